@@ -163,6 +163,13 @@ func (b *Builder) Lies(v ValueID, column func(at int) int) {
 	}
 }
 
+// Packs says of a constant that it has the weights of a matrix in a format, in whatever words and order.
+func (b *Builder) Packs(v ValueID, format string, rows, cols int) {
+	if b.has(v) {
+		b.values[v].matrix = &trace.Matrix{Format: format, Rows: rows, Cols: cols}
+	}
+}
+
 // Scratch declares memory that lives while the next operator runs, of a size that its plan gives.
 func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(value{name: b.prefix + name, dtype: t, role: Scratch})

@@ -160,6 +160,7 @@ func (g *Graph) Describe() trace.Graph {
 				})
 		} else {
 			tv.DType, tv.MaxDims, tv.Bytes = val.dtype.String(), val.maxDims, val.bytes
+			tv.Matrix = val.matrix
 		}
 		if s := &g.layouts[0].slot[i]; *s >= 0 {
 			tv.Slot = s

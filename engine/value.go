@@ -1,6 +1,10 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+
+	"gpuscope/trace"
+)
 
 // DType is the type of a tensor's elements.
 type DType uint8
@@ -73,6 +77,7 @@ type value struct {
 	load             func() ([]byte, error) // of a constant; of State, nil: zeros
 	hostRead         bool                   // an operator reads its host integers
 	firstHost        []int64                // host integers before the first step; nil: zeros
+	matrix           *trace.Matrix          // whose weights a constant has; nil: none in a format
 	column           func(at int) int       // of a row in another order: that which lies there; nil: at
 }
 

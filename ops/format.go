@@ -332,6 +332,9 @@ func (m *Matrix) declare(b *engine.Builder) []part {
 				return m.packArray(k, p.first, p.rows)
 			}))
 		}
+		if m.Format.Name != "" { // the first has the weights, and those behind it their scales and the like
+			b.Packs(p.arrays[0], m.Format.Name, p.rows, m.Cols)
+		}
 		parts = append(parts, p)
 	}
 	return parts

@@ -1,6 +1,11 @@
 package ops
 
-import "math"
+import (
+	"math"
+	"testing"
+
+	"gpuscope/engine"
+)
 
 // noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1.
 func noiseMatrix(name string, rows, cols int, f Format) Matrix {
@@ -62,4 +67,31 @@ func partBytes(f Format, cols int) uint64 {
 		most = max(most, a.dtype.Bytes(product(a.dims)))
 	}
 	return uint64(most)
+}
+
+// A trace says of each constant of weights in a format whose they are, and of scales and the like nothing.
+func TestConstantsOfWeightsSayWhichMatrixTheyAre(t *testing.T) {
+	for _, f := range Formats {
+		const n = 300
+		w := noiseMatrix("w", n, 256, f)
+		if w.checkSize() != nil { // a row is one group
+			w = noiseMatrix("w", n, f.Group, f)
+		}
+		g := finish(t, &trial{maxBinding: partBytes(f, w.Cols), build: func(b *engine.Builder) {
+			x := b.Input("x", engine.F32, []int{1, w.Cols}, []int{1, w.Cols})
+			b.Output(Linear(b, "y", x, w, engine.None))
+		}})
+		rows, parts := 0, 0
+		for _, v := range g.Describe().Values {
+			if m := v.Matrix; m != nil {
+				rows, parts = rows+m.Rows, parts+1
+				if m.Format != f.Name || m.Cols != w.Cols {
+					t.Errorf("%s: %s has %+v, want %d columns", f.Name, v.Name, *m, w.Cols)
+				}
+			}
+		}
+		if want := min(len(f.Name), 1) * n; rows != want || parts == 1 {
+			t.Errorf("%s: %d parts have %d rows, want several with %d", f.Name, parts, rows, want)
+		}
+	}
 }

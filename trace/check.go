@@ -159,6 +159,9 @@ func (c *checker) texts() {
 	c.text("producer", t.Producer.Name, t.Producer.Version, t.Producer.Commit)
 	for i := range g.Values {
 		c.text("graph.values", g.Values[i].Name, g.Values[i].DType)
+		if m := g.Values[i].Matrix; m != nil {
+			c.text("graph.values.matrix", m.Format)
+		}
 	}
 	for i := range g.SymInts {
 		c.text("graph.symints", g.SymInts[i].Name)

@@ -252,7 +252,15 @@ type Value struct {
 	Role     string   `json:"role"` // input, output, constant, state, intermediate, scratch, fused, symint
 	Slot     *int     `json:"slot,omitempty"`
 	AliasOf  *ValueID `json:"alias_of,omitempty"`
+	Matrix   *Matrix  `json:"matrix,omitempty"` // whose weights it has, where they are in a format
 	SourceID *int     `json:"source_id,omitempty"`
+}
+
+// Matrix is what a constant in a format stands for: so many rows and columns of weights.
+type Matrix struct {
+	Format string `json:"format"` // q4_k: the end of the kinds that take it
+	Rows   int    `json:"rows"`
+	Cols   int    `json:"cols"`
 }
 
 // SymInt is an integer that is known only at run time, with its range.

@@ -167,9 +167,12 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 func (x *Index) valueText(step int, id trace.ValueID) string {
 	v := &x.Trace.Graph.Values[id]
 	live, most := x.liveText(step, id), x.Bounds(v)
-	text := fmt.Sprintf("%s: %s %s", v.Name, v.DType, live)
+	text := fmt.Sprintf("%s: %s %s", v.Name, typeOf(v), live)
 	if v.Kind == "symint" {
 		return fmt.Sprintf("%s: integer %s, %s", v.Name, live, most)
+	}
+	if words := x.Shape(id, v.MaxDims); v.Matrix != nil && Nowhere(v) == "" && words != most {
+		text += fmt.Sprintf(" as %s %s", v.DType, words)
 	}
 	if live != most {
 		text += ", at most " + most

@@ -268,7 +268,7 @@ func (d *Detail) trafficLine() string {
 }
 
 func (v *ValueDetail) text(x *Index) string {
-	s := fmt.Sprintf("%s %s %s", v.Name, x.Shape(v.ID, v.Live), v.DType)
+	s := fmt.Sprintf("%s %s %s", v.Name, x.shapeOf(v.Value, v.Live), typeOf(v.Value))
 	if v.Role != "intermediate" {
 		s += " " + v.Role
 	}

@@ -150,7 +150,7 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			Of: func(row int) table.Cell {
 				n := &t.Nodes[row]
 				if n.Edge != "" {
-					return table.Text(n.Edge + " " + g.Values[n.Value].DType)
+					return table.Text(n.Edge + " " + typeOf(&g.Values[n.Value]))
 				}
 				return single(func(o *trace.Op) string { return o.Kind })(row)
 			},
@@ -281,7 +281,7 @@ func (x *Index) liveText(step int, id trace.ValueID) string {
 	case Nowhere(v) != "":
 		return table.Unmeasured
 	case v.Kind != "symint":
-		return x.Shape(id, x.Dims(step, id))
+		return x.shapeOf(v, x.Dims(step, id))
 	}
 	if n, ok := x.SymInt(step, id); ok {
 		return fmt.Sprint(n)

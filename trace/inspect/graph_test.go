@@ -225,6 +225,34 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 	}
 }
 
+// Weights of a matrix are called by its format and have its rows and columns, whatever words they lie in.
+func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
+	tr := sharing()
+	w := &tr.Graph.Values[1]
+	w.DType, w.MaxDims, w.Matrix = "u32", []int{50, 40}, &trace.Matrix{Format: "q5_0", Rows: 50, Cols: 320}
+	tr.Plans = []trace.Plan{{Kernel: "k"}}
+	tr.Steps = []trace.Step{{Phase: "decode", Timing: "off", Dispatches: []trace.StepDispatch{{}}}}
+	x := inspect.NewIndex(tr)
+	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(0), Fold: inspect.FoldNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := x.Detail(ctx, 0, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, c := range map[string]struct{ got, want string }{
+		"values": {string(printed(t, x.Values(x.Step(0)), table.Selection{}, 200)), "q5_0   50×320  50×320"},
+		"tree":   {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "in q5_0"},
+		"value":  {strings.Join(x.ValueLines(0, 1), "\n"), "w: q5_0 50×320 as u32 50×40, 7.8 KiB"},
+		"detail": {strings.Join(d.Lines(), "\n"), "w 50×320 q5_0 constant"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s: no %q in\n%s", where, c.want, c.got)
+		}
+	}
+}
+
 // What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
 // gives. Tables of a step in which nobody writes it say that it is left.
 func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
@@ -262,7 +290,8 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 			made      *table.Table
 			key, want string
 		}{
-			{x.Values(x.Step(step)), "v3", want.live}, {x.Values(x.Step(step)), "v7", want.live},
+			{x.Values(x.Step(step)), "v3", want.live},
+			{x.Values(x.Step(step)), "v7", want.live},
 			{x.Tenants(x.Step(step)), "v3", want.size},
 		} {
 			row := slices.IndexFunc(c.made.Rows, func(r table.Row) bool { return r.Key == c.key })

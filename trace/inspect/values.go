@@ -46,7 +46,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 		{
 			Name: "dtype", Title: "dtype", Width: 80,
 			Doc: "type of its elements, or the format of a matrix",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.DType) }),
+			Of:  at(func(v *trace.Value) table.Cell { return table.Text(typeOf(v)) }),
 		},
 		{
 			Name: "live", Title: "live", Width: 80,
@@ -100,7 +100,24 @@ func (x *Index) Bounds(v *trace.Value) string {
 	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
 		return fmt.Sprintf("%d to %d", s.Min, s.Max)
 	}
-	return x.Shape(v.ID, v.MaxDims)
+	return x.shapeOf(v, v.MaxDims)
+}
+
+// typeOf is the type of what a value has: of the weights of a matrix their format, whatever words they are
+// in.
+func typeOf(v *trace.Value) string {
+	if v.Matrix != nil {
+		return v.Matrix.Format
+	}
+	return v.DType
+}
+
+// shapeOf is the shape of what a value has at some dims: of the weights of a matrix its rows and columns.
+func (x *Index) shapeOf(v *trace.Value, dims []int) string {
+	if m := v.Matrix; m != nil {
+		return table.Shape([]int{m.Rows, m.Cols})
+	}
+	return x.Shape(v.ID, dims)
 }
 
 // LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text
