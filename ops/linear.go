@@ -465,10 +465,11 @@ func (o *linear) Plan(p *engine.Planner) error {
 			grid = s.grid(p, m, cols, k, engine.Each("splits", splits))
 		}
 		l := p.Dispatch(i, grid)
-		if s.batch == 1 {
-			l.Params.U32("n", cols).U32("first", part.first)
-		} else {
+		switch {
+		case s.batch != 1:
 			l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.first)
+		case o.knownRows(route) == 0:
+			l.Params.U32("n", cols).U32("first", part.first)
 		}
 		if s.tile > 0 {
 			l.Params.U32("k", k)
@@ -493,7 +494,9 @@ func (o *linear) Plan(p *engine.Planner) error {
 			if route == linearLast {
 				l.Params.U32("residual_from", max(0, min(row, residualRows-1))*n)
 			}
-			l.Params.U32("residual_rows", residualRows)
+			if s.batch != 1 || o.shared(route) {
+				l.Params.U32("residual_rows", residualRows)
+			}
 		}
 		if o.residual != engine.None {
 			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.rows)
@@ -540,12 +543,25 @@ func (o *linear) planSums(p *engine.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// takesResidual says whether the kernel of a route binds a residual. That of one row always does, x standing
-// in where there is none, so that projections with a residual and without share its code: docs/hacking.md,
-// "Kernels that a step uses once".
+// knownRows is how many rows of w, or of gate and of up, the kernel of a route has as a constant: the fewer
+// params, the less a GEMV waits for. 0: they are a param, as parts have theirs.
+func (o *linear) knownRows(route int) int {
+	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
+		return 0
+	}
+	return o.cols()
+}
+
+// takesResidual says whether the kernel of a route binds a residual.
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None && route != linearSplit128 ||
-		o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
+	return o.residual != engine.None && route != linearSplit128 || o.shared(route)
+}
+
+// shared says whether the kernel of a route, for one row of x as it is, serves projections with a residual
+// and without, for which x stands in: so they share its code. docs/hacking.md, "Kernels that a step uses
+// once".
+func (o *linear) shared(route int) bool {
+	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
 // takesLeft says whether the kernel of a route does what is left to it of x.
@@ -599,10 +615,10 @@ func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 		c["Split"] = route == linearSplit128
 		return kernelAs(b, name, "linear_tiled", c)
 	}
-	c["Last"] = route == linearLast
+	c["Last"], c["Shared"], c["N"] = route == linearLast, o.shared(route), o.knownRows(route)
 	ragged := func(p part) bool { return p.rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
-	c["Spread"], c["Norm"], c["Given"] = false, false, 0
+	c["Spread"], c["Norm"], c["Eps"], c["Given"] = false, false, float32(0), 0
 	c["Sum"], c["SpreadStream"], c["LastOfStream"] = 0, false, false
 	c["Made"], c["SpreadMade"] = 0, false // by so many workgroups
 	if o.makesSum(route) {

@@ -598,6 +598,55 @@ func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
 	}
 }
 
+// Each param is one that a submit has to wait for: a GEMV has those that its kernel cannot know.
+func TestAGEMVHasForParamsWhatItsKernelCannotKnow(t *testing.T) {
+	mlp := func(b *engine.Builder) {
+		x := b.Input("x", engine.F32, []int{1, 256}, []int{9, 256})
+		product := func(name string, x engine.ValueID) engine.ValueID {
+			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, Q4_0), engine.None)
+		}
+		h := RMSNorm(b, "norm", x, constant(b, "norm.w", 256), 1e-5)
+		down := product("down", SiLUMul(b, "mul", product("gate", h), product("up", h)))
+		b.Output(Add(b, "add", down, x, 1))
+	}
+	whole, halves := gpu.DefaultLimits(), gpu.DefaultLimits()
+	halves.MaxStorageBinding = partBytes(Q4_0, 256)
+	for name, c := range map[string]struct {
+		limits gpu.Limits
+		rules  []engine.Fusion
+		want   []string // of each kernel
+	}{
+		"fused":   {whole, Fusions, []string{"const n const eps", "const n"}},
+		"unfused": {whole, nil, []string{"residual_rows const n"}},
+		"parts":   {halves, nil, []string{"n first residual_rows"}},
+		"a norm left to parts": {
+			halves, []engine.Fusion{fuseNorm}, []string{"n first const eps", "n first residual_rows"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, k := range fusedBy(t, mlp, c.limits, c.rules...).Describe().Kernels {
+				if !strings.HasPrefix(k.Name, "linear_q4gsw_gemv") {
+					continue
+				}
+				var has []string
+				for _, p := range k.Params {
+					has = append(has, p.Name)
+				}
+				for _, c := range []string{"const n", "const eps"} {
+					if strings.Contains(k.Source, "\n"+c+" = ") {
+						has = append(has, c)
+					}
+				}
+				got = append(got, strings.Join(has, " "))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("kernels have %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestRowsAtMost(t *testing.T) {
 	for _, c := range []struct {
 		lowest, highest []int

@@ -248,7 +248,7 @@ func (o *rmsNorm) addedTo() engine.ValueID {
 }
 
 func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
-	c["Norm"] = true
+	c["Norm"], c["Eps"] = true, o.eps
 	switch {
 	case o.sum != nil:
 		c["Sum"], c["Given"], c["Spread"] = min(sumLanes, c["Lanes"].(int)), o.sum.sums(), true
@@ -259,7 +259,6 @@ func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 }
 
 func (o *rmsNorm) planLeft(_ int, p *engine.Planner, l *engine.Launch) {
-	l.Params.F32("eps", o.eps)
 	switch s := o.sum; {
 	case s != nil:
 		if s.last {

@@ -22,17 +22,25 @@
   {{- $put = "+="}}{{$next_chunk = "next_chunk"}}
   {{- $more = printf "if (next_chunk < %du) { " .Chunks}}{{$end = " }"}}
 {{- end}}
-{{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false
+{{- $n := "params.n"}}{{if .N}}{{$n = "n"}}{{end}}
+{{- $of_n := "rows of w"}}{{if .Gated}}{{$of_n = "rows of gate and of up"}}{{end}}
+{{- $params := or $several (not .N) .Last .Shared .LastOfStream}}
+{{- $f := set . "GEMV" true "Wide" (gt .Eights 1) "Partial" false "Count" $n
   "Columns" (printf "%du" (mul .Chunks (mul 8 .Eights)))}}
+{{- if $params}}
 struct Params {
 {{- if $several}}
   m: u32, // rows of y{{if not .Residual}} and of x{{end}}
 {{- end}}
-  n: u32, // rows of {{if .Gated}}gate and of up{{else}}w{{end}}
+{{- if not .N}}
+  n: u32, // {{$of_n}}
+{{- end}}
 {{- if $several}}
   stride: u32, // of the rows of y
 {{- end}}
+{{- if not .N}}
   first: u32, // column of y that row 0 of w makes
+{{- end}}
 {{- if .Last}}
   x_from: u32, // vectors of x before its last row
 {{- end}}
@@ -40,20 +48,23 @@ struct Params {
 {{- if $several}}
   x_rows: u32, // as many as y has, or one that serves all
   residual_rows: u32, // likewise
-{{- else}}
-{{- if .Last}}
+{{- else if .Last}}
   residual_from: u32, // elements of the residual before the row that is added
 {{- end}}
+{{- if .Shared}}
   residual_rows: u32, // 0 where there is no residual
 {{- end}}
-{{- end}}
-{{- if .Norm}}
-  eps: f32, // of the norm{{if .Sum}}s{{end}} before
 {{- end}}
 {{- if .LastOfStream}}
   stream_from: u32, // vectors of the stream before its last row
 {{- end}}
 }
+{{- end}}
+
+{{if .N}}const n = {{.N}}u; // {{$of_n}}{{end}}
+{{- if .Norm}}
+const eps = {{.Eps}}f; // of the norm{{if .Sum}}s{{end}} before
+{{- end}}
 
 {{binding}} var<storage, read> x: array<vec4<f32>>;
 {{- template "format_bindings" $f}}
@@ -81,7 +92,9 @@ struct Params {
 {{binding}} var<storage, read_write> weighted: array<f32>; // y by these
 {{binding}} var<storage, read_write> next_squares: array<f32>; // the sum of those of y, by workgroup
 {{- end}}
+{{- if $params}}
 {{binding}} var<uniform> params: Params;
+{{- end}}
 
 {{template "flat_group" .}}
 {{- if or .Spread .Next .Leaves}}
@@ -172,12 +185,12 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     group_row = id / batches * {{.Rows}}u;
     batch0 = id % batches * {{.Batch}}u;
   }
-  if (group_row >= params.n) {
+  if (group_row >= {{$n}}) {
     return; // a grid that is larger than the live shape needs
   }
 {{- else}}
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * {{.Rows}}u;
 {{- end}}
 {{- template "gemv_begin" $f}}
@@ -193,22 +206,23 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % {{$sums}}u;
   let row = group_row + sum % {{.Rows}}u;
-  let column = params.first + row;
+  let column = {{if not .N}}params.first + {{end}}row;
 {{- if $several}}
   let batch = batch0 + sum / {{.Rows}}u;
 {{- end}}
 {{- if .Bias}}
   let column_bias = bias[column];
 {{- end}}
-{{- if .Residual}}
+{{- $beside := "column"}}
+{{- if .Last}}{{$beside = "params.residual_from + column"}}{{end}}
+{{- if $several}}{{$beside = "min(batch, params.residual_rows - 1u) * params.stride + column"}}{{end}}
+{{- if .Shared}}
   var beside = 0.0;
   if (params.residual_rows > 0u) {
-{{- if $several}}
-    beside = residual[min(batch, params.residual_rows - 1u) * params.stride + column];
-{{- else}}
-    beside = residual[{{if .Last}}params.residual_from + {{end}}column];
-{{- end}}
+    beside = residual[{{$beside}}];
   }
+{{- else if .Residual}}
+  let beside = residual[{{$beside}}];
 {{- end}}
 {{- if .Next}}
   let column_weight = next_weight[column];
@@ -222,10 +236,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let x_row0 = {{if .Last}}params.x_from{{else}}0u{{end}};
 {{- end}}
 {{- if .Gated}}
-  let rows = min({{$rows}}u, 2u * params.n);
-{{- else}}
-  let rows = min({{$rows}}u, params.n - group_row);
+  // As many in each workgroup, but that is not for the compiler to know.
 {{- end}}
+  let rows = min({{$rows}}u, {{if .Gated}}2u * {{end}}{{$n}} - group_row);
 {{- if .Sum}}
   var addend = 0.0;
 {{- template "given_squares" (set . "Into" "addend" "Adders" $adders "Shares" $shares "Uneven" $uneven)}}
@@ -237,7 +250,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < {{.Sum}}u; i++) {
     addend += added[i];
   }
-  sum_scale = inverseSqrt(addend / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
+  sum_scale = inverseSqrt(addend / {{mul .Chunks (mul 8 .Eights)}}.0 + eps);
 {{- if .Made}}
   maker = group_row / {{.Rows}}u;
 {{- end}}
@@ -260,7 +273,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let next_chunk = select(chunk, chunk + {{.Lanes}}u, last);
 {{- end}}
       let next_row = group_row + next
-        {{- if .Gated}} + select(0u, params.n - {{.Rows}}u, next >= {{.Rows}}u){{end}};
+        {{- if .Gated}} + select(0u, {{$n}} - {{.Rows}}u, next >= {{.Rows}}u){{end}};
 {{- if defined "format_scale"}}
 {{- template "gemv_factors" $f}}
       {{$more}}scale_bits = load_scales(next_row, {{$next_chunk}});{{$end}}
@@ -325,9 +338,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- if .Next}}
   var square = 0.0;
 {{- end}}
-  if (row < params.n{{if $several}} && batch < params.m{{end}}{{if .Next}} && part == 0u{{end}}) {
+  if (row < {{$n}}{{if $several}} && batch < params.m{{end}}{{if .Next}} && part == 0u{{end}}) {
 {{- if .Norm}}
-    let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + params.eps);
+    let scale = inverseSqrt(squared_sum / {{mul .Chunks (mul 8 .Eights)}}.0 + eps);
     result *= scale;
 {{- if .Gated}}
     up *= scale;
@@ -358,7 +371,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     partial[sum] = square;
   }
   workgroupBarrier();
-  if (lane == 0u && group_row < params.n) {
+  if (lane == 0u && group_row < {{$n}}) {
     for (var i = 1u; i < {{$sums}}u; i++) {
       square += partial[i];
     }

@@ -37,7 +37,7 @@ import (
 //go:embed *.wgsl include/*.wgsl include/format/*.wgsl
 var files embed.FS
 
-// Constants are the values that specialise a template: int, bool, string, float64 or Text, by name.
+// Constants are the values that specialise a template: int, bool, string, float32 or Text, by name.
 type Constants map[string]any
 
 // Text is WGSL that a template is completed with. It is in the source for all to see, so a list of constants
@@ -294,7 +294,7 @@ func (c Constants) list() string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {
 		switch v := c[key]; v {
-		case false, 0, 0.0, "", Text(""):
+		case false, 0, float32(0), "", Text(""):
 		case true:
 			parts = append(parts, key)
 		default:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -112,7 +113,9 @@ func readConstants(t testing.TB, file string) Constants {
 		if n, ok := v.(json.Number); ok {
 			if i, err := n.Int64(); err == nil {
 				c[key] = int(i)
-			} else if c[key], err = n.Float64(); err != nil {
+			} else if f, err := strconv.ParseFloat(n.String(), 32); err == nil {
+				c[key] = float32(f)
+			} else {
 				t.Fatalf("%s: %s: %v", file, key, err)
 			}
 		}

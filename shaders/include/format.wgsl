@@ -14,8 +14,8 @@
 //
 // and a weight is floats * scale + zero. Flushes says whether the device takes halves below the normal ones
 // for 0. Columns is the number of columns of a row, as WGSL. GEMV says whether the kernel is a GEMV, which
-// goes by chunks of Eights eights, and four rows at a time. Wide says whether these eights are several, as
-// many as the format has best: how their bits are loaded is said by
+// goes by chunks of Eights eights, and four rows at a time; Count is then the number of rows, as WGSL. Wide
+// says whether these eights are several, as many as the format has best: how their bits are loaded is said by
 //
 //   wide_row      Row, what is stored of a chunk of a row, and load_row(row, chunk)
 //   wide_bits     Bits of eight E of Row, or
@@ -131,7 +131,7 @@ fn total(sum: Sum) -> f32 {
 
 // What is stored of a row, or of the last one.
 fn load_near(row: u32, chunk: u32) -> Row {
-  return load_row({{if .Ragged}}min(row, params.n - 1u){{else}}row{{end}}, chunk);
+  return load_row({{if .Ragged}}min(row, {{.Count}} - 1u){{else}}row{{end}}, chunk);
 }
 {{- end}}
 

@@ -1,12 +1,9 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, Groups 1, HalfScales, Lanes 64, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format iq4_nl, GroupEights 4, Groups 1, HalfScales, Lanes 64, N 2048, Residual, Rows 8: workgroup [64 1 1], 3072 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
 // binding 3: residual
 // binding 4: y (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: u32 residual_rows
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
@@ -16,11 +13,8 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of w
-  first: u32, // column of y that row 0 of w makes
-  residual_rows: u32, // 0 where there is no residual
-}
+
+const n = 2048u; // rows of w
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
@@ -30,7 +24,6 @@ struct Params {
 @group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> residual: array<f32>;
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -119,8 +112,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 8u;
   for (var q = lane; q < 16u; q += 64u) {
     table[q] = levels(vec4<u32>(q)).x;
@@ -134,13 +127,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 8u;
   let row = group_row + sum % 8u;
-  let column = params.first + row;
-  var beside = 0.0;
-  if (params.residual_rows > 0u) {
-    beside = residual[column];
-  }
+  let column = row;
+  let beside = residual[column];
   let x_row0 = 0u;
-  let rows = min(8u, params.n - group_row);
+  let rows = min(8u, n - group_row);
   {
     let chunk = lane;
     let x0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -224,7 +214,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 8u; i++) {
     result += partial[place(i, sum)];
   }
-  if (row < params.n) {
+  if (row < n) {
     result += beside;
     y[column] = result;
   }

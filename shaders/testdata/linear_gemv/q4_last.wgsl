@@ -1,14 +1,12 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Last, Residual, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Last, N 2048, Residual, Rows 16, Shared: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
 // binding 3: residual
 // binding 4: y (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: u32 x_from
-// param at 12: u32 residual_from
-// param at 16: u32 residual_rows
+// param at 0: u32 x_from
+// param at 4: u32 residual_from
+// param at 8: u32 residual_rows
 
 // y = x * w' + bias + residual, if there is one, for the last row of x. A workgroup takes
 // 16 rows of w: each lane holds its columns of x while it goes through
@@ -19,12 +17,12 @@
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
 struct Params {
-  n: u32, // rows of w
-  first: u32, // column of y that row 0 of w makes
   x_from: u32, // vectors of x before its last row
   residual_from: u32, // elements of the residual before the row that is added
   residual_rows: u32, // 0 where there is no residual
 }
+
+const n = 2048u; // rows of w
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
@@ -105,8 +103,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 16u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -116,13 +114,13 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 16u;
   let row = group_row + sum % 16u;
-  let column = params.first + row;
+  let column = row;
   var beside = 0.0;
   if (params.residual_rows > 0u) {
     beside = residual[params.residual_from + column];
   }
   let x_row0 = params.x_from;
-  let rows = min(16u, params.n - group_row);
+  let rows = min(16u, n - group_row);
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -216,7 +214,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 4u; i++) {
     result += partial[place(i, sum)];
   }
-  if (row < params.n) {
+  if (row < n) {
     result += beside;
     y[column] = result;
   }

@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, Next 64, Residual, Rows 8, Spread: workgroup [64 1 1], 2048 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, N 2048, Next 64, Residual, Rows 8, Spread: workgroup [64 1 1], 2048 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -7,9 +7,6 @@
 // binding 5: next_weight
 // binding 6: weighted (written)
 // binding 7: next_squares (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: u32 residual_rows
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
@@ -19,11 +16,8 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of w
-  first: u32, // column of y that row 0 of w makes
-  residual_rows: u32, // 0 where there is no residual
-}
+
+const n = 2048u; // rows of w
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
@@ -36,7 +30,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> next_weight: array<f32>; // of a norm of y
 @group(0) @binding(6) var<storage, read_write> weighted: array<f32>; // y by these
 @group(0) @binding(7) var<storage, read_write> next_squares: array<f32>; // the sum of those of y, by workgroup
-@group(0) @binding(8) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -111,8 +104,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 8u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -122,14 +115,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 8u;
   let row = group_row + sum % 8u;
-  let column = params.first + row;
-  var beside = 0.0;
-  if (params.residual_rows > 0u) {
-    beside = residual[column];
-  }
+  let column = row;
+  let beside = residual[column];
   let column_weight = next_weight[column];
   let x_row0 = 0u;
-  let rows = min(8u, params.n - group_row);
+  let rows = min(8u, n - group_row);
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -221,7 +211,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[place(i, sum)];
   }
   var square = 0.0;
-  if (row < params.n && part == 0u) {
+  if (row < n && part == 0u) {
     result += beside;
     y[column] = result;
     weighted[4u * spread(column / 4u, 64u) + column % 4u] = result * column_weight;
@@ -231,7 +221,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     partial[sum] = square;
   }
   workgroupBarrier();
-  if (lane == 0u && group_row < params.n) {
+  if (lane == 0u && group_row < n) {
     for (var i = 1u; i < 8u; i++) {
       square += partial[i];
     }

@@ -1,12 +1,9 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Leaves 128, Norm, Rows 16, Spread: workgroup [64 1 1], 8456 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Eps 1e-05, Format q4, Gated silu, Given 256, GroupEights 4, Groups 1, HalfScales, Lanes 64, Leaves 128, N 4096, Norm, Rows 16, Spread: workgroup [64 1 1], 8456 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
 // binding 3: squares
 // binding 4: y (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: f32 eps
 
 // y = silu(x * gate') * (x * up') for a row of x. w has the rows of gate, then those of up. A workgroup takes
 // 16 rows of each: each lane holds its columns of x while it goes through
@@ -16,11 +13,9 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of gate and of up
-  first: u32, // column of y that row 0 of w makes
-  eps: f32, // of the norm before
-}
+
+const n = 4096u; // rows of gate and of up
+const eps = 1e-05f; // of the norm before
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
@@ -30,7 +25,6 @@ struct Params {
 @group(0) @binding(2) var<storage, read> scales: array<vec2<u32>>;
 @group(0) @binding(3) var<storage, read> squares: array<f32>; // of the norm's row, sums of them
 @group(0) @binding(4) var<storage, read_write> y: array<f32>;
-@group(0) @binding(5) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -110,8 +104,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 16u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -125,9 +119,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 32u;
   let row = group_row + sum % 16u;
-  let column = params.first + row;
+  let column = row;
   let x_row0 = 0u;
-  let rows = min(32u, 2u * params.n);
+  // As many in each workgroup, but that is not for the compiler to know.
+  let rows = min(32u, 2u * n - group_row);
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -152,7 +147,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     for (var done = 0u; done < rows; done += 4u) {
       let last = done + 4u >= rows;
       let next = select(done + 4u, done, last); // the last are loaded again
-      let next_row = group_row + next + select(0u, params.n - 16u, next >= 16u);
+      let next_row = group_row + next + select(0u, n - 16u, next >= 16u);
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
       scale_bits = load_scales(next_row, chunk);
       let w0_0 = halves(row0[0]);
@@ -236,8 +231,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 2u; i++) {
     up += partial[place(i, sum + 16u)];
   }
-  if (row < params.n) {
-    let scale = inverseSqrt(squared_sum / 2048.0 + params.eps);
+  if (row < n) {
+    let scale = inverseSqrt(squared_sum / 2048.0 + eps);
     result *= scale;
     up *= scale;
     let v = result;

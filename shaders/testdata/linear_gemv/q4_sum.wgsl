@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Chunks 36, Eights 4, Format q4, Gated gelu, Given 288, GroupEights 4, Groups 1, HalfScales, Lanes 40, Made 36, Norm, Rows 4, Spread, SpreadMade, SpreadStream, Sum 32: workgroup [40 1 1], 1588 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 36, Eights 4, Eps 1e-06, Format q4, Gated gelu, Given 288, GroupEights 4, Groups 1, HalfScales, Lanes 40, Made 36, N 4608, Norm, Rows 4, Spread, SpreadMade, SpreadStream, Sum 32: workgroup [40 1 1], 1588 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -7,9 +7,6 @@
 // binding 5: norm
 // binding 6: y (written)
 // binding 7: made (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: f32 eps
 
 // y = gelu(x * gate') * (x * up') for a row of x. w has the rows of gate, then those of up. A workgroup takes
 // 4 rows of each: each lane holds its columns of x while it goes through
@@ -19,11 +16,9 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of gate and of up
-  first: u32, // column of y that row 0 of w makes
-  eps: f32, // of the norms before
-}
+
+const n = 4608u; // rows of gate and of up
+const eps = 1e-06f; // of the norms before
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 36]
@@ -36,7 +31,6 @@ struct Params {
 @group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights, of the sum's, spread
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 @group(0) @binding(7) var<storage, read_write> made: array<vec4<f32>>; // the sum
-@group(0) @binding(8) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -128,8 +122,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(40)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 4u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -148,9 +142,10 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 8u;
   let row = group_row + sum % 4u;
-  let column = params.first + row;
+  let column = row;
   let x_row0 = 0u;
-  let rows = min(8u, 2u * params.n);
+  // As many in each workgroup, but that is not for the compiler to know.
+  let rows = min(8u, 2u * n - group_row);
   var addend = 0.0;
   addend += square0;
   addend += square1;
@@ -169,7 +164,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 32u; i++) {
     addend += added[i];
   }
-  sum_scale = inverseSqrt(addend / 1152.0 + params.eps);
+  sum_scale = inverseSqrt(addend / 1152.0 + eps);
   maker = group_row / 4u;
   for (var chunk = lane; chunk < 36u; chunk += 40u) {
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -195,7 +190,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
       let last = done + 4u >= rows;
       let next = select(done + 4u, 0u, last);
       let next_chunk = select(chunk, chunk + 40u, last);
-      let next_row = group_row + next + select(0u, params.n - 4u, next >= 4u);
+      let next_row = group_row + next + select(0u, n - 4u, next >= 4u);
       let scale0 = vec4<f32>(unpack2x16float(scale_bits.scale.x), unpack2x16float(scale_bits.scale.y));
       if (next_chunk < 36u) { scale_bits = load_scales(next_row, next_chunk); }
       let w0_0 = halves(row0[0]);
@@ -275,8 +270,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 0u; i < 5u; i++) {
     up += partial[place(i, sum + 4u)];
   }
-  if (row < params.n) {
-    let scale = inverseSqrt(squared_sum / 1152.0 + params.eps);
+  if (row < n) {
+    let scale = inverseSqrt(squared_sum / 1152.0 + eps);
     result *= scale;
     up *= scale;
     let v = result;

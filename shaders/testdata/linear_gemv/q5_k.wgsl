@@ -1,12 +1,10 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q5_k, Groups 1, Lanes 64, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
+// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q5_k, Groups 1, Lanes 64, N 2048, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: fifths
 // binding 3: scales
 // binding 4: supers
 // binding 5: y (written)
-// param at 0: u32 n
-// param at 4: u32 first
 
 // y = x * w' + bias for a row of x. A workgroup takes
 // 16 rows of w: each lane holds its columns of x while it goes through
@@ -16,10 +14,8 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of w
-  first: u32, // column of y that row 0 of w makes
-}
+
+const n = 2048u; // rows of w
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 // [n, 64]
@@ -31,7 +27,6 @@ struct Params {
 // [n / 4, columns / 256, 2, 4]
 @group(0) @binding(4) var<storage, read> supers: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<f32>;
-@group(0) @binding(6) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -112,8 +107,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 16u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -123,9 +118,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 16u;
   let row = group_row + sum % 16u;
-  let column = params.first + row;
+  let column = row;
   let x_row0 = 0u;
-  let rows = min(16u, params.n - group_row);
+  let rows = min(16u, n - group_row);
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);
@@ -257,7 +252,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   for (var i = 1u; i < 4u; i++) {
     result += partial[place(i, sum)];
   }
-  if (row < params.n) {
+  if (row < n) {
     y[column] = result;
   }
 }

@@ -1,4 +1,4 @@
-// linear_gemv with Batch 1, Bias, Chunks 80, Eights 2, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2336 bytes of workgroup memory
+// linear_gemv with Batch 1, Bias, Chunks 80, Eights 2, Eps 1e-06, Format q8_0, GroupEights 4, Groups 1, HalfScales, Lanes 64, N 2050, Norm, Ragged, Residual, Rows 8: workgroup [64 1 1], 2336 bytes of workgroup memory
 // binding 0: x
 // binding 1: weights
 // binding 2: scales
@@ -6,10 +6,6 @@
 // binding 4: residual
 // binding 5: norm
 // binding 6: y (written)
-// param at 0: u32 n
-// param at 4: u32 first
-// param at 8: u32 residual_rows
-// param at 12: f32 eps
 
 // y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
@@ -19,12 +15,9 @@
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
 // while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
-struct Params {
-  n: u32, // rows of w
-  first: u32, // column of y that row 0 of w makes
-  residual_rows: u32, // 0 where there is no residual
-  eps: f32, // of the norm before
-}
+
+const n = 2050u; // rows of w
+const eps = 1e-06f; // of the norm before
 
 @group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> weights: array<vec4<u32>>; // [n, 80]
@@ -35,7 +28,6 @@ struct Params {
 @group(0) @binding(4) var<storage, read> residual: array<f32>;
 @group(0) @binding(5) var<storage, read> norm: array<vec4<f32>>; // its weights
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
-@group(0) @binding(7) var<uniform> params: Params;
 
 // The index of a workgroup in a grid of one dimension that may have been folded into two.
 fn flat_group(wid: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -86,7 +78,7 @@ fn load_scales(row: u32, chunk: u32) -> Scales {
 
 // What is stored of a row, or of the last one.
 fn load_near(row: u32, chunk: u32) -> Row {
-  return load_row(min(row, params.n - 1u), chunk);
+  return load_row(min(row, n - 1u), chunk);
 }
 
 var<workgroup> partial: array<f32, 512>;
@@ -113,8 +105,8 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first does not wait for params. A workgroup behind the last row sums what it finds, and
-  // writes nothing.
+  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
+  // nothing.
   let group_row = flat_group(wid, groups) * 8u;
   var row0 = load_near(group_row + 0u, lane);
   var row1 = load_near(group_row + 1u, lane);
@@ -124,14 +116,11 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   // The result that is this lane's in the end: what it takes beside the sums is on its way, too.
   let sum = lane % 8u;
   let row = group_row + sum % 8u;
-  let column = params.first + row;
+  let column = row;
   let column_bias = bias[column];
-  var beside = 0.0;
-  if (params.residual_rows > 0u) {
-    beside = residual[column];
-  }
+  let beside = residual[column];
   let x_row0 = 0u;
-  let rows = min(8u, params.n - group_row);
+  let rows = min(8u, n - group_row);
   for (var chunk = lane; chunk < 80u; chunk += 64u) {
     let plain0_0 = columns(x_row0, chunk * 4u + 0u);
     let plain0_1 = columns(x_row0, chunk * 4u + 1u);
@@ -208,8 +197,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     result += partial[place(i, sum)];
     squared_sum += part_squared[i];
   }
-  if (row < params.n) {
-    let scale = inverseSqrt(squared_sum / 1280.0 + params.eps);
+  if (row < n) {
+    let scale = inverseSqrt(squared_sum / 1280.0 + eps);
     result *= scale;
     result += column_bias;
     result += beside;
