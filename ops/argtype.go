@@ -191,8 +191,8 @@ func takeFloat(_ *engine.Builder, t ArgType, v any) (any, error) {
 	default:
 		return nil, t.refuse(v)
 	}
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("%v, want a finite number", f)
+	if f32 := float64(float32(f)); math.IsNaN(f32) || math.IsInf(f32, 0) {
+		return nil, fmt.Errorf("%v, want a number that f32 has", f)
 	}
 	return f, nil
 }

@@ -256,6 +256,9 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 		{"text for a number", "rms_norm", func(b *engine.Builder) Args {
 			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
 		}, "argument eps: small is of Go type string, want a number"},
+		{"a number that f32 does not have", "rms_norm", func(b *engine.Builder) Args {
+			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
+		}, "argument eps: 1e+39, want a number that f32 has"},
 		{"a list with a wrong element", "permute", func(b *engine.Builder) Args {
 			return Args{"x": in(b, "x", 8), "dims": []any{0, true}}
 		}, "argument dims: element 1: true is of Go type bool, want an integer"},
