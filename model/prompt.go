@@ -31,7 +31,9 @@ func (m *Model) readTokenizer() error {
 	var err error
 	named := m.options.Tokenizer
 	if named != "" {
-		m.tokens, err = tokenizer.Open(named)
+		if m.tokens, err = tokenizer.Open(named); err != nil {
+			err = fmt.Errorf("--tokenizer: %w", err)
+		}
 	} else {
 		m.tokens, err = m.file.tokenizer()
 	}

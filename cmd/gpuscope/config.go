@@ -205,9 +205,6 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 			all = append(all, setting{name, []string{value}, variable(name)})
 		}
 	}
-	if err := check(); err != nil { // what was typed is wrong, whatever the settings
-		return nil, err
-	}
 	var args []string
 	for _, s := range append(all, c.settings...) {
 		f := flags.Lookup(s.flag)
@@ -220,10 +217,26 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 			}
 			args = append(args, "--"+s.flag+"="+v)
 		}
-		if err := check(); err != nil {
-			return nil, usagef("%s: %v", s.from, err)
-		}
+		p.settled = append(p.settled, s)
 	}
 	p.args = append(args, p.args...)
-	return c, nil
+	return c, p.blame(check())
 }
+
+// blame puts before an error about flags, which begins with one, where that flag was set, or the next that it
+// names: in no command line that a person could look at. Of flags that were typed it says nothing.
+func (p *program) blame(err error) error {
+	if err == nil || !strings.HasPrefix(err.Error(), "--") {
+		return err
+	}
+	for _, flag := range flagWord.FindAllStringSubmatch(err.Error(), -1) {
+		for _, s := range p.settled {
+			if s.flag == flag[1] {
+				return fmt.Errorf("%s: %w", s.from, err)
+			}
+		}
+	}
+	return err
+}
+
+var flagWord = regexp.MustCompile(`--([a-z-]+)`)

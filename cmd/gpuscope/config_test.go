@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,13 +82,53 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 		"[keys]\nquit = [\"x\", 3]":           `config.toml:2: keys of "quit": want a key, or a list of them`,
 	} {
 		_, _, _, err := settled(t, file)
-		if _, usage := err.(usageError); !usage || !strings.Contains(err.Error(), want) {
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", file, err, want)
 		}
+	}
+	if _, _, _, err := settled(t, "system = \"Hello.\"\nchat = true", "--theme", "dark"); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("GPUSCOPE_SYSTEM", "Hello.") // which the file's chat comes behind
+	if _, _, _, err := settled(t, "chat = true"); err != nil {
+		t.Error(err)
 	}
 	t.Setenv("GPUSCOPE_THEME", "pink")
 	if _, _, _, err := settled(t, ""); err == nil || !strings.HasPrefix(err.Error(), `GPUSCOPE_THEME: --theme "pink": want`) {
 		t.Error(err)
+	}
+}
+
+// What is known to be wrong only once the model is read says too where the flag was set, and nothing of what
+// was typed. Settings that go together are held against each other when all are there.
+func TestErrorsOfTheModelSayWhichSettingTheyAreOf(t *testing.T) {
+	for _, c := range []struct{ env, typed, want string }{
+		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": want q4`},
+		{"QUANTIZE=q4", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize q4: demo`},
+		{"GROUP_SIZE=64", "", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 64: it goes with`},
+		{"GROUP_SIZE=48", "--quantize q4", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 48: want 32, 64 or 128`},
+		{"QUANTIZE=q4", "--group-size 48", `gpuscope: --group-size 48: want`},
+		{"ROUTE=a=b", "", `gpuscope: GPUSCOPE_ROUTE: --route a=b: the graph has no such`},
+		{"ROUTE=linear_q4gsw=x", "", `gpuscope: GPUSCOPE_ROUTE: --route linear_q4gsw=x: layers.0.attn.q has`},
+		{"TOKENIZER=none.json", "", `gpuscope: GPUSCOPE_TOKENIZER: --tokenizer: stat none.json`},
+		{"SYSTEM=Hello.", "--quantize q3 --chat", `gpuscope: --quantize "q3": want q4`},
+		{"DEVICE=none", "--shaders .", `gpuscope: GPUSCOPE_DEVICE: --shaders: with --device none no kernel`},
+	} {
+		name, value, _ := strings.Cut(c.env, "=")
+		t.Run(c.env+c.typed, func(t *testing.T) {
+			t.Setenv("GPUSCOPE_"+name, value)
+			var stderr bytes.Buffer
+			p := testProgram(nil, &stderr)
+			p.driver, p.open = nil, p.openModel
+			args := append([]string{"--plain"}, strings.Fields(c.typed)...)
+			if name != "DEVICE" {
+				args = append(args, "--device", "none")
+			}
+			if status := p.main(t.Context(), args); status != exitUsage && name != "TOKENIZER" ||
+				!strings.HasPrefix(stderr.String(), c.want) {
+				t.Errorf("exit %d: %s\nwant %s", status, stderr.String(), c.want)
+			}
+		})
 	}
 }
 

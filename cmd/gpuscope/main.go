@@ -63,6 +63,7 @@ type program struct {
 	columns        int       // of that terminal
 	cache          string    // folder for what was measured of devices; "" for none
 	config         string    // the file with a person's settings
+	settled        []setting // those in force
 	driver         gpu.Driver
 	open           opener
 	executable     func() (string, error)                // this program's file, to start the engine with

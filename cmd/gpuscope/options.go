@@ -181,7 +181,7 @@ func (o *modelOptions) checkFlags() error {
 		}
 	}
 	if o.shaders != "" && o.device == trace.NoDevice {
-		return usagef("--shaders: without a device no kernel runs")
+		return usagef("--shaders: with --device none no kernel runs")
 	}
 	if o.timing != nil { // it is to run
 		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {

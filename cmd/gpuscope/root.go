@@ -74,12 +74,12 @@ has an example.`,
 						return trace.ReadFile(path)
 					}, r.screen)
 				}
-				return asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
+				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
 					if r.model.device == trace.NoDevice { // then nothing native runs
 						return p.open(ctx, r.model, nil)
 					}
 					return p.startEngine()
-				}, r.screen))
+				}, r.screen)))
 			}
 		},
 	}

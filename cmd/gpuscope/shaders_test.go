@@ -52,7 +52,7 @@ func TestGraphPrintsTheTextOfAKernel(t *testing.T) {
 		"graph --device none --kernel topk":                    `--kernel "topk": the graph has`,
 		"graph --device none --kernel tanh":                    `--kernel "tanh": the graph has`,
 		"graph --device none --kernel rms_norm --at 1,0":       "--kernel prints a kernel and nothing else",
-		"run --device none --shaders x":                        "--shaders: without a device no kernel runs",
+		"run --device none --shaders x":                        "--shaders: with --device none no kernel",
 		"verify --ids 1,47 --shaders testdata/there-is-no-dir": "--shaders: open",
 	} {
 		var out, err bytes.Buffer
