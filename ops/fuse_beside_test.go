@@ -48,8 +48,9 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 		{32, 2048, 1, each("gemv", "gemv"), each("gemv", "gemv")},
 		{32, 2048, 128, each("tile64", "tile64"), each("tile64", "tile64")},
 		{32, 2048, 512, each("tile128", "tile64"), []string{"tile128", "tile64", "tile64", "tile64"}},
-		{1024, 3072, 17, each("split128", "split128"), each("split128", "split128")},
-		{1024, 3136, 17, each("tile64", "split128"), each("split128", "split128")}, // over 4,096 together
+		{1024, 3072, 17, each("split64", "split64"), each("split64", "split64")},
+		{1024, 3072, 65, each("split128", "split128"), each("split128", "split128")},
+		{1024, 3136, 17, each("tile64", "split64"), each("split64", "split64")}, // over 4,096 together
 	} {
 		fused, plain := fusedAndNot(t, fuseBeside, besideGraph(c.columns, c.q), gpu.LimitSets[1].Limits)
 		for g, want := range map[*engine.Graph][]string{fused: c.fused, plain: c.then} {

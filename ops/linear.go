@@ -27,9 +27,9 @@ import (
 // spread). Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8
 // rows of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU.
 // Where tiles are few the columns of x are shared: in tile64 by four teams of lanes, or two where workgroup
-// memory is small or N is large; in split128 by several workgroups, whose sums another dispatch adds up, from
-// 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most. Where 8 does not
-// divide K all take tiles.
+// memory is small or N is large; in split64 and split128 by several workgroups, whose sums another dispatch
+// adds up, from 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most.
+// Where 8 does not divide K all take tiles.
 func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
 	bias engine.ValueID,
 ) engine.ValueID {
@@ -123,19 +123,27 @@ var linearRoutes = []linearRoute{
 	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
 	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
 	{"batch8", atMost16Rows, upTo(batchRows), batch(8, 8)},
+	linearSplit64: {"split64", atMost64Rows, upTo(smallTile), splitTiles64},
 	{"tile64", fewTiles64, (*linear).tile64Rows, tiles64},
-	linearSplit128: {"split128", fewTiles128, (*linear).splitRows, splitTiles},
-	{"tile128", manyTiles128, upTo(always), tiles(128, 1)},
+	linearSplit128: {"split128", fewTiles128, (*linear).splitRows, splitTiles128},
+	{"tile128", manyTiles128, upTo(always), tiles(largeTile, 1)},
 }
 
-// Routes of one row: by itself, which attention leaves in splits, and which is found behind others. On
-// linearSplit128 workgroups share the columns of x.
+// Routes of one row: by itself, which attention leaves in splits, and which is found behind others; and those
+// on which workgroups share the columns of x.
 const (
 	linearGEMV     = 0
 	linearSplits   = 1
 	linearLast     = 2
-	linearSplit128 = 6
+	linearSplit64  = 5
+	linearSplit128 = 7
 )
+
+// splitRoutes are the routes on which workgroups share the columns of x.
+var splitRoutes = [...]int{linearSplit64, linearSplit128}
+
+// splitRoute says whether a route is one of those.
+func splitRoute(route int) bool { return slices.Contains(splitRoutes[:], route) }
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
 
@@ -162,7 +170,7 @@ func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
 	o.plan(b.Limits())
 	o.makeKernels(b)
 	o.y = b.Tensor(name, engine.F32)
-	if o.routes.has(linearSplit128) {
+	if o.splits() {
 		o.sums = b.Scratch(name+".sums", engine.F32)
 	}
 	b.Add(name, o)
@@ -180,7 +188,7 @@ func (o *linear) makeKernels(b *engine.Builder) {
 	if o.gated != nil {
 		o.join = o.gated.kernel(b, 4, o.cols()/4)
 	}
-	if o.routes.has(linearSplit128) {
+	if o.splits() {
 		o.sum = kernel(b, "linear_sums", shaders.Constants{
 			"Lanes": threadLanes, "Vec": o.sumVec(), "Bias": o.bias != engine.None,
 			"Residual": o.residual != engine.None,
@@ -212,7 +220,8 @@ func (o *linear) plan(limits *gpu.Limits) {
 	o.routes, o.shapes = make(routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
-		o.routes[i] = route{name: r.name, why: r.why, only: o.shapes[i].batch == 1, aside: i == linearSplits}
+		o.routes[i] = route{name: r.name, why: r.why, aside: i == linearSplits}
+		o.routes[i].only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.routes[i].upTo = r.upTo(o)
 		}
@@ -268,10 +277,14 @@ func (o *linear) Spec() engine.Spec {
 			s.Inputs = append(s.Inputs, b.Value)
 		}
 	}
-	if o.routes.has(linearSplit128) {
+	if o.splits() {
 		slot := engine.Slot{Label: "sums", Uses: make([]engine.Use, len(o.kernels))}
 		list := o.added([]engine.Binding{bind("sums", o.sums)}, o.residual)
-		slot.Uses[linearSplit128] = engine.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
+		for _, r := range splitRoutes {
+			if o.routes.has(r) {
+				slot.Uses[r] = engine.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
+			}
+		}
 		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.sums}
 	}
 	if o.gated != nil {
@@ -306,7 +319,7 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 		y = o.spread.value
 	}
 	list := append([]engine.Binding{bind("x", x)}, o.w.bindings(p)...)
-	if route == linearSplit128 {
+	if splitRoute(route) {
 		return append(list, bind("sums", o.sums))
 	}
 	if !o.takesResidual(route) {
@@ -358,7 +371,7 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	corners := []engine.Corner{at(r.Max), at(r.Min)}
 	all := product(highest) / o.w.Cols
 	most := o.routes.most(all)
-	for m := splitTile; m < min(all, o.routes[linearSplit128].upTo); m += splitTile {
+	for m := largeTile; m < min(all, o.routes[linearSplit128].upTo); m += largeTile {
 		most = append(most, m)
 	}
 	for _, m := range most {
@@ -460,8 +473,8 @@ func (o *linear) Plan(p *engine.Planner) error {
 			cols, stride = o.cols(), o.cols()
 		}
 		grid, splits := s.grid(p, m, cols, k), 1
-		if route == linearSplit128 {
-			splits = o.splits(m)
+		if splitRoute(route) {
+			splits = o.splitsOf(route, m)
 			grid = s.grid(p, m, cols, k, engine.Each("splits", splits))
 		}
 		l := p.Dispatch(i, grid)
@@ -479,7 +492,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 		}
 		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(splits*m)*int64(cols))
 		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
-		if route == linearSplit128 {
+		if splitRoute(route) {
 			l.Params.U32("x_rows", rows).U32("splits", splits)
 			o.planSums(p, m, splits, residualRows)
 			continue
@@ -554,7 +567,7 @@ func (o *linear) knownRows(route int) int {
 
 // takesResidual says whether the kernel of a route binds a residual.
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None && route != linearSplit128 || o.shared(route)
+	return o.residual != engine.None && !splitRoute(route) || o.shared(route)
 }
 
 // shared says whether the kernel of a route, for one row of x as it is, serves projections with a residual
@@ -606,13 +619,13 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
 	c := o.w.Format.with(b, shaders.Constants{
-		"Bias": o.bias != engine.None && route != linearSplit128, "Residual": o.takesResidual(route),
+		"Bias": o.bias != engine.None && !splitRoute(route), "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
 		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.whole()
 		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
-		c["Split"] = route == linearSplit128
+		c["Split"] = splitRoute(route)
 		return kernelAs(b, name, "linear_tiled", c)
 	}
 	c["Last"], c["Shared"], c["N"] = route == linearLast, o.shared(route), o.knownRows(route)

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"slices"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
@@ -66,21 +68,23 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split; 64 in any case. But a tile takes its time alone as beside a hundred: where there are
-// columns for many splits, and tiles across for half of a device at most, these are faster at once.
+// columns can be split; 64 in any case, but for those that split64 takes.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {
 		fill /= 2
-		if o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= fill {
-			return batchRows
-		}
 	}
-	return max(64, fill/o.tilesAcross()*64)
+	if o.manySplits() {
+		return batchRows
+	}
+	return max(smallTile, fill/o.tilesAcross()*smallTile)
 }
 
-// Of splits of the columns: rows of their tiles, the fewest columns that one has, and how many are many.
-const splitTile, splitColumns, manySplits = 128, 256, 4
+// Rows of tiles, those of split64 and tile64, and the others.
+const smallTile, largeTile = 64, 128
+
+// The fewest columns that a split of them has, and how many splits are many.
+const splitColumns, manySplits = 256, 4
 
 // batchRows are the rows of x up to which batches of them take a GEMV.
 const batchRows = 16
@@ -90,27 +94,51 @@ func (o *linear) splittable() bool {
 	return o.gated == nil && len(o.parts) <= 1 && o.w.Cols >= 2*splitColumns
 }
 
-// splitTiles is the shape of tiles whose columns workgroups share.
-func splitTiles(o *linear, limits *gpu.Limits) linearShape {
+// manySplits says whether there are columns for many splits, and tiles across for half of a device at most: a
+// tile takes its time alone as beside a hundred, so that these are faster at once.
+func (o *linear) manySplits() bool {
+	return o.splittable() && o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= tuned.fill/2
+}
+
+// splitTiles64 and splitTiles128 are the shapes of tiles whose columns workgroups share.
+func splitTiles64(o *linear, limits *gpu.Limits) linearShape {
+	if !o.manySplits() {
+		return linearShape{}
+	}
+	return tiles(smallTile, 1)(o, limits)
+}
+
+func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 	if !o.splittable() {
 		return linearShape{}
 	}
-	return tiles(splitTile, 1)(o, limits)
+	return tiles(largeTile, 1)(o, limits)
 }
 
 // splitRows is how many rows of x make so few tiles that a device has two splits of each at once.
-func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * splitTile }
+func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * largeTile }
 
-// splits are how many there are of the columns of some rows: as many as a device has tiles of at once.
-func (o *linear) splits(m int) int {
-	return max(1, min(tuned.tiles/(divUp(m, splitTile)*o.tilesAcross()), o.w.Cols/splitColumns))
+// splits says whether there is a route on which workgroups share the columns of x.
+func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.routes.has) }
+
+// splitsOf are how many there are of the columns of some rows on a route: as many as a device has tiles of at
+// once, of those of 64 rows twice as many.
+func (o *linear) splitsOf(route, m int) int {
+	once, columns, tiles := tuned.tiles, splitColumns, o.tilesAcross()
+	if route == linearSplit64 {
+		once *= 2 * largeTile / smallTile
+		if tiles*o.w.Cols < tuned.fill*columns {
+			columns /= 2
+		}
+	}
+	return max(1, min(once/(divUp(m, o.shapes[route].tile)*tiles), o.w.Cols/columns))
 }
 
 // tiles64 has four teams where 64 rows make few tiles, and workgroup memory serves four of them.
 func tiles64(o *linear, limits *gpu.Limits) linearShape {
-	four := tiles(64, 4)(o, limits)
+	four := tiles(smallTile, 4)(o, limits)
 	if four.quads < tuned.quads || o.tilesAcross() > tuned.fill {
-		return tiles(64, 2)(o, limits)
+		return tiles(smallTile, 2)(o, limits)
 	}
 	return four
 }

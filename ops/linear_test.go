@@ -240,7 +240,7 @@ func TestLinearLarge(t *testing.T) {
 func TestLinearRoutesAsked(t *testing.T) {
 	var trials []*trial
 	for _, route := range linearRouteNames {
-		if slices.Contains([]string{"last", "gemv_splits", "split128"}, route) {
+		if slices.Contains([]string{"last", "gemv_splits", "split64", "split128"}, route) {
 			continue // of those with what fusion rules tell them of, or with many columns
 		}
 		for _, kind := range []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"} {
@@ -255,13 +255,16 @@ func TestLinearRoutesAsked(t *testing.T) {
 		}
 	}
 	// Columns that no step of the tiles divides, and rows and columns in their last tile.
-	for _, route := range []string{"tile64", "tile128", "split128"} {
-		more := map[string]int{"split128": 504}[route]
+	for _, route := range []string{"split64", "tile64", "tile128", "split128"} {
+		more := map[string]int{"split64": 1008, "split128": 504}[route]
 		for _, c := range []linearCase{
 			{kind: "linear_q4gsw", k: 72 + more, n: 75, group: 24, bias: true, live: []int{130, 65, 1}},
 			{kind: "linear", k: 99 + 3*more, n: 66, live: []int{129, 1}},
 		} {
 			c.route = route
+			if route == "split64" {
+				c.live = []int{smallTile - 1, 20, 1}
+			}
 			trials = append(trials, c.trial())
 		}
 	}
@@ -363,8 +366,10 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 		{2048, 2048, 1, "gemv", oneRow},
 		{2048, 2048, 2, "batch4", atMost4Rows},
 		{2048, 2048, 16, "batch8", atMost16Rows},
-		{2048, 2048, 17, "split128", fewTiles128},
-		{1024, 4096, 17, "split128", fewTiles128},
+		{2048, 2048, 17, "split64", atMost64Rows},
+		{2048, 2048, 64, "split64", atMost64Rows},
+		{2048, 2048, 65, "split128", fewTiles128},
+		{1024, 4096, 17, "split64", atMost64Rows},
 		{1024, 4160, 64, "tile64", fewTiles64},
 		{1024, 4160, 65, "split128", fewTiles128},
 		{1016, 2048, 128, "tile64", fewTiles64},
@@ -400,6 +405,7 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 					why := o.routes[o.routes.preferred(m)].why
 					said[why]++
 					if is, ok := map[reason]bool{
+						atMost64Rows: m <= 64 && o.splittable() && k >= 4*splitColumns,
 						fewTiles64:   m <= 64 || few(64, tuned.fill),
 						fewTiles128:  few(128, tuned.tiles/2) && o.splittable(),
 						manyTiles128: !few(128, tuned.tiles/2) || !o.splittable(),
@@ -410,7 +416,7 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 			}
 		}
 	}
-	for _, why := range []reason{fewTiles64, fewTiles128, manyTiles128} {
+	for _, why := range []reason{atMost64Rows, fewTiles64, fewTiles128, manyTiles128} {
 		if said[why] == 0 {
 			t.Errorf("never: %s", why)
 		}
@@ -419,17 +425,23 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 
 // Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
 func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
-	for _, c := range []struct{ k, n, m, want int }{
-		{2048, 2048, 512, 3},
-		{2048, 2048, 500, 3},
-		{2048, 2048, 257, 4},
-		{8192, 1024, 129, 12},
-		{2048, 1024, 129, 8},
-		{2048, 3072, 512, 2},
-		{2048, 8192, 512, 1},
+	limits := gpu.LimitSets[1].Limits
+	for _, c := range []struct{ route, k, n, m, want int }{
+		{linearSplit128, 2048, 2048, 512, 3},
+		{linearSplit128, 2048, 2048, 500, 3},
+		{linearSplit128, 2048, 2048, 257, 4},
+		{linearSplit128, 8192, 1024, 129, 12},
+		{linearSplit128, 2048, 1024, 129, 8},
+		{linearSplit128, 2048, 3072, 512, 2},
+		{linearSplit128, 2048, 8192, 512, 1},
+		{linearSplit64, 2048, 2048, 64, 8},
+		{linearSplit64, 14336, 4096, 17, 24},
+		{linearSplit64, 2048, 1024, 64, 8},
+		{linearSplit64, 2048, 512, 64, 16}, // of 128 columns: of 256 they would fill half of the device
 	} {
 		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
-		if n := o.splits(c.m); n != c.want {
+		o.plan(&limits)
+		if n := o.splitsOf(c.route, c.m); n != c.want {
 			t.Errorf("K %d, N %d, M %d: %d splits, want %d", c.k, c.n, c.m, n, c.want)
 		}
 	}
@@ -441,10 +453,10 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := linearCase{
 			kind: "linear_q8_0", k: 32 * draw(t, "k", 1, 300), n: draw(t, "n", 1, 9000),
-			live: []int{splitTile*draw(t, "tiles", 0, 4) + draw(t, "rows", 1, 32)},
+			live: []int{largeTile*draw(t, "tiles", 0, 4) + draw(t, "rows", 1, 32)},
 		}
 		b := engine.NewBuilder(gpu.LimitSets[draw(t, "limits", 0, len(gpu.LimitSets)-1)].Limits)
-		route := rapid.SampledFrom([]string{"", "", "batch4", "tile64", "split128"}).Draw(t, "route")
+		route := rapid.SampledFrom([]string{"", "", "batch4", "split64", "tile64", "split128"}).Draw(t, "route")
 		if route != "" {
 			b.AskRoutes(map[string]string{c.kind: route})
 		}
@@ -516,8 +528,8 @@ func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 		memory uint32
 		quads  map[string]int
 	}{
-		{16 << 10, map[string]int{"tile64": 2, "split128": 4, "tile128": 4}},
-		{32 << 10, map[string]int{"tile64": 4, "split128": 4, "tile128": 4}},
+		{16 << 10, map[string]int{"split64": 4, "tile64": 2, "split128": 4, "tile128": 4}},
+		{32 << 10, map[string]int{"split64": 4, "tile64": 4, "split128": 4, "tile128": 4}},
 	} {
 		limits := gpu.DefaultLimits()
 		limits.MaxWorkgroupStorage = c.memory
@@ -525,6 +537,9 @@ func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 			o := linear{w: Matrix{Rows: n, Cols: 2048, Format: Q4_0}}
 			o.plan(&limits)
 			for i, s := range o.shapes {
+				if i == linearSplit64 && !o.manySplits() {
+					continue
+				}
 				if name := o.routes[i].name; s.quads != c.quads[name] || strings.HasPrefix(name, "tile") &&
 					o.routes.has(i) != (s.quads > 0) {
 					t.Errorf("%d bytes, N %d: %s has %d quads, want %d", c.memory, n, name, s.quads,

@@ -420,7 +420,9 @@ func (f *Fit) rate() string {
 }
 
 // tiled says whether a route is one of tiles, whole or split: a matrix product of many rows.
-func tiled(route string) bool { return strings.HasPrefix(route, "tile") || route == "split128" }
+func tiled(route string) bool {
+	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
+}
 
 // crossover says at which lengths matrix products go from one route to the next, those that are alike
 // together.

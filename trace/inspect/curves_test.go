@@ -404,7 +404,7 @@ func TestCrossoverIsSaidByItsLength(t *testing.T) {
 	tr := decoded(4, "off")
 	l := &tr.Forecast.Lines[1]
 	grid := [3]trace.Rule{{8}, {1}, {1}}
-	for _, route := range []string{"tile64", "split128"} {
+	for _, route := range []string{"split64", "tile64", "split128"} {
 		l.Courses[1].Stretches = []trace.Stretch{
 			{From: 1, Kernel: "g", Route: "gemv", Workgroups: grid},
 			{From: 2, Kernel: "b", Route: "batch4", Workgroups: grid},
