@@ -20,8 +20,9 @@ import (
 
 // lab is what is known of the texts that a person changes.
 type lab struct {
-	dir   string        // where their files are, "" before there is one
-	look  chan struct{} // wakes who watches it
+	dir   string            // where their files are, "" before there is one
+	own   map[string]string // by file: the kernel's own text
+	look  chan struct{}     // wakes who watches it
 	on    map[string]labStand
 	tried map[string]*attempt // by kernel
 	last  string              // the kernel that was tried last
@@ -72,7 +73,7 @@ func (l *lab) begins(a *App) {
 
 func (l *lab) watch(a *App, dir string) {
 	l.dir, l.look = dir, make(chan struct{}, 1)
-	l.on, l.tried = map[string]labStand{}, map[string]*attempt{}
+	l.on, l.tried, l.own = map[string]labStand{}, map[string]*attempt{}, map[string]string{}
 	a.runner.start(func(ctx context.Context) {
 		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.send(m) })
 	})
@@ -122,7 +123,7 @@ func (a *App) editKernel() {
 			if a.lab.dir == "" {
 				a.lab.watch(a, dir)
 			}
-			a.lab.on[k.Name] = at
+			a.lab.on[k.Name], a.lab.own[path] = at, fileText(k)
 			a.openEditor(k.Name, path)
 		}
 	})

@@ -44,6 +44,17 @@ func writeText(dir, kernel, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
+// removeUnchanged removes files that still have the text that each was made with, and their folder where
+// nothing is left in it.
+func removeUnchanged(dir string, made map[string]string) {
+	for path, text := range made {
+		if now, err := os.ReadFile(path); err == nil && string(now) == text {
+			_ = os.Remove(path) // it stays, as one that was changed does
+		}
+	}
+	_ = os.Remove(dir)
+}
+
 // editorOf is the command that opens a file in the person's editor. It has the terminal to itself.
 func editorOf(path string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
 	words := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))

@@ -259,6 +259,30 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	d.sees("the editor: permission denied")
 }
 
+// Of a folder that the program made there is afterwards what somebody changed, and no folder without.
+func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
+	for _, c := range []struct {
+		script, sees, keys string
+		want               int
+	}{
+		{"exit 0", "is the kernel's own text", "q", 0}, {`echo "// faster" >> "$1"`, "In place of", "UUq", 1},
+	} {
+		editor(t, c.script)
+		cache := t.TempDir()
+		x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: cache})
+		x.sees("[PAUSED]", "step 0 prefill").press("2e").sees(c.sees)
+		x.input.back()
+		x.press(c.keys)
+		if err := x.ends(); err != nil {
+			t.Fatal(err)
+		}
+		folders, err := os.ReadDir(filepath.Join(cache, "shaders"))
+		if left := texts(t, cache); err != nil || len(folders) != c.want || len(left) != c.want {
+			t.Errorf("%s: %d folders with %q, want %d: %v", c.script, len(folders), left, c.want, err)
+		}
+	}
+}
+
 // How an editor ended, or that there is none, is what the screen says, not what it said as it began.
 func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	editor(t, "exit 3")

@@ -170,6 +170,9 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	_, err = program.Run()
 	a.runner.cancel()
 	a.runner.end()
+	if a.opts.Shaders == "" {
+		removeUnchanged(a.lab.dir, a.lab.own)
+	}
 	signal.Stop(signals)
 	<-heard
 	once.Do(func() {}) // whoever panics from here on comes too late
