@@ -150,7 +150,7 @@ var commands = []command{
 		func(s *live, _ session.Command) (work, error) {
 			was := s.text.step()
 			s.text, s.upto = transcript{}, nil
-			s.event(max(was, 0), "reset", "the text was forgotten; the position is 0")
+			s.event(max(was, 0), "reset", "reset: the text is empty, at position 0")
 			return nil, nil
 		},
 	},

@@ -366,5 +366,5 @@ func (a *App) usedText(c session.Command) {
 			name = t.ran().tried.Name
 		}
 	}
-	a.say(name + " runs from the next step on")
+	a.show(name + " runs from the next step on") // the log has the event
 }

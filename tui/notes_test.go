@@ -218,8 +218,16 @@ func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
 	d.press("r").sees("restart: the engine is there")
 }
 
-func TestAResetSaysWhatItDid(t *testing.T) {
-	live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
+func TestAResetSaysOnceWhatItDid(t *testing.T) {
+	d := live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
+	lines, _ := d.app.log.snapshot()
+	said := 0
+	for _, l := range lines {
+		said += strings.Count(l.Text, "reset")
+	}
+	if said != 1 {
+		t.Errorf("the log says it %d times: %v", said, lines)
+	}
 }
 
 // The help explains the columns of the view as programs have them explained, and the marks that costs have.

@@ -83,7 +83,8 @@ func (a *App) done(m doneMsg) {
 	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
-		a.say(keyed("reset: the text is empty, at position 0; {prompt} types a prompt"))
+		// The log has the event.
+		a.show(keyed("reset: the text is empty, at position 0; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
 		a.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:

@@ -215,7 +215,9 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 	case session.Resume:
 		return p.resume(c.Left)
 	case session.Reset:
-		p.event(max(0, p.state.Step), "reset")
+		p.record(trace.Record{Event: &trace.Event{
+			Step: max(0, p.state.Step), Kind: "reset", Text: "reset: the text is empty, at position 0",
+		}})
 		p.rewind(0)
 		p.state.Begins = &session.Text{}
 	case session.Timing:
