@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/model/session"
+	"gpuscope/trace/table"
 )
 
 // command is a row of the table of all that a session does.
@@ -112,8 +113,8 @@ var commands = []command{
 		session.Chunk, "Prompts to come are read n tokens a step (0: as many as one takes).",
 		[]field{count},
 		func(s *live, c session.Command) (work, error) {
-			if c.N > s.m.maxChunk {
-				return nil, session.Refusef("chunk: %d tokens, want 0 to %d (--max-chunk)", c.N, s.m.maxChunk)
+			if err := s.m.checkChunk("chunk: "+table.Plural(c.N, "token"), c.N, 0); err != nil {
+				return nil, err
 			}
 			s.chunk = c.N
 			return nil, nil

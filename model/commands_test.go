@@ -53,7 +53,7 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "not both"},
 		{
 			session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{17}},
-			"chunk 0 is 17 tokens, want 1 to 16",
+			"chunk 0 is 17 tokens: want 1 to 16; --max-chunk 17 lets a step take so many",
 		},
 		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
 		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},

@@ -50,9 +50,10 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 
 // checkShape refuses a step that the graph is not made for.
 func (m *Model) checkShape(tokens, position int) error {
+	if err := m.checkChunk(table.Plural(tokens, "token")+" in a step", tokens, 1); err != nil {
+		return err
+	}
 	switch {
-	case tokens < 1 || tokens > m.maxChunk:
-		return session.Refusef("%d tokens in a step: want 1 to %d (--max-chunk)", tokens, m.maxChunk)
 	case position < 0:
 		return session.Refusef("position %d: want 0 or more", position)
 	case position > m.context-tokens:

@@ -150,13 +150,32 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	return ids, nil
 }
 
+// checkChunk refuses a number of tokens, of which what says whose it is, that no step can take, or that is
+// less than the least.
+func (m *Model) checkChunk(what string, n, least int) error {
+	want := table.Integer(m.maxChunk)
+	if least < m.maxChunk {
+		want = fmt.Sprintf("%d to %s", least, want)
+	}
+	switch {
+	case n < least:
+		return session.Refusef("%s: want %s", what, want)
+	case n > m.context:
+		return session.Refusef("%s: want %s; the context holds %s (--context)", what, want,
+			table.Integer(m.context))
+	case n > m.maxChunk:
+		return session.Refusef("%s: want %s; --max-chunk %d lets a step take so many", what, want, n)
+	}
+	return nil
+}
+
 // chunks are the sizes of the steps that prefill n tokens: those that were asked for, the last one repeating,
 // else as large as can be.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {
-		if size < 1 || size > m.maxChunk {
-			return nil,
-				session.Refusef("chunk %d is %d tokens, want 1 to %d (--max-chunk)", i, size, m.maxChunk)
+		what := fmt.Sprintf("chunk %d is %s", i, table.Plural(size, "token"))
+		if err := m.checkChunk(what, size, 1); err != nil {
+			return nil, err
 		}
 	}
 	if len(want) == 0 {

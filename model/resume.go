@@ -7,6 +7,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // beginResume makes the text of an engine that has gone this one's. The steps that led to where it stood run
@@ -19,8 +20,9 @@ func (s *live) beginResume(c session.Command) (work, error) {
 		return nil, session.Refusef("resume: give what was left behind")
 	case s.text.last() != nil || s.runner.rec.Next() > 0:
 		return nil, session.Refusef("resume: this engine has run steps of its own")
-	case l.Chunk < 0 || l.Chunk > s.m.maxChunk:
-		return nil, session.Refusef("resume: chunks of %d tokens, want 0 to %d", l.Chunk, s.m.maxChunk)
+	}
+	if err := s.m.checkChunk("resume: chunks of "+table.Plural(l.Chunk, "token"), l.Chunk, 0); err != nil {
+		return nil, err
 	}
 	timing := s.timing
 	if l.Timing != "" {
@@ -62,10 +64,7 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 		return t, err
 	}
 	size := func(n int) error {
-		if n < 1 || n > m.maxChunk {
-			return session.Refusef("resume: a step of %d tokens, want 1 to %d (--max-chunk)", n, m.maxChunk)
-		}
-		return nil
+		return m.checkChunk("resume: a step of "+table.Plural(n, "token"), n, 1)
 	}
 	for _, n := range l.Kept {
 		if err := size(n); err != nil {

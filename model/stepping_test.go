@@ -474,7 +474,7 @@ func TestPromptsAreReadInChunksOfTheSessionsSize(t *testing.T) {
 		}
 	}
 	err := r.try(context.Background(), session.Command{Kind: session.Chunk, N: 17})
-	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "17 tokens, want 0 to 16 (--max-chunk)") {
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "chunk: 17 tokens: want 0 to 16; --max-chunk 17 lets") {
 		t.Errorf("too large a chunk: %v", err)
 	}
 	c := promptOf(10)

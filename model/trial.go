@@ -29,9 +29,8 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 		return nil, session.Refusef("time_op: %d times, want at most %d", c.N, engine.MostTrials)
 	}
 	for _, m := range c.Lengths {
-		if m < 1 || m > s.m.maxChunk {
-			return nil, session.Refusef("time_op: a length of %d tokens, want 1 to %d (--max-chunk)", m,
-				s.m.maxChunk)
+		if err := s.m.checkChunk(fmt.Sprintf("time_op: a length of %d", m), m, 1); err != nil {
+			return nil, err
 		}
 	}
 	if c.N == 0 {
