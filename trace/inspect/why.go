@@ -122,26 +122,27 @@ func (x *Index) originAt(step int, id trace.DispatchID, c plannedChange) *Origin
 }
 
 // instead are the plans by which others have the work of a dispatch that runs no more from a step on: of its
-// own operator those that are new there or came by another route, else of the operators that take what it
-// gave those that now read what it read.
+// own operator those that are new there or came by another route. Else those of them that take what it gave,
+// or what operators that have nothing to do then made of it, and read what it read, or something else that
+// comes from where that came from.
 func (x *Index) instead(step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
-	gave := t.Graph.Ops[gone.Op].Outputs
+	runs := map[trace.OpID]bool{}
+	for _, d := range t.Steps[step].Dispatches {
+		runs[t.Graph.Dispatches[t.Plans[d.Plan].Dispatch].Op] = true
+	}
+	takes := x.takers(gone.Op, runs)
 	var own, taking []*trace.Plan
 	for _, n := range netPlans(t, &t.Steps[step]) {
 		if !n.diff.New && !n.diff.Route {
 			continue
 		}
 		p := planOf(t, n.To)
-		d := &t.Graph.Dispatches[p.Dispatch]
-		takes := t.Graph.Ops[d.Op].Inputs
-		missing := func(v trace.ValueID) bool { return !slices.Contains(d.Reads, v) }
-		switch {
-		case d.Op == gone.Op:
+		switch op := t.Graph.Dispatches[p.Dispatch].Op; {
+		case op == gone.Op:
 			own = append(own, p)
-		case slices.ContainsFunc(gave, func(v trace.ValueID) bool { return slices.Contains(takes, v) }) &&
-			!slices.ContainsFunc(gone.Reads, missing):
+		case takes[op] && x.readsFor(p, gone, runs):
 			taking = append(taking, p)
 		}
 	}
@@ -149,6 +150,44 @@ func (x *Index) instead(step int, id trace.DispatchID) []*trace.Plan {
 		return own
 	}
 	return taking
+}
+
+// takers are the operators that take what an operator gives, or what others that do not run make of it.
+func (x *Index) takers(op trace.OpID, runs map[trace.OpID]bool) map[trace.OpID]bool {
+	found, idle := map[trace.OpID]bool{}, []trace.OpID{op}
+	for i := 0; i < len(idle); i++ {
+		for _, v := range x.Trace.Graph.Ops[idle[i]].Outputs {
+			for _, taker := range x.Consumers(v) {
+				if !found[taker] && !runs[taker] {
+					idle = append(idle, taker)
+				}
+				found[taker] = true
+			}
+		}
+	}
+	return found
+}
+
+// readsFor says whether a plan's dispatch reads what another one read: something of each operator that runs
+// and gave it something, and itself what no operator gives, constants apart.
+func (x *Index) readsFor(p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
+	reads, _ := x.touches(p)
+	for _, v := range gone.Reads {
+		v = x.root(v)
+		givers := x.Producers(v)
+		same := func(r trace.ValueID) bool {
+			r = x.root(r)
+			return r == v || slices.ContainsFunc(x.Producers(r), func(op trace.OpID) bool {
+				return slices.Contains(givers, op)
+			})
+		}
+		there := len(givers) == 0 && x.Trace.Graph.Values[v].Role != "constant" ||
+			slices.ContainsFunc(givers, func(op trace.OpID) bool { return runs[op] })
+		if there && !slices.ContainsFunc(reads, same) {
+			return false
+		}
+	}
+	return true
 }
 
 // blame finds what an origin comes from.

@@ -89,30 +89,57 @@ func TestAGridThatTwoPassesChangedIsCountedOnce(t *testing.T) {
 	}
 }
 
+// inPrefillAlone has a dispatch run in the first step alone.
+func inPrefillAlone(tr *trace.Trace, id trace.DispatchID) {
+	for i := range tr.Steps[1:] {
+		s := &tr.Steps[i+1]
+		s.Dispatches = slices.DeleteFunc(slices.Clone(s.Dispatches), func(d trace.StepDispatch) bool {
+			return tr.Plans[d.Plan].Dispatch == id
+		})
+	}
+	for _, h := range tr.Steps[1].Resize.Passes[0].Hooks {
+		if h.Op == tr.Graph.Dispatches[id].Op {
+			h.Plans[0].To = nil
+		}
+	}
+}
+
 // fusedNorms is a run whose projections take the norm before them in, once they go by the route of one token:
 // norms run in the prefill alone.
 func fusedNorms(t *testing.T) *inspect.Index {
 	tr := tracetest.Llama(2, 3)
 	g := &tr.Graph
-	norm := g.Ops[g.Dispatches[dispatch(t, inspect.NewIndex(tr), "layers.1.attn.norm")].Op]
-	ran := g.Dispatches[dispatch(t, inspect.NewIndex(tr), "layers.1.attn.norm")]
+	norm := g.Dispatches[dispatch(t, inspect.NewIndex(tr), "layers.1.attn.norm")]
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
-		if slices.Contains(g.Ops[d.Op].Inputs, norm.Outputs[0]) && !strings.HasSuffix(g.Ops[d.Op].Name, "v") {
-			d.Reads = append(slices.Clone(d.Reads), ran.Reads...)
+		if slices.Contains(g.Ops[d.Op].Inputs, norm.Writes[0]) && !strings.HasSuffix(g.Ops[d.Op].Name, "v") {
+			d.Reads = append(slices.Clone(d.Reads), norm.Reads...)
 		}
 	}
-	for i := range tr.Steps[1:] {
-		s := &tr.Steps[i+1]
-		s.Dispatches = slices.DeleteFunc(slices.Clone(s.Dispatches), func(d trace.StepDispatch) bool {
-			return tr.Plans[d.Plan].Dispatch == ran.ID
-		})
-	}
-	for _, h := range tr.Steps[1].Resize.Passes[0].Hooks {
-		if h.Op == norm.ID {
-			h.Plans[0].To = nil
+	inPrefillAlone(tr, norm.ID)
+	return inspect.NewIndex(tr)
+}
+
+// fusedSums is a run in which the sum before that norm goes, too. Of its operands the projections read the
+// one, and of the other what the product that gives it gives beside it.
+func fusedSums(t *testing.T) *inspect.Index {
+	tr := fusedNorms(t).Trace
+	g := &tr.Graph
+	x := inspect.NewIndex(tr)
+	sum := g.Dispatches[dispatch(t, x, "layers.0.mlp.add")]
+	norm := g.Dispatches[dispatch(t, x, "layers.1.attn.norm")]
+	beside := trace.Value{ID: trace.ValueID(len(g.Values)), Name: "squares", Kind: "tensor", Role: "intermediate"}
+	g.Values = append(g.Values, beside)
+	down := &g.Ops[g.Dispatches[dispatch(t, x, "layers.0.mlp.down")].Op]
+	down.Outputs = append(slices.Clone(down.Outputs), beside.ID)
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		if slices.Contains(d.Reads, norm.Reads[0]) && slices.Contains(d.Reads, norm.Writes[0]) {
+			ofNorm := func(v trace.ValueID) bool { return slices.Contains(norm.Reads, v) }
+			d.Reads = append(slices.DeleteFunc(d.Reads, ofNorm), sum.Reads[0], beside.ID)
 		}
 	}
+	inPrefillAlone(tr, sum.ID)
 	return inspect.NewIndex(tr)
 }
 
@@ -120,7 +147,7 @@ func fusedNorms(t *testing.T) *inspect.Index {
 // work since.
 func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(2, 3))
-	fused := fusedNorms(t)
+	fused, sums := fusedNorms(t), fusedSums(t)
 	decoding := "attn.sdpa.split, attn.sdpa.reduce (route FlashDecoding: S=1, D=64 (else materialised))"
 	for _, c := range []struct {
 		x    *inspect.Index
@@ -142,6 +169,8 @@ func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
 			"runs no more from s1 (decode, position 42) on; its work then: attn.q, attn.k (route bicol: ",
 		}},
 		{fused, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k (route bicol: "}},
+		{sums, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k, attn.v (route bicol: "}},
+		{sums, 1, "layers.0.mlp.add", []string{"its work since: layers.1.attn.q, layers.1.attn.k (route bicol: "}},
 	} {
 		said := strings.Join(c.x.Why(c.step, dispatch(t, c.x, c.name)).Lines(""), "\n")
 		for _, want := range c.want {
