@@ -14,6 +14,7 @@ import (
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
 )
 
 // profiling is what a run measures after its text is made.
@@ -21,6 +22,7 @@ type profiling struct {
 	kind     *choice
 	together []string // names of rows that are left out together, of which each element is a list
 	asked    bool     // that something is measured was asked for
+	late     bool     // there was no time for all of it
 }
 
 // profileFor is how long a run measures at most.
@@ -95,6 +97,7 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 		within, cancel := context.WithDeadline(ctx, begin.Add(c.until))
 		_, err := s.Do(within, c.Command)
 		late := within.Err() != nil
+		o.late = o.late || late
 		cancel()
 		switch {
 		case ctx.Err() != nil:
@@ -107,6 +110,22 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 		measured = true
 	}
 	return measured, nil
+}
+
+// uncosted says why the last step of a run has no costs that there should be, and what to do; "" where it has
+// some, or where it is not the time that there was too little of.
+func (o *profiling) uncosted(t *trace.Trace) string {
+	has := func(s trace.Step) bool { return len(s.Costs) > 0 }
+	if !o.late || !o.costs() || slices.ContainsFunc(t.Steps, has) {
+		return ""
+	}
+	last := &t.Steps[len(t.Steps)-1]
+	instead := "c on the screen measures a round, however long that takes"
+	if len(last.Tokens) > 1 {
+		instead = "-n 2 ends with a step of one token, which takes less"
+	}
+	return fmt.Sprintf("a cost takes five runs of the step at least, %s each as it ran, and measuring ends "+
+		"after %.0f s: %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
 // bounded is a command, and how long after the first of several it is cancelled.

@@ -160,6 +160,36 @@ func TestRunMeasuresForAWhileOnly(t *testing.T) {
 	}
 }
 
+// A step that takes so long that the time does not suffice for one cost: it says so, and what would.
+func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, want string }{
+		{"-n 4", "a cost takes five runs of the step at least, 1.46 ms each as it ran, and measuring ends after 3 s: " +
+			"c on the screen"},
+		{"-n 1", " and measuring ends after 3 s: -n 2 ends with a step of one token, which takes less"},
+		{"-n 1 --profile cost --format json", "warn: no costs were measured: a cost takes five runs"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			p, stdout, stderr := playBack(t, tuitest.Script{
+				Before: func(ctx context.Context, c session.Command) error {
+					if c.Kind != session.Repeat && c.Kind != session.Cost {
+						return nil
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				},
+			})
+			if status := p.main(t.Context(), strings.Fields("run "+c.args)); status != exitDone {
+				t.Fatalf("exit %d: %s", status, stderr)
+			}
+			if got := stdout.String() + stderr.String(); !strings.Contains(got, c.want) {
+				t.Errorf("want %s:\n%s", c.want, got)
+			}
+		})
+	}
+}
+
 // Costs of the last step that take all the time there is leave some to the prompt, of which what does most
 // comes first, and rows before what holds them.
 func TestRunLeavesTimeForThePrompt(t *testing.T) {

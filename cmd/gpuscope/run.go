@@ -402,6 +402,9 @@ func (o *output) finish() error {
 
 func (o *output) print() error {
 	if o.run.format.value == "json" {
+		if why := o.run.profiling.uncosted(o.mirror.Trace); why != "" {
+			fmt.Fprintf(o.p.stderr, "warn: no costs were measured: %s\n", why)
+		}
 		return writeJSON(o.p.stdout, o.result())
 	}
 	var b strings.Builder
@@ -447,6 +450,9 @@ func (o *output) printProfile(w io.Writer, x *inspect.Index) error {
 		costs, err := x.CostTable(ctx, inspect.Scope{})
 		if err != nil {
 			return err
+		}
+		if why := o.run.profiling.uncosted(x.Trace); why != "" {
+			costs.Title = append(costs.Title, table.Title(table.Say(0, "%s", why)))
 		}
 		if !profile.Timed() {
 			costs.Title = append(kernels.Title, costs.Title...)
