@@ -105,24 +105,32 @@ func TestVerifySaysOnceThatItsTraceHasNoRoom(t *testing.T) {
 }
 
 func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
-	for _, test := range []struct{ name, from, to, want, inherits string }{
+	for _, test := range []struct{ name, ids, from, to, want, inherits, diverge string }{
 		{
-			"a wrong factor", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))",
-			"layers.0.mlp.gate+up+silu_mul.silu_mul", "mlp.down+add",
+			"a wrong factor", "1,47,300", "v / (1.0 + exp(-v))", "v / (1.0 + exp(-1.001 * v))",
+			"layers.0.mlp.gate+up+silu_mul.silu_mul", "mlp.down+add", "6 of ",
 		},
 		{
-			"no number", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
-			"",
+			"no number", "1,47,300", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
+			"", "1 of ",
+		},
+		{ // and in what those behind read of the row there are only numbers
+			"no number in the row alone", "1", "    y[column] = result;\n    weighted",
+			"    y[column] = select(result, bitcast<f32>(0x7fc00000u | column), column == 7u);\n    weighted",
+			"layers.0.attn.o+add", "", "1 of ",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			status, stdout, stderr := verified(t, "verify -n 0 --ids 1,47,300", test.from, test.to)
+			status, stdout, stderr := verified(t, "verify -n 0 --ids "+test.ids, test.from, test.to)
 			if status != exitFailed || !strings.Contains(stderr, "over their tolerance") {
 				t.Errorf("exit %d: %s", status, stderr)
 			}
 			_, line, _ := strings.Cut(stdout, "first divergence: s0 dispatch ")
 			if line, _, _ = strings.Cut(line, "\n"); !strings.Contains(line, test.want+" ") {
 				t.Errorf("%q, want %s", line, test.want)
+			}
+			if !strings.HasPrefix(stdout, test.diverge) {
+				t.Errorf("%q, want %s", stdout[:min(len(stdout), 40)], test.diverge)
 			}
 			rows := map[string]string{}
 			for l := range strings.Lines(stdout) {

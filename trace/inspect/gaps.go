@@ -45,8 +45,12 @@ type HeldDispatch struct {
 	inherits bool
 }
 
-// Diverges says that the kernel's own error is over its tolerance.
-func (h *HeldDispatch) Diverges() bool { return h.Gap.Tolerance != "" && !(h.Gap.Share <= 1) }
+// Diverges says that the kernel's own error is over its tolerance. Where its reference gives no number, on
+// what comes from a divergence, that is not known.
+func (h *HeldDispatch) Diverges() bool {
+	follows := h.inherits && math.IsNaN(0*float64(h.Gap.Want))
+	return h.Gap.Tolerance != "" && !(h.Gap.Share <= 1) && !follows
+}
 
 // gapRow is a row: a step, a place in it with all layers that have it, or one dispatch.
 type gapRow struct {
@@ -227,8 +231,9 @@ func (g *Gaps) columns(x *Index) []table.Column {
 		},
 		{
 			Name: "said", Title: "said", Width: 80,
-			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, on inputs from what diverges",
-			Of:  of(func(r *gapRow, _ *HeldDispatch) table.Cell { return table.Text(r.said()) }),
+			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, or its reference is no number, " +
+				"on inputs from what diverges",
+			Of: of(func(r *gapRow, _ *HeldDispatch) table.Cell { return table.Text(r.said()) }),
 		},
 		{
 			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,

@@ -66,6 +66,25 @@ func TestWhatComesFromADivergenceInherits(t *testing.T) {
 	}
 }
 
+// A reference that is no number on what comes from a divergence says nothing of the kernel; on other inputs
+// the kernel gives a number where there is none.
+func TestAReferenceWithoutANumberBlamesTheFirst(t *testing.T) {
+	for name, want := range map[string]string{
+		"layers.0.mlp.gate": "diverges ok", "layers.0.mlp.sigmoid": "inherits ok", "layers.0.attn.q": "diverges ok",
+	} {
+		tr := held(map[string]float64{"layers.0.mlp.gate": 7, name: math.Inf(1)})
+		x := inspect.NewIndex(tr)
+		for i := range tr.Steps[0].Dispatches {
+			if d := &tr.Steps[0].Dispatches[i]; x.Name(tr.Plans[d.Plan].Dispatch) == name {
+				d.Gap.Want = trace.Number(math.NaN())
+			}
+		}
+		if got := saidOf(gapsOf(t, tr), name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 // What diverges on inputs that come from a divergence counts as that, and all that are compared are counted.
 func TestTheSumsAreThoseOfTheRows(t *testing.T) {
 	tr := held(map[string]float64{"layers.0.mlp.gate": 7, "layers.1.attn.q": 9})
