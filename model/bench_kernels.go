@@ -15,10 +15,11 @@ import (
 
 // subject is operators that do the same work at all shapes.
 type subject struct {
-	ops   []engine.OpID
-	names []string    // without their layers
-	of    trace.Op    // the first of them
-	steps []benchStep // at which they do something that they do at none before
+	ops    []engine.OpID
+	names  []string    // without their layers
+	layers []int       // rising
+	of     trace.Op    // the first of them
+	steps  []benchStep // at which they do something that they do at none before
 }
 
 // kernels times the operators of the graph alone: those that are alike together, on each route, at each shape
@@ -112,6 +113,9 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 		if !slices.Contains(s.names, name) {
 			s.names = append(s.names, name)
 		}
+		if o.Layer != nil && !slices.Contains(s.layers, *o.Layer) {
+			s.layers = append(s.layers, *o.Layer)
+		}
 	}
 	return list, nil
 }
@@ -150,8 +154,8 @@ func (s *subject) kernel(at benchStep, t engine.RouteTime) bench.Kernel {
 		return n
 	}
 	return bench.Kernel{
-		Ops: s.names, Count: t.Ops, Kind: s.of.Kind, In: size("in"), Out: size("out"), Tokens: at.tokens,
-		Position: at.position, Route: t.Route, Planned: t.Planned, Kernels: t.Kernels, NS: t.NS, Q1NS: t.Q1NS,
-		Q3NS: t.Q3NS, N: t.N, Bytes: t.Bytes, FLOPs: t.FLOPs,
+		Ops: s.names, Layers: s.layers, Count: t.Ops, Kind: s.of.Kind, In: size("in"), Out: size("out"),
+		Tokens: at.tokens, Position: at.position, Route: t.Route, Planned: t.Planned, Kernels: t.Kernels,
+		NS: t.NS, Q1NS: t.Q1NS, Q3NS: t.Q3NS, N: t.N, Bytes: t.Bytes, FLOPs: t.FLOPs,
 	}
 }

@@ -224,7 +224,8 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 		if len(k.Kernels) == 1 && k.NS%100 != int64(len(k.Kernels[0]))%100 { // as one takes that is alone
 			t.Errorf("%s took %d ns", k.Kernels[0], k.NS)
 		}
-		if ops == "mlp.gate" && (k.Count != tinyLayers || k.In != tinyDim || k.Out != tinyFFN) {
+		if ops == "mlp.gate" &&
+			(len(k.Layers) != tinyLayers || k.Count != tinyLayers || k.In != tinyDim || k.Out != tinyFFN) {
 			t.Errorf("%+v", k)
 		}
 	}

@@ -2,6 +2,7 @@ package printable
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -20,6 +21,24 @@ func Choice[T any](items []T) string {
 	default:
 		return strings.Join(list[:n-1], ", ") + " or " + list[n-1]
 	}
+}
+
+// Ranges are rising numbers with those that follow each other as one: "0–4, 6".
+func Ranges(list []int) string {
+	var out []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		if i == j {
+			out = append(out, strconv.Itoa(list[i]))
+		} else {
+			out = append(out, fmt.Sprintf("%d–%d", list[i], list[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(out, ", ")
 }
 
 func words[T any](items []T) []string {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens in testdata")
@@ -104,14 +105,16 @@ func kernels() *Result {
 		{512, 0, "tile64", true, 900},
 	} {
 		r.Kernels = append(r.Kernels, Kernel{
-			Ops: []string{"mlp.gate", "mlp.up"}, Count: 64, Kind: "linear_q4gsw", In: 4096, Out: 14336,
+			Ops: []string{"mlp.gate", "mlp.up"}, Layers: []int{0, 1, 2}, Count: 6,
+			Kind: "linear_q4gsw", In: 4096, Out: 14336,
 			Tokens: k.tokens, Position: k.position, Route: k.route, Planned: k.planned,
 			Kernels: []string{"linear_q4gsw_" + k.route}, NS: k.us * 1e3, Q1NS: k.us * 1e3, Q3NS: k.us * 1e3,
 			N: 3, Bytes: 33e6, FLOPs: 2 * 4096 * 14336 * int64(k.tokens),
 		})
 	}
 	sdpa := Kernel{
-		Ops: []string{"attn.sdpa"}, Count: 1, Kind: "sdpa", Tokens: 1, Route: "decoding", Planned: true,
+		Ops: []string{"attn.sdpa"}, Layers: []int{0, 2}, Count: 1, Kind: "sdpa",
+		Tokens: 1, Route: "decoding", Planned: true,
 		Kernels: []string{"a"}, NS: 3e3, Q1NS: 3e3, Q3NS: 3e3, N: 3, Bytes: 2e4, FLOPs: 1e4,
 	}
 	deep := sdpa
@@ -119,10 +122,15 @@ func kernels() *Result {
 	split := deep
 	split.Route, split.Planned, split.Kernels = "split_decoding", false, []string{"a", "b"}
 	split.NS, split.Q1NS, split.Q3NS = 12e3, 11e3, 13e3
-	one := sdpa // of one route
+	all := sdpa // of the same name, without a window
+	all.Layers, all.NS, all.Q1NS, all.Q3NS = []int{1}, 4e3, 4e3, 4e3
+	allDeep := deep
+	allDeep.Layers, allDeep.NS, allDeep.Q1NS, allDeep.Q3NS = all.Layers, 45e3, 45e3, 45e3
+	one := sdpa // of one route, outside of layers
+	one.Layers = nil
 	one.Ops, one.Kind, one.Kernels = []string{"slice"}, "slice", []string{"copy"}
 	one.Route, one.Planned = "", false
-	r.Kernels = append(r.Kernels, one, sdpa, deep, split)
+	r.Kernels = append(r.Kernels, one, sdpa, deep, split, all, allDeep)
 	r.Crossovers = r.FindCrossovers()
 	return r
 }
@@ -172,6 +180,31 @@ func TestPrintedForms(t *testing.T) {
 }
 
 // What was measured of other texts of kernels says so in every form.
+// A reader of csv tells rows apart by their keys, and one of a page columns by their titles.
+func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
+	for _, r := range []*Result{example(), kernels()} {
+		tables := []*table.Table{r.Table()}
+		if len(r.Kernels) > 0 {
+			tables = append(tables, r.crossoverTable())
+		}
+		for _, tab := range tables {
+			keys, titles := map[string]bool{}, map[string]bool{}
+			for _, row := range tab.Rows {
+				if row.Key == "" || keys[row.Key] {
+					t.Errorf("%s: another row is %q", tab.Name, row.Key)
+				}
+				keys[row.Key] = true
+			}
+			for _, c := range tab.Columns {
+				if c.Title == "" || titles[c.Title] {
+					t.Errorf("%s: column %s has the title %q", tab.Name, c.Name, c.Title)
+				}
+				titles[c.Title] = true
+			}
+		}
+	}
+}
+
 func TestEditedKernelsAreNamed(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
 		r.Edited = []string{"rms_norm+3fa21b07", "add+01234567"}
@@ -319,7 +352,8 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 // which the plan does not take. One length crosses nothing.
 func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 	want := []Crossover{{
-		Ops: []string{"mlp.gate", "mlp.up"}, Kind: "linear_q4gsw", In: 4096, Out: 14336,
+		Ops: []string{"mlp.gate", "mlp.up"}, Layers: []int{0, 1, 2},
+		Kind: "linear_q4gsw", In: 4096, Out: 14336,
 		Fastest: []Span{
 			{[]string{"gemv"}, 1, 1},
 			{[]string{"batch4"}, 8, 8},
@@ -331,8 +365,12 @@ func TestCrossoversFollowFromTheFastestRoutes(t *testing.T) {
 			{[]string{"tile64"}, 512, 512},
 		},
 	}, {
-		Ops: []string{"attn.sdpa"}, Kind: "sdpa", ByPosition: true,
+		Ops: []string{"attn.sdpa"}, Layers: []int{0, 2}, Kind: "sdpa", ByPosition: true,
 		Fastest: []Span{{[]string{"decoding"}, 0, 0}, {[]string{"split_decoding"}, 4096, 4096}},
+		Planned: []Span{{[]string{"decoding"}, 0, 4096}},
+	}, { // of the same name, kind and matrix
+		Ops: []string{"attn.sdpa"}, Layers: []int{1}, Kind: "sdpa", ByPosition: true,
+		Fastest: []Span{{[]string{"decoding"}, 0, 4096}},
 		Planned: []Span{{[]string{"decoding"}, 0, 4096}},
 	}}
 	if d := cmp.Diff(want, kernels().Crossovers); d != "" {

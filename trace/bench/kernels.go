@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,9 @@ import (
 
 // Kernel is operators that are alike, one behind the other on one route at one shape: what each took.
 type Kernel struct {
-	Ops      []string `json:"ops"`   // their names without the layer
-	Count    int      `json:"count"` // operators that ran one behind the other
+	Ops      []string `json:"ops"`              // their names without the layer
+	Layers   []int    `json:"layers,omitempty"` // those they are of; none of what stands outside of layers
+	Count    int      `json:"count"`            // operators that ran one behind the other
 	Kind     string   `json:"kind"`
 	In       int      `json:"in,omitempty"` // columns and rows of the weights of a matrix product
 	Out      int      `json:"out,omitempty"`
@@ -34,6 +34,7 @@ type Kernel struct {
 // position of a token.
 type Crossover struct {
 	Ops        []string `json:"ops"`
+	Layers     []int    `json:"layers,omitempty"`
 	Kind       string   `json:"kind"`
 	In         int      `json:"in,omitempty"`
 	Out        int      `json:"out,omitempty"`
@@ -57,9 +58,17 @@ func (k *Kernel) check() error {
 	return nil
 }
 
-// subject is what a kernel and a crossover are of.
+// subject names what a kernel is of. Operators of one name and kind are several where some layers differ: a
+// window, a sum that is fused into some of them.
 func (k *Kernel) subject() string {
-	return fmt.Sprintf("%s %s %d %d", strings.Join(k.Ops, ","), k.Kind, k.In, k.Out)
+	words := []string{names(k.Ops), k.Kind}
+	if k.In > 0 {
+		words = append(words, table.Shape([]int{k.In, k.Out}))
+	}
+	if len(k.Layers) > 0 {
+		words = append(words, "L"+printable.Ranges(k.Layers))
+	}
+	return strings.Join(words, " ")
 }
 
 // sameShape says whether two kernels are routes of the same operators at the same shape.
@@ -130,7 +139,7 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 		if k.subject() != subject {
 			subject = k.subject()
 			list = append(list, Crossover{
-				Ops: k.Ops, Kind: k.Kind, In: k.In, Out: k.Out, ByPosition: byPosition,
+				Ops: k.Ops, Layers: k.Layers, Kind: k.Kind, In: k.In, Out: k.Out, ByPosition: byPosition,
 			})
 		}
 		c := &list[len(list)-1]
@@ -219,6 +228,10 @@ func (r *Result) kernelTable() *table.Table {
 			Name: "operators", Title: "operators", Doc: "that are alike, without their layers",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(names(k.Ops)) }),
 		},
+		{
+			Name: "layers", Title: "layers", Doc: "that they are of; others do other work in operators of the name",
+			Of: at(func(k *Kernel) table.Cell { return table.Text(printable.Ranges(k.Layers)) }),
+		},
 		count("count", "×", "operators one behind the other", func(k *Kernel) int { return k.Count }),
 		{
 			Name: "kind", Title: "kind", Doc: "what they do",
@@ -233,7 +246,7 @@ func (r *Result) kernelTable() *table.Table {
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
 		},
 		{
-			Name: "chosen", Title: "",
+			Name: "chosen", Title: "chosen",
 			Doc: "plan: the plan takes it; fastest: all others took more; =: none is told to have taken less",
 			Of: func(row int) table.Cell {
 				k := &r.Kernels[row]
@@ -282,8 +295,16 @@ func (r *Result) kernelTable() *table.Table {
 		},
 	}, table.Flat(len(r.Kernels), func(row int) string {
 		k := &r.Kernels[row]
-		return fmt.Sprintf("%s@%d,%d %s", names(k.Ops), k.Tokens, k.Position, cmp.Or(k.Route, k.Kind))
+		return strings.TrimSpace(fmt.Sprintf("%s@%d,%d %s", k.subject(), k.Tokens, k.Position, k.Route))
 	}))
+}
+
+// by is what a crossover is along, as columns of kernels are titled.
+func (c *Crossover) by() string {
+	if c.ByPosition {
+		return "pos"
+	}
+	return "M"
 }
 
 // crossoverTable says which route is the fastest, and which one is planned, by length or position.
@@ -305,6 +326,10 @@ func (r *Result) crossoverTable() *table.Table {
 			Of: at(func(c *Crossover) table.Cell { return table.Text(names(c.Ops)) }),
 		},
 		{
+			Name: "layers", Title: "layers", Doc: "that they are of",
+			Of: at(func(c *Crossover) table.Cell { return table.Text(printable.Ranges(c.Layers)) }),
+		},
+		{
 			Name: "shape", Title: "K × N", Doc: "of their weights",
 			Of: at(func(c *Crossover) table.Cell {
 				if c.In == 0 {
@@ -315,12 +340,7 @@ func (r *Result) crossoverTable() *table.Table {
 		},
 		{
 			Name: "by", Title: "by", Doc: "M: the length of a prompt; pos: the position of one token",
-			Of: at(func(c *Crossover) table.Cell {
-				if c.ByPosition {
-					return table.Text("pos")
-				}
-				return table.Text("M")
-			}),
+			Of: at(func(c *Crossover) table.Cell { return table.Text(c.by()) }),
 		},
 		{
 			Name: "fastest", Title: "fastest route", Doc: "up to where another is told to be faster",
@@ -330,5 +350,9 @@ func (r *Result) crossoverTable() *table.Table {
 			Name: "planned", Title: "planned route", Doc: "there",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Planned) }),
 		},
-	}, table.Flat(len(r.Crossovers), func(row int) string { return names(r.Crossovers[row].Ops) }))
+	}, table.Flat(len(r.Crossovers), func(row int) string {
+		c := &r.Crossovers[row]
+		of := Kernel{Ops: c.Ops, Layers: c.Layers, Kind: c.Kind, In: c.In, Out: c.Out}
+		return of.subject() + " by " + c.by()
+	}))
 }

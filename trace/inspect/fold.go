@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
@@ -259,9 +260,9 @@ func (f *folder) layers(equal []*layer) {
 		units[k] = l.launches
 	}
 	key := fmt.Sprintf("layer%d", equal[0].number)
-	label := "layer " + numbers(list)
+	label := "layer " + printable.Ranges(list)
 	if len(list) > 1 {
-		label = "layers " + numbers(list)
+		label = "layers " + printable.Ranges(list)
 	}
 	row := f.add(-1, key, label, units, true, true)
 	for _, in := range blocksOf(units, func(i int) string { return f.launches[i].Op.Block }) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
@@ -353,9 +354,9 @@ func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 	for k, n := range equal {
 		units[k] = of[n]
 	}
-	key, label := fmt.Sprintf("layer%d", equal[0]), "layer "+numbers(equal)
+	key, label := fmt.Sprintf("layer%d", equal[0]), "layer "+printable.Ranges(equal)
 	if len(equal) > 1 {
-		label = fmt.Sprintf("layers %s ×%d", numbers(equal), len(equal))
+		label = fmt.Sprintf("layers %s ×%d", printable.Ranges(equal), len(equal))
 	}
 	row := b.add(-1, key, label, units, true, len(equal) > 1 || equal[0] == 0)
 	for _, in := range blocksOf(units, func(id trace.OpID) string { return g.Ops[id].Block }) {

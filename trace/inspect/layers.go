@@ -96,21 +96,3 @@ func (x *Index) Called(name string) (trace.DispatchID, bool) {
 	}
 	return 0, false
 }
-
-// numbers writes ascending layer numbers as ranges: "0–4, 6".
-func numbers(list []int) string {
-	var out []string
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		if i == j {
-			out = append(out, strconv.Itoa(list[i]))
-		} else {
-			out = append(out, fmt.Sprintf("%d–%d", list[i], list[j]))
-		}
-		i = j + 1
-	}
-	return strings.Join(out, ", ")
-}

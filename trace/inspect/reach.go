@@ -59,7 +59,7 @@ func (x *Index) ReachLines(v trace.ValueID) []string {
 		table.Plural(len(reached), "operator"))}
 	for i, p := range order {
 		if in := layers[p]; len(in) > 1 && in[0] >= 0 {
-			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", p.name, p.kind, numbers(in)))
+			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", p.name, p.kind, printable.Ranges(in)))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s)", alone[i], p.kind))

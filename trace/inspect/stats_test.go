@@ -43,18 +43,6 @@ func TestEqualRunsHaveNoOutlier(t *testing.T) {
 	})
 }
 
-func TestRangesOfLayers(t *testing.T) {
-	for want, list := range map[string][]int{
-		"": nil, "3": {3},
-		"0–15": {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, "0–4, 6": {0, 1, 2, 3, 4, 6},
-		"1, 3, 5–6": {1, 3, 5, 6},
-	} {
-		if got := numbers(list); got != want {
-			t.Errorf("%v: %q, want %q", list, got, want)
-		}
-	}
-}
-
 func TestParamsAreDecodedByTheirType(t *testing.T) {
 	block := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0x80, 0x3f}
 	for _, c := range []struct {

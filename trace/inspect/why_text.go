@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
@@ -343,7 +344,7 @@ func foldLinks(links []Link) []foldedLink {
 func (x *Index) linkText(l foldedLink) string {
 	s := fmt.Sprintf("%s ← %s %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
 	if len(l.layers) > 0 {
-		s += fmt.Sprintf(" (so in layers %s)", numbers(l.layers))
+		s += fmt.Sprintf(" (so in layers %s)", printable.Ranges(l.layers))
 	}
 	return s
 }
