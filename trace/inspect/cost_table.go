@@ -92,10 +92,33 @@ func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error
 	made := table.New("cost", costTableColumns(x, rows), table.Flat(len(rows), func(i int) string {
 		return rows[i].Key
 	}))
-	if t != nil {
+	switch {
+	case t == nil:
+	case t.Costs != nil && !slices.ContainsFunc(rows, costRow.known):
+		made.Title = t.costTitle(t.unknown(rows))
+		quiet := &made.Columns[made.Column("cost_us")]
+		of := quiet.Of
+		quiet.Of = func(row int) table.Cell { // the title has said it
+			cell := of(row)
+			cell.Text = table.Unmeasured
+			return cell
+		}
+	default:
 		made.Title, made.Notes = t.costTitle(), append(t.costNotes(), markNotes(rows)...)
 	}
 	return made, nil
+}
+
+// known says that it is known what the row's cost may be off by.
+func (r costRow) known() bool { return r.cost != nil && r.cost.Spread }
+
+// unknown says in the title, once for all rows, that no cost is known, and why.
+func (t *DispatchTable) unknown(rows []costRow) table.Part {
+	said := "no cost is known"
+	if t.timed() {
+		said += ", times alone stand in"
+	}
+	return table.Say(0, "%s: %s", said, strings.Join(doubts(rows, markUnknown), "; or "))
 }
 
 // costRows are the rows of the step folded by layer that have a cost, or all where none has, and what was
@@ -224,7 +247,8 @@ func costTableColumns(x *Index, rows []costRow) []table.Column {
 	})
 }
 
-func (t *DispatchTable) costTitle() []table.Line {
+// costTitle says what the costs are of, and more.
+func (t *DispatchTable) costTitle(more ...table.Part) []table.Line {
 	if t.Costs == nil {
 		text := "no costs were measured"
 		switch {
@@ -236,7 +260,7 @@ func (t *DispatchTable) costTitle() []table.Line {
 		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
 			table.Say(0, "%s", text))}
 	}
-	parts := t.Costs.parts(t)
+	parts := append(t.Costs.parts(t), more...)
 	if w := t.Costs.Step.Whole; w != nil {
 		parts = append(parts, table.Say(1, "whole runs %s µs on the GPU (%s–%s)", short(float64(w.NS)),
 			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
@@ -250,17 +274,21 @@ func (t *DispatchTable) costTitle() []table.Line {
 // markNotes say what the marks mean that rows have.
 func markNotes(rows []costRow) (notes []string) {
 	for _, mark := range []string{markNone, markUnknown} {
-		var why []string
-		for _, r := range rows {
-			if c := r.cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
-				why = append(why, c.Doubt)
-			}
-		}
-		if why != nil {
+		if why := doubts(rows, mark); why != nil {
 			notes = append(notes, mark+" "+strings.Join(why, "; or "))
 		}
 	}
 	return notes
+}
+
+// doubts are why rows have a mark.
+func doubts(rows []costRow, mark string) (why []string) {
+	for _, r := range rows {
+		if c := r.cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
+			why = append(why, c.Doubt)
+		}
+	}
+	return why
 }
 
 // costNotes say how the rows add up.

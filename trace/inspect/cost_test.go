@@ -539,6 +539,28 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 	}
 }
 
+// Where no cost is known the table says so once, and why, in place of a mark in each row.
+func TestATableOfCostsWithoutOneThatIsKnownSaysSoOnce(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, tr, 1)
+	for i := range x.Trace.Steps[1].Costs {
+		x.Trace.Steps[1].Costs[i].N = 3
+	}
+	made, err := x.CostTable(ctx, inspect.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(printed(t, made, table.Selection{}, 200))
+	const want = "no cost is known, times alone stand in: 3 of 5 rounds, too few for a ±"
+	if strings.Count(out, want) != 1 || strings.Contains(out, "?") || strings.Count(out, "too few") != 1 {
+		t.Errorf("not once %q, and no mark:\n%s", want, out)
+	}
+	if cell := made.Cell(0, made.Column("cost_us_mark")); cell.Text != "?" {
+		t.Errorf("for a program its mark is %q", cell.Text)
+	}
+}
+
 // Shares by cost are parts of the whole runs beside them: where those took another time than the step that
 // the title has, it says which.
 func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
