@@ -7,8 +7,11 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
+// while the others are summed; behind the last row of a chunk comes the first of the next.
+{{- $unrolled := and .N (eq .N (mul .Rows (div (or .N 1) .Rows))) (le .Chunks .Lanes)}}
+{{- if not $unrolled}} The loop has no
 // constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+{{- end}}
 {{- $rows := .Rows}}{{if .Gated}}{{$rows = mul 2 .Rows}}{{end}}
 {{- $sums := mul $rows .Batch}}
 {{- $several := gt .Batch 1}}
@@ -235,10 +238,14 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- else}}
   let x_row0 = {{if .Last}}params.x_from{{else}}0u{{end}};
 {{- end}}
+{{- if $unrolled}}
+  let rows = {{$rows}}u;
+{{- else}}
 {{- if .Gated}}
   // As many in each workgroup, but that is not for the compiler to know.
 {{- end}}
   let rows = min({{$rows}}u, {{if .Gated}}2u * {{end}}{{$n}} - group_row);
+{{- end}}
 {{- if .Sum}}
   var addend = 0.0;
 {{- template "given_squares" (set . "Into" "addend" "Adders" $adders "Shares" $shares "Uneven" $uneven)}}

@@ -11,8 +11,7 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
-// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next.
 
 const n = 2048u; // rows of w
 
@@ -130,7 +129,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let column = row;
   let beside = residual[column];
   let x_row0 = 0u;
-  let rows = min(8u, n - group_row);
+  let rows = 8u;
   {
     let chunk = lane;
     let x0_0 = columns(x_row0, chunk * 8u + 0u);

@@ -14,8 +14,7 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
-// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next.
 struct Params {
   x_from: u32, // vectors of x before its last row
   residual_from: u32, // elements of the residual before the row that is added
@@ -120,7 +119,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     beside = residual[params.residual_from + column];
   }
   let x_row0 = params.x_from;
-  let rows = min(16u, n - group_row);
+  let rows = 16u;
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);

@@ -11,8 +11,7 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
-// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next.
 
 const n = 4096u; // rows of gate and of up
 const eps = 1e-05f; // of the norm before
@@ -121,8 +120,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = group_row + sum % 16u;
   let column = row;
   let x_row0 = 0u;
-  // As many in each workgroup, but that is not for the compiler to know.
-  let rows = min(32u, 2u * n - group_row);
+  let rows = 32u;
   {
     let chunk = lane;
     let plain0_0 = columns(x_row0, chunk * 8u + 0u);

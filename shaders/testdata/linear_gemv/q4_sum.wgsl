@@ -14,8 +14,7 @@
 // once, at the end.
 //
 // Four rows at a time: where one is taken, what is stored of the fourth after it is loaded, and on its way
-// while the others are summed; behind the last row of a chunk comes the first of the next. The loop has no
-// constant bounds, so that it stays one: a step fetches the code of most kernels from memory.
+// while the others are summed; behind the last row of a chunk comes the first of the next.
 
 const n = 4608u; // rows of gate and of up
 const eps = 1e-06f; // of the norms before
@@ -144,8 +143,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let row = group_row + sum % 4u;
   let column = row;
   let x_row0 = 0u;
-  // As many in each workgroup, but that is not for the compiler to know.
-  let rows = min(8u, 2u * n - group_row);
+  let rows = 8u;
   var addend = 0.0;
   addend += square0;
   addend += square1;
