@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -112,17 +113,18 @@ func TestABlockOfItsOwnIsReadByStepsOnTheirWay(t *testing.T) {
 		got = append(got, int(binary.LittleEndian.Uint32(d.Bound[len(d.Bound)-1].Bytes)))
 	}
 	x, pos := shifts(t, dev, 2, apart, nil)
-	for at := range 4 {
+	for at := range 4 { // each is sent before the one before it is waited for
 		in := &StepInput{SymInts: []SymIntValue{{pos, int64(at)}}}
-		if err := x.Prepare(context.Background(), in, TimingOff); err != nil {
+		err := errors.Join(x.Prepare(context.Background(), in, TimingOff), x.Send(in))
+		if at > 0 {
+			err = errors.Join(err, x.Finish())
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Send(in); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.Finish(); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := x.Finish(); err != nil {
+		t.Fatal(err)
 	}
 	want := []int{0, 0, 1, 2, 2, 4, 3, 6}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -209,6 +209,7 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 	later []placedLook, err error,
 ) {
 	open := false
+	var log stepLog // what the step told stays as it is
 	for i, id := range run {
 		if !open {
 			if err := enc.BeginPass("replay"); err != nil {
@@ -216,7 +217,7 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 			}
 			open = true
 		}
-		if err := x.encodeDispatch(enc, &x.last.stepLog, id); err != nil {
+		if err := x.encodeDispatch(enc, &log, id); err != nil {
 			return looks, err
 		}
 		here := 0
