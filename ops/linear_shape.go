@@ -122,7 +122,8 @@ func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * la
 func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.routes.has) }
 
 // splitsOf are how many there are of the columns of some rows on a route: as many as a device has tiles of at
-// once, of those of 64 rows twice as many.
+// once. Of those of 64 rows, of which it has two for one, there are twice as many as that; where these would
+// not fill it, they have fewer columns.
 func (o *linear) splitsOf(route, m int) int {
 	once, columns, tiles := tuned.tiles, splitColumns, o.tilesAcross()
 	if route == linearSplit64 {

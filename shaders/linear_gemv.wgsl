@@ -1,5 +1,5 @@
 // y = {{if .Gated}}{{.Gated}}(x * gate') * (x * up'){{else}}x * w' + bias{{end}}
-{{- if .Residual}} + residual, if there is one,{{end}} for
+{{- if .Residual}} + residual{{if .Shared}}, if there is one,{{end}}{{end}} for
 {{- if .Last}} the last row{{else if eq .Batch 1}} a row{{else}} {{.Batch}} rows{{end}} of x.
 {{- if .Gated}} w has the rows of gate, then those of up.{{end}} A workgroup takes
 // {{.Rows}} rows of {{if .Gated}}each{{else}}w{{end}}: each lane holds its columns of x while it goes through

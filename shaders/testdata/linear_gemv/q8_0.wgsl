@@ -7,7 +7,7 @@
 // binding 5: norm
 // binding 6: y (written)
 
-// y = x * w' + bias + residual, if there is one, for a row of x. A workgroup takes
+// y = x * w' + bias + residual for a row of x. A workgroup takes
 // 8 rows of w: each lane holds its columns of x while it goes through
 // the rows, a chunk of columns at a time, and what it sums for each result meets what the other lanes have
 // once, at the end.
