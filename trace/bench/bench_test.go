@@ -179,7 +179,6 @@ func TestPrintedForms(t *testing.T) {
 	}
 }
 
-// What was measured of other texts of kernels says so in every form.
 // A reader of csv tells rows apart by their keys, and one of a page columns by their titles.
 func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
@@ -205,6 +204,7 @@ func TestRowsHaveKeysAndColumnsTitles(t *testing.T) {
 	}
 }
 
+// What was measured of other texts of kernels says so in every form.
 func TestEditedKernelsAreNamed(t *testing.T) {
 	for _, r := range []*Result{example(), kernels()} {
 		r.Edited = []string{"rms_norm+3fa21b07", "add+01234567"}
