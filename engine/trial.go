@@ -142,7 +142,11 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 		}
 		t.each = len(t.run) / len(r.ops)
 		if t.each == 0 {
-			return nil, fmt.Errorf("%s has no dispatch: it is a view of its input", r.name())
+			why := "it is a view of its input"
+			if !r.ops[0].aliased {
+				why = "it launches nothing at this shape"
+			}
+			return nil, fmt.Errorf("%s has no dispatch: %s", r.name(), why)
 		}
 		r.trials = append(r.trials, t)
 	}

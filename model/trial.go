@@ -7,6 +7,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // usualTrials is how often a route is timed where nobody says, maxLengths at how many lengths at most.
@@ -59,7 +60,7 @@ func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) 
 			}})
 		}
 		if err != nil {
-			return fmt.Errorf("at %d tokens: %w", m, err)
+			return fmt.Errorf("at %s: %w", table.Plural(m, "token"), err)
 		}
 	}
 	return progress("time operator", len(c.Lengths), len(c.Lengths))

@@ -104,9 +104,14 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 	if view >= 0 {
 		id := trace.OpID(view)
 		err := r.try(context.Background(), session.Command{Kind: session.TimeOp, Op: &id, Lengths: []int{1}})
-		if err == nil || !strings.Contains(err.Error(), "has no dispatch") {
+		if err == nil || !strings.Contains(err.Error(), "has no dispatch: it is a view") {
 			t.Errorf("a view: %v", err)
 		}
+	}
+	norm := session.Command{Kind: session.TimeOp, Op: r.opNamed("layers.0.attn.norm"), Lengths: []int{1}}
+	const want = "at 1 token: layers.0.attn.norm has no dispatch: it launches nothing at this shape"
+	if err := r.try(context.Background(), norm); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a norm that others take in: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

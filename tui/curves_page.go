@@ -365,9 +365,8 @@ func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.cursor(c))
 	}
-	lengths = append(lengths, p.rows.at.index.Crossings(r.Dispatches[0])...)
-	slices.Sort(lengths)
-	return p.rows.at.trace.Graph.Dispatches[r.Dispatches[0]].Op, slices.Compact(lengths), ""
+	lengths = p.rows.at.index.Crossings(r.Dispatches[0], lengths...)
+	return p.rows.at.trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
 // cannotTime says why no operator can be timed, timeOperator has the selected one timed and shows it.

@@ -242,15 +242,26 @@ func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
 	}
 }
 
-// Crossings are the lengths of a prompt at which a dispatch goes over to another route, and those before.
-func (x *Index) Crossings(id trace.DispatchID) []int {
+// Crossings are the lengths of a prompt at which a dispatch goes over to another route, those before, and
+// those also, as far as its operator launches something there.
+func (x *Index) Crossings(id trace.DispatchID, also ...int) []int {
 	l := x.line(1, 0, trace.AlongTokens)
 	if l == nil {
-		return nil
+		return also
 	}
-	lengths := []int{l.From}
+	lengths := append(slices.Clone(also), l.From, l.To)
 	for _, s := range routesOn(l, id)[1:] {
 		lengths = append(lengths, s.From-1, s.From)
 	}
-	return append(lengths, l.To)
+	slices.Sort(lengths)
+	g := &x.Trace.Graph
+	return slices.DeleteFunc(slices.Compact(lengths), func(m int) bool {
+		return !slices.ContainsFunc(g.Dispatches, func(d trace.Dispatch) bool {
+			if d.Op != g.Dispatches[id].Op {
+				return false
+			}
+			_, runs := l.Plan(d.ID, m)
+			return runs
+		})
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -473,5 +474,19 @@ func TestRoutesThatCannotBeToldApartAreAllTheFastest(t *testing.T) {
 	}}
 	if got := routesOver(r.fastest()); got != "a 1 · a = b 2–8 · b 9" {
 		t.Error(got)
+	}
+}
+
+// What others take in for a single row is not to be timed alone there, wherever a cursor stands: that would
+// be refused, with what comes behind.
+func TestCrossingsAreWhereThereIsSomethingToTime(t *testing.T) {
+	tr := decoded(3, "dispatch")
+	l := &tr.Forecast.Lines[1]
+	rows := l.Courses[1].Stretches[0]
+	rows.From = l.From + 1
+	l.Courses[1].Stretches = []trace.Stretch{{From: l.From}, rows}
+	want := []int{l.From + 1, l.From + 2, l.To}
+	if got := NewIndex(tr).Crossings(1, l.From, l.From+2); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
