@@ -221,6 +221,7 @@ func (o *linear) plan(limits *gpu.Limits) {
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
 		o.routes[i] = route{name: r.name, why: r.why, aside: i == linearSplits}
+		// More rows than it is for would have split64 take more scratch than any other route.
 		o.routes[i].only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.routes[i].upTo = r.upTo(o)

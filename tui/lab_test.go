@@ -108,7 +108,7 @@ func TestATextIsNotInForceBehindARestart(t *testing.T) {
 	x.press("UU").sees("runs from the next step on", "edited")
 	engine.Die(errors.New("device lost"))
 	x.sees("[ENGINE GONE]").press("r").sees("[PAUSED]", "not in force any more")
-	x.misses("edited: ").press("U").sees("runs from the next step on", "edited").press("q")
+	x.misses("kernel edited").press("U").sees("runs from the next step on", "kernel edited").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
