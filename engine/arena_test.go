@@ -24,20 +24,7 @@ func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
 		if before != nil {
 			in = before(b, i, y)
 		}
-		out := b.Tensor(fmt.Sprint("shift", i), U32)
-		b.Add(fmt.Sprint("shift", i), &funcOp{
-			spec: Spec{
-				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
-			},
-			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
-			plan: func(p *Planner) error {
-				p.SetDims(out, p.Dims(in)...)
-				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", param(p.Int(pos), i))
-				return nil
-			},
-		})
-		y = out
+		y = shift(b, fmt.Sprint("shift", i), in, pos, func(pos int) int { return param(pos, i) })
 	}
 	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
 	if err != nil {

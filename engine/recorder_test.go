@@ -228,20 +228,7 @@ func decodeRig(t testing.TB) (x *Executor, step func()) {
 	pos := b.SymInt("pos", 0, 1<<20, 0)
 	for i := range 66 {
 		y = residual(b, fmt.Sprint("block", i), y, 2)
-		in, out := y, b.Tensor(fmt.Sprint("shift", i), U32)
-		b.Add(fmt.Sprint("shift", i), &funcOp{
-			spec: Spec{
-				Kind: "shift", Inputs: []ValueID{in, pos}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, in, out)}}},
-			},
-			corners: func(r *Ranges) []Corner { return r.Ends(in, pos) },
-			plan: func(p *Planner) error {
-				p.SetDims(out, p.Dims(in)...)
-				p.Dispatch(0, p.Threads(p.Numel(in), 64)).Params.U32("p0", p.Int(pos))
-				return nil
-			},
-		})
-		y = out
+		y = shift(b, fmt.Sprint("shift", i), y, pos, func(pos int) int { return pos })
 	}
 	var err error
 	if x, err = Load(dev, finish(t, b, y), LiveOptions{}, nil); err != nil {

@@ -75,6 +75,24 @@ var reasonOne, reasonMany Reason = testReason("rows = 1"), testReason("rows > 1"
 // unaryOp gives a tensor of its input's shape.
 type unaryOp struct{ in, out ValueID }
 
+// shift adds an operator whose param follows from a SymInt.
+func shift(b *Builder, name string, x, pos ValueID, param func(pos int) int) ValueID {
+	out := b.Tensor(name, U32)
+	b.Add(name, &funcOp{
+		spec: Spec{
+			Kind: "shift", Inputs: []ValueID{x, pos}, Outputs: []ValueID{out},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x, pos) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", param(p.Int(pos)))
+			return nil
+		},
+	})
+	return out
+}
+
 func unary(b *Builder, name string, in ValueID) ValueID {
 	out := b.Tensor(name, U32)
 	b.Add(name, &unaryOp{in, out})

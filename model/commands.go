@@ -151,7 +151,7 @@ var commands = []command{
 		func(s *live, _ session.Command) (work, error) {
 			was := s.text.step()
 			s.text, s.upto = transcript{}, nil
-			s.event(max(was, 0), "reset", "reset: the text is empty, at position 0")
+			s.event(max(was, 0), "reset", session.ResetText)
 			return nil, nil
 		},
 	},

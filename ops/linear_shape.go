@@ -68,7 +68,7 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split; 64 in any case, but for those that split64 takes.
+// columns can be split; 64 in any case, but none where split64 and split128 take all behind batches.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {

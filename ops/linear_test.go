@@ -405,7 +405,8 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 					why := o.routes[o.routes.preferred(m)].why
 					said[why]++
 					if is, ok := map[reason]bool{
-						atMost64Rows: m <= 64 && o.splittable() && k >= 4*splitColumns,
+						atMost64Rows: m <= 64 && few(64, tuned.fill/2) && o.splittable() &&
+							k >= 4*splitColumns,
 						fewTiles64:   m <= 64 || few(64, tuned.fill),
 						fewTiles128:  few(128, tuned.tiles/2) && o.splittable(),
 						manyTiles128: !few(128, tuned.tiles/2) || !o.splittable(),

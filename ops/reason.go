@@ -47,7 +47,7 @@ func (r reason) String() string {
 		manyRows:        "M > 1",
 		atMost4Rows:     "M <= 4",
 		atMost16Rows:    "M <= 16",
-		atMost64Rows:    "M <= 64, and K can be split in four",
+		atMost64Rows:    "M <= 64, tiles of 64 rows fill half of the device at most, and K can be split in four",
 		fewTiles64:      "M <= 64, or tiles of 64 rows fill the device once at most",
 		fewTiles128:     "tiles of 128 rows fill half of the device at most, and K can be split",
 		manyTiles128:    "tiles of 128 rows fill more than half of the device, or K cannot be split",

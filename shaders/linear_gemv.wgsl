@@ -192,8 +192,8 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
 {{- else}}
-  // What to load first waits for nothing: a workgroup behind the last row sums what it finds, and writes
-  // nothing.
+  // What to load first waits for nothing{{if and .Ragged (not .N)}} but n{{end}}.
+  // A workgroup behind the last row sums what it finds, and writes nothing.
   let group_row = flat_group(wid, groups) * {{.Rows}}u;
 {{- end}}
 {{- template "gemv_begin" $f}}

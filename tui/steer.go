@@ -84,7 +84,7 @@ func (a *App) done(m doneMsg) {
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
 		// The log has the event.
-		a.show(keyed("reset: the text is empty, at position 0; {prompt} types a prompt"))
+		a.show(keyed(session.ResetText + "; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
 		a.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:

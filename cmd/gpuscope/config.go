@@ -213,7 +213,7 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 		}
 		for _, v := range s.values {
 			if err := flags.Set(s.flag, v); err != nil {
-				return nil, usagef("%s: %s: %q: want %s", s.from, s.flag, v, cmp.Or(wanted[f.Value.Type()], "text"))
+				return nil, usagef("%s: --%s %q: want %s", s.from, s.flag, v, cmp.Or(wanted[f.Value.Type()], "text"))
 			}
 			args = append(args, "--"+s.flag+"="+v)
 		}

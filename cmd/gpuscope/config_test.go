@@ -72,8 +72,8 @@ token = "f12"
 func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 	for file, want := range map[string]string{
 		"\n\ntheme = \"pink\"":                `config.toml:3: --theme "pink": want auto, dark, light or high-contrast`,
-		"context = \"many\"":                  `config.toml:1: context: "many": want a whole number`,
-		"context = 0":                         `config.toml:1: context: "0": want a whole number, 1 or more`,
+		"context = \"many\"":                  `config.toml:1: --context "many": want a whole number`,
+		"context = 0":                         `config.toml:1: --context "0": want a whole number, 1 or more`,
 		"theme = 1979-05-27":                  `config.toml:1: theme: want text, a number, true or false`,
 		"theme = \"dark\"\ntheme":             `config.toml:2: `,
 		"keys = 3":                            `config.toml: keys: want a table`,

@@ -35,6 +35,9 @@ const (
 	Resume   CommandKind = "resume"   // go on where another engine was that has gone, as Left says
 )
 
+// ResetText is what is told of a Reset, in the log as on the screen.
+const ResetText = "reset: the text is empty, at position 0"
+
 // Command is one request of a front end.
 type Command struct {
 	Kind   CommandKind `json:"kind"`

@@ -216,7 +216,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		return p.resume(c.Left)
 	case session.Reset:
 		p.record(trace.Record{Event: &trace.Event{
-			Step: max(0, p.state.Step), Kind: "reset", Text: "reset: the text is empty, at position 0",
+			Step: max(0, p.state.Step), Kind: "reset", Text: session.ResetText,
 		}})
 		p.rewind(0)
 		p.state.Begins = &session.Text{}
