@@ -32,7 +32,7 @@ func (x *Executor) NewEdit(of string, by *Kernel) (*Edit, error) {
 		return nil, err
 	}
 	p, err := x.dev.NewPipeline(gpu.PipelineDesc{
-		Label: by.Name, Source: by.Source, Entry: "main", Bindings: by.bindings(),
+		Label: by.Name, Source: by.Source, Entry: "main", Bindings: by.Bindings(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("compile kernel %s: %w", by.Name, err)

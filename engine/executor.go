@@ -382,7 +382,7 @@ func (x *Executor) compile(progress Progress) error {
 		start := time.Now()
 		p, err := x.dev.NewPipeline(gpu.PipelineDesc{
 			Label: x.g.names[k], Source: k.Source, Entry: "main",
-			Bindings: k.bindings(),
+			Bindings: k.Bindings(),
 		})
 		if err != nil {
 			return fmt.Errorf("compile kernel %s: %w", x.g.names[k], err)

@@ -15,8 +15,8 @@ import (
 // paramsBytes is the size of the kernel's params block: WGSL rounds a uniform struct up to 16.
 func (k *Kernel) paramsBytes() int { return (4*len(k.Params) + 15) / 16 * 16 }
 
-// bindings are the accesses of the kernel's bindings: storage, then params.
-func (k *Kernel) bindings() []gpu.Access {
+// Bindings are the accesses of the kernel's bindings: storage, then params where it has any.
+func (k *Kernel) Bindings() []gpu.Access {
 	var list []gpu.Access
 	for _, s := range k.Storage {
 		list = append(list, s.Access)

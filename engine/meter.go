@@ -81,7 +81,7 @@ func (m *meter) bind(k *Kernel, buffers ...gpu.Buffer) (metered, error) {
 
 func (m *meter) compile(k *Kernel) (gpu.Pipeline, error) {
 	pipe, err := m.dev.NewPipeline(gpu.PipelineDesc{
-		Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.bindings(),
+		Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.Bindings(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("compile kernel %s: %w", k.Name, err)

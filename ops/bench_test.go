@@ -24,14 +24,7 @@ func benchDevice(b *testing.B) gpu.Device {
 	if dev.Info().Type == gpu.CPU && os.Getenv("GPUSCOPE_LARGE") == "" {
 		b.Skip("large: a model's shapes, on a software device")
 	}
-	b.Cleanup(func() {
-		for kind, list := range stock {
-			for _, buffer := range list {
-				buffer.Release()
-			}
-			delete(stock, kind)
-		}
-	})
+	b.Cleanup(emptyStock)
 	return dev
 }
 
@@ -45,6 +38,31 @@ var filling = map[engine.DType][]byte{}
 type stockKind struct {
 	size  int
 	usage gpu.Usage
+}
+
+func emptyStock() {
+	for kind, list := range stock {
+		for _, buffer := range list {
+			buffer.Release()
+		}
+		delete(stock, kind)
+	}
+}
+
+// TestABenchRuns: CI runs no benchmark, and kernels that have no params once stopped them all.
+func TestABenchRuns(t *testing.T) {
+	dev := gputest.Open(t)
+	t.Cleanup(emptyStock)
+	for _, m := range []int{1, 4, 20} {
+		for _, apart := range []bool{false, true} {
+			x := newBench(t, dev, modelsLinear(64, 64, m, Q4_0), apart)
+			if took := x.once(t); took == 0 || len(x.runs) < x.copies {
+				t.Errorf("M %d, %s: %d dispatches in %d copies, %d ticks", m, placed(apart), len(x.runs),
+					x.copies, took)
+			}
+			x.release()
+		}
+	}
 }
 
 // bench is an operator that is run again and again, each time on weights of its own, so that no cache holds
@@ -69,7 +87,7 @@ type benchRun struct {
 
 // newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
 // else a barrier stands between them.
-func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
+func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
 	builder := engine.NewBuilder(dev.Info().Limits)
 	build(builder)
 	g, err := builder.Finish()
@@ -85,7 +103,7 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 	type dispatch struct {
 		benchRun
 		k      *engine.Kernel
-		params gpu.Buffer
+		params []gpu.Binding
 	}
 	var dispatches []dispatch
 	active, of := live.Active(), g.Describe().Dispatches
@@ -96,9 +114,12 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 		launch, k := live.Launch(id)
 		x.bytes, x.flops = x.bytes+launch.Bytes, x.flops+launch.FLOPs
 		d := dispatch{benchRun{pipeline: x.compile(b, k), grid: launch.Grid}, k, nil}
-		d.params = x.buffer(b, 16*divUp(len(launch.Params.Bytes()), 16), gpu.Uniform)
-		if err := dev.Write(d.params, 0, launch.Params.Bytes()); err != nil {
-			b.Fatal(err)
+		if data := launch.Params.Bytes(); len(data) > 0 {
+			params := x.buffer(b, 16*divUp(len(data), 16), gpu.Uniform)
+			if err := dev.Write(params, 0, data); err != nil {
+				b.Fatal(err)
+			}
+			d.params = []gpu.Binding{{Buffer: params}}
 		}
 		dispatches = append(dispatches, d)
 	}
@@ -122,14 +143,14 @@ func newBench(b *testing.B, dev gpu.Device, build func(b *engine.Builder), apart
 				}
 				list = append(list, gpu.Binding{Buffer: buffer})
 			}
-			x.bind(b, d.benchRun, d.k, append(list, gpu.Binding{Buffer: d.params})...)
+			x.bind(b, d.benchRun, d.k, append(list, d.params...)...)
 		}
 	}
 	return x
 }
 
 // readyStamps makes what it is timed with.
-func (x *bench) readyStamps(b *testing.B) {
+func (x *bench) readyStamps(b testing.TB) {
 	var err error
 	if x.stamps, err = x.dev.NewTimestamps(2); err != nil {
 		b.Fatal(err)
@@ -138,14 +159,9 @@ func (x *bench) readyStamps(b *testing.B) {
 }
 
 // compile makes a pipeline.
-func (x *bench) compile(b *testing.B, k *engine.Kernel) gpu.Pipeline {
-	var bindings []gpu.Access
-	for _, s := range k.Storage {
-		bindings = append(bindings, s.Access)
-	}
+func (x *bench) compile(b testing.TB, k *engine.Kernel) gpu.Pipeline {
 	pipeline, err := x.dev.NewPipeline(gpu.PipelineDesc{
-		Label: k.Name, Source: k.Source,
-		Bindings: append(bindings, gpu.Params),
+		Label: k.Name, Source: k.Source, Bindings: k.Bindings(),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -155,7 +171,7 @@ func (x *bench) compile(b *testing.B, k *engine.Kernel) gpu.Pipeline {
 }
 
 // bind adds a dispatch of a copy.
-func (x *bench) bind(b *testing.B, run benchRun, k *engine.Kernel, bindings ...gpu.Binding) {
+func (x *bench) bind(b testing.TB, run benchRun, k *engine.Kernel, bindings ...gpu.Binding) {
 	var err error
 	if run.group, err = x.dev.NewBindGroup(k.Name, run.pipeline, bindings); err != nil {
 		b.Fatal(err)
@@ -180,7 +196,7 @@ func use(g *engine.Graph, k *engine.Kernel) (found engine.Use) {
 }
 
 // buffer is one of the stock, or a new one.
-func (x *bench) buffer(b *testing.B, size int, usage gpu.Usage) gpu.Buffer {
+func (x *bench) buffer(b testing.TB, size int, usage gpu.Usage) gpu.Buffer {
 	kind := stockKind{size, usage}
 	var buffer gpu.Buffer
 	if list := stock[kind]; len(list) > 0 {
@@ -199,7 +215,7 @@ func (x *bench) buffer(b *testing.B, size int, usage gpu.Usage) gpu.Buffer {
 }
 
 // fill writes random bits that are small floats where they are read as floats.
-func (x *bench) fill(b *testing.B, buffer gpu.Buffer, t engine.DType) {
+func (x *bench) fill(b testing.TB, buffer gpu.Buffer, t engine.DType) {
 	data := filling[t]
 	if data == nil {
 		data = make([]byte, 4<<20)
@@ -232,7 +248,7 @@ func (x *bench) release() {
 }
 
 // once runs each copy once, and returns the ticks that took.
-func (x *bench) once(b *testing.B) uint64 {
+func (x *bench) once(b testing.TB) uint64 {
 	enc, err := x.dev.Begin("bench")
 	if err != nil {
 		b.Fatal(err)
