@@ -135,6 +135,16 @@ func TestProducersAndConsumersAreWalked(t *testing.T) {
 	d.press("esc", "esc", "esc").misses("Graph ›")
 }
 
+// A value that no operator gives is taken all the same: by the one that it stands beside.
+func TestFromAValueOfTheNeighbourhoodOneGoesToWhoTakesIt(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "j", "p").sees("Graph › Neighbourhood")
+	if !strings.Contains(d.row(), "▌tokens") {
+		t.Fatalf("selected is %q", d.row())
+	}
+	d.press("p").sees("no other operator gives tokens").misses("what it takes")
+	d.press("c").misses("nothing takes", "▌tokens").sees("▌embed")
+}
+
 func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "a", "a").sees("Memory", "forced by", "at most 144.2 KiB at once")
 	d.press("/").typed("layers.0.mlp.up").press("enter", "G", "enter").sees("Slots", "slot and value")

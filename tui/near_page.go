@@ -218,6 +218,11 @@ func (p *nearPage) near(consumers bool) {
 	case s == nil:
 	case s.Op != nil && s.Op.ID != p.op:
 		p.goTo(s.Op.ID, side)
+	case s.Op == nil && p.column*side < 0: // back to the one that it stands beside
+		p.move(map[int]motion{-1: left, 1: right}[side])
+	case s.Op == nil:
+		what := map[int]string{-1: "no other operator gives ", 1: "no other operator takes "}
+		p.app.remark(what[side] + printable.Clean(s.Label))
 	case s.Op != nil && len(n.spots[side]) > 0:
 		p.column, p.line = side, n.spots[side][0].line
 	default:

@@ -32,6 +32,7 @@ func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
 	d.press("5", "a", "j", "t").sees("there is no device").press("esc")
 	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured", "decode steps planned")
 	d.sees(" to allocate").misses(" allocated")
+	d.sees("step: planned, not run", "– │").misses("as timed", "0.00 ms", "0 │", "0 passes", "0 compiled", "0 polls")
 }
 
 // The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.

@@ -391,6 +391,9 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 // split says what the step takes untimed: before, on and behind the GPU.
 func (f *stepFacts) split() table.Line {
 	u := &f.sum.Untimed
+	if !u.Known() && f.sum.Planned {
+		return table.Title(table.Say(0, "step: planned, not run; how long it takes is not known"))
+	}
 	if !u.Known() {
 		run := ""
 		if f.tracks.Of != "" {

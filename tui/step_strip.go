@@ -115,8 +115,8 @@ func (p *strip) chart(t *theme, g glyphs, h int) []string {
 		label := ""
 		switch {
 		case r == 0:
-			label = table.Millis(int64(p.scale), true)
-		case r == h-1:
+			label = table.Millis(int64(p.scale), p.scale > 0)
+		case r == h-1 && p.scale > 0:
 			label = "0"
 		}
 		if p.per > 1 {

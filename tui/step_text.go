@@ -223,6 +223,9 @@ func counted(sum *inspect.StepSummary) []string {
 	if sum.Levels > 0 {
 		dispatches += fmt.Sprintf(" in %s", plural(sum.Levels, "level"))
 	}
+	if sum.Planned { // what the host does to run it was not counted: it did not run
+		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
+	}
 	parts := []string{
 		dispatches, plural(c.Passes, "pass"), plural(c.Submits, "submit"),
 		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)),
@@ -241,12 +244,14 @@ func counted(sum *inspect.StepSummary) []string {
 		}
 	}
 	parts = append(parts[:5], append([]string{compiled}, parts[5:]...)...)
-	if m := sum.Step.Memory; m.AllocatedBytes > 0 {
-		allocated := " allocated"
-		if sum.Planned {
-			allocated = " to allocate"
-		}
-		parts = append(parts, table.Memory(m.AllocatedBytes)+allocated, table.Memory(m.LiveBytes)+" live")
+	return append(parts, memories(sum.Step, " allocated")...)
+}
+
+// memories are what a step's values have on the device, where that is known.
+func memories(step *trace.Step, allocated string) []string {
+	m := step.Memory
+	if m.AllocatedBytes <= 0 {
+		return nil
 	}
-	return parts
+	return []string{table.Memory(m.AllocatedBytes) + allocated, table.Memory(m.LiveBytes) + " live"}
 }
