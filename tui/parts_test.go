@@ -422,7 +422,7 @@ func TestBarsShowTheLargestFirst(t *testing.T) {
 	p.place(l)
 	lines := p.render(plainTheme(t), 40, 10, true, "")
 	for i, want := range []string{
-		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0",
+		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0%",
 	} {
 		if got := strings.TrimRight(lines[i], " "); got != want {
 			t.Errorf("line %d: %q, want %q", i, got, want)

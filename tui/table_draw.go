@@ -28,11 +28,15 @@ func (p *tablePane) cell(row int, c placed) string {
 }
 
 // bar draws the number of a cell as a part of the largest. What is more than nothing is to be seen. A number
-// that has no bar, as it is under 0 or belongs to a heading, is written.
+// that has no bar, as it is under 0 or belongs to a heading, is written with its unit: the title may not have
+// it.
 func (p *tablePane) bar(row int, c placed) string {
 	cell := p.table.Cell(row, c.col)
-	if !cell.Has || cell.Number < 0 || p.table.Rows[row].Group {
+	switch {
+	case !cell.Has:
 		return cell.Text
+	case cell.Number < 0 || p.table.Rows[row].Group:
+		return cell.Text + p.table.Columns[c.col].Unit
 	}
 	parts := []string{"", "▏", "▎", "▍", "▍", "▋", "▊", "▉"}
 	eighths := int(min(1, cell.Number/p.most[c.col])*float64(8*c.width) + 0.5)
