@@ -41,7 +41,7 @@ func (x *Index) Pace(step int) table.Line {
 		} else {
 			parts = append(parts, table.Part{
 				Rank: 0, Short: n,
-				Text: n + ", tok/s not known: they ran only with every " + x.timedBy(decode) + " timed",
+				Text: n + ", run only with every " + x.timedBy(decode) + " timed: tok/s not known",
 			})
 		}
 	}

@@ -392,7 +392,7 @@ func TestTheUntimedStepIsTheNearestThatIsKnown(t *testing.T) {
 			tr.Steps[i].Timing = level
 		}
 		pace := inspect.NewIndex(tr).Pace(6).String()
-		if !strings.Contains(pace, "they ran only with every "+level+" timed") {
+		if !strings.Contains(pace, " decode steps, run only with every "+level+" timed") {
 			t.Errorf("%q", pace)
 		}
 	}
