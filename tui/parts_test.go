@@ -166,6 +166,10 @@ func TestALongInputKeepsTheCursorInSight(t *testing.T) {
 	if got := l.render(20); !strings.HasSuffix(got, "END▏") || ansi.StringWidth(got) != 20 {
 		t.Errorf("%q", got)
 	}
+	g := glyphs{"ascii"}
+	if got := g.finish(l.render(20), 20); !strings.HasSuffix(got, "END|") {
+		t.Errorf("in ASCII the cursor reads as a letter of the text: %q", got)
+	}
 }
 
 func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
