@@ -138,7 +138,11 @@ func (p *graphPage) title(w int) []table.Part {
 		return parts
 	}
 	if p.at == operatorList {
-		parts = append(parts, table.Say(3, "marked by %s", inspect.GraphWeights[p.mark].Doc))
+		marked := "marked by " + inspect.GraphWeights[p.mark].Doc
+		if t.Column("weight") < 0 {
+			marked += ": no row has any"
+		}
+		parts = append(parts, table.Part{Rank: 3, Text: marked})
 	}
 	parts = append(parts, l.rows.own(w)...)
 	if len(t.Title) > 0 {

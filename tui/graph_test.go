@@ -155,7 +155,8 @@ func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
 
 func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by time alone", "██████")
-	d.press("A").sees("marked by cost").misses("██████").press("A").sees("marked by waste").press("A").sees("marked by gap")
+	d.press("A").sees("marked by cost: no row has any").misses("██████")
+	d.press("A").sees("marked by waste: no row has any").press("A").sees("marked by gap: no row has any")
 	d.press("F").sees("fold op", "linear_q4gsw ×").press("F").sees("fold none", "▸ layer 1").press("F").sees("fold layer")
 	d.press("a").sees("Values").press("u").sees("Operators", "fold layer").press("u", "u").sees("fold op")
 	d.press("u", "u").sees("marked by waste").press("u").sees("marked by cost")

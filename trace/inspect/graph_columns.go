@@ -38,7 +38,8 @@ var GraphWeights = []GraphWeight{
 // weightCells is how many cells the largest weight is drawn in.
 const weightCells = 6
 
-// Weighed is the table with a bar in each row that is no heading, against the largest of them.
+// Weighed is the table with a bar in each row that is no heading, against the largest of them; without a
+// column of bars where no row has any of it.
 func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
 	most := 0.0
 	for i := range t.Nodes {
@@ -46,11 +47,14 @@ func (t *GraphTable) Weighed(w GraphWeight) *table.Table {
 			most = max(most, w.of(n))
 		}
 	}
+	if most == 0 {
+		return t.Table
+	}
 	bar := table.Column{
 		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
 		Of: func(row int) table.Cell {
 			n := &t.Nodes[row]
-			if n.Group || n.Edge != "" || most == 0 {
+			if n.Group || n.Edge != "" {
 				return table.Cell{}
 			}
 			return table.Text(bar(w.of(n)/most, weightCells))
