@@ -2,26 +2,30 @@ package ops
 
 import (
 	"math"
+	"sync"
 	"testing"
 
 	"gpuscope/engine"
 )
 
-// noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1.
+// noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1. They are
+// drawn when they are first read.
 func noiseMatrix(name string, rows, cols int, f Format) Matrix {
-	return Matrix{Name: name, Rows: rows, Cols: cols, Format: f, Data: func() ([][]byte, error) {
+	m := Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
+	m.Data = sync.OnceValues(func() ([][]byte, error) {
 		var pieces [][]byte
+		random := noiseOf(name)
 		for _, p := range f.Pieces {
 			data := make([]byte, rows*p.rowBytes(cols))
 			for i := range data {
-				data[i] = byte((noise(name, i) + 2) * 64)
+				data[i] = byte((random(i) + 2) * 64)
 			}
 			pieces = append(pieces, data)
 		}
 		// With floats of order 1, what weights come out says by how much these must be smaller.
 		putNoise(name, f, pieces, 1)
 		n := min(rows, 4)
-		first := Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
+		first := m
 		first.Data = func() ([][]byte, error) { return pieces, nil }
 		var arrays [][]byte
 		for k := range f.arrays(n, cols) {
@@ -41,15 +45,17 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 		}
 		putNoise(name, f, pieces, 1/math.Sqrt(squares/float64(n)))
 		return pieces, nil
-	}}
+	})
+	return m
 }
 
 // putNoise gives the floats of a format's blocks random values of either sign, times a factor.
 func putNoise(name string, f Format, pieces [][]byte, factor float64) {
+	random := noiseOf(name + ".float")
 	for i, p := range f.Pieces {
 		for block := 0; block < len(pieces[i]); block += p.Bytes {
 			for k, at := range p.Floats {
-				at.Put(pieces[i][block+at.At:], float32(noise(name+".float", block+k)*factor))
+				at.Put(pieces[i][block+at.At:], float32(random(block+k)*factor))
 			}
 		}
 	}

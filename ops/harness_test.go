@@ -100,15 +100,20 @@ func (c *trial) tensor(v engine.ValueID, info engine.ValueInfo, dims []int) engi
 }
 
 // noise is a number from -2 to 2, the same for the same name and index.
-func noise(name string, i int) float64 {
-	z := uint64(0xcbf29ce484222325)
+func noise(name string, i int) float64 { return noiseOf(name)(i) }
+
+// noiseOf is noise of one name, which is hashed once.
+func noiseOf(name string) func(i int) float64 {
+	seed := uint64(0xcbf29ce484222325)
 	for _, b := range []byte(name) { // FNV-1a
-		z = (z ^ uint64(b)) * 0x100000001b3
+		seed = (seed ^ uint64(b)) * 0x100000001b3
 	}
-	z += uint64(i) * 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11)/(1<<53)*4 - 2
+	return func(i int) float64 {
+		z := seed + uint64(i)*0x9e3779b97f4a7c15
+		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		return float64((z^z>>31)>>11)/(1<<53)*4 - 2
+	}
 }
 
 // constant is an f32 constant of noise.
