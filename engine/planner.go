@@ -230,6 +230,14 @@ func (p *Planner) SetInt(v ValueID, n int64) {
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
 }
 
+// Asked is the route that a person asked for, which is taken or refused; -1 where there is none.
+func (p *Planner) Asked() int {
+	if !p.request.must {
+		return noRoute.route
+	}
+	return p.request.route
+}
+
 // Choose settles the route of this plan: preferred, for reason, unless another was asked for from outside.
 // Bit i of allowed says that route i can do this live shape.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {

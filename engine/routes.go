@@ -16,6 +16,19 @@ import (
 // ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
 var ErrRoute = errors.New("route")
 
+// RouteLimit is the error of a route that was asked for where a shape has more work than it can do.
+type RouteLimit struct {
+	Route      string
+	Of         string // what of the shape is its work: "M"
+	Most, Work int    // that it can do, and that the shape has
+}
+
+func (e *RouteLimit) Error() string {
+	return fmt.Sprintf("%v %s takes %s <= %d, and %s is %d", ErrRoute, e.Route, e.Of, e.Most, e.Of, e.Work)
+}
+
+func (e *RouteLimit) Unwrap() error { return ErrRoute }
+
 // AskRoutes asks for routes or kernels by name, for an operator kind, for the operators of a place in all
 // layers, or for one operator: "linear_q4gsw", "linear_q4gsw@attn.q" or "linear_q4gsw@layers.0.attn.q". It
 // comes before the operators. An operator that cannot do all its corners so is refused.

@@ -197,7 +197,10 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	if err == nil {
 		err = m.quantizer.check(m.file.Name())
 	}
+	limit, limited := errors.AsType[*engine.RouteLimit](err)
 	switch {
+	case limited:
+		err = session.Refusef("--%w; give --max-chunk %d", err, limit.Most)
 	case errors.Is(err, engine.ErrRoute):
 		err = session.Refusef("--%w", err)
 	case errors.Is(err, gpu.ErrUnsupported):

@@ -419,6 +419,10 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			o:    Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
 			want: "--route linear_q4gsw=warp", usage: true,
 		},
+		"route for fewer tokens than a step may take": {
+			o:    Options{MaxChunk: 24, Routes: map[string]string{"linear_q4gsw@attn.q": "gemv"}},
+			want: "route gemv takes M <= 1, and M is 24; give --max-chunk 1", usage: true,
+		},
 		"route that only a fusion rule brings": {
 			o:    Options{Routes: map[string]string{"sdpa_with_kv_cache": "split_decoding"}},
 			want: "layers.0.attn.sdpa has flash_decoding, decoding, materialized, streaming", usage: true,

@@ -125,7 +125,7 @@ func (o *embedding) Plan(p *engine.Planner) error {
 	if o.next != nil {
 		table[embeddingRow].upTo = 1
 	}
-	gives := routes(table[:]).choose(p, indices) == embeddingRow
+	gives := routes(table[:]).choose(p, "M", indices) == embeddingRow
 	if o.next != nil {
 		o.next.give(p, gives)
 	}

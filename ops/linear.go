@@ -456,7 +456,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}
-	route := p.Choose(r, o.routes[r].why, able)
+	route := o.routes.settle(p, r, able, "M", m)
 	row := 0 // of x and the residual that row 0 of y is of
 	if o.last {
 		row, m = toLast(out[:rank]), 1

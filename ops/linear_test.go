@@ -271,6 +271,28 @@ func TestLinearRoutesAsked(t *testing.T) {
 	hold(t, trials...)
 }
 
+// A route that a shape has too many rows for says how many it takes, and takes them.
+func TestRoutesForFewRowsSayHowMany(t *testing.T) {
+	for route, most := range map[string]int{"gemv": 1, "split64": 64, "tile64": always, "batch4": always} {
+		for _, rows := range []int{min(most, 512), min(most, 511) + 1} {
+			b := engine.NewBuilder(gpu.DefaultLimits())
+			b.AskRoutes(map[string]string{"linear_q8_0": route})
+			linearCase{kind: "linear_q8_0", k: 1024, n: 64, live: []int{rows}}.build(b)
+			_, err := b.Finish()
+			if rows <= most {
+				if err != nil {
+					t.Errorf("%s of %d rows: %v", route, rows, err)
+				}
+				continue
+			}
+			want := engine.RouteLimit{Route: route, Of: "M", Most: most, Work: rows}
+			if got, ok := errors.AsType[*engine.RouteLimit](err); !ok || *got != want {
+				t.Errorf("%s of %d rows: %v, want %v", route, rows, err, &want)
+			}
+		}
+	}
+}
+
 // Four teams take more workgroup memory than some devices have, so that these take two.
 func TestFourTeamsOfLanesShareATile(t *testing.T) {
 	limits := gpu.DefaultLimits()

@@ -173,7 +173,7 @@ func (o *rmsNorm) choose(p *engine.Planner, rows int) int {
 	if o.next != nil {
 		table[normRow].upTo = 1
 	}
-	return routes(table[:]).choose(p, rows)
+	return routes(table[:]).choose(p, "M", rows)
 }
 
 // planSum plans the norm of some rows with a residual.

@@ -44,10 +44,17 @@ func (t routes) preferred(work int) int {
 // has says whether a route is not ruled out.
 func (t routes) has(i int) bool { return t[i].upTo > 0 }
 
-// choose settles the route of a plan for some work.
-func (t routes) choose(p *engine.Planner, work int) int {
-	r := t.preferred(work)
-	return p.Choose(r, t[r].why, t.allowed(work))
+// choose settles the route of a plan for some work, which reasons call of.
+func (t routes) choose(p *engine.Planner, of string, work int) int {
+	return t.settle(p, t.preferred(work), t.allowed(work), of, work)
+}
+
+// settle takes the route r, or of those that are able, by bit, the one that was asked for.
+func (t routes) settle(p *engine.Planner, r int, able uint64, of string, work int) int {
+	if asked := p.Asked(); asked >= 0 && t[asked].only && work > t[asked].upTo {
+		p.Errorf("%w", &engine.RouteLimit{Route: t[asked].name, Of: of, Most: t[asked].upTo, Work: work})
+	}
+	return p.Choose(r, t[r].why, able)
 }
 
 // allowed are the routes, by bit, that can do some work.

@@ -118,7 +118,7 @@ func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
 	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(queries, span) > 1:
 		r = sdpaSplitStreaming
 	}
-	return p.Choose(r, o.routes[r].why, able)
+	return o.routes.settle(p, r, able, "S", tokens)
 }
 
 // mostSplits is how many splits there are at most.

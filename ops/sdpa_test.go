@@ -460,7 +460,7 @@ func TestSDPARoutesAsked(t *testing.T) {
 	b.AskRoutes(c.trial().routes)
 	c.trial().build(b)
 	if _, err := b.Finish(); err == nil ||
-		!strings.Contains(err.Error(), "flash_decoding cannot do this shape") {
+		!strings.HasSuffix(err.Error(), "route flash_decoding takes S <= 1, and S is 20") {
 		t.Errorf("flash_decoding for 20 tokens: %v", err)
 	}
 }
