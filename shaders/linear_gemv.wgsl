@@ -192,7 +192,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     return; // a grid that is larger than the live shape needs
   }
 {{- else}}
-  // What to load first waits for nothing{{if and .Ragged (not .N)}} but n{{end}}.
+  // What to load first waits for no params{{if and .Ragged (not .N)}} but n{{end}}.
   // A workgroup behind the last row sums what it finds, and writes nothing.
   let group_row = flat_group(wid, groups) * {{.Rows}}u;
 {{- end}}

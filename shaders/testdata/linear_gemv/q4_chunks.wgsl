@@ -92,7 +92,7 @@ fn columns(row: u32, at: u32) -> vec4<f32> {
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32) {
-  // What to load first waits for nothing.
+  // What to load first waits for no params.
   // A workgroup behind the last row sums what it finds, and writes nothing.
   let group_row = flat_group(wid, groups) * 16u;
   var row0 = load_near(group_row + 0u, lane);
