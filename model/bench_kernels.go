@@ -95,10 +95,6 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 		if len(here) == 0 {
 			continue
 		}
-		name := o.ShortName()
-		if o.Block != "" {
-			name = o.Block + "." + name
-		}
 		work := strings.Join(works[o.ID], "|")
 		at, there := index[work]
 		if !there {
@@ -110,7 +106,7 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 		if !there || len(o.State) == 0 {
 			s.ops = append(s.ops, o.ID)
 		}
-		if !slices.Contains(s.names, name) {
+		if name := o.Place(); !slices.Contains(s.names, name) {
 			s.names = append(s.names, name)
 		}
 		if o.Layer != nil && !slices.Contains(s.layers, *o.Layer) {

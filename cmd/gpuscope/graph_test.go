@@ -71,6 +71,12 @@ func TestGraphAsTextListsEverything(t *testing.T) {
 		t.Errorf("%d dispatches without a level, %d do not run at the largest shapes", n,
 			len(g.Graph.Dispatches)-len(g.Active))
 	}
+	for i, line := range strings.Split(parts[2], "\n")[1:] {
+		d := &g.Graph.Dispatches[i]
+		if name := d.Named(g.Graph.Ops[d.Op].Name); !strings.Contains(line, " "+name+" ") {
+			t.Errorf("dispatch %d is not called %s:\n%s", i, name, line)
+		}
+	}
 	if g.AllocatedBytes["state"] != 2*6*64*2*64*4 {
 		t.Errorf("KV cache of %d bytes", g.AllocatedBytes["state"])
 	}

@@ -148,17 +148,15 @@ func (x *Index) Nameable(names string) error {
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
 		o := &g.Ops[d.Op]
-		name := label(o, d)
-		also = append(also, o.Kind, name)
+		also = append(also, o.Kind, label(o, d))
 		if o.Layer != nil {
 			also = append(also, layerName(*o.Layer))
 		}
 		if o.Layer != nil && o.Block != "" {
-			name = o.Block + "." + name
 			add(o.Block)
 		}
 		add(x.graph.layers.part(o))
-		add(name)
+		add(d.Named(o.Place()))
 	}
 	for i := range g.Kernels {
 		also = append(also, g.Kernels[i].Name)

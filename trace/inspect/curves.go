@@ -222,11 +222,7 @@ func (c *Curves) addRows() {
 	at := map[string]int{}
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
-		o := &g.Ops[d.Op]
-		name := label(o, d)
-		if o.Layer != nil && o.Block != "" {
-			name = o.Block + "." + name
-		}
+		name := d.Named(g.Ops[d.Op].Place())
 		k, ok := at[name]
 		if !ok {
 			k = len(c.Rows)

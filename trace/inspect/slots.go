@@ -51,7 +51,7 @@ func (x *Index) Slots(levels map[trace.DispatchID]int) *table.Table {
 		{
 			Name: "op", Title: "operator", Width: 80, Doc: "with the slot, where it has more than one",
 			Of: at(func(d *trace.Dispatch) table.Cell {
-				return table.Text(strings.TrimSpace(g.Ops[d.Op].Name + " " + d.Label))
+				return table.Text(d.Named(g.Ops[d.Op].Name))
 			}),
 		},
 		{
