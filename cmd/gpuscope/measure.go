@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"gpuscope/engine"
 	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -25,7 +27,7 @@ type profiling struct {
 	late     bool     // there was no time for all of it
 }
 
-// profileFor is how long a run measures at most.
+// profileFor is how long a run measures at most, behind the costs that were asked for by name.
 const profileFor = 3 * time.Second
 
 // How a run repeats what it measures: a prompt's last piece and the last step, for about so long each. The
@@ -45,7 +47,8 @@ func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o.kind = choiceFlag(flags, "profile", "measure the last step and the prompt afterwards, for 3 s at most, by `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
-		"measure too what the rows `NAME,..` cost together; * stands for any letters (may be repeated)")
+		"measure first, in five rounds or more, what the rows `NAME,..` cost together; "+
+			"* stands for any letters (may be repeated)")
 	return o
 }
 
@@ -82,9 +85,9 @@ func (o *profiling) nameable(ctx context.Context, out *output) error {
 func (o *profiling) costs() bool { return o.kind.value == "both" || o.kind.value == "cost" }
 func (o *profiling) alone() bool { return o.kind.value == "both" || o.kind.value == "alone" }
 
-// measure runs the step that a run ended with again, and the last piece of the prompt, warm: each dispatch
-// alone, and without each part. What there is no time for is left out; where the device cannot time anything
-// nothing is measured.
+// measure runs the step that a run ended with again, and the last piece of the prompt, warm: without what was
+// asked for, however long that takes, then each dispatch alone, and without each part. Of these what there is
+// no time for is left out; where the device cannot time anything nothing is measured.
 func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Trace) (measured bool,
 	err error,
 ) {
@@ -99,6 +102,9 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 		late := within.Err() != nil
 		o.late = o.late || late
 		cancel()
+		if c.until == itsEnd { // the others have all of their time
+			begin = time.Now()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return measured, ctx.Err()
@@ -134,14 +140,27 @@ type bounded struct {
 	until time.Duration
 }
 
-// commands measure what a run measures after its text, the most telling first.
+// itsEnd is until when a command runs that is not cancelled, however long it takes.
+const itsEnd = time.Duration(math.MaxInt64)
+
+// commands measure what a run measures after its text: what was asked for, then the most telling first.
 func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
 	var commands []bounded
 	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }
+	x, last := inspect.NewIndex(t), len(t.Steps)-1
+	asked, parts, err := o.parts(ctx, x, last)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) > 0 {
+		// A round of a part takes three runs at most: without it, whole, and as the step ran.
+		n := repeats(&t.Steps[last], engine.CostRounds, profileFor/time.Duration(3*len(asked)))
+		add(itsEnd, session.Command{Kind: session.Cost, Parts: asked, N: max(n, trace.FewestWithin)})
+	}
 	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured once
 		add(profileFor, session.Command{Kind: session.Ceilings})
 	}
-	last, prompt, until := len(t.Steps)-1, lastPrefill(t), profileFor
+	prompt, until := lastPrefill(t), profileFor
 	if prompt == last || prompt >= 0 && repeats(&t.Steps[prompt], warmRounds, warmFor) == 0 {
 		prompt = -1
 	}
@@ -152,12 +171,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		n := max(1, repeats(&t.Steps[last], aloneRounds, aloneFor))
 		add(until, session.Command{Kind: session.Repeat, N: n})
 	}
-	x := inspect.NewIndex(t)
 	if o.costs() {
-		parts, err := o.parts(ctx, x, last)
-		if err != nil {
-			return nil, err
-		}
 		add(until, session.Command{Kind: session.Cost, Parts: parts})
 	}
 	if prompt < 0 {
@@ -173,8 +187,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, N: n})
 		return commands, nil
 	}
-	parts, err := promptParts(ctx, x, prompt)
-	if err == nil {
+	if parts, err = promptParts(ctx, x, prompt); err == nil {
 		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, Parts: parts})
 	}
 	return commands, err
@@ -200,28 +213,30 @@ func lastPrefill(t *trace.Trace) int {
 }
 
 // parts are what was named to be left out together, and the rows, kernels and kinds of operators of a step
-// that are something else; coarse ones first: they are what a slow device has time for.
-func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
+// that are something else; of these coarse ones first: they are what a slow device has time for.
+func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) (asked, others []session.Part,
+	err error,
+) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var parts []session.Part
 	for _, names := range o.together {
 		p, err := x.Named(ctx, step, names)
 		if err != nil {
-			return nil, fmt.Errorf("--cost: %w", err)
+			return nil, nil, fmt.Errorf("--cost: %w", err)
 		}
-		parts = append(parts, session.Part(p))
+		asked = append(asked, session.Part(p))
 	}
 	for _, p := range rows {
 		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
-		if !slices.ContainsFunc(parts, same) {
-			parts = append(parts, session.Part(p))
+		if !slices.ContainsFunc(asked, same) {
+			others = append(others, session.Part(p))
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b session.Part) int { return len(b.Dispatches) - len(a.Dispatches) })
-	return parts, nil
+	coarser := func(a, b session.Part) int { return len(b.Dispatches) - len(a.Dispatches) }
+	slices.SortStableFunc(others, coarser)
+	return asked, others, nil
 }
 
 // promptParts are the same of a piece of a prompt, those that hold no others first, and of these

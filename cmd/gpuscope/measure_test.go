@@ -12,10 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/model/session"
 	"gpuscope/trace"
+	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )
 
@@ -157,6 +160,38 @@ func TestRunMeasuresForAWhileOnly(t *testing.T) {
 		strings.Contains(got, "shared") || !strings.Contains(got, "\nattn ") ||
 		strings.Contains(got, "\nmlp ") {
 		t.Errorf("the profile:\n%s", got)
+	}
+}
+
+// What was asked for comes before what takes all the time there is, with its five rounds of a slow step, too.
+func TestRunMeasuresFirstWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	tr := tracetest.Run(2, 5, 1, 1)
+	step := &tr.Steps[len(tr.Steps)-1]
+	for ms, rounds := range map[int64]int{1: 30, 50: 10, 1000: 5} {
+		step.CPU.TotalNS = trace.Measured(ms * 1e6)
+		o := declareProfiling(pflag.NewFlagSet("", pflag.ContinueOnError))
+		o.together = []string{"attn", "mlp.norm"}
+		commands, err := o.commands(t.Context(), tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range commands {
+			var names []string
+			for _, part := range c.Parts {
+				names = append(names, part.Name)
+			}
+			switch {
+			case i == 0:
+				if !slices.Equal(names, o.together) || c.N != rounds || c.until != itsEnd {
+					t.Errorf("steps of %d ms: first %d rounds of %v, want %d", ms, c.N, names, rounds)
+				}
+			case c.until > profileFor:
+				t.Errorf("%s has no end", c.Kind)
+			case c.Step == nil && slices.Contains(names, "attn"):
+				t.Error("what was asked for is measured again")
+			}
+		}
 	}
 }
 
