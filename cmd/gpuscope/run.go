@@ -500,7 +500,7 @@ type resultStep struct {
 	Top []trace.Candidate `json:"top,omitempty"`
 }
 
-// timings are of steps that were not cold; a rate that was not measured is absent.
+// timings are of steps that were not cold, where there are others; a rate that was not measured is absent.
 type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`

@@ -281,16 +281,25 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 	return y.profile(x, decode.scope("decode")), nil
 }
 
-// Rate is the rate of a phase; of several timing levels the one with the most steps. Nil where no step was of
-// the phase.
+// Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later
+// one. Cold steps are among them: how many those are is not the same each time. Nil where no step was of the
+// phase.
 func (p *Profile) Rate(phase string) *Rate {
 	var best *Rate
 	for i := range p.Rates {
-		if r := &p.Rates[i]; r.Phase == phase && (best == nil || r.Steps > best.Steps) {
+		if r := &p.Rates[i]; r.Phase == phase && (best == nil || r.steps() >= best.steps()) {
 			best = r
 		}
 	}
 	return best
+}
+
+// steps is how many steps there were, those left out too.
+func (r *Rate) steps() int {
+	if r.OnlyCold {
+		return r.Steps
+	}
+	return r.Steps + r.Cold
 }
 
 // Timed says that some dispatches of the steps were timed as they ran.

@@ -58,6 +58,25 @@ func TestRatesSayTheMode(t *testing.T) {
 	}
 }
 
+// The mode of a run is that of most of its steps, whichever of them were cold: of a few that is chance.
+func TestTheRateOfAPhaseIsInOneModeHoweverManyWereCold(t *testing.T) {
+	tr := tracetest.Llama(2, 6) // two decode steps that are stepped, and three behind them
+	for i := range tr.Steps {
+		tr.Steps[i].Timing, tr.Steps[i].Pipelined = "step", i > 2
+	}
+	for cold := range 1 << 5 {
+		var y inspect.Tally
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			s.Cold = cold<<1>>i&1 != 0
+			y.Add(tr, s)
+		}
+		if r := y.Profile(inspect.NewIndex(tr)).Rate("decode"); r.Mode != "pipelined" {
+			t.Errorf("%s, where %05b are cold", r.Mode, cold)
+		}
+	}
+}
+
 // Kernels are in order by what there is to save where costs say it, else by their time; what is not known is
 // told apart by no cost.
 func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
