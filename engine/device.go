@@ -39,9 +39,6 @@ func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	return span, max(0, at-x.clock.sinceStart(s.start)), ok
 }
 
-// AllocatedBytes is all the device memory the executor holds.
-func (x *Executor) AllocatedBytes() int64 { return x.allocated }
-
 // Clock is what is known of the GPU's clock.
 func (x *Executor) Clock() trace.Clock {
 	if x.clock == nil {

@@ -320,20 +320,6 @@ func (g *Graph) beside(a, b ValueID) bool {
 	return true
 }
 
-// ResetState gives all State the content that it started with.
-func (x *Executor) ResetState() error {
-	for i := range x.g.values {
-		val := &x.g.values[i]
-		if val.role != State {
-			continue
-		}
-		if err := x.fill(ValueID(i)); err != nil {
-			return fmt.Errorf("reset: %w", err)
-		}
-	}
-	return nil
-}
-
 // piece is how much is uploaded at a time.
 const piece = 16 << 20
 

@@ -43,7 +43,7 @@ func TestGraphWhoseShapesKeepWritesItsInputsOnly(t *testing.T) {
 	if r.x.last.writeBytes != 4*7*width {
 		t.Errorf("wrote %d bytes, want the input's %d", r.x.last.writeBytes, 4*7*width)
 	}
-	if len(r.x.live.Log().hooks) != 0 {
+	if len(r.x.live.log.hooks) != 0 {
 		t.Error("an operator was planned")
 	}
 }
@@ -439,8 +439,8 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 		if got := ex.live.LiveBytes(); got != want {
 			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
 		}
-		if n == rows && ex.AllocatedBytes()-int64(len(ex.arena.shadow)) != want {
-			t.Errorf("%d bytes allocated, all of %d live", ex.AllocatedBytes(), want)
+		if n == rows && ex.allocated-int64(len(ex.arena.shadow)) != want {
+			t.Errorf("%d bytes allocated, all of %d live", ex.allocated, want)
 		}
 	}
 }

@@ -73,11 +73,8 @@ func (g *Grid) describe(last *trace.Grid) *trace.Grid {
 // A kernel finds its place from the builtins alone, so that any fold works: a thread kernel by
 // gid.x + gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
 
-// Threads is a grid of one thread for each of n elements, in groups of lanes, folded into x and y where it
-// must.
-func (p *Planner) Threads(n, lanes int) Grid { return p.Vectors(n, 1, lanes) }
-
-// Vectors is a grid of one thread for so many of n elements at a time, otherwise like Threads.
+// Vectors is a grid of one thread for so many of n elements at a time, in groups of lanes, folded into x and
+// y where it must.
 func (p *Planner) Vectors(n, each, lanes int) Grid {
 	threads := divUp(n, each)
 	groups := divUp(threads, lanes)

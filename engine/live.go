@@ -346,9 +346,6 @@ func (l *Live) Left(v ValueID) bool { return l.now.left[v] }
 // Int is the value in force of a SymInt.
 func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 
-// Log is the record of the last Propagate. It is good until the next one.
-func (l *Live) Log() *ResizeLog { return &l.log }
-
 // Active are the dispatches that run with the plans in force, in order of submission.
 func (l *Live) Active() []trace.DispatchID {
 	l.listDispatches()

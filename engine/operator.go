@@ -134,9 +134,6 @@ func (r *Ranges) Max(v ValueID) []int { return r.b.values[v].maxDims }
 // Int is the range of a SymInt.
 func (r *Ranges) Int(v ValueID) (lo, hi int64) { return r.b.values[v].lo, r.b.values[v].hi }
 
-// Limits are the device's.
-func (r *Ranges) Limits() *gpu.Limits { return &r.b.limits }
-
 // Ends are the two corners that most operators need: every tensor argument at its maximum, and every one at
 // its minimum.
 func (r *Ranges) Ends(args ...ValueID) []Corner {

@@ -94,11 +94,6 @@ func (p *Params) U32(name string, v int) *Params {
 	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
 }
 
-// I32 writes the next field, which is signed. A value that does not fit refuses the plan.
-func (p *Params) I32(name string, v int) *Params {
-	return p.put(name, "i32", uint32(int32(v)), v < math.MinInt32 || v > math.MaxInt32)
-}
-
 // F32 writes the next field, which is a float.
 func (p *Params) F32(name string, v float32) *Params {
 	return p.put(name, "f32", math.Float32bits(v), false)

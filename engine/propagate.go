@@ -308,7 +308,7 @@ func (l *Live) logPlans(o *op, before, after *plan) (same bool) {
 			continue
 		}
 		same = false
-		l.log.plan(o.dispatches[i], before, after, i)
+		l.log.plan(o.dispatches[i], after, i)
 	}
 	return same
 }

@@ -70,10 +70,6 @@ func NewRecorder(x *Executor) *Recorder {
 	return r
 }
 
-// Step is the record of the executor's last step, and the plans that are new with it. The caller adds what it
-// alone knows: phase, position, tokens.
-func (r *Recorder) Step() ([]trace.Plan, trace.Step) { return r.Snapshot().Record() }
-
 // force makes a launch the one in force of its dispatch.
 func (r *Recorder) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {

@@ -73,7 +73,7 @@ func TestReplayLeavesTheRecordOfTheStepAlone(t *testing.T) {
 		t.Errorf("the step's log has changed: %+v", r.x.last)
 	}
 	r.mustStep(t, 7, 5)
-	if n := len(r.x.live.Log().hooks); n != 0 {
+	if n := len(r.x.live.log.hooks); n != 0 {
 		t.Errorf("%d operators were planned again", n)
 	}
 }

@@ -41,7 +41,6 @@ type loggedChange struct {
 // loggedPlan is a dispatch that got another plan.
 type loggedPlan struct {
 	dispatch trace.DispatchID
-	was      bool // in use before
 	to       launchRecord
 }
 
@@ -110,10 +109,10 @@ func (l *ResizeLog) changeInt(v ValueID, from, to int64) {
 	l.changes = append(l.changes, loggedChange{v, len(l.ints) - 1, len(l.ints)})
 }
 
-func (l *ResizeLog) plan(d trace.DispatchID, before, after *plan, slot int) {
+func (l *ResizeLog) plan(d trace.DispatchID, after *plan, slot int) {
 	var to launchRecord
 	to, l.params = after.record(slot, l.params)
-	l.plans = append(l.plans, loggedPlan{d, before.launches[slot].active, to})
+	l.plans = append(l.plans, loggedPlan{d, to})
 }
 
 // record is a slot's launch, with its params appended to a list.

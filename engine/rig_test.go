@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/trace"
 )
 
 // compute does on the fake's bytes what the test kernels do.
@@ -124,3 +125,6 @@ func (r *rig) mustStep(t testing.TB, n, cut int) {
 		t.Fatalf("step of %d rows cut to %d:\n%s", n, cut, d)
 	}
 }
+
+// Step is the record of the executor's last step, and the plans that are new with it.
+func (r *Recorder) Step() ([]trace.Plan, trace.Step) { return r.Snapshot().Record() }

@@ -308,3 +308,6 @@ func residual(b *Builder, name string, x ValueID, depth int) ValueID {
 	}
 	return addOp(b, name+".add", x, y)
 }
+
+// Threads is a grid of one thread for each of n elements.
+func (p *Planner) Threads(n, lanes int) Grid { return p.Vectors(n, 1, lanes) }

@@ -210,12 +210,6 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	return n, unplannable(err)
 }
 
-// Context is how many positions the KV cache holds, MaxChunk how many tokens a step takes at most.
-func (m *Model) Context() int { return m.context }
-
-// MaxChunk is how many tokens a step takes at most.
-func (m *Model) MaxChunk() int { return m.maxChunk }
-
 // bounded is a text of a file, as it is unless it is longer than a trace may hold it.
 func bounded(s string) string {
 	if len(s) > 1<<10 {

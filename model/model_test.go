@@ -33,8 +33,8 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 		info.Source != DemoName || info.Parameters != 11_015_040 {
 		t.Errorf("info %+v", info)
 	}
-	if m.Context() != 1024 || m.MaxChunk() != 512 {
-		t.Errorf("context %d, chunk %d", m.Context(), m.MaxChunk())
+	if m.context != 1024 || m.maxChunk != 512 {
+		t.Errorf("context %d, chunk %d", m.context, m.maxChunk)
 	}
 	shared, err := os.ReadFile(filepath.Join("..", "..", "shared", "models", "demo.gguf"))
 	if err != nil {

@@ -25,7 +25,6 @@ const (
 	fewTiles64
 	fewTiles128
 	manyTiles128
-	reasons
 )
 
 // String is the reason as people read it.

@@ -190,9 +190,6 @@ func (x *Interpreter) Choose(v engine.ValueID, c Choice) {
 	x.choices[v] = c
 }
 
-// Int is the value of a SymInt after a step.
-func (x *Interpreter) Int(v engine.ValueID) int64 { return x.ints[v] }
-
 // Errorf ends the step.
 func (r *Ref) Errorf(format string, args ...any) {
 	if r.x.err == nil {

@@ -334,9 +334,6 @@ func (f *File) Ints(key string) ([]int, error) { return list(f, key, "integers",
 // Float is a float32 or float64.
 func (f *File) Float(key string) (float64, error) { return scalar(f, key, "a float", Value.float) }
 
-// FloatOr is Float, or def where the key is absent.
-func (f *File) FloatOr(key string, def float64) (float64, error) { return or(f, key, def, f.Float) }
-
 // Floats is an array of floats.
 func (f *File) Floats(key string) ([]float64, error) { return list(f, key, "floats", Value.float) }
 

@@ -49,9 +49,6 @@ func (e *Encoder) Label() string { return e.label }
 // Recording says whether commands can be added.
 func (e *Encoder) Recording() bool { return e.dev != nil && e.dev.open == e }
 
-// InPass says whether a pass is open.
-func (e *Encoder) InPass() bool { return e.inPass }
-
 // Fail records an error that the driver met: the recording will not be submitted.
 func (e *Encoder) Fail(err error) error {
 	err = fmt.Errorf("encoder %s: %w", e.label, err)

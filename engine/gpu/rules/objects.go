@@ -35,9 +35,6 @@ func (d *Device) Buffer(label string, size uint64, usage gpu.Usage) (Buffer, err
 // Size is in bytes.
 func (b *Buffer) Size() uint64 { return b.size }
 
-// Usage says what the buffer is for.
-func (b *Buffer) Usage() gpu.Usage { return b.usage }
-
 // checkSize says what is wrong with the size of a buffer.
 func (o *Object) checkSize(size uint64) error {
 	limit := o.dev.Limits.MaxBufferSize
@@ -93,9 +90,6 @@ func (d *Device) Readback(label string, size uint64) (Readback, error) {
 	}
 	return r, r.checkSize(size)
 }
-
-// Size is in bytes.
-func (r *Readback) Size() uint64 { return r.size }
 
 // Read checks a read of n bytes at offset by the host.
 func (r *Readback) Read(n int, offset uint64) error {
@@ -161,9 +155,6 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 	return p, nil
 }
 
-// Bindings are the accesses of the kernel's bindings, in order. They must not be changed.
-func (p *Pipeline) Bindings() []gpu.Access { return p.bindings }
-
 // Bound is a binding with its size settled.
 type Bound struct {
 	Buffer *Buffer
@@ -205,9 +196,6 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 	}
 	return g, nil
 }
-
-// Bound are the bindings, in order. They must not be changed.
-func (g *BindGroup) Bound() []Bound { return g.bound }
 
 // checkBound settles the size of a binding and checks it.
 func (d *Device) checkBound(b *Bound) error {
@@ -278,9 +266,6 @@ func (d *Device) Timestamps(n int) (Timestamps, error) {
 
 // TickBytes is the size of a resolved clock reading.
 const TickBytes = 8
-
-// Len is the number of slots.
-func (t *Timestamps) Len() int { return len(t.written) }
 
 // Read checks a read of the first n readings.
 func (t *Timestamps) Read(n int) error {
