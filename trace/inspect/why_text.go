@@ -318,7 +318,7 @@ func foldLinks(links []Link) []foldedLink {
 		}
 		s := &spans[len(spans)-1]
 		s.to = i + 1
-		s.shape += o.Block + "." + o.ShortName() + "\n"
+		s.shape += o.Place() + "\n"
 	}
 	var out []foldedLink
 	for i := 0; i < len(spans); {

@@ -14,7 +14,7 @@ var forecasts = sync.OnceValue(func() []map[string][]trace.Course {
 	for _, l := range forecastLines {
 		courses := map[string][]trace.Course{}
 		for i := range m.ops {
-			courses[inLayer(&m.ops[i].Op)] = coursesOf(&m.ops[i], &l)
+			courses[m.ops[i].Place()] = coursesOf(&m.ops[i], &l)
 		}
 		all = append(all, courses)
 	}
@@ -25,8 +25,6 @@ var forecastLines = []trace.Line{
 	{Along: trace.AlongPosition, At: 1, From: 0, To: context - 1},
 	{Along: trace.AlongTokens, At: 0, From: 1, To: maxChunk},
 }
-
-func inLayer(o *trace.Op) string { return o.Block + "/" + o.ShortName() }
 
 // coursesOf are what the slots of an operator are given along a line: a stretch for each place where that
 // changes.
@@ -69,7 +67,7 @@ func Forecast(layers int) *trace.Forecast {
 		places := map[string]int{}
 		for k := range m.ops {
 			o := &m.ops[k]
-			name := inLayer(&o.Op)
+			name := o.Place()
 			first, ok := places[name]
 			if !ok {
 				first = len(line.Courses)
