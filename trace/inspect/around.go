@@ -24,7 +24,11 @@ type Neighbour struct {
 // Around are the neighbours of an operator: those that it reads from, or that read from it, and those behind
 // them, so many steps far. Shapes and levels are those of a step, -1 for the graph at its largest.
 func (x *Index) Around(step int, op trace.OpID, far int, consumers bool) []Neighbour {
-	g := &x.Trace.Graph
+	return x.tenancy(step).around(op, far, consumers)
+}
+
+func (t *tenancy) around(op trace.OpID, far int, consumers bool) []Neighbour {
+	x, g := t.x, &t.x.Trace.Graph
 	o := &g.Ops[op]
 	values := slices.Concat(o.Inputs, o.State)
 	next := func(v trace.ValueID) []trace.OpID { return slices.Concat(x.Producers(v), x.Makers(v)) }
@@ -33,17 +37,17 @@ func (x *Index) Around(step int, op trace.OpID, far int, consumers bool) []Neigh
 	}
 	var list []Neighbour
 	for _, v := range values {
-		edge := x.liveText(step, v)
+		edge := t.liveText(v)
 		found := false
 		for _, id := range slices.Concat(next(v), x.holders(v)) {
 			if id == op || consumers != (id > op) {
 				continue // who has the State before, and who after; what reads a value before it is made
 			}
-			n := x.neighbour(step, id)
+			n := x.neighbour(t.step, id)
 			n.Label = within(n.Label, o)
 			n.Value, n.Edge, found = v, edge, true
 			if far > 1 {
-				n.Far = x.Around(step, id, far-1, consumers)
+				n.Far = t.around(id, far-1, consumers)
 			}
 			list = append(list, n)
 		}
@@ -124,7 +128,7 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 	if o.SourceID != nil {
 		head += fmt.Sprintf(" · %d in the file", *o.SourceID)
 	}
-	lines := []string{head}
+	lines, memory := []string{head}, x.tenancy(step)
 	if len(o.Parts) > 0 {
 		lines = append(lines, "made of "+strings.Join(o.Parts, " + "))
 	}
@@ -133,7 +137,7 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 		values []trace.ValueID
 	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}, {"makes", o.Makes}} {
 		for _, v := range list.values {
-			lines = append(lines, list.word+" "+x.valueText(step, v))
+			lines = append(lines, list.word+" "+memory.valueText(v))
 		}
 	}
 	if step < 0 {
@@ -164,9 +168,9 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 }
 
 // valueText says a value in a line: name, type, live and largest dims, bytes, memory.
-func (x *Index) valueText(step int, id trace.ValueID) string {
-	v := &x.Trace.Graph.Values[id]
-	live, most := x.liveText(step, id), x.Bounds(v)
+func (t *tenancy) valueText(id trace.ValueID) string {
+	x, v := t.x, &t.x.Trace.Graph.Values[id]
+	live, most := t.liveText(id), x.Bounds(v)
 	text := fmt.Sprintf("%s: %s %s", v.Name, typeOf(v), live)
 	if v.Kind == "symint" {
 		return fmt.Sprintf("%s: integer %s, %s", v.Name, live, most)
@@ -191,7 +195,8 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	if v.SourceID != nil {
 		lines[0] += fmt.Sprintf(" · %d in the file", *v.SourceID)
 	}
-	lines = append(lines, x.valueText(step, id))
+	memory := x.tenancy(step)
+	lines = append(lines, memory.valueText(id))
 	names := func(word string, ids []trace.OpID) {
 		if len(ids) == 0 {
 			return
@@ -212,7 +217,6 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	if why := Nowhere(v); why != "" {
 		return append(lines, "it is never in memory: "+why)
 	}
-	memory := x.tenancy(step)
 	if memory.tenants[id].Left {
 		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
 	}

@@ -95,6 +95,7 @@ func shapes(list string) table.Cell {
 func (t *GraphTable) columns(w *weights) []table.Column {
 	x := t.Index
 	g := &x.Trace.Graph
+	memory := x.tenancy(t.step())
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	at := table.By(t.Nodes)
 	// weighed is a cell of rows whose dispatches run.
@@ -173,15 +174,16 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			}),
 		},
 		{
-			Name: "live", Title: "live", Width: 80, Doc: "live shape of what it gives; of a value its own",
+			Name: "live", Title: "live", Width: 80,
+			Doc: "live shape of what it gives, of a value its own; left: nothing writes it then",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
-					return shapes(x.liveText(t.step(), n.Value))
+					return shapes(memory.liveText(n.Value))
 				}
 				cell := single(func(o *trace.Op) string {
 					words := make([]string, len(o.Outputs))
 					for i, v := range o.Outputs {
-						words[i] = x.liveText(t.step(), v)
+						words[i] = memory.liveText(v)
 					}
 					return strings.Join(words, ", ")
 				})(row)
@@ -274,23 +276,6 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			},
 		},
 	}
-}
-
-// liveText is the live shape of a value at a step, or what a SymInt is then; without a step the largest.
-func (x *Index) liveText(step int, id trace.ValueID) string {
-	v := &x.Trace.Graph.Values[id]
-	switch {
-	case step < 0:
-		return x.Bounds(v)
-	case Nowhere(v) != "":
-		return table.Unmeasured
-	case v.Kind != "symint":
-		return x.shapeOf(v, x.Dims(step, id))
-	}
-	if n, ok := x.SymInt(step, id); ok {
-		return fmt.Sprint(n)
-	}
-	return table.Unmeasured
 }
 
 // memoryOf says which memory a value has: "slot 3", "as value 12".

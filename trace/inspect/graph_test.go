@@ -254,7 +254,7 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 }
 
 // What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
-// gives. Tables of a step in which nobody writes it say that it is left.
+// gives. All that shows what is live in a step in which nobody writes it says that it is left.
 func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 	tr := sharing()
 	b := trace.ValueID(3)
@@ -286,6 +286,10 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32", "100", "400 B"},
 		{"left in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", "left", "left"},
 	} {
+		tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(step), Fold: inspect.FoldNone})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, c := range []struct {
 			made      *table.Table
 			key, want string
@@ -293,12 +297,20 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 			{x.Values(x.Step(step)), "v3", want.live},
 			{x.Values(x.Step(step)), "v7", want.live},
 			{x.Tenants(x.Step(step)), "v3", want.size},
+			{tree.Table, "op1", want.live},
+			{tree.Table, "op2/in0", want.live},
 		} {
 			row := slices.IndexFunc(c.made.Rows, func(r table.Row) bool { return r.Key == c.key })
 			live := slices.IndexFunc(c.made.Columns, func(c table.Column) bool { return c.Name == "live" })
 			if got := c.made.Columns[live].Of(row).Text; got != c.want {
 				t.Errorf("step %d, %s of %s: live %q, want %q", step, c.made.Name, c.key, got, c.want)
 			}
+		}
+		if n := x.Around(step, 2, 1, false); n[0].Edge != want.live {
+			t.Errorf("step %d: %q lies between q and r, want %q", step, n[0].Edge, want.live)
+		}
+		if lines := x.OperatorLines(step, 2); !strings.HasPrefix(lines[1], "in    b: f32 "+want.live+", ") {
+			t.Errorf("step %d: r takes %q", step, lines[1])
 		}
 		text := strings.Join(x.ValueLines(step, b), "\n")
 		if strings.Contains(text, "left in this step") != (want.live == "left") {

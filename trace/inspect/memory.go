@@ -48,6 +48,8 @@ func (n *Tenant) shares() bool {
 
 // tenancy is who holds memory in a step.
 type tenancy struct {
+	x       *Index
+	step    int
 	order   []trace.DispatchID // that run; of no step all there are
 	tenants []Tenant           // by value
 	slots   map[int][]*Tenant  // in the order of the step
@@ -57,7 +59,7 @@ type tenancy struct {
 // tenancy finds out who holds memory in a step, -1 for the graph at its largest.
 func (x *Index) tenancy(step int) *tenancy {
 	g := &x.Trace.Graph
-	t := &tenancy{tenants: make([]Tenant, len(g.Values)), slots: map[int][]*Tenant{}}
+	t := &tenancy{x: x, step: step, tenants: make([]Tenant, len(g.Values)), slots: map[int][]*Tenant{}}
 	for i := range g.Values {
 		v := &g.Values[i]
 		t.tenants[i] = Tenant{Value: v, First: -1, Last: -1, Live: v.Bytes}
@@ -82,7 +84,7 @@ func (x *Index) tenancy(step int) *tenancy {
 			add(l.ID, slices.Concat(reads, writes))
 		}
 		if len(t.order) > 0 {
-			t.findLeft(x)
+			t.findLeft()
 		}
 	} else {
 		for i := range g.Dispatches {
@@ -114,8 +116,8 @@ func (x *Index) tenancy(step int) *tenancy {
 }
 
 // findLeft finds what the step leaves: intermediates that dispatches of other steps write, and views of them.
-func (t *tenancy) findLeft(x *Index) {
-	g := &x.Trace.Graph
+func (t *tenancy) findLeft() {
+	x, g := t.x, &t.x.Trace.Graph
 	for i := range g.Dispatches {
 		for _, v := range g.Dispatches[i].Writes {
 			n := &t.tenants[x.root(v)]
@@ -125,6 +127,28 @@ func (t *tenancy) findLeft(x *Index) {
 	for i := range t.tenants {
 		t.tenants[i].Left = t.tenants[x.root(trace.ValueID(i))].Left
 	}
+}
+
+// left is said of what the step leaves in place of what it has live.
+const left = "left"
+
+// liveText is the live shape of a value, or what a SymInt is; of no step the largest.
+func (t *tenancy) liveText(id trace.ValueID) string {
+	x, v := t.x, &t.x.Trace.Graph.Values[id]
+	switch {
+	case t.step < 0:
+		return x.Bounds(v)
+	case t.tenants[id].Left:
+		return left
+	case Nowhere(v) != "":
+		return table.Unmeasured
+	case v.Kind != "symint":
+		return x.shapeOf(v, x.Dims(t.step, id))
+	}
+	if n, ok := x.SymInt(t.step, id); ok {
+		return fmt.Sprint(n)
+	}
+	return table.Unmeasured
 }
 
 // touches are the values that a dispatch reads and writes by the kernel of a plan.
@@ -482,7 +506,7 @@ func (x *Index) Tenants(scope Scope) *table.Table {
 					Has: true,
 				}
 				if r.tenant.Left {
-					cell.Text = "left"
+					cell.Text = left
 				}
 				return cell
 			}),

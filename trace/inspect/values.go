@@ -52,13 +52,10 @@ func (x *Index) Values(scope Scope) *table.Table {
 			Name: "live", Title: "live", Width: 80,
 			Doc: "dims at the step, or the SymInt's value; left: nothing writes it then, who takes it does without",
 			Of: at(func(v *trace.Value) table.Cell {
-				switch {
-				case !live:
+				if !live {
 					return table.Cell{}
-				case memory.tenants[v.ID].Left:
-					return table.Text("left")
 				}
-				return shapes(x.liveText(step, v.ID))
+				return shapes(memory.liveText(v.ID))
 			}),
 		},
 		{
