@@ -93,6 +93,14 @@ func (t *Table) label(row, col int) string {
 	return s
 }
 
+// heading is what stands over a column's numbers. Where a screen draws them the title has no unit.
+func (c *Column) heading() string {
+	if c.Bar {
+		return c.Title + " " + c.Unit
+	}
+	return c.Title
+}
+
 // widths are those of columns over rows; 0 where no row has anything, or nothing was measured.
 func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 	widths := make([]int, len(cols))
@@ -122,7 +130,7 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 	var cols, widths []int
 	for k, c := range shown {
 		if !slices.Contains(uniform, c) && all[k] > 0 {
-			cols, widths = append(cols, c), append(widths, max(all[k], Width(t.Columns[c].Title)))
+			cols, widths = append(cols, c), append(widths, max(all[k], Width(t.Columns[c].heading())))
 		}
 	}
 	for _, line := range t.Title {
@@ -133,7 +141,7 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 	var same []string
 	for _, c := range uniform {
 		if text := t.Cell(rows[0], c).Text; slices.Contains(shown, c) && text != Unmeasured {
-			same = append(same, t.Columns[c].Title+" "+text)
+			same = append(same, t.Columns[c].heading()+" "+text)
 		}
 	}
 	if len(same) > 0 {
@@ -155,7 +163,7 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 		}
 		fmt.Fprintln(w, strings.TrimRight(row.String(), " "))
 	}
-	line(func(c int) string { return t.Columns[c].Title })
+	line(func(c int) string { return t.Columns[c].heading() })
 	for i, r := range rows {
 		if i%stride == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -283,7 +291,7 @@ func (t *Table) printMarkdown(ctx context.Context, w *bufio.Writer, rows []int, 
 	}
 	w.WriteString("|")
 	for _, c := range cols {
-		fmt.Fprintf(w, " %s |", escape.Replace(t.Columns[c].Title))
+		fmt.Fprintf(w, " %s |", escape.Replace(t.Columns[c].heading()))
 	}
 	w.WriteString("\n|")
 	for _, c := range cols {
