@@ -16,6 +16,9 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	s.Timing, s.Blocks = "block", nil
 	name := func(i int) string {
 		o := &tr.Graph.Ops[tr.Graph.Dispatches[tr.Plans[s.Dispatches[i].Plan].Dispatch].Op]
+		if o.Layer == nil {
+			return o.Name
+		}
 		return strings.TrimSuffix(o.Name, o.ShortName()) + o.Block
 	}
 	all, ns := int64(0), int64(1000)
@@ -29,7 +32,8 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 		all, ns = all+ns, ns+1000
 	}
 	s.GPU = &trace.GPU{BusyNS: trace.Measured(all), SpanNS: trace.Measured(all)}
-	d := dispatched(inspect.NewIndex(tr), 2, inspect.Options{})
+	x := inspect.NewIndex(tr)
+	d := dispatched(x, 2, inspect.Options{})
 	sum := 0.0
 	for i := range d.Folded {
 		r := &d.Folded[i]
@@ -45,6 +49,25 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	}
 	if int64(sum) != all {
 		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
+	}
+	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum = 0
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Depth == 0 {
+			sum += n.NS
+		}
+		if block := n.Label == "embed" || n.Label == "mlp"; n.Edge == "" && (block || n.Label == "gate ×4") &&
+			(n.Measured != block || (n.NS > 0) != block || (n.Share > 0) != block) {
+			t.Errorf("in Graph %s takes %v ns, %v of all", n.Label, n.NS, n.Share)
+		}
+	}
+	title := g.Title[0].String()
+	if int64(sum) != all || !strings.Contains(title, "times are of whole blocks") {
+		t.Errorf("in Graph the rows take %v ns, the blocks %d; %q", sum, all, title)
 	}
 	if title := d.Title[1].String(); !strings.Contains(title, "timing block: times are of whole blocks") {
 		t.Errorf("%q: embed, a block by itself, has a time", title)

@@ -114,50 +114,68 @@ func (x *Index) Blocks(scope Scope) *table.Table {
 	return t
 }
 
-// measureBlocks fills in what a row takes that stands for whole blocks of a step that was timed by blocks:
-// each of its members is one block or several.
-func (t *DispatchTable) measureBlocks(r *DispatchRow) {
-	step, one := t.Scope.One()
-	if !one || t.Index.Trace.Steps[step].Timing != "block" {
-		return
+// ofBlocks says in a title which times a step has that was timed by blocks.
+var ofBlocks = table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
+
+// blockTimes are the times of a step that was timed by blocks: of its dispatches only those are known that
+// make up whole ones.
+type blockTimes struct {
+	blocks []trace.Block
+	in     []int   // the block of each dispatch, in order of submission
+	busyNS float64 // of all of them
+}
+
+// blockTimes is nil where the scope is no such step.
+func (x *Index) blockTimes(scope Scope) *blockTimes {
+	step, one := scope.One()
+	if !one || x.Trace.Steps[step].Timing != "block" {
+		return nil
 	}
-	var each []float64
-	sum := 0.0
-	for _, unit := range r.Units {
-		ns, ok := blocksNS(t.Index.Trace.Steps[step].Blocks, unit)
+	s := &x.Trace.Steps[step]
+	busy, _ := gpuOf(s).BusyNS.NS()
+	b := &blockTimes{blocks: s.Blocks, busyNS: float64(busy)}
+	for i := range s.Blocks {
+		b.in = append(b.in, slices.Repeat([]int{i}, s.Blocks[i].Dispatches)...)
+	}
+	return b
+}
+
+// of are the times of several sets of the step's dispatches, their sum, and their part of all blocks; false
+// where a set is not one block or several.
+func (b *blockTimes) of(sets [][]int) (each []float64, sum, share float64, ok bool) {
+	if b == nil {
+		return nil, 0, 0, false
+	}
+	for _, set := range sets {
+		ns, ok := b.sum(set)
 		if !ok {
-			return
+			return nil, 0, 0, false
 		}
 		each, sum = append(each, ns), sum+ns
 	}
-	r.Each, r.SumNS, r.Summed, r.Time = each, sum, true, spreadOf(slices.Clone(each))
-	if busy, ok := gpuOf(&t.Index.Trace.Steps[step]).BusyNS.NS(); ok && busy > 0 {
-		r.Share = sum / float64(busy)
+	if b.busyNS > 0 {
+		share = sum / b.busyNS
 	}
+	return each, sum, share, len(sets) > 0
 }
 
-// blocksNS is the sum of the blocks that some of a step's dispatches make up; false where they do not make up
-// whole ones that were timed.
-func blocksNS(blocks []trace.Block, dispatches []int) (sum float64, ok bool) {
-	in := make(map[int]bool, len(dispatches))
+// sum is that of the blocks that some dispatches make up; false where they do not make up whole ones that
+// were timed.
+func (b *blockTimes) sum(dispatches []int) (sum float64, ok bool) {
+	others := map[int]int{} // by block, how many of its dispatches are not among these
 	for _, i := range dispatches {
-		in[i] = true
-	}
-	first := 0
-	for i := range blocks {
-		b := &blocks[i]
-		n := 0
-		for k := range b.Dispatches {
-			if in[first+k] {
-				n++
-			}
+		if i >= len(b.in) {
+			return 0, false
 		}
-		first += b.Dispatches
-		ns, timed := b.GPUNS.NS()
-		switch {
-		case n == 0:
-			continue
-		case n < b.Dispatches || !timed:
+		block := b.in[i]
+		if _, there := others[block]; !there {
+			others[block] = b.blocks[block].Dispatches
+		}
+		others[block]--
+	}
+	for block, n := range others {
+		ns, timed := b.blocks[block].GPUNS.NS()
+		if n > 0 || !timed {
 			return 0, false
 		}
 		sum += float64(ns)

@@ -32,6 +32,7 @@ type DispatchTable struct {
 	parts, uncosted int
 	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
 	total, baseTotal float64
+	blocks           *blockTimes // nil where the step was not timed by blocks
 }
 
 // DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
@@ -103,7 +104,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 		return nil, err
 	}
 	t := &DispatchTable{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
-	t.Costs = x.costs(o.Scope, whole)
+	t.blocks, t.Costs = x.blockTimes(o.Scope), x.costs(o.Scope, whole)
 	var base []*Launch
 	if o.Base != nil {
 		if base, err = t.compare(ctx); err != nil {
@@ -230,8 +231,8 @@ func (t *DispatchTable) measure(r *DispatchRow) {
 		r.SumNS += sum
 	}
 	if !r.Summed {
-		r.Each, r.SumNS = nil, 0
-		t.measureBlocks(r)
+		r.Each, r.SumNS, r.Share, r.Summed = t.blocks.of(r.Units)
+		r.Time = spreadOf(slices.Clone(r.Each))
 		return
 	}
 	if t.total > 0 {

@@ -87,7 +87,7 @@ func (t *DispatchTable) timingPart() table.Part {
 	case !t.timed() && one:
 		level := t.Index.Trace.Steps[t.Scope.Last()].Timing
 		if level == "block" {
-			return table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
+			return ofBlocks
 		}
 		none := fmt.Sprintf("timing %s: dispatches have no times", level)
 		return table.Part{Rank: 1, Text: none, Short: "no times"}

@@ -197,7 +197,8 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 		},
 		{
 			Name: "us", Title: "µs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time in a step, each dispatch timed alone; of several steps the median of each, added up",
+			Doc: "GPU time in a step, each dispatch timed alone, at timing level block each block; of several steps the " +
+				"median of each, added up",
 			Of: weighed(func(n *GraphNode) table.Cell {
 				if !n.Measured {
 					return table.Missing()

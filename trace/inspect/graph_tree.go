@@ -36,8 +36,8 @@ type GraphNode struct {
 	Edge  string
 
 	Dispatches []trace.DispatchID // of all its operators, that run in the scope
-	NS         float64            // in a step, timed alone
-	Measured   bool               // all of them were
+	NS         float64            // in a step, timed alone, or of the blocks that they make up
+	Measured   bool               // it is of all of them
 	Share      float64
 	Groups     int64    // workgroups launched
 	Waste      int64    // of these, without work
@@ -92,10 +92,11 @@ func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTable, error) {
 
 // weights are what is known of the operators in a scope.
 type weights struct {
-	byOp  map[trace.OpID][]*Launch
-	steps float64
-	total float64    // ns of a step, 0 where a dispatch was not measured
-	costs *StepCosts // nil where none were measured
+	byOp   map[trace.OpID][]*Launch
+	steps  float64
+	total  float64     // ns of a step, 0 where a dispatch was not measured
+	blocks *blockTimes // nil where the step was not timed by blocks
+	costs  *StepCosts  // nil where none were measured
 	// of the base, where there is one: what it has for each launch, how many steps it has, what can be told
 	base         map[*Launch]*Launch
 	baseSteps    float64
@@ -116,7 +117,7 @@ func (x *Index) weigh(ctx context.Context, o Options, whole Scope) (*weights, er
 	if err != nil {
 		return nil, err
 	}
-	w.costs = x.costs(scope, whole)
+	w.blocks, w.costs = x.blockTimes(scope), x.costs(scope, whole)
 	if o.Base != nil {
 		c, err := o.Base.compare(ctx, x, scope, launches)
 		if err != nil {
@@ -155,9 +156,11 @@ func (w *weights) sum(n *GraphNode) {
 	n.Measured, n.Gap = true, math.Inf(1)
 	var now, then []*Launch
 	timed := w.base != nil
-	for _, unit := range n.Ops {
+	sets := make([][]int, len(n.Ops)) // of the step's dispatches
+	for i, unit := range n.Ops {
 		for _, id := range unit {
 			for _, l := range w.byOp[id] {
+				sets[i] = append(sets[i], l.Index)
 				if k := len(n.Dispatches); k == 0 || n.Dispatches[k-1] != l.ID {
 					n.Dispatches = append(n.Dispatches, l.ID)
 				}
@@ -180,8 +183,11 @@ func (w *weights) sum(n *GraphNode) {
 		}
 	}
 	n.Measured = n.Measured && len(n.Dispatches) > 0
-	if w.total > 0 {
+	switch {
+	case w.total > 0:
 		n.Share = n.NS / w.total
+	case !n.Measured:
+		_, n.NS, n.Share, n.Measured = w.blocks.of(sets)
 	}
 	if w.costs != nil {
 		n.Cost = w.costs.Of(n.Dispatches)
@@ -414,7 +420,10 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 	case w.single:
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
 	}
-	if w.total > 0 {
+	switch {
+	case w.blocks != nil:
+		parts = append(parts, ofBlocks)
+	case w.total > 0:
 		took := table.Millis(whole(w.total), true)
 		alone := table.Part{Rank: 5, Text: "alone " + took}
 		if _, one := t.Scope.One(); !one { // Σgpu is the median of what each step adds up to
