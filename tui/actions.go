@@ -165,11 +165,8 @@ func allActions() []action {
 		{
 			keys: []string{"enter"}, name: "zoom in",
 			doc: "Open a part of the GPU's track, a layer with its dispatches; again to close it.",
-			in:  []scope{inViews}, of: parted, hint: 4, off: (*App).empty, run: func(a *App) {
-				if why := a.view().(partly).zoomIn(); why != "" {
-					a.remark(why)
-				}
-			},
+			in:  []scope{inViews}, of: parted, hint: 4, off: cannotZoom,
+			run: func(a *App) { a.view().(partly).zoomIn() },
 		},
 		{
 			keys: []string{"F"}, name: "fold", doc: "Fold by layer, op, kernel, or not at all.",

@@ -84,6 +84,18 @@ func cannotScope(a *App) string {
 	return a.row().name + " draws the whole run, whatever the scope"
 }
 
+// cannotZoom wants a part that can be opened or closed.
+func cannotZoom(a *App) string {
+	if why := a.empty(); why != "" {
+		return why
+	}
+	p, ok := a.view().(partly)
+	if !ok {
+		return ""
+	}
+	return p.undivided()
+}
+
 // needsStep wants a step that the session stands at, or is about to.
 func needsStep(a *App) string {
 	if why := needsSession(a); why != "" {

@@ -165,23 +165,26 @@ func (p *stepPage) stepsBy(m motion) int {
 	return steps[m]
 }
 
-// zoomIn opens a part of the GPU's track, the longest first, or closes it; it says why it cannot.
-func (p *stepPage) zoomIn() string {
-	f := p.task.value
-	switch {
-	case p.part >= 0:
-		p.part = -1
-	case f == nil || len(f.tracks.GPU) < 2:
+// undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
+func (p *stepPage) undivided() string {
+	if f := p.task.value; p.part < 0 && (f == nil || len(f.tracks.GPU) < 2) {
 		return "the parts of this step were not timed: steps at timing level block or dispatch have some"
-	default:
-		p.part = 0
-		for i := range f.tracks.GPU {
-			if f.tracks.GPU[i].NS() > f.tracks.GPU[p.part].NS() {
-				p.part = i
-			}
-		}
 	}
 	return ""
+}
+
+// zoomIn opens a part of the GPU's track, the longest first, or closes it.
+func (p *stepPage) zoomIn() {
+	if p.zoomOut() {
+		return
+	}
+	p.part = 0
+	gpu := p.task.value.tracks.GPU
+	for i := range gpu {
+		if gpu[i].NS() > gpu[p.part].NS() {
+			p.part = i
+		}
+	}
 }
 
 // zoomOut closes the part that is open, and says whether one was.

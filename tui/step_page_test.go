@@ -99,7 +99,7 @@ func TestAStepThatWasTakenBackStaysVisible(t *testing.T) {
 }
 
 func TestALayerOpensToItsDispatches(t *testing.T) {
-	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("1").sees("enter zoom in")
 	d.press("enter").sees("GPU, L", "alone: 20 dispatches", "gate 1").misses(" CPU │")
 	first := d.line("alone")
 	d.press("down")
@@ -120,7 +120,7 @@ func TestALayerOpensToItsDispatches(t *testing.T) {
 	if gpu := d.line(" GPU "); !strings.Contains(gpu, "│the step") {
 		t.Errorf("a step whose span was measured has the track %q", gpu)
 	}
-	d.press("enter").sees("were not timed")
+	d.misses("enter zoom in").press("enter").sees("zoom in: the parts of this step were not timed")
 }
 
 func TestTheColdStartIsSplit(t *testing.T) {

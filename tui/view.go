@@ -72,9 +72,10 @@ type view interface {
 // What some views can do. Keys are bound to these, never to views by name.
 type (
 	mover interface{ move(motion) }
-	// partly shows a whole of which a part can be opened. zoomIn says why it cannot.
+	// partly shows a whole of which a part can be opened, unless it is known as a whole alone; it says why.
 	partly interface {
-		zoomIn() string
+		undivided() string
+		zoomIn()
 		zoomOut() bool
 	}
 	// stepper shows steps side by side: motions choose the step.
