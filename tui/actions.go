@@ -573,12 +573,7 @@ func KeysDoc() string {
 	}
 	section(inViews.String(), those(inViews, general))
 	for _, can := range abilities {
-		var names []string
-		for _, row := range slices.Concat(views, inner) {
-			if v := row.new(&App{log: NewLog()}); can.of(v) {
-				names = append(names, row.name)
-			}
-		}
+		names := can.views(func(r *viewRow) string { return r.name })
 		section(can.name+" ("+strings.Join(names, ", ")+")",
 			those(inViews, func(of *ability) bool { return of == can }))
 	}

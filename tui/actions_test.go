@@ -76,8 +76,10 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAKeyOfOtherViewsSaysThatItIsNotForThisOne(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{}).press("0", "C")
-	d.sees("cost of marked: Log has nothing for it")
-	d.press("4", "j", "c").sees("Graph › Neighbourhood").press("a").sees("Neighbourhood has nothing for it")
+func TestAKeyOfOtherViewsSaysInWhichItDoesWhat(t *testing.T) {
+	d := drive(t, 120, 40, llama, nil, Options{}).press("0", "C")
+	d.sees("C does nothing in Log: cost of marked in 2 Dispatches")
+	d.press("c").sees("c does nothing in Log: cost in 2 Dispatches; consumers in 4 Graph, Neighbourhood")
+	d.press("4", "j", "c").sees("Graph › Neighbourhood")
+	d.press("a").sees("a does nothing in Neighbourhood: verify in 2 Dispatches; axis in 5 Curves; list in 4 Graph")
 }

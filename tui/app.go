@@ -15,10 +15,12 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os/exec"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -318,13 +320,16 @@ func (a *App) press(k key) {
 	a.do(act)
 }
 
-// elsewhere says of a key that means something in other views that it means nothing in this one.
+// elsewhere says of a key that means nothing in this view what it means in others.
 func (a *App) elsewhere(key string) {
+	var means []string
 	for i := range actions {
 		if act := &actions[i]; a.over == nil && act.of != nil && slices.Contains(act.keys, key) {
-			a.remark(act.name + ": " + a.row().name + " has nothing for it")
-			return
+			means = append(means, act.name+" in "+strings.Join(act.of.views((*viewRow).label), ", "))
 		}
+	}
+	if means != nil {
+		a.remark(fmt.Sprintf("%s does nothing in %s: %s", sign(key), a.row().name, strings.Join(means, "; ")))
 	}
 }
 

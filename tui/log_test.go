@@ -110,9 +110,9 @@ func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
 	d.update(fadeMsg{d.app.noteID})
 	d.sees("Press i and type a prompt", "reset: the text is empty", "device memory: ", "at most").
-		misses("time: Dispatches has nothing for it", "there is no filter")
+		misses("does nothing in Dispatches", "there is no filter")
 	d.app.fail(nil, errors.New("the engine has gone: "+strings.Repeat("it had reasons ", 20)+"and an end"))
 	d.update(lateMsg{})
 	d.sees("and an end", "dismisses")
-	d.press("esc", "0").sees("key   time: Dispatches has nothing for it").misses("! warn")
+	d.press("esc", "0").sees("key   t does nothing in Dispatches: time in 5 Curves").misses("! warn")
 }

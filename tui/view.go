@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"gpuscope/trace"
@@ -55,7 +56,13 @@ type viewRow struct {
 	first bool              // it is what a person sees at first
 }
 
-func (r *viewRow) label() string { return keyOf(r.name) + " " + r.name }
+// label names a view, and the key that chooses it where it has one.
+func (r *viewRow) label() string {
+	if r.key == "" {
+		return r.name
+	}
+	return keyOf(r.name) + " " + r.name
+}
 
 // view is one of those screens. A view holds what a person did to it (cursor, folding, order, filter); what
 // it shows comes from the snapshot, by jobs. Its methods are called by the event loop only.
@@ -165,6 +172,16 @@ type page struct {
 type ability struct {
 	name string // of a section in docs/keys.md: "With rows"
 	of   func(view) bool
+}
+
+// views are those that have it, as they are called.
+func (can *ability) views(called func(*viewRow) string) (names []string) {
+	for _, row := range slices.Concat(views, inner) {
+		if can.of(row.new(&App{log: NewLog()})) {
+			names = append(names, called(&row))
+		}
+	}
+	return names
 }
 
 func is[T any](v view) bool {
