@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ type nearness struct {
 	far    int // columns on each side
 	spots  map[int][]stand
 	height int
+	full   []int // cells that the columns take, those of names and those of edges between them in turns
 }
 
 // stand is where a neighbour stands: its line, that of the one it belongs to, and whether more of that one's
@@ -62,8 +64,9 @@ func newNearPage(a *App, op trace.OpID, consumers bool) *nearPage {
 	return p
 }
 
-// Cells that an edge takes at least, with a shape on it, and how many a column of names has at least.
-const edgeCells, leastEdge, leastName = 14, 9, 15
+// Cells of an edge with a shape on it, of the least that an edge takes, and of a column of short names; and
+// those of an edge and of a name that are not for their text.
+const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
 // nearFar is how many steps there is room for on each side.
 func nearFar(w int) int {
@@ -88,6 +91,7 @@ func (p *nearPage) load(j *jobs, s snapshot, w int) {
 			n.height = max(n.height, n.place(around, side, 0, 0))
 		}
 		n.height = max(n.height, 1)
+		n.measure()
 		return n, ctx.Err()
 	}, p.placed)
 }
@@ -231,11 +235,54 @@ func (p *nearPage) near(consumers bool) {
 	}
 }
 
-// widths are the cells of a column of names and of the edges beside it, on a page of w cells.
-func (n *nearness) widths(w int) (names, edge int) {
-	beside := 2 * n.far
-	edge = clamp((w-(beside+1)*leastName)/beside, leastEdge, edgeCells)
-	return max(1, (w-beside*edge)/(beside+1)), edge
+// nameAt and edgeAt are the places of a column's names, and of its edges, among all columns.
+func (n *nearness) nameAt(column int) int { return 2 * (column + n.far) }
+
+func (n *nearness) edgeAt(column int) int {
+	if column < 0 {
+		return n.nameAt(column) + 1
+	}
+	return n.nameAt(column) - 1
+}
+
+// measure finds what the columns take.
+func (n *nearness) measure() {
+	n.full = make([]int, 4*n.far+1)
+	for column, list := range n.spots {
+		for i := range list {
+			s, name, edge := &list[i], n.nameAt(column), n.edgeAt(column)
+			n.full[name] = max(n.full[name], besideName+width(s.label()+s.tail()))
+			if column != 0 {
+				n.full[edge] = max(n.full[edge], leastEdge, besideShape+width(s.shape()))
+			}
+		}
+	}
+}
+
+// widths are the cells of the columns on a page of w cells. Where these are too few those give way first that
+// have the most over the least that they should have; what is left all have in turns.
+func (n *nearness) widths(w int) []int {
+	widths := slices.Clone(n.full)
+	left := w
+	for _, cells := range widths {
+		left -= cells
+	}
+	for ; left < 0; left++ {
+		most, over := 0, math.MinInt
+		for k, cells := range widths {
+			switch {
+			case k%2 == 0 && cells-leastName > over:
+				most, over = k, cells-leastName
+			case k%2 == 1 && cells > leastEdge && cells-leastEdge > over:
+				most, over = k, cells-leastEdge
+			}
+		}
+		widths[most] = max(1, widths[most]-1)
+	}
+	for k := 0; left > 0; k, left = (k+1)%len(widths), left-1 {
+		widths[k]++
+	}
+	return widths
 }
 
 // pointAt puts the cursor on the neighbour that is there.
@@ -244,14 +291,19 @@ func (p *nearPage) pointAt(x, y, w int) bool {
 	if n == nil || y < 1 || y > p.page {
 		return false
 	}
-	names, edge := n.widths(w)
-	column, line := x/(names+edge)-n.far, p.first+y-1
-	if x%(names+edge) >= names ||
-		!slices.ContainsFunc(n.spots[column], func(s stand) bool { return s.line == line }) {
-		return false
+	line := p.first + y - 1
+	for k, cells := range n.widths(w) {
+		column := k/2 - n.far
+		if x < cells && k%2 == 0 &&
+			slices.ContainsFunc(n.spots[column], func(s stand) bool { return s.line == line }) {
+			p.column, p.line = column, line
+			return true
+		}
+		if x -= cells; x < 0 {
+			break
+		}
 	}
-	p.column, p.line = column, line
-	return true
+	return false
 }
 
 func (p *nearPage) title(int) []table.Part {
@@ -271,33 +323,25 @@ func (p *nearPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
 	if n == nil {
 		return []string{"", t.put(dim, "  Computing …")}
 	}
-	names, edge := n.widths(w)
+	widths := n.widths(w)
 	grid := make([][]string, n.height)
-	columns := 4*n.far + 1 // names and the edges between them
 	for i := range grid {
-		grid[i] = make([]string, columns)
-		for c := range grid[i] {
-			if c%2 == 0 {
-				grid[i][c] = blank(names)
-			} else {
-				grid[i][c] = blank(edge)
-			}
+		grid[i] = make([]string, len(widths))
+		for c, cells := range widths {
+			grid[i][c] = blank(cells)
 		}
 	}
 	for column, list := range n.spots {
-		at := 2 * (column + n.far)
+		name, edge := n.nameAt(column), n.edgeAt(column)
 		for i := range list {
 			s := &list[i]
-			grid[s.line][at] = p.name(t, s, names, column == p.column && s.line == p.line)
-			switch {
-			case column < 0:
-				drawEdge(t, grid, s, at+1, -1, edge)
-			case column > 0:
-				drawEdge(t, grid, s, at-1, 1, edge)
+			grid[s.line][name] = p.name(t, s, widths[name], column == p.column && s.line == p.line)
+			if column != 0 {
+				drawEdge(t, grid, s, edge, column, widths[edge])
 			}
 		}
 	}
-	head := spread(" "+cut("takes from", names), "gives to ", w)
+	head := spread(" takes from", "gives to ", w)
 	lines := []string{t.put(dim, head)}
 	p.page = max(1, h-1)
 	p.first = clamp(clamp(p.first, p.line-p.page+1, p.line), 0, max(0, n.height-p.page))
@@ -318,19 +362,28 @@ func (p *nearPage) name(t *theme, s *stand, w int, cursor bool) string {
 	case s.Op.ID == p.op:
 		style = strong
 	}
-	tail := ""
-	if s.Level >= 0 {
-		tail = fmt.Sprintf(" L%d", s.Level)
-	}
-	label := cutMiddle(printable.Clean(s.Label), max(1, w-2-width(tail)))
-	return t.put(style, mark+fit(label+tail, w-1))
+	label := cutMiddle(s.label(), max(1, w-besideName-width(s.tail())))
+	return t.put(style, mark+fit(label+s.tail(), w-1))
 }
 
-// drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges.
+func (s *stand) label() string { return printable.Clean(s.Label) }
+
+func (s *stand) shape() string { return printable.Clean(s.Edge) }
+
+// tail is the level that it runs at.
+func (s *stand) tail() string {
+	if s.Level < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" L%d", s.Level)
+}
+
+// drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges; side is below
+// 0 where that is on the right.
 func drawEdge(t *theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.line == s.of
-	shape := cutMiddle(printable.Clean(s.Edge), w-6)
-	line := strings.Repeat(markRule, 1) + shape
+	shape := cutMiddle(s.shape(), w-besideShape)
+	line := markRule + shape
 	line += strings.Repeat(markRule, max(0, w-3-width(line)))
 	join := markRule
 	switch {
