@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -202,19 +203,8 @@ func packed(parts []string, w, most int) []string {
 	return lines
 }
 
-// clauses is as much of a sentence as w cells hold, without what follows the last colon, comma or full stop
-// that has room: a figure of which digits are cut off is another figure.
-func clauses(s string, w int) string {
-	if width(s) <= w {
-		return s
-	}
-	for i := len(s) - 1; i > 0; i-- {
-		if s[i] == ' ' && strings.IndexByte(".,:;", s[i-1]) >= 0 && width(s[:i-1]) <= w {
-			return s[:i-1]
-		}
-	}
-	return cut(s, w)
-}
+// clauses is as much of a sentence as w cells hold, by whole clauses where one has room.
+func clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), cut(s, w)) }
 
 // counted is what a step did, counted and not timed, the most telling first.
 func counted(sum *inspect.StepSummary) []string {

@@ -91,6 +91,20 @@ func Cut(s string, w int) string {
 	return ansi.Truncate(s, w, "…")
 }
 
+// Clauses is as much of a sentence as w cells hold, without what follows the last colon, comma or full stop
+// that has room: a figure of which digits are cut off is another figure. It is "" where no clause has room.
+func Clauses(s string, w int) string {
+	if Width(s) <= w {
+		return s
+	}
+	for i := len(s) - 1; i > 0; i-- {
+		if s[i] == ' ' && strings.IndexByte(".,:;", s[i-1]) >= 0 && Width(s[:i-1]) <= w {
+			return s[:i-1]
+		}
+	}
+	return ""
+}
+
 // Integer writes a number with thousands separators.
 func Integer[N ~int | ~int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)

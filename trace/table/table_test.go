@@ -182,7 +182,10 @@ func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
 		100: "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · 326 dispatches · Δ s22: 16 grid, 66 params",
 		80:  "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · Δ s22: 16 grid, 66 params",
 		60:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid, 66 params",
-		45:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid,…",
+		45:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid …",
+		38:  "wall 8.70 ms (timing +18%) · Δ s22 …",
+		33:  "wall 8.70 ms (timing +18%)",
+		5:   "wall…",
 	} {
 		if got := line.Fit(w); got != want {
 			t.Errorf("%d cells: %q, want %q", w, got, want)

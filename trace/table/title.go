@@ -13,7 +13,8 @@ import (
 type Part struct {
 	// Rank says how much the part matters: where there is no room the parts of the highest rank go first, and
 	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what to fix first,
-	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut than lost.
+	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut, behind a
+	// clause, than lost.
 	Rank int
 	Text string
 	// Short is what is said where there is no room for Text; it may be "".
@@ -67,8 +68,8 @@ func (l Line) clean() Line {
 	return l
 }
 
-// leastCut is how many cells a part that is cut says something in.
-const leastCut = 12
+// cutOff stands for the clauses of a part that there is no room for.
+const cutOff = " …"
 
 // Fit is the line in at most w cells: as many of its parts as there is room for, those that matter most
 // first.
@@ -111,7 +112,10 @@ func (l Line) Fit(w int) string {
 			continue
 		}
 		text := cmp.Or(p.Short, p.Text)
-		if room := w - Width(with(i, text)) + Width(text); n == 0 || room >= leastCut {
+		room := w - Width(with(i, text)) + Width(text)
+		if some := Clauses(text, room-Width(cutOff)); some != "" {
+			said[i] = some + cutOff
+		} else if n == 0 {
 			said[i] = Cut(text, room)
 		}
 	}
