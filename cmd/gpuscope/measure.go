@@ -134,6 +134,18 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		"after %.0f s: %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
+// fewRounds says what to do where costs of the last step were measured in too few rounds for one to be known;
+// "" where they were not.
+func fewRounds(t *trace.Trace) string {
+	costs := t.Steps[len(t.Steps)-1].Costs
+	enough := func(c trace.Cost) bool { return c.N >= trace.FewestWithin }
+	if len(costs) == 0 || slices.ContainsFunc(costs, enough) {
+		return ""
+	}
+	return fmt.Sprintf("measuring ends after %.0f s: --cost NAME has %d rounds or more, c on the screen adds some",
+		profileFor.Seconds(), trace.FewestWithin)
+}
+
 // bounded is a command, and how long after the first of several it is cancelled.
 type bounded struct {
 	session.Command

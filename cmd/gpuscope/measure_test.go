@@ -195,6 +195,21 @@ func TestRunMeasuresFirstWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// Costs of too few rounds for a ± say what gives more.
+func TestRunSaysWhatAddsRounds(t *testing.T) {
+	t.Parallel()
+	const adds = "\nmeasuring ends after 3 s: --cost NAME has 5 rounds or more, c on the screen adds some\n"
+	for rounds, want := range map[int]bool{3: true, 5: false} {
+		p, stdout, stderr := playBack(t, tuitest.Script{Rounds: rounds})
+		if status := p.main(t.Context(), strings.Fields("run -n 4")); status != exitDone {
+			t.Fatalf("exit %d: %s", status, stderr)
+		}
+		if strings.Contains(stdout.String(), adds) != want {
+			t.Errorf("%d rounds, want %v%q:\n%s", rounds, want, adds, stdout)
+		}
+	}
+}
+
 // A step that takes so long that the time does not suffice for one cost: it says so, and what would.
 func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
 	t.Parallel()

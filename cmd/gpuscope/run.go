@@ -451,9 +451,8 @@ func (o *output) printProfile(w io.Writer, x *inspect.Index) error {
 		if err != nil {
 			return err
 		}
-		if why := o.run.profiling.uncosted(x.Trace); why != "" {
-			costs.Title = append(costs.Title, table.Title(table.Say(0, "%s", why)))
-		}
+		more := cmp.Or(o.run.profiling.uncosted(x.Trace), fewRounds(x.Trace))
+		costs.Title = append(costs.Title, table.Title(table.Say(0, "%s", more)))
 		if !profile.Timed() {
 			costs.Title = append(kernels.Title, costs.Title...)
 			tables = nil
