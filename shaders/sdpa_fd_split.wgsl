@@ -193,7 +193,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 {{- range $i := $quads}}
       let key{{$i}} = stored(new_key{{$i}}{{if $.Norms}} * key_scale{{end}});
       k_cache[dst + quad{{$i}}] = key{{$i}};
-      let own{{$i}} = cached(key{{$i}});
+      let own{{$i}} = reread(key{{$i}});
 {{- range $d := 4}}
       product = fma({{$T}}(own{{$i}}.{{slice "xyzw" $d (add $d 1)}}), query{{$i}}_{{$d}}, product);
 {{- end}}
@@ -203,7 +203,7 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
     if (part == 0u) {
       let value = stored(new_value);
       v_cache[dst + column] = value;
-      own_value = cached(value);
+      own_value = reread(value);
     }
   }
   workgroupBarrier();
