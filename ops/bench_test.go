@@ -65,6 +65,22 @@ func TestABenchRuns(t *testing.T) {
 	}
 }
 
+// TestRoutesByTilesAreTaken: nor does it see that a bench asks for a route that is refused.
+func TestRoutesByTilesAreTaken(t *testing.T) {
+	for m, want := range map[int][]string{
+		32:  {"split64", "tile64", "split128", "tile128"},
+		512: {"tile64", "split128", "tile128"},
+	} {
+		names := routesByTiles(large, 2048, 512, m)
+		if !slices.Equal(names, want) {
+			t.Errorf("%d rows can take %v, want %v", m, names, want)
+		}
+		for _, route := range names {
+			planned(t, large, byRoute(2048, 512, m, route))
+		}
+	}
+}
+
 // bench is an operator that is run again and again, each time on weights of its own, so that no cache holds
 // them.
 type bench struct {
@@ -85,10 +101,10 @@ type benchRun struct {
 	grid     engine.Grid
 }
 
-// newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
-// else a barrier stands between them.
-func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
-	builder := engine.NewBuilder(dev.Info().Limits)
+// planned is a graph at its largest.
+func planned(b testing.TB, limits gpu.Limits, build func(b *engine.Builder)) (*engine.Graph, *engine.Live) {
+	b.Helper()
+	builder := engine.NewBuilder(limits)
 	build(builder)
 	g, err := builder.Finish()
 	if err != nil {
@@ -98,6 +114,13 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart
 	if err != nil {
 		b.Fatal(err)
 	}
+	return g, live
+}
+
+// newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
+// else a barrier stands between them.
+func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
+	g, live := planned(b, dev.Info().Limits, build)
 	x := &bench{dev: dev}
 	x.readyStamps(b)
 	type dispatch struct {
@@ -398,20 +421,9 @@ func BenchmarkLinearTiles(b *testing.B) {
 			b.Run(fmt.Sprintf("K%d/N%d/M%d", s[0], s[1], m), func(b *testing.B) {
 				turns := []*bench{newFMABench(b, dev)}
 				names := []string{"fma"}
-				limits := dev.Info().Limits
-				product := linear{
-					w: noiseMatrix("w", s[1], s[0], Q4_0), bias: engine.None, residual: engine.None,
-				}
-				product.plan(&limits)
-				for i, route := range product.routes {
-					if product.shapes[i].tile == 0 || route.upTo == 0 {
-						continue // not by tiles, or ruled out: a product of many tiles has no splits
-					}
-					turns = append(turns, newBench(b, dev, func(b *engine.Builder) {
-						b.AskRoutes(map[string]string{Q4_0.kind("linear"): route.name})
-						linearOf(s[0], s[1], m, Q4_0)(b)
-					}, false))
-					names = append(names, route.name)
+				for _, route := range routesByTiles(dev.Info().Limits, s[0], s[1], m) {
+					turns = append(turns, newBench(b, dev, byRoute(s[0], s[1], m, route), false))
+					names = append(names, route)
 				}
 				times := make([][]uint64, len(turns))
 				for _, x := range turns {
@@ -429,6 +441,27 @@ func BenchmarkLinearTiles(b *testing.B) {
 				b.ReportMetric(0, "ns/op")
 			})
 		}
+	}
+}
+
+// routesByTiles are the routes by tiles that a product of m rows of x can take.
+func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
+	product := linear{w: noiseMatrix("w", n, k, Q4_0), bias: engine.None, residual: engine.None}
+	product.plan(&limits)
+	able := product.routes.allowed(m)
+	for i, route := range product.routes {
+		if product.shapes[i].tile > 0 && able>>i&1 == 1 {
+			names = append(names, route.name)
+		}
+	}
+	return names
+}
+
+// byRoute is that product on a route.
+func byRoute(k, n, m int, route string) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		b.AskRoutes(map[string]string{Q4_0.kind("linear"): route})
+		linearOf(k, n, m, Q4_0)(b)
 	}
 }
 
