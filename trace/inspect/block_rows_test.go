@@ -75,4 +75,14 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
 		t.Errorf("%q", short)
 	}
+	for i := range s.Dispatches { // the step is repeated, each dispatch timed alone
+		s.Dispatches[i].Samples = []int64{500, 600}
+	}
+	x = inspect.NewIndex(tr)
+	if g, err = x.GraphTree(ctx, inspect.Options{Scope: x.Step(2)}); err != nil {
+		t.Fatal(err)
+	}
+	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title, "alone ") {
+		t.Errorf("%q, where each dispatch was timed alone", title)
+	}
 }

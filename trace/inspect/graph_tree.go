@@ -421,8 +421,6 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
 	}
 	switch {
-	case w.blocks != nil:
-		parts = append(parts, ofBlocks)
 	case w.total > 0:
 		took := table.Millis(whole(w.total), true)
 		alone := table.Part{Rank: 5, Text: "alone " + took}
@@ -430,6 +428,8 @@ func (t *GraphTable) title(fold Fold, w *weights) table.Line {
 			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
 		}
 		parts = append(parts, alone)
+	case w.blocks != nil:
+		parts = append(parts, ofBlocks)
 	}
 	return table.Title(parts...)
 }
