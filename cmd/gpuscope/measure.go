@@ -233,16 +233,21 @@ func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) (aske
 	if err != nil {
 		return nil, nil, err
 	}
+	has := func(parts []session.Part, p inspect.Part) bool {
+		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
+		return slices.ContainsFunc(parts, same)
+	}
 	for _, names := range o.together {
 		p, err := x.Named(ctx, step, names)
 		if err != nil {
 			return nil, nil, fmt.Errorf("--cost: %w", err)
 		}
-		asked = append(asked, session.Part(p))
+		if !has(asked, p) {
+			asked = append(asked, session.Part(p))
+		}
 	}
 	for _, p := range rows {
-		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
-		if !slices.ContainsFunc(asked, same) {
+		if !has(asked, p) {
 			others = append(others, session.Part(p))
 		}
 	}
