@@ -163,7 +163,8 @@ func (x *Index) Nameable(names string) error {
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		is := strings.HasPrefix(name, "layer") // which of them are equal a step says
+		// Which layers are equal a step says.
+		is := strings.HasPrefix(name, "layer ") || strings.HasPrefix(name, "layers ")
 		for _, has := range slices.Concat(rows, also) {
 			match, err := path.Match(name, has)
 			if err != nil {

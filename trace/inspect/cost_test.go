@@ -78,6 +78,7 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"attn.q,norms": `called "norms"; there are prologue, embed, `, "x*": `called "x*"`, "[": `"[" is no name`,
+		"layers.0.attn.q": `called "layers.0.attn.q"`, // an operator of one layer, which is no row
 	} {
 		if err := before.Nameable(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", name, err, want)
