@@ -185,6 +185,8 @@ func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
 		45:  "wall 8.70 ms (timing +18%) · Δ s22: 16 grid …",
 		38:  "wall 8.70 ms (timing +18%) · Δ s22 …",
 		33:  "wall 8.70 ms (timing +18%)",
+		11:  "wall 8.70 …",
+		10:  "wall …",
 		5:   "wall…",
 	} {
 		if got := line.Fit(w); got != want {

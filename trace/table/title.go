@@ -68,8 +68,18 @@ func (l Line) clean() Line {
 	return l
 }
 
-// cutOff stands for the clauses of a part that there is no room for.
+// cutOff stands for what of a part there is no room for.
 const cutOff = " …"
+
+// cutWords is as much of a text that is too long as w cells hold, by whole words where one has room.
+func cutWords(s string, w int) string {
+	for i := len(s) - 1; i > 0; i-- {
+		if s[i] == ' ' && Width(s[:i]+cutOff) <= w {
+			return s[:i] + cutOff
+		}
+	}
+	return Cut(s, w)
+}
 
 // Fit is the line in at most w cells: as many of its parts as there is room for, those that matter most
 // first.
@@ -116,7 +126,7 @@ func (l Line) Fit(w int) string {
 		if some := Clauses(text, room-Width(cutOff)); some != "" {
 			said[i] = some + cutOff
 		} else if n == 0 {
-			said[i] = Cut(text, room)
+			said[i] = cutWords(text, room)
 		}
 	}
 	for _, i := range order[:must] {
@@ -130,7 +140,7 @@ func (l Line) Fit(w int) string {
 			continue
 		}
 		if n == 0 && must == 0 {
-			said[i] = Cut(p.Text, w)
+			said[i] = cutWords(p.Text, w)
 		}
 	}
 	return Cut(with(-1, ""), w)
