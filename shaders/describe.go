@@ -37,8 +37,11 @@ func (k *Kernel) describe() error {
 		}
 	}
 	entries := entryRE.FindAllStringSubmatch(src, -1)
-	if len(entries) != 1 || entries[0][2] != "main" {
+	if len(entries) != 1 {
 		return fmt.Errorf("has %d compute entry points, want one, main", len(entries))
+	}
+	if name := entries[0][2]; name != "main" {
+		return fmt.Errorf("its entry point is %s, want main", name)
 	}
 	if err := k.readWorkgroupSize(entries[0][1]); err != nil {
 		return err

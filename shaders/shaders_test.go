@@ -170,6 +170,7 @@ var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
 			"a second entry point", "fn main() {}", "fn main() {} @compute @workgroup_size(1) fn more() {}",
 			"2 compute entry points",
 		},
+		{"an entry point of another name", "fn main", "fn mian", "its entry point is mian, want main"},
 		{"a workgroup size that is no literal", "size(8, 4)", "size(lanes)", "workgroup_size(lanes)"},
 		{
 			"a gap in the bindings", "@binding(1)", "@binding(3)",
