@@ -374,13 +374,17 @@ func triedText(t *session.Tried) string {
 		parts = append(parts, fmt.Sprintf("the step %s with %d of them", gained(w), t.Dispatches))
 	}
 	for i := range t.Outputs {
-		if w := &t.Outputs[i]; w.Differ > 0 {
-			parts = append(parts, fmt.Sprintf("%d of %d elements differ, by %.3g at most", w.Differ,
-				w.Elements, float64(w.MaxAbs)))
+		w := &t.Outputs[i]
+		if w.Differ == 0 {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%d of %d elements differ", w.Differ, w.Elements))
+		if most := float64(w.MaxAbs); !math.IsNaN(0 * most) {
+			parts = append(parts, fmt.Sprintf("by %.3g at most", most))
 		}
 	}
 	if g := t.Gap; g != nil {
-		parts = append(parts, fmt.Sprintf("%.3g times its tolerance", float64(g.Share)))
+		parts = append(parts, g.Over())
 	}
 	return strings.Join(parts, ", ")
 }

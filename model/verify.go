@@ -132,8 +132,8 @@ func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, 
 	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
 		g := v.gaps[i]
 		first = &g.Dispatch
-		text = fmt.Sprintf("the first that diverges is dispatch %d (%s): %.3g times its tolerance",
-			g.Dispatch, s.watch.name(g.Dispatch), float64(g.Gap.Share))
+		text = fmt.Sprintf("the first that diverges is dispatch %d (%s): %s",
+			g.Dispatch, s.watch.name(g.Dispatch), g.Gap.Over())
 	}
 	s.record(trace.Record{Event: &trace.Event{
 		Step: t.index, Dispatch: first, Kind: "verify", Text: text + note,

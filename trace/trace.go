@@ -593,6 +593,14 @@ type NumericGap struct {
 	Run       *Drift   `json:"run,omitempty"` // the distance from a reference that computed the whole text
 }
 
+// Over says how far over its tolerance the farthest element is: of one that is no number there are no times.
+func (g *NumericGap) Over() string {
+	if math.IsNaN(0 * float64(g.Got)) {
+		return fmt.Sprintf("%v where the reference has %.6g", float64(g.Got), float64(g.Want))
+	}
+	return fmt.Sprintf("%.3g times its tolerance", float64(g.Share))
+}
+
 // Drift is the distance of an output from that of a reference run: the error inherited and the kernel's own.
 type Drift struct {
 	MaxAbs Number `json:"max_abs"`

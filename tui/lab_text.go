@@ -42,9 +42,12 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	if g := t.Gap; g != nil {
 		said := fmt.Sprintf("%s %.2g of its tolerance", markOK, float64(g.Share))
 		if !(g.Share <= 1) {
-			said = fmt.Sprintf("%s %.3g times its tolerance", markFail, float64(g.Share))
+			said = markFail + " " + g.Over()
 		}
-		said += fmt.Sprintf(" (%s); at most %.3g off the reference", g.Tolerance, float64(g.MaxAbs))
+		said += fmt.Sprintf(" (%s)", g.Tolerance)
+		if !math.IsNaN(0 * float64(g.MaxAbs)) {
+			said += fmt.Sprintf("; at most %.3g off the reference", float64(g.MaxAbs))
+		}
 		lines = append(lines, inspect.Labelled("gap", said))
 	}
 	if t.Alone != nil {

@@ -46,7 +46,7 @@ func (t *Tried) Wrong() string {
 	case t.Stray:
 		return "it writes State where the kernel does not"
 	case t.Gap != nil && !(t.Gap.Share <= 1):
-		return fmt.Sprintf("it is %.3g times its tolerance off the reference", float64(t.Gap.Share))
+		return "it is off the reference: " + t.Gap.Over()
 	case unwritten > 0:
 		return fmt.Sprintf("it leaves out %d of what the kernel writes", unwritten)
 	}
