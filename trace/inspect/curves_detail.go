@@ -176,8 +176,11 @@ func (c *Curves) cause(at float64) string {
 }
 
 // fastest are the routes that were the fastest where they were timed, from the least length to the most: of
-// those that cannot be told apart each.
+// those that cannot be told apart each. None is of an operator that has no routes.
 func (r *CurveRow) fastest() []RouteSpan {
+	if len(r.Trials) > 0 && r.Trials[0].Route == "" {
+		return nil
+	}
 	var spans []RouteSpan
 	for i := 0; i < len(r.Trials); {
 		from, best := i, i
@@ -208,8 +211,8 @@ func faster(t, than *trace.Trial) bool { return min(t.N, than.N) >= 3 && t.Q3NS 
 
 // trialLines say what routes took where they were timed, and which was the fastest.
 func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
-	if len(r.Trials) > 0 {
-		add("fastest   %s, of the lengths timed", routesOver(r.fastest()))
+	if fastest := r.fastest(); len(fastest) > 0 {
+		add("fastest   %s, of the lengths timed", routesOver(fastest))
 	}
 	for i := 0; i < len(r.Trials); {
 		from := i

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"fmt"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -474,6 +475,22 @@ func TestRoutesThatCannotBeToldApartAreAllTheFastest(t *testing.T) {
 	}}
 	if got := routesOver(r.fastest()); got != "a 1 · a = b 2–8 · b 9" {
 		t.Error(got)
+	}
+}
+
+// An operator without routes, which was timed all the same, has none that is the fastest.
+func TestOperatorsWithoutRoutesHaveNoFastest(t *testing.T) {
+	r := CurveRow{Trials: []trace.Trial{{Tokens: 1, NS: 100, N: 5}, {Tokens: 512, NS: 120, N: 5}}}
+	if got := routesOver(r.fastest()); got != "" {
+		t.Errorf("it has %q", got)
+	}
+	var lines []string
+	(&Curves{}).trialLines(&r, func(format string, args ...any) {
+		lines = append(lines, fmt.Sprintf(format, args...))
+	})
+	text := strings.Join(lines, "\n")
+	if strings.Contains(text, "fastest") || !strings.Contains(text, "M 512") {
+		t.Error(text)
 	}
 }
 
