@@ -60,6 +60,14 @@ has_loader || missing="Vulkan loader"
 has_driver || missing="${missing:+$missing, no }Vulkan driver"
 [ -n "$missing" ] || exit 0
 
+for name in VK_DRIVER_FILES VK_ICD_FILENAMES; do
+	eval "files=\${$name:-}"
+	if [ -n "$files" ]; then
+		say "no $missing: $name has $files, and no other driver is looked at. Unset it, then try again"
+		exit 1
+	fi
+done
+
 packages="libvulkan1 mesa-vulkan-drivers"
 if command -v apt-get >/dev/null 2>&1; then
 	sudo=

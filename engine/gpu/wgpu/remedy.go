@@ -3,20 +3,32 @@
 package wgpu
 
 import (
+	"fmt"
 	"os"
 	"strings"
 )
 
-// remedy is what to do about a machine without an adapter: on Linux the command that installs a Vulkan loader
-// and Mesa's drivers, among them one that runs on the CPU, named by the distribution's own tool.
+// driverVariables name the drivers that a Vulkan loader looks at, and no others.
+var driverVariables = [...]string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}
+
+// remedy is what to do about a machine without an adapter: on Linux the variable that hides the drivers there
+// are, if one is set, and the command that installs a Vulkan loader and Mesa's drivers, among them one that
+// runs on the CPU, named by the distribution's own tool.
 func remedy(goos string) string {
 	switch goos {
 	case "linux":
+		var hides string
+		for _, name := range driverVariables {
+			if files := os.Getenv(name); files != "" {
+				hides = fmt.Sprintf("unset %s (no driver but %s is looked at), or ", name, files)
+				break
+			}
+		}
 		release, err := os.ReadFile("/etc/os-release")
 		if err != nil {
 			release = nil // an unknown distribution
 		}
-		return "install a Vulkan driver: " + installLine(string(release))
+		return hides + "install a Vulkan driver: " + installLine(string(release))
 	case "darwin":
 		return "Metal needs a Mac with macOS 10.13 or later"
 	case "windows":

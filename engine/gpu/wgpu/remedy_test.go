@@ -7,6 +7,21 @@ import (
 	"testing"
 )
 
+func TestRemedyNamesTheVariableThatHidesDrivers(t *testing.T) {
+	for _, name := range driverVariables {
+		t.Run(name, func(t *testing.T) {
+			for _, other := range driverVariables {
+				t.Setenv(other, "")
+			}
+			t.Setenv(name, "/nowhere.json")
+			want := "unset " + name + " (no driver but /nowhere.json is looked at), or install"
+			if got := remedy("linux"); !strings.HasPrefix(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}
+
 func TestRemedyIsThisDistributionsOwn(t *testing.T) {
 	t.Parallel()
 	for release, want := range map[string]string{
