@@ -56,9 +56,13 @@ func (b *Benchmark) Check() error {
 		{"depth", b.Depths, 0, mostBenchTokens},
 		{"repetitions", []int{b.Repetitions}, 1, mostRepetitions},
 	} {
-		for _, n := range row.list {
+		for i, n := range row.list {
 			if n < row.least || n > row.most {
 				return session.Refusef("--%s %d: want %d to %d", row.flag, n, row.least, row.most)
+			}
+			if slices.Contains(row.list[:i], n) { // tests are known by their names
+				return session.Refusef("--%s %d is given twice: give it once, and -r for more repetitions",
+					row.flag, n)
 			}
 		}
 	}

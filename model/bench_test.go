@@ -141,12 +141,18 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 		"tg40 takes 40 positions, and the context holds 32": {
 			Options{Context: 32}, with(func(b *Benchmark) { b.Decodes = []int{40} }),
 		},
-		"--pp -1":            {b: with(func(b *Benchmark) { b.Prompts = []int{-1} })},
-		"--repetitions 0":    {b: with(func(b *Benchmark) { b.Repetitions = 0 })},
-		"--depth 1073741825": {b: with(func(b *Benchmark) { b.Depths = []int{1<<30 + 1} })},
-		"nothing to measure": {b: with(func(b *Benchmark) { b.Prompts, b.Decodes = nil, []int{0} })},
+		"--pp -1":               {b: with(func(b *Benchmark) { b.Prompts = []int{-1} })},
+		"--pp 8 is given twice": {b: with(func(b *Benchmark) { b.Prompts = []int{8, 4, 8} })},
+		"--repetitions 0":       {b: with(func(b *Benchmark) { b.Repetitions = 0 })},
+		"--depth 1073741825":    {b: with(func(b *Benchmark) { b.Depths = []int{1<<30 + 1} })},
+		"nothing to measure":    {b: with(func(b *Benchmark) { b.Prompts, b.Decodes = nil, []int{0} })},
 		"tests, want at most": {
-			b: with(func(b *Benchmark) { b.Depths = make([]int, 200) }),
+			b: with(func(b *Benchmark) {
+				b.Depths = make([]int, 200)
+				for i := range b.Depths {
+					b.Depths[i] = i
+				}
+			}),
 		},
 	} {
 		_, driver, err := benched(t, c.o, c.b, fake.Options{NoLog: true})
