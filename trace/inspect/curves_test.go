@@ -1,8 +1,8 @@
 package inspect
 
 import (
-	"fmt"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"

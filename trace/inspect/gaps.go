@@ -352,7 +352,7 @@ func (g *Gaps) title(x *Index) []table.Line {
 			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
 				table.Say(0, "%d inherit", g.Inherit)),
 			table.Title(table.Say(0, "first divergence: %s", x.held(h)), table.Say(1, "%s", x.farthest(h)),
-				table.Say(1, "%.3g times its tolerance", float64(h.Gap.Share)),
+				table.Say(1, "%s", h.Gap.Over()),
 				table.Say(2, "%s", h.Gap.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
