@@ -9,9 +9,10 @@ PROMPT   := Once upon a time
 TOKENS   := 48
 FUZZTIME := 10m
 
-# What each go test process may take. Two packages at a time: the GPU tests share one device. In any order: a
-# package that fails prints the seed of its order.
-TESTFLAGS := -p 2 -timeout 9m -shuffle=on
+# What each go test process may take: with no kernel cached ops took 521 s on a slow machine of two cores. Two
+# packages at a time: the GPU tests share one device. In any order: a package that fails prints the seed of
+# its order.
+TESTFLAGS := -p 2 -timeout 20m -shuffle=on
 # Those that take longest go first, so that none of them is alone at the end.
 PKGS      := ./ops ./model ./tui ./...
 # The race detector covers everything but GPU numerics, with fewer random cases.
