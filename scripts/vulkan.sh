@@ -11,8 +11,12 @@ if [ "$(uname -s)" != Linux ]; then
 	exit 0
 fi
 
+# The manifests of drivers that the loader is told to look at, and no others.
+only=${VK_DRIVER_FILES:-${VK_ICD_FILENAMES:-}}
+
 # The libraries the dynamic linker knows. ldconfig is often outside of an ordinary user's PATH.
-libraries=$(PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null || true)
+known() { PATH="$PATH:/sbin:/usr/sbin" ldconfig -p 2>/dev/null || true; }
+libraries=$(known)
 
 has_loader() {
 	case $libraries in *libvulkan.so.1*) return 0 ;; esac
@@ -22,8 +26,8 @@ has_loader() {
 # manifests lists the driver manifests that the loader would read.
 # https://github.com/KhronosGroup/Vulkan-Loader, docs/LoaderDriverInterface.md
 manifests() {
-	if [ -n "${VK_DRIVER_FILES:-${VK_ICD_FILENAMES:-}}" ]; then
-		echo "${VK_DRIVER_FILES:-$VK_ICD_FILENAMES}" | tr : '\n'
+	if [ -n "$only" ]; then
+		echo "$only" | tr : '\n'
 		return
 	fi
 	echo "${VK_ADD_DRIVER_FILES:-}" | tr : '\n'
@@ -60,14 +64,6 @@ has_loader || missing="Vulkan loader"
 has_driver || missing="${missing:+$missing, no }Vulkan driver"
 [ -n "$missing" ] || exit 0
 
-for name in VK_DRIVER_FILES VK_ICD_FILENAMES; do
-	eval "files=\${$name:-}"
-	if [ -n "$files" ]; then
-		say "no $missing: $name has $files, and no other driver is looked at. Unset it, then try again"
-		exit 1
-	fi
-done
-
 packages="libvulkan1 mesa-vulkan-drivers"
 if command -v apt-get >/dev/null 2>&1; then
 	sudo=
@@ -92,6 +88,11 @@ if command -v apt-get >/dev/null 2>&1; then
 		exit 1
 	fi
 	say "installed"
+	libraries=$(known)
+	if [ -n "$only" ] && ! has_driver; then
+		say "no driver is at $only, and no other is looked at: unset VK_DRIVER_FILES and VK_ICD_FILENAMES"
+		exit 1
+	fi
 	exit 0
 fi
 
