@@ -379,8 +379,8 @@ func triedText(t *session.Tried) string {
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%d of %d elements differ", w.Differ, w.Elements))
-		if most := float64(w.MaxAbs); !math.IsNaN(0 * most) {
-			parts = append(parts, fmt.Sprintf("by %.3g at most", most))
+		if w.MaxAbs.Finite() {
+			parts = append(parts, fmt.Sprintf("by %.3g at most", float64(w.MaxAbs)))
 		}
 	}
 	if g := t.Gap; g != nil {

@@ -593,9 +593,9 @@ type NumericGap struct {
 	Run       *Drift   `json:"run,omitempty"` // the distance from a reference that computed the whole text
 }
 
-// Over says how far over its tolerance the farthest element is: of one that is no number there are no times.
+// Over says how far over its tolerance the farthest element is: of one that is not finite there are no times.
 func (g *NumericGap) Over() string {
-	if math.IsNaN(0 * float64(g.Got)) {
+	if !g.Got.Finite() {
 		return fmt.Sprintf("%v where the reference has %.6g", float64(g.Got), float64(g.Want))
 	}
 	return fmt.Sprintf("%.3g times its tolerance", float64(g.Share))

@@ -45,7 +45,7 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 			said = markFail + " " + g.Over()
 		}
 		said += fmt.Sprintf(" (%s)", g.Tolerance)
-		if !math.IsNaN(0 * float64(g.MaxAbs)) {
+		if g.MaxAbs.Finite() {
 			said += fmt.Sprintf("; at most %.3g off the reference", float64(g.MaxAbs))
 		}
 		lines = append(lines, inspect.Labelled("gap", said))

@@ -348,11 +348,15 @@ func (g *Gaps) title(x *Index) []table.Line {
 	case h == nil:
 		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
 	default:
+		over := "" // what is not finite stands in farthest
+		if h.Gap.Got.Finite() {
+			over = h.Gap.Over()
+		}
 		lines = append(lines,
 			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
 				table.Say(0, "%d inherit", g.Inherit)),
 			table.Title(table.Say(0, "first divergence: %s", x.held(h)), table.Say(1, "%s", x.farthest(h)),
-				table.Say(1, "%s", h.Gap.Over()),
+				table.Say(1, "%s", over),
 				table.Say(2, "%s", h.Gap.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
