@@ -175,15 +175,20 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 		},
 		{
 			Name: "live", Title: "live", Width: 80,
-			Doc: "live shape of what it gives, of a value its own; left: nothing writes it then",
+			Doc: "live shape of what it gives, of a value its own; left: nothing writes that then",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
 					return shapes(memory.liveText(n.Value))
 				}
 				cell := single(func(o *trace.Op) string {
-					words := make([]string, len(o.Outputs))
-					for i, v := range o.Outputs {
-						words[i] = memory.liveText(v)
+					var words []string
+					for _, v := range o.Outputs {
+						if text := memory.liveText(v); text != left {
+							words = append(words, text)
+						}
+					}
+					if len(words) == 0 && len(o.Outputs) > 0 {
+						return left
 					}
 					return strings.Join(words, ", ")
 				})(row)

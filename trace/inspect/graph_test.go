@@ -335,6 +335,18 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 			t.Errorf("step %d: it writes what it leaves: %v", step, wrote)
 		}
 	}
+	// Of several outputs those are told that a step has.
+	tr.Graph.Ops[1].Outputs = append(tr.Graph.Ops[1].Outputs, 5)
+	x = inspect.NewIndex(tr)
+	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(1), Fold: inspect.FoldNone})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := slices.IndexFunc(tree.Rows, func(r table.Row) bool { return r.Key == "op1" })
+	live := slices.IndexFunc(tree.Columns, func(c table.Column) bool { return c.Name == "live" })
+	if got := tree.Cell(row, live).Text; got != "1000" {
+		t.Errorf("it gives %q, want 1000 alone", got)
+	}
 }
 
 // What fusion made of operators has names of its layer in it; equal layers are one row all the same.
