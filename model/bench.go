@@ -180,6 +180,7 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	if err != nil {
 		return nil, err
 	}
+	m.warn(emit)
 	tests := b.tests()
 	r, err := m.loadFor(tests, progress, func(text string) { log("info", text) })
 	if err != nil {

@@ -98,6 +98,16 @@ type Model struct {
 	noText    error                // why not
 	sampling  map[string]any       // as steps tell it; never changed
 	opening   []trace.Opening      // what was done so far, and how long it took
+	warnings  []string
+}
+
+// Warnings are what a user should know before trusting what this model computes: a defect of its files that
+// was worked around, and how. They are complete once Read has returned; each is one line.
+func (m *Model) Warnings() []string { return m.warnings }
+
+// warnf adds a warning.
+func (m *Model) warnf(format string, args ...any) {
+	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
 }
 
 // Read opens a model file and checks that this version can run it. Close gives the file back.

@@ -36,6 +36,7 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 		return nil, err
 	}
 	m.took("load", begin)
+	m.warn(emit)
 	s, err := m.open(ctx, progress, func(text string) {
 		emit(session.Event{Log: &session.Log{Level: "info", Text: text}})
 	})
@@ -43,6 +44,13 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 		return nil, errors.Join(err, m.Close())
 	}
 	return s, nil
+}
+
+// warn emits the model's warnings as lines of the log.
+func (m *Model) warn(emit func(session.Event)) {
+	for _, w := range m.warnings {
+		emit(session.Event{Log: &session.Log{Level: "warn", Text: w}})
+	}
 }
 
 // opening tells how far opening has come, and how fast bytes are uploaded.

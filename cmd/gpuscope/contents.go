@@ -20,6 +20,8 @@ type contents struct {
 	Tensors  []tensorEntry `json:"tensors"`
 	// Refused is why this version does not run the file; empty where it does.
 	Refused string `json:"refused,omitempty"`
+	// Warnings are model.Model.Warnings.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // metadata is a pair of the file; a long value is cut.
@@ -74,7 +76,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 		})
 	}
 	if cannot == nil {
-		cannot = runs(options)
+		c.Warnings, cannot = runs(options)
 	}
 	if cannot != nil {
 		c.Refused = cannot.Error()
@@ -82,14 +84,15 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	return c, nil
 }
 
-// runs says why a model's graph cannot be built for a device with the limits that each has.
-func runs(o model.Options) error {
+// runs reads a model and plans it for a device with the limits that each has. It gives the model's warnings,
+// and why there is no plan.
+func runs(o model.Options) (warnings []string, err error) {
 	m, err := model.Read(o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, err = m.Plan(gpu.DefaultLimits())
-	return errors.Join(err, m.Close())
+	return m.Warnings(), errors.Join(err, m.Close())
 }
 
 func (c *contents) printText(w io.Writer) error {
@@ -108,6 +111,9 @@ func (c *contents) printText(w io.Writer) error {
 	} else {
 		reason := printable.Short(c.Refused, longestReason)
 		fmt.Fprintf(&b, "this version does not run it: %s\n", reason)
+	}
+	for _, w := range c.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", printable.Short(w, longestReason))
 	}
 	ctx := context.Background()
 	for _, t := range []*table.Table{c.metadataTable(), c.tensorTable()} {

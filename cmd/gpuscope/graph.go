@@ -156,6 +156,7 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	p.warn(m)
 	g, err := m.Plan(limits)
 	if err != nil {
 		return nil, err
@@ -168,6 +169,13 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 		Model: m.Info(), For: words, AllocatedBytes: g.AllocatedBytes(), Active: live.Active(),
 		Levels: live.Levels(), Passes: g.Passes(), Graph: g.Describe(),
 	}, nil
+}
+
+// warn prints a model's warnings to standard error.
+func (p *program) warn(m *model.Model) {
+	for _, w := range m.Warnings() {
+		fmt.Fprintf(p.stderr, "warn: %s\n", w)
+	}
 }
 
 // limits are those of the adapter that --device names, or where there is none those of --limits.

@@ -31,6 +31,7 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 		return asUsage(err)
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	p.warn(m)
 	t, err := m.At(limits, tokens, position)
 	if err != nil {
 		return asUsage(err)
