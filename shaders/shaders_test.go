@@ -1,78 +1,19 @@
 package shaders
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"gpuscope/engine/gpu"
 )
-
-var update = flag.Bool("update", false, "rewrite the expected expansions in testdata")
-
-// Every template has a folder testdata/NAME, with CASE.json, the constants, beside CASE.wgsl, the expansion.
-func TestExpansionsAreAsExpected(t *testing.T) {
-	folders, err := os.ReadDir("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range folders {
-		if !slices.Contains(Names(), f.Name()) {
-			t.Errorf("testdata/%s: there is no template of that name", f.Name())
-		}
-	}
-	for _, name := range Names() {
-		cases, err := filepath.Glob(filepath.Join("testdata", name, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(cases) == 0 {
-			t.Errorf("%s.wgsl has no expected expansion: write its constants to testdata/%s/CASE.json and run the test with -update", name, name)
-		}
-		for _, file := range cases {
-			t.Run(name+"/"+strings.TrimSuffix(filepath.Base(file), ".json"),
-				func(t *testing.T) { holdExpansion(t, name, file) })
-		}
-	}
-}
-
-func holdExpansion(t *testing.T, name, file string) {
-	k, err := Expand(name, readConstants(t, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := summary(t, k) + "\n" + k.Source
-	golden := strings.TrimSuffix(file, ".json") + ".wgsl"
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatalf("%v (run with -update to write it)", err)
-	}
-	holdUsed(t, k.Source)
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("expansion differs from %s (- expected, + got); -update rewrites it\n%s", golden, d)
-	}
-}
 
 // BenchmarkExpand is how long a short and a long kernel take to expand: of a graph some fifty are.
 func BenchmarkExpand(b *testing.B) {
 	for _, name := range []string{"linear_gemv", "linear_tiled"} {
 		b.Run(name, func(b *testing.B) {
-			c := readConstants(b, filepath.Join("testdata", name, "q4.json"))
+			c := variantNamed(b, name+"/q4").constants(b)
 			for b.Loop() {
 				if _, err := Expand(name, c); err != nil {
 					b.Fatal(err)
@@ -93,53 +34,6 @@ func holdUsed(t *testing.T, source string) {
 			t.Errorf("%s is declared, and nothing uses it", m[1])
 		}
 	}
-}
-
-func readConstants(t testing.TB, file string) Constants {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	c := Constants{}
-	if err := d.Decode(&c); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
-	for key, v := range c {
-		if slices.Contains([]string{"Expr", "Needs", "Join", "Start"}, key) {
-			c[key] = Text(v.(string))
-		}
-		if n, ok := v.(json.Number); ok {
-			if i, err := n.Int64(); err == nil {
-				c[key] = int(i)
-			} else if f, err := strconv.ParseFloat(n.String(), 32); err == nil {
-				c[key] = float32(f)
-			} else {
-				t.Fatalf("%s: %s: %v", file, key, err)
-			}
-		}
-	}
-	return c
-}
-
-// summary is what was read back from an expansion, as a comment.
-func summary(t *testing.T, k Kernel) string {
-	var b strings.Builder
-	memory, ok := gpu.WorkgroupBytes(k.Source)
-	if !ok {
-		t.Errorf("%s declares workgroup memory whose size cannot be read", k.Template)
-	}
-	fmt.Fprintf(&b, "// %s with %s: workgroup %v, %d bytes of workgroup memory\n", k.Template, k.Constants,
-		k.WorkgroupSize, memory)
-	for i, s := range k.Storage {
-		use := map[[2]bool]string{{true, true}: " (read and written)", {false, true}: " (written)"}
-		fmt.Fprintf(&b, "// binding %d: %s%s\n", i, s.Name, use[[2]bool{s.Read, s.Write}])
-	}
-	for _, p := range k.Params {
-		fmt.Fprintf(&b, "// param at %d: %s %s\n", p.Offset, p.Type, p.Name)
-	}
-	return b.String()
 }
 
 func TestDescribeRefusesWhatTheEngineCannotUse(t *testing.T) {
@@ -234,18 +128,8 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 
 // Whatever the text, it is described or refused.
 func FuzzDescribe(f *testing.F) {
-	for _, name := range Names() {
-		cases, err := filepath.Glob(filepath.Join("testdata", name, "*.wgsl"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		for _, file := range cases {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(string(text))
-		}
+	for _, v := range readVariants(f) {
+		f.Add(v.expand(f).Source)
 	}
 	f.Add("var<workgroup> a: array<array<u32, 0>, 99999999999999999999>; @compute @workgroup_size(0) fn main() {}")
 	f.Fuzz(func(t *testing.T, src string) {

@@ -1,7 +1,6 @@
 package shaders
 
 import (
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -81,42 +80,33 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 // of what is unrolled; and what is marked is in order.
 func TestWhatIsNotMarkedStandsInTheTemplate(t *testing.T) {
 	names, numbers := regexp.MustCompile(`[a-z_][a-z_0-9]+`), regexp.MustCompile(`[0-9]`)
-	for _, name := range Names() {
-		files, err := filepath.Glob(filepath.Join("testdata", name, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		template, err := Template(name)
+	for _, v := range readVariants(t) {
+		template, err := Template(v.template())
 		if err != nil {
 			t.Fatal(err)
 		}
 		template = strings.ReplaceAll(template, "{{binding}}", "group binding")
 		known := regexp.MustCompile(`{{[^}]*}}`).ReplaceAllString(numbers.ReplaceAllString(template, ""), "")
-		for _, file := range files {
-			k, err := Expand(name, readConstants(t, file))
-			if err != nil {
-				t.Fatal(err)
-			}
-			own := []byte(k.Source)
-			for _, list := range [][]Span{k.Filled, k.Taken} {
-				last := 0
-				for _, s := range list {
-					if s[0] < last || s[1] <= s[0] || s[1] > len(k.Source) {
-						t.Fatalf("%s: %v of %d bytes, after %d", file, s, len(k.Source), last)
-					}
-					last = s[1]
-					for i := s[0]; i < s[1]; i++ {
-						own[i] = '\n'
-					}
+		k := v.expand(t)
+		own := []byte(k.Source)
+		for _, list := range [][]Span{k.Filled, k.Taken} {
+			last := 0
+			for _, s := range list {
+				if s[0] < last || s[1] <= s[0] || s[1] > len(k.Source) {
+					t.Fatalf("%s: %v of %d bytes, after %d", v.Name, s, len(k.Source), last)
+				}
+				last = s[1]
+				for i := s[0]; i < s[1]; i++ {
+					own[i] = '\n'
 				}
 			}
-			if len(k.Filled) == 0 && strings.Contains(template, "{{.") {
-				t.Errorf("%s: nothing was filled in", file)
-			}
-			for _, word := range names.FindAllString(string(own), -1) {
-				if !strings.Contains(known, numbers.ReplaceAllString(word, "")) {
-					t.Errorf("%s: %q is not marked, and not in the template", file, word)
-				}
+		}
+		if len(k.Filled) == 0 && strings.Contains(template, "{{.") {
+			t.Errorf("%s: nothing was filled in", v.Name)
+		}
+		for _, word := range names.FindAllString(string(own), -1) {
+			if !strings.Contains(known, numbers.ReplaceAllString(word, "")) {
+				t.Errorf("%s: %q is not marked, and not in the template", v.Name, word)
 			}
 		}
 	}

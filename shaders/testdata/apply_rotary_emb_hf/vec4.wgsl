@@ -1,15 +1,7 @@
-// apply_rotary_emb_hf with Lanes 64, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
-// binding 0: x
-// binding 1: cosine
-// binding 2: sine
-// binding 3: y (written)
-// param at 0: u32 n
-// param at 4: u32 position
-// param at 8: u32 positions
-// param at 12: u32 skip
-// param at 16: u32 head
-// param at 20: u32 half
-// param at 24: u32 start
+// apply_rotary_emb_hf/vec4: Lanes 64, Vec 4
+// workgroup [64 1 1], 0 bytes of workgroup memory
+// bindings: x, cosine, sine, y (written)
+// params: u32 n, u32 position, u32 positions, u32 skip, u32 head, u32 half, u32 start
 
 // Turns each pair (x[j], x[j + R/2]) of the first R elements of a head,
 // and copies the rest. Tables hold a cosine and a sine for each of R columns of a position. An invocation has

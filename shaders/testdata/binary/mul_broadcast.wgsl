@@ -1,14 +1,7 @@
-// binary with Lanes 64, Op mul, Rank 2, Vec 4: workgroup [64 1 1], 0 bytes of workgroup memory
-// binding 0: a
-// binding 1: b
-// binding 2: y (written)
-// param at 0: u32 n
-// param at 4: u32 size_0
-// param at 8: u32 size_1
-// param at 12: u32 a_stride_0
-// param at 16: u32 a_stride_1
-// param at 20: u32 b_stride_0
-// param at 24: u32 b_stride_1
+// binary/mul_broadcast: Lanes 64, Op mul, Rank 2, Vec 4
+// workgroup [64 1 1], 0 bytes of workgroup memory
+// bindings: a, b, y (written)
+// params: u32 n, u32 size_0, u32 size_1, u32 a_stride_0, u32 a_stride_1, u32 b_stride_0, u32 b_stride_1
 
 // y = mul of a and b. An invocation computes 4 elements. An operand is repeated along the dims in which its stride is 0.
 struct Params {

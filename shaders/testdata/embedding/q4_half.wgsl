@@ -1,13 +1,7 @@
-// embedding with Format q4, GroupEights 4, HalfScales, Lanes 64: workgroup [64 1 1], 0 bytes of workgroup memory
-// binding 0: weights
-// binding 1: scales
-// binding 2: indices
-// binding 3: y (written)
-// param at 0: u32 n
-// param at 4: u32 width
-// param at 8: u32 vocabulary
-// param at 12: u32 first
-// param at 16: u32 rows
+// embedding/q4_half: Format q4, GroupEights 4, HalfScales, Lanes 64
+// workgroup [64 1 1], 0 bytes of workgroup memory
+// bindings: weights, scales, indices, y (written)
+// params: u32 n, u32 width, u32 vocabulary, u32 first, u32 rows
 
 // y = rows of a table, or of a range of its rows.
 // An invocation gives eight columns of a row.

@@ -1,8 +1,7 @@
-// linear_gemv with Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, N 2048, Rows 16: workgroup [64 1 1], 4096 bytes of workgroup memory
-// binding 0: x
-// binding 1: weights
-// binding 2: scales
-// binding 3: y (written)
+// linear_gemv/q4: Batch 1, Chunks 64, Eights 4, Format q4, GroupEights 4, Groups 1, HalfScales, Lanes 64, N 2048, Rows 16
+// workgroup [64 1 1], 4096 bytes of workgroup memory
+// bindings: x, weights, scales, y (written)
+// params: 
 
 // y = x * w' + bias for a row of x. A workgroup takes
 // 16 rows of w: each lane holds its columns of x while it goes through

@@ -1,17 +1,7 @@
-// linear_tiled with Bias, Even, Format q4, GroupEights 4, HalfScales, Quads 2, Residual, Teams 2, Tile 64: workgroup [128 1 1], 10752 bytes of workgroup memory
-// binding 0: x
-// binding 1: weights
-// binding 2: scales
-// binding 3: bias
-// binding 4: residual
-// binding 5: y (written)
-// param at 0: u32 m
-// param at 4: u32 n
-// param at 8: u32 stride
-// param at 12: u32 first
-// param at 16: u32 k
-// param at 20: u32 x_rows
-// param at 24: u32 residual_rows
+// linear_tiled/q4: Bias, Even, Format q4, GroupEights 4, HalfScales, Quads 2, Residual, Teams 2, Tile 64
+// workgroup [128 1 1], 10752 bytes of workgroup memory
+// bindings: x, weights, scales, bias, residual, y (written)
+// params: u32 m, u32 n, u32 stride, u32 first, u32 k, u32 x_rows, u32 residual_rows
 
 // y = x * w' + bias + residual, a tile of 64 x 64 results a workgroup, 8 x 8 a
 // lane.

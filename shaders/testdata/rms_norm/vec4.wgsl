@@ -1,10 +1,7 @@
-// rms_norm with Lanes 128, Vec 4: workgroup [128 1 1], 512 bytes of workgroup memory
-// binding 0: x
-// binding 1: weight
-// binding 2: y (written)
-// param at 0: u32 rows
-// param at 4: u32 width
-// param at 8: f32 eps
+// rms_norm/vec4: Lanes 128, Vec 4
+// workgroup [128 1 1], 512 bytes of workgroup memory
+// bindings: x, weight, y (written)
+// params: u32 rows, u32 width, f32 eps
 
 // A workgroup normalises a row: y = x * inverseSqrt(mean(x^2) + eps) * weight.
 struct Params {

@@ -1,16 +1,7 @@
-// sdpa_fd_split with HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Turn neighbours, Whole: workgroup [32 1 1], 832 bytes of workgroup memory
-// binding 0: q
-// binding 1: k
-// binding 2: v
-// binding 3: cosine
-// binding 4: sine
-// binding 5: k_cache (read and written)
-// binding 6: v_cache (read and written)
-// binding 7: y (written)
-// param at 0: u32 context
-// param at 4: u32 start
-// param at 8: u32 kv_heads
-// param at 12: f32 scale
+// sdpa_fd_split/one_head: HeadGroups 1, HeadQuads 5, Heads 1, Lanes 32, Row 4, Turn neighbours, Whole
+// workgroup [32 1 1], 832 bytes of workgroup memory
+// bindings: q, k, v, cosine, sine, k_cache (read and written), v_cache (read and written), y (written)
+// params: u32 context, u32 start, u32 kv_heads, f32 scale
 
 // Attention of one token for 1 query head of a KV head, over all positions that it sees.
 // The last split also appends the token's k and v to the caches.

@@ -1,10 +1,7 @@
-// topk with K 8, Lanes 256, Tile 1024: workgroup [256 1 1], 9216 bytes of workgroup memory
-// binding 0: x
-// binding 1: best (written)
-// binding 2: sums (written)
-// param at 0: u32 parts
-// param at 4: u32 row_parts
-// param at 8: u32 width
+// topk/k8: K 8, Lanes 256, Tile 1024
+// workgroup [256 1 1], 9216 bytes of workgroup memory
+// bindings: x, best (written), sums (written)
+// params: u32 parts, u32 row_parts, u32 width
 
 // The 8 largest elements of each part of each row as keys and places, best first, and of the finite
 // elements of the part the largest and the sum of exp(x - largest). A workgroup takes a part, of 1024
