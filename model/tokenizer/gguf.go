@@ -81,6 +81,7 @@ func (r *reader) common(bos, eos int) Config {
 	var err error
 	c.Template, err = r.f.StringOr(keyTemplate, "")
 	r.keep(err)
+	c.Special = specialTokensOf(r.f, c.Tokens)
 	return c
 }
 

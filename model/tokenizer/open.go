@@ -156,6 +156,10 @@ func (c *Config) readFolder(dir string) error {
 		c.Ends = c.turnEnds()
 	}
 	c.Template = string(file.Template)
+	var err error
+	if c.Special, err = readSpecialTokens(dir); err != nil {
+		return err
+	}
 	data, err := mapfile.Read(filepath.Join(dir, templateFile), maxFile)
 	if err == nil {
 		c.Template = string(data)

@@ -89,6 +89,7 @@ type Config struct {
 	Before, After []int
 	// Template is the chat template, in Jinja; empty where there is none.
 	Template string
+	Special  SpecialTokens // that the files name, for the template
 }
 
 // Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine.

@@ -1,0 +1,124 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gpuscope/model/gguf"
+)
+
+// SpecialTokens are the texts of a vocabulary's special tokens as chat templates name them.
+type SpecialTokens struct {
+	Named map[string]string // by variable name, such as "pad_token"
+	Extra []string          // tokens without a name of their own, as additional_special_tokens lists them
+}
+
+// mapFile is the older place of the names of special tokens in a Hugging Face folder.
+const mapFile = "special_tokens_map.json"
+
+// extraKeys are the keys of special tokens beside the ones in fixed roles: a list of texts, or names with
+// their texts.
+var extraKeys = []string{
+	"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
+}
+
+// readSpecialTokens collects the special tokens that the files of a folder name. What tokenizer_config.json
+// says replaces what special_tokens_map.json says.
+func readSpecialTokens(dir string) (SpecialTokens, error) {
+	s := SpecialTokens{Named: map[string]string{}}
+	for _, file := range []string{mapFile, configFile} {
+		var keys map[string]json.RawMessage
+		if err := readJSONFile(filepath.Join(dir, file), &keys); err != nil {
+			return s, err
+		}
+		s.add(keys)
+	}
+	return s, nil
+}
+
+// add takes the texts of every key whose name ends in _token, and of those in extraKeys. A value of another
+// type, such as the bool of a switch, names no token.
+func (s *SpecialTokens) add(keys map[string]json.RawMessage) {
+	named := func(keys map[string]json.RawMessage) {
+		for key, value := range keys {
+			if text, ok := tokenText(value); ok {
+				s.Named[key] = text
+			}
+		}
+	}
+	for _, key := range extraKeys {
+		var list []json.RawMessage
+		var byName map[string]json.RawMessage
+		if json.Unmarshal(keys[key], &byName) == nil {
+			named(byName)
+		}
+		if json.Unmarshal(keys[key], &list) == nil && list != nil {
+			s.Extra = nil
+			for _, value := range list {
+				if text, ok := tokenText(value); ok {
+					s.Extra = append(s.Extra, text)
+				}
+			}
+		}
+	}
+	fixed := maps.Clone(keys)
+	maps.DeleteFunc(fixed, func(key string, _ json.RawMessage) bool {
+		return !strings.HasSuffix(key, "_token")
+	})
+	named(fixed)
+}
+
+// tokenText is the text of a token that is written as a string or as an object with its content.
+func tokenText(value json.RawMessage) (string, bool) {
+	var name tokenName
+	if len(value) == 0 || json.Unmarshal(value, &name) != nil || name == "" {
+		return "", false
+	}
+	return string(name), true
+}
+
+// specialKeys are the variables of special tokens with GGUF's keys for their ids. GGUF itself misspells the
+// separator.
+var specialKeys = []struct{ name, key string }{
+	{"bos_token", keyBOS},
+	{"eos_token", keyEOS},
+	{"unk_token", keyUnknown},
+	{"sep_token", "tokenizer.ggml.separator_token_id"},
+	{"sep_token", "tokenizer.ggml.seperator_token_id"},
+	{"pad_token", "tokenizer.ggml.padding_token_id"},
+	{"cls_token", "tokenizer.ggml.cls_token_id"},
+	{"mask_token", "tokenizer.ggml.mask_token_id"},
+}
+
+// specialTokensOf are the special tokens that a GGUF file names by their ids.
+func specialTokensOf(f *gguf.File, tokens []string) SpecialTokens {
+	s := SpecialTokens{Named: map[string]string{}}
+	for _, k := range specialKeys {
+		if !f.Has(k.key) {
+			continue
+		}
+		if id, err := f.Uint(k.key); err == nil && id < uint64(len(tokens)) {
+			s.Named[k.name] = tokens[id]
+		}
+	}
+	return s
+}
+
+// SpecialTokens are the special tokens for chat templates. BOS and EOS are the ones that this vocabulary
+// uses, wherever they were found.
+func (t *Tokenizer) SpecialTokens() SpecialTokens {
+	if t == nil {
+		return SpecialTokens{}
+	}
+	s := SpecialTokens{Named: map[string]string{}, Extra: slices.Clone(t.config.Special.Extra)}
+	maps.Copy(s.Named, t.config.Special.Named)
+	for name, id := range map[string]int{"bos_token": t.config.BOS, "eos_token": t.config.EOS} {
+		if text := t.Token(id); text != "" {
+			s.Named[name] = text
+		}
+	}
+	return s
+}
