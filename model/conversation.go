@@ -70,9 +70,9 @@ func (m *Model) render(messages []chat.Message) (string, error) {
 	var text string
 	template, err := chat.Parse(m.file.Name(), source)
 	if err == nil {
+		special := m.tokens.SpecialTokens()
 		text, err = template.Render(chat.Context{
-			Messages: messages, Generate: true, Now: time.Now(),
-			BOS: m.tokens.Token(m.tokens.BOS()), EOS: m.tokens.Token(m.tokens.EOS()),
+			Messages: messages, Generate: true, Special: special.Named, Extra: special.Extra, Now: time.Now(),
 		})
 	}
 	if err != nil {

@@ -4,7 +4,7 @@
 // and methods of Python.
 //
 //	t, err := chat.Parse("model.gguf", source)
-//	text, err := t.Render(chat.Context{Messages: messages, Generate: true, BOS: "<s>", EOS: "</s>"})
+//	text, err := t.Render(chat.Context{Messages: messages, Generate: true, Special: tokens.Named})
 //
 // No library is used for it, because none that there is in Go does what this needs: gonja ends the process at
 // a macro that calls itself, cannot read (a if b else c) and has no order in its dicts; minijinja-go has none
@@ -19,6 +19,7 @@ package chat
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -52,9 +53,10 @@ type Message struct {
 // Context is what a template is given.
 type Context struct {
 	Messages []Message
-	Generate bool      // add_generation_prompt: end with the beginning of the model's turn
-	BOS, EOS string    // texts of the tokens, "" where there is none
-	Now      time.Time // what strftime_now tells
+	Generate bool              // add_generation_prompt: end with the beginning of the model's turn
+	Special  map[string]string // texts of the special tokens by their variables, such as bos_token
+	Extra    []string          // those that have no variable of their own
+	Now      time.Time         // for strftime_now
 }
 
 // failure is an error on its way to Parse or Render.
@@ -104,44 +106,21 @@ func (t *Template) Render(c Context) (text string, err error) {
 		s.set(d, "content", m.Content)
 		messages.items = append(messages.items, d)
 	}
-	for name, value := range map[string]any{
-		"messages": messages, "add_generation_prompt": c.Generate, "bos_token": c.BOS, "eos_token": c.EOS,
-		"tools": nil, "documents": nil,
-		"raise_exception": callable(func(s *state, a args) any {
-			fail(s.line, "%s", s.text(a.at(0)))
-			return nil
-		}),
-		"strftime_now": callable(func(s *state, a args) any {
-			format := s.string(a.at(0))
-			s.spend(len(format))
-			return strftime(c.Now, format)
-		}),
-		"range": callable(newRange), "namespace": callable(newNamespace), "dict": callable(newDict),
-	} {
-		s.vars.vars[name] = value
+	vars := s.vars.vars
+	maps.Copy(vars, globals(c.Now))
+	for name, token := range c.Special {
+		vars[name] = token
 	}
+	if c.Extra != nil {
+		extra := &list{}
+		for _, token := range c.Extra {
+			extra.items = append(extra.items, token)
+		}
+		vars["additional_special_tokens"], vars["extra_special_tokens"] = extra, extra
+	}
+	vars["messages"], vars["add_generation_prompt"] = messages, c.Generate
+	vars["tools"], vars["documents"] = nil, nil
+	s.vars = &scope{map[string]any{}, s.vars}
 	s.run(t.body)
 	return s.out.String(), nil
-}
-
-// strftime writes a time as C's function of that name.
-func strftime(at time.Time, format string) string {
-	layouts := map[byte]string{
-		'd': "02", 'm': "01", 'y': "06", 'Y': "2006", 'b': "Jan", 'B': "January", 'a': "Mon", 'A': "Monday",
-		'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'j': "002",
-	}
-	var b strings.Builder
-	for i := 0; i < len(format); i++ {
-		layout := ""
-		if format[i] == '%' && i+1 < len(format) {
-			layout = layouts[format[i+1]]
-		}
-		if layout == "" {
-			b.WriteByte(format[i])
-			continue
-		}
-		b.WriteString(at.Format(layout))
-		i++
-	}
-	return b.String()
 }

@@ -37,7 +37,7 @@ func readGolden(t *testing.T) (g golden) {
 
 func context(messages []Message, generate bool) Context {
 	return Context{
-		Messages: messages, Generate: generate, BOS: "<s>", EOS: "</s>",
+		Messages: messages, Generate: generate, Special: map[string]string{"bos_token": "<s>", "eos_token": "</s>"},
 		Now: time.Date(2025, 3, 4, 5, 6, 7, 0, time.UTC),
 	}
 }
@@ -250,4 +250,35 @@ func FuzzTemplate(f *testing.F) {
 			t.Errorf("not one line: %q", err)
 		}
 	})
+}
+
+// random.json has what Jinja in the environment of transformers makes of random templates;
+// random_templates.py writes it.
+func TestRandomTemplatesGiveWhatTheReferenceGives(t *testing.T) {
+	name := "testdata/random.json"
+	if other := os.Getenv("RANDOM_TEMPLATES"); other != "" {
+		name = other
+	}
+	data, err := os.ReadFile(name)
+	var g struct {
+		Cases []struct{ Source, Text, Error string }
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &g)
+	}
+	if err != nil || len(g.Cases) < 300 {
+		t.Fatal(len(g.Cases), err)
+	}
+	c := context([]Message{
+		{"system", " Be terse. "}, {"user", "2+2?"}, {"assistant", " 4\n"}, {"user", "Why \"so\" <b> é 你好?\n\n- x"},
+	}, true)
+	c.Special["pad_token"] = "<pad>"
+	c.Extra = []string{"<x>"}
+	for i, want := range g.Cases {
+		got, err := render(want.Source, c)
+		if (err != nil) != (want.Error != "") || got != want.Text {
+			t.Errorf("template %d: %s\n got %q, %v\nwant %q, %s", i, want.Source, got, err, want.Text,
+				want.Error)
+		}
+	}
 }

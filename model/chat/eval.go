@@ -1,7 +1,6 @@
 package chat
 
 import (
-	"math"
 	"slices"
 	"strings"
 )
@@ -24,7 +23,7 @@ type scope struct {
 
 // spend counts n parts evaluated or bytes made, and ends what takes too much.
 func (s *state) spend(n int) {
-	if s.spent += n; s.spent > s.most {
+	if s.spent += n; s.spent > s.most || n < 0 {
 		fail(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
 	}
 }
@@ -60,179 +59,82 @@ func (s *state) scoped(around *scope) func() {
 	return func() { s.vars = was }
 }
 
-// capture is what a body writes, in a scope of its own.
-func (s *state) capture(body []stmt) string {
-	defer s.scoped(s.vars)()
+// written is what do writes.
+func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}
 	defer func() { s.out = was }()
-	s.run(body)
+	do()
 	return s.out.String()
 }
 
-func (s *state) lookup(t token) any {
+// capture is what a body writes, in a scope of its own. It is of no use where the body leaves the loop
+// around it.
+func (s *state) capture(body []stmt) (text string, f flow) {
+	defer s.scoped(s.vars)()
+	text = s.written(func() { f = s.run(body) })
+	return text, f
+}
+
+func (s *state) lookup(name string) any {
 	s.spend(1)
 	for at := s.vars; at != nil; at = at.around {
-		if v, ok := at.vars[t.text]; ok {
+		if v, ok := at.vars[name]; ok {
 			return v
 		}
 	}
-	return undefined{t.text}
+	return undefined{name}
 }
 
 // list makes a list of what expressions give.
-func (s *state) list(exprs []expr, tuple bool) any {
+func (s *state) list(exprs []expr, kind sequence) any {
 	s.spend(16 * len(exprs))
-	l := &list{items: make([]any, len(exprs)), tuple: tuple}
+	l := &list{items: make([]any, len(exprs)), kind: kind}
 	for i, e := range exprs {
 		l.items[i] = e(s)
 	}
 	return l
 }
 
-// items are what a loop goes over.
-func (s *state) items(v any) []any {
-	switch v := v.(type) {
-	case undefined:
-		return nil
-	case *list:
-		s.spend(len(v.items) / 16)
-		return v.items
-	case *dict:
-		s.spend(len(v.keys) / 16)
-		return v.keys
-	case string:
-		s.spend(16 * len(v))
-		var out []any
-		for _, r := range v {
-			out = append(out, string(r))
-		}
-		return out
-	}
-	fail(s.line, "%s has no items", typeName(v))
-	return nil
-}
-
-// loop is a for tag.
-type loop struct {
-	names     []string
-	test      expr // nil: all items
-	body      []stmt
-	otherwise []stmt // where no turn came to its end
-	recursive bool
-}
-
-// loopNames are the attributes of loop.
-var loopNames = []any{
-	"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0",
-	"previtem", "nextitem", "cycle", "changed",
-}
-
-// loop runs a for tag over a value; depth is how often it has called itself.
-func (s *state) loop(l *loop, over any, depth int) {
-	items := s.items(over)
-	defer s.scoped(s.vars)()
-	if l.test != nil {
-		var kept []any
-		for _, item := range items {
-			s.spend(1)
-			s.assign(l.names, item)
-			if truth(l.test(s)) {
-				kept = append(kept, item)
-			}
-		}
-		items = kept
-	}
-	at := 0
-	about := dict{loopNames, make([]any, len(loopNames))}
-	var changed any = undefined{}
-	cycle := callable(func(s *state, a args) any {
-		if len(a.list) == 0 {
-			fail(s.line, "loop.cycle: there is nothing to go through")
-		}
-		return a.list[at%len(a.list)]
-	})
-	isChanged := callable(func(s *state, a args) any {
-		was, now := changed, &list{items: a.list}
-		changed = now
-		return !s.equal(was, now)
-	})
-	home := s.vars
-	ended := false // a turn, without break or continue
-	for i, item := range items {
-		at = i
-		n := len(items)
-		copy(about.values, []any{ // of loopNames
-			int64(i + 1), int64(i), int64(n - i), int64(n - i - 1),
-			i == 0, i == n-1, int64(n), int64(depth + 1), int64(depth),
-			s.item(&list{items: items[:i]}, int64(-1)), s.item(&list{items: items[i+1:]}, int64(0)),
-			cycle, isChanged,
-		})
-		clear(home.vars) // what a turn has set is its own
-		s.assign(l.names, item)
-		s.vars.vars["loop"] = &recursion{namespace: namespace{about}, again: func(over any) string {
-			if !l.recursive {
-				fail(s.line, "the loop is not recursive")
-			}
-			defer s.nest("loops call themselves")()
-			was := s.out
-			s.out = &strings.Builder{}
-			defer func() { s.out = was }()
-			s.loop(l, over, depth+1)
-			return s.out.String()
-		}}
-		s.spend(16)
-		f := s.run(l.body)
-		ended = ended || f == on
-		if f == leave {
-			break
-		}
-	}
-	if !ended {
-		clear(home.vars)
-		s.run(l.otherwise)
-	}
-}
-
-// recursion is what loop stands for: it has attributes, and is called to go over other items.
-type recursion struct {
-	namespace
-	again func(over any) string
-}
-
-func (s *state) call(f any, a args) any {
-	s.spend(1)
-	switch f := f.(type) {
-	case callable:
-		return f(s, a)
-	case *recursion:
-		return f.again(a.at(0))
-	}
-	fail(s.line, "%s cannot be called", typeName(f))
-	return nil
-}
-
-// attribute is v.name: a method first, then an item.
-func (s *state) attribute(v any, name string) any {
+// attributeOnly is an attribute of a value that is no item of it.
+func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
 	case undefined:
 		fail(s.line, "%s is undefined", v.name)
 	case *namespace:
-		return s.item(&v.dict, name)
-	case *recursion:
-		return s.item(&v.dict, name)
+		if got, ok := s.get(&v.dict, name); ok {
+			return got
+		}
+		return undefined{name}
+	case *object:
+		if got, ok := v.attributes(s, name); ok {
+			return got
+		}
+		return undefined{name}
+	case *list:
+		if v.kind == aGroup && (name == "grouper" || name == "list") {
+			return v.items[slices.Index([]string{"grouper", "list"}, name)]
+		}
 	}
 	if m, ok := s.method(v, name); ok {
 		return m
 	}
-	if d, ok := v.(*dict); ok {
-		return s.item(d, name)
-	}
 	return undefined{name}
 }
 
-// item is v[key].
+// attribute is v.name: an attribute first, then an item.
+func (s *state) attribute(v any, name string) any {
+	got := s.attributeOnly(v, name)
+	if d, ok := v.(*dict); ok && isA[undefined](got) {
+		if item, ok := s.get(d, name); ok {
+			return item
+		}
+	}
+	return got
+}
+
+// item is v[key]: an item first, then an attribute.
 func (s *state) item(v, key any) any {
 	s.spend(1)
 	at := func(n int) (int, bool) {
@@ -242,7 +144,6 @@ func (s *state) item(v, key any) any {
 		}
 		return int(i), ok && i >= 0 && i < int64(n)
 	}
-	name, named := key.(string)
 	switch v := v.(type) {
 	case undefined:
 		fail(s.line, "%s is undefined", v.name)
@@ -251,67 +152,72 @@ func (s *state) item(v, key any) any {
 			return got
 		}
 	case *list:
-		if i, ok := at(len(v.items)); ok {
+		if i, ok := at(len(v.items)); ok && sequences[v.kind].indexed {
 			return v.items[i]
 		}
-	case string:
-		if _, ok := whole(key); ok {
-			if i, ok := at(len(s.items(v))); ok {
-				return s.items(v)[i]
+	case string, markup:
+		text, _ := isText(v)
+		if isWhole(key) {
+			items := s.items(text)
+			if i, ok := at(len(items)); ok {
+				return s.sameKind(v, items[i].(string))
 			}
 		}
 	}
-	if named {
-		if m, ok := s.method(v, name); ok {
-			return m
-		}
-		return undefined{name}
+	if name, ok := isText(key); ok {
+		return s.attributeOnly(v, name)
 	}
-	return undefined{s.text(key)}
+	return undefined{"an item that is not there"}
 }
 
 // slice is v[from:to:by], of which nil is not given.
 func (s *state) slice(v, from, to, by any) any {
+	l, isList := v.(*list)
+	text, isString := isText(v)
+	if !isString && (!isList || !sequences[l.kind].indexed) {
+		fail(s.line, "%s has no slices", typeName(v))
+	}
 	items := s.items(v)
-	n := int64(len(items))
-	step := int64(1)
+	n, step := int64(len(items)), int64(1)
 	if by != nil {
-		if step, _ = whole(by); step == 0 {
+		if step = s.whole(by); step == 0 {
 			fail(s.line, "a slice goes by 0")
 		}
 	}
 	bound := func(v any, otherwise, least, most int64) int64 {
-		i, ok := whole(v)
-		if !ok {
+		if v == nil {
 			return otherwise
 		}
+		i := s.whole(v)
 		if i < 0 {
 			i += n
 		}
 		return max(least, min(i, most))
 	}
+	first, last := bound(from, 0, 0, n), bound(to, n, 0, n)
+	if step < 0 {
+		first, last = bound(from, n-1, -1, n-1), bound(to, -1, -1, n-1)
+	}
 	out := []any{}
-	if step > 0 {
-		for i, end := bound(from, 0, 0, n), bound(to, n, 0, n); i < end; i += min(step, n) {
-			out = append(out, items[i])
-		}
-	} else {
-		for i, end := bound(from, n-1, -1, n-1), bound(to, -1, -1, n-1); i > end; i += max(step, -n) {
-			out = append(out, items[i])
-		}
+	clipped := max(-n-1, min(step, n+1)) // a larger step leads behind the end as well
+	for i := first; step > 0 && i < last || step < 0 && i > last; i += clipped {
+		out = append(out, items[i])
 	}
 	s.spend(16 * len(out))
-	switch v := v.(type) {
-	case string:
+	if isString {
 		var b strings.Builder
 		for _, r := range out {
 			b.WriteString(r.(string))
 		}
-		return b.String()
-	case *list:
-		return &list{out, v.tuple}
+		if b.Len() == len(text) && step == 1 {
+			return v
+		}
+		return s.sameKind(v, b.String())
 	}
-	return &list{items: out}
+	start, stride := l.bounds[0], l.bounds[2]
+	return &list{items: out, kind: l.kind, bounds: [3]int64{
+		start + first*stride, start + last*stride, stride * step,
+	}}
 }
 
 func (s *state) compare(op string, a, b any) bool {
@@ -325,67 +231,96 @@ func (s *state) compare(op string, a, b any) bool {
 		return s.contains(b, a)
 	case "not in":
 		return !s.contains(b, a)
-	case "<":
-		return s.order(a, b) < 0
-	case "<=":
-		return s.order(a, b) <= 0
-	case ">":
-		return s.order(a, b) > 0
 	}
-	return s.order(a, b) >= 0
+	order := s.order(a, b)
+	switch op {
+	case "<":
+		return order == -1
+	case "<=":
+		return order == -1 || order == 0
+	case ">":
+		return order == 1
+	}
+	return order == 1 || order == 0
 }
 
 func (s *state) contains(v, part any) bool {
-	if text, ok := v.(string); ok {
+	if text, ok := isText(v); ok {
 		s.spend(len(text))
 		return strings.Contains(text, s.string(part))
+	}
+	if isA[*dict](v) {
+		s.hashable(part)
+	}
+	if it, ok := v.(*iterator); ok { // items behind the one that is found stay
+		next := s.iterate(it)
+		for {
+			item, ok := next()
+			if !ok || s.equal(item, part) {
+				return ok
+			}
+		}
 	}
 	return s.find(s.items(v), part) >= 0
 }
 
 // calculate is what a binary operator gives.
-func (s *state) calculate(op token, a, b any) any {
-	s.line = op.line
+func (s *state) calculate(op string, a, b any) any {
 	s.spend(1)
-	if op.text == "~" {
+	if op == "~" {
+		return s.concatenated(a, b)
+	}
+	if isNumber(a) && isNumber(b) {
+		x, ok := whole(a)
+		if y, also := whole(b); ok && also {
+			return s.wholes(op, x, y)
+		}
+		p, _ := real(a)
+		q, _ := real(b)
+		return s.reals(op, p, q)
+	}
+	left, isString := isText(a)
+	right, also := isText(b)
+	switch {
+	case op == "+" && isString && also:
+		if isA[markup](a) || isA[markup](b) {
+			return s.concatenated(a, b)
+		}
+		return s.join(left, right)
+	case op == "%" && isString:
+		if m, ok := a.(markup); ok {
+			return s.markupMethod(builtin{sign("%", "self, b, /"), func(s *state, a []any) any {
+				return s.printf(a[0].(string), a[1])
+			}}, m).call(s, args{list: []any{b}})
+		}
+		return s.printf(left, b)
+	case op == "*" && isWhole(a):
+		return s.repeat(b, s.whole(a))
+	case op == "*" && isWhole(b):
+		return s.repeat(a, s.whole(b))
+	}
+	p, ok := a.(*list)
+	q, also := b.(*list)
+	if ok && also && op == "+" && sequences[p.kind].like == sequences[q.kind].like &&
+		sequences[p.kind].like <= aTuple {
+		s.spend(16 * (len(p.items) + len(q.items)))
+		return &list{items: slices.Concat(p.items, q.items), kind: sequences[p.kind].like}
+	}
+	fail(s.line, "%s %s %s cannot be", typeName(a), op, typeName(b))
+	return nil
+}
+
+// concatenated are two values as one string. Where one is markup, the other one is escaped.
+func (s *state) concatenated(a, b any) any {
+	if !isA[markup](a) && !isA[markup](b) {
 		return s.join(s.text(a), s.text(b))
 	}
-	if x, ok := whole(a); ok {
-		if y, ok := whole(b); ok {
-			if v, ok := s.wholes(op.text, x, y); ok {
-				return v
-			}
+	for _, v := range []*any{&a, &b} {
+		if !isA[markup](*v) {
+			*v = s.escaped(s.text(*v))
 		}
 	}
-	x, ok := real(a)
-	y, also := real(b)
-	if ok && also {
-		return s.reals(op.text, x, y)
-	}
-	switch left := a.(type) {
-	case string:
-		if right, ok := b.(string); ok && op.text == "+" {
-			return s.join(left, right)
-		}
-		if op.text == "%" {
-			return s.format(left, b)
-		}
-	case *list:
-		if right, ok := b.(*list); ok && op.text == "+" && left.tuple == right.tuple {
-			s.spend(16 * (len(left.items) + len(right.items)))
-			return &list{slices.Concat(left.items, right.items), left.tuple}
-		}
-	}
-	if op.text == "*" {
-		if n, ok := whole(a); ok {
-			return s.repeat(b, n)
-		}
-		if n, ok := whole(b); ok {
-			return s.repeat(a, n)
-		}
-	}
-	fail(s.line, "%s %s %s cannot be", typeName(a), op.text, typeName(b))
-	return nil
+	return markup(s.join(s.text(a), s.text(b)))
 }
 
 func (s *state) join(a, b string) string {
@@ -396,75 +331,14 @@ func (s *state) join(a, b string) string {
 // repeat is a string or a list so many times.
 func (s *state) repeat(v any, n int64) any {
 	n = max(0, min(n, int64(s.most)+1))
-	switch v := v.(type) {
-	case string:
-		s.spend(len(v) * int(n))
-		return strings.Repeat(v, int(n))
-	case *list:
-		s.spend(16 * len(v.items) * int(n))
-		return &list{slices.Repeat(v.items, int(n)), v.tuple}
+	if text, ok := isText(v); ok {
+		s.spend(len(text) * int(n))
+		return s.sameKind(v, strings.Repeat(text, int(n)))
+	}
+	if l, ok := v.(*list); ok && sequences[l.kind].like <= aTuple {
+		s.spend(16 * len(l.items) * int(n))
+		return &list{items: slices.Repeat(l.items, int(n)), kind: sequences[l.kind].like}
 	}
 	fail(s.line, "%s cannot be repeated", typeName(v))
 	return nil
-}
-
-// wholes calculates with whole numbers, false where the result is none.
-func (s *state) wholes(op string, x, y int64) (any, bool) {
-	switch op {
-	case "+":
-		return x + y, true
-	case "-":
-		return x - y, true
-	case "*":
-		return x * y, true
-	case "//", "%":
-		if y == 0 {
-			fail(s.line, "division by zero")
-		}
-		quotient, rest := x/y, x%y
-		if rest != 0 && (rest < 0) != (y < 0) {
-			quotient, rest = quotient-1, rest+y
-		}
-		if op == "%" {
-			return rest, true
-		}
-		return quotient, true
-	case "**":
-		if v := math.Pow(float64(x), float64(y)); y >= 0 && math.Abs(v) < 1<<53 {
-			return int64(v), true
-		}
-	}
-	return nil, false
-}
-
-func (s *state) reals(op string, x, y float64) any {
-	switch op {
-	case "+":
-		return x + y
-	case "-":
-		return x - y
-	case "*":
-		return x * y
-	case "**":
-		return math.Pow(x, y)
-	}
-	if y == 0 {
-		fail(s.line, "division by zero")
-	}
-	switch op {
-	case "/":
-		return x / y
-	case "//":
-		return math.Floor(x / y)
-	}
-	return x - y*math.Floor(x/y)
-}
-
-// string is a value that must be a string.
-func (s *state) string(v any) string {
-	text, ok := v.(string)
-	if !ok {
-		fail(s.line, "want a string, not %s", typeName(v))
-	}
-	return text
 }

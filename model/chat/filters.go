@@ -2,345 +2,337 @@ package chat
 
 import (
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-type filter func(s *state, v any, a args) any
-
-// builtinFilters are the filters by name. A filter that has the name of a method of Python is that method.
-var builtinFilters map[string]filter
+// filters are the filters by name. This file has those of one value; those of many are in series.go.
+var filters map[string]builtin
 
 func init() { // some of them look others up
-	builtinFilters = map[string]filter{
-		"trim": func(s *state, v any, a args) any {
-			text := s.text(v)
-			return strings.Trim(text, s.cutset(text, a.or(0, "chars", nil)))
-		},
-		"upper":      func(s *state, v any, _ args) any { return strings.ToUpper(s.text(v)) },
-		"lower":      func(s *state, v any, _ args) any { return strings.ToLower(s.text(v)) },
-		"title":      func(s *state, v any, _ args) any { return headline(s.text(v)) },
-		"capitalize": func(s *state, v any, _ args) any { return capitalize(s.text(v)) },
-		"string":     func(s *state, v any, _ args) any { return s.text(v) },
-		"safe":       func(s *state, v any, _ args) any { return s.text(v) },
-		"escape":     escape, "e": escape,
-		"length": length, "count": length,
-		"int": toInt, "float": toFloat, "abs": absolute, "round": round,
-		"list": func(s *state, v any, _ args) any { return s.copied(s.items(v)) },
-		"first": func(s *state, v any, _ args) any {
-			return s.item(&list{items: s.items(v)}, int64(0))
-		},
-		"last": func(s *state, v any, _ args) any {
-			return s.item(&list{items: s.items(v)}, int64(-1))
-		},
-		"join": join, "replace": func(s *state, v any, a args) any { return s.replace(s.text(v), a) },
-		"default": otherwise, "d": otherwise, "indent": indent, "reverse": reverse, "sort": sorted,
-		"unique": unique, "sum": sum, "format": format, "tojson": tojson, "items": items,
-		"dictsort": dictsort,
-		"min":      func(s *state, v any, a args) any { return s.extreme(v, a, -1) },
-		"max":      func(s *state, v any, a args) any { return s.extreme(v, a, 1) },
-		"attr":     func(s *state, v any, a args) any { return s.attribute(v, s.string(a.at(0))) },
-		"map":      mapped,
-		"select":   chosen(false, true), "reject": chosen(false, false),
-		"selectattr": chosen(true, true), "rejectattr": chosen(true, false),
-	}
+	filters = builtins(append(seriesFilters(), []row{
+		{"trim", "value, chars=None", func(s *state, a []any) any {
+			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
+		}},
+		changed("upper", upper), changed("lower", lower), changed("title", headline),
+		changed("capitalize", capitalize),
+		changed("string", func(v string) string { return v }),
+		{"center", "value, width=80", func(s *state, a []any) any {
+			return s.sameKind(a[0], s.padded(s.text(a[0]), s.whole(a[1]), " ", middle))
+		}},
+		{"safe", "value", func(s *state, a []any) any { return markup(s.text(a[0])) }},
+		{"escape e", "s, /", func(s *state, a []any) any {
+			if isA[markup](a[0]) {
+				return a[0]
+			}
+			return markup(s.escaped(s.text(a[0])).(string))
+		}},
+		{"forceescape", "value", func(s *state, a []any) any {
+			return markup(s.escaped(s.text(a[0])).(string))
+		}},
+		{"replace", "s, old, new, count=None", func(s *state, a []any) any {
+			most := int64(-1)
+			if a[3] != nil {
+				most = s.whole(a[3])
+			}
+			return s.replace(s.text(a[0]), s.text(a[1]), s.text(a[2]), most)
+		}},
+		{"default d", "value, default_value='', boolean=False", func(_ *state, a []any) any {
+			if isA[undefined](a[0]) || truth(a[2]) && !truth(a[0]) {
+				return a[1]
+			}
+			return a[0]
+		}},
+		{"indent", "s, width=4, first=False, blank=False", indent},
+		{"truncate", "s, length=255, killwords=False, end='...', leeway=None", truncate},
+		{"wordcount", "s", func(s *state, a []any) any {
+			words := strings.FieldsFunc(s.text(a[0]), func(r rune) bool { return r != '_' && !isAlnum(r) })
+			return int64(len(words))
+		}},
+		{"format", "value, *args, **kwargs", func(s *state, a []any) any {
+			positional, named := a[1].(*list), a[2].(*dict)
+			if len(positional.items) > 0 && len(named.keys) > 0 {
+				fail(s.line, "format: arguments have names, or they have not")
+			}
+			with := any(positional)
+			if len(named.keys) > 0 {
+				with = named
+			}
+			return s.sameKind(a[0], s.printf(s.text(a[0]), with))
+		}},
+		{"tojson", "x, ensure_ascii=False, indent=None, separators=None, sort_keys=False", tojson},
+		{"abs", "x, /", func(s *state, a []any) any {
+			if n, ok := whole(a[0]); ok {
+				if n < 0 {
+					return s.negative(n)
+				}
+				return n
+			}
+			return math.Abs(s.real(a[0]))
+		}},
+		{"int", "value, default=0, base=10", toInt},
+		{"float", "value, default=0.0", toFloat},
+		{"round", "value, precision=0, method='common'", round},
+		{"filesizeformat", "value, binary=False", fileSize},
+		{"attr", "obj, name", func(s *state, a []any) any { return s.attributeOnly(a[0], s.string(a[1])) }},
+		{"urlencode", "value", urlEncode},
+	}...))
 }
 
-// headline has each word begin with a capital, as the filter title does: words end at space and brackets.
+// changed is a filter that makes a string of a string, and markup of markup.
+func changed(names string, do func(string) string) row {
+	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
+}
+
+// sameKind is a text as markup where the value that it was made of is.
+func (s *state) sameKind(of any, text string) any {
+	s.spend(len(text))
+	if isA[markup](of) {
+		return markup(text)
+	}
+	return text
+}
+
+// headline begins each word with a capital, as the filter title does: words end at space and brackets.
 func headline(v string) string {
-	starts := true
-	return strings.Map(func(r rune) rune {
-		was := starts
-		if starts = strings.ContainsRune(space+"-({[<", r); was {
-			return unicode.ToUpper(r)
-		}
-		return unicode.ToLower(r)
-	}, v)
-}
-
-// copied is a list of items of its own.
-func (s *state) copied(items []any) *list {
-	s.spend(16 * len(items))
-	return &list{items: slices.Clone(items)}
-}
-
-func escape(s *state, v any, _ args) any {
-	text := s.text(v)
-	s.spend(5 * len(text))
-	return htmlEscapes.Replace(text)
-}
-
-var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
-
-func length(s *state, v any, _ args) any {
-	if text, ok := v.(string); ok {
-		s.spend(len(text))
-		return int64(utf8.RuneCountInString(text))
-	}
-	return int64(len(s.items(v)))
-}
-
-func toInt(s *state, v any, a args) any {
-	switch v := v.(type) {
-	case float64:
-		return int64(v)
-	case string:
-		s.spend(len(v))
-		if n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64); err == nil {
-			return n
-		}
-		if x, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
-			return int64(x)
-		}
-	}
-	if n, ok := whole(v); ok {
-		return n
-	}
-	return a.or(0, "default", int64(0))
-}
-
-func toFloat(s *state, v any, a args) any {
-	if text, ok := v.(string); ok {
-		s.spend(len(text))
-		if x, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil {
-			return x
-		}
-	}
-	if x, ok := real(v); ok {
-		return x
-	}
-	return a.or(0, "default", 0.0)
-}
-
-func absolute(s *state, v any, _ args) any {
-	if n, ok := whole(v); ok {
-		return max(n, -n)
-	}
-	return math.Abs(s.real(v))
-}
-
-// real is a value that must be a number.
-func (s *state) real(v any) float64 {
-	x, ok := real(v)
-	if !ok {
-		fail(s.line, "want a number, not %s", typeName(v))
-	}
-	return x
-}
-
-func round(s *state, v any, a args) any {
-	method := a.or(1, "method", "common")
-	if n, ok := whole(v); ok && method == "common" {
-		return n
-	}
-	digits, _ := whole(a.or(0, "precision", int64(0)))
-	scale := math.Pow(10, float64(digits))
-	x := s.real(v) * scale
-	switch method {
-	case "ceil":
-		return math.Ceil(x) / scale
-	case "floor":
-		return math.Floor(x) / scale
-	}
-	return math.RoundToEven(x) / scale
-}
-
-// of is what an item has under a dotted name, the item itself where there is none.
-func (s *state) of(item any, name any) any {
-	if name == nil {
-		return item
-	}
-	if n, ok := whole(name); ok {
-		return s.item(item, n)
-	}
-	for part := range strings.SplitSeq(s.string(name), ".") {
-		item = s.item(item, part)
-	}
-	return item
-}
-
-func join(s *state, v any, a args) any {
-	between := s.text(a.or(0, "d", ""))
 	var b strings.Builder
-	for i, item := range s.items(v) {
-		if i > 0 {
-			b.WriteString(between)
+	for v != "" {
+		word := strings.IndexFunc(v, func(r rune) bool { return strings.ContainsRune(space+"-({[<", r) })
+		if word == 0 {
+			word = len(v) - len(strings.TrimLeft(v, space+"-({[<"))
+		} else if word < 0 {
+			word = len(v)
 		}
-		text := s.text(s.of(item, a.or(1, "attribute", nil)))
-		s.spend(len(between))
-		b.WriteString(text)
+		b.WriteString(capitalizeUpper(v[:word]))
+		v = v[word:]
 	}
 	return b.String()
 }
 
-func otherwise(_ *state, v any, a args) any {
-	_, missing := v.(undefined)
-	if missing || truth(a.or(1, "boolean", false)) && !truth(v) {
-		return a.or(0, "default_value", "")
-	}
-	return v
-}
-
-func indent(s *state, v any, a args) any {
-	by := strings.Repeat(" ", 4)
-	switch w := a.or(0, "width", int64(4)).(type) {
-	case string:
-		by = w
-	case int64:
-		by = s.repeat(" ", w).(string)
-	}
-	first, blank := truth(a.or(1, "first", false)), truth(a.or(2, "blank", false))
-	lines := strings.Split(s.text(v), "\n")
-	for i, line := range lines {
-		if (i > 0 || first) && (line != "" || blank || i == 0) {
-			s.spend(len(by) + len(line))
-			lines[i] = by + line
+// capitalizeUpper is a string whose first character is upper case, and the others lower.
+func capitalizeUpper(v string) string {
+	for i := range v {
+		if i > 0 {
+			return upper(v[:i]) + lower(v[i:])
 		}
 	}
-	return strings.Join(lines, "\n")
+	return upper(v)
 }
 
-func reverse(s *state, v any, _ args) any { return s.slice(v, nil, nil, int64(-1)) }
-
-// key is what a value is ordered by: where case does not count, as it is lower.
-func (s *state) key(v any, a args, nth int) any {
-	if text, ok := v.(string); ok && !truth(a.or(nth, "case_sensitive", false)) {
+func toInt(s *state, a []any) any {
+	if n, ok := whole(a[0]); ok {
+		return n
+	}
+	x, ok := a[0].(float64)
+	if text, isString := isText(a[0]); isString {
 		s.spend(len(text))
-		return strings.ToLower(text)
-	}
-	return v
-}
-
-func sorted(s *state, v any, a args) any {
-	out := s.copied(s.items(v))
-	slices.SortStableFunc(out.items, func(x, y any) int {
-		name := a.or(2, "attribute", nil)
-		s.spend(1)
-		c := s.order(s.key(s.of(x, name), a, 1), s.key(s.of(y, name), a, 1))
-		if truth(a.or(0, "reverse", false)) {
-			return -c
-		}
-		return c
-	})
-	return out
-}
-
-func unique(s *state, v any, a args) any {
-	seen, out := &list{}, &list{}
-	for _, item := range s.items(v) {
-		key := s.key(s.of(item, a.or(1, "attribute", nil)), a, 0)
-		if !s.contains(seen, key) {
-			seen.items, out.items = append(seen.items, key), append(out.items, item)
-		}
-	}
-	return out
-}
-
-func sum(s *state, v any, a args) any {
-	total := a.or(1, "start", int64(0))
-	for _, item := range s.items(v) {
-		total = s.calculate(token{opToken, "+", s.line}, total, s.of(item, a.or(0, "attribute", nil)))
-	}
-	return total
-}
-
-func format(s *state, v any, a args) any { return s.format(s.text(v), &list{a.list, true}) }
-
-func items(s *state, v any, _ args) any {
-	switch v := v.(type) {
-	case undefined:
-		return &list{}
-	case *dict:
-		s.spend(32 * len(v.keys))
-		return &list{items: v.pairs()}
-	}
-	fail(s.line, "want a dict, not %s", typeName(v))
-	return nil
-}
-
-func dictsort(s *state, v any, a args) any {
-	out := items(s, v, a).(*list)
-	by := 0
-	if a.or(1, "by", "key") == "value" {
-		by = 1
-	}
-	slices.SortStableFunc(out.items, func(x, y any) int {
-		s.spend(1)
-		return s.order(s.key(x.(*list).items[by], a, 0), s.key(y.(*list).items[by], a, 0))
-	})
-	return out
-}
-
-// extreme is the least or the most of the items, undefined where there are none.
-func (s *state) extreme(v any, a args, sign int) any {
-	items := s.items(v)
-	if len(items) == 0 {
-		return undefined{"the extreme of nothing"}
-	}
-	key := func(item any) any { return s.key(s.of(item, a.or(1, "attribute", nil)), a, 0) }
-	return slices.MaxFunc(items, func(x, y any) int {
-		s.spend(1)
-		return sign * s.order(key(x), key(y))
-	})
-}
-
-// several are the items for a filter that takes whatever is false for none.
-func (s *state) several(v any) []any {
-	if !truth(v) {
-		return nil
-	}
-	return s.items(v)
-}
-
-// mapped is an attribute of each item, or what a filter makes of each.
-func mapped(s *state, v any, a args) any {
-	defer s.nest("filters call one another")()
-	out := s.copied(s.several(v))
-	name, byName := a.named["attribute"]
-	f, ok := builtinFilters[s.text(a.or(0, "", ""))]
-	if !byName && !ok {
-		fail(s.line, "map: there is no filter %q", s.text(a.at(0)))
-	}
-	for i, item := range out.items {
-		if !byName {
-			out.items[i] = f(s, item, args{a.list[1:], a.named})
-			continue
-		}
-		out.items[i] = s.of(item, name)
-		if _, missing := out.items[i].(undefined); missing {
-			out.items[i] = args{named: a.named}.or(0, "default", out.items[i])
-		}
-	}
-	return out
-}
-
-// chosen are the items, or those with an attribute, for which a test holds or does not.
-func chosen(byAttribute, want bool) filter {
-	return func(s *state, v any, a args) any {
-		out := &list{}
-		rest := a.list
-		var name any
-		if byAttribute {
-			name = a.at(0)
-			rest = rest[min(1, len(rest)):]
-		}
-		holds := func(item any) bool { return truth(item) }
-		if len(rest) > 0 {
-			test, ok := builtinTests[s.text(rest[0])]
-			if !ok {
-				fail(s.line, "there is no test %q", s.text(rest[0]))
-			}
-			holds = func(item any) bool { return test(s, item, args{rest[1:], a.named}) }
-		}
-		for _, item := range s.several(v) {
-			s.spend(8)
-			if holds(s.of(item, name)) == want {
-				out.items = append(out.items, item)
+		base := s.whole(a[2])
+		if base == 0 || base >= 2 && base <= 36 {
+			if n, ok := s.parseWhole(text, int(base)); ok {
+				return n
 			}
 		}
-		return out
+		x, ok = parseReal(text)
+	} else if isA[undefined](a[0]) {
+		s.real(a[0])
 	}
+	if !ok || math.IsNaN(x) || math.IsInf(x, 0) {
+		if isA[float64](a[0]) && math.IsInf(x, 0) {
+			s.truncated(x)
+		}
+		return a[1]
+	}
+	return s.truncated(x)
+}
+
+func toFloat(s *state, a []any) any {
+	if text, ok := isText(a[0]); ok {
+		s.spend(len(text))
+		if x, ok := parseReal(text); ok {
+			return x
+		}
+		return a[1]
+	}
+	if x, ok := real(a[0]); ok {
+		return x
+	}
+	if isA[undefined](a[0]) {
+		s.real(a[0])
+	}
+	return a[1]
+}
+
+func round(s *state, a []any) any {
+	method, digits := s.string(a[2]), s.whole(a[1])
+	digits = max(-400, min(digits, 400))
+	if method == "common" {
+		if n, ok := whole(a[0]); ok {
+			return s.roundWhole(n, digits)
+		}
+		return s.roundReal(s.real(a[0]), digits)
+	}
+	to, ok := map[string]func(float64) float64{"ceil": math.Ceil, "floor": math.Floor}[method]
+	if !ok {
+		fail(s.line, "round: unknown method %q", method)
+	}
+	scale := math.Pow(10, float64(digits))
+	return (to(s.real(a[0])*scale) + 0) / scale // ceil and floor are whole numbers, which have no -0
+}
+
+// roundWhole rounds to tens, hundreds and so on; half goes to the even one.
+func (s *state) roundWhole(n, digits int64) any {
+	unit, fits := power(10, max(0, -digits))
+	switch {
+	case digits >= 0:
+		return n
+	case !fits:
+		return int64(0)
+	}
+	rest := n % unit
+	if rest < 0 {
+		rest += unit
+	}
+	down := s.wholes("-", n, rest).(int64)
+	if twice := magnitude(2 * rest); twice > magnitude(unit) || rest == unit-rest && down/unit%2 != 0 {
+		return s.wholes("+", down, unit)
+	}
+	return down
+}
+
+// roundReal rounds to a number of decimal places.
+func (s *state) roundReal(x float64, digits int64) any {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return x
+	}
+	if digits < 0 {
+		scale := math.Pow(10, float64(-digits))
+		if math.IsInf(scale, 0) {
+			return math.Copysign(0, x)
+		}
+		return math.RoundToEven(x/scale) * scale
+	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', int(digits), 64), 64)
+	return rounded
+}
+
+func indent(s *state, a []any) any {
+	text := s.string(a[0])
+	by, ok := isText(a[1])
+	if !ok {
+		by = s.repeat(" ", s.whole(a[1])).(string)
+	}
+	all := lines(text+"\n", false)
+	var b strings.Builder
+	for i, line := range all {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		if i == 0 && truth(a[2]) || i > 0 && (line != "" || truth(a[3])) {
+			s.spend(len(by))
+			b.WriteString(by)
+		}
+		b.WriteString(line.(string))
+	}
+	return s.sameKind(a[0], b.String())
+}
+
+func truncate(s *state, a []any) any {
+	end, most, leeway := s.string(a[3]), s.whole(a[1]), int64(5)
+	if a[4] != nil {
+		leeway = s.whole(a[4])
+	}
+	if most < int64(runes(end)) || leeway < 0 {
+		fail(s.line, "truncate: a length of %d and a leeway of %d are too small", most, leeway)
+	}
+	if isA[undefined](a[0]) {
+		return a[0]
+	}
+	text := []rune(s.string(a[0]))
+	s.spend(4 * len(text))
+	if int64(len(text))-leeway <= most {
+		return a[0]
+	}
+	cut := string(text[:int(most)-runes(end)])
+	if !truth(a[2]) {
+		if i := strings.LastIndex(cut, " "); i >= 0 {
+			cut = cut[:i]
+		}
+	}
+	return cut + end
+}
+
+// sizes are the units of filesizeformat, decimal and binary.
+var sizes = [2][]string{
+	{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
+	{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"},
+}
+
+func fileSize(s *state, a []any) any {
+	x, base, units := s.realOrText(a[0]), 1000.0, sizes[0]
+	if truth(a[1]) {
+		base, units = 1024, sizes[1]
+	}
+	switch {
+	case x == 1:
+		return "1 Byte"
+	case x < base:
+		return strconv.FormatInt(s.truncated(x), 10) + " Bytes"
+	}
+	unit := base * base
+	i := 0
+	for ; i+1 < len(units) && x >= unit; i++ {
+		unit *= base
+	}
+	return strconv.FormatFloat(base*x/unit, 'f', 1, 64) + " " + units[i]
+}
+
+// realOrText is a number, or the one that a string spells.
+func (s *state) realOrText(v any) float64 {
+	if text, ok := isText(v); ok {
+		if x, ok := parseReal(text); ok {
+			return x
+		}
+	}
+	return s.real(v)
+}
+
+func urlEncode(s *state, a []any) any {
+	_, text := isText(a[0])
+	if text || !isIterable(a[0]) {
+		return s.urlQuoted(a[0], "/")
+	}
+	pairs := s.items(a[0])
+	if d, ok := a[0].(*dict); ok {
+		pairs = d.pairs()
+	}
+	var parts []string
+	for _, pair := range pairs {
+		both := s.items(pair)
+		if len(both) != 2 {
+			fail(s.line, "urlencode: want keys with values")
+		}
+		parts = append(parts, s.urlQuoted(both[0], "+")+"="+s.urlQuoted(both[1], "+"))
+	}
+	return strings.Join(parts, "&")
+}
+
+// urlQuoted is a value with escapes for an address; keep is one more character that stays, and a + stands for
+// a space then.
+func (s *state) urlQuoted(v any, keep string) string {
+	var b strings.Builder
+	text := s.text(v)
+	s.spend(3 * len(text))
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < 0x80 && (unicode.IsLetter(rune(c)) || unicode.IsDigit(rune(c))),
+			strings.IndexByte("_.-~", c) >= 0, keep == "/" && c == '/':
+			b.WriteByte(c)
+		case keep == "+" && c == ' ':
+			b.WriteByte('+')
+		default:
+			b.WriteString("%" + strings.ToUpper(hex(rune(c), 2)))
+		}
+	}
+	return b.String()
 }

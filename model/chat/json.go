@@ -1,42 +1,47 @@
 package chat
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
-func sortedNames(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
-// jsonForm is how a value is written as JSON: as json.dumps does with ensure_ascii off, keys in their order.
+// jsonForm is how a value is written as JSON, by the arguments of Python's json.dumps.
 type jsonForm struct {
-	indent      string // "" for one line
+	lines       bool   // each item on a line of its own
+	indent      string // of a line, for each level
 	item, value string // separators
 	sorted      bool
+	ascii       bool
 }
 
-func tojson(s *state, v any, a args) any {
-	form := jsonForm{item: ", ", value: ": ", sorted: truth(a.or(3, "sort_keys", false))}
-	switch n := a.or(1, "indent", nil).(type) {
-	case int64:
-		form.indent, form.item = s.repeat(" ", n).(string), ","
-	case string:
-		form.indent, form.item = n, ","
+func tojson(s *state, a []any) any {
+	form := jsonForm{item: ", ", value: ": ", ascii: truth(a[1]), sorted: truth(a[4])}
+	if a[2] != nil {
+		form.lines, form.item = true, ","
+		if indent, ok := isText(a[2]); ok {
+			form.indent = indent
+		} else {
+			form.indent = s.repeat(" ", s.whole(a[2])).(string)
+		}
 	}
-	if l, ok := a.or(2, "separators", nil).(*list); ok && len(l.items) == 2 {
-		form.item, form.value = s.string(l.items[0]), s.string(l.items[1])
+	if a[3] != nil {
+		both := s.items(a[3])
+		if len(both) != 2 {
+			fail(s.line, "tojson: %d separators, want 2", len(both))
+		}
+		form.item, form.value = s.string(both[0]), s.string(both[1])
 	}
 	var b strings.Builder
-	s.json(&b, &form, v, 0)
+	s.json(&b, &form, a[0], 0)
 	return b.String()
 }
 
 func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 	s.spend(8 + len(form.indent)*depth + len(form.item) + len(form.value))
 	line := func(depth int) {
-		if form.indent != "" {
+		if form.lines {
 			b.WriteString("\n" + strings.Repeat(form.indent, depth))
 		}
 	}
@@ -49,10 +54,12 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		b.WriteString(strconv.FormatInt(v, 10))
 	case float64:
 		b.WriteString(jsonFloat(v))
-	case string:
-		s.spend(len(v))
-		b.WriteString(jsonString(v))
+	case string, markup:
+		b.WriteString(jsonString(s.text(v), form.ascii))
 	case *list:
+		if sequences[v.kind].like > aTuple {
+			fail(s.line, "tojson: %s is not for JSON", typeName(v))
+		}
 		defer s.nest(deepValues)()
 		b.WriteString("[")
 		for i, item := range v.items {
@@ -70,7 +77,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		defer s.nest(deepValues)()
 		pairs := v.pairs()
 		if form.sorted {
-			slices.SortStableFunc(pairs, func(x, y any) int { return s.order(x, y) })
+			pairs = s.sorted(pairs, false, func(v any) any { return v.(*list).items[0] }).items
 		}
 		b.WriteString("{")
 		for i, pair := range pairs {
@@ -78,7 +85,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 				b.WriteString(form.item)
 			}
 			line(depth + 1)
-			b.WriteString(jsonString(s.text(pair.(*list).items[0])) + form.value)
+			b.WriteString(jsonString(s.jsonKey(pair.(*list).items[0]), form.ascii) + form.value)
 			s.json(b, form, pair.(*list).items[1], depth+1)
 		}
 		if len(pairs) > 0 {
@@ -88,6 +95,24 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 	default:
 		fail(s.line, "tojson: %s is not for JSON", typeName(v))
 	}
+}
+
+// jsonKey is a key of a dict as text.
+func (s *state) jsonKey(v any) string {
+	switch v := v.(type) {
+	case string, markup:
+		return s.text(v)
+	case nil:
+		return "null"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return jsonFloat(v)
+	}
+	fail(s.line, "tojson: %s is no key of JSON", typeName(v))
+	return ""
 }
 
 func jsonFloat(v float64) string {
@@ -106,15 +131,18 @@ var jsonEscapes = map[rune]string{
 	'"': `\"`, '\\': `\\`, '\n': `\n`, '\r': `\r`, '\t': `\t`, '\b': `\b`, '\f': `\f`,
 }
 
-func jsonString(v string) string {
+func jsonString(v string, ascii bool) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range v {
 		switch e, ok := jsonEscapes[r]; {
 		case ok:
 			b.WriteString(e)
-		case r < 0x20:
+		case r < 0x20, ascii && r >= 0x7f && r < 0x10000:
 			b.WriteString(`\u` + hex(r, 4))
+		case ascii && r >= 0x7f:
+			high, low := utf16.EncodeRune(r)
+			b.WriteString(`\u` + hex(high, 4) + `\u` + hex(low, 4))
 		default:
 			b.WriteRune(r)
 		}

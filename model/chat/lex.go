@@ -1,10 +1,12 @@
 package chat
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -108,15 +110,15 @@ func (l *lexer) outside() {
 // text adds what stands before a tag, without what the tags around it take.
 func (l *lexer) text(text, next string) {
 	if l.strips {
-		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		text = strings.TrimLeft(text, space)
 	}
 	switch {
 	case strings.HasPrefix(next, "{%-"), strings.HasPrefix(next, "{{-"), strings.HasPrefix(next, "{#-"):
-		text = strings.TrimRightFunc(text, unicode.IsSpace)
+		text = strings.TrimRight(text, space)
 	case strings.HasPrefix(next, "{%+"), strings.HasPrefix(next, "{#+"):
 	case strings.HasPrefix(next, "{%"), strings.HasPrefix(next, "{#"):
 		line := strings.LastIndexByte(text, '\n') + 1
-		if (line > 0 || l.begins && !l.strips) && strings.TrimSpace(text[line:]) == "" {
+		if (line > 0 || l.begins && !l.strips) && strings.Trim(text[line:], space) == "" {
 			text = text[:line]
 		}
 	}
@@ -176,7 +178,7 @@ func (l *lexer) inside(end string) {
 	deep := 0
 	for {
 		rest := l.source[l.at:]
-		trimmed := strings.TrimLeftFunc(rest, unicode.IsSpace)
+		trimmed := strings.TrimLeft(rest, space)
 		l.move(len(rest) - len(trimmed))
 		rest = trimmed
 		if rest == "" {
@@ -229,7 +231,7 @@ func (l *lexer) word(rest string) int {
 		if n >= len(rest) {
 			fail(l.line, "a string has no end")
 		}
-		l.add(stringToken, unescape(rest[1:n]))
+		l.add(stringToken, l.unescape(rest[1:n]))
 		return n + 1
 	}
 	i := slices.IndexFunc(ops, func(op string) bool { return strings.HasPrefix(rest, op) })
@@ -240,33 +242,21 @@ func (l *lexer) word(rest string) int {
 	return len(ops[i])
 }
 
+// numbers are the forms of numbers: whole ones of each base, and floats.
+var (
+	wholeForm = regexp.MustCompile(`^(0[bB](_?[01])+|0[oO](_?[0-7])+|0[xX](_?[0-9a-fA-F])+|[1-9](_?[0-9])*|0(_?0)*)`)
+	floatForm = regexp.MustCompile(`^([0-9]+_)*[0-9]+(\.([0-9]+_)*[0-9]+)?([eE][+-]?([0-9]+_)*[0-9]+)?`)
+)
+
 func (l *lexer) number(rest string) int {
-	n, k := 0, intToken
-	digits := func() {
-		for n < len(rest) && (rest[n] >= '0' && rest[n] <= '9' || rest[n] == '_') {
-			n++
-		}
+	whole, real := wholeForm.FindString(rest), floatForm.FindString(rest)
+	before, _ := utf8.DecodeLastRuneInString(l.source[:l.at])
+	if before != '.' && strings.ContainsAny(real, ".eE") {
+		l.add(floatToken, strings.ReplaceAll(real, "_", ""))
+		return len(real)
 	}
-	digits()
-	if n+1 < len(rest) && rest[n] == '.' && rest[n+1] >= '0' && rest[n+1] <= '9' {
-		k = floatToken
-		n++
-		digits()
-	}
-	if n < len(rest) && (rest[n] == 'e' || rest[n] == 'E') {
-		was := n
-		if n++; n < len(rest) && (rest[n] == '+' || rest[n] == '-') {
-			n++
-		}
-		if n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
-			k = floatToken
-			digits()
-		} else {
-			n = was
-		}
-	}
-	l.add(k, strings.ReplaceAll(rest[:n], "_", ""))
-	return n
+	l.add(intToken, whole)
+	return len(whole)
 }
 
 // escapes are what a letter behind a backslash stands for.
@@ -279,7 +269,7 @@ var escapes = map[byte]string{
 var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 // unescape gives what a string literal stands for; a backslash before anything else is itself.
-func unescape(s string) string {
+func (l *lexer) unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' || i+1 == len(s) {
@@ -287,18 +277,27 @@ func unescape(s string) string {
 			continue
 		}
 		i++
-		if e, ok := escapes[s[i]]; ok {
+		octal := len(s[i:min(i+3, len(s))]) - len(strings.TrimLeft(s[i:min(i+3, len(s))], "01234567"))
+		digits, base := hexDigits[s[i]], 16
+		switch e, ok := escapes[s[i]]; {
+		case ok:
 			b.WriteString(e)
 			continue
+		case octal > 0:
+			digits, base = octal, 8
+			i--
+		case s[i] == 'N':
+			fail(l.line, `\N in a string is not supported: write the character itself`)
+		case digits == 0:
+			b.WriteString(s[i-1 : i+1])
+			continue
 		}
-		if n := hexDigits[s[i]]; n > 0 && i+n < len(s) {
-			if code, err := strconv.ParseUint(s[i+1:i+1+n], 16, 32); err == nil {
-				b.WriteRune(rune(code))
-				i += n
-				continue
-			}
+		code, err := strconv.ParseUint(s[i+1:min(i+1+digits, len(s))], base, 32)
+		if err != nil || i+digits >= len(s) || code > unicode.MaxRune || utf16.IsSurrogate(rune(code)) {
+			fail(l.line, "a string has an escape that is no character")
 		}
-		b.WriteString(s[i-1 : i+1])
+		b.WriteRune(rune(code))
+		i += digits
 	}
 	return b.String()
 }

@@ -1,217 +1,420 @@
 package chat
 
 import (
+	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// method is a function that a value has by its type, as Python's have it. Those that change what they belong
-// to are not there, as in Jinja's sandbox.
-func (s *state) method(v any, name string) (callable, bool) {
+// The methods of values, as Python has them for each type. Those that change a value do not exist, as in
+// Jinja's sandbox.
+
+// method is a method of a value, bound to it.
+func (s *state) method(v any, name string) (*function, bool) {
 	s.spend(len(name) / 16)
+	var table map[string]builtin
 	switch v := v.(type) {
 	case string:
+		table = stringMethods
+	case markup:
 		if m, ok := stringMethods[name]; ok {
-			return func(s *state, a args) any {
-				s.spend(len(v))
-				return m(s, v, a)
-			}, true
+			return s.markupMethod(m, v), true
 		}
 	case *dict:
-		if m, ok := dictMethods[name]; ok {
-			return func(s *state, a args) any { return m(s, v, a) }, true
-		}
+		table = dictMethods
 	case *list:
-		if m, ok := listMethods[name]; ok {
-			return func(s *state, a args) any { return m(s, v, a) }, true
-		}
+		table = sequenceMethods(v)
+	case float64:
+		table = floatMethods
 	}
-	return nil, false
+	m, ok := table[name]
+	return method(m, v), ok
 }
 
-const space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006" +
-	"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-
-// cutset are the characters that a strip of v takes: white space where none are given.
-func (s *state) cutset(v string, chars any) string {
-	switch chars := chars.(type) {
-	case nil, undefined:
-		return space
-	default:
-		set := s.string(chars)
-		s.spend(len(v) * len(set) / 16) // each character is looked for
-		return set
-	}
-}
-
-// stripped is a string without the characters of a cutset at its ends.
-func stripped(trim func(v, cutset string) string) func(*state, string, args) any {
-	return func(s *state, v string, a args) any { return trim(v, s.cutset(v, a.at(0))) }
-}
-
-// affix says whether a string has one of some beginnings or ends.
-func affix(has func(s, part string) bool) func(*state, string, args) any {
-	return func(s *state, v string, a args) any {
-		if l, ok := a.at(0).(*list); ok {
-			s.spend(len(l.items))
-			return slices.ContainsFunc(l.items, func(part any) bool { return has(v, s.string(part)) })
+// markupMethod is a method of a string that is markup: what is put into it is escaped, and what comes out is
+// markup.
+func (s *state) markupMethod(m builtin, v markup) *function {
+	return &function{func(s *state, a args) any {
+		for i := range a.list {
+			a.list[i] = s.escaped(a.list[i])
 		}
-		return has(v, s.string(a.at(0)))
+		for i := range a.named.values {
+			a.named.values[i] = s.escaped(a.named.values[i])
+		}
+		return marked(s.invoke(m, string(v), a))
+	}}
+}
+
+// marked makes markup of strings.
+func marked(v any) any {
+	switch v := v.(type) {
+	case string:
+		return markup(v)
+	case *list:
+		out := &list{items: slices.Clone(v.items), kind: v.kind}
+		for i := range out.items {
+			out.items[i] = marked(out.items[i])
+		}
+		return out
+	}
+	return v
+}
+
+// escaped is a string with escapes for HTML, unless it is markup; other values as they are.
+func (s *state) escaped(v any) any {
+	if text, ok := v.(string); ok {
+		s.spend(5 * len(text))
+		return htmlEscapes.Replace(text)
+	}
+	return v
+}
+
+// ofText makes a builtin's function of one that takes a string and nothing else.
+func ofText[T any](do func(string) T) func(*state, []any) any {
+	return func(s *state, a []any) any {
+		text := a[0].(string)
+		s.spend(len(text))
+		return do(text)
 	}
 }
 
 // every says whether a string is not empty and all its characters are of a kind.
-func every(is func(rune) bool) func(*state, string, args) any {
-	return func(_ *state, v string, _ args) any {
+func every(is func(rune) bool) func(*state, []any) any {
+	return ofText(func(v string) bool {
 		return v != "" && strings.IndexFunc(v, func(r rune) bool { return !is(r) }) < 0
+	})
+}
+
+// cutset are the characters that a strip of v removes: white space where none are given.
+func (s *state) cutset(v string, chars any) string {
+	if chars == nil {
+		return space
 	}
+	set := s.string(chars)
+	s.spend(len(v) * len(set) / 16) // each character is looked for
+	return set
 }
 
-// cased says whether a string has letters with a case, and all of one.
-func cased(v string, fold func(string) string) bool {
-	return v == fold(v) && strings.ToLower(v) != strings.ToUpper(v)
+// stripped is a string without the characters of a cutset at its ends.
+func stripped(names string, trim func(v, cutset string) string) row {
+	return row{names, "self, chars=None, /", func(s *state, a []any) any {
+		v := a[0].(string)
+		s.spend(len(v))
+		return trim(v, s.cutset(v, a[1]))
+	}}
 }
 
-var stringMethods map[string]func(*state, string, args) any
+// affix says whether a part of a string has one of some beginnings or ends.
+func affix(names string, has func(s, part string) bool) row {
+	return row{names, "self, prefix, start=None, end=None, /", func(s *state, a []any) any {
+		v, _, ok := s.window(a[0].(string), a[2], a[3])
+		parts := []any{a[1]}
+		if l, tuple := a[1].(*list); tuple && sequences[l.kind].like == aTuple {
+			parts = l.items
+		}
+		s.spend(len(v) + len(parts))
+		found := false
+		for _, part := range parts {
+			found = has(v, s.string(part)) || found
+		}
+		return ok && found
+	}}
+}
+
+// window is the part of a string between two places, of which None is not given, and how many characters come
+// before it; false where it begins behind its end.
+func (s *state) window(v string, start, end any) (string, int, bool) {
+	s.spend(len(v) / 16)
+	if start == nil && end == nil {
+		return v, 0, true
+	}
+	n := runes(v)
+	place := func(v any, otherwise int) int {
+		if v == nil {
+			return otherwise
+		}
+		i := s.whole(v)
+		if i < 0 {
+			i += int64(n)
+		}
+		return int(max(0, min(i, int64(n)+1)))
+	}
+	from, to := place(start, 0), min(place(end, n), n)
+	if from > to {
+		return "", 0, false
+	}
+	all := []rune(v)
+	s.spend(4 * len(v))
+	return string(all[from:to]), from, true
+}
+
+// located is where a part of a string is, in characters; where it is nowhere, -1 or an error.
+func located(names string, index func(s, part string) int, must bool) row {
+	return row{names, "self, sub, start=None, end=None, /", func(s *state, a []any) any {
+		v, before, ok := s.window(a[0].(string), a[2], a[3])
+		part := s.string(a[1])
+		s.spend(len(v))
+		i := -1
+		if ok {
+			i = index(v, part)
+		}
+		if i >= 0 {
+			return int64(before + runes(v[:i]))
+		}
+		if must {
+			fail(s.line, "%s: the string has no such part", names)
+		}
+		return int64(-1)
+	}}
+}
+
+// affixed removes a beginning or an end.
+func affixed(names string, trim func(s, part string) string) row {
+	return row{names, "self, affix, /", func(s *state, a []any) any {
+		return trim(a[0].(string), s.string(a[1]))
+	}}
+}
+
+// divided is a string in three: before a separator, it, and after it.
+func divided(names string, index func(s, part string) int, missing func(v string) *list) row {
+	return row{names, "self, sep, /", func(s *state, a []any) any {
+		v, sep := a[0].(string), s.string(a[1])
+		s.spend(len(v))
+		if sep == "" {
+			fail(s.line, "%s: the separator is empty", names)
+		}
+		i := index(v, sep)
+		if i < 0 {
+			return missing(v)
+		}
+		return newTuple(v[:i], sep, v[i+len(sep):])
+	}}
+}
+
+// justified fills a string up to a width.
+func justified(names string, sides func(string, int) (int, int)) row {
+	return row{names, "self, width, fillchar=' ', /", func(s *state, a []any) any {
+		v, fill := a[0].(string), s.string(a[2])
+		if runes(fill) != 1 {
+			fail(s.line, "%s: %q must be one character", names, fill)
+		}
+		return s.padded(v, s.whole(a[1]), fill, sides)
+	}}
+}
+
+func (s *state) padded(v string, width int64, fill string, sides func(string, int) (int, int)) string {
+	n := width - int64(runes(v))
+	if n <= 0 {
+		return v
+	}
+	s.spendWidth(n)
+	left, right := sides(v, int(n))
+	return strings.Repeat(fill, left) + v + strings.Repeat(fill, right)
+}
+
+// spendWidth counts the characters that a width takes, which may be any number.
+func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1))) * utf8.UTFMax) }
+
+func leftSide(_ string, n int) (int, int)  { return 0, n }
+func rightSide(_ string, n int) (int, int) { return n, 0 }
+func middle(v string, n int) (int, int) { // the odd one stands where Python has it
+	left := n / 2
+	if n%2 == 1 && (runes(v)+n)%2 == 1 {
+		left++
+	}
+	return left, n - left
+}
+
+var stringMethods map[string]builtin
 
 func init() { // some of them look others up
-	stringMethods = map[string]func(*state, string, args) any{
-		"strip":      stripped(strings.Trim),
-		"lstrip":     stripped(strings.TrimLeft),
-		"rstrip":     stripped(strings.TrimRight),
-		"upper":      func(_ *state, v string, _ args) any { return strings.ToUpper(v) },
-		"lower":      func(_ *state, v string, _ args) any { return strings.ToLower(v) },
-		"title":      func(_ *state, v string, _ args) any { return title(v) },
-		"capitalize": func(_ *state, v string, _ args) any { return capitalize(v) },
-		"startswith": affix(strings.HasPrefix), "endswith": affix(strings.HasSuffix),
-		"removeprefix": func(s *state, v string, a args) any {
-			return strings.TrimPrefix(v, s.string(a.at(0)))
-		},
-		"removesuffix": func(s *state, v string, a args) any {
-			return strings.TrimSuffix(v, s.string(a.at(0)))
-		},
-		"split":      func(s *state, v string, a args) any { return s.split(v, a, false) },
-		"rsplit":     func(s *state, v string, a args) any { return s.split(v, a, true) },
-		"splitlines": splitLines,
-		"partition": func(s *state, v string, a args) any {
-			before, after, found := strings.Cut(v, s.string(a.at(0)))
-			if !found {
-				return &list{[]any{v, "", ""}, true}
+	stringMethods = builtins([]row{
+		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
+		stripped("rstrip", strings.TrimRight),
+		{"upper", "self, /", ofText(upper)},
+		{"lower", "self, /", ofText(lower)},
+		{"title", "self, /", ofText(title)},
+		{"capitalize", "self, /", ofText(capitalize)},
+		{"swapcase", "self, /", ofText(swapCase)},
+		{"casefold", "self, /", ofText(fold)},
+		affix("startswith", strings.HasPrefix), affix("endswith", strings.HasSuffix),
+		affixed("removeprefix", strings.TrimPrefix), affixed("removesuffix", strings.TrimSuffix),
+		{"split", "self, sep=None, maxsplit=-1", func(s *state, a []any) any { return s.split(a, false) }},
+		{"rsplit", "self, sep=None, maxsplit=-1", func(s *state, a []any) any { return s.split(a, true) }},
+		{"splitlines", "self, keepends=False", func(s *state, a []any) any {
+			s.spend(len(a[0].(string)))
+			return s.copied(lines(a[0].(string), truth(a[1])))
+		}},
+		divided("partition", strings.Index, func(v string) *list { return newTuple(v, "", "") }),
+		divided("rpartition", strings.LastIndex, func(v string) *list { return newTuple("", "", v) }),
+		{"replace", "self, old, new, count=-1, /", func(s *state, a []any) any {
+			return s.replace(a[0].(string), s.string(a[1]), s.string(a[2]), s.whole(a[3]))
+		}},
+		located("find", strings.Index, false), located("rfind", strings.LastIndex, false),
+		located("index", strings.Index, true), located("rindex", strings.LastIndex, true),
+		{"count", "self, sub, start=None, end=None, /", func(s *state, a []any) any {
+			v, _, ok := s.window(a[0].(string), a[2], a[3])
+			s.spend(len(v))
+			n := strings.Count(v, s.string(a[1]))
+			if !ok {
+				n = 0
 			}
-			return &list{[]any{before, a.at(0), after}, true}
-		},
-		"replace": func(s *state, v string, a args) any { return s.replace(v, a) },
-		"find": func(s *state, v string, a args) any {
-			return place(v, strings.Index(v, s.string(a.at(0))))
-		},
-		"rfind": func(s *state, v string, a args) any {
-			return place(v, strings.LastIndex(v, s.string(a.at(0))))
-		},
-		"index": func(s *state, v string, a args) any {
-			i := strings.Index(v, s.string(a.at(0)))
+			return int64(n)
+		}},
+		{"join", "self, iterable, /", func(s *state, a []any) any {
+			for _, item := range s.copied(s.items(a[1])).items {
+				s.string(item)
+			}
+			return s.joined(a[0].(string), a[1])
+		}},
+		{"format", "self, /, *args, **kwargs", func(s *state, a []any) any {
+			return s.fill(a[0].(string), a[1].(*list).items, a[2].(*dict))
+		}},
+		{"format_map", "self, mapping, /", func(s *state, a []any) any {
+			d, ok := a[1].(*dict)
+			if !ok {
+				fail(s.line, "format_map: want a dict, not %s", typeName(a[1]))
+			}
+			return s.fill(a[0].(string), nil, d)
+		}},
+		justified("ljust", leftSide), justified("rjust", rightSide), justified("center", middle),
+		{"zfill", "self, width, /", func(s *state, a []any) any {
+			v, sign := a[0].(string), ""
+			if v != "" && strings.Contains("+-", v[:1]) {
+				v, sign = v[1:], v[:1]
+			}
+			width := s.whole(a[1])
+			return sign + s.padded(v, max(width, 1)-int64(len(sign)), "0", rightSide)
+		}},
+		{"expandtabs", "self, tabsize=8", func(s *state, a []any) any {
+			return s.expandTabs(a[0].(string), s.whole(a[1]))
+		}},
+		{"isdigit", "self, /", every(isDigit)},
+		{"isdecimal", "self, /", every(isDecimal)},
+		{"isnumeric", "self, /", every(isNumeric)},
+		{"isalpha", "self, /", every(unicode.IsLetter)},
+		{"isalnum", "self, /", every(isAlnum)},
+		{"isspace", "self, /", every(isSpace)},
+		{"isascii", "self, /", ofText(func(v string) bool {
+			return strings.IndexFunc(v, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
+		})},
+		{"isprintable", "self, /", ofText(func(v string) bool {
+			return strings.IndexFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+		})},
+		{"isidentifier", "self, /", ofText(isIdentifier)},
+		{"istitle", "self, /", ofText(isTitle)},
+		{"isupper", "self, /", ofText(func(v string) bool { return cased(v, upper) })},
+		{"islower", "self, /", ofText(func(v string) bool { return cased(v, lower) })},
+	})
+}
+
+var dictMethods, tupleMethods, listMethods, floatMethods map[string]builtin
+
+func init() {
+	dictMethods = builtins([]row{
+		{"get", "self, key, default=None, /", func(s *state, a []any) any {
+			s.hashable(a[1])
+			if v, ok := s.get(a[0].(*dict), a[1]); ok {
+				return v
+			}
+			return a[2]
+		}},
+		{"items", "self, /", func(s *state, a []any) any {
+			s.spend(32 * len(a[0].(*dict).keys))
+			return &list{items: a[0].(*dict).pairs(), kind: itemsView}
+		}},
+		{"keys", "self, /", func(_ *state, a []any) any {
+			return &list{items: a[0].(*dict).keys, kind: keysView}
+		}},
+		{"values", "self, /", func(_ *state, a []any) any {
+			return &list{items: a[0].(*dict).values, kind: valuesView}
+		}},
+		{"copy", "self, /", func(_ *state, a []any) any { return a[0] }},
+	})
+
+	tupleMethods = builtins([]row{
+		{"count", "self, value, /", func(s *state, a []any) any {
+			n := int64(0)
+			for _, item := range a[0].(*list).items {
+				s.spend(1)
+				if s.equal(item, a[1]) {
+					n++
+				}
+			}
+			return n
+		}},
+		{"index", "self, value, start=0, stop=9223372036854775807, /", func(s *state, a []any) any {
+			items := a[0].(*list).items
+			n := int64(len(items))
+			place := func(i int64) int64 {
+				if i < 0 {
+					i += n
+				}
+				return max(0, min(i, n))
+			}
+			from, to := place(s.whole(a[2])), place(s.whole(a[3]))
+			i := s.find(items[from:max(from, to)], a[1])
 			if i < 0 {
-				fail(s.line, "the string has no such part")
+				fail(s.line, "index: the list has no such item")
 			}
-			return place(v, i)
-		},
-		"count":   func(s *state, v string, a args) any { return int64(strings.Count(v, s.string(a.at(0)))) },
-		"join":    func(s *state, v string, a args) any { return join(s, a.at(0), args{list: []any{v}}) },
-		"format":  func(s *state, v string, a args) any { return s.fill(v, a) },
-		"isdigit": every(unicode.IsDigit), "isalpha": every(unicode.IsLetter),
-		"isspace":   every(unicode.IsSpace),
-		"isnumeric": every(unicode.IsNumber),
-		"isalnum":   every(func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }),
-		"isupper":   func(_ *state, v string, _ args) any { return cased(v, strings.ToUpper) },
-		"islower":   func(_ *state, v string, _ args) any { return cased(v, strings.ToLower) },
+			return from + int64(i)
+		}},
+	})
+
+	listMethods = maps.Clone(tupleMethods)
+	maps.Copy(listMethods, builtins([]row{
+		{"copy", "self, /", func(s *state, a []any) any { return s.copied(a[0].(*list).items) }},
+	}))
+	floatMethods = builtins([]row{
+		{"is_integer", "self, /", func(_ *state, a []any) any {
+			return a[0].(float64) == math.Trunc(a[0].(float64)) && !math.IsInf(a[0].(float64), 0)
+		}},
+	})
+}
+
+// sequenceMethods are the methods of a list or another sequence.
+func sequenceMethods(l *list) map[string]builtin {
+	switch {
+	case l.kind == aList:
+		return listMethods
+	case sequences[l.kind].indexed:
+		return tupleMethods
 	}
-}
-
-var dictMethods = map[string]func(*state, *dict, args) any{
-	"get": func(s *state, d *dict, a args) any {
-		if v, ok := s.get(d, a.at(0)); ok {
-			return v
-		}
-		return a.or(1, "default", nil)
-	},
-	"items":  func(s *state, d *dict, a args) any { return items(s, d, a) },
-	"keys":   func(s *state, d *dict, _ args) any { return s.copied(d.keys) },
-	"values": func(s *state, d *dict, _ args) any { return s.copied(d.values) },
-}
-
-var listMethods = map[string]func(*state, *list, args) any{
-	"count": func(s *state, l *list, a args) any {
-		n := int64(0)
-		for _, item := range l.items {
-			s.spend(1)
-			if s.equal(item, a.at(0)) {
-				n++
-			}
-		}
-		return n
-	},
-	"index": func(s *state, l *list, a args) any {
-		i := s.find(l.items, a.at(0))
-		if i < 0 {
-			fail(s.line, "the list has no such item")
-		}
-		return int64(i)
-	},
-}
-
-// place is where a byte is in characters, -1 where there is none.
-func place(v string, at int) int64 {
-	if at < 0 {
-		return -1
-	}
-	return int64(utf8.RuneCountInString(v[:at]))
-}
-
-// title has each word begin with a capital.
-func title(v string) string {
-	word := false
-	return strings.Map(func(r rune) rune {
-		was := word
-		if word = unicode.IsLetter(r); was {
-			return unicode.ToLower(r)
-		}
-		return unicode.ToTitle(r)
-	}, v)
-}
-
-func capitalize(v string) string {
-	_, n := utf8.DecodeRuneInString(v)
-	return strings.ToUpper(v[:n]) + strings.ToLower(v[n:])
+	return nil
 }
 
 // replace is a string with one part in the place of another, so many times at most.
-func (s *state) replace(v string, a args) any {
-	from, to := s.string(a.or(0, "old", nil)), s.string(a.or(1, "new", nil))
-	n := int64(-1)
-	if most, ok := whole(a.or(2, "count", nil)); ok {
-		n = most
+func (s *state) replace(v, from, to string, most int64) string {
+	if most < 0 || most > int64(len(v))+1 {
+		most = int64(len(v)) + 1
 	}
-	s.spend(len(v) + min(len(v)+1, strings.Count(v, from))*len(to))
-	return strings.Replace(v, from, to, int(n))
+	s.spend(len(v) + min(int(most), strings.Count(v, from))*len(to))
+	return strings.Replace(v, from, to, int(most))
 }
 
 // split cuts a string at a separator, or at white space; into so many parts and one at most, from the right
-// where that is said.
-func (s *state) split(v string, a args, right bool) any {
-	most := int64(-1)
-	if n, ok := whole(a.or(1, "maxsplit", nil)); ok {
-		most = n
-	}
+// where that is asked for.
+func (s *state) split(a []any, right bool) any {
+	v, most := a[0].(string), s.whole(a[2])
 	parts := []any{}
-	separator, cut := a.or(0, "sep", nil).(string)
+	separator, cut := isText(a[1])
+	if !cut && a[1] != nil {
+		s.string(a[1])
+	}
 	if cut && separator == "" {
 		fail(s.line, "split: the separator is empty")
 	}
 	for rest := v; ; {
 		if !cut {
-			if rest = strings.Trim(rest, space); rest == "" {
+			if right {
+				rest = strings.TrimRight(rest, space)
+			} else {
+				rest = strings.TrimLeft(rest, space)
+			}
+			if rest == "" {
 				break
 			}
 		}
@@ -224,13 +427,13 @@ func (s *state) split(v string, a args, right bool) any {
 		case cut:
 			from = strings.Index(rest, separator)
 			to = from + len(separator)
-		case right:
-			if from = strings.LastIndexAny(rest, space); from >= 0 {
-				_, n := utf8.DecodeRuneInString(rest[from:])
-				to = from + n
-			}
 		default:
-			if from = strings.IndexAny(rest, space); from >= 0 {
+			if right {
+				from = strings.LastIndexAny(rest, space)
+			} else {
+				from = strings.IndexAny(rest, space)
+			}
+			if from >= 0 {
 				_, n := utf8.DecodeRuneInString(rest[from:])
 				to = from + n
 			}
@@ -249,154 +452,28 @@ func (s *state) split(v string, a args, right bool) any {
 	if right {
 		slices.Reverse(parts)
 	}
-	return &list{items: parts}
+	return newList(parts...)
 }
 
-func splitLines(s *state, v string, _ args) any {
-	l := &list{}
-	for line := range strings.Lines(v) {
-		l.items = append(l.items, strings.TrimSuffix(line, "\n"))
-	}
-	s.spend(16 * len(l.items))
-	return l
-}
-
-// format is Python's %: %s, %d and %f with widths and precisions.
-func (s *state) format(v string, with any) any {
-	given := []any{with}
-	if l, ok := with.(*list); ok && l.tuple {
-		given = l.items
+// expandTabs fills up to columns with spaces in the place of tabs.
+func (s *state) expandTabs(v string, size int64) string {
+	var b strings.Builder
+	column := int64(0)
+	for _, r := range v {
+		switch {
+		case r == '\t' && size > 0:
+			n := size - column%size
+			s.spendWidth(n)
+			b.WriteString(strings.Repeat(" ", int(n)))
+			column += n
+		case r == '\t':
+		default:
+			b.WriteRune(r)
+			if column++; r == '\n' || r == '\r' {
+				column = 0
+			}
+		}
 	}
 	s.spend(len(v))
-	var b strings.Builder
-	for rest := v; rest != ""; {
-		text, spec, found := strings.Cut(rest, "%")
-		b.WriteString(text)
-		if !found {
-			break
-		}
-		n := strings.IndexFunc(spec, func(r rune) bool { return !strings.ContainsRune("0123456789.-+ ", r) })
-		if n < 0 {
-			fail(s.line, "the format %q has no end", v)
-		}
-		verb := spec[n]
-		rest = spec[n+1:]
-		if verb == '%' {
-			b.WriteString("%")
-			continue
-		}
-		if len(given) == 0 {
-			fail(s.line, "the format %q wants more values", v)
-		}
-		text = s.formatted(spec[:n], verb, given[0])
-		s.spend(len(text))
-		b.WriteString(text)
-		given = given[1:]
-	}
 	return b.String()
 }
-
-// formatted is one value by a format's width and precision.
-func (s *state) formatted(size string, verb byte, v any) string {
-	width, precision, hasPrecision := strings.Cut(size, ".")
-	digits, _ := strconv.Atoi(precision)
-	if !hasPrecision {
-		digits = 6
-	}
-	text := ""
-	switch verb {
-	case 's':
-		text = s.text(v)
-	case 'd', 'i':
-		text = strconv.FormatInt(int64(s.real(v)), 10)
-	case 'f':
-		text = strconv.FormatFloat(s.real(v), 'f', min(digits, 100), 64)
-	default:
-		fail(s.line, "a format has %%%c, want %%s, %%d or %%f", verb)
-	}
-	n, _ := strconv.Atoi(strings.TrimLeft(width, "-0+ "))
-	fill := max(0, min(n, 1000)-utf8.RuneCountInString(text))
-	switch {
-	case strings.HasPrefix(width, "-"):
-		return text + strings.Repeat(" ", fill)
-	case strings.HasPrefix(width, "0") && verb != 's':
-		return strings.Repeat("0", fill) + text
-	}
-	return strings.Repeat(" ", fill) + text
-}
-
-// fill is Python's str.format with {}, {0} and {name}.
-func (s *state) fill(v string, a args) any {
-	var b strings.Builder
-	next := 0
-	for rest := v; rest != ""; {
-		i := strings.IndexAny(rest, "{}")
-		if i < 0 {
-			b.WriteString(rest)
-			break
-		}
-		b.WriteString(rest[:i])
-		if strings.HasPrefix(rest[i+1:], rest[i:i+1]) {
-			b.WriteString(rest[i : i+1])
-			rest = rest[i+2:]
-			continue
-		}
-		name, after, found := strings.Cut(rest[i+1:], "}")
-		if !found {
-			fail(s.line, "the format %q has a { without its end", v)
-		}
-		rest = after
-		var value any
-		n, err := strconv.Atoi(name)
-		switch {
-		case name == "":
-			value = a.at(next)
-			next++
-		case err == nil && n >= 0:
-			value = a.at(n)
-		default:
-			value = a.named[name]
-		}
-		b.WriteString(s.text(value))
-	}
-	return b.String()
-}
-
-// newRange is range: whole numbers from the first up to the last, which is not one of them.
-func newRange(s *state, a args) any {
-	from, to, step := int64(0), s.whole(a.at(0)), int64(1)
-	if len(a.list) > 1 {
-		from, to = to, s.whole(a.list[1])
-	}
-	if len(a.list) > 2 {
-		step = s.whole(a.list[2])
-	}
-	if step == 0 {
-		fail(s.line, "range: a step of 0")
-	}
-	l := &list{}
-	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
-		if len(l.items) == mostInRange {
-			fail(s.line, "range: more than %d numbers", mostInRange)
-		}
-		l.items = append(l.items, i)
-	}
-	s.spend(16 * len(l.items))
-	return l
-}
-
-func newDict(s *state, a args) any {
-	d := &dict{}
-	if from, ok := a.at(0).(*dict); ok {
-		for i, key := range from.keys {
-			s.set(d, key, from.values[i])
-		}
-	}
-	for _, name := range sortedNames(a.named) {
-		s.set(d, name, a.named[name])
-	}
-	s.spend(16 * len(d.keys))
-	return d
-}
-
-func newNamespace(s *state, a args) any { return &namespace{*newDict(s, a).(*dict)} }

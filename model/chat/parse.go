@@ -35,6 +35,8 @@ type parser struct {
 	tokens []token
 	at     int
 	depth  int
+	inLoop bool            // break and continue are allowed
+	used   map[string]bool // names that were read, for the macro around
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -105,7 +107,7 @@ func (p *parser) tuple(one func() expr, ends func() bool) expr {
 	for p.skip(opToken, ",") && !ends() {
 		list = append(list, one())
 	}
-	return func(s *state) any { return s.list(list, true) }
+	return func(s *state) any { return s.list(list, aTuple) }
 }
 
 // condition is a or a if b else c.
@@ -163,7 +165,9 @@ func (p *parser) binary(level int) expr {
 		for _, l := range links {
 			switch {
 			case level > compareLevel:
-				v = s.calculate(l.op, v, l.right(s))
+				right := l.right(s)
+				s.line = l.op.line
+				v = s.calculate(l.op.text, v, right)
 			case truth(v) == (l.op.text == "or"):
 				return v
 			default:
@@ -207,6 +211,7 @@ func (p *parser) not() expr {
 		left := first(s)
 		for _, l := range links {
 			right := l.right(s)
+			s.line = l.op.line
 			if !s.compare(l.op.text, left, right) {
 				return false
 			}
@@ -224,7 +229,14 @@ func (p *parser) unary(filters bool) expr {
 	switch t := p.peek(); {
 	case p.skip(opToken, "-"), p.skip(opToken, "+"):
 		inner := p.unary(false)
-		e = func(s *state) any { return s.calculate(t, int64(0), inner(s)) }
+		e = func(s *state) any {
+			v := inner(s)
+			s.line = t.line
+			if t.text == "-" {
+				return s.negative(v)
+			}
+			return s.positive(v)
+		}
 	default:
 		e, behind = p.primary(), p.postfix()
 	}
@@ -248,18 +260,26 @@ func (p *parser) unary(filters bool) expr {
 
 // filter is the filter whose name is next.
 func (p *parser) filter() func(*state, any) any {
-	t := p.peek()
-	name := p.name()
-	f, ok := builtinFilters[name]
-	if !ok {
-		fail(t.line, "there is no filter %q", name)
-	}
+	line := p.peek().line
+	name := p.dottedName()
 	given := p.optionalArguments()
 	return func(s *state, v any) any {
-		s.line = t.line
+		s.line = line
 		s.spend(1)
-		return f(s, v, given(s))
+		f := s.filter(name)
+		a := given(s)
+		s.line = line
+		return s.invoke(f, v, a)
 	}
+}
+
+// dottedName is the name of a filter or a test, which may have dots.
+func (p *parser) dottedName() string {
+	name := p.name()
+	for p.skip(opToken, ".") {
+		name += "." + p.name()
+	}
+	return name
 }
 
 // filters are those that stand here, each behind its sign.
@@ -273,24 +293,26 @@ func (p *parser) filters() (list steps) {
 // test is the test whose name is next.
 func (p *parser) test() func(*state, any) any {
 	not := p.skip(nameToken, "not")
-	t := p.peek()
-	name := p.name()
-	f, ok := builtinTests[name]
-	if !ok {
-		fail(t.line, "there is no test %q", name)
-	}
+	line := p.peek().line
+	name := p.dottedName()
 	given := p.optionalArguments()
-	words := []string{"else", "or", "and", "is", "in", "not", "if"}
 	switch a := p.peek(); {
 	case p.tokens[p.at-1].text == ")":
-	case a.kind == nameToken && !slices.Contains(words, a.text), a.kind == stringToken, a.kind == intToken,
-		a.kind == floatToken, a.kind == opToken && (a.text == "[" || a.text == "{"):
+	case p.is(nameToken, "is"):
+		fail(a.line, "tests with is do not chain")
+	case a.kind == nameToken && !slices.Contains([]string{"else", "or", "and"}, a.text),
+		a.kind == stringToken, a.kind == intToken, a.kind == floatToken,
+		a.kind == opToken && (a.text == "[" || a.text == "{"):
 		arg, behind := p.primary(), p.postfix()
 		given = func(s *state) args { return args{list: []any{behind.take(s, arg(s))}} }
 	}
 	return func(s *state, v any) any {
+		s.line = line
 		s.spend(1)
-		return f(s, v, given(s)) != not
+		t := s.test(name)
+		a := given(s)
+		s.line = line
+		return truth(s.invoke(t, v, a)) != not
 	}
 }
 
@@ -314,7 +336,8 @@ func (p *parser) postfix() (list steps) {
 func (p *parser) dot(line int) func(*state, any) any {
 	if k := p.peek(); k.kind == intToken {
 		p.at++
-		return func(s *state, v any) any { return s.item(v, number(k.text)) }
+		key := number(k)
+		return func(s *state, v any) any { return s.item(v, key) }
 	}
 	name := p.name()
 	return func(s *state, v any) any {
@@ -375,31 +398,67 @@ func (p *parser) optionalArguments() func(*state) args {
 	if !p.skip(opToken, "(") {
 		return func(*state) args { return args{} }
 	}
-	var list []expr
-	named := map[string]expr{}
+	return p.arguments()
+}
+
+// arguments are those of a call, whose ( was taken: values, names with values, and * and ** before what has
+// more of them.
+func (p *parser) arguments() func(*state) args {
+	type argument struct {
+		sign, name string
+		value      expr
+	}
+	var list []argument
+	last := 0
 	for !p.skip(opToken, ")") {
-		if t := p.peek(); t.kind == nameToken && p.tokens[p.at+1].kind == opToken &&
-			p.tokens[p.at+1].text == "=" {
+		a, rank, t := argument{}, 0, p.peek()
+		switch {
+		case p.skip(opToken, "*"):
+			a.sign, rank = "*", 2
+		case p.skip(opToken, "**"):
+			a.sign, rank = "**", 3
+		case t.kind == nameToken && p.tokens[p.at+1].kind == opToken && p.tokens[p.at+1].text == "=":
 			p.at += 2
-			named[t.text] = p.condition()
-		} else {
-			list = append(list, p.condition())
+			a.name, rank = t.text, 1
 		}
+		if rank < last && (rank != 1 || last == 3) || rank == last && rank > 1 {
+			fail(t.line, "an argument is in the wrong place")
+		}
+		a.value = p.condition()
+		list, last = append(list, a), max(last, rank)
 		if !p.is(opToken, ")") {
 			p.want(opToken, ",")
 		}
 	}
 	return func(s *state) args {
-		a := args{list: make([]any, len(list))}
-		for i, e := range list {
-			a.list[i] = e(s)
+		var a args
+		name := func(key, v any) {
+			if slices.Contains(a.named.keys, key) {
+				fail(s.line, "the argument %s is given twice", s.text(key))
+			}
+			a.named.keys, a.named.values = append(a.named.keys, key), append(a.named.values, v)
 		}
-		if len(named) > 0 {
-			a.named = map[string]any{}
-			for name, e := range named {
-				a.named[name] = e(s)
+		s.spend(4 * len(list))
+		for _, g := range list {
+			v := g.value(s)
+			switch {
+			case g.name != "":
+				name(g.name, v)
+			case g.sign == "*":
+				a.list = slices.Concat(a.list, s.items(v))
+			case g.sign == "**":
+				d, ok := v.(*dict)
+				if !ok {
+					fail(s.line, "** wants a dict, not %s", typeName(v))
+				}
+				for i, key := range d.keys {
+					name(s.string(key), d.values[i])
+				}
+			default:
+				a.list = append(a.list, v)
 			}
 		}
+		s.spend(16 * (len(a.list) + len(a.named.keys)))
 		return a
 	}
 }
@@ -416,7 +475,10 @@ func (p *parser) primary() expr {
 		if v, ok := words[t.text]; ok {
 			return func(*state) any { return v }
 		}
-		return func(s *state) any { return s.lookup(t) }
+		if p.used != nil {
+			p.used[t.text] = true
+		}
+		return func(s *state) any { return s.lookup(t.text) }
 	case t.kind == stringToken:
 		parts := []string{t.text}
 		for p.peek().kind == stringToken {
@@ -425,24 +487,21 @@ func (p *parser) primary() expr {
 		text := strings.Join(parts, "")
 		return func(*state) any { return text }
 	case t.kind == intToken:
-		v := number(t.text)
-		if v == nil {
-			fail(t.line, "the number %s is too large", t.text)
-		}
+		v := number(t)
 		return func(*state) any { return v }
 	case t.kind == floatToken:
 		v, _ := strconv.ParseFloat(t.text, 64)
 		return func(*state) any { return v }
 	case t.kind == opToken && t.text == "(":
 		if p.skip(opToken, ")") {
-			return func(*state) any { return &list{tuple: true} }
+			return func(*state) any { return newTuple() }
 		}
 		e := p.tuple(p.condition, func() bool { return p.is(opToken, ")") })
 		p.want(opToken, ")")
 		return e
 	case t.kind == opToken && t.text == "[":
 		items := p.items("]", p.condition)
-		return func(s *state) any { return s.list(items, false) }
+		return func(s *state) any { return s.list(items, aList) }
 	case t.kind == opToken && t.text == "{":
 		var values []expr
 		keys := p.items("}", func() expr {
@@ -465,11 +524,11 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-// number is a whole number, nil where it is too large.
-func number(digits string) any {
-	n, err := strconv.ParseInt(digits, 10, 64)
+// number is a whole number.
+func number(t token) any {
+	n, err := strconv.ParseInt(t.text, 0, 64)
 	if err != nil {
-		return nil
+		fail(t.line, "the number %s does not fit into 64 bits", t.text)
 	}
 	return n
 }

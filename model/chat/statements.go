@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -56,23 +57,32 @@ func init() { // they hold bodies, which hold them
 	statements = map[string]func(*parser, int) stmt{
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag,
 		"macro": (*parser).macroTag, "call": (*parser).callTag, "filter": (*parser).filterTag,
-		"with": (*parser).withTag, "generation": (*parser).generationTag,
+		"with": (*parser).withTag, "generation": (*parser).generationTag, "print": (*parser).printTag,
 		"break": flowTag(leave), "continue": flowTag(next),
 	}
 }
 
 func (p *parser) closed() { p.want(closeToken, "%}") }
 
+// begun is the end of a tag that has a body; a colon may come before it.
+func (p *parser) begun() {
+	p.skip(opToken, ":")
+	p.closed()
+}
+
 // block is the body of a tag, whose end is taken too, up to its end tag.
 func (p *parser) block(end string) []stmt {
-	p.closed()
+	p.begun()
 	body, _ := p.body(end)
 	p.closed()
 	return body
 }
 
 func flowTag(f flow) func(*parser, int) stmt {
-	return func(p *parser, _ int) stmt {
+	return func(p *parser, line int) stmt {
+		if !p.inLoop {
+			fail(line, "break and continue are for loops")
+		}
 		p.closed()
 		return func(*state) flow { return f }
 	}
@@ -93,9 +103,9 @@ func (p *parser) ifTag(int) stmt {
 	for end := "if"; end != "endif"; {
 		b := branch{}
 		if end != "else" {
-			b.test = p.expression()
+			b.test = p.withoutIf()
 		}
-		p.closed()
+		p.begun()
 		ends := []string{"elif", "else", "endif"}
 		if end == "else" {
 			ends = ends[2:]
@@ -114,87 +124,132 @@ func (p *parser) ifTag(int) stmt {
 	}
 }
 
-// targets are the names that a value is given, several where it is taken apart.
-func (p *parser) targets() []string {
-	names := []string{p.name()}
-	for p.skip(opToken, ",") && p.peek().kind == nameToken {
-		names = append(names, p.name())
-	}
-	return names
-}
-
-// assign gives a value to names, taken apart where there are several.
-func (s *state) assign(names []string, v any) {
-	if len(names) == 1 {
-		s.vars.vars[names[0]] = v
-		return
-	}
-	items := s.items(v)
-	if len(items) != len(names) {
-		fail(s.line, "%d values for the %d names %s", len(items), len(names), strings.Join(names, ", "))
-	}
-	for i, name := range names {
-		s.vars.vars[name] = items[i]
-	}
-}
-
-func (p *parser) forTag(line int) stmt {
-	names := p.targets()
-	p.want(nameToken, "in")
-	without := func() expr { return p.binary(0) } // an if, which belongs to the loop
-	over := p.tuple(without, func() bool { return p.peek().kind == closeToken })
-	var test expr
-	if p.skip(nameToken, "if") {
-		test = p.condition()
-	}
-	recursive := p.skip(nameToken, "recursive")
-	p.closed()
-	body, end := p.body("else", "endfor")
-	var otherwise []stmt
-	if end == "else" {
-		p.closed()
-		otherwise, _ = p.body("endfor")
+// printTag writes values, as {{ }} does.
+func (p *parser) printTag(int) stmt {
+	var list []expr
+	for !p.is(closeToken, "%}") {
+		if list != nil {
+			p.want(opToken, ",")
+		}
+		list = append(list, p.condition())
 	}
 	p.closed()
-	l := &loop{names, test, body, otherwise, recursive}
 	return func(s *state) flow {
-		v := over(s)
-		s.line = line
-		s.loop(l, v, 0)
+		for _, e := range list {
+			s.write(s.text(e(s)))
+		}
 		return on
 	}
 }
 
-func (p *parser) setTag(line int) stmt {
-	if p.tokens[p.at+1].text == "." { // of a namespace
-		space, _, name := p.name(), p.take(), p.name()
-		p.want(opToken, "=")
-		e := p.expression()
-		p.closed()
-		return func(s *state) flow {
-			v := e(s)
-			n, ok := s.lookup(token{nameToken, space, line}).(*namespace)
-			if !ok {
-				fail(line, "%s is no namespace", space)
-			}
-			s.set(&n.dict, name, v)
-			return on
+// withoutIf is an expression, or several with commas between, where an if is no part of it.
+func (p *parser) withoutIf() expr {
+	return p.tuple(func() expr { return p.binary(0) }, func() bool { return p.peek().kind == closeToken })
+}
+
+// target is what a value is given to.
+type target func(s *state, v any)
+
+// targets are a target, or several with commas between, which a value is taken apart for. Attributes of
+// namespaces are targets where that is said.
+func (p *parser) targets(attributes bool) target {
+	list, several := []target{p.target(attributes)}, false
+	for p.skip(opToken, ",") {
+		several = true
+		if p.peek().kind != nameToken && !p.is(opToken, "(") || p.is(nameToken, "in") {
+			break
+		}
+		list = append(list, p.target(attributes))
+	}
+	if !several {
+		return list[0]
+	}
+	return func(s *state, v any) {
+		items := s.items(v)
+		if len(items) != len(list) {
+			fail(s.line, "%d values for %d names", len(items), len(list))
+		}
+		for i, t := range list {
+			t(s, items[i])
 		}
 	}
-	names := p.targets()
+}
+
+func (p *parser) target(attributes bool) target {
+	line := p.peek().line
+	if p.skip(opToken, "(") {
+		t := p.targets(false)
+		p.want(opToken, ")")
+		return t
+	}
+	name := p.variable()
+	if !attributes || !p.skip(opToken, ".") {
+		return func(s *state, v any) { s.vars.vars[name] = v }
+	}
+	attribute := p.name()
+	return func(s *state, v any) {
+		n, ok := s.lookup(name).(*namespace)
+		if !ok {
+			fail(line, "%s is no namespace", name)
+		}
+		s.set(&n.dict, attribute, v)
+	}
+}
+
+// variable is a name that can be set.
+func (p *parser) variable() string {
+	t := p.peek()
+	name := p.name()
+	if _, constant := words[name]; constant {
+		fail(t.line, "%s cannot be set", name)
+	}
+	return name
+}
+
+func (p *parser) forTag(line int) stmt {
+	l := &loop{target: p.targets(false)}
+	p.want(nameToken, "in")
+	over := p.withoutIf()
+	if p.skip(nameToken, "if") {
+		l.test = p.condition()
+	}
+	l.recursive = p.skip(nameToken, "recursive")
+	p.begun()
+	around := p.inLoop
+	p.inLoop = true
+	body, end := p.body("else", "endfor")
+	p.inLoop = around
+	l.body = body
+	if end == "else" {
+		p.begun()
+		l.otherwise, _ = p.body("endfor")
+	}
+	p.closed()
+	return func(s *state) flow {
+		v := over(s)
+		s.line = line
+		return l.run(s, v, 0)
+	}
+}
+
+func (p *parser) setTag(int) stmt {
+	t := p.targets(true)
 	if p.skip(opToken, "=") {
 		e := p.expression()
 		p.closed()
 		return func(s *state) flow {
-			s.assign(names, e(s))
+			t(s, e(s))
 			return on
 		}
 	}
 	filters := p.filters()
 	body := p.block("endset")
 	return func(s *state) flow {
-		s.assign(names, filters.take(s, s.capture(body)))
-		return on
+		text, f := s.capture(body)
+		if f == on {
+			t(s, filters.take(s, text))
+		}
+		return f
 	}
 }
 
@@ -202,116 +257,179 @@ func (p *parser) filterTag(int) stmt {
 	filters := append(steps{p.filter()}, p.filters()...)
 	body := p.block("endfilter")
 	return func(s *state) flow {
-		s.write(s.text(filters.take(s, s.capture(body))))
-		return on
+		text, f := s.capture(body)
+		if f == on {
+			s.write(s.string(filters.take(s, text)))
+		}
+		return f
 	}
 }
 
 func (p *parser) withTag(int) stmt {
-	var names []string
+	var targets []target
 	var values []expr
-	for p.peek().kind == nameToken {
-		names = append(names, p.name())
+	for p.peek().kind == nameToken || p.is(opToken, "(") {
+		targets = append(targets, p.targets(false))
 		p.want(opToken, "=")
 		values = append(values, p.condition())
-		p.skip(opToken, ",")
+		if !p.skip(opToken, ",") {
+			break
+		}
 	}
 	body := p.block("endwith")
 	return func(s *state) flow {
-		given := make([]any, len(names))
+		given := make([]any, len(targets))
 		for i, e := range values {
 			given[i] = e(s)
 		}
 		defer s.scoped(s.vars)()
-		for i, name := range names {
-			s.vars.vars[name] = given[i]
+		for i, t := range targets {
+			t(s, given[i])
 		}
 		return s.run(body)
 	}
 }
 
-// parameters are those of a macro or a caller, with what they are where nothing is given.
-type parameters struct {
-	names    []string
-	defaults []expr // nil: undefined
+// macro is a part of a template that is called: of a macro tag, or of a call tag as caller.
+type macro struct {
+	name     string
+	names    []string // of its parameters
+	defaults []expr   // nil: undefined
+	body     []stmt
+	// What the body reads decides what a call may have beside the parameters.
+	caller, varargs, kwargs bool
 }
 
-func (p *parser) parameters() (list parameters) {
-	if !p.skip(opToken, "(") {
-		return list
-	}
+// parameters are those of a macro or a caller, with what they are where nothing is given.
+func (p *parser) parameters(m *macro) {
+	p.want(opToken, "(")
 	for !p.skip(opToken, ")") {
-		list.names = append(list.names, p.name())
+		t := p.peek()
+		m.names = append(m.names, p.variable())
 		var e expr
 		if p.skip(opToken, "=") {
 			e = p.condition()
+		} else if n := len(m.defaults); n > 0 && m.defaults[n-1] != nil {
+			fail(t.line, "the parameter %s has no value, the one before it has", t.text)
 		}
-		list.defaults = append(list.defaults, e)
+		m.defaults = append(m.defaults, e)
 		if !p.is(opToken, ")") {
 			p.want(opToken, ",")
 		}
 	}
-	return list
 }
 
-// macro is what a call of a body gives, which sees the variables of where it was defined.
-func (s *state) macro(name string, list parameters, body []stmt) callable {
+// macroBody reads the body of a macro.
+func (p *parser) macroBody(m *macro, end string) {
+	around, inLoop := p.used, p.inLoop
+	p.used, p.inLoop = map[string]bool{}, false
+	m.body = p.block(end)
+	m.caller, m.varargs, m.kwargs = p.used["caller"], p.used["varargs"], p.used["kwargs"]
+	if around != nil {
+		maps.Copy(around, p.used)
+	}
+	p.used, p.inLoop = around, inLoop
+}
+
+// function is what calls a macro, which sees the variables of where it was defined.
+func (m *macro) function(s *state) *function {
 	home := s.vars
-	return func(s *state, a args) any {
+	return &function{func(s *state, a args) any {
 		defer s.nest("macros call one another")()
-		if len(a.list) > len(list.names) {
-			fail(s.line, "%s takes %d values, not %d", name, len(list.names), len(a.list))
-		}
 		defer s.scoped(home)()
-		s.spend(len(list.names))
-		for i, parameter := range list.names {
-			v, given := a.named[parameter]
-			switch {
-			case i < len(a.list):
-				v = a.list[i]
-			case given:
-			case list.defaults[i] != nil:
-				v = list.defaults[i](s)
-			default:
-				v = undefined{parameter}
+		s.spend(len(m.names))
+		given := make([]any, len(m.names))
+		missing := make([]bool, len(m.names))
+		for i, name := range m.names {
+			if i < len(a.list) {
+				given[i] = a.list[i]
+			} else {
+				var ok bool
+				given[i], ok = a.take(name)
+				missing[i] = !ok
 			}
-			s.vars.vars[parameter] = v
 		}
-		s.vars.vars["caller"] = undefined{"caller"}
-		if caller, ok := a.named["caller"]; ok {
-			s.vars.vars["caller"] = caller
+		m.extra(s, &a)
+		for i, name := range m.names {
+			switch v := given[i]; {
+			case !missing[i]:
+				s.vars.vars[name] = v
+			case m.defaults[i] != nil:
+				s.vars.vars[name] = m.defaults[i](s)
+			default:
+				s.vars.vars[name] = undefined{name}
+			}
 		}
-		return s.capture(body)
+		text, _ := s.capture(m.body)
+		return text
+	}}
+}
+
+// extra gives a macro what a call has beside its parameters: the variables caller, varargs and kwargs.
+func (m *macro) extra(s *state, a *args) {
+	if m.caller && !slices.Contains(m.names, "caller") {
+		caller, ok := a.take("caller")
+		if !ok {
+			caller = undefined{"caller"}
+		}
+		s.vars.vars["caller"] = caller
+	}
+	if m.kwargs {
+		s.vars.vars["kwargs"] = &a.named
+	} else if len(a.named.keys) > 0 {
+		fail(s.line, "%s: unknown argument %s", m.name, a.named.keys[0])
+	}
+	if n := len(m.names); m.varargs {
+		s.vars.vars["varargs"] = newTuple(a.list[min(n, len(a.list)):]...)
+	} else if len(a.list) > n {
+		fail(s.line, "%s: %d arguments, takes at most %d", m.name, len(a.list), n)
 	}
 }
 
 func (p *parser) macroTag(int) stmt {
-	name, list := p.name(), p.parameters()
-	body := p.block("endmacro")
+	m := &macro{name: p.variable()}
+	p.parameters(m)
+	p.macroBody(m, "endmacro")
 	return func(s *state) flow {
-		s.vars.vars[name] = s.macro(name, list, body)
+		s.vars.vars[m.name] = m.function(s)
 		return on
 	}
 }
 
 func (p *parser) callTag(line int) stmt {
-	list := p.parameters()
-	of := p.primary()
-	var dots steps
-	for p.skip(opToken, ".") {
-		dots = append(dots, p.dot(line))
+	m := &macro{name: "caller"}
+	if p.is(opToken, "(") {
+		p.parameters(m)
 	}
-	given := p.optionalArguments()
-	body := p.block("endcall")
+	of := p.primary()
+	behind := p.callee()
+	p.want(opToken, "(")
+	given := p.arguments()
+	p.macroBody(m, "endcall")
 	return func(s *state) flow {
 		a := given(s)
-		if a.named == nil {
-			a.named = map[string]any{}
+		if slices.Contains(a.named.keys, any("caller")) {
+			fail(line, "caller is given twice")
 		}
-		a.named["caller"] = s.macro("caller", list, body)
-		f := dots.take(s, of(s))
+		a.named.keys = append(a.named.keys, "caller")
+		a.named.values = append(a.named.values, m.function(s))
+		f := behind.take(s, of(s))
 		s.line = line
 		s.write(s.text(s.call(f, a)))
 		return on
+	}
+}
+
+// callee are the attributes and items of what a call tag calls.
+func (p *parser) callee() (list steps) {
+	for {
+		switch t := p.peek(); {
+		case p.skip(opToken, "."):
+			list = append(list, p.dot(t.line))
+		case p.skip(opToken, "["):
+			list = append(list, p.subscript(t.line))
+		default:
+			return list
+		}
 	}
 }

@@ -1,77 +1,99 @@
 package chat
 
-import (
-	"reflect"
-	"strings"
-)
+import "strings"
 
-type test func(s *state, v any, a args) bool
+// tests are the tests by name.
+var tests map[string]builtin
+
+// kindTest is a test of a value's type.
+func kindTest(names string, is func(v any) bool) row {
+	return row{names, "value, /", func(_ *state, a []any) any { return is(a[0]) }}
+}
 
 // compared is a test that is a comparison.
-func compared(op string) test {
-	return func(s *state, v any, a args) bool { return s.compare(op, v, a.at(0)) }
+func compared(names, op string) row {
+	return row{names, "a, b, /", func(s *state, a []any) any { return s.compare(op, a[0], a[1]) }}
 }
 
-// kindTest is a test of what a value is.
-func kindTest(is func(v any) bool) test { return func(_ *state, v any, _ args) bool { return is(v) } }
-
-// isA says whether a value is of a type.
-func isA[T any](v any) bool {
-	_, ok := v.(T)
-	return ok
+func init() { // some of them look others up
+	tests = builtins([]row{
+		kindTest("defined", func(v any) bool { return !isA[undefined](v) }),
+		kindTest("undefined", isA[undefined]),
+		kindTest("none", func(v any) bool { return v == nil }),
+		kindTest("true", func(v any) bool { return v == true }),
+		kindTest("false", func(v any) bool { return v == false }),
+		kindTest("boolean", isA[bool]),
+		kindTest("integer", isA[int64]),
+		kindTest("float", isA[float64]),
+		kindTest("number", isNumber),
+		kindTest("string", func(v any) bool { return isA[string](v) || isA[markup](v) }),
+		kindTest("escaped", isA[markup]),
+		kindTest("mapping", isA[*dict]),
+		kindTest("sequence", isSequence),
+		kindTest("iterable", isIterable),
+		kindTest("callable", isCallable),
+		{"odd", "value", func(s *state, a []any) any {
+			return s.compare("==", s.calculate("%", a[0], int64(2)), int64(1))
+		}},
+		{"even", "value", func(s *state, a []any) any {
+			return s.compare("==", s.calculate("%", a[0], int64(2)), int64(0))
+		}},
+		{"divisibleby", "value, num", func(s *state, a []any) any {
+			return s.compare("==", s.calculate("%", a[0], a[1]), int64(0))
+		}},
+		{"lower", "value", func(s *state, a []any) any { return cased(s.text(a[0]), lower) }},
+		{"upper", "value", func(s *state, a []any) any { return cased(s.text(a[0]), upper) }},
+		{"filter", "value", func(s *state, a []any) any { return isName(s, filters, a[0]) }},
+		{"test", "value", func(s *state, a []any) any { return isName(s, tests, a[0]) }},
+		{"sameas", "value, other", func(s *state, a []any) any { return s.same(a[0], a[1]) }},
+		{"in", "value, seq", func(s *state, a []any) any { return s.contains(a[1], a[0]) }},
+		compared("== eq equalto", "=="), compared("!= ne", "!="),
+		compared("< lt lessthan", "<"), compared("<= le", "<="),
+		compared("> gt greaterthan", ">"), compared(">= ge", ">="),
+	})
 }
 
-func isInteger(v any) bool { return isA[int64](v) || isA[bool](v) }
-func isNumber(v any) bool  { return isInteger(v) || isA[float64](v) }
-func hasItems(v any) bool {
-	return isA[*list](v) || isA[*dict](v) || isA[string](v) || isA[undefined](v)
-}
-func isCallable(v any) bool { return isA[callable](v) || isA[*recursion](v) }
-
-// builtinTests are the tests by name.
-var builtinTests = map[string]test{
-	"defined":   kindTest(func(v any) bool { return !isA[undefined](v) }),
-	"undefined": kindTest(isA[undefined]),
-	"none":      kindTest(func(v any) bool { return v == nil }),
-	"true":      kindTest(func(v any) bool { return v == true }),
-	"false":     kindTest(func(v any) bool { return v == false }),
-	"boolean":   kindTest(isA[bool]),
-	"integer":   kindTest(isA[int64]),
-	"float":     kindTest(isA[float64]),
-	"number":    kindTest(isNumber),
-	"string":    kindTest(isA[string]),
-	"mapping":   kindTest(isA[*dict]),
-	"sequence":  kindTest(hasItems),
-	"iterable":  kindTest(hasItems),
-	"callable":  kindTest(isCallable),
-	"odd":       func(s *state, v any, _ args) bool { return s.whole(v)%2 != 0 },
-	"even":      func(s *state, v any, _ args) bool { return s.whole(v)%2 == 0 },
-	"divisibleby": func(s *state, v any, a args) bool {
-		by := s.whole(a.at(0))
-		if by == 0 {
-			fail(s.line, "division by zero")
-		}
-		return s.whole(v)%by == 0
-	},
-	"lower": func(s *state, v any, _ args) bool { return cased(s.text(v), strings.ToLower) },
-	"upper": func(s *state, v any, _ args) bool { return cased(s.text(v), strings.ToUpper) },
-	"==":    compared("=="), "eq": compared("=="), "equalto": compared("=="),
-	"sameas": func(s *state, v any, a args) bool { // 1 is not the same as true
-		return reflect.TypeOf(v) == reflect.TypeOf(a.at(0)) && s.compare("==", v, a.at(0))
-	},
-	"!=": compared("!="), "ne": compared("!="),
-	"<": compared("<"), "lt": compared("<"), "lessthan": compared("<"), "<=": compared("<="),
-	"le": compared("<="),
-	">":  compared(">"), "gt": compared(">"), "greaterthan": compared(">"), ">=": compared(">="),
-	"ge": compared(">="),
-	"in": compared("in"),
+func isName(s *state, table map[string]builtin, v any) bool {
+	s.hashable(v)
+	name, ok := isText(v)
+	_, known := table[name]
+	return ok && known
 }
 
-// whole is a value that must be a whole number.
-func (s *state) whole(v any) int64 {
-	n, ok := whole(v)
-	if !ok {
-		fail(s.line, "want a whole number, not %s", typeName(v))
+// isSequence says whether a value has a length and items by their index.
+func isSequence(v any) bool {
+	if l, ok := v.(*list); ok {
+		return sequences[l.kind].indexed
 	}
-	return n
+	_, text := isText(v)
+	return text || isA[*dict](v) || isA[undefined](v)
 }
+
+func isIterable(v any) bool { return isSequence(v) || isA[*list](v) || isA[*iterator](v) }
+
+func isCallable(v any) bool {
+	o, ok := v.(*object)
+	return ok && o.call != nil || isA[*function](v) || isA[undefined](v)
+}
+
+// same says whether two values are one object, as far as Python promises it: small values are what they are.
+func (s *state) same(a, b any) bool {
+	switch a.(type) {
+	case undefined, float64:
+		return false
+	case bool, nil:
+		return a == b
+	}
+	_, text := isText(a)
+	if text || isWhole(a) {
+		return !isA[bool](b) && !isA[float64](b) && s.equal(a, b)
+	}
+	return a == b
+}
+
+// cased says whether a string has letters with a case, and all of one.
+func cased(v string, fold func(string) string) bool {
+	return v == fold(v) && lower(v) != upper(v)
+}
+
+var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")

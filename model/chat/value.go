@@ -2,55 +2,88 @@ package chat
 
 import (
 	"cmp"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 )
 
-// Values are those of Python: nil is None, bool, int64, float64, string, and the types here.
+// Values are those of Python: nil is None, bool, int64, float64, string, and the types here. A list or a dict
+// does not change once it is made.
 type (
-	// undefined is what a name stands for that nothing was given: false, empty, and without attributes.
+	// undefined is the value of a name that was never set: false, empty, and without attributes.
 	undefined struct{ name string }
-	// list is a list or a tuple. It does not change once it is made.
+	// markup is a string that the filters safe and escape made. What is joined to it is escaped.
+	markup string
+	// list is a list, or another sequence that Python has a type of its own for.
 	list struct {
-		items []any
-		tuple bool
+		items  []any
+		kind   sequence
+		bounds [3]int64 // of a range: its arguments
 	}
 	// dict keeps its keys in the order in which they came.
 	dict struct {
 		keys   []any
 		values []any
 	}
+	// iterator gives its items one after the other, each once.
+	iterator struct{ next func() (any, bool) }
 	// namespace is what set gives attributes to.
 	namespace struct{ dict }
-	// callable is a function, a method with what it belongs to, or a macro.
-	callable func(*state, args) any
-	// args are what a call is given.
-	args struct {
-		list  []any
-		named map[string]any
+	// function is a function, a method with its receiver, or a macro.
+	function struct{ call func(*state, args) any }
+	// object has attributes, and a call where that is not nil.
+	object struct {
+		attributes func(s *state, name string) (any, bool)
+		call       func(*state, args) any
 	}
 )
 
-// at is an argument by its place, undefined where it was not given.
-func (a args) at(i int) any {
-	if i < len(a.list) {
-		return a.list[i]
-	}
-	return undefined{"an argument"}
+// sequence is the type of a list.
+type sequence int
+
+const (
+	aList sequence = iota
+	aTuple
+	aGroup // a tuple whose items are named grouper and list
+	aRange
+	keysView
+	valuesView
+	itemsView
+)
+
+// sequences describes each type of list.
+var sequences = [...]struct {
+	name      string // for errors
+	open, end string // around its items in text
+	like      sequence
+	indexed   bool
+}{
+	aList:      {"a list", "[", "]", aList, true},
+	aTuple:     {"a tuple", "(", ")", aTuple, true},
+	aGroup:     {"a tuple", "(", ")", aTuple, true},
+	aRange:     {"a range", "range(", ")", aRange, true},
+	keysView:   {"the keys of a dict", "dict_keys([", "])", keysView, false},
+	valuesView: {"the values of a dict", "dict_values([", "])", valuesView, false},
+	itemsView:  {"the items of a dict", "dict_items([", "])", itemsView, false},
 }
 
-// or is an argument by its place or its name, or what it is where it was not given.
-func (a args) or(i int, name string, otherwise any) any {
-	if i < len(a.list) {
-		return a.list[i]
+func newList(items ...any) *list  { return &list{items: items} }
+func newTuple(items ...any) *list { return &list{items: items, kind: aTuple} }
+
+// isText gives a string, plain or markup.
+func isText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case markup:
+		return string(v), true
 	}
-	if v, ok := a.named[name]; ok {
-		return v
-	}
-	return otherwise
+	return "", false
+}
+
+// isA says whether a value is of a type.
+func isA[T any](v any) bool {
+	_, ok := v.(T)
+	return ok
 }
 
 // find is where an item is, -1 where it is not. It does not count the first few, as loop's attributes are.
@@ -67,6 +100,7 @@ func (s *state) get(d *dict, key any) (any, bool) {
 }
 
 func (s *state) set(d *dict, key, v any) {
+	s.hashable(key)
 	if i := s.find(d.keys, key); i >= 0 {
 		d.values[i] = v
 		return
@@ -74,11 +108,31 @@ func (s *state) set(d *dict, key, v any) {
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
+// hashable fails for a value that cannot be a key of a dict.
+func (s *state) hashable(v any) {
+	switch v := v.(type) {
+	case *dict:
+	case *list:
+		if v.kind == aList {
+			break
+		}
+		defer s.nest(deepValues)()
+		for _, item := range v.items {
+			s.spend(1)
+			s.hashable(item)
+		}
+		return
+	default:
+		return
+	}
+	fail(s.line, "%s cannot be a key", typeName(v))
+}
+
 // pairs are the keys with their values, as tuples.
 func (d *dict) pairs() []any {
 	out := make([]any, len(d.keys))
 	for i := range d.keys {
-		out[i] = &list{[]any{d.keys[i], d.values[i]}, true}
+		out[i] = newTuple(d.keys[i], d.values[i])
 	}
 	return out
 }
@@ -96,6 +150,8 @@ func truth(v any) bool {
 		return v != 0
 	case string:
 		return v != ""
+	case markup:
+		return v != ""
 	case *list:
 		return len(v.items) > 0
 	case *dict:
@@ -104,54 +160,34 @@ func truth(v any) bool {
 	return true
 }
 
-// real is a number as a float; a bool is one.
-func real(v any) (float64, bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
-}
-
-// whole is a number that has no fraction by its type.
-func whole(v any) (int64, bool) {
-	switch v := v.(type) {
-	case bool:
-		if v {
-			return 1, true
-		}
-		return 0, true
-	case int64:
-		return v, true
-	}
-	return 0, false
-}
-
-// equal compares two values. What long strings and what is in lists and dicts take is counted.
+// equal compares two values. The time for long strings, and for what is in lists and dicts, is counted.
 func (s *state) equal(a, b any) bool {
-	if x, ok := real(a); ok {
-		y, ok := real(b)
+	if isNumber(a) {
+		return isNumber(b) && compareNumbers(a, b) == 0
+	}
+	if x, ok := isText(a); ok {
+		y, ok := isText(b)
+		s.spend(min(len(x), len(y)) / 16)
 		return ok && x == y
 	}
 	switch a := a.(type) {
-	case string:
-		b, ok := b.(string)
-		s.spend(min(len(a), len(b)) / 16)
-		return ok && a == b
 	case *list:
-		defer s.nest(deepValues)()
 		b, ok := b.(*list)
-		if !ok || a.tuple != b.tuple || len(a.items) != len(b.items) {
+		if !ok {
+			return false
+		}
+		x, y := sequences[a.kind].like, sequences[b.kind].like
+		if x == valuesView || x != y && (x < keysView || y < keysView) { // views of keys and items are sets
+			return a == b
+		}
+		defer s.nest(deepValues)()
+		if len(a.items) != len(b.items) {
 			return false
 		}
 		s.spend(8 + len(a.items))
+		if x >= keysView {
+			return !slices.ContainsFunc(a.items, func(v any) bool { return s.find(b.items, v) < 0 })
+		}
 		return slices.EqualFunc(a.items, b.items, s.equal)
 	case *dict:
 		defer s.nest(deepValues)()
@@ -167,42 +203,39 @@ func (s *state) equal(a, b any) bool {
 		}
 		return true
 	case undefined:
-		_, ok := b.(undefined)
-		return ok
-	case callable:
-		return false
+		return isA[undefined](b)
 	}
-	if _, ok := b.(callable); ok {
-		return false
-	}
-	return a == b
+	return !isA[undefined](b) && a == b
 }
 
-// order compares two values of a kind that has an order, and counts as equal does.
+// order compares two values of types that have an order, and counts as equal does.
 func (s *state) order(a, b any) int {
-	x, ok := real(a)
-	y, also := real(b)
-	if ok && also {
-		return cmp.Compare(x, y)
+	if isNumber(a) && isNumber(b) {
+		return compareNumbers(a, b)
 	}
-	switch a := a.(type) {
-	case string:
-		if b, ok := b.(string); ok {
-			s.spend(min(len(a), len(b)) / 16)
-			return strings.Compare(a, b)
+	x, ok := isText(a)
+	if y, also := isText(b); ok && also {
+		s.spend(min(len(x), len(y)) / 16)
+		return strings.Compare(x, y)
+	}
+	p, ok := a.(*list)
+	q, also := b.(*list)
+	if ok && also && sequences[p.kind].like == sequences[q.kind].like && sequences[p.kind].like <= aTuple {
+		defer s.nest(deepValues)()
+		n := min(len(p.items), len(q.items))
+		s.spend(8 + n)
+		for i := range n {
+			if !s.equal(p.items[i], q.items[i]) {
+				return s.order(p.items[i], q.items[i])
+			}
 		}
-	case *list:
-		if b, ok := b.(*list); ok {
-			defer s.nest(deepValues)()
-			s.spend(8 + min(len(a.items), len(b.items)))
-			return slices.CompareFunc(a.items, b.items, s.order)
-		}
+		return cmp.Compare(len(p.items), len(q.items))
 	}
 	fail(s.line, "%s and %s have no order", typeName(a), typeName(b))
 	return 0
 }
 
-// typeName is what a person calls a value's type.
+// typeName describes a value's type in errors.
 func typeName(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -213,25 +246,117 @@ func typeName(v any) string {
 		return "a bool"
 	case int64, float64:
 		return "a number"
-	case string:
+	case string, markup:
 		return "a string"
 	case *list:
-		return "a list"
+		return sequences[v.kind].name
 	case *dict:
 		return "a dict"
-	case callable:
+	case *iterator:
+		return "an iterator"
+	case *function:
 		return "a function"
 	}
 	return "an object"
 }
 
+// iterate gives the items of a value one after the other.
+func (s *state) iterate(v any) func() (any, bool) {
+	if it, ok := v.(*iterator); ok {
+		return func() (any, bool) {
+			s.spend(1)
+			return it.next()
+		}
+	}
+	items := s.items(v)
+	return func() (any, bool) {
+		if len(items) == 0 {
+			return nil, false
+		}
+		item := items[0]
+		items = items[1:]
+		return item, true
+	}
+}
+
+// items are all items of a value. Those of an iterator are used up.
+func (s *state) items(v any) []any {
+	switch v := v.(type) {
+	case undefined:
+		return nil
+	case *list:
+		s.spend(len(v.items) / 16)
+		return v.items
+	case *dict:
+		s.spend(len(v.keys) / 16)
+		return v.keys
+	case *iterator:
+		defer s.nest("iterators call one another")()
+		var out []any
+		for {
+			item, ok := v.next()
+			if !ok {
+				return out
+			}
+			s.spend(16)
+			out = append(out, item)
+		}
+	}
+	if text, ok := isText(v); ok {
+		s.spend(16 * len(text))
+		var out []any
+		for _, r := range text {
+			out = append(out, string(r))
+		}
+		return out
+	}
+	fail(s.line, "%s has no items", typeName(v))
+	return nil
+}
+
+// sized are the items of a value that has a length, which an iterator has not.
+func (s *state) sized(v any) []any {
+	if isA[*iterator](v) {
+		fail(s.line, "%s has no length", typeName(v))
+	}
+	return s.items(v)
+}
+
+// iterator gives what make makes of the items of a value, each when it is asked for. An item is left out
+// where make says false.
+func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
+	var next func() (any, bool)
+	return &iterator{func() (any, bool) {
+		if next == nil {
+			next = s.iterate(v)
+		}
+		defer s.nest("iterators call one another")()
+		for {
+			item, ok := next()
+			if !ok {
+				return nil, false
+			}
+			s.spend(8)
+			if out, ok := convert(item); ok {
+				return out, true
+			}
+		}
+	}}
+}
+
+// copied is a list of items of its own.
+func (s *state) copied(items []any) *list {
+	s.spend(16 * len(items))
+	return &list{items: slices.Clone(items)}
+}
+
 // text is a value as it is written out.
 func (s *state) text(v any) string {
-	switch v := v.(type) {
-	case string:
-		s.spend(len(v)) // whoever asks goes through it
-		return v
-	case undefined:
+	if text, ok := isText(v); ok {
+		s.spend(len(text)) // whoever asks reads it
+		return text
+	}
+	if isA[undefined](v) {
 		return ""
 	}
 	var b strings.Builder
@@ -239,106 +364,11 @@ func (s *state) text(v any) string {
 	return b.String()
 }
 
-// repr writes a value as Python's repr does.
-func (s *state) repr(b *strings.Builder, v any) {
-	s.spend(8)
-	switch v := v.(type) {
-	case nil:
-		b.WriteString("None")
-	case undefined:
-		b.WriteString("Undefined")
-	case bool:
-		b.WriteString(map[bool]string{true: "True", false: "False"}[v])
-	case int64:
-		b.WriteString(strconv.FormatInt(v, 10))
-	case float64:
-		b.WriteString(float(v))
-	case string:
-		s.spend(len(v))
-		b.WriteString(quoted(v))
-	case *list:
-		defer s.nest(deepValues)()
-		open, end := "[", "]"
-		if v.tuple {
-			if open, end = "(", ")"; len(v.items) == 1 {
-				end = ",)"
-			}
-		}
-		b.WriteString(open)
-		for i, item := range v.items {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			s.repr(b, item)
-		}
-		b.WriteString(end)
-	case *dict:
-		defer s.nest(deepValues)()
-		b.WriteString("{")
-		for i := range v.keys {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			s.repr(b, v.keys[i])
-			b.WriteString(": ")
-			s.repr(b, v.values[i])
-		}
-		b.WriteString("}")
-	default:
-		fail(s.line, "%s cannot be written out", typeName(v))
-	}
-}
-
-// float is a float as Python writes it: with a point, or with an exponent of two digits.
-func float(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "nan"
-	case math.IsInf(v, 0):
-		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(v, 'g', -1, 64)), "+")
-	}
-	if abs := math.Abs(v); v != 0 && (abs < 1e-4 || abs >= 1e16) {
-		return strconv.FormatFloat(v, 'e', -1, 64)
-	}
-	text := strconv.FormatFloat(v, 'f', -1, 64)
-	if !strings.Contains(text, ".") {
-		text += ".0"
+// string is a value that must be a string.
+func (s *state) string(v any) string {
+	text, ok := isText(v)
+	if !ok {
+		fail(s.line, "want a string, not %s", typeName(v))
 	}
 	return text
-}
-
-// quoted is a string as Python's repr writes it.
-func quoted(v string) string {
-	quote := "'"
-	if strings.Contains(v, "'") && !strings.Contains(v, `"`) {
-		quote = `"`
-	}
-	var b strings.Builder
-	b.WriteString(quote)
-	for _, r := range v {
-		switch {
-		case string(r) == quote, r == '\\':
-			b.WriteString(`\` + string(r))
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			b.WriteString(`\x` + hex(r, 2))
-		case r < 0x10000:
-			b.WriteString(`\u` + hex(r, 4))
-		default:
-			b.WriteString(`\U` + hex(r, 8))
-		}
-	}
-	return b.String() + quote
-}
-
-func hex(r rune, digits int) string {
-	text := strconv.FormatInt(int64(r), 16)
-	return strings.Repeat("0", max(0, digits-len(text))) + text
 }

@@ -1,0 +1,207 @@
+package chat
+
+import (
+	"strconv"
+	"strings"
+)
+
+// printf is Python's % of a string: conversions with flags, width and precision.
+func (s *state) printf(v string, with any) string {
+	p := &printer{s: s, format: v, list: []any{with}}
+	if l, ok := with.(*list); ok && sequences[l.kind].like == aTuple {
+		p.list = l.items
+	} else if _, text := isText(with); !text && (ok || isSequence(with)) {
+		p.mapping = with
+	}
+	s.spend(len(v))
+	var b strings.Builder
+	for p.rest = v; p.rest != ""; {
+		text, rest, found := strings.Cut(p.rest, "%")
+		p.rest = rest
+		b.WriteString(text)
+		if found {
+			text = p.conversion()
+			s.spend(len(text))
+			b.WriteString(text)
+		}
+	}
+	if len(p.list) > 0 && p.mapping == nil {
+		fail(s.line, "the format %q takes fewer values", v)
+	}
+	return b.String()
+}
+
+// printer is one use of %.
+type printer struct {
+	s       *state
+	format  string
+	rest    string // of the format
+	list    []any  // the values that are not written yet
+	mapping any    // whose items have names
+}
+
+// next is the next value.
+func (p *printer) next() any {
+	if len(p.list) == 0 {
+		fail(p.s.line, "the format %q wants more values", p.format)
+	}
+	v := p.list[0]
+	p.list = p.list[1:]
+	return v
+}
+
+// byte is the next character of the format, 0 at its end.
+func (p *printer) byte() byte {
+	if p.rest == "" {
+		return 0
+	}
+	return p.rest[0]
+}
+
+// number is a width or a precision: digits, or * for the next value, which may be negative.
+func (p *printer) number() int64 {
+	if p.byte() == '*' {
+		p.rest = p.rest[1:]
+		return p.s.whole(p.next())
+	}
+	n, rest := p.s.digits(p.rest)
+	p.rest = rest
+	return max(0, n)
+}
+
+// conversion is the text of the conversion whose % was taken.
+func (p *printer) conversion() string {
+	s := p.s
+	named := p.byte() == '('
+	if named {
+		name, rest, ok := parenthesized(p.rest)
+		if !ok || p.mapping == nil {
+			fail(s.line, "the format %q wants a dict", p.format)
+		}
+		d, ok := p.mapping.(*dict)
+		if !ok {
+			fail(s.line, "the format %q wants a dict, not %s", p.format, typeName(p.mapping))
+		}
+		v, ok := s.get(d, name)
+		if !ok {
+			fail(s.line, "the format %q: there is no value %s", p.format, name)
+		}
+		p.rest, p.list = rest, []any{v}
+	}
+	f := spec{fill: " ", align: '>', precision: -1}
+	zero := false
+	for ; p.byte() != 0 && strings.IndexByte("-+ #0", p.byte()) >= 0; p.rest = p.rest[1:] {
+		switch c := p.byte(); {
+		case c == '-':
+			f.align = '<'
+		case c == '#':
+			f.alternate = true
+		case c == '0':
+			zero = true
+		case f.sign != '+':
+			f.sign = c
+		}
+	}
+	if f.width = p.number(); f.width < 0 {
+		f.align, f.width = '<', -f.width
+	}
+	if p.byte() == '.' {
+		p.rest = p.rest[1:]
+		f.precision = max(0, p.number())
+	}
+	if p.byte() != 0 && strings.IndexByte("hlL", p.byte()) >= 0 {
+		p.rest = p.rest[1:]
+	}
+	verb := p.byte()
+	if verb == 0 {
+		fail(s.line, "the format %q has no end", p.format)
+	}
+	p.rest = p.rest[1:]
+	if verb == '%' {
+		return "%"
+	}
+	if zero && f.align == '>' {
+		f.align, f.fill = '=', "0"
+	}
+	return p.converted(verb, p.next(), f)
+}
+
+// parenthesized is the name in parentheses that begins a text.
+func parenthesized(text string) (name, rest string, ok bool) {
+	open := 0
+	for i := range len(text) {
+		switch text[i] {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return text[1:i], text[i+1:], true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// converted is one value by its conversion.
+func (p *printer) converted(verb byte, v any, f spec) string {
+	s := p.s
+	switch verb {
+	case 's', 'r', 'a', 'c':
+		text := ""
+		switch verb {
+		case 's':
+			text = s.text(v)
+		case 'r':
+			text = s.reprOf(v)
+		case 'a':
+			text = ascii(s.reprOf(v))
+		default:
+			text = p.character(v)
+		}
+		if r := []rune(text); f.precision >= 0 && int64(len(r)) > f.precision && verb != 'c' {
+			text = string(r[:f.precision])
+		}
+		if f.align == '=' { // zeros are for numbers
+			f.align, f.fill = '>', " "
+		}
+		return s.aligned("", text, f)
+	case 'd', 'i', 'u', 'o', 'x', 'X':
+		n, ok := whole(v)
+		if x, isFloat := v.(float64); isFloat && strings.IndexByte("diu", verb) >= 0 {
+			n, ok = s.truncated(x), true
+		}
+		if !ok {
+			fail(s.line, "the format %%%c wants a whole number, not %s", verb, typeName(v))
+		}
+		base := bases[0]
+		if b, ok := bases[verb]; ok {
+			base = b
+		}
+		text := strconv.FormatUint(magnitude(n), base.base)
+		if verb == 'X' {
+			text = strings.ToUpper(text)
+		}
+		if missing := f.precision - int64(len(text)); missing > 0 {
+			s.spendWidth(missing)
+			text = strings.Repeat("0", int(missing)) + text
+		}
+		sign := f.signOf(n < 0)
+		if f.alternate {
+			sign += base.prefix
+		}
+		return s.aligned(sign, text, f)
+	case 'e', 'E', 'f', 'F', 'g', 'G':
+		f.verb = verb
+		return s.formatReal(s.real(v), f)
+	}
+	fail(s.line, "the format %q has an unknown conversion %%%c", p.format, verb)
+	return ""
+}
+
+// character is the value of %c: a character, or its number.
+func (p *printer) character(v any) string {
+	if text, ok := isText(v); ok && runes(text) == 1 {
+		return text
+	}
+	return p.s.character(p.s.whole(v))
+}

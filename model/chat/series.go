@@ -1,0 +1,347 @@
+package chat
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// seriesFilters are the filters of lists, dicts and other values with items.
+func seriesFilters() []row {
+	return []row{
+		{"length count", "obj, /", func(s *state, a []any) any {
+			if text, ok := isText(a[0]); ok {
+				s.spend(len(text))
+				return int64(utf8.RuneCountInString(text))
+			}
+			return int64(len(s.sized(a[0])))
+		}},
+		{"list", "value", func(s *state, a []any) any { return s.copied(s.items(a[0])) }},
+		{"first", "seq", func(s *state, a []any) any {
+			if v, ok := s.iterate(a[0])(); ok {
+				return v
+			}
+			return undefined{"the first item of nothing"}
+		}},
+		{"last", "seq", func(s *state, a []any) any {
+			if items := s.sized(a[0]); len(items) > 0 {
+				return items[len(items)-1]
+			}
+			return undefined{"the last item of nothing"}
+		}},
+		{"join", "value, d='', attribute=None", func(s *state, a []any) any {
+			items := a[0]
+			if a[2] != nil {
+				items = s.iterator(items, func(v any) (any, bool) { return s.of(v, a[2]), true })
+			}
+			return s.joined(s.text(a[1]), items)
+		}},
+		{"reverse", "value", func(s *state, a []any) any {
+			if text, ok := isText(a[0]); ok {
+				return s.sameKind(a[0], s.slice(text, nil, nil, int64(-1)).(string))
+			}
+			items := slices.Clone(s.items(a[0]))
+			slices.Reverse(items)
+			if isA[*iterator](a[0]) {
+				return newList(items...)
+			}
+			return s.iterator(newList(items...), func(v any) (any, bool) { return v, true })
+		}},
+		{"sort", "value, reverse=False, case_sensitive=False, attribute=None", func(s *state, a []any) any {
+			return s.sorted(s.items(a[0]), a[1], func(v any) any { return s.keys(v, a[3], a[2]) })
+		}},
+		{"dictsort", "value, case_sensitive=False, by='key', reverse=False", func(s *state, a []any) any {
+			d, ok := a[0].(*dict)
+			at := slices.Index([]any{"key", "value"}, a[2])
+			if !ok || at < 0 {
+				fail(s.line, "dictsort: %s by %s: want a dict by key or value", typeName(a[0]), s.text(a[2]))
+			}
+			return s.sorted(d.pairs(), a[3], func(v any) any { return s.folded(v.(*list).items[at], a[1]) })
+		}},
+		{"unique", "value, case_sensitive=False, attribute=None", func(s *state, a []any) any {
+			seen := &list{}
+			return s.iterator(a[0], func(v any) (any, bool) {
+				key := s.folded(s.of(v, a[2]), a[1])
+				s.hashable(key)
+				if s.contains(seen, key) {
+					return nil, false
+				}
+				seen.items = append(seen.items, key)
+				return v, true
+			})
+		}},
+		{"groupby", "value, attribute, default=None, case_sensitive=False", groupBy},
+		{"sum", "iterable, attribute=None, start=0", func(s *state, a []any) any {
+			if _, ok := isText(a[2]); ok {
+				fail(s.line, "sum: strings have no sum")
+			}
+			total := a[2]
+			for _, item := range s.items(a[0]) {
+				total = s.calculate("+", total, s.of(item, a[1]))
+			}
+			return total
+		}},
+		{"min", "value, case_sensitive=False, attribute=None", extreme(-1)},
+		{"max", "value, case_sensitive=False, attribute=None", extreme(1)},
+		{"items", "value", func(s *state, a []any) any {
+			return s.generated(func() []any {
+				switch v := a[0].(type) {
+				case undefined:
+					return nil
+				case *dict:
+					s.spend(32 * len(v.keys))
+					return v.pairs()
+				}
+				fail(s.line, "items: want a dict, not %s", typeName(a[0]))
+				return nil
+			})
+		}},
+		{"batch", "value, linecount, fill_with=None", func(s *state, a []any) any {
+			return s.generated(func() []any { return s.batches(a) })
+		}},
+		{"slice", "value, slices, fill_with=None", func(s *state, a []any) any {
+			return s.generated(func() []any { return s.slices(a) })
+		}},
+		{"map", "value, *args, **kwargs", mapped},
+		{"select", "value, *args, **kwargs", chosen(false, true)},
+		{"reject", "value, *args, **kwargs", chosen(false, false)},
+		{"selectattr", "value, *args, **kwargs", chosen(true, true)},
+		{"rejectattr", "value, *args, **kwargs", chosen(true, false)},
+	}
+}
+
+// generated gives the items that make gives, which runs when the first is asked for.
+func (s *state) generated(generate func() []any) *iterator {
+	var items []any
+	begun := false
+	return &iterator{func() (any, bool) {
+		if !begun {
+			items, begun = generate(), true
+		}
+		if len(items) == 0 {
+			return nil, false
+		}
+		item := items[0]
+		items = items[1:]
+		return item, true
+	}}
+}
+
+// of is the attribute of an item under a dotted name, the item itself where there is no name.
+func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
+
+// ofOr is of, with a value in the place of what is undefined, unless that is None.
+func (s *state) ofOr(item, name, otherwise any) any {
+	for _, part := range s.path(name) {
+		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {
+			item = otherwise
+		}
+	}
+	return item
+}
+
+// path are the keys that a dotted name stands for.
+func (s *state) path(name any) []any {
+	text, ok := isText(name)
+	switch {
+	case name == nil:
+		return nil
+	case !ok:
+		return []any{name}
+	}
+	var parts []any
+	for part := range strings.SplitSeq(text, ".") {
+		s.spend(8)
+		if n, ok := s.parseWhole(part, 10); ok && every(isDigit)(s, []any{part}).(bool) {
+			parts = append(parts, n)
+		} else {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+func (s *state) joined(between string, items any) string {
+	var b strings.Builder
+	for i, item := range s.items(items) {
+		if i > 0 {
+			b.WriteString(between)
+		}
+		text := s.text(item)
+		s.spend(len(between))
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// folded is what a value is compared by: where case does not count, strings are lower case.
+func (s *state) folded(v, caseSensitive any) any {
+	if text, ok := isText(v); ok && !truth(caseSensitive) {
+		s.spend(len(text))
+		return lower(text)
+	}
+	return v
+}
+
+// keys are what a value is sorted by: attributes with commas between their names, or itself.
+func (s *state) keys(v, names, caseSensitive any) any {
+	split := []any{names}
+	if text, ok := isText(names); ok {
+		split = nil
+		for name := range strings.SplitSeq(text, ",") {
+			split = append(split, name)
+		}
+	}
+	out := make([]any, len(split))
+	for i, name := range split {
+		out[i] = s.folded(s.of(v, name), caseSensitive)
+	}
+	return newList(out...)
+}
+
+// sorted is a list in the order of keys. What is equal keeps its order, in reverse too.
+func (s *state) sorted(items []any, reverse any, key func(any) any) *list {
+	s.spend(16 * len(items))
+	type entry struct{ key, item any }
+	entries := make([]entry, len(items))
+	for i, item := range items {
+		entries[i] = entry{key(item), item}
+	}
+	backwards := truth(reverse)
+	slices.SortStableFunc(entries, func(x, y entry) int {
+		s.spend(1)
+		if backwards {
+			return s.order(y.key, x.key)
+		}
+		return s.order(x.key, y.key)
+	})
+	out := &list{items: make([]any, len(entries))}
+	for i, e := range entries {
+		out.items[i] = e.item
+	}
+	return out
+}
+
+func groupBy(s *state, a []any) any {
+	of := func(v any) any { return s.ofOr(v, a[1], a[2]) }
+	key := func(v any) any { return s.folded(of(v), a[3]) }
+	out := &list{}
+	for _, item := range s.sorted(s.items(a[0]), false, key).items {
+		s.spend(16)
+		if n := len(out.items); n > 0 {
+			group := out.items[n-1].(*list).items[1].(*list)
+			if s.equal(key(group.items[0]), key(item)) {
+				group.items = append(group.items, item)
+				continue
+			}
+		}
+		out.items = append(out.items, &list{items: []any{of(item), newList(item)}, kind: aGroup})
+	}
+	return out
+}
+
+// extreme is the least or the most of the items, undefined where there are none.
+func extreme(sign int) func(*state, []any) any {
+	return func(s *state, a []any) any {
+		var best, bestKey any = undefined{"the extreme of nothing"}, nil
+		for i, item := range s.items(a[0]) {
+			key := s.folded(s.of(item, a[2]), a[1])
+			s.spend(1)
+			if i == 0 || s.order(key, bestKey) == sign {
+				best, bestKey = item, key
+			}
+		}
+		return best
+	}
+}
+
+func (s *state) batches(a []any) (out []any) {
+	size := s.whole(a[1])
+	var batch []any
+	items := s.items(a[0])
+	for i, item := range items {
+		if i > 0 && int64(len(batch)) == size {
+			out, batch = append(out, newList(batch...)), nil
+		}
+		s.spend(16)
+		batch = append(batch, item)
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	if a[2] != nil && int64(len(batch)) < size {
+		s.spendWidth(size)
+		batch = append(batch, slices.Repeat([]any{a[2]}, int(size)-len(batch))...)
+	}
+	return append(out, newList(batch...))
+}
+
+func (s *state) slices(a []any) (out []any) {
+	items, n := s.items(a[0]), s.whole(a[1])
+	if n == 0 {
+		fail(s.line, "division by zero")
+	}
+	s.spendWidth(n)
+	each, extra := int64(len(items))/max(n, 1), int64(len(items))%max(n, 1)
+	at := int64(0)
+	for i := range n {
+		end := at + each
+		if i < extra {
+			end++
+		}
+		part := s.copied(items[at:end])
+		if a[2] != nil && i >= extra {
+			part.items = append(part.items, a[2])
+		}
+		out, at = append(out, part), end
+	}
+	return out
+}
+
+// mapped is an attribute of each item, or what a filter makes of each.
+func mapped(s *state, a []any) any {
+	given := args{a[1].(*list).items, *a[2].(*dict)}
+	if !truth(a[0]) {
+		return s.generated(func() []any { return nil })
+	}
+	if name, ok := given.take("attribute"); ok && len(given.list) == 0 {
+		otherwise, _ := given.take("default")
+		return s.iterator(a[0], func(item any) (any, bool) {
+			for _, name := range given.named.keys {
+				fail(s.line, "map: unknown argument %s", name)
+			}
+			return s.ofOr(item, name, otherwise), true
+		})
+	}
+	given = args{a[1].(*list).items, *a[2].(*dict)}
+	return s.iterator(a[0], func(item any) (any, bool) {
+		if len(given.list) == 0 {
+			fail(s.line, "map: the name of a filter is missing")
+		}
+		return s.invoke(s.filter(s.text(given.list[0])), item, args{given.list[1:], given.named}), true
+	})
+}
+
+// chosen are the items, or those with an attribute, for which a test holds or does not.
+func chosen(byAttribute, want bool) func(*state, []any) any {
+	return func(s *state, a []any) any {
+		if !truth(a[0]) {
+			return s.generated(func() []any { return nil })
+		}
+		rest := a[1].(*list).items
+		return s.iterator(a[0], func(item any) (any, bool) {
+			rest, v := rest, item
+			if byAttribute {
+				if len(rest) == 0 {
+					fail(s.line, "the name of an attribute is missing")
+				}
+				v, rest = s.of(item, rest[0]), rest[1:]
+			}
+			if len(rest) == 0 {
+				return item, truth(v) == want
+			}
+			holds := s.invoke(s.test(s.text(rest[0])), v, args{rest[1:], *a[2].(*dict)})
+			return item, truth(holds) == want
+		})
+	}
+}
