@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/spf13/pflag"
 
 	"gpuscope/model"
-	"gpuscope/model/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
 )
@@ -110,12 +108,7 @@ func (b *benchmark) run(ctx context.Context) error {
 		return err
 	}
 	progress := newProgress(b.p)
-	result, err := model.Bench(ctx, options, b.Benchmark, func(e session.Event) {
-		progress.show(e)
-		if e.Log != nil && e.Log.Level != "info" {
-			fmt.Fprintf(b.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
-		}
-	})
+	result, err := model.Bench(ctx, options, b.Benchmark, progress.opening)
 	progress.done()
 	if result == nil {
 		return asUsage(err)

@@ -76,7 +76,11 @@ has an example.`,
 				}
 				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
 					if r.model.device == trace.NoDevice { // then nothing native runs
-						return p.open(ctx, r.model, nil)
+						return p.open(ctx, r.model, func(e session.Event) {
+							if e.Log != nil {
+								r.screen.Log.Add(e.Log.Level, e.Log.Text)
+							}
+						})
 					}
 					return p.startEngine()
 				}, r.screen)))

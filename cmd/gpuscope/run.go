@@ -166,7 +166,7 @@ func (r *run) run(ctx context.Context, p *program) error {
 		return err
 	}
 	progress := newProgress(p)
-	s, err := p.open(ctx, r.model, progress.show)
+	s, err := p.open(ctx, r.model, progress.opening)
 	progress.done()
 	if err != nil {
 		recorder.cancel()
@@ -311,9 +311,7 @@ func (o *output) take(e session.Event) {
 		o.err = err
 		o.stop()
 	}
-	if e.Log != nil && e.Log.Level != "info" {
-		fmt.Fprintf(o.p.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
-	}
+	o.progress.log(e)
 	for i := range e.Records {
 		if s := e.Records[i].Step; s != nil && o.err == nil {
 			t := o.mirror.Trace
@@ -560,12 +558,26 @@ func (o *output) result() result {
 
 // progress shows how far opening has come, on a terminal: one line that is written over.
 type progress struct {
-	w     io.Writer
-	shown bool
+	w, stderr io.Writer
+	shown     bool
 }
 
 func newProgress(p *program) *progress {
-	return &progress{w: cmp.Or[io.Writer](p.status, io.Discard)}
+	return &progress{w: cmp.Or[io.Writer](p.status, io.Discard), stderr: p.stderr}
+}
+
+// opening shows what comes while a model is opened: progress and warnings.
+func (g *progress) opening(e session.Event) {
+	g.show(e)
+	g.log(e)
+}
+
+// log prints what the log has of an event, unless it is for information only.
+func (g *progress) log(e session.Event) {
+	if e.Log != nil && e.Log.Level != "info" {
+		g.done()
+		fmt.Fprintf(g.stderr, "%s: %s\n", e.Log.Level, e.Log.Text)
+	}
 }
 
 func (g *progress) show(e session.Event) {
@@ -578,5 +590,6 @@ func (g *progress) show(e session.Event) {
 func (g *progress) done() {
 	if g.shown {
 		fmt.Fprint(g.w, "\r\x1b[K")
+		g.shown = false
 	}
 }

@@ -100,7 +100,7 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	progress := newProgress(v.p)
-	s, err := v.p.open(ctx, v.model, progress.show)
+	s, err := v.p.open(ctx, v.model, progress.opening)
 	if err != nil {
 		progress.done()
 		recorder.cancel()
