@@ -19,11 +19,6 @@ type architecture struct {
 	postNorms       bool // norms of what attention and MLP add to the residual stream
 	fused           bool // q, k and v are one matrix, gate and up another
 	scaledEmbedding bool // rows of the table are multiplied by sqrt(dim)
-	// fullEach says which layers see all positions, where a file states a window and not which layers have
-	// it: each so many-th; none where it is 0.
-	fullEach int
-	// localBase is the base of the rotation in layers with a window; 0 where it is that of the others.
-	localBase float64
 
 	gguf spelling // how GGUF files have it
 	hf   spelling // how folders of Hugging Face have it
@@ -33,12 +28,14 @@ type architecture struct {
 // did to the weights.
 type spelling struct {
 	called []string // what they call the architecture, where that is not the row's name
+	class  class
 	names  *names
 	keys   *keys
 	pairs  *pairing
-	// only are what its files may state and the builder has one answer to.
+	// only are keys of the class to which the builder has one answer.
 	only []only
-	tied bool // the embedding is the head too, where files do not say
+	// scalings are further names of kinds of rotation scaling.
+	scalings map[string]string
 	// onePlus: norms multiply by 1 + their weights.
 	onePlus bool
 	// implied fills in what its files do not state.
@@ -71,29 +68,40 @@ type names struct {
 	ffnNorm, gate, up, down      string
 	gateUp                       string // in place of gate and up
 	ffnPostNorm                  string
-	// said are the ends of names of tensors that say nothing that is not said elsewhere.
-	said []string
 }
 
 // keys are what a file calls the numbers of a decoder. Those that are empty it has no word for.
 type keys struct {
-	layers, dim, ffn, context          string
-	heads, kvHeads, headDim, valueDims string
-	eps                                string
-	window, fullEach                   string // how many positions a layer sees; which layers see all
-	scale                              string // of scores
-	turned                             string // how much of a head is
-	localBase                          string // of the rotation in layers with a window
-	// rotation reads how queries and keys of heads of so many dims are turned.
-	rotation func(r *configReader, headDim int) rotation
+	layers, dim, ffn, context string
+	heads, kvHeads, headDim   string
+	eps                       string
+	window                    string // how many positions a layer sees
+	windowUsed                string // whether it is applied; it is where files have no word for that
+	windowFrom                string // the first layer with a window
+	fullEach                  string // every so many-th layer sees all positions
+	kinds                     string // what each layer sees, layer by layer
+	scale                     string // of scores
+	turned                    string // how much of a head is rotated
+	localBase                 string // of the rotation in layers with a window
+	tied                      string // whether the embedding is the head too
+	// sameDim are further sizes of heads, which must be headDim.
+	sameDim []string
+	// rotations are the keys of the rotation, which rotation reads for heads of so many dims.
+	rotations []string
+	rotation  func(r *configReader, headDim int) rotation
+	// inert are keys that every class of the form knows and that change nothing of what is computed here.
+	inert []string
+	// elsewhere are keys of classes that this version does not run.
+	elsewhere *class
 }
 
 // list are all of them.
 func (k *keys) list() []string {
-	return []string{
-		k.layers, k.dim, k.ffn, k.context, k.heads, k.kvHeads, k.headDim, k.valueDims, k.eps, k.window,
-		k.fullEach, k.scale, k.turned, k.localBase,
-	}
+	all := append([]string{
+		k.layers, k.dim, k.ffn, k.context, k.heads, k.kvHeads, k.headDim, k.eps, k.window, k.windowUsed,
+		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.tied,
+	}, slices.Concat(k.sameDim, k.rotations)...)
+	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
 // of is what the names of a layer begin with.
@@ -117,20 +125,19 @@ var ggufNames = names{
 var ggufKeys = keys{
 	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
 	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
-	valueDims: "attention.value_length", eps: "attention.layer_norm_rms_epsilon",
-	window: "attention.sliding_window", scale: "attention.scale", turned: "rope.dimension_count",
-	rotation: ggufRotation,
+	eps: "attention.layer_norm_rms_epsilon",
+	sameDim: []string{
+		"attention.value_length", "attention.key_length_swa", "attention.value_length_swa",
+	},
+	turned: "rope.dimension_count", rotation: ggufRotation, rotations: ggufRotations,
+	inert: ggufInert, elsewhere: &ggufElsewhere,
 }
 
-// ggufOnly are keys that no architecture here has a place for. Files state them of others, or to say that
-// there is nothing.
+// ggufOnly are keys that llama.cpp reads for every architecture.
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
-	{"attn_logit_softcapping", 0.0, "soft capping of scores"},
-	{"final_logit_softcapping", 0.0, "soft capping of logits"},
-	{"logit_scale", 1.0, "scaled logits"},
-	{"embedding_scale", 1.0, "a scale of the embedding"},
-	{"residual_scale", 1.0, "a scale of the residual stream"},
+	{"attention.causal", true, "attention to what follows"},
+	{"rope.scaling.yarn_attn_factor", 1.0, "YaRN's factor of scores"},
 }
 
 // hfNames are the names that models have in transformers.
@@ -143,33 +150,33 @@ var hfNames = names{
 	qNorm: "self_attn.q_norm.weight", kNorm: "self_attn.k_norm.weight",
 	ffnNorm: "post_attention_layernorm.weight", gate: "mlp.gate_proj.weight", up: "mlp.up_proj.weight",
 	down: "mlp.down_proj.weight", gateUp: "mlp.gate_up_proj.weight",
-	said: []string{".rotary_emb.inv_freq"},
 }
 
-// Keys of config.json: how many positions the model was made for, which part of a head is turned.
+// Keys of config.json: how many positions the model was made for, which part of a head is rotated.
 const (
 	hfContext = "max_position_embeddings"
 	hfPart    = "partial_rotary_factor"
+	hfKinds   = "layer_types"
 )
 
 // hfKeys are the keys that transformers' models have in config.json.
 var hfKeys = keys{
 	layers: "num_hidden_layers", dim: "hidden_size", ffn: "intermediate_size",
 	context: hfContext, heads: "num_attention_heads", kvHeads: "num_key_value_heads",
-	headDim: "head_dim", eps: "rms_norm_eps", window: "sliding_window", turned: hfPart,
-	rotation: hfRotation,
+	headDim: "head_dim", eps: "rms_norm_eps", tied: "tie_word_embeddings",
+	rotation: hfRotation, rotations: hfRotations, inert: hfInert, elsewhere: &class{},
 }
 
-// hfOnly are keys that no architecture here has a place for.
-var hfOnly = []only{
-	{"quantization_config", nil, "weights that another program quantised"},
-	{"hidden_act", "silu", "another activation"},
-	{"attention_bias", false, "biases in the attention"},
-	{"mlp_bias", false, "biases in the MLP"},
-}
+// Keys of classes of transformers to which the builder has one answer.
+var (
+	hfQuantized     = only{"quantization_config", nil, "weights that another program quantised"}
+	hfSiLU          = only{"hidden_act", "silu", "another activation"}
+	hfAttentionBias = only{"attention_bias", false, "biases in the attention"}
+	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP"}
+)
 
 // architectures are those that this version runs.
-var architectures = []*architecture{&llama, &qwen2, &qwen3, &gemma3, &phi3}
+var architectures = []*architecture{&llama, &mistral, &qwen2, &qwen3, &gemma3, &phi3}
 
 // architectureOf finds the row that a file names, and how files of its form spell it.
 func architectureOf(file, name string, in func(*architecture) *spelling) (*architecture, *spelling, error) {

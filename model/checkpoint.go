@@ -1,8 +1,10 @@
 package model
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"slices"
 
 	"gpuscope/model/tokenizer"
 	"gpuscope/trace"
@@ -48,6 +50,19 @@ type Tensor struct {
 
 // Elements is the number of elements.
 func (t *Tensor) Elements() int { return numel(t.Dims) }
+
+// equal says whether two tensors are stored alike.
+func (t *Tensor) equal(other *Tensor) (bool, error) {
+	if t.Type != other.Type || !slices.Equal(t.Dims, other.Dims) {
+		return false, nil
+	}
+	a, err := t.Bytes()
+	if err != nil {
+		return false, err
+	}
+	b, err := other.Bytes()
+	return bytes.Equal(a, b), err
+}
 
 func numel(dims []int) int {
 	n := 1

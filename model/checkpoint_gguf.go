@@ -1,7 +1,6 @@
 package model
 
 import (
-	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
@@ -50,17 +49,25 @@ func (f ggufForm) Metadata() []Pair {
 
 func (f ggufForm) tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
 
-// refuseUnknownKeys refuses what a file says of attention and rotation that this version does not know: it
-// would change the result.
-func refuseUnknownKeys(r *configReader, s *spelling) {
-	known := slices.Concat(s.keys.list(), rotationKeys)
-	for _, o := range s.only {
-		known = append(known, o.key)
-	}
+// Top are all keys: none belongs to an object.
+func (f ggufForm) Top() []string { return f.Keys() }
+
+// Null: a GGUF file has no such value.
+func (f ggufForm) Null(string) bool { return false }
+
+// List says whether the value of a key is an array.
+func (f ggufForm) List(key string) bool {
+	v, ok := f.Value(key)
+	return ok && v.Kind == gguf.KindArray
+}
+
+// refuseUnknownKeys refuses what a file says of attention and rotation that no architecture of llama.cpp that
+// this version knows of has: it may change the result.
+func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)
 		of := strings.HasPrefix(own, "attention.") || strings.HasPrefix(own, "rope.")
-		if ours && of && !slices.Contains(known, own) {
+		if ours && of && !r.form.knows(own) && len(r.others(own)) == 0 {
 			r.errorf(printable.Short(own, 80), "not yet: this version does not know what it does to the attention")
 		}
 	}
@@ -71,13 +78,14 @@ func (f ggufForm) config() (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	arch, spelling, err := architectureOf(f.Name(), name, func(a *architecture) *spelling { return &a.gguf })
+	in := func(a *architecture) *spelling { return &a.gguf }
+	arch, form, err := architectureOf(f.Name(), name, in)
 	if err != nil {
 		return config{}, err
 	}
-	r := &configReader{f: f, prefix: name + "."}
-	refuseUnknownKeys(r, spelling)
-	c, err := readConfig(r, arch, spelling)
-	c.Tied = !f.HasTensor(spelling.names.head)
+	r := &configReader{f: f, prefix: name + ".", form: form, in: in}
+	r.refuseUnknownKeys()
+	c, err := readConfig(r, arch)
+	c.Tied = !f.HasTensor(form.names.head)
 	return c, err
 }

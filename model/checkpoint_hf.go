@@ -1,10 +1,10 @@
 package model
 
 import (
-	"math"
+	"fmt"
 	"path/filepath"
+	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/model/safetensors"
 	"gpuscope/model/tokenizer"
 )
@@ -32,7 +32,43 @@ func openHF(path string) (*Checkpoint, error) {
 			Name: t.Name, Type: t.DType, Dims: t.Dims, Size: t.Size(), Bytes: t.Bytes,
 		})
 	}
-	return newCheckpoint(&hfForm{path, c, weights}, tensors), nil
+	checkpoint := newCheckpoint(&hfForm{path, c, weights}, tensors)
+	checkpoint.findPrefix(&hfNames)
+	return checkpoint, nil
+}
+
+// hfBase comes before the names of a decoder's tensors, but for the head's, where transformers saves both.
+const hfBase = "model."
+
+// findPrefix lets tensors be found by their usual names where others come before them: none in the file of a
+// decoder without its head, longer ones in that of a model which a decoder is a part of. The prefix is what
+// comes before the name of the embedding, the shortest where there are several.
+func (c *Checkpoint) findPrefix(n *names) {
+	if c.byName[n.embed] != nil {
+		return
+	}
+	prefix, found := "", false
+	for _, t := range c.tensors {
+		p, ok := strings.CutSuffix(t.Name, strings.TrimPrefix(n.embed, hfBase))
+		if ok && (p == "" || strings.HasSuffix(p, ".")) && (!found || len(p) < len(prefix)) {
+			prefix, found = p, true
+		}
+	}
+	if !found {
+		return
+	}
+	for _, t := range c.tensors {
+		if own, ok := strings.CutPrefix(t.Name, prefix); ok {
+			c.byName[hfBase+own] = t
+		}
+	}
+	// The head is a part of the same model as the decoder, or of one that this is a part of.
+	for at := prefix; at != "" && c.byName[n.head] == nil; {
+		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
+		if t := c.byName[at+n.head]; t != nil {
+			c.byName[n.head] = t
+		}
+	}
 }
 
 func (f *hfForm) Name() string { return f.path }
@@ -67,49 +103,23 @@ func (f *hfForm) config() (config, error) {
 	if err != nil {
 		return config{}, err
 	}
-	arch, spelling, err := architectureOf(f.said.name, name, func(a *architecture) *spelling { return &a.hf })
+	in := func(a *architecture) *spelling { return &a.hf }
+	arch, form, err := architectureOf(f.said.name, name, in)
 	if err != nil {
 		return config{}, err
 	}
-	r := &configReader{f: f.said}
-	c, err := readConfig(r, arch, spelling)
+	r := &configReader{f: f.said, form: form, in: in}
+	c, err := readConfig(r, arch)
 	if err != nil {
 		return c, err
 	}
-	c.Tied = r.boolOr("tie_word_embeddings", spelling.tied)
 	if c.LocalRope != nil && r.has(localRotation) {
-		local := hfRotationAt(r, localRotation, spelling.keys.localBase, c.HeadDim)
+		local := hfRotationAt(r, localRotation, form.keys.localBase, c.HeadDim)
 		c.LocalRope = &local
 	}
-	r.windows(&c)
+	if index := f.weights.Unread(); index != "" {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files that %s lists are not read",
+			f.path, filepath.Base(f.weights.Files()[0].Name()), index))
+	}
 	return c, r.err
-}
-
-// windows reads which layers have a window, where that is said layer by layer.
-func (r *configReader) windows(c *config) {
-	const key = "layer_types"
-	if !r.has(key) {
-		return
-	}
-	kinds, err := r.f.Strings(key)
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	if len(kinds) != c.Layers {
-		r.errorf(key, "%d of them, and %d layers", len(kinds), c.Layers)
-		return
-	}
-	window := r.intOr(c.Form.keys.window, 0, 0, math.MaxInt32)
-	for i, kind := range kinds {
-		switch kind {
-		case "full_attention":
-			c.Windows[i] = 0
-		case "sliding_attention":
-			if c.Windows[i] = window; window == 0 {
-				r.errorf(key, "layer %d has a window, and none is stated or used", i)
-			}
-		default:
-			r.errorf(key, "not yet: layer %d has %s", i, printable.Short(kind, 80))
-		}
-	}
 }

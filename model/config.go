@@ -1,7 +1,6 @@
 package model
 
 import (
-	"fmt"
 	"math"
 
 	"gpuscope/internal/printable"
@@ -27,6 +26,10 @@ type config struct {
 	// LocalRope is the rotation in layers with a window; nil where it is Rope.
 	LocalRope *rotation
 	Tied      bool // the embedding is the head too
+	// Ignored are the keys that the files state and their class does not know.
+	Ignored []Ignored
+	// Warnings are what a user should know of how the files were read.
+	Warnings []string
 }
 
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
@@ -38,11 +41,13 @@ const (
 	maxTensorBytes = 64 << 30
 )
 
-// readConfig takes the shape from what a file says, and refuses what the builder would get wrong.
-func readConfig(r *configReader, arch *architecture, form *spelling) (config, error) {
-	key := form.keys
+// readConfig takes the shape from what a file says, or its class where the file leaves it out, and refuses
+// what the builder would get wrong.
+func readConfig(r *configReader, arch *architecture) (config, error) {
+	form, key := r.form, r.form.keys
 	c := config{Arch: arch, Form: form}
 	c.Layers = r.int(key.layers, 1, maxLayers)
+	r.layers = c.Layers
 	c.Dim = r.int(key.dim, 1, maxDim)
 	c.FFN = r.int(key.ffn, 1, maxDim)
 	c.Context = r.int(key.context, 1, math.MaxInt32)
@@ -55,11 +60,15 @@ func readConfig(r *configReader, arch *architecture, form *spelling) (config, er
 	if c.Heads%c.KVHeads != 0 {
 		r.errorf(key.heads, "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
 	}
-	if !r.has(key.headDim) && c.Dim%c.Heads != 0 {
-		r.errorf(key.heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+	if c.HeadDim = r.intOr(key.headDim, 0, 1, maxDim); c.HeadDim == 0 {
+		if c.Dim%c.Heads != 0 {
+			r.errorf(key.heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+		}
+		c.HeadDim = max(c.Dim/c.Heads, 1)
 	}
-	c.HeadDim = r.intOr(key.headDim, c.Dim/c.Heads, 1, maxDim)
-	r.hold(only{key.valueDims, c.HeadDim, "keys and values of different lengths"})
+	for _, same := range key.sameDim {
+		r.hold(only{same, c.HeadDim, "heads of different sizes"})
+	}
 	for _, o := range form.only {
 		r.hold(o)
 	}
@@ -70,154 +79,81 @@ func readConfig(r *configReader, arch *architecture, form *spelling) (config, er
 	case turned != c.HeadDim && !form.pairs.part:
 		r.errorf(key.turned, "not yet: a rotation of a part of the head (%d, want %d)", turned, c.HeadDim)
 	}
-	if arch.localBase > 0 {
-		base := r.floatOr(key.localBase, arch.localBase, 1, 1e12)
-		c.LocalRope = &rotation{Dims: c.Rope.Dims, Base: base, Scale: 1}
+	if key.localBase != "" {
+		c.LocalRope = &rotation{Dims: c.Rope.Dims, Base: r.float(key.localBase, 1, 1e12), Scale: 1}
 	}
-	c.Windows = make([]int, c.Layers)
-	window := r.intOr(key.window, 0, 0, math.MaxInt32)
-	full := r.intOr(key.fullEach, arch.fullEach, 0, maxLayers)
-	for i := range c.Windows {
-		if full == 0 || (i+1)%full != 0 {
-			c.Windows[i] = window
-		}
-	}
-	if r.has(key.scale) {
-		c.Scale = r.float(key.scale, 1e-6, 1e6)
-	}
+	c.Windows = r.windows()
+	c.Scale = r.floatOr(key.scale, 0, 1e-6, 1e6)
 	if form.implied != nil {
 		form.implied(&c)
 	}
+	c.Tied = r.bool(key.tied)
 	if c.HeadDim%4 != 0 {
 		r.errorf(key.headDim, "a head of %d dims, want a multiple of 4", c.HeadDim)
 	}
+	c.Ignored, c.Warnings = r.ignored()
 	return c, r.err
 }
 
-// keyed is what says numbers and words by key: the metadata of a GGUF file, or a config.json. Errors name the
-// file and the key.
-type keyed interface {
-	Name() string
-	Keys() []string
-	Has(key string) bool
-	Int(key string) (int, error)
-	Float(key string) (float64, error)
-	Bool(key string) (bool, error)
-	String(key string) (string, error)
-	Floats(key string) ([]float64, error)
-	Strings(key string) ([]string, error)
+// windows are how many positions each layer sees, 0 for all: from the size of the window and from which
+// layers have it, which a file says layer by layer or by a rule.
+func (r *configReader) windows() []int {
+	key, list := r.form.keys, make([]int, r.layers)
+	window := r.intOr(key.window, 0, 0, math.MaxInt32)
+	if key.windowUsed != "" && !r.bool(key.windowUsed) {
+		window = 0
+	}
+	windowed := r.kinds()
+	if windowed == nil {
+		from := r.intOr(key.windowFrom, 0, 0, math.MaxInt32)
+		each := r.intOr(key.fullEach, 0, 0, maxLayers)
+		if window == 0 && (each == 0 || !r.null(key.window)) {
+			return list
+		}
+		windowed = make([]bool, r.layers)
+		for i := range windowed {
+			windowed[i] = i >= from && (each == 0 || (i+1)%each != 0)
+		}
+	}
+	for i := range list {
+		if !windowed[i] {
+			continue
+		}
+		if list[i] = window; window == 0 {
+			r.errorf(key.window, "none is stated or used, and layer %d has a window", i)
+		}
+	}
+	return list
 }
 
-// configReader reads what stands under an architecture's prefix and holds numbers to a range. The first error
-// stays.
-type configReader struct {
-	f      keyed
-	prefix string
-	err    error
-}
-
-// has says whether a key is there; the empty one, for which the files have no word, never is.
-func (r *configReader) has(key string) bool { return key != "" && r.f.Has(r.prefix+key) }
-
-func (r *configReader) errorf(key, format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%s: %s%s: %w", r.f.Name(), r.prefix, key, fmt.Errorf(format, args...))
+// kinds are which layers have a window, nil where a file does not say that layer by layer.
+func (r *configReader) kinds() []bool {
+	key := r.form.keys
+	if key.fullEach != "" && r.f.List(r.prefix+key.fullEach) {
+		return r.layered(key.fullEach)
 	}
-}
-
-func (r *configReader) int(key string, lo, hi int) int {
-	n, err := r.f.Int(r.prefix + key)
-	return r.checkInt(key, n, lo, hi, err)
-}
-
-func (r *configReader) intOr(key string, def, lo, hi int) int {
-	if !r.has(key) {
-		return r.checkInt(key, def, lo, hi, nil)
+	if !r.has(key.kinds) {
+		return nil
 	}
-	return r.int(key, lo, hi)
-}
-
-func (r *configReader) checkInt(key string, n, lo, hi int, err error) int {
-	switch {
-	case err != nil && r.err == nil:
-		r.err = err
-	case n < lo || n > hi:
-		r.errorf(key, "%d, want %d to %d", n, lo, hi)
+	kinds, err := r.f.Strings(r.prefix + key.kinds)
+	if r.fail(err); err != nil {
+		return nil
 	}
-	return n
-}
-
-func (r *configReader) float(key string, lo, hi float64) float64 {
-	x, err := r.f.Float(r.prefix + key)
-	return r.checkFloat(key, x, lo, hi, err)
-}
-
-func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
-	if !r.has(key) {
-		return r.checkFloat(key, def, lo, hi, nil)
+	if len(kinds) != r.layers {
+		r.errorf(key.kinds, "%d of them, and %d layers", len(kinds), r.layers)
+		return nil
 	}
-	return r.float(key, lo, hi)
-}
-
-func (r *configReader) checkFloat(key string, x, lo, hi float64, err error) float64 {
-	switch {
-	case err != nil && r.err == nil:
-		r.err = err
-	case !(x >= lo && x <= hi): // NaN too
-		r.errorf(key, "%g, want %g to %g", x, lo, hi)
+	windowed := make([]bool, r.layers)
+	for i, kind := range kinds {
+		switch kind {
+		case "full_attention":
+		case "sliding_attention":
+			windowed[i] = true
+		default:
+			r.errorf(key.kinds, "not yet: layer %d has %s", i, printable.Short(kind, 80))
+		}
 	}
-	return x
-}
-
-func (r *configReader) boolOr(key string, def bool) bool {
-	if !r.has(key) {
-		return def
-	}
-	b, err := r.f.Bool(r.prefix + key)
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	return b
-}
-
-func (r *configReader) stringOr(key, def string) string {
-	if !r.has(key) {
-		return def
-	}
-	s, err := r.f.String(r.prefix + key)
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	return s
-}
-
-// hold refuses what the builder has no place for.
-func (r *configReader) hold(o only) {
-	if !r.has(o.key) {
-		return
-	}
-	var got any
-	var err error
-	switch o.want.(type) {
-	case nil:
-		r.errorf(o.key, "not yet: %s", o.otherwise)
-		return
-	case int:
-		got, err = r.f.Int(r.prefix + o.key)
-	case float64:
-		got, err = r.f.Float(r.prefix + o.key)
-	case bool:
-		got, err = r.f.Bool(r.prefix + o.key)
-	case string:
-		got, err = r.f.String(r.prefix + o.key)
-	}
-	switch {
-	case err != nil && r.err == nil:
-		r.err = err
-	case got != o.want:
-		r.errorf(o.key, "not yet: %s (%s, want %v)", o.otherwise, printable.Short(fmt.Sprint(got), 80),
-			o.want)
-	}
+	return windowed
 }
 
 // DefaultContext is how many positions the KV cache holds at most where nobody says how long a text may be.

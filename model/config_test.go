@@ -18,8 +18,16 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 		local   float64 // base of the rotation in layers with a window; 0 for that of the others
 	}{
 		"a Llama": {arch: &llama, keys: map[string]any{"block_count": 3}, windows: of(3, 0)},
-		"a Mistral": {
+		"a Llama, whose window llama.cpp does not read": {
 			arch: &llama, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
+			windows: of(3, 0),
+		},
+		"a Qwen, whose window llama.cpp does not read": {
+			arch: &qwen2, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
+			windows: of(3, 0),
+		},
+		"a Phi 3": {
+			arch: &phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 16),
 		},
 		"a Phi 4, which states a window of nothing": {
@@ -44,9 +52,23 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 			},
 			windows: of(62, 0), local: 10000, scale: 1 / math.Sqrt(tinyDim/tinyHeads),
 		},
-		"a stated scale": {
+		"a Gemma that says it layer by layer": {
+			arch: &gemma3, keys: map[string]any{
+				"block_count": 3, "attention.sliding_window": 16,
+				"attention.sliding_window_pattern": []bool{false, true, false},
+			},
+			windows: []int{0, 16, 0}, local: 10000,
+		},
+		"a scale of other architectures": {
 			arch: &qwen3, keys: map[string]any{"block_count": 1, "attention.scale": float32(0.25)},
-			windows: of(1, 0), scale: 0.25,
+			windows: of(1, 0),
+		},
+		"numbers by layer that are equal": {
+			arch: &llama, keys: map[string]any{
+				"block_count": 2, "attention.head_count": []int32{2, 2},
+				"attention.head_count_kv": []int32{1, 1}, "feed_forward_length": []int32{96, 96},
+			},
+			windows: of(2, 0),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,17 +98,51 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 	}
 }
 
-func TestQwenWithAWindowIsRefused(t *testing.T) {
-	for _, a := range []*architecture{&qwen2, &qwen3} {
-		b := tinyOf(a)
-		b.Set(a.name+".attention.sliding_window", 16)
+// Numbers by layer that differ, or that are not one for each layer, are no shape that this version runs.
+func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		key   string
+		value any
+		want  string
+	}{
+		"they differ":     {"attention.head_count_kv", []int32{1, 2}, "head_count_kv: not yet: layers that differ (1 in layer 0, 2 in layer 1)"},
+		"too many":        {"feed_forward_length", []int32{96, 96, 96}, "feed_forward_length: a list of 3 values"},
+		"none":            {"attention.head_count", []int32{}, "head_count: a list of 0 values"},
+		"of words":        {"attention.head_count", []string{"2", "2"}, "want an array of integers"},
+		"layers by layer": {"block_count", []int32{2, 2}, "block_count"},
+	} {
+		b := tiny()
+		b.Set("llama."+c.key, c.value)
 		file, err := parseGGUF(b.Bytes(), "tiny.gguf")
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := "attention.sliding_window: not yet: attention in a sliding window (16, want 0)"
-		if _, err := file.config(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", a.name, err, want)
+		if _, err := file.config(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// A key of attention or rotation that no architecture is known to have may change the result.
+func TestUnknownKeysOfAttentionAreRefused(t *testing.T) {
+	t.Parallel()
+	for key, runs := range map[string]bool{
+		"attention.new": false, "rope.new": false, "new": true, "attention.clamp_kqv": true,
+		"rope.freq_base_swa": true, "vocab_size": true,
+	} {
+		b := tiny()
+		b.Set("llama."+key, 3)
+		file, err := parseGGUF(b.Bytes(), "tiny.gguf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := file.config()
+		if runs != (err == nil) {
+			t.Errorf("%s: %v", key, err)
+		}
+		if ignored := runs && key != "vocab_size"; ignored != (len(c.Ignored) == 1) && runs {
+			t.Errorf("%s: ignored %v", key, c.Ignored)
 		}
 	}
 }

@@ -13,10 +13,11 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// configJSON is what a config.json says, by dotted paths: "rope_scaling.factor". What is null is not there.
+// configJSON is what a config.json says, by dotted paths: "rope_scaling.factor".
 type configJSON struct {
 	name   string
-	values map[string]any // a json.Number, string, bool, []any, or map[string]any of what is below
+	top    []string       // the keys that are not of an object under another key, sorted
+	values map[string]any // nil, a json.Number, string, bool, []any, or map[string]any of what is below
 }
 
 // Bounds of a config.json; those of large models have 5 kB.
@@ -37,6 +38,7 @@ func openConfigJSON(path string) (*configJSON, error) {
 
 func parseConfigJSON(data []byte, name string) (*configJSON, error) {
 	var top map[string]any
+	data = readjson.Python(data)
 	err := readjson.Check(data)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(data))
@@ -46,7 +48,7 @@ func parseConfigJSON(data []byte, name string) (*configJSON, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: correct it, or fetch the file again", name, err)
 	}
-	c := &configJSON{name: name, values: map[string]any{}}
+	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), values: map[string]any{}}
 	return c, c.add("", top, 1)
 }
 
@@ -56,9 +58,6 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 			maxConfigDepth)
 	}
 	for key, value := range object {
-		if value == nil {
-			continue
-		}
 		if n := len(path) + len(key); n > maxConfigPath {
 			return fmt.Errorf("%s: the key %s and what it stands in have %d bytes, want at most %d", c.name,
 				printable.Short(key, 40), n, maxConfigPath)
@@ -76,17 +75,32 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 // Name is the path of the file.
 func (c *configJSON) Name() string { return c.name }
 
-// Keys are the paths of all that is not null, sorted.
+// Keys are all paths, sorted.
 func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.values)) }
+
+// Top are the keys that are not of an object under another key, sorted.
+func (c *configJSON) Top() []string { return c.top }
 
 // Has says whether something that is not null is there.
 func (c *configJSON) Has(key string) bool { return c.values[key] != nil }
 
+// Null says whether null is there.
+func (c *configJSON) Null(key string) bool {
+	v, ok := c.values[key]
+	return ok && v == nil
+}
+
+// List says whether a list is there.
+func (c *configJSON) List(key string) bool {
+	_, ok := c.values[key].([]any)
+	return ok
+}
+
 // scalarJSON reads one value by conv; want says in words what conv takes.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
-	v := c.values[key]
-	if v == nil {
+	v, ok := c.values[key]
+	if !ok {
 		return zero, fmt.Errorf("%s: %q is missing", c.name, key)
 	}
 	if x, ok := conv(v); ok {
@@ -97,11 +111,13 @@ func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)
 
 // Int is an integer that fits an int.
 func (c *configJSON) Int(key string) (int, error) {
-	return scalarJSON(c, key, "an integer", func(v any) (int, bool) {
-		n, _ := v.(json.Number)
-		i, err := strconv.Atoi(string(n))
-		return i, err == nil
-	})
+	return scalarJSON(c, key, "an integer", intJSON)
+}
+
+func intJSON(v any) (int, bool) {
+	n, _ := v.(json.Number)
+	i, err := strconv.Atoi(string(n))
+	return i, err == nil
 }
 
 // Float is a number.
@@ -117,7 +133,12 @@ func floatJSON(v any) (float64, bool) {
 
 // Bool is true or false.
 func (c *configJSON) Bool(key string) (bool, error) {
-	return scalarJSON(c, key, "true or false", func(v any) (bool, bool) { b, ok := v.(bool); return b, ok })
+	return scalarJSON(c, key, "true or false", boolJSON)
+}
+
+func boolJSON(v any) (bool, bool) {
+	b, ok := v.(bool)
+	return b, ok
 }
 
 // String is a string.
@@ -130,6 +151,18 @@ func (c *configJSON) Object(key string) error {
 	_, err := scalarJSON(c, key, "an object",
 		func(v any) (map[string]any, bool) { m, ok := v.(map[string]any); return m, ok })
 	return err
+}
+
+// Ints is a list of integers.
+func (c *configJSON) Ints(key string) ([]int, error) {
+	return scalarJSON(c, key, "a list of integers", func(v any) ([]int, bool) { return listJSON(v, intJSON) })
+}
+
+// Bools is a list of true and false.
+func (c *configJSON) Bools(key string) ([]bool, error) {
+	return scalarJSON(c, key, "a list of true and false", func(v any) ([]bool, bool) {
+		return listJSON(v, boolJSON)
+	})
 }
 
 // Floats is a list of numbers.
@@ -162,7 +195,7 @@ func (c *configJSON) pairs() []Pair {
 	for _, key := range c.Keys() {
 		kind := ""
 		switch v := c.values[key].(type) {
-		case map[string]any:
+		case map[string]any, nil:
 			continue
 		case []any:
 			kind = fmt.Sprintf("list[%d]", len(v))

@@ -115,7 +115,7 @@ func (m *decoder) forward() engine.ValueID {
 	table := m.w.matrix(name.embed, m.Vocab, m.Dim)
 	head := table
 	if m.Tied {
-		m.w.used[name.head] = true // what a file has of it all the same is the embedding once more
+		m.w.use(name.head) // what a file has of it all the same is the embedding once more
 	} else {
 		head = m.w.matrix(name.head, m.Vocab, m.Dim)
 	}

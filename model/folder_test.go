@@ -1,10 +1,13 @@
 package model
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"hash/fnv"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,22 +18,27 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/safetensors"
 	"gpuscope/model/session"
 )
 
-// tinyFolder is a model of a layer as a folder of Hugging Face, with ones for weights.
+// tinyFolder is a model of a layer as a folder of Hugging Face, with random weights that follow from the
+// tensors' names.
 type tinyFolder struct {
 	config  map[string]any
-	tensors map[string][]int // dims; all are BF16
+	tensors map[string][]int         // dims; all are BF16
+	text    string                   // more of the object in config.json, after what is above
+	like    map[string]string        // tensors that have the weights of others, by name
+	called  func(name string) string // what the file calls a tensor; nil for its name
 }
 
 func newTinyFolder() *tinyFolder {
-	return &tinyFolder{map[string]any{
+	return &tinyFolder{config: map[string]any{
 		"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 96,
 		"max_position_embeddings": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
 		"rms_norm_eps":   1e-5,
 		"sliding_window": nil, "hidden_act": "silu", "rope_theta": 10000, "rope_scaling": nil,
-	}, map[string][]int{
+	}, tensors: map[string][]int{
 		"model.embed_tokens.weight": {10, 64}, "model.norm.weight": {64}, "lm_head.weight": {10, 64},
 		"model.layers.0.input_layernorm.weight":          {64},
 		"model.layers.0.self_attn.q_proj.weight":         {64, 64},
@@ -46,7 +54,7 @@ func newTinyFolder() *tinyFolder {
 }
 
 // write writes the folder and gives its path.
-func (f *tinyFolder) write(t *testing.T) string {
+func (f *tinyFolder) write(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	save := func(name string, data []byte) {
@@ -68,13 +76,24 @@ func (f *tinyFolder) write(t *testing.T) string {
 		for _, d := range dims {
 			elements *= d
 		}
+		hash := fnv.New64()
+		hash.Write([]byte(cmp.Or(f.like[name], name)))
+		random := rand.New(rand.NewPCG(hash.Sum64(), 0))
 		for range elements {
-			data = binary.LittleEndian.AppendUint16(data, uint16(math.Float32bits(1)>>16))
+			bits := math.Float32bits(float32(random.NormFloat64()))
+			data = binary.LittleEndian.AppendUint16(data, uint16(bits>>16))
+		}
+		if f.called != nil {
+			name = f.called(name)
 		}
 		header[name] = map[string]any{"dtype": "BF16", "shape": dims, "data_offsets": []int{at, len(data)}}
 	}
 	head := asJSON(header)
-	save("config.json", asJSON(f.config))
+	config := asJSON(f.config)
+	if f.text != "" {
+		config = append(append(config[:len(config)-1], ','), f.text+"}"...)
+	}
+	save("config.json", config)
 	save("model.safetensors",
 		append(append(binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head...), data...))
 	return dir
@@ -107,6 +126,9 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		}
 		return set("rope_scaling", said)
 	}
+	mistype := func(key string, value any) func(*tinyFolder) { // in a class that knows the key
+		return func(f *tinyFolder) { f.config["model_type"], f.config[key] = "qwen3", value }
+	}
 	tensor := func(name string, dims ...int) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.tensors[name] = dims }
 	}
@@ -116,19 +138,27 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	}{
 		"as it is":           {func(*tinyFolder) {}, ""},
 		"tied":               {set("tie_word_embeddings", true), ""},
-		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, `tensor "lm_head.weight" is missing`},
+		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, ""},
 		"an unknown model":   {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
-		"no model":           {set("model_type", nil), `"model_type" is missing`},
+		"no model":           {func(f *tinyFolder) { delete(f.config, "model_type") }, `"model_type" is missing`},
+		"null for a model":   {set("model_type", nil), `"model_type" is null, want a string`},
 		"another activation": {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
 		"biases":             {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
 		"a window":           {set("sliding_window", 4), ""},
-		"a window of a layer": {func(f *tinyFolder) {
-			f.config["sliding_window"], f.config["layer_types"] = 4, []string{"sliding_attention"}
-		}, ""},
-		"no window for a layer":  {set("layer_types", []string{"sliding_attention"}), "layer_types: layer 0 has a window, and none is stated"},
-		"layers of another kind": {set("layer_types", []string{"linear_attention"}), "layer_types: not yet: layer 0 has linear_attention"},
-		"too many kinds":         {set("layer_types", []string{"full_attention", "full_attention"}), "layer_types: 2 of them, and 1 layers"},
-		"a number for kinds":     {set("layer_types", 4), `"layer_types" is 4, want a list of strings`},
+		"no window for a layer": {
+			mistype("layer_types", []string{"sliding_attention"}), "sliding_window: none is stated or used, and layer 0 has a window",
+		},
+		"layers of another kind": {
+			mistype("layer_types", []string{"linear_attention"}), "layer_types: not yet: layer 0 has linear_attention",
+		},
+		"too many kinds": {
+			mistype("layer_types", []string{"full_attention", "full_attention"}), "layer_types: 2 of them, and 1 layers",
+		},
+		"a number for kinds": {
+			mistype("layer_types", 4), `"layer_types" is 4, want a list of strings`,
+		},
+		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, `"rms_norm_eps" is "NaN", want a number`},
+		"NaN where none is used":     {func(f *tinyFolder) { f.text = `"aux_loss": [NaN, -Infinity, Infinity]` }, ""},
 		"long rope": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1), "long_factor": make16(2), "original_max_position_embeddings": 32,
 		}), ""},
@@ -139,15 +169,17 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 			"type": "su", "short_factor": make16(1), "long_factor": make16(0), "original_max_position_embeddings": 32,
 		}), "rope_scaling.long_factor: factor 0 is 0, want"},
 		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
-		"no layers":           {set("num_hidden_layers", nil), `"num_hidden_layers" is missing`},
-		"words for layers":    {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
-		"too many layers":     {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
-		"uneven heads":        {set("num_key_value_heads", 3), "2 query heads do not share 3"},
-		"an unknown tensor":   {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
-		"another shape":       {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
-		"old linear scaling":  {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
-		"new linear scaling":  {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
-		"an unknown scaling":  {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs default, linear, llama3"},
+		"null for layers": {
+			set("num_hidden_layers", nil), `"num_hidden_layers" is null, want an integer`,
+		},
+		"words for layers":   {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
+		"too many layers":    {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
+		"uneven heads":       {set("num_key_value_heads", 3), "2 query heads do not share 3"},
+		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
+		"another shape":      {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
+		"old linear scaling": {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
+		"new linear scaling": {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
+		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs default, linear, llama3"},
 		"an unknown rope key": {
 			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not yet",
 		},
@@ -219,11 +251,11 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 	}
 }
 
-// A number that JSON has not, as Python writes it, is named with its line.
+// What is no JSON is named with its line.
 func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 	t.Parallel()
-	_, err := parseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": NaN\n}}"), "config.json")
-	const want = `config.json: line 2 is no JSON from "NaN" on: correct it, or fetch the file again`
+	_, err := parseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
+	const want = `config.json: line 2 is no JSON from "nan" on: correct it, or fetch the file again`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}
@@ -286,7 +318,8 @@ func TestUploadIsToldInBytes(t *testing.T) {
 	}
 }
 
-// FuzzConfigJSON looks for a config.json that panics, or whose error is no line.
+// FuzzConfigJSON looks for a config.json that panics, takes more than a moment, or whose error is no line:
+// read by each architecture, and planned with tensors of whatever sizes it states.
 func FuzzConfigJSON(f *testing.F) {
 	for _, name := range []string{"llama3", "qwen2", "qwen3", "gemma3", "phi3"} {
 		path := filepath.Join("..", "..", "shared", "models", "arch", name, "config.json")
@@ -294,17 +327,89 @@ func FuzzConfigJSON(f *testing.F) {
 			f.Add(data)
 		}
 	}
-	f.Add([]byte(`{"model_type":"llama","rope_scaling":{"type":"linear","factor":2}}`))
+	f.Add([]byte(`{"model_type":"llama","rope_scaling":{"type":"linear","factor":2},"rms_norm_eps":NaN}`))
+	f.Add([]byte(`{"model_type":"qwen2","use_sliding_window":true,"max_window_layers":0,"sliding_window":null}`))
+	small := `{"hidden_size":64,"intermediate_size":96,"num_hidden_layers":1,"num_attention_heads":2,` +
+		`"num_key_value_heads":[1],"head_dim":32,"max_position_embeddings":64,"sliding_window":8`
+	f.Add([]byte(small + `,"model_type":"mistral","layer_types":["full_attention"]}`))
+	f.Add([]byte(small + `,"model_type":"phi3","partial_rotary_factor":0.5,"rope_scaling":{"type":"yarn","factor":1}}`))
+	dir := newTinyFolder().write(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
+		check := func(err error) {
+			if err == nil {
+				return
+			}
+			if text := err.Error(); len(text) > 1000 || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("%q", text)
+			}
+		}
 		said, err := parseConfigJSON(data, "config.json")
-		if err == nil {
-			_, err = (&hfForm{path: "x", said: said}).config()
-			said.pairs()
+		check(err)
+		if err != nil {
+			return
 		}
-		if err != nil && (len(err.Error()) > 1000 || strings.ContainsFunc(err.Error(), unicode.IsControl)) {
-			t.Errorf("%q", err)
+		said.pairs()
+		for _, a := range architectures {
+			said.values["model_type"] = cmp.Or(strings.Join(a.hf.called, ""), a.name)
+			c, err := (&hfForm{path: "x", said: said, weights: &safetensors.Folder{}}).config()
+			if check(err); err == nil && c.Layers <= 4 {
+				check(planHollow(&c))
+			}
 		}
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		check(planFolder(dir, Options{}))
 	})
+}
+
+// planHollow plans a decoder with tensors of the sizes that its configuration wants.
+func planHollow(c *config) error {
+	file := newCheckpoint(&hfForm{path: "x"}, nil)
+	n, q, kv := c.Form.names, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	add := func(name string, dims ...int) {
+		t := &Tensor{Name: name, Type: "F32", Dims: dims, Size: 4 * numel(dims)}
+		file.tensors, file.byName[name] = append(file.tensors, t), t
+	}
+	add(n.embed, 10, c.Dim)
+	add(n.norm, c.Dim)
+	for i := range c.Layers {
+		at := n.of(i)
+		for _, norm := range []string{n.attnNorm, n.ffnNorm} {
+			add(at+norm, c.Dim)
+		}
+		if c.Arch.postNorms {
+			add(at+n.attnPostNorm, c.Dim)
+			add(at+n.ffnPostNorm, c.Dim)
+		}
+		if c.Arch.headNorms {
+			add(at+n.qNorm, c.HeadDim)
+			add(at+n.kNorm, c.HeadDim)
+		}
+		if c.Arch.biases {
+			add(at+n.qBias, q)
+			add(at+n.kBias, kv)
+			add(at+n.vBias, kv)
+		}
+		if c.Arch.fused {
+			add(at+n.qkv, q+2*kv, c.Dim)
+			add(at+n.gateUp, 2*c.FFN, c.Dim)
+		} else {
+			add(at+n.q, q, c.Dim)
+			add(at+n.k, kv, c.Dim)
+			add(at+n.v, kv, c.Dim)
+			add(at+n.gate, c.FFN, c.Dim)
+			add(at+n.up, c.FFN, c.Dim)
+		}
+		add(at+n.o, c.Dim, q)
+		add(at+n.down, c.Dim, c.FFN)
+	}
+	m := &Model{file: file, config: *c}
+	if err := m.settle(); err != nil {
+		return err
+	}
+	_, err := m.Plan(gpu.DefaultLimits())
+	return err
 }
 
 // Keys are kept with the path to them, so that a long one over many would take all memory.

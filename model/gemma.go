@@ -14,30 +14,42 @@ var gemma3 = architecture{
 	name:      "gemma3",
 	gate:      gated{"gelu_mul", ops.GELUMul},
 	headNorms: true, postNorms: true, scaledEmbedding: true,
-	fullEach: 6, localBase: 10000,
 	gguf: spelling{
-		names: &ggufNames, keys: &gemmaKeys, pairs: &halves, only: ggufOnly,
+		class: ggufClass("gemma3", map[string]any{
+			"attention.sliding_window_pattern": 6, "rope.freq_base_swa": 1e4,
+		}),
+		names: &ggufNames, keys: &gemmaKeys, pairs: &halves,
+		only: append(slices.Clip(ggufOnly), only{"final_logit_softcapping", 0.0, "soft capping of logits"}),
 		implied: func(c *config) {
 			// Scores of the 27B alone, which is told by its layers, are not scaled by the size of a head.
-			if c.Scale == 0 && c.Layers == 62 {
+			if c.Layers == 62 {
 				c.Scale = 1 / math.Sqrt(float64(c.Dim)/float64(c.Heads))
 			}
 		},
 	},
 	hf: spelling{
 		called: []string{"gemma3_text"},
-		names:  &gemmaHFNames, keys: &gemmaHFKeys, pairs: &halves, tied: true, onePlus: true,
-		only: append(slices.Clip(hfOnly),
-			only{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
-			only{"attn_logit_softcapping", nil, "soft capping of scores"},
-			only{"final_logit_softcapping", nil, "soft capping of logits"},
-			only{"use_bidirectional_attention", false, "attention to what follows"}),
-		// What is stated is the number whose root scores are divided by.
-		implied: func(c *config) {
-			if c.Scale != 0 {
-				c.Scale = 1 / math.Sqrt(c.Scale)
-			}
+		class: class{
+			name: "Gemma3TextConfig",
+			defaults: map[string]any{
+				"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+				"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+				"max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
+				"rope_local_base_freq": 1e4, "query_pre_attn_scalar": 256.0, "sliding_window": 4096,
+				"sliding_window_pattern": 6, "tie_word_embeddings": true,
+			},
+			inert: []string{"cache_implementation", "_sliding_window_pattern"},
 		},
+		names: &gemmaHFNames, keys: &gemmaHFKeys, pairs: &halves, onePlus: true,
+		only: []only{
+			hfQuantized, hfAttentionBias,
+			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
+			{"attn_logit_softcapping", nil, "soft capping of scores"},
+			{"final_logit_softcapping", nil, "soft capping of logits"},
+			{"use_bidirectional_attention", false, "attention to what follows"},
+		},
+		// What is stated is the number whose root scores are divided by.
+		implied: func(c *config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
 
@@ -49,15 +61,15 @@ var (
 		return n
 	}()
 	gemmaHFKeys = func() keys {
-		k := hfKeys
-		k.fullEach, k.localBase = "sliding_window_pattern", "rope_local_base_freq"
+		k := windowedHFKeys
+		k.fullEach, k.kinds, k.localBase = "sliding_window_pattern", hfKinds, "rope_local_base_freq"
 		k.scale = "query_pre_attn_scalar"
 		return k
 	}()
+	gemmaKeys = func() keys {
+		k := ggufKeys
+		k.window, k.fullEach = "attention.sliding_window", "attention.sliding_window_pattern"
+		k.localBase = "rope.freq_base_swa"
+		return k
+	}()
 )
-
-var gemmaKeys = func() keys {
-	k := ggufKeys
-	k.fullEach, k.localBase = "attention.sliding_window_pattern", "rope.freq_base_swa"
-	return k
-}()

@@ -5,7 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,12 +53,12 @@ func among[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
 // hostileModel is the tiny model with damage of every sort: metadata, vocabulary, tensors, single bytes.
 func hostileModel(r *rand.Rand) []byte {
-	a := among(r, architectures)
+	a := among(r, ggufArchitectures())
 	b := tinyOf(a)
 	keys := append(b.Keys(), "general.alignment", "tokenizer.ggml.unknown_token_id",
 		"tokenizer.ggml.eot_token_id", "tokenizer.ggml.scores", "tokenizer.ggml.add_eos_token",
 		"tokenizer.ggml.add_space_prefix")
-	for _, key := range slices.Concat(a.gguf.keys.list(), rotationKeys) {
+	for _, key := range a.gguf.keys.list() {
 		keys = append(keys, a.name+"."+key)
 	}
 	for _, o := range a.gguf.only {

@@ -105,6 +105,9 @@ type Model struct {
 // was worked around, and how. They are complete once Read has returned; each is one line.
 func (m *Model) Warnings() []string { return m.warnings }
 
+// Ignored are the keys that the files state and that the model's class does not know.
+func (m *Model) Ignored() []Ignored { return m.config.Ignored }
+
 // warnf adds a warning.
 func (m *Model) warnf(format string, args ...any) {
 	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
@@ -153,6 +156,14 @@ func (m *Model) read() error {
 	if m.config, err = m.file.config(); err != nil {
 		return err
 	}
+	if err := m.settle(); err != nil {
+		return err
+	}
+	return m.readTokenizer()
+}
+
+// settle decides what the configuration leaves to the tensors and to the options.
+func (m *Model) settle() error {
 	table, err := m.file.tensor(m.config.Form.names.embed)
 	if err != nil {
 		return err
@@ -162,10 +173,35 @@ func (m *Model) read() error {
 			table.Name, printable.Dims(table.Dims), m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
-	if m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk); err != nil {
+	m.warnings = append(m.warnings, m.config.Warnings...)
+	if err := m.settleHead(table); err != nil {
 		return err
 	}
-	return m.readTokenizer()
+	m.warnOfOrphans()
+	m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk)
+	return err
+}
+
+// settleHead decides which matrix gives the logits where the files contradict themselves: a stored one unless
+// it is the embedding once more, and without one the embedding.
+func (m *Model) settleHead(table *Tensor) error {
+	c := &m.config
+	head := m.file.byName[c.Form.names.head]
+	switch {
+	case head == nil && !c.Tied:
+		c.Tied = true
+		m.warnf("%s: no tensor %s, and %s is not true: using the embedding in its place", m.file.Name(),
+			c.Form.names.head, c.Form.keys.tied)
+	case head != nil && c.Tied:
+		same, err := table.equal(head)
+		if err != nil || same {
+			return err
+		}
+		c.Tied = false
+		m.warnf("%s: %s is true, and tensor %s differs from the embedding: using it", m.file.Name(),
+			c.Form.keys.tied, printable.Short(head.Name, 80))
+	}
+	return nil
 }
 
 // Close gives the file back. What was loaded from it stays good.
@@ -198,7 +234,7 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	}
 	l := &decoder{
 		Builder: b, config: m.config, context: m.context, kv: engine.F32,
-		w: &weights{b, m.file, m.config.Form, m.quantizer, map[string]bool{}},
+		w: &weights{b, m.file, m.config.Form, m.quantizer, map[*Tensor]bool{}},
 	}
 	if m.options.HalfKV {
 		l.kv = engine.F16

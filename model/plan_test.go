@@ -231,7 +231,7 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range architectures {
+	for _, a := range ggufArchitectures() {
 		file := tinyWide(a, 128)
 		file.Set(a.name+".context_length", 4096)
 		path := write(t, file.Bytes())
@@ -303,7 +303,7 @@ func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
 // In each architecture o and down read a row that lies as their lanes load it, and where sums are left to
 // products, those do that add to them: but for the sum that the last layer takes a row of, and its own.
 func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
-	for _, a := range architectures {
+	for _, a := range ggufArchitectures() {
 		spread := map[string]int{}
 		file := tinyWide(a, 128)
 		file.Set(a.name+".context_length", 4096)

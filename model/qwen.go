@@ -1,18 +1,20 @@
 package model
 
-import (
-	"slices"
-
-	"gpuscope/ops"
-)
+import "gpuscope/ops"
 
 // qwen2 is Yang et al., Qwen2 (2024): a Llama with biases of queries, keys and values.
 var qwen2 = architecture{
 	name:   "qwen2",
 	gate:   gated{"silu_mul", ops.SiLUMul},
 	biases: true,
-	gguf:   spelling{names: &ggufNames, keys: &qwenKeys, pairs: &halves, only: qwenOnly},
-	hf:     qwenHF,
+	gguf: spelling{
+		class: ggufClass("qwen2", nil),
+		names: &ggufNames, keys: &ggufKeys, pairs: &halves, only: ggufOnly,
+	},
+	hf: spelling{
+		class: class{name: "Qwen2Config", defaults: qwenDefaults(nil)},
+		names: &hfNames, keys: &qwenHFKeys, pairs: &halves, only: []only{hfQuantized, hfSiLU},
+	},
 }
 
 // qwen3 is Yang et al., Qwen3 (2025): no biases; queries and keys are normalised head by head.
@@ -20,26 +22,30 @@ var qwen3 = architecture{
 	name:      "qwen3",
 	gate:      gated{"silu_mul", ops.SiLUMul},
 	headNorms: true,
-	gguf:      spelling{names: &ggufNames, keys: &qwenKeys, pairs: &halves, only: qwenOnly},
-	hf:        qwenHF,
+	gguf: spelling{
+		class: ggufClass("qwen3", nil),
+		names: &ggufNames, keys: &ggufKeys, pairs: &halves, only: ggufOnly,
+	},
+	hf: spelling{
+		class: class{name: "Qwen3Config", defaults: qwenDefaults(map[string]any{"head_dim": 128})},
+		names: &hfNames, keys: &qwenHFKeys, pairs: &halves,
+		only: []only{hfQuantized, hfSiLU, hfAttentionBias},
+	},
 }
 
-// qwenHF is how folders of Qwen are: they state a window, and beside it that it is not used.
-var qwenHF = func() spelling {
-	k := hfKeys
-	k.window = ""
-	return spelling{
-		names: &hfNames, keys: &k, pairs: &halves,
-		only: append(slices.Clip(hfOnly), only{"use_sliding_window", false, "attention in a sliding window"}),
-	}
-}()
+// qwenDefaults are those of both classes, and what one of them has beside.
+func qwenDefaults(own map[string]any) map[string]any {
+	return with(map[string]any{
+		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+		"num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 32768,
+		"rms_norm_eps": 1e-6, "rope_theta": 1e4, "use_sliding_window": false, "sliding_window": 4096,
+		"max_window_layers": 28, "tie_word_embeddings": false,
+	}, own)
+}
 
-// GGUF files of Qwen do not say which layers have a window.
-var (
-	qwenKeys = func() keys {
-		k := ggufKeys
-		k.window = ""
-		return k
-	}()
-	qwenOnly = append(slices.Clip(ggufOnly), only{"attention.sliding_window", 0, "attention in a sliding window"})
-)
+// qwenHFKeys: a window is stated that is not used unless another key says so, and then from a layer on.
+var qwenHFKeys = func() keys {
+	k := windowedHFKeys
+	k.windowUsed, k.windowFrom, k.kinds = "use_sliding_window", "max_window_layers", hfKinds
+	return k
+}()

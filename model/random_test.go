@@ -171,7 +171,8 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 // Whichever rules of fusion are on, every architecture computes what it does without.
 func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 	steps := []struct{ tokens, pos int }{{5, 0}, {1, 5}, {3, 6}, {1, 9}}
-	files, logits := make([]string, len(architectures)), make([][][]float64, len(architectures))
+	rows := ggufArchitectures()
+	files, logits := make([]string, len(rows)), make([][][]float64, len(rows))
 	run := func(a int, fuse string) (got [][]float64, err error) {
 		m, err := Read(Options{Path: files[a], Fuse: fuse})
 		if err != nil {
@@ -194,7 +195,7 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		}
 		return got, nil
 	}
-	for i, a := range architectures {
+	for i, a := range rows {
 		files[i] = write(t, tinyWide(a, 128).Bytes())
 		var err error
 		if logits[i], err = run(i, "off"); err != nil {
@@ -212,12 +213,12 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		fuse := strings.Join(some, ",")
 		all, err := run(a, fuse)
 		if err != nil {
-			rt.Fatalf("%s, --fuse %s: %v", architectures[a].name, fuse, err)
+			rt.Fatalf("%s, --fuse %s: %v", rows[a].name, fuse, err)
 		}
 		for i, got := range all {
 			for j, want := range logits[a][i] {
 				if math.Abs(got[j]-want) > 1e-9 {
-					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", architectures[a].name, fuse,
+					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", rows[a].name, fuse,
 						steps[i], j, got[j], want)
 				}
 			}

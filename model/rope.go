@@ -25,22 +25,20 @@ type rotation struct {
 	Original               int
 }
 
-// rotationKeys are the metadata keys of a rotation that this version knows, behind the architecture's prefix.
-var rotationKeys = []string{
+// ggufRotations are the metadata keys of a rotation, after the architecture's prefix.
+var ggufRotations = []string{
 	"rope.freq_base", "rope.scale_linear",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor",
 	"rope.scaling.original_context_length",
-	// What it tells of the training changes nothing.
-	"rope.scaling.finetuned",
 }
 
 // ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
 // its factor may stand under the key of old files, and a factor of 0 is none. A type that is stated to be
-// linear has a factor.
+// linear has a factor. YaRN by a factor of 1 changes nothing.
 func ggufRotation(r *configReader, headDim int) rotation {
 	rot := rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
-		Base: r.floatOr("rope.freq_base", 10000, 1, 1e12), Scale: 1,
+		Base: r.float("rope.freq_base", 1, 1e12), Scale: 1,
 		Gain:     r.floatOr("rope.scaling.attn_factor", 1, 1e-6, 1e6),
 		Original: r.intOr("rope.scaling.original_context_length", 0, 0, math.MaxInt32),
 	}
@@ -57,9 +55,9 @@ func ggufRotation(r *configReader, headDim int) rotation {
 		r.errorf("rope.scaling.factor", "missing or 0, and rope.scaling.type is linear: want %g to %g", 1e-6,
 			1e6)
 	}
-	switch cmp.Or(kind, "linear") {
-	case "none":
-	case "linear", "longrope":
+	switch {
+	case kind == "none", kind == "yarn" && (factor == 0 || factor == 1):
+	case kind == "", kind == "linear", kind == "longrope":
 		if factor != 0 {
 			rot.Scale = 1 / factor
 		}

@@ -29,7 +29,7 @@ var hfScalings = []hfScaling{
 	},
 	{
 		"llama3",
-		[]string{"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"},
+		[]string{"factor", "low_freq_factor", "high_freq_factor", hfOriginal},
 		func(r *configReader, path string, headDim int, rot *rotation) {
 			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
 			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
@@ -37,7 +37,7 @@ var hfScalings = []hfScaling{
 				r.errorf(path+"low_freq_factor", "%g, want at most the high_freq_factor of %g", low, high)
 			}
 			rot.Divisors = llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
-				r.int(path+"original_max_position_embeddings", 1, math.MaxInt32))
+				r.int(path+hfOriginal, 1, math.MaxInt32))
 		},
 	},
 	{"longrope", longKeys, longRotation},
@@ -45,7 +45,7 @@ var hfScalings = []hfScaling{
 }
 
 var longKeys = []string{
-	"short_factor", "long_factor", "factor", "attention_factor", "original_max_position_embeddings",
+	"short_factor", "long_factor", "factor", "attention_factor", hfOriginal,
 }
 
 // longRotation is Ding et al., LongRoPE (2024): a divisor for each pair, other ones past the context of the
@@ -53,7 +53,7 @@ var longKeys = []string{
 func longRotation(r *configReader, path string, headDim int, rot *rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
-	original := "original_max_position_embeddings"
+	original := hfOriginal
 	if r.has(path + original) {
 		original = path + original
 	}
@@ -113,7 +113,25 @@ const (
 	fullRotation  = newRotation + ".full_attention"
 	localRotation = newRotation + ".sliding_attention"
 	ropeBase      = "rope_theta"
+	hfOriginal    = "original_max_position_embeddings" // the context of the training
 )
+
+// hfRotations are the keys of a rotation.
+var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
+
+// neutralScalings are the kinds of scaling that change nothing where their factor is 1; "" where no kind is
+// stated.
+var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
+
+// neutral says whether a scaling that stands under a path changes nothing, whatever else it states.
+func (r *configReader) neutral(path, kind string) bool {
+	one := func(key string) bool {
+		x, err := r.readFloat(path + key)
+		return err == nil && x == 1
+	}
+	return slices.Contains(neutralScalings, kind) && one("factor") &&
+		(one("attention_factor") || !r.has(path+"attention_factor"))
+}
 
 // hfRotation reads the rotation of a config.json. What says it twice must say one thing.
 func hfRotation(r *configReader, headDim int) rotation {
@@ -142,13 +160,28 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
 		r.object(at)
 	}
 	path := at + "."
-	rot := rotation{Base: r.floatOr(path+ropeBase, r.floatOr(baseKey, 10000, 1, 1e12), 1, 1e12), Scale: 1}
-	part := r.floatOr(path+hfPart, r.floatOr(hfPart, 1, 0, 1), 0, 1)
+	if r.has(path + ropeBase) {
+		baseKey = path + ropeBase
+	}
+	rot := rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
+	partKey := r.form.keys.turned
+	if partKey == "" {
+		r.hold(only{path + hfPart, 1.0, "a rotation of a part of the head"})
+	} else if r.has(path + hfPart) {
+		partKey = path + hfPart
+	}
+	part := r.floatOr(partKey, 1, 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
 		r.errorf(hfPart, "%g: no pair of a head of %d dims is turned", part, headDim)
 		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
+	if r.neutral(path, kind) {
+		return rot
+	}
+	if other, ok := r.form.scalings[kind]; ok {
+		kind = other
+	}
 	var known []string
 	for _, s := range hfScalings {
 		known = append(known, s.name)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
@@ -28,6 +29,13 @@ const (
 // tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the
 // end token.
 func tiny() *gguftest.Builder { return tinyOf(&llama) }
+
+// ggufArchitectures are the architectures that GGUF files may be of.
+func ggufArchitectures() []*architecture {
+	return slices.DeleteFunc(slices.Clone(architectures), func(a *architecture) bool {
+		return a.gguf.names == nil
+	})
+}
 
 // tinyOf is tiny with the layers of an architecture.
 func tinyOf(a *architecture) *gguftest.Builder { return tinyWide(a, tinyFFN) }

@@ -20,7 +20,7 @@ type weights struct {
 	file      *Checkpoint
 	form      *spelling
 	quantizer *quantizer // nil where all stays as it is stored
-	used      map[string]bool
+	used      map[*Tensor]bool
 }
 
 // tensor is a tensor of a shape, nil after an error.
@@ -40,7 +40,7 @@ func (w *weights) tensor(name string, dims ...int) *Tensor {
 	if w.b.Err() != nil {
 		return nil
 	}
-	w.used[name] = true
+	w.used[t] = true
 	return t
 }
 
@@ -66,19 +66,24 @@ func (w *weights) notYet(t *Tensor) {
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
+// use says that nothing is missing of the model without a tensor, where the file has it.
+func (w *weights) use(name string) {
+	if t := w.file.byName[name]; t != nil {
+		w.used[t] = true
+	}
+}
+
 // has says whether the file has a tensor.
 func (w *weights) has(name string) bool { return w.file.byName[name] != nil }
 
-// refuseUnknown refuses a file with a tensor that nobody asked for: the model would run without it, and be
-// wrong.
+// refuseUnknown refuses a file with a tensor that nobody asked for and that the model would be wrong without.
 func (w *weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
-		said := slices.ContainsFunc(w.form.names.said, func(end string) bool {
-			return strings.HasSuffix(t.Name, end)
-		})
-		if !w.used[t.Name] && !said {
-			w.b.Errorf("%s: not yet: tensor %s: this version's model has no place for it", w.file.Name(),
-				printable.Short(t.Name, 80))
+		if w.used[t] {
+			continue
+		}
+		if err := w.file.refuse(t); err != nil {
+			w.b.Errorf("%w", err)
 		}
 	}
 }

@@ -196,7 +196,7 @@ func matrixOf(t *testing.T, b *gguftest.Builder, q *quantizer, rows, cols int) [
 		t.Fatal(err)
 	}
 	build := engine.NewBuilder(gpu.DefaultLimits())
-	w := &weights{build, f, &llama.gguf, q, map[string]bool{}}
+	w := &weights{build, f, &llama.gguf, q, map[*Tensor]bool{}}
 	ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
 	y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
 	build.Output(y)

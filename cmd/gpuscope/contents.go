@@ -22,6 +22,14 @@ type contents struct {
 	Refused string `json:"refused,omitempty"`
 	// Warnings are model.Model.Warnings.
 	Warnings []string `json:"warnings,omitempty"`
+	// Ignored are model.Model.Ignored.
+	Ignored []ignored `json:"ignored,omitempty"`
+}
+
+// ignored is a key that nothing was done with.
+type ignored struct {
+	Key string `json:"key"`
+	Why string `json:"why"`
 }
 
 // metadata is a pair of the file; a long value is cut.
@@ -76,7 +84,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 		})
 	}
 	if cannot == nil {
-		c.Warnings, cannot = runs(options)
+		cannot = c.plan(options)
 	}
 	if cannot != nil {
 		c.Refused = cannot.Error()
@@ -84,15 +92,19 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	return c, nil
 }
 
-// runs reads a model and plans it for a device with the limits that each has. It gives the model's warnings,
-// and why there is no plan.
-func runs(o model.Options) (warnings []string, err error) {
+// plan reads the model and plans it for a device with the limits that each has. It takes in what the model
+// says of its files, and gives why there is no plan.
+func (c *contents) plan(o model.Options) error {
 	m, err := model.Read(o)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	c.Warnings = m.Warnings()
+	for _, key := range m.Ignored() {
+		c.Ignored = append(c.Ignored, ignored(key))
 	}
 	_, err = m.Plan(gpu.DefaultLimits())
-	return m.Warnings(), errors.Join(err, m.Close())
+	return errors.Join(err, m.Close())
 }
 
 func (c *contents) printText(w io.Writer) error {
@@ -114,6 +126,9 @@ func (c *contents) printText(w io.Writer) error {
 	}
 	for _, w := range c.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", printable.Short(w, longestReason))
+	}
+	for _, key := range c.Ignored {
+		fmt.Fprintf(&b, "ignored: %s: %s\n", key.Key, printable.Short(key.Why, longestReason))
 	}
 	ctx := context.Background()
 	for _, t := range []*table.Table{c.metadataTable(), c.tensorTable()} {

@@ -111,3 +111,43 @@ func wanted(t reflect.Type) string {
 	}
 	return "an object"
 }
+
+// Python is data with the numbers that Python's json module writes and JSON does not have (NaN, Infinity and
+// -Infinity) as strings: they are read as what they are, and are no numbers to who wants one.
+func Python(data []byte) []byte {
+	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
+		return data
+	}
+	out := make([]byte, 0, len(data)+64)
+	quoted := false
+	for at := 0; at < len(data); {
+		n := 1
+		switch {
+		case quoted && data[at] == '\\':
+			n = min(2, len(data)-at)
+		case data[at] == '"':
+			quoted = !quoted
+		case !quoted:
+			if word := notFinite(data[at:]); word != "" {
+				out = append(out, '"')
+				out = append(out, word...)
+				out = append(out, '"')
+				at += len(word)
+				continue
+			}
+		}
+		out = append(out, data[at:at+n]...)
+		at += n
+	}
+	return out
+}
+
+// notFinite is the number that data begins with, where it is one that JSON does not have.
+func notFinite(data []byte) string {
+	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+		if bytes.HasPrefix(data, []byte(word)) {
+			return word
+		}
+	}
+	return ""
+}

@@ -222,6 +222,11 @@ func (v Value) float() (float64, bool) {
 	return 0, false
 }
 
+func (v Value) bool() (bool, bool) {
+	b, ok := v.Any().(bool)
+	return b, ok
+}
+
 // Keys are the metadata keys in the order of the file. The slice must not be changed.
 func (f *File) Keys() []string { return f.keys }
 
@@ -339,8 +344,11 @@ func (f *File) Floats(key string) ([]float64, error) { return list(f, key, "floa
 
 // Bool is a bool.
 func (f *File) Bool(key string) (bool, error) {
-	return scalar(f, key, "a bool", func(v Value) (bool, bool) { b, ok := v.Any().(bool); return b, ok })
+	return scalar(f, key, "a bool", Value.bool)
 }
+
+// Bools is an array of bools.
+func (f *File) Bools(key string) ([]bool, error) { return list(f, key, "bools", Value.bool) }
 
 // BoolOr is Bool, or def where the key is absent.
 func (f *File) BoolOr(key string, def bool) (bool, error) { return or(f, key, def, f.Bool) }

@@ -27,9 +27,11 @@ type Folder struct {
 	path    string
 	files   []*File
 	tensors []*Tensor
+	unread  string
 }
 
-// OpenFolder opens model.safetensors in a folder, or the files that model.safetensors.index.json lists.
+// OpenFolder opens model.safetensors in a folder, or where there is none the files that
+// model.safetensors.index.json lists, as transformers does.
 func OpenFolder(path string) (*Folder, error) {
 	names := []string{single}
 	var in map[string]string // the file of each tensor, where an index says so
@@ -45,6 +47,9 @@ func OpenFolder(path string) (*Folder, error) {
 		names = slices.Compact(slices.Sorted(maps.Values(in)))
 	}
 	f := &Folder{path: path}
+	if _, err := os.Stat(filepath.Join(path, indexName)); err == nil && in == nil {
+		f.unread = indexName
+	}
 	if err := f.open(names, in); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -112,6 +117,10 @@ func (f *Folder) Files() []*File { return f.files }
 
 // Tensors are all tensors, file by file in the order of their bytes. The slice must not be changed.
 func (f *Folder) Tensors() []*Tensor { return f.tensors }
+
+// Unread is the name of the index whose files were not opened, as the folder has all tensors in one file too;
+// "" where there is none.
+func (f *Folder) Unread() string { return f.unread }
 
 // Close closes all files.
 func (f *Folder) Close() error {

@@ -1,0 +1,449 @@
+package model
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/ops"
+)
+
+// logitsOf are the logits that the reference gives after some tokens, and the model that was read.
+func logitsOf(t *testing.T, path string, tokens ...int) ([]float64, *Model) {
+	t.Helper()
+	m, err := Read(Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	n, err := m.build(deviceLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := broughtTo(n, len(tokens), 0); err != nil {
+		t.Fatal(err)
+	}
+	x := ops.NewInterpreter(n.graph)
+	if err := x.Step(n.input(0, tokens), nil); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(x.Tensor(n.logits).Data), m
+}
+
+// best is the index of the largest number.
+func best(logits []float64) int { return slices.Index(logits, slices.Max(logits)) }
+
+// sharedCase is the path of an input of the shared folder.
+func sharedCase(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "shared", "cases", name)
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs the shared folder beside the clone: %v", err)
+	}
+	return path
+}
+
+// wide are 12 tokens, more than the windows of the cases hold.
+func wide() []int {
+	tokens := make([]int, 12)
+	for i := range tokens {
+		tokens[i] = (7*i + 3) % 64
+	}
+	return tokens
+}
+
+func TestStoredHeadIsUsedBesideTyingWithAWarning(t *testing.T) {
+	t.Parallel()
+	logits, m := logitsOf(t, sharedCase(t, "tied-with-head"), 1, 5, 20, 7)
+	if best(logits) != 46 || len(m.Warnings()) != 1 {
+		t.Errorf("best token %d, warnings %q, want 46 and one", best(logits), m.Warnings())
+	}
+}
+
+func TestWindowOfALlamaIsIgnored(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{
+		"llama-window": "sliding_window", "llama-window.gguf": "llama.attention.sliding_window",
+	} {
+		logits, m := logitsOf(t, sharedCase(t, name), wide()...)
+		ignored := m.Ignored()
+		if best(logits) != 3 || len(ignored) != 1 || ignored[0].Key != key || len(m.Warnings()) != 1 {
+			t.Errorf("%s: best token %d, ignored %v, warnings %q", name, best(logits), ignored, m.Warnings())
+		}
+	}
+}
+
+func TestKeysLeftOutOfGemma3AreItsDefaults(t *testing.T) {
+	t.Parallel()
+	for without, with := range map[string]string{
+		"gemma3-no-theta": "gemma3-full", "gemma3-no-window": "gemma3-4096",
+	} {
+		got, _ := logitsOf(t, sharedCase(t, without), wide()...)
+		want, _ := logitsOf(t, sharedCase(t, with), wide()...)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s and %s give different logits", without, with)
+		}
+	}
+}
+
+func TestEqualNumbersByLayerRun(t *testing.T) {
+	t.Parallel()
+	if _, m := logitsOf(t, sharedCase(t, "kv-array.gguf"), 1, 2, 3); m.config.KVHeads < 1 {
+		t.Errorf("%d heads of keys and values", m.config.KVHeads)
+	}
+}
+
+// What a folder leaves out is the default of its own class; null is not the same as that; and keys of other
+// classes are ignored.
+func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	absent := struct{}{} // the key is taken out
+	windows := func(n, from, window int) []int {
+		list := make([]int, n)
+		for i := from; i < n; i++ {
+			list[i] = window
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		class   string
+		keys    keys
+		windows []int
+		base    float64
+		ignored []string
+		err     string
+	}{
+		"llama": {class: "llama", keys: keys{"rope_theta": absent}, windows: windows(1, 0, 0), base: 1e4},
+		"llama, a window": {
+			class: "llama", keys: keys{"sliding_window": 4}, windows: windows(1, 0, 0), base: 1e4,
+			ignored: []string{"sliding_window"},
+		},
+		"llama, kinds of layers": {
+			class: "llama", keys: keys{
+				"layer_types": []string{"sliding_attention"}, "transformers.js_config": keys{"a": 1},
+			},
+			windows: windows(1, 0, 0), base: 1e4, ignored: []string{"layer_types", "transformers.js_config"},
+		},
+		"llama, biases": {class: "llama", keys: keys{"attention_bias": true}, err: "attention_bias: not yet"},
+		"llama, null for biases": {
+			class: "llama", keys: keys{"attention_bias": nil}, windows: windows(1, 0, 0), base: 1e4,
+		},
+		"llama, null for a number": {
+			class: "llama", keys: keys{"rms_norm_eps": nil},
+			err: `"rms_norm_eps" is null`,
+		},
+		"mistral": {
+			class: "mistral", keys: keys{"sliding_window": absent}, windows: windows(1, 0, 4096), base: 1e4,
+		},
+		"mistral, null": {
+			class: "mistral", keys: keys{"sliding_window": nil},
+			windows: windows(1, 0, 0), base: 1e4,
+		},
+		"mistral, a window": {
+			class: "mistral", keys: keys{"sliding_window": 4},
+			windows: windows(1, 0, 4), base: 1e4,
+		},
+		"mistral, biases": {
+			class: "mistral", keys: keys{"attention_bias": true}, windows: windows(1, 0, 0), base: 1e4,
+			ignored: []string{"attention_bias"},
+		},
+		"qwen2, a window that is not used": {
+			class: "qwen2", keys: keys{"sliding_window": 4, "use_sliding_window": false},
+			windows: windows(1, 0, 0), base: 1e4,
+		},
+		"qwen2, a window that is used": {
+			class: "qwen2", keys: keys{
+				"sliding_window": 4, "use_sliding_window": true, "max_window_layers": 2,
+				"num_hidden_layers": 4,
+			},
+			windows: windows(4, 2, 4), base: 1e4,
+		},
+		"qwen2, the window and its layers left out": {
+			class: "qwen2", keys: keys{
+				"sliding_window": absent, "use_sliding_window": true, "num_hidden_layers": 30,
+			},
+			windows: windows(30, 28, 4096), base: 1e4,
+		},
+		"qwen2, null and used": {
+			class: "qwen2", keys: keys{"use_sliding_window": true, "max_window_layers": 0},
+			windows: windows(1, 0, 0), base: 1e4,
+		},
+		"qwen3, layer by layer": {
+			class: "qwen3", keys: keys{
+				"sliding_window": 4, "use_sliding_window": true, "num_hidden_layers": 2,
+				"layer_types": []string{"sliding_attention", "full_attention"}, "head_dim": 32,
+			},
+			windows: []int{4, 0}, base: 1e4,
+		},
+		"qwen3, a window that is not used, by layer": {
+			class: "qwen3", keys: keys{"sliding_window": 4, "layer_types": []string{"sliding_attention"}},
+			err: "sliding_window: none is stated or used",
+		},
+		"gemma3": {
+			class: "gemma3_text", keys: keys{
+				"sliding_window": absent, "rope_theta": absent, "num_hidden_layers": 7,
+				"num_attention_heads": absent, "num_key_value_heads": absent, "hidden_act": absent,
+				"rms_norm_eps": absent, "hidden_size": absent, "intermediate_size": absent,
+				"max_position_embeddings": absent,
+			},
+			windows: []int{4096, 4096, 4096, 4096, 4096, 0, 4096}, base: 1e6,
+		},
+		"gemma3, an activation of others": {
+			class: "gemma3_text", keys: keys{"sliding_window": 4}, windows: windows(1, 0, 4), base: 1e4,
+			ignored: []string{"hidden_act"},
+		},
+		"gemma3, every second layer": {
+			class: "gemma3_text", keys: keys{
+				"sliding_window": 4, "sliding_window_pattern": 2, "num_hidden_layers": 3,
+				"hidden_act": absent,
+			},
+			windows: []int{4, 0, 4}, base: 1e4,
+		},
+		"gemma3, null for a window": {class: "gemma3_text", err: "sliding_window: none is stated or used"},
+		"phi3": {
+			class: "phi3", keys: keys{"sliding_window": absent, "rope_theta": absent},
+			windows: windows(1, 0, 0), base: 1e4,
+		},
+		"phi3, a window": {
+			class: "phi3", keys: keys{"sliding_window": 4},
+			windows: windows(1, 0, 4), base: 1e4,
+		},
+		"numbers by layer": {
+			class: "llama", keys: keys{
+				"num_hidden_layers": 2, "num_key_value_heads": []int{1, 1}, "intermediate_size": 96,
+			},
+			windows: windows(2, 0, 0), base: 1e4,
+		},
+		"numbers by layer that differ": {
+			class: "llama", keys: keys{"num_hidden_layers": 2, "num_key_value_heads": []int{1, 2}},
+			err: "num_key_value_heads: not yet: layers that differ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newTinyFolder()
+			f.config["model_type"] = c.class
+			for key, value := range c.keys {
+				if f.config[key] = value; value == absent {
+					delete(f.config, key)
+				}
+			}
+			file, err := OpenFile(f.write(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			got, err := file.config()
+			if c.err != "" || err != nil {
+				if err == nil || c.err == "" || !strings.Contains(err.Error(), c.err) {
+					t.Errorf("error %v, want %q", err, c.err)
+				}
+				return
+			}
+			var ignored []string
+			for _, i := range got.Ignored {
+				ignored = append(ignored, i.Key)
+			}
+			if !slices.Equal(got.Windows, c.windows) || got.Rope.Base != c.base ||
+				!slices.Equal(ignored, c.ignored) {
+				t.Errorf("windows %v, base %v, ignored %v; want %v, %v and %v", got.Windows, got.Rope.Base,
+					ignored, c.windows, c.base, c.ignored)
+			}
+			if c.class == "gemma3_text" && (!got.Tied || got.LocalRope.Base != 1e4 || got.Scale != 1.0/16) {
+				t.Errorf("tied %v, base in windows %v, scale %v", got.Tied, got.LocalRope.Base, got.Scale)
+			}
+			if name == "gemma3" && (got.Heads != 8 || got.KVHeads != 4 || got.HeadDim != 256 ||
+				got.Dim != 2304 || got.FFN != 9216 || got.Context != 131072 || got.Eps != 1e-6) {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// Settings of the rotation that change nothing are taken, however they are written.
+func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
+	t.Parallel()
+	type keys = map[string]any
+	of := func(t *testing.T, key string, value any) rotation {
+		f := newTinyFolder()
+		f.config[key] = value
+		file, err := OpenFile(f.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		c, err := file.config()
+		if err != nil {
+			t.Error(err)
+		}
+		return c.Rope
+	}
+	want := of(t, "rope_scaling", nil)
+	for _, value := range []any{
+		keys{"type": "default", "factor": 1.0},
+		keys{"rope_type": "default"},
+		keys{},
+		keys{"rope_type": "linear", "factor": 1.0},
+		keys{"type": "dynamic", "factor": 1},
+		keys{"factor": 1.0},
+		keys{"rope_type": "yarn", "factor": 1.0, "beta_fast": 32, "original_max_position_embeddings": 32},
+		keys{"rope_type": "yarn", "factor": 1.0, "attention_factor": 1.0},
+		keys{"rope_type": "default", "factor": 1.0, "rope_theta": 10000, "partial_rotary_factor": 1},
+	} {
+		for _, key := range []string{"rope_scaling", "rope_parameters"} {
+			got := of(t, key, value)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s %v: %+v, want %+v", key, value, got, want)
+			}
+		}
+	}
+	for _, value := range []any{
+		keys{"type": "yarn", "factor": 2},
+		keys{"type": "dynamic", "factor": 2},
+		keys{"type": "yarn", "factor": 1, "attention_factor": 2},
+		keys{"type": "mrope", "factor": 1},
+	} {
+		f := newTinyFolder()
+		f.config["rope_scaling"] = value
+		if err := planFolder(f.write(t), Options{}); err == nil {
+			t.Errorf("%v runs", value)
+		}
+	}
+}
+
+// A model's tensors are found whatever comes before their names, and it computes the same.
+func TestTensorsAreFoundBehindAnyPrefix(t *testing.T) {
+	t.Parallel()
+	want, _ := logitsOf(t, newTinyFolder().write(t), 1, 2, 3)
+	for name, c := range map[string]struct{ base, head string }{
+		"none":              {"", "lm_head.weight"},
+		"a decoder":         {"language_model.model.", "language_model.lm_head.weight"},
+		"a part":            {"model.language_model.", "lm_head.weight"},
+		"a part alone":      {"language_model.", "lm_head.weight"},
+		"a wrapped model":   {"_orig_mod.model.", "_orig_mod.lm_head.weight"},
+		"a head of its own": {"base_model.model.model.", "base_model.model.lm_head.weight"},
+	} {
+		f := newTinyFolder()
+		f.called = func(name string) string {
+			if name == "lm_head.weight" {
+				return c.head
+			}
+			return c.base + strings.TrimPrefix(name, "model.")
+		}
+		got, m := logitsOf(t, f.write(t), 1, 2, 3)
+		if !slices.Equal(got, want) || len(m.Warnings()) != 0 {
+			t.Errorf("%s: other logits, or warnings %q", name, m.Warnings())
+		}
+	}
+}
+
+// Whatever a file says of tying, a head that is stored and is another matrix gives the logits, and without
+// one the embedding does.
+func TestHeadIsTheStoredOneOrTheEmbedding(t *testing.T) {
+	t.Parallel()
+	const table, head = "model.embed_tokens.weight", "lm_head.weight"
+	logits := map[bool][]float64{}
+	for name, c := range map[string]struct {
+		tied     any // nil where the file does not say
+		head     bool
+		like     bool // the head has the embedding's weights
+		used     bool // the head is
+		warnings int
+	}{
+		"stored":             {tied: false, head: true, used: true},
+		"stored, not said":   {head: true, used: true},
+		"tied":               {tied: true},
+		"tied, the same":     {tied: true, head: true, like: true},
+		"tied, another":      {tied: true, head: true, used: true, warnings: 1},
+		"not tied, no head":  {tied: false, warnings: 1},
+		"not said, no head":  {warnings: 1},
+		"not tied, the same": {tied: false, head: true, like: true},
+	} {
+		f := newTinyFolder()
+		if c.tied != nil {
+			f.config["tie_word_embeddings"] = c.tied
+		}
+		if !c.head {
+			delete(f.tensors, head)
+		}
+		if c.like {
+			f.like = map[string]string{head: table}
+		}
+		got, m := logitsOf(t, f.write(t), 1, 2, 3)
+		if logits[c.used] == nil {
+			logits[c.used] = got
+		}
+		if !slices.Equal(got, logits[c.used]) || len(m.Warnings()) != c.warnings {
+			t.Errorf("%s: logits %.3v, warnings %q", name, got, m.Warnings())
+		}
+	}
+	if slices.Equal(logits[true], logits[false]) || math.IsNaN(logits[true][0]) {
+		t.Error("the embedding and the head give the same logits")
+	}
+}
+
+// A tensor without a place is refused, left out with a warning, or says what the configuration says.
+func TestTensorsWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]struct {
+		err      string
+		warnings int
+	}{
+		"model.layers.0.self_attn.rotary_emb.inv_freq":     {},
+		"model.layers.0.self_attn.masked_bias":             {},
+		"model.layers.0.attention.masked_bias":             {},
+		"model.rotary_emb.inv_freq":                        {},
+		"vision_tower.encoder.layers.0.fc1.weight":         {warnings: 1},
+		"model.vision_tower.encoder.layers.0.fc1.weight":   {warnings: 1},
+		"multi_modal_projector.linear_1.weight":            {warnings: 1},
+		"mtp.layers.0.mlp.up_proj.weight":                  {warnings: 1},
+		"model.layers.0.self_attn.k_proj.k_scale":          {warnings: 1},
+		"model.layers.0.self_attn.q_proj.weight_scale":     {err: "q_proj.weight_scale"},
+		"model.layers.0.self_attn.q_proj.weight_scale_inv": {err: "q_proj.weight_scale_inv"},
+		"model.layers.0.self_attn.q_proj.qweight":          {err: "q_proj.qweight"},
+		"model.layers.0.self_attn.q_proj.bias":             {err: "q_proj.bias"},
+		"model.layers.0.self_attn.q_proj.lora_A.weight":    {err: "q_proj.lora_A.weight"},
+		"model.layers.1.self_attn.q_proj.weight":           {err: "layers.1.self_attn.q_proj.weight"},
+		"model.new":                                        {err: "model.new"},
+	} {
+		f := newTinyFolder()
+		f.tensors[name] = []int{4}
+		m, err := Read(Options{Path: f.write(t)})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		defer m.Close()
+		_, err = m.Plan(deviceLimits())
+		if len(m.Warnings()) != want.warnings || (err == nil) != (want.err == "") ||
+			err != nil && !strings.Contains(err.Error(), "tensor model.") {
+			t.Errorf("%s: %v, warnings %q", name, err, m.Warnings())
+		}
+	}
+}
+
+// A folder may have all tensors in one file and again in several: the one is read, and a warning says so.
+func TestSingleFileIsReadBesideASet(t *testing.T) {
+	t.Parallel()
+	dir := newTinyFolder().write(t)
+	want, m := logitsOf(t, dir, 1, 2, 3)
+	if len(m.Warnings()) != 0 {
+		t.Errorf("warnings %q", m.Warnings())
+	}
+	index := `{"weight_map": {"model.norm.weight": "model-00001-of-00002.safetensors"}}`
+	path := filepath.Join(dir, "model.safetensors.index.json")
+	if err := os.WriteFile(path, []byte(index), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, m := logitsOf(t, dir, 1, 2, 3)
+	if !slices.Equal(got, want) || len(m.Warnings()) != 1 {
+		t.Errorf("logits %.3v, want %.3v; warnings %q", got, want, m.Warnings())
+	}
+}

@@ -1,0 +1,122 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+)
+
+// class is what the program that a form of files comes from (transformers, llama.cpp) knows of the
+// configuration of an architecture. docs/models.md lists the defaults and where they were read.
+type class struct {
+	name string // what that program calls it: "LlamaConfig"
+	// defaults are what keys stand for that a file leaves out: an int, a float64 or a bool. A key that is
+	// read and is not here must be stated, or follows from others.
+	defaults map[string]any
+	// inert are keys that the class knows and that change nothing of what is computed here.
+	inert []string
+}
+
+// with is a map with the entries of another added.
+func with(m, other map[string]any) map[string]any {
+	maps.Copy(m, other)
+	return m
+}
+
+// ggufClass is what llama.cpp knows of an architecture: the defaults of all, and its own.
+func ggufClass(name string, own map[string]any) class {
+	return class{
+		name:     "llama.cpp's " + name,
+		defaults: with(map[string]any{"rope.freq_base": 1e4}, own),
+	}
+}
+
+// ggufInert are keys that llama.cpp reads for every architecture, or that only describe a file.
+var ggufInert = []string{
+	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast",
+	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier", "tensor_data_layout", "vocab_size",
+}
+
+// ggufElsewhere are keys that llama.cpp reads for architectures that this version does not run.
+var ggufElsewhere = class{name: "other architectures of llama.cpp", inert: []string{
+	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
+	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
+	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
+	"attention.scale", "attention.shared_kv_layers", "attention.temperature_length",
+	"attention.temperature_scale", "attn_logit_softcapping", "embedding_scale", "final_logit_softcapping",
+	"logit_scale", "residual_scale", "rope.dimension_sections", "rope.scaling.alpha",
+}}
+
+// hfInert are keys that every class of transformers knows: of tokens, of training, of how a model is loaded.
+var hfInert = []string{
+	"_attn_implementation", "_name_or_path", "add_cross_attention", "architectures", "attention_dropout",
+	"auto_map", "bos_token_id", "chunk_size_feed_forward", "dtype", "eos_token_id", "finetuning_task",
+	"id2label", "initializer_range", "is_decoder", "is_encoder_decoder", "label2id", "model_type",
+	"output_attentions", "output_hidden_states", "pad_token_id", "problem_type", "return_dict",
+	"sep_token_id", "task_specific_params", "tokenizer_class", "torch_dtype", "torchscript",
+	"transformers_version", "use_cache", "vocab_size",
+}
+
+// computes says whether the result of a model depends on a key.
+func (s *spelling) computes(key string) bool {
+	return slices.Contains(s.keys.list(), key) ||
+		slices.ContainsFunc(s.only, func(o only) bool { return o.key == key })
+}
+
+// knows says whether a key is one of the class.
+func (s *spelling) knows(key string) bool {
+	return s.computes(key) || slices.Contains(s.class.inert, key) || slices.Contains(s.keys.inert, key)
+}
+
+// Ignored is a key that a model's files state and its class does not know, so that nothing was done with it.
+type Ignored struct{ Key, Why string }
+
+// ignored are the keys that the file gives a value and its class does not know. Those that another class
+// computes with are worth a warning, unless what they state is nothing.
+func (r *configReader) ignored() (list []Ignored, warnings []string) {
+	for _, key := range r.f.Top() {
+		key, ours := strings.CutPrefix(key, r.prefix)
+		if !ours || r.form.knows(key) || r.null(key) {
+			continue
+		}
+		others, name := r.others(key), r.prefix+printable.Short(key, 80)
+		why := r.form.class.name + " has no such key"
+		if len(others) > 0 {
+			why += "; it is of " + strings.Join(others, ", ")
+		}
+		list = append(list, Ignored{name, why})
+		if len(others) > 0 && !r.nothing(key) {
+			warnings = append(warnings, fmt.Sprintf("%s: %s is ignored: %s", r.f.Name(), name, why))
+		}
+	}
+	return list, warnings
+}
+
+// nothing says whether a key is stated as false or 0.
+func (r *configReader) nothing(key string) bool {
+	key = r.prefix + key
+	if b, err := r.f.Bool(key); err == nil {
+		return !b
+	}
+	if n, err := r.f.Int(key); err == nil {
+		return n == 0
+	}
+	x, err := r.f.Float(key)
+	return err == nil && x == 0
+}
+
+// others are the names of the classes of the same form that compute with a key.
+func (r *configReader) others(key string) (list []string) {
+	for _, a := range architectures {
+		if s := r.in(a); s.names != nil && s.computes(key) {
+			list = append(list, s.class.name)
+		}
+	}
+	if len(list) == 0 && slices.Contains(r.form.keys.elsewhere.inert, key) {
+		list = append(list, r.form.keys.elsewhere.name)
+	}
+	return list
+}
