@@ -207,6 +207,14 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 			},
 			windows: []int{4, 0, 4}, base: 1e4,
 		},
+		"llama, keys of others that say nothing": {
+			class: "llama", keys: keys{
+				"use_sliding_window": false, "max_window_layers": 28, "partial_rotary_factor": 1.0,
+				"layer_types": []string{"full_attention"}, "hidden_activation": nil,
+			},
+			windows: windows(1, 0, 0), base: 1e4,
+			ignored: []string{"layer_types", "max_window_layers", "partial_rotary_factor", "use_sliding_window"},
+		},
 		"gemma3, null for a window": {class: "gemma3_text", err: "sliding_window: none is stated or used"},
 		"phi3": {
 			class: "phi3", keys: keys{"sliding_window": absent, "rope_theta": absent},
@@ -250,6 +258,10 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 			var ignored []string
 			for _, i := range got.Ignored {
 				ignored = append(ignored, i.Key)
+			}
+			if c.class == "llama" && len(got.Warnings) > 0 != strings.Contains(name, "a window") &&
+				len(got.Warnings) > 0 != strings.Contains(name, "kinds") {
+				t.Errorf("warnings %q", got.Warnings)
 			}
 			if !slices.Equal(got.Windows, c.windows) || got.Rope.Base != c.base ||
 				!slices.Equal(ignored, c.ignored) {

@@ -88,24 +88,35 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 			why += "; it is of " + strings.Join(others, ", ")
 		}
 		list = append(list, Ignored{name, why})
-		if len(others) > 0 && !r.nothing(key) {
+		if len(others) > 0 && !r.neutral(key) {
 			warnings = append(warnings, fmt.Sprintf("%s: %s is ignored: %s", r.f.Name(), name, why))
 		}
 	}
 	return list, warnings
 }
 
-// nothing says whether a key is stated as false or 0.
-func (r *configReader) nothing(key string) bool {
+// neutral says whether a key of another class says that there is nothing: by false, 0, a factor of 1 or
+// layers that all see all positions; or only which layers have a window, whose size is another key.
+func (r *configReader) neutral(key string) bool {
+	for _, a := range architectures {
+		k := r.in(a).keys
+		if k != nil && slices.Contains([]string{k.windowUsed, k.windowFrom, k.fullEach}, key) {
+			return true
+		}
+	}
 	key = r.prefix + key
 	if b, err := r.f.Bool(key); err == nil {
 		return !b
 	}
-	if n, err := r.f.Int(key); err == nil {
-		return n == 0
+	if kinds, err := r.f.Strings(key); err == nil {
+		return !slices.ContainsFunc(kinds, func(kind string) bool { return kind != fullAttention })
+	}
+	n, err := r.f.Int(key)
+	if err == nil {
+		return n == 0 || n == 1
 	}
 	x, err := r.f.Float(key)
-	return err == nil && x == 0
+	return err == nil && (x == 0 || x == 1)
 }
 
 // others are the names of the classes of the same form that compute with a key.

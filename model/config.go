@@ -119,18 +119,24 @@ func (r *configReader) windows() []int {
 		if !windowed[i] {
 			continue
 		}
-		if list[i] = window; window == 0 {
+		if list[i] = window; window == 0 && key.kinds != "" {
 			r.errorf(key.window, "none is stated or used, and layer %d has a window", i)
 		}
 	}
 	return list
 }
 
+// fullAttention is what a layer is called that sees all positions.
+const fullAttention = "full_attention"
+
 // kinds are which layers have a window, nil where a file does not say that layer by layer.
 func (r *configReader) kinds() []bool {
 	key := r.form.keys
-	if key.fullEach != "" && r.f.List(r.prefix+key.fullEach) {
-		return r.layered(key.fullEach)
+	if list, err := r.f.Bools(r.prefix + key.fullEach); key.fullEach != "" && err == nil {
+		if !r.eachLayer(key.fullEach, len(list)) {
+			return nil
+		}
+		return list
 	}
 	if !r.has(key.kinds) {
 		return nil
@@ -146,7 +152,7 @@ func (r *configReader) kinds() []bool {
 	windowed := make([]bool, r.layers)
 	for i, kind := range kinds {
 		switch kind {
-		case "full_attention":
+		case fullAttention:
 		case "sliding_attention":
 			windowed[i] = true
 		default:

@@ -63,6 +63,13 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 			arch: &qwen3, keys: map[string]any{"block_count": 1, "attention.scale": float32(0.25)},
 			windows: of(1, 0),
 		},
+		"a Gemma whose period is said layer by layer": {
+			arch: &gemma3, keys: map[string]any{
+				"block_count": 3, "attention.sliding_window": 16,
+				"attention.sliding_window_pattern": []int32{2, 2, 2},
+			},
+			windows: []int{16, 0, 16}, local: 10000,
+		},
 		"numbers by layer that are equal": {
 			arch: &llama, keys: map[string]any{
 				"block_count": 2, "attention.head_count": []int32{2, 2},

@@ -106,15 +106,6 @@ func (r *configReader) readInt(key string) (int, error) {
 	return list[0], nil
 }
 
-// layered reads one truth for each layer, nil after an error.
-func (r *configReader) layered(key string) []bool {
-	list, err := r.f.Bools(r.prefix + key)
-	if r.fail(err); err != nil || !r.eachLayer(key, len(list)) {
-		return nil
-	}
-	return list
-}
-
 // eachLayer refuses a list of so many values that has not one for each layer.
 func (r *configReader) eachLayer(key string, n int) bool {
 	if n != r.layers {

@@ -110,7 +110,7 @@ func llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 const (
 	oldRotation   = "rope_scaling"
 	newRotation   = "rope_parameters"
-	fullRotation  = newRotation + ".full_attention"
+	fullRotation  = newRotation + "." + fullAttention
 	localRotation = newRotation + ".sliding_attention"
 	ropeBase      = "rope_theta"
 	hfOriginal    = "original_max_position_embeddings" // the context of the training
@@ -123,8 +123,8 @@ var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 // stated.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutral says whether a scaling that stands under a path changes nothing, whatever else it states.
-func (r *configReader) neutral(path, kind string) bool {
+// neutralScaling says whether a scaling that stands under a path changes nothing, whatever else it states.
+func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
 		x, err := r.readFloat(path + key)
 		return err == nil && x == 1
@@ -176,7 +176,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
 		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
-	if r.neutral(path, kind) {
+	if r.neutralScaling(path, kind) {
 		return rot
 	}
 	if other, ok := r.form.scalings[kind]; ok {

@@ -30,10 +30,14 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 		scale  func(pair int) float64
 		gain   float64 // 1 where it is 0
 	}{
-		"nothing said":     {scale: none},
-		"a factor alone":   {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
-		"linear":           {keys: map[string]any{"type": "linear", "factor": float32(2.5)}, scale: by(2.5)},
-		"none, a factor":   {keys: map[string]any{"type": "none", "factor": float32(8)}, scale: none},
+		"nothing said":   {scale: none},
+		"a factor alone": {keys: map[string]any{"factor": float32(8)}, scale: by(8)},
+		"linear":         {keys: map[string]any{"type": "linear", "factor": float32(2.5)}, scale: by(2.5)},
+		"none, a factor": {keys: map[string]any{"type": "none", "factor": float32(8)}, scale: none},
+		"YaRN by a factor of 1": {
+			keys:  map[string]any{"type": "yarn", "factor": float32(1), "yarn_beta_fast": float32(32)},
+			scale: none,
+		},
 		"a factor of zero": {keys: map[string]any{"factor": float32(0)}, scale: none},
 		"the key of old files": {
 			change: set("llama.rope.scale_linear", float32(4)), scale: by(4),

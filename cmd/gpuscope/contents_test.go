@@ -187,3 +187,32 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 		}
 	}
 }
+
+// Keys of other classes are listed with the reason, and as a warning where they would change the result.
+func TestMetadataListsIgnoredKeys(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join("..", "..", "..", "shared", "cases", "llama-window.gguf")
+	if _, err := os.Stat(path); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("needs the shared folder beside the clone: %v", err)
+	}
+	var stdout, stderr bytes.Buffer
+	status := testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--metadata", path})
+	const want = "\nignored: llama.attention.sliding_window: "
+	if status != exitDone || !strings.Contains(stdout.String(), want) {
+		t.Errorf("exit %d: %s%.500s", status, &stderr, &stdout)
+	}
+	stdout.Reset()
+	args := []string{"graph", "--metadata", "--format", "json", path}
+	status = testProgram(&stdout, &stderr).main(t.Context(), args)
+	var c contents
+	if err := json.Unmarshal(stdout.Bytes(), &c); err != nil || status != exitDone {
+		t.Fatalf("exit %d: %s: %v", status, &stderr, err)
+	}
+	if len(c.Warnings) != 1 || len(c.Ignored) != 1 || c.Ignored[0].Key != "llama.attention.sliding_window" ||
+		c.Ignored[0].Why == "" {
+		t.Errorf("warnings %q, ignored %+v", c.Warnings, c.Ignored)
+	}
+}

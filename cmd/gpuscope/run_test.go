@@ -587,3 +587,23 @@ func TestRunSaysWhetherItIsPipelined(t *testing.T) {
 		}
 	}
 }
+
+// What a model warns of while it is opened is printed, whatever the output format.
+func TestRunAndVerifyPrintTheModelsWarnings(t *testing.T) {
+	for _, args := range [][]string{{"run"}, {"run", "--format", "json"}, {"verify"}} {
+		p, _, stderr := playBack(t, tuitest.Script{})
+		open := p.open
+		p.open = func(ctx context.Context, o *modelOptions, emit func(session.Event)) (s session.Session,
+			err error,
+		) {
+			emit(session.Event{Log: &session.Log{Level: "warn", Text: "the head differs"}})
+			emit(session.Event{Log: &session.Log{Level: "info", Text: "loaded"}})
+			return open(ctx, o, emit)
+		}
+		p.main(t.Context(), args)
+		if got := stderr.String(); !strings.HasPrefix(got, "warn: the head differs\n") ||
+			strings.Contains(got, "loaded") {
+			t.Errorf("%v: stderr %q", args, got)
+		}
+	}
+}

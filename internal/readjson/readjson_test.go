@@ -90,3 +90,18 @@ func FuzzErrors(f *testing.F) {
 		}
 	})
 }
+
+func TestPythonsNumbersAreReadAsStrings(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a": [NaN, -Infinity, Infinity, 1]}`: `{"a": ["NaN", "-Infinity", "Infinity", 1]}`,
+		`{"NaN": "a \\\" Infinity", "b": NaN}`: `{"NaN": "a \\\" Infinity", "b": "NaN"}`,
+		`{"a": -1}`:                            `{"a": -1}`,
+		`"NaN\`:                                `"NaN\`,
+		`[nan]`:                                `[nan]`,
+	} {
+		if got := string(Python([]byte(text))); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
