@@ -284,8 +284,19 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	if err := s.watch.set(c.Breaks); err != nil {
 		return nil, err
 	}
+	position := s.text.position()
 	s.begins(t, "prompt")
-	return s.prefill(c.Breaks), nil
+	prefill := s.prefill(c.Breaks)
+	if !c.Chat || t.kept >= position {
+		return prefill, nil
+	}
+	rewritten := s.event(s.runner.rec.Next(), "rewritten",
+		"the chat template changed earlier turns: %d of %s stay in the cache, %s to prefill", t.kept,
+		table.Plural(position, "position"), table.Plural(len(t.ids)-t.kept, "token"))
+	return func(ctx context.Context, r *session.Reply) error {
+		r.Rewritten = rewritten
+		return prefill(ctx, r)
+	}, nil
 }
 
 // begins makes a text the session's.

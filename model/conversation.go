@@ -11,15 +11,13 @@ import (
 	"gpuscope/model/tokenizer"
 )
 
-// A conversation is a text like any other: what the model's chat template writes around its turns is in it,
-// and the cache holds it. So a turn of the user needs only what the template writes behind the model's
-// answer, whatever came before: it is found by having the template write a conversation with an answer that
-// is known. It goes behind the tokens that came out, so that of a long conversation only the new is run.
+// A conversation is a text with its messages beside it. For each turn of the user the chat template renders
+// all messages again, because it may render earlier ones differently then: some templates move the system
+// message to the last turn, or remove the reasoning from answers that are complete. Tokens of the text that
+// the rendering begins with are kept as they came out, and only the rest is encoded; goesOn then keeps the
+// positions in the cache whose tokens did not change.
 
-// answered stands for the model's answer in the template's text. No template cuts or changes it.
-const answered = "gpuscope-6f1c-answer"
-
-// said is the transcript of a text with what the user says behind it, or of a conversation that begins.
+// said is the transcript of a conversation after another turn of the user, which may be the first.
 func (m *Model) said(was *transcript, c session.Command) (transcript, error) {
 	if m.tokens == nil {
 		return transcript{}, session.Refusef("%w", m.noText)
@@ -28,35 +26,143 @@ func (m *Model) said(was *transcript, c session.Command) (transcript, error) {
 		return transcript{}, session.Refusef("the turn is empty: say something")
 	}
 	all := was.all()
-	var messages []chat.Message
-	if m.options.System != "" {
-		messages = append(messages, chat.Message{Role: "system", Content: m.options.System})
+	if n := len(all); n > 0 && was.given > 0 && m.tokens.IsEnd(all[n-1]) {
+		all = all[:n-1] // the template ends the answer itself
 	}
-	if len(all) > 0 {
-		messages = append(messages, chat.Message{Role: "user", Content: "?"},
-			chat.Message{Role: "assistant", Content: answered})
+	if len(was.talk) == 0 && len(all) > 0 {
+		return m.behind(was, all, c)
 	}
-	text, err := m.render(append(messages, chat.Message{Role: "user", Content: c.Text}))
+	talk := m.finished(was.talk, all)
+	if err := m.checkHistory(talk, c.Text); err != nil {
+		return transcript{}, err
+	}
+	text, err := m.render(m.messages(talk, c.Text))
 	if err != nil {
 		return transcript{}, err
 	}
-	if len(all) > 0 {
-		i := strings.LastIndex(text, answered)
-		if i < 0 {
-			return transcript{}, session.Refusef("%s: its chat template leaves out what the model has said: "+
-				"a conversation has one turn", m.file.Name())
-		}
-		text = text[i+len(answered):]
-		if last := all[len(all)-1]; was.given > 0 && m.tokens.IsEnd(last) {
-			all = all[:len(all)-1] // the template ends the answer itself
-		}
-	}
-	// What begins a text is in the template, where the model wants it.
-	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true})
+	kept, rest := m.common(talk, all, text)
+	ids, err := m.encodeBehind(kept, rest)
 	if err != nil {
-		return transcript{}, session.Refusef("%w", err)
+		return transcript{}, err
 	}
-	return m.goesOn(was, slices.Concat(all, ids), c)
+	t, err := m.goesOn(was, ids, c)
+	t.talk = append(within(talk, len(kept)), session.Exchange{User: c.Text, From: len(ids), To: -1})
+	return t, err
+}
+
+// finished completes the exchanges by the last answer: the text after the last turn of the user.
+func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange {
+	talk = slices.Clone(talk)
+	if n := len(talk); n > 0 {
+		last := &talk[n-1]
+		last.Answer, last.To = m.tokens.Text(all[last.From:], true), len(all)
+	}
+	return talk
+}
+
+// within are the exchanges of a text of which only the first n tokens are kept.
+func within(talk []session.Exchange, n int) []session.Exchange {
+	talk = slices.Clone(talk)
+	for i := range talk {
+		if talk[i].From > n {
+			talk[i].From = -1
+		}
+		if talk[i].To > n {
+			talk[i].To = -1
+		}
+	}
+	return talk
+}
+
+// upTo are the exchanges of a text that was edited after its first n tokens. The last of them is the one
+// whose answer holds the edit.
+func upTo(talk []session.Exchange, n int) []session.Exchange {
+	for i, e := range slices.Backward(talk) {
+		if e.From >= 0 && e.From <= n {
+			return within(talk[:i+1], n)
+		}
+	}
+	return nil
+}
+
+// messages are those of a conversation with the next turn of the user.
+func (m *Model) messages(talk []session.Exchange, user string) (list []chat.Message) {
+	if m.options.System != "" {
+		list = append(list, chat.Message{Role: "system", Content: m.options.System})
+	}
+	for _, e := range talk {
+		list = append(list, chat.Message{Role: "user", Content: e.User},
+			chat.Message{Role: "assistant", Content: e.Answer})
+	}
+	return append(list, chat.Message{Role: "user", Content: user})
+}
+
+// answered is a placeholder for an answer of the model, which no template cuts or changes.
+const answered = "gpuscope-6f1c-answer"
+
+// checkHistory refuses a template that leaves out what the model has said.
+func (m *Model) checkHistory(talk []session.Exchange, user string) error {
+	if len(talk) == 0 {
+		return nil
+	}
+	talk = slices.Clone(talk)
+	talk[len(talk)-1].Answer = answered
+	_, err := m.afterAnswer(talk, user)
+	return err
+}
+
+// afterAnswer is what the template renders after the last answer, which is the placeholder.
+func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error) {
+	text, err := m.render(m.messages(talk, user))
+	if err != nil {
+		return "", err
+	}
+	i := strings.LastIndex(text, answered)
+	if i < 0 {
+		return "", session.Refusef("%s: its chat template leaves out the model's answers: "+
+			"a conversation has one turn", m.file.Name())
+	}
+	return text[i+len(answered):], nil
+}
+
+// common finds the longest prefix of the text's tokens that a rendering begins with, and the rest of the
+// rendering. The prefix ends where an answer begins or ends: elsewhere the tokenizer could split the text
+// differently.
+func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []int, rest string) {
+	for _, e := range slices.Backward(talk) {
+		for _, n := range []int{e.To, e.From} {
+			if n < 0 {
+				continue
+			}
+			if rest, ok := strings.CutPrefix(text, m.tokens.Text(all[:n], true)); ok {
+				return all[:n], rest
+			}
+		}
+	}
+	return nil, text
+}
+
+// behind is the transcript of a plain text after a turn of the user: the turn is appended.
+func (m *Model) behind(was *transcript, all []int, c session.Command) (transcript, error) {
+	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
+	if err != nil {
+		return transcript{}, err
+	}
+	ids, err := m.encodeBehind(all, rest)
+	if err != nil {
+		return transcript{}, err
+	}
+	return m.goesOn(was, ids, c)
+}
+
+// encodeBehind appends the tokens of a rendering to others. The template itself writes BOS where the model
+// wants it.
+func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
+	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true, Continues: len(before) > 0})
+	if err != nil {
+		return nil, session.Refusef("%w", err)
+	}
+	return slices.Concat(before, ids), nil
 }
 
 // render writes messages by the model's chat template, up to where the model's turn begins. A template that

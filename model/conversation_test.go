@@ -3,6 +3,8 @@ package model
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -153,5 +155,136 @@ func TestTurnsThatCannotBeAreRefused(t *testing.T) {
 	}
 	if err := one.try(context.Background(), says("")); !errors.Is(err, session.ErrUsage) {
 		t.Errorf("an empty turn: %v", err)
+	}
+}
+
+// rewritten are the events that say that the template wrote earlier turns anew.
+func (r *rig) rewritten() (n int) {
+	for _, e := range r.mirror.Trace.Events {
+		if e.Kind == "rewritten" {
+			n++
+		}
+	}
+	return n
+}
+
+// systemLast puts the system message into the last turn of the user.
+const systemLast = `{% for m in messages %}{% if m.role == "user" %}` +
+	`{% if loop.last and messages[0].role == "system" %}[{{ messages[0].content }}]{% endif %}U:{{ m.content }};` +
+	`{% elif m.role == "assistant" %}A:{{ m.content }};{% endif %}{% endfor %}A:`
+
+func TestASystemMessageOfTheLastTurnMovesOn(t *testing.T) {
+	r := newRigOn(t, Options{System: "be brief"}, talking(systemLast), fake.Options{NoLog: true})
+	r.token = func(int, []int) int { return 'x' }
+	r.do(says("hi"))
+	r.do(session.Command{Kind: session.Run, N: 2})
+	if got := r.promptText(); got != "[be brief]U:hi;A:" || r.rewritten() != 0 {
+		t.Errorf("the first turn is %q, %d rewritten", got, r.rewritten())
+	}
+	reply := r.reply(says("and?"))
+	if got := r.promptText(); got != "U:hi;A:xxx;[be brief]U:and?;A:" || reply.Rewritten == nil {
+		t.Errorf("the second turn is %q, %v", got, reply.Rewritten)
+	}
+	r.do(session.Command{Kind: session.Run, N: 1})
+	n := len(r.mirror.Trace.Steps)
+	reply = r.reply(says("so?"))
+	if got := r.promptText(); got != "U:hi;A:xxx;U:and?;A:xx;[be brief]U:so?;A:" || reply.Rewritten == nil {
+		t.Errorf("the third turn is %q, %v", got, reply.Rewritten)
+	}
+	if got := r.fed(n); got != "U:and?;A:xx;[be brief]U:so?;A:" {
+		t.Errorf("the third turn ran %q: the first one stays in the cache", got)
+	}
+	if r.rewritten() != 2 {
+		t.Errorf("%d events, want 2", r.rewritten())
+	}
+}
+
+// Thoughts are left out of answers that are over, as Qwen 3 has it.
+func TestAnAnswerThatIsOverLosesItsThoughts(t *testing.T) {
+	r := newRigOn(t, Options{}, talking(`{% for m in messages %}{{ m.role[0] }}:`+
+		`{{ m.content.split("/")[-1] }};{% endfor %}a:`), fake.Options{NoLog: true})
+	given := "?/yes"
+	r.token = func(position int, _ []int) int { return int(given[min(max(position-6, 0), len(given)-1)]) }
+	r.do(says("hi"))
+	r.do(session.Command{Kind: session.Run, N: 4})
+	if got := r.promptText() + r.answer(); got != "u:hi;a:?/yes" {
+		t.Fatalf("the first turn is %q", got)
+	}
+	n := len(r.mirror.Trace.Steps)
+	reply := r.reply(says("so"))
+	if got := r.promptText(); got != "u:hi;a:yes;u:so;a:" || reply.Rewritten == nil {
+		t.Errorf("the second turn is %q, %v", got, reply.Rewritten)
+	}
+	if got := r.fed(n); got != "yes;u:so;a:" {
+		t.Errorf("ran %q", got)
+	}
+}
+
+func TestAConversationOfAnotherEngineIsRenderedWhole(t *testing.T) {
+	r := newRigOn(t, Options{System: "x"}, talking(systemLast), fake.Options{NoLog: true})
+	r.do(says("hi"))
+	r.do(says("and?"))
+	m := r.mirror
+	left := m.Left()
+	m.Continue()
+	next := newRigAt(t, Options{System: "x"}, talking(systemLast), fake.Options{NoLog: true}, m)
+	next.reply(session.Command{Kind: session.Resume, Left: left})
+	next.do(says("no"))
+	if got := next.promptText(); strings.Count(got, "[x]") != 1 || !strings.HasSuffix(got, "[x]U:no;A:") {
+		t.Errorf("the text is %q", got)
+	}
+}
+
+// Whatever is put behind the beginning of an answer by hand is the answer.
+func TestAnEditedAnswerIsRenderedAsItReads(t *testing.T) {
+	r := newRigOn(t, Options{System: "x"}, talking(systemLast), fake.Options{NoLog: true})
+	r.do(says("hi"))
+	at := len(r.mirror.Text.Prompt)
+	r.do(session.Command{Kind: session.Edit, N: at, Text: "yes"})
+	given := r.answer()
+	r.do(says("no"))
+	if got, want := r.promptText(), "U:hi;A:yes"+given+";[x]U:no;A:"; got != want {
+		t.Errorf("the text is %q, want %q", got, want)
+	}
+}
+
+// A text that is no conversation stays as it is, before the turn.
+func TestATurnFollowsATextThatIsNoConversation(t *testing.T) {
+	r := newRigOn(t, Options{}, talking(turns), fake.Options{NoLog: true})
+	r.do(session.Command{Kind: session.Prompt, Text: "once"})
+	before := r.promptText() + r.answer()
+	r.do(says("no"))
+	if got, want := r.promptText(), before+"<|end|>;U:no;A:"; got != want {
+		t.Errorf("the text is %q, want %q", got, want)
+	}
+}
+
+// TestTemplatesOfFoldersAreGivenTheirTokens renders the templates of the shared cases with the tokens of
+// their folders.
+func TestTemplatesOfFoldersAreGivenTheirTokens(t *testing.T) {
+	for name, c := range map[string]struct{ system, want string }{
+		"chat-pad":         {"", "[<pad>]hi"},
+		"chat-system-last": {"sys", "UhiAyesUandAno[sys]UsoA"},
+	} {
+		path := filepath.Join("..", "..", "shared", "cases", name)
+		if _, err := os.Stat(path); err != nil && os.Getenv("CI") != "true" {
+			t.Skip("the shared cases are missing: ", err)
+		}
+		file, err := OpenFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		m := &Model{file: file, options: Options{System: c.system}}
+		if m.tokens, err = file.tokenizer(); err != nil {
+			t.Fatal(err)
+		}
+		talk, user := []session.Exchange{{User: "hi", Answer: "yes"}, {User: "and", Answer: "no"}}, "so"
+		if c.system == "" {
+			talk, user = nil, "hi"
+		}
+		if got, err := m.render(m.messages(talk, user)); got != c.want || err != nil {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, c.want)
+		}
 	}
 }

@@ -105,7 +105,9 @@ func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcrip
 	if chunk > 0 {
 		by.Chunks = []int{chunk}
 	}
-	return m.goesOn(was, slices.Concat(all[:c.N], behind), by)
+	t, err := m.goesOn(was, slices.Concat(all[:c.N], behind), by)
+	t.talk = upTo(was.talk, c.N)
+	return t, err
 }
 
 // goesOn is the transcript of ids as a prompt. Those that the text has had at their place stay in the cache,

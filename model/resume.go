@@ -54,7 +54,7 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 		}
 	}
 	if len(l.Prompt) == 0 {
-		if len(l.Turns)+len(l.Kept) > 0 {
+		if len(l.Turns)+len(l.Kept)+len(l.Talk) > 0 {
 			return transcript{}, session.Refusef("resume: steps of no text")
 		}
 		return transcript{}, nil
@@ -63,6 +63,13 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 	if err != nil {
 		return t, err
 	}
+	for i, e := range l.Talk {
+		if last := i == len(l.Talk)-1; e.From > len(t.ids) || e.To > len(t.ids) || last && e.From < 0 {
+			return t, session.Refusef("resume: an answer at tokens %d to %d of a prompt of %d", e.From, e.To,
+				len(t.ids))
+		}
+	}
+	t.talk = l.Talk
 	size := func(n int) error {
 		return m.checkChunk("resume: a step of "+table.Plural(n, "token"), n, 1)
 	}

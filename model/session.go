@@ -142,7 +142,8 @@ func (s *live) tell(running bool) {
 		Edited: s.runner.edited(),
 	}
 	if !s.text.told {
-		st.Begins, s.text.told = &session.Text{Prompt: s.text.prompt, Given: s.text.before}, true
+		begins := session.Text{Prompt: s.text.prompt, Given: s.text.before, Talk: s.text.talk}
+		st.Begins, s.text.told = &begins, true
 		st.Resumed, s.resumed = s.resumed, false
 	}
 	s.teller.tell(func() session.Event { return session.Event{State: &st} })
@@ -170,8 +171,10 @@ func (s *live) canStep() error {
 }
 
 // event records something that happened at a step.
-func (s *live) event(step int, kind, format string, args ...any) {
-	s.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}})
+func (s *live) event(step int, kind, format string, args ...any) *trace.Event {
+	e := &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}
+	s.record(trace.Record{Event: e})
+	return e
 }
 
 // prefill takes the prompt in, up to the first token that comes out, or up to a step that meets one of the

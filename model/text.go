@@ -22,6 +22,7 @@ type transcript struct {
 	fault  error // why the current step gave no token where it should have, nil where it did
 	told   bool  // to the front end
 	voice  *voice
+	talk   []session.Exchange // of a conversation; the last one has no answer yet
 }
 
 // turn is a step of the text, which Previous takes back.

@@ -90,6 +90,9 @@ func (a *App) done(m doneMsg) {
 	case j.command.Kind == session.Kernel && m.err == nil:
 		a.usedText(j.command)
 	}
+	if m.reply.Rewritten != nil {
+		a.show(m.reply.Rewritten.Text) // the log has the event
+	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)
 		a.queued = nil

@@ -37,6 +37,7 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{"repeat", "R", "repeated"},
 	{"prompt", "P", "text"},
 	{"edit", "P", "text"},
+	{"rewritten", "P", "text"},
 	{"plan", "P", "text"},
 	{"reset", "P", "text"},
 	{inspect.ColdEvent, "c", "cold"},

@@ -73,8 +73,10 @@ type Left struct {
 	Prompt []int  `json:"prompt,omitempty"` // ids
 	Kept   []int  `json:"kept,omitempty"`   // sizes of the steps of former texts whose positions it kept
 	Turns  []Turn `json:"turns,omitempty"`  // the steps of the text
-	Timing string `json:"timing,omitempty"`
-	Chunk  int    `json:"chunk,omitempty"`
+	// Talk are the exchanges of a conversation, as in Text.
+	Talk   []Exchange `json:"talk,omitempty"`
+	Timing string     `json:"timing,omitempty"`
+	Chunk  int        `json:"chunk,omitempty"`
 }
 
 // Shape is what a step's grids follow from.
@@ -122,4 +124,7 @@ type Reply struct {
 	Hit *trace.Event `json:"hit,omitempty"`
 	// Tried is what came of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
+	// Rewritten is there where the chat template renders earlier turns differently than before: an event
+	// that says how much of the conversation stays in the cache.
+	Rewritten *trace.Event `json:"rewritten,omitempty"`
 }

@@ -64,7 +64,10 @@ func (m *Mirror) Apply(e Event) error {
 
 // Left is what another engine needs to stand where this one stood.
 func (m *Mirror) Left() *Left {
-	l := &Left{Timing: m.State.Timing, Chunk: m.State.Chunk, Kept: m.kept, Turns: slices.Clone(m.turns)}
+	l := &Left{
+		Timing: m.State.Timing, Chunk: m.State.Chunk, Kept: m.kept, Turns: slices.Clone(m.turns),
+		Talk: m.Text.Talk,
+	}
 	for _, t := range m.Text.Prompt {
 		l.Prompt = append(l.Prompt, t.ID)
 	}

@@ -115,6 +115,18 @@ type State struct {
 type Text struct {
 	Prompt []Token `json:"prompt,omitempty"`
 	Given  []Token `json:"given,omitempty"`
+	// Talk are the exchanges of a conversation, without the last answer; nil where the text is a plain one.
+	Talk []Exchange `json:"talk,omitempty"`
+}
+
+// Exchange is a turn of the user in a conversation, with the model's answer.
+type Exchange struct {
+	User   string `json:"user"`
+	Answer string `json:"answer,omitempty"`
+	// From and To are how many tokens of the text come before the answer, and before what follows it; -1
+	// where the template has since rendered this part differently, or the answer has not ended.
+	From int `json:"from"`
+	To   int `json:"to"`
 }
 
 // Token is a token id with its text.

@@ -223,6 +223,9 @@ type Options struct {
 	Special bool // control tokens written in the text ("<|im_end|>") are those tokens, not their letters
 	// BOS puts around the text what the model's file says that prompts start and end with.
 	BOS bool
+	// Continues says that the text follows other text, which has its own tokens: what the vocabulary puts
+	// before a text, such as SentencePiece's first space, is left out.
+	Continues bool
 }
 
 // LostError says that the vocabulary has no token for a part of a text, and none that stands for the unknown.
@@ -257,7 +260,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if o.Special {
 		found = &t.marked
 	}
-	err := e.around(found[0], text, true, func(piece string, start bool) error {
+	err := e.around(found[0], text, !o.Continues, func(piece string, start bool) error {
 		piece = rewriteAll(t.config.Normal, piece, start)
 		return e.around(found[1], piece, start, func(piece string, start bool) error {
 			return walk(t.config.Cut, piece, start, e.word)
