@@ -21,6 +21,8 @@ type Added struct {
 	StripLeft, StripRight bool
 	// Word says that it is found only where no letter, mark, digit or underscore stands beside it.
 	Word bool
+	// Outside says that the vocabulary of the merges does not have it.
+	Outside bool
 }
 
 // addedByKind are the tokens that the kinds of a vocabulary mark, where nothing more is said of them.
@@ -80,32 +82,50 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// next finds the first token at or after byte at: it takes text[from:to], white space that goes with it
-// included. Without one, from and to are the end of the text and the token is nil.
-func (f *finder) next(text string, at int) (from, to int, token *Added) {
-	if len(f.tokens) == 0 {
-		return len(text), len(text), nil
+// each goes through a text: it gives the tokens found and the pieces around them, in their order. Tokens
+// are looked for in all of the text, also in white space that went with a token before: what follows on
+// such a token is what follows on its own text.
+func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
+	text := p.text
+	done := 0  // up to which the text is given
+	white := 0 // the end of the last white space that went with a token
+	give := func(to int) error {
+		if done >= to {
+			return nil
+		}
+		return rest(piece{text[done:to], p.start && done == 0})
 	}
-	for from = at; from < len(text); {
-		a := f.longest(text[from:])
+	for at := 0; at < len(text) && len(f.tokens) > 0; {
+		a := f.longest(text[at:])
 		if a == nil {
-			from++
+			at++
 			continue
 		}
-		to = from + len(a.Text)
-		if a.Word && (wordBefore(text[:from]) || wordAfter(text[to:])) {
-			from = to
+		from, to := at, at+len(a.Text)
+		at = to
+		if a.Special && !special || a.Word && (wordBefore(text[:from]) || wordAfter(text[to:])) {
 			continue
 		}
 		if a.StripLeft {
-			from = at + len(strings.TrimRightFunc(text[at:from], unicode.IsSpace))
+			from = max(from, done)
+			from = done + len(strings.TrimRightFunc(text[done:from], unicode.IsSpace))
 		}
 		if a.StripRight {
-			to = len(text) - len(strings.TrimLeftFunc(text[to:], unicode.IsSpace))
+			if white <= to {
+				white = len(text) - len(strings.TrimLeftFunc(text[to:], unicode.IsSpace))
+			}
+			to = white
 		}
-		return from, to, a
+		if from >= to { // it went with the token before
+			continue
+		}
+		if err := give(from); err != nil {
+			return err
+		}
+		token(a)
+		done = to
 	}
-	return len(text), len(text), nil
+	return give(len(text))
 }
 
 func wordBefore(text string) bool {

@@ -27,16 +27,16 @@ func ByteText(b byte) string { return string(byteRunes[b]) }
 
 // fromByteText gives the bytes that a token's text stands for. A text with a character outside the alphabet
 // stands for itself.
-func fromByteText(text string) string {
+func fromByteText(text string) (bytes string, ok bool) {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
 		b, ok := runeBytes[r]
 		if !ok {
-			return text
+			return text, false
 		}
 		out = append(out, b)
 	}
-	return string(out)
+	return string(out), true
 }
 
 // byteName is how SentencePiece vocabularies write the token of a byte.

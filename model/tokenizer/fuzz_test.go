@@ -46,6 +46,20 @@ func FuzzJSON(f *testing.F) {
 		{"pre_tokenizer": byteLevel, "added_tokens": added("bc", "lstrip", "rstrip", "single_word", "normalized")},
 		{"pre_tokenizer": object{"type": "Split", "pattern": object{"Regex": "a+|\\s"}, "behavior": "Contiguous"}},
 		{"normalizer": object{"type": "NFKC"}, "post_processor": object{"type": "Sequence"}},
+		{"pre_tokenizer": sequence("pretokenizers", byteLevel, object{"type": "Digits"},
+			object{"type": "Metaspace", "replacement": "▁"})},
+		{"pre_tokenizer": split(`[a[^b]&&[[:alpha:]\p{^Han}]]++|\X{2}?|(?i:'s|\R)?+|(?<=a)\b(?!\h{1,2}+)`)},
+		{"pre_tokenizer": split(`(?x-m) (?<n>\w*?) # \n | [^]\x{4e00}-\u9fff\W]`)},
+		{"pre_tokenizer": sequence("pretokenizers", object{"type": "UnicodeScripts"},
+			object{"type": "FixedLength", "length": 2},
+			object{"type": "BertPreTokenizer"}, object{"type": "Punctuation", "behavior": "MergedWithNext"},
+			object{"type": "CharDelimiterSplit", "delimiter": "c"}, object{"type": "Whitespace"})},
+		{"normalizer": sequence("normalizers",
+			object{"type": "BertNormalizer", "clean_text": true, "lowercase": true},
+			object{"type": "Nmt"}, object{"type": "Strip", "strip_left": true},
+			object{"type": "StripAccents"},
+			object{"type": "Replace", "pattern": object{"Regex": "a*"}, "content": "xy"})},
+		{"decoder": object{"type": "ByteLevel"}, "added_tokens": added(" ", "lstrip", "rstrip")},
 	} {
 		file := tinyJSON()
 		for key, value := range changes {
@@ -61,6 +75,11 @@ func FuzzJSON(f *testing.F) {
 		config, err := tokenizer.ParseJSON(data, "fuzz.json")
 		tryEncoding(t, config, err)
 	})
+}
+
+// split is a pre-tokenizer that cuts by a pattern.
+func split(pattern string) object {
+	return object{"type": "Split", "pattern": object{"Regex": pattern}, "behavior": "Isolated"}
 }
 
 // FuzzModel holds that no SentencePiece model does harm.

@@ -111,7 +111,7 @@ func (r *reader) byteLevel() (Config, error) {
 		return Config{}, fmt.Errorf("%s: %w", r.f.Name(), err)
 	}
 	c := r.common(None, None)
-	c.Merges, c.Cut, c.WholeWords = r.merges(), rule.steps(), rule.wholeWords
+	c.Alphabet, c.Merges, c.Cut, c.WholeWords = true, r.merges(), rule.steps(), rule.wholeWords
 	r.around(&c, rule.addBOS)
 	return c, r.err
 }
@@ -120,7 +120,7 @@ func (r *reader) byteLevel() (Config, error) {
 // out is as in Llama 2.
 func (r *reader) sentencePiece() (Config, error) {
 	c := r.common(1, 2)
-	c.Characters, c.FuseUnknown = true, true
+	c.Characters, c.Space, c.FuseUnknown = true, spaceSign, true
 	c.Unknown = r.id(keyUnknown, 0)
 	c.Scores = make([]float32, len(c.Tokens))
 	if r.f.Has(keyScores) {

@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-
-	"github.com/dlclark/regexp2"
 
 	"gpuscope/internal/printable"
 	"gpuscope/internal/readjson"
@@ -60,12 +56,13 @@ func checkCounts(data []byte) error {
 	return nil
 }
 
-// tokenizerJSON is what is read of the file; the decoder and what is for training are not.
+// tokenizerJSON is what is read of the file; what is for training is not.
 type tokenizerJSON struct {
 	Added         []addedJSON `json:"added_tokens"`
 	Normalizer    *component  `json:"normalizer"`
 	PreTokenizer  *component  `json:"pre_tokenizer"`
 	PostProcessor *component  `json:"post_processor"`
+	Decoder       *component  `json:"decoder"`
 	Model         modelJSON   `json:"model"`
 }
 
@@ -144,9 +141,6 @@ func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 	return merges, nil
 }
 
-// literal is the pattern of a text as it stands.
-func literal(text string) string { return regexp2.Escape(text) }
-
 func (f *tokenizerJSON) config() (Config, error) {
 	m := &f.Model
 	switch {
@@ -174,7 +168,16 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
 		return c, err
 	}
-	c.Characters = !f.PreTokenizer.has("ByteLevel")
+	// The byte alphabet as the last step is what symbols of bytes are, unless bytes are spelled out in
+	// another way.
+	if n := len(c.Cut); n > 0 && c.Cut[n-1].alphabet && !c.ByteFallback {
+		c.Cut = c.Cut[:n-1]
+	} else {
+		c.Characters = true
+	}
+	if err := f.spelling(&c); err != nil {
+		return c, err
+	}
 	if err := checkSteps(c.Normal); err != nil { // added tokens go through them
 		return c, err
 	}
@@ -244,189 +247,20 @@ func (f *tokenizerJSON) fill(c *Config) error {
 			kind = Control
 		}
 		if a.Normalized {
-			text = rewriteAll(c.Normal, text, true)
+			p, err := rewriteAll(c.Normal, piece{text, true})
+			if err != nil {
+				return fmt.Errorf("added token %q: %w", printable.Short(a.Content, 40), err)
+			}
+			text = p.text
 		}
+		_, inVocab := f.Model.Vocab[a.Content]
 		c.Tokens[a.ID], c.Kinds[a.ID] = a.Content, kind
 		c.Added = append(c.Added, Added{
 			ID: a.ID, Text: text, Normalized: a.Normalized, Special: a.Special,
-			StripLeft: a.StripLeft, StripRight: a.StripRight, Word: a.SingleWord,
+			StripLeft: a.StripLeft, StripRight: a.StripRight, Word: a.SingleWord, Outside: !inVocab,
 		})
 	}
 	return nil
-}
-
-// component is a normalizer, pre_tokenizer or post_processor: a type and the fields of all types.
-type component struct {
-	Type          string       `json:"type"`
-	Normalizers   []*component `json:"normalizers"`   // of a Sequence
-	PreTokenizers []*component `json:"pretokenizers"` // likewise
-	Processors    []*component `json:"processors"`    // likewise
-
-	Pattern          patternJSON `json:"pattern"`  // of Replace and Split
-	Content          string      `json:"content"`  // of Replace
-	Prepend          string      `json:"prepend"`  // of Prepend
-	Behaviour        Behaviour   `json:"behavior"` // of Split and Punctuation
-	Invert           bool        `json:"invert"`
-	IndividualDigits bool        `json:"individual_digits"`
-	Replacement      string      `json:"replacement"` // of Metaspace
-	PrependScheme    string      `json:"prepend_scheme"`
-	AddPrefixSpace   *bool       `json:"add_prefix_space"` // of Metaspace and ByteLevel
-	Split            *bool       `json:"split"`            // of Metaspace
-	UseRegex         *bool       `json:"use_regex"`        // of ByteLevel
-
-	Single        []templatePiece            `json:"single"`         // of TemplateProcessing
-	SpecialTokens map[string]templateSpecial `json:"special_tokens"` // likewise
-	CLS, SEP      idPair                     // of BertProcessing and RobertaProcessing
-}
-
-type patternJSON struct{ String, Regex string }
-
-type templatePiece struct {
-	SpecialToken *struct {
-		ID string `json:"id"`
-	}
-	Sequence *struct {
-		ID string `json:"id"`
-	}
-}
-
-type templateSpecial struct {
-	IDs []int `json:"ids"`
-}
-
-// idPair is a token as processors of BERT name it: its text and its id.
-type idPair struct {
-	ID  int
-	Has bool
-}
-
-// UnmarshalJSON reads a list of text and id.
-func (p *idPair) UnmarshalJSON(data []byte) error {
-	var text string
-	list := []any{&text, &p.ID}
-	p.Has = true
-	return json.Unmarshal(data, &list)
-}
-
-func (c *component) parts() []*component {
-	return slices.Concat(c.Normalizers, c.PreTokenizers, c.Processors)
-}
-
-// has says whether a component of that type is this one or in it.
-func (c *component) has(kind string) bool {
-	if c == nil {
-		return false
-	}
-	return c.Type == kind || slices.ContainsFunc(c.parts(), func(p *component) bool { return p.has(kind) })
-}
-
-// components are the types of one place of the file.
-type components map[string]func(*component) ([]Step, error)
-
-// steps are what a component does to text; none does nothing.
-func (known components) steps(c *component) (steps []Step, err error) {
-	switch {
-	case c == nil:
-		return nil, nil
-	case c.Type == "Sequence":
-		for _, p := range c.parts() {
-			more, err := known.steps(p)
-			if err != nil {
-				return nil, err
-			}
-			steps = append(steps, more...)
-			if err := countSteps(steps); err != nil { // before more patterns are compiled
-				return nil, err
-			}
-		}
-		return steps, nil
-	case known[c.Type] == nil:
-		return nil, fmt.Errorf("%q is not supported yet in that place of a tokenizer.json (%s are): %w",
-			printable.Short(c.Type, 80), strings.Join(slices.Sorted(maps.Keys(known)), ", "), ErrUnsupported)
-	}
-	return known[c.Type](c)
-}
-
-func one(s Step) ([]Step, error) { return []Step{s}, nil }
-
-var normalizers = components{
-	"NFC": unicodeForm, "NFD": unicodeForm, "NFKC": unicodeForm, "NFKD": unicodeForm,
-	"Prepend": func(c *component) ([]Step, error) { return one(Prepend(c.Prepend)) },
-	"Replace": func(c *component) ([]Step, error) {
-		if c.Pattern.Regex != "" || c.Pattern.String == "" {
-			return nil, fmt.Errorf("a Replace of the pattern %q is not supported yet (that of a text is): %w",
-				printable.Short(c.Pattern.Regex, 80), ErrUnsupported)
-		}
-		return one(Replace(c.Pattern.String, c.Content))
-	},
-}
-
-func unicodeForm(c *component) ([]Step, error) { return one(normalize(forms[c.Type])) }
-
-// Patterns of the pre-tokenizers that have none of their own in the file.
-const (
-	punctuation = `[\p{P}!-/:-@\[-` + "`" + `{-~]`
-	whiteSpace  = `\s`
-)
-
-var preTokenizers = components{
-	"Split": func(c *component) ([]Step, error) {
-		pattern := c.Pattern.Regex
-		if pattern == "" {
-			pattern = literal(c.Pattern.String)
-		}
-		return cut(pattern, c.Behaviour, c.Invert)
-	},
-	"Digits": func(c *component) ([]Step, error) {
-		if c.IndividualDigits {
-			return cut(numberPattern, Isolated, false)
-		}
-		return cut(numberPattern, Contiguous, false)
-	},
-	"Punctuation": func(c *component) ([]Step, error) {
-		if c.Behaviour == "" {
-			c.Behaviour = Isolated
-		}
-		return cut(punctuation, c.Behaviour, false)
-	},
-	"WhitespaceSplit": func(*component) ([]Step, error) { return cut(whiteSpace, Removed, false) },
-	"Metaspace": func(c *component) (steps []Step, err error) {
-		scheme := c.PrependScheme
-		if c.AddPrefixSpace != nil && !*c.AddPrefixSpace {
-			scheme = "never"
-		}
-		steps = []Step{Replace(" ", c.Replacement)}
-		switch scheme {
-		case "always", "":
-			steps = append(steps, PrependMissing(c.Replacement, false))
-		case "first":
-			steps = append(steps, PrependMissing(c.Replacement, true))
-		case "never":
-		default:
-			return nil, fmt.Errorf("prepend_scheme %q is not known: %w", printable.Short(scheme, 80),
-				ErrUnsupported)
-		}
-		if c.Split == nil || *c.Split {
-			more, err := cut(literal(c.Replacement), MergedWithNext, false)
-			return append(steps, more...), err
-		}
-		return steps, nil
-	},
-	"ByteLevel": func(c *component) (steps []Step, err error) {
-		if c.AddPrefixSpace == nil || *c.AddPrefixSpace {
-			steps = append(steps, PrependMissing(" ", false))
-		}
-		if c.UseRegex == nil || *c.UseRegex {
-			more, err := cut(gpt2Pattern, Isolated, false)
-			return append(steps, more...), err
-		}
-		return steps, nil
-	},
-}
-
-func cut(pattern string, b Behaviour, invert bool) ([]Step, error) {
-	s, err := Cut(pattern, b, invert)
-	return []Step{s}, err
 }
 
 // around takes from a post_processor what is put before and behind a text.
@@ -463,6 +297,42 @@ func (c *component) around(to *Config) error {
 	default:
 		return fmt.Errorf("post-processor %q is not supported yet: %w", printable.Short(c.Type, 80),
 			ErrUnsupported)
+	}
+	return nil
+}
+
+// spelling takes from the decoder how tokens write bytes and spaces. What decoders do at the ends of a
+// text is no part of a token.
+func (f *tokenizerJSON) spelling(to *Config) error {
+	to.Alphabet, to.Space = f.PreTokenizer.has("ByteLevel") || f.Normalizer.has("ByteLevel"), spaceSign
+	if f.Decoder == nil {
+		return nil
+	}
+	to.Alphabet = false
+	return f.Decoder.spelling(to)
+}
+
+func (c *component) spelling(to *Config) error {
+	switch c.Type {
+	case "Sequence":
+		for _, p := range c.Decoders {
+			if err := p.spelling(to); err != nil {
+				return err
+			}
+		}
+	case "ByteLevel":
+		to.Alphabet = true
+	case "Metaspace":
+		to.Space = c.Replacement
+	case "Replace":
+		if c.Pattern.String == nil || *c.Pattern.String == "" || c.Content != " " {
+			return fmt.Errorf("a decoder that replaces other than a text by a space is not supported yet: %w",
+				ErrUnsupported)
+		}
+		to.Space = *c.Pattern.String
+	case "ByteFallback", "Fuse", "Strip":
+	default:
+		return fmt.Errorf("decoder %q is not supported yet: %w", printable.Short(c.Type, 80), ErrUnsupported)
 	}
 	return nil
 }

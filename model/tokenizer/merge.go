@@ -66,6 +66,7 @@ func fallingOrder(score float32) uint32 {
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
+	total   int // bytes of the words so far
 	symbols []symbolNode
 	heap    []candidate
 	lost    LostError
@@ -98,6 +99,10 @@ type candidate struct {
 // word appends the tokens of one word.
 func (e *encoder) word(word string) error {
 	t := e.t
+	e.total += len(word)
+	if err := checkLength(e.total); err != nil {
+		return err
+	}
 	if t.config.WholeWords {
 		if id, ok := t.words[word]; ok {
 			e.ids, e.unknown = append(e.ids, int(id)), false
@@ -205,6 +210,9 @@ func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 		}
 		e.unknown = false
 	case t.config.Unknown == None:
+		if t.config.Characters && t.config.Alphabet {
+			c, _ = fromByteText(c)
+		}
 		if e.lost.Count == 0 {
 			e.lost.Byte, e.missing = c[0], c
 		}

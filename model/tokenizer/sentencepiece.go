@@ -135,8 +135,9 @@ func (m *spModel) config() (Config, error) {
 			spaceSign, ErrUnsupported)
 	}
 	c := Config{
-		Tokens: m.tokens, Scores: m.scores, Kinds: m.kinds, Characters: true, ByteFallback: m.fallback,
-		Unknown: m.unknown, FuseUnknown: true, Normal: spaceSteps(m.squeeze, m.prefix),
+		Tokens: m.tokens, Scores: m.scores, Kinds: m.kinds, Characters: true, Space: spaceSign,
+		ByteFallback: m.fallback,
+		Unknown:      m.unknown, FuseUnknown: true, Normal: spaceSteps(m.squeeze, m.prefix),
 		BOS: m.bos, EOS: m.eos, Added: addedByKind(m.tokens, m.kinds),
 	}
 	for i := range c.Added { // pieces are what the normaliser gives

@@ -17,12 +17,18 @@ import (
 // sharedModel is a file of the test models.
 func sharedModel(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join("..", "..", "..", "shared", "models", name)
+	return shared(t, "models", name)
+}
+
+// shared is a file of the shared test data.
+func shared(t testing.TB, folder, name string) string {
+	t.Helper()
+	path := filepath.Join("..", "..", "..", "shared", folder, name)
 	if _, err := os.Stat(path); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the test models are missing: %v", err)
+			t.Fatalf("the test data are missing: %v", err)
 		}
-		t.Skipf("the test models are missing: %v", err)
+		t.Skipf("the test data are missing: %v", err)
 	}
 	return path
 }

@@ -3,25 +3,39 @@ package tokenizer
 import (
 	"fmt"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 )
 
-// Step is a part of what happens to text before the merges: it writes a text anew, or cuts it into pieces.
+// Step is a part of what happens to text before the merges: it writes a piece anew, or cuts it into pieces.
 type Step struct {
-	// rewrite gives the text in its place; start says that it begins the whole text.
-	rewrite func(text string, start bool) string
-	// cut yields the pieces, none of them empty, and ends with the error of yield.
-	cut func(text string, yield func(piece string) error) error
+	// rewrite gives the piece that takes the place of another.
+	rewrite func(piece) (piece, error)
+	// cut yields where the pieces are, and ends with the error of yield.
+	cut func(text string, yield func(from, to int) error) error
 	// grow is how many times as long a text may become; 0 where it does not grow.
 	grow float64
+	// alphabet marks the step that writes bytes as characters of the byte alphabet.
+	alphabet bool
+}
+
+// piece is a part of a text.
+type piece struct {
+	text  string
+	start bool // whether its first character is that of the whole text, however it is written
 }
 
 // Files may ask for no more steps than these, and for none that make a text so many times as long.
 const (
 	maxSteps  = 64
-	maxGrowth = 256
+	maxGrowth = 1 << 14
 )
+
+// checkLength says whether a text that steps made is too long.
+func checkLength(n int) error {
+	if n > maxText {
+		return fmt.Errorf("the text becomes longer than %d bytes before it is cut: give it in parts", maxText)
+	}
+	return nil
+}
 
 // countSteps says whether there are too many.
 func countSteps(steps []Step) error {
@@ -52,38 +66,70 @@ func checkSteps(steps []Step) error {
 // spaceSign is how SentencePiece vocabularies write a space: ▁ (U+2581).
 const spaceSign = "\u2581"
 
+// rewriting is a step that gives a text in the place of another, with the same beginning.
+func rewriting(grow float64, to func(string) string) Step {
+	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
+		p.text = to(p.text)
+		return p, nil
+	}}
+}
+
 // Prepend puts a text before each text that is not empty.
 func Prepend(prefix string) Step {
-	return Step{grow: float64(1 + len(prefix)), rewrite: func(text string, _ bool) string {
+	return rewriting(float64(1+len(prefix)), func(text string) string {
 		if text == "" {
 			return text
 		}
 		return prefix + text
-	}}
+	})
 }
 
 // PrependMissing puts a prefix before texts that do not begin with it; with once only before what begins the
 // whole text.
 func PrependMissing(prefix string, once bool) Step {
-	return Step{grow: float64(1 + len(prefix)), rewrite: func(text string, start bool) string {
-		if text == "" || strings.HasPrefix(text, prefix) || once && !start {
-			return text
+	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
+		if p.text != "" && !strings.HasPrefix(p.text, prefix) && (p.start || !once) {
+			p.text = prefix + p.text
 		}
-		return prefix + text
+		return p, nil
 	}}
 }
 
-// Replace puts a text in the place of each occurrence of another.
-func Replace(from, to string) Step {
-	return Step{
-		grow:    float64(len(to)) / float64(max(1, len(from))),
-		rewrite: func(text string, _ bool) string { return strings.ReplaceAll(text, from, to) },
+// Replace puts a text in the place of each occurrence of another, which is not empty.
+func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
+
+// replaceWhere puts a text in the place of each match, of which none is shorter than least bytes.
+func replaceWhere(find matcher, least int, to string) Step {
+	grow := float64(1 + 2*len(to)) // before, between and after the bytes
+	if least > 0 {
+		grow = float64(len(to)) / float64(least)
 	}
+	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
+		parts, err := find(p.text)
+		if err != nil || len(parts) == 1 && !parts[0].match {
+			return p, err
+		}
+		if err := checkLength(len(p.text) + len(parts)*len(to)); err != nil {
+			return p, err
+		}
+		var b strings.Builder
+		for i, at := range parts {
+			if !at.match {
+				b.WriteString(p.text[at.from:at.to])
+				continue
+			}
+			b.WriteString(to)
+			if i == 0 && at.from < at.to {
+				p.start = p.start && to != "" && at.to == firstLength(p.text)
+			}
+		}
+		return piece{b.String(), p.start}, nil
+	}}
 }
 
 // Squeeze takes the spaces at both ends away, and all but one of those in a row.
 func Squeeze() Step {
-	return Step{rewrite: func(text string, _ bool) string {
+	return rewriting(0, func(text string) string {
 		words := strings.Split(text, " ")
 		kept := words[:0]
 		for _, w := range words {
@@ -92,52 +138,66 @@ func Squeeze() Step {
 			}
 		}
 		return strings.Join(kept, " ")
-	}}
+	})
 }
 
 // trimEnd takes a text away from the end, as often as it stands there.
 func trimEnd(suffix string) Step {
-	return Step{rewrite: func(text string, _ bool) string {
+	return rewriting(0, func(text string) string {
 		for strings.HasSuffix(text, suffix) {
 			text = text[:len(text)-len(suffix)]
 		}
 		return text
-	}}
+	})
 }
 
-// forms are the normalisation forms of Unicode by their names.
-var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
-
-// normalize writes text in a form. (From 30 combining marks in a row on it puts U+034F between them, which
-// the Stream-Safe form of UAX #15 wants and reference tokenizers do not do.)
-func normalize(f norm.Form) Step {
-	const most = 18 // U+FDFA, in compatibility forms: 33 bytes of 3, and marks put in between
-	return Step{grow: most, rewrite: func(text string, _ bool) string { return f.String(text) }}
-}
-
-// rewriteAll is what steps that only rewrite make of a text.
-func rewriteAll(steps []Step, text string, start bool) string {
-	for _, s := range steps {
-		text = s.rewrite(text, start)
-	}
-	return text
-}
-
-// walk takes a text through steps and yields the words that come out.
-func walk(steps []Step, text string, start bool, word func(string) error) error {
-	for i, s := range steps {
-		if s.rewrite != nil {
-			text = s.rewrite(text, start)
-			continue
+// byteAlphabet writes each byte as the character that byte-level vocabularies have for it.
+var byteAlphabet = func() Step {
+	s := rewriting(2, func(text string) string {
+		var b strings.Builder
+		b.Grow(len(text))
+		for i := range len(text) {
+			b.WriteRune(byteRunes[text[i]])
 		}
-		return s.cut(text, func(piece string) error {
-			first := start
-			start = false
-			return walk(steps[i+1:], piece, first, word)
-		})
+		return b.String()
+	})
+	s.alphabet = true
+	return s
+}()
+
+// apply rewrites a piece.
+func (s Step) apply(p piece) (piece, error) {
+	p, err := s.rewrite(p)
+	if err == nil {
+		err = checkLength(len(p.text))
 	}
-	if text == "" {
+	return p, err
+}
+
+// rewriteAll is what steps that only rewrite make of a piece.
+func rewriteAll(steps []Step, p piece) (_ piece, err error) {
+	for _, s := range steps {
+		if p, err = s.apply(p); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+// walk takes a piece through steps and yields the words that come out.
+func walk(steps []Step, p piece, word func(string) error) (err error) {
+	for i, s := range steps {
+		if s.rewrite == nil {
+			return s.cut(p.text, func(from, to int) error {
+				return walk(steps[i+1:], piece{p.text[from:to], p.start && from == 0}, word)
+			})
+		}
+		if p, err = s.apply(p); err != nil {
+			return err
+		}
+	}
+	if p.text == "" {
 		return nil
 	}
-	return word(text)
+	return word(p.text)
 }

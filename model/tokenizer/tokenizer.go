@@ -62,14 +62,19 @@ const None = -1
 // Config is a BPE vocabulary, wherever it was read from.
 type Config struct {
 	Name string // of the file, for errors of Encode
-	// Tokens are the texts of the tokens by id, as the vocabulary writes them: in the byte alphabet (see
-	// ByteText), or with Characters as they are but for spaces, which are ▁. Added tokens are as they are.
+	// Tokens are the texts of the tokens by id, as the vocabulary writes them. Added tokens are as
+	// they are.
 	Tokens []string
-	Kinds  []Kind // by id; nil: all Normal
-	// Characters says that symbols are characters at first, as in SentencePiece, else bytes.
+	// Alphabet says that tokens are written in the byte alphabet (see ByteText). Else they are as they
+	// are, but for spaces, which are Space.
+	Alphabet bool
+	Space    string
+	Kinds    []Kind // by id; nil: all Normal
+	// Characters says that symbols are characters at first, as in SentencePiece, else bytes, which
+	// Tokens have in the byte alphabet.
 	Characters bool
-	// Merges are the texts of the tokens that are joined, by falling priority. With Scores any neighbours are
-	// joined whose texts together are a token, that of the highest score first.
+	// Merges are the texts of the tokens that are joined, by falling priority. With Scores any
+	// neighbours are joined whose texts together are a token, that of the highest score first.
 	Merges [][2]string
 	Scores []float32 // by id; nil where Merges hold
 	// ByteFallback says that a character which is no token is spelled by the tokens of its bytes, <0x0A>.
@@ -80,8 +85,8 @@ type Config struct {
 	Added []Added
 	// Normal writes a text anew; all of its steps rewrite. Cut takes it apart into words.
 	Normal, Cut []Step
-	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of it.
-	// (ignore_merges in tokenizer.json)
+	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of
+	// it. (ignore_merges in tokenizer.json)
 	WholeWords bool
 	BOS, EOS   int   // token ids or None
 	Ends       []int // further tokens at which generation ends (end of turn, end of message)
@@ -96,17 +101,17 @@ type Config struct {
 // A nil Tokenizer is a vocabulary of no tokens: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
 	config  Config
-	ids     map[string]int32 // by text as in Config.Tokens
+	ids     map[string]int32 // by text as in Config.Tokens, but for added tokens outside of the vocabulary
+	outside map[string]int32 // these
 	pieces  []string         // what each token stands for, in bytes
 	words   map[string]int32 // by text as words have it, only where config.WholeWords
 	bytes   [256]int32       // token of each byte, None where the vocabulary has none
 	merges  map[pair]joint
 	scored  map[string]joint // by text, only where Config.Scores hold
 	longest int              // of the texts in scored, in bytes
-	// Added tokens that are found in the text as it came, and in what Config.Normal made of it: of every
-	// text, and where Options.Special is set.
-	always, marked [2]*finder
-	parts          map[int]bool // the added tokens that texts are parted by as they came
+	// Added tokens that are found in the text as it came, and in what Config.Normal made of it.
+	found [2]*finder
+	parts map[int]bool // the added tokens that texts are parted by as they came
 }
 
 // NewBPE makes a tokenizer of a vocabulary.
@@ -117,9 +122,19 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{config: c, ids: make(map[string]int32, len(c.Tokens))}
+	added := c.Added
+	if added == nil {
+		added = addedByKind(c.Tokens, c.Kinds)
+	}
+	t := &Tokenizer{config: c, ids: make(map[string]int32, len(c.Tokens)), outside: map[string]int32{}}
+	outside := map[int]bool{}
+	for _, a := range added {
+		outside[a.ID] = a.Outside
+	}
 	for id, text := range c.Tokens {
-		if text != "" {
+		if outside[id] {
+			t.outside[text] = int32(id)
+		} else if text != "" {
 			t.ids[text] = int32(id)
 		}
 	}
@@ -139,17 +154,10 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	} else if err := t.readMerges(); err != nil {
 		return nil, err
 	}
-	added := c.Added
-	if added == nil {
-		added = addedByKind(c.Tokens, c.Kinds)
-	}
 	for i, normalized := range []bool{false, true} {
-		of := func(special bool) *finder {
-			return newFinder(slices.DeleteFunc(slices.Clone(added), func(a Added) bool {
-				return a.Normalized != normalized || a.Special && !special
-			}))
-		}
-		t.always[i], t.marked[i] = of(false), of(true)
+		t.found[i] = newFinder(slices.DeleteFunc(slices.Clone(added), func(a Added) bool {
+			return a.Normalized != normalized
+		}))
 	}
 	t.parts = map[int]bool{}
 	for _, a := range added {
@@ -202,18 +210,21 @@ func (t *Tokenizer) decodePieces() {
 	}
 	for id, text := range c.Tokens {
 		kind, piece := t.Kind(id), text
+		bytes, inAlphabet := fromByteText(text)
 		switch {
-		case !c.Characters && kind == Normal:
-			piece = fromByteText(text)
-			text = piece
+		case c.Alphabet && kind == Normal:
+			piece = bytes
 		case c.Characters && kind == Byte:
 			piece = fromByteName(text)
-		case c.Characters && (kind == Normal || kind == UserDefined):
-			piece = strings.ReplaceAll(text, spaceSign, " ")
+		case !c.Alphabet && c.Space != "" && (kind == Normal || kind == UserDefined):
+			piece = strings.ReplaceAll(text, c.Space, " ")
 		}
 		t.pieces[id] = piece
-		if c.WholeWords && kind == Normal {
-			t.words[text] = int32(id)
+		if c.Characters {
+			inAlphabet, bytes = true, text
+		}
+		if c.WholeWords && kind != Control && inAlphabet {
+			t.words[bytes] = int32(id)
 		}
 	}
 }
@@ -256,14 +267,13 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if o.BOS {
 		e.ids = append(e.ids, t.config.Before...)
 	}
-	found := &t.always
-	if o.Special {
-		found = &t.marked
-	}
-	err := e.around(found[0], text, !o.Continues, func(piece string, start bool) error {
-		piece = rewriteAll(t.config.Normal, piece, start)
-		return e.around(found[1], piece, start, func(piece string, start bool) error {
-			return walk(t.config.Cut, piece, start, e.word)
+	err := t.found[0].each(piece{text, !o.Continues}, o.Special, e.addID, func(p piece) error {
+		p, err := rewriteAll(t.config.Normal, p)
+		if err != nil {
+			return err
+		}
+		return t.found[1].each(p, o.Special, e.addID, func(p piece) error {
+			return walk(t.config.Cut, p, e.word)
 		})
 	})
 	if err != nil {
@@ -279,23 +289,8 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	return e.ids, nil
 }
 
-// around appends the ids of the added tokens in a text and gives the text around them away; start says
-// whether the text begins the whole.
-func (e *encoder) around(f *finder, text string, start bool, rest func(text string, start bool) error) error {
-	for at := 0; at < len(text); {
-		from, to, token := f.next(text, at)
-		if at < from {
-			if err := rest(text[at:from], start && at == 0); err != nil {
-				return err
-			}
-		}
-		if token != nil {
-			e.ids = append(e.ids, token.ID)
-		}
-		at = to
-	}
-	return nil
-}
+// addID appends the id of an added token.
+func (e *encoder) addID(a *Added) { e.ids = append(e.ids, a.ID) }
 
 // replacement stands for ids outside the vocabulary.
 const replacement = "\uFFFD"
@@ -381,8 +376,10 @@ func (t *Tokenizer) ID(text string) (id int, ok bool) {
 	if t == nil {
 		return None, false
 	}
-	if id, ok := t.ids[text]; ok {
-		return int(id), true
+	for _, ids := range []map[string]int32{t.outside, t.ids} {
+		if id, ok := ids[text]; ok {
+			return int(id), true
+		}
 	}
 	return None, false
 }

@@ -28,7 +28,9 @@ func rule(name string) []tokenizer.Step {
 // small has all bytes, a few merges, and special tokens: some that overlap, one with a space, one that is
 // text.
 func small() tokenizer.Config {
-	c := tokenizer.Config{Cut: rule("gpt-2"), BOS: 0, EOS: 1, Unknown: tokenizer.None, Before: []int{0}}
+	c := tokenizer.Config{
+		Cut: rule("gpt-2"), Alphabet: true, BOS: 0, EOS: 1, Unknown: tokenizer.None, Before: []int{0},
+	}
 	add := func(kind tokenizer.Kind, texts ...string) {
 		for _, text := range texts {
 			c.Tokens = append(c.Tokens, text)
@@ -146,7 +148,8 @@ func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const alphabet = "abc"
 		config := tokenizer.Config{
-			Cut: rule("gpt-2"), BOS: tokenizer.None, EOS: tokenizer.None, Unknown: tokenizer.None,
+			Cut: rule("gpt-2"), Alphabet: true,
+			BOS: tokenizer.None, EOS: tokenizer.None, Unknown: tokenizer.None,
 			Tokens: strings.Split(alphabet, ""),
 		}
 		ranks := map[[2]string]int{}

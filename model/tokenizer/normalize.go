@@ -1,0 +1,150 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// forms are the normalisation forms of Unicode by their names.
+var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
+
+// normalize writes text in a form. (From 30 combining marks in a row on it puts U+034F between them, which
+// the Stream-Safe form of UAX #15 wants and reference tokenizers do not do.)
+func normalize(f norm.Form) Step {
+	most := 4. // 6 bytes of 2 (U+0390), and marks put in between
+	if f == norm.NFKC || f == norm.NFKD {
+		most = 18 // 33 bytes of 3 (U+FDFA), and marks put in between
+	}
+	return rewriting(most, f.String)
+}
+
+// drop is what a character becomes that is left out.
+const drop = -1
+
+// firstLength is the length of the first character of a text.
+func firstLength(text string) int {
+	_, n := utf8.DecodeRuneInString(text)
+	return n
+}
+
+// eachRune is the step that writes another character, or none, for each. Invalid bytes stay.
+func eachRune(grow float64, to func(rune) rune) Step {
+	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
+		var b strings.Builder
+		for i, r := range p.text {
+			if r == utf8.RuneError && firstLength(p.text[i:]) == 1 {
+				b.WriteByte(p.text[i])
+				continue
+			}
+			if r = to(r); r != drop {
+				b.WriteRune(r)
+			} else if i == 0 {
+				p.start = false
+			}
+		}
+		return piece{b.String(), p.start}, nil
+	}}
+}
+
+// without is the step that leaves out the characters of a kind.
+func without(is func(rune) bool) Step {
+	return eachRune(0, func(r rune) rune {
+		if is(r) {
+			return drop
+		}
+		return r
+	})
+}
+
+// lowercase writes capitals small, each character by itself: a sigma at the end of a word is no other one.
+var lowercase = func() Step {
+	const dotted = "İ" // the only character that has two in its place
+	s := eachRune(1.5, unicode.ToLower)
+	one := s.rewrite
+	s.rewrite = func(p piece) (piece, error) {
+		p.text = strings.ReplaceAll(p.text, dotted, "i\u0307")
+		return one(p)
+	}
+	return s
+}()
+
+// trimSpace takes white space away from the ends.
+func trimSpace(left, right bool) Step {
+	return Step{rewrite: func(p piece) (piece, error) {
+		if left {
+			trimmed := strings.TrimLeftFunc(p.text, unicode.IsSpace)
+			p.start = p.start && len(trimmed) == len(p.text)
+			p.text = trimmed
+		}
+		if right {
+			p.text = strings.TrimRightFunc(p.text, unicode.IsSpace)
+		}
+		return p, nil
+	}}
+}
+
+// nmt are the changes of the normalizer of that name: control characters go, more of what is white becomes a
+// space.
+var nmt = eachRune(0, func(r rune) rune {
+	switch {
+	case nmtControl.has(r):
+		return drop
+	case nmtSpace.has(r):
+		return ' '
+	}
+	return r
+})
+
+var (
+	nmtControl = pairs(0x1, 0x8, 0xb, 0xb, 0xe, 0x1f, 0x7f, 0x7f, 0x8f, 0x8f, 0x9f, 0x9f)
+	nmtSpace   = pairs(0x9, 0xa, 0xc, 0xd, 0x1680, 0x1680, 0x200b, 0x200f, 0x2028, 0x2029, 0x2581, 0x2581,
+		0xfeff, 0xfeff, 0xfffd, 0xfffd)
+)
+
+// bertSteps are the changes of BERT's normalizer. Accents go with the capitals where the file does not say.
+func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
+	if clean {
+		steps = append(steps, eachRune(0, func(r rune) rune {
+			switch {
+			case r == '\t' || r == '\n' || r == '\r':
+				return ' '
+			case r == 0 || r == utf8.RuneError || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co):
+				return drop
+			case unicode.IsSpace(r):
+				return ' '
+			}
+			return r
+		}))
+	}
+	if spaced {
+		steps = append(steps, spacedHan)
+	}
+	if accents != nil && *accents || accents == nil && lower {
+		accent := func(r rune) bool { return unicode.Is(unicode.Mn, r) }
+		steps = append(steps, normalize(norm.NFD), without(accent))
+	}
+	if lower {
+		steps = append(steps, lowercase)
+	}
+	return steps
+}
+
+// spacedHan puts spaces around Chinese characters.
+var spacedHan = rewriting(5./3, func(text string) string {
+	var b strings.Builder
+	at := 0
+	for i, r := range text {
+		if bertHan.has(r) {
+			n := utf8.RuneLen(r)
+			b.WriteString(text[at:i] + " " + text[i:i+n] + " ")
+			at = i + n
+		}
+	}
+	return b.String() + text[at:]
+})
+
+var bertHan = pairs(0x3400, 0x4dbf, 0x4e00, 0x9fff, 0xf900, 0xfaff, 0x20000, 0x2a6df, 0x2a700, 0x2b73f,
+	0x2b740, 0x2b81f, 0x2b920, 0x2ceaf, 0x2f800, 0x2fa1f)
