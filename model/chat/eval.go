@@ -156,11 +156,14 @@ func (s *state) item(v, key any) any {
 			return v.items[i]
 		}
 	case string, markup:
-		text, _ := isText(v)
-		if isWhole(key) {
-			items := s.items(text)
-			if i, ok := at(len(items)); ok {
-				return s.sameKind(v, items[i].(string))
+		if text, _ := isText(v); isWhole(key) {
+			s.spend(len(text) / 16)
+			if i, ok := at(runes(text)); ok {
+				for _, r := range text {
+					if i--; i < 0 {
+						return s.sameKind(v, string(r))
+					}
+				}
 			}
 		}
 	}
@@ -177,9 +180,30 @@ func (s *state) slice(v, from, to, by any) any {
 	if !isString && (!isList || !sequences[l.kind].indexed) {
 		fail(s.line, "%s has no slices", typeName(v))
 	}
-	items := s.items(v)
-	n, step := int64(len(items)), int64(1)
-	if by != nil {
+	n := int64(0)
+	var characters []rune
+	if isString {
+		s.spend(4 * len(text))
+		characters = []rune(text)
+		n = int64(len(characters))
+	} else {
+		n = int64(len(l.items))
+	}
+	first, last, step := s.bounds(n, from, to, by)
+	if isString {
+		return s.sameKind(v, string(stepped(characters, first, last, step)))
+	}
+	out := stepped(l.items, first, last, step)
+	s.spend(16 * len(out))
+	start, stride := l.bounds[0], l.bounds[2]
+	return &list{items: out, kind: l.kind, bounds: [3]int64{
+		start + first*stride, start + last*stride, stride * step,
+	}}
+}
+
+// bounds are where a slice of n items begins, before which place it ends, and its step.
+func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
+	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {
 			fail(s.line, "a slice goes by 0")
 		}
@@ -194,30 +218,20 @@ func (s *state) slice(v, from, to, by any) any {
 		}
 		return max(least, min(i, most))
 	}
-	first, last := bound(from, 0, 0, n), bound(to, n, 0, n)
 	if step < 0 {
-		first, last = bound(from, n-1, -1, n-1), bound(to, -1, -1, n-1)
+		return bound(from, n-1, -1, n-1), bound(to, -1, -1, n-1), step
 	}
-	out := []any{}
-	clipped := max(-n-1, min(step, n+1)) // a larger step leads behind the end as well
-	for i := first; step > 0 && i < last || step < 0 && i > last; i += clipped {
+	return bound(from, 0, 0, n), bound(to, n, 0, n), step
+}
+
+// stepped are the items from the first one up to the last, which is not one of them.
+func stepped[T any](items []T, first, last, step int64) (out []T) {
+	n := int64(len(items))
+	step = max(-n-1, min(step, n+1)) // a larger one leads behind the end as well
+	for i := first; step > 0 && i < last || step < 0 && i > last; i += step {
 		out = append(out, items[i])
 	}
-	s.spend(16 * len(out))
-	if isString {
-		var b strings.Builder
-		for _, r := range out {
-			b.WriteString(r.(string))
-		}
-		if b.Len() == len(text) && step == 1 {
-			return v
-		}
-		return s.sameKind(v, b.String())
-	}
-	start, stride := l.bounds[0], l.bounds[2]
-	return &list{items: out, kind: l.kind, bounds: [3]int64{
-		start + first*stride, start + last*stride, stride * step,
-	}}
+	return out
 }
 
 func (s *state) compare(op string, a, b any) bool {
