@@ -30,8 +30,8 @@ type form interface {
 	Close() error
 	// config is the decoder that they describe, checked; its Vocab is not set yet.
 	config() (config, error)
-	// tokenizer is their vocabulary: tokenizer.ErrNoVocabulary where they have none.
-	tokenizer() (*tokenizer.Tokenizer, error)
+	// Tokenizer is their vocabulary, with the errors of tokenizer.New.
+	Tokenizer() (*tokenizer.Tokenizer, error)
 }
 
 // Pair is a key with its value, as a person reads it: long values are cut.

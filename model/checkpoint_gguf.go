@@ -47,7 +47,7 @@ func (f ggufForm) Metadata() []Pair {
 	return pairs
 }
 
-func (f ggufForm) tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
+func (f ggufForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
 
 // Top are all keys: none belongs to an object.
 func (f ggufForm) Top() []string { return f.Keys() }

@@ -96,7 +96,7 @@ func (f *hfForm) Metadata() []Pair {
 
 func (f *hfForm) Close() error { return f.weights.Close() }
 
-func (f *hfForm) tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.path) }
+func (f *hfForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.path) }
 
 func (f *hfForm) config() (config, error) {
 	name, err := f.said.String("model_type")

@@ -19,7 +19,7 @@ import (
 
 // said is the transcript of a conversation after another turn of the user, which may be the first.
 func (m *Model) said(was *transcript, c session.Command) (transcript, error) {
-	if m.tokens == nil {
+	if m.noText != nil {
 		return transcript{}, session.Refusef("%w", m.noText)
 	}
 	if c.Text == "" {

@@ -276,7 +276,7 @@ func TestTemplatesOfFoldersAreGivenTheirTokens(t *testing.T) {
 		}
 		defer file.Close()
 		m := &Model{file: file, options: Options{System: c.system}}
-		if m.tokens, err = file.tokenizer(); err != nil {
+		if m.tokens, err = file.Tokenizer(); err != nil {
 			t.Fatal(err)
 		}
 		talk, user := []session.Exchange{{User: "hi", Answer: "yes"}, {User: "and", Answer: "no"}}, "so"

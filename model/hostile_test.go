@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -131,10 +132,11 @@ func useHostile(t *testing.T, data []byte) error {
 			return err
 		}
 		m.Info()
-		if m.tokens != nil {
-			for id := range m.config.Vocab {
-				m.tokens.Bytes(id)
-			}
+		for id := range m.config.Vocab {
+			m.tokens.Bytes(id)
+		}
+		for _, w := range m.Warnings() {
+			holdLine(t, errors.New(w))
 		}
 		for _, text := range hostileTexts {
 			if _, err := m.prompt(session.Command{Text: "x" + text + " <|end|> 1"}); err != nil {

@@ -94,8 +94,8 @@ type Model struct {
 	quantizer *quantizer
 	context   int
 	maxChunk  int
-	tokens    *tokenizer.Tokenizer // nil where the file has none that this version knows
-	noText    error                // why not
+	tokens    *tokenizer.Tokenizer // nil where the file has none
+	noText    error                // why text is refused; nil where it is not
 	sampling  map[string]any       // as steps tell it; never changed
 	opening   []trace.Opening      // what was done so far, and how long it took
 	warnings  []string

@@ -1,11 +1,12 @@
 package model
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
+	"gpuscope/internal/printable"
 	"gpuscope/model/session"
 	"gpuscope/model/tokenizer"
 	"gpuscope/trace/table"
@@ -21,35 +22,44 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := file.tokenizer()
+	t, err := file.Tokenizer()
 	return t, errors.Join(err, file.Close())
 }
 
 // readTokenizer takes the vocabulary from the model's files, or from the one that was named instead. A model
-// without one, or with one of a kind that is not known, runs token ids alone.
+// without one, or with one that is broken or of an unknown kind, runs token ids alone: the rule is in package
+// tokenizer. A vocabulary may have more tokens than the embedding has rows, as that of Gemma 3 has.
 func (m *Model) readTokenizer() error {
-	var err error
-	named := m.options.Tokenizer
-	if named != "" {
+	if named := m.options.Tokenizer; named != "" {
+		var err error
 		if m.tokens, err = tokenizer.Open(named); err != nil {
-			err = fmt.Errorf("--tokenizer: %w", err)
+			return fmt.Errorf("--tokenizer: %w", err)
 		}
 	} else {
-		m.tokens, err = m.file.tokenizer()
+		m.tokens, m.noText = m.file.Tokenizer()
 	}
-	without := errors.Is(err, tokenizer.ErrNoVocabulary) || errors.Is(err, tokenizer.ErrUnsupported)
-	if without && named == "" {
-		m.tokens, m.noText = nil, err
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if n := m.tokens.VocabSize(); n > m.config.Vocab { // fewer is usual: embeddings are padded
-		return fmt.Errorf("%s: the vocabulary has %d tokens, the embedding only %d rows",
-			cmp.Or(named, m.file.Name()), n, m.config.Vocab)
+	m.warnings = append(m.warnings, m.tokens.Warnings()...)
+	if refused, ok := errors.AsType[*tokenizer.RefusedError](m.noText); ok {
+		m.warnf("only token ids run, no text: %v", refused.Err)
 	}
 	return nil
+}
+
+// OutsideError says that a token of a prompt has no row in the model's embedding.
+type OutsideError struct {
+	At   int    // in the prompt
+	ID   int    // of the token
+	Text string // as the vocabulary writes it; empty where it has no such token
+	Rows int    // of the embedding
+}
+
+func (e *OutsideError) Error() string {
+	name := ""
+	if e.Text != "" {
+		name = fmt.Sprintf(" (%s)", printable.Short(strconv.Quote(e.Text), 60))
+	}
+	return fmt.Sprintf("token %d of the prompt is %d%s, the model has ids 0 to %d: its embedding has %s",
+		e.At, e.ID, name, e.Rows-1, table.Plural(e.Rows, "row"))
 }
 
 // prompt is the transcript that a prompt starts, every id and count of it checked.
@@ -78,9 +88,8 @@ func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.config.Vocab {
-			return t,
-				session.Refusef("token %d of the prompt is %d, the vocabulary has ids 0 to %d", i, id,
-					m.config.Vocab-1)
+			return t, session.Refusef("%w",
+				&OutsideError{At: i, ID: id, Text: m.tokens.Token(id), Rows: m.config.Vocab})
 		}
 	}
 	t.prompt = t.voice.read(ids)
@@ -142,7 +151,7 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 		return c.Tokens, nil
 	case len(c.Tokens) > 0:
 		return nil, session.Refusef("a prompt is a text or token ids, not both")
-	case m.tokens == nil:
+	case m.noText != nil:
 		return nil, session.Refusef("%w", m.noText)
 	}
 	ids, err := m.tokens.Encode(c.Text, tokenizer.Options{Special: true, BOS: start})

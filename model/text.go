@@ -137,15 +137,16 @@ type voice struct {
 }
 
 func newVoice(t *tokenizer.Tokenizer) *voice {
-	if t == nil {
+	if t.VocabSize() == 0 {
 		return nil
 	}
 	return &voice{t, t.Stream()}
 }
 
-// say is the text that becomes complete with the next token. Tokens that steer the model have none.
+// say is the text that becomes complete with the next token. Tokens that steer the model or end a text have
+// none.
 func (v *voice) say(id int) string {
-	if v == nil || v.tokens.Kind(id) == tokenizer.Control {
+	if v == nil || v.tokens.Kind(id) == tokenizer.Control || v.tokens.IsEnd(id) {
 		return ""
 	}
 	return v.stream.Push(id)

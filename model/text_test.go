@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -235,14 +237,8 @@ func TestAModelTakesTheVocabularyOfAnotherFile(t *testing.T) {
 		b.ByteTokenizer(size)
 		return write(t, b.Bytes())
 	}
-	for size, want := range map[int]string{300: "", 4096: "", 4097: "4097 tokens, the embedding only 4096 rows"} {
+	for _, size := range []int{300, 4096, 4097} { // the embedding has 4096 rows
 		m, err := Read(Options{Tokenizer: vocabulary(size)})
-		if want != "" {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%d tokens: %v", size, err)
-			}
-			continue
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +250,13 @@ func TestAModelTakesTheVocabularyOfAnotherFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := Read(Options{Tokenizer: "none.json"}); err == nil {
-		t.Error("a vocabulary that is not there passes")
+	broken := filepath.Join(t.TempDir(), "tokenizer.json")
+	if err := os.WriteFile(broken, []byte(`{"model": {`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"none.json", broken} {
+		if _, err := Read(Options{Tokenizer: path}); err == nil {
+			t.Errorf("%s passes", path)
+		}
 	}
 }

@@ -30,96 +30,102 @@ const (
 	keyName     = "general.name"
 )
 
-// New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none and
-// ErrUnsupported where it is of an unknown kind: such a model can be run on token ids, with a nil Tokenizer.
-func New(f *gguf.File) (*Tokenizer, error) {
-	c, err := Read(f)
-	if err != nil {
-		return nil, err
-	}
-	t, err := NewBPE(c)
-	if err != nil {
-		return nil, fmt.Errorf("%s: vocabulary: %w", f.Name(), err)
-	}
-	return t, nil
-}
+// New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none, and a
+// RefusedError where it encodes no text; the Tokenizer has what is known all the same.
+func New(f *gguf.File) (*Tokenizer, error) { return newTokenizer(Read(f)) }
 
-// Read is the vocabulary of a model file.
+// Read is the vocabulary of a model file. With an error it is what is known of it.
 func Read(f *gguf.File) (Config, error) {
+	r := reader{f: f, c: Config{Name: f.Name(), BOS: None, EOS: None, Unknown: None}}
 	model, err := f.StringOr(keyModel, "none")
-	if err != nil {
-		return Config{}, err
+	read := readers[model]
+	if read == nil {
+		read = (*reader).specials
 	}
-	r := reader{f: f}
-	switch model {
-	case "gpt2":
-		return r.byteLevel()
-	case "llama":
-		return r.sentencePiece()
-	case "none", "no_vocab":
-		return Config{}, fmt.Errorf("%s: %w", f.Name(), ErrNoVocabulary)
-	}
-	return Config{},
-		fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, and llama, SentencePiece, are): %w",
+	read(&r)
+	switch {
+	case err != nil:
+	case model == "none" || model == "no_vocab":
+		err = fmt.Errorf("%s: %w", f.Name(), ErrNoVocabulary)
+	case readers[model] == nil:
+		err = fmt.Errorf("%s: tokenizer model %q is not supported yet (gpt2, byte-level BPE, and llama, SentencePiece, are): %w",
 			f.Name(), printable.Short(model, 80), ErrUnsupported)
+	default:
+		return r.c, r.err
+	}
+	r.c.Tokens = nil // what they stand for is not known
+	return r.c, err
 }
 
-// common is what vocabularies of every kind say; special tokens that the file leaves out are those given.
-func (r *reader) common(bos, eos int) Config {
-	c := Config{
-		Name: r.f.Name(), Tokens: r.tokens(), Kinds: r.kinds(),
-		BOS: r.id(keyBOS, bos), EOS: r.id(keyEOS, eos), Unknown: None,
+// readers read the kinds of vocabularies, by the name that keyModel has.
+var readers = map[string]func(*reader){"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece}
+
+// specials reads what vocabularies of every kind have: tokens, special tokens, ends. A special token that the
+// file leaves out is the one given, where the vocabulary has so many.
+func (r *reader) specials() { r.specialsOr(None, None) }
+
+func (r *reader) specialsOr(bos, eos int) {
+	c := &r.c
+	c.Tokens, c.Kinds = r.tokens(), r.kinds()
+	c.BOS = r.id(keyBOS, bos)
+	c.EOS = r.id(keyEOS, eos)
+	if r.f.Has(keyEOS) {
+		c.endAt(c.EOS, keyEOS)
+	} else {
+		c.endAt(c.EOS, "the default of SentencePiece")
 	}
 	for _, key := range []string{keyEOT, keyEOM} {
-		if id := r.id(key, None); id != None {
-			c.Ends = append(c.Ends, id)
-		}
+		c.endAt(r.id(key, None), key)
 	}
-	if c.Ends == nil {
-		c.Ends = c.turnEnds()
+	for _, f := range fillIns {
+		c.endAt(r.id(f.key, None), f.key)
 	}
-	var err error
-	c.Template, err = r.f.StringOr(keyTemplate, "")
-	r.keep(err)
+	c.endByName(r.f.Has)
+	c.Template = orWarn(r, keyTemplate, "", r.f.StringOr)
 	c.Special = specialTokensOf(r.f, c.Tokens)
-	return c
 }
 
 // around says what prompts start and end with; whether with BOS where the file does not say.
-func (r *reader) around(c *Config, bos bool) {
-	if r.bool(keyAddBOS, bos && c.BOS != None) {
-		c.Before = []int{c.BOS}
+func (r *reader) around(bos bool) {
+	c := &r.c
+	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {
+		c.ask(&c.Before, &c.BOS, keyAddBOS, bosNames)
 	}
-	if r.bool(keyAddEOS, false) {
-		c.After = []int{c.EOS}
+	if orWarn(r, keyAddEOS, false, r.f.BoolOr) {
+		c.ask(&c.After, &c.EOS, keyAddEOS, endNames)
 	}
 }
 
 // byteLevel reads a vocabulary of bytes, which are joined by merges.
-func (r *reader) byteLevel() (Config, error) {
-	if !r.f.Has(keyPre) {
-		return Config{},
-			fmt.Errorf("%s: the file does not name its split rule (%s): convert the model again with a present-day llama.cpp, or: %w",
-				r.f.Name(), keyPre, ErrUnsupported)
-	}
-	pre, err := r.f.String(keyPre)
-	if err != nil {
-		return Config{}, err
-	}
-	rule, err := findSplit(pre)
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", r.f.Name(), err)
-	}
-	c := r.common(None, None)
+func (r *reader) byteLevel() {
+	r.specials()
+	rule := r.splitRule()
+	c := &r.c
 	c.Alphabet, c.Merges, c.Cut, c.WholeWords = true, r.merges(), rule.steps(), rule.wholeWords
-	r.around(&c, rule.addBOS)
-	return c, r.err
+	r.around(rule.addBOS)
+}
+
+// splitRule finds the rule that the file names.
+func (r *reader) splitRule() (rule splitRule) {
+	pre, err := r.f.String(keyPre)
+	if !r.f.Has(keyPre) {
+		err = fmt.Errorf("%s: the file does not name its split rule (%s): convert the model again with a present-day llama.cpp, or: %w",
+			r.f.Name(), keyPre, ErrUnsupported)
+	}
+	if err == nil {
+		if rule, err = findSplit(pre); err != nil {
+			err = fmt.Errorf("%s: %w", r.f.Name(), err)
+		}
+	}
+	r.keep(err)
+	return rule
 }
 
 // sentencePiece reads a vocabulary of SentencePiece, whose tokens are joined by scores. What the file leaves
 // out is as in Llama 2.
-func (r *reader) sentencePiece() (Config, error) {
-	c := r.common(1, 2)
+func (r *reader) sentencePiece() {
+	r.specialsOr(1, 2)
+	c := &r.c
 	c.Characters, c.Space, c.FuseUnknown = true, spaceSign, true
 	c.Unknown = r.id(keyUnknown, 0)
 	c.Scores = make([]float32, len(c.Tokens))
@@ -127,13 +133,12 @@ func (r *reader) sentencePiece() (Config, error) {
 		c.Scores = r.scores()
 	}
 	c.ByteFallback = slices.Contains(c.Kinds, Byte)
-	c.Normal = spaceSteps(r.bool(keySqueeze, false), r.bool(keyPrefix, true))
-	if c.Kinds != nil {
+	c.Normal = spaceSteps(orWarn(r, keySqueeze, false, r.f.BoolOr), orWarn(r, keyPrefix, true, r.f.BoolOr))
+	if len(c.Kinds) == len(c.Tokens) && c.Kinds != nil {
 		c.Added = addedByKind(c.Tokens, c.Kinds)
 		r.strip(c.Added)
 	}
-	r.around(&c, true)
-	return c, r.err
+	r.around(true)
 }
 
 // spaceSteps is how SentencePiece writes spaces.
@@ -154,8 +159,7 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 // strip marks the tokens that take the white space behind them away. GGUF has no place for that, so llama.cpp
 // knows them by the model's name: Phi 3 does so with all special tokens but those that every Llama has.
 func (r *reader) strip(added []Added) {
-	name, err := r.f.StringOr(keyName, "")
-	r.keep(err)
+	name, _ := r.f.StringOr(keyName, "") // another type of it is no defect of the vocabulary
 	name = strings.ToLower(name)
 	if !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
 		return
@@ -165,9 +169,10 @@ func (r *reader) strip(added []Added) {
 	}
 }
 
-// reader keeps the first error of several reads.
+// reader fills a vocabulary. It keeps the first error of several reads.
 type reader struct {
 	f   *gguf.File
+	c   Config
 	err error
 }
 
@@ -221,22 +226,35 @@ func (r *reader) scores() []float32 {
 	return scores
 }
 
-func (r *reader) bool(key string, def bool) bool {
-	b, err := r.f.BoolOr(key, def)
-	r.keep(err)
-	return b
+// orWarn is the value of a key; def where the file does not have it, and with a warning where it is of
+// another type.
+func orWarn[T any](r *reader, key string, def T, read func(string, T) (T, error)) T {
+	v, err := read(key, def)
+	if err != nil {
+		r.c.warnf("%v: ignored", err)
+		return def
+	}
+	return v
 }
 
-// id is a token's id; def where the file does not have the key.
+// id is a token's id; def where the file does not have the key or has no id of the vocabulary in it.
 func (r *reader) id(key string, def int) int {
+	if def >= len(r.c.Tokens) {
+		def = None
+	}
 	if !r.f.Has(key) {
 		return def
 	}
-	id, err := r.f.Uint(key)
-	r.keep(err)
 	const none = 1<<32 - 1 // how llama.cpp writes -1
-	if id >= none {
+	n := orWarn(r, key, none+1, r.f.UintOr)
+	switch {
+	case n == none:
 		return None
+	case n > none:
+		return def
 	}
-	return int(id)
+	if id := r.c.within(int(n), key); id != None {
+		return id
+	}
+	return def
 }

@@ -106,6 +106,9 @@ func (m *modelJSON) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	m.Vocab = tables.Vocab
+	if text := string(tables.Merges); m.Vocab != nil && (text == "" || text == "null") {
+		return errors.New("the model has no merges")
+	}
 	merges, err := readMergesJSON(tables.Merges)
 	m.Merges = merges
 	return err

@@ -28,11 +28,10 @@ func ParseModel(data []byte, name string) (Config, error) {
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: no SentencePiece model: %w: fetch the file again", name, err)
 	}
-	c, err := m.config()
+	c, err := m.config(name)
 	if err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
-	c.Name = name
 	return c, nil
 }
 
@@ -119,7 +118,7 @@ func (m *spModel) normalizer(f field) error {
 	return nil
 }
 
-func (m *spModel) config() (Config, error) {
+func (m *spModel) config(name string) (Config, error) {
 	switch {
 	case len(m.tokens) == 0:
 		return Config{}, fmt.Errorf("no SentencePiece model: it has no pieces")
@@ -135,11 +134,11 @@ func (m *spModel) config() (Config, error) {
 			spaceSign, ErrUnsupported)
 	}
 	c := Config{
-		Tokens: m.tokens, Scores: m.scores, Kinds: m.kinds, Characters: true, Space: spaceSign,
-		ByteFallback: m.fallback,
-		Unknown:      m.unknown, FuseUnknown: true, Normal: spaceSteps(m.squeeze, m.prefix),
-		BOS: m.bos, EOS: m.eos, Added: addedByKind(m.tokens, m.kinds),
+		Name: name, Tokens: m.tokens, Scores: m.scores, Kinds: m.kinds, Characters: true, Space: spaceSign,
+		ByteFallback: m.fallback, Unknown: m.unknown, FuseUnknown: true,
+		Normal: spaceSteps(m.squeeze, m.prefix), Added: addedByKind(m.tokens, m.kinds),
 	}
+	c.BOS, c.EOS = c.within(m.bos, "bos_id"), c.within(m.eos, "eos_id")
 	for i := range c.Added { // pieces are what the normaliser gives
 		c.Added[i].Normalized = !c.Added[i].Special
 	}

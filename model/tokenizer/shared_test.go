@@ -153,7 +153,7 @@ func TestSpecialTokensOfTheGoldenModels(t *testing.T) {
 	if diff := cmp.Diff(facts{49152, 1, 2, false, tokenizer.Control}, of(smol)); diff != "" {
 		t.Error(diff)
 	}
-	if id, ok := smol.ID("<|im_end|>"); !ok || id != 2 || !smol.IsEnd(id) || smol.IsEnd(0) {
+	if id, ok := smol.ID("<|im_end|>"); !ok || id != 2 || !smol.IsEnd(id) || !smol.IsEnd(0) || smol.IsEnd(1) {
 		t.Errorf("<|im_end|> is %d, %v", id, ok)
 	}
 }

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,27 +15,19 @@ type SpecialTokens struct {
 	Extra []string          // tokens without a name of their own, as additional_special_tokens lists them
 }
 
-// mapFile is the older place of the names of special tokens in a Hugging Face folder.
-const mapFile = "special_tokens_map.json"
-
 // extraKeys are the keys of special tokens beside the ones in fixed roles: a list of texts, or names with
 // their texts.
 var extraKeys = []string{
 	"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
 }
 
-// readSpecialTokens collects the special tokens that the files of a folder name. What tokenizer_config.json
-// says replaces what special_tokens_map.json says.
-func readSpecialTokens(dir string) (SpecialTokens, error) {
+// specialTokens collects the special tokens that files name, a later one in place of an earlier.
+func specialTokens(files ...*settings) SpecialTokens {
 	s := SpecialTokens{Named: map[string]string{}}
-	for _, file := range []string{mapFile, configFile} {
-		var keys map[string]json.RawMessage
-		if err := readJSONFile(filepath.Join(dir, file), &keys); err != nil {
-			return s, err
-		}
-		s.add(keys)
+	for _, f := range files {
+		s.add(f.keys)
 	}
-	return s, nil
+	return s
 }
 
 // add takes the texts of every key whose name ends in _token, and of those in extraKeys. A value of another

@@ -88,19 +88,21 @@ type Config struct {
 	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of
 	// it. (ignore_merges in tokenizer.json)
 	WholeWords bool
-	BOS, EOS   int   // token ids or None
-	Ends       []int // further tokens at which generation ends (end of turn, end of message)
+	BOS, EOS   int // token ids or None
+	Ends       []End
 	// Before and After are what prompts start and end with, where the file says so: BOS, EOS.
 	Before, After []int
 	// Template is the chat template, in Jinja; empty where there is none.
 	Template string
 	Special  SpecialTokens // that the files name, for the template
+	Warnings []string      // see defects.go
 }
 
 // Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine.
 // A nil Tokenizer is a vocabulary of no tokens: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
 	config  Config
+	refused error            // why no text is encoded; nil where it is
 	ids     map[string]int32 // by text as in Config.Tokens, but for added tokens outside of the vocabulary
 	outside map[string]int32 // these
 	pieces  []string         // what each token stands for, in bytes
@@ -114,19 +116,42 @@ type Tokenizer struct {
 	parts map[int]bool // the added tokens that texts are parted by as they came
 }
 
-// NewBPE makes a tokenizer of a vocabulary.
+// NewBPE makes a tokenizer of a vocabulary. With an error, a RefusedError or ErrNoVocabulary, it encodes no
+// text; what else is known works.
 func NewBPE(c Config) (*Tokenizer, error) {
 	if len(c.Tokens) == 0 {
-		return nil, ErrNoVocabulary
+		return newTokenizer(c, ErrNoVocabulary)
 	}
-	if err := c.check(); err != nil {
-		return nil, err
+	return newTokenizer(c, nil)
+}
+
+// newTokenizer is NewBPE of a vocabulary that was read with an error, or nil.
+func newTokenizer(c Config, err error) (*Tokenizer, error) {
+	t := &Tokenizer{config: c}
+	if made := t.make(); err == nil && made != nil {
+		if err = made; c.Name != "" {
+			err = fmt.Errorf("%s: vocabulary: %w", c.Name, made)
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNoVocabulary) {
+		err = &RefusedError{err}
+	}
+	t.refused = err
+	return t, err
+}
+
+// make makes the tables that encoding and decoding need. With an error those of encoding are missing.
+func (t *Tokenizer) make() error {
+	c := &t.config
+	if err := c.checkTokens(); err != nil {
+		c.Tokens, c.Kinds = nil, nil
+		return err
 	}
 	added := c.Added
 	if added == nil {
 		added = addedByKind(c.Tokens, c.Kinds)
 	}
-	t := &Tokenizer{config: c, ids: make(map[string]int32, len(c.Tokens)), outside: map[string]int32{}}
+	t.ids, t.outside = make(map[string]int32, len(c.Tokens)), map[string]int32{}
 	outside := map[int]bool{}
 	for _, a := range added {
 		outside[a.ID] = a.Outside
@@ -139,6 +164,9 @@ func NewBPE(c Config) (*Tokenizer, error) {
 		}
 	}
 	t.decodePieces()
+	if err := c.check(); err != nil {
+		return err
+	}
 	for b := range t.bytes {
 		text := ByteText(byte(b))
 		if c.Characters {
@@ -152,7 +180,7 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	if c.Scores != nil {
 		t.readScores()
 	} else if err := t.readMerges(); err != nil {
-		return nil, err
+		return err
 	}
 	for i, normalized := range []bool{false, true} {
 		t.found[i] = newFinder(slices.DeleteFunc(slices.Clone(added), func(a Added) bool {
@@ -163,25 +191,30 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	for _, a := range added {
 		t.parts[a.ID] = !a.Normalized
 	}
-	return t, nil
+	return nil
 }
 
 // maxTokens is how many tokens or merges a vocabulary may have; published ones have half a million at most.
 const maxTokens = 1 << 22
 
-// check says what is wrong with a vocabulary that has tokens.
-func (c *Config) check() error {
-	n := len(c.Tokens)
-	if n > maxTokens || len(c.Merges) > maxTokens {
+// checkTokens says what is wrong with the tokens.
+func (c *Config) checkTokens() error {
+	switch n := len(c.Tokens); {
+	case n > maxTokens || len(c.Merges) > maxTokens:
 		return fmt.Errorf("%d tokens and %d merges, at most %d are read", n, len(c.Merges), maxTokens)
-	}
-	if c.Kinds != nil && len(c.Kinds) != n {
+	case c.Kinds != nil && len(c.Kinds) != n:
 		return fmt.Errorf("%d tokens but %d token types", n, len(c.Kinds))
 	}
+	return nil
+}
+
+// check says what is wrong with how text becomes tokens.
+func (c *Config) check() error {
+	n := len(c.Tokens)
 	if c.Scores != nil && len(c.Scores) != n {
 		return fmt.Errorf("%d tokens but %d scores", n, len(c.Scores))
 	}
-	special := slices.Concat([]int{c.BOS, c.EOS, c.Unknown}, c.Ends)
+	special := []int{c.BOS, c.EOS, c.Unknown}
 	for _, a := range c.Added {
 		special = append(special, a.ID)
 	}
@@ -258,6 +291,9 @@ const maxText = 1 << 29
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary
+	}
+	if t.refused != nil {
+		return nil, t.refused
 	}
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the text has %d bytes, at most %d can be encoded: give it in parts",
@@ -398,19 +434,6 @@ func (t *Tokenizer) EOS() int {
 		return None
 	}
 	return t.config.EOS
-}
-
-// IsEnd says whether generation ends at this token: EOS, end of turn or end of message.
-func (t *Tokenizer) IsEnd(id int) bool {
-	if !t.Valid(id) {
-		return false
-	}
-	for _, end := range t.config.Ends {
-		if id == end {
-			return true
-		}
-	}
-	return id == t.config.EOS
 }
 
 // AddBOS says whether the model's file wants prompts to start with a token of its own, BOS as a rule.

@@ -1,0 +1,240 @@
+package tokenizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"gpuscope/internal/mapfile"
+	"gpuscope/internal/printable"
+	"gpuscope/internal/readjson"
+)
+
+// maxBeside is how large a file beside a vocabulary may be; the largest published ones have some 2 MB.
+const maxBeside = 16 << 20
+
+// maxValues is how many values a list in such a file may have.
+const maxValues = 1 << 12
+
+// settings are the keys of a file beside a vocabulary. What cannot be read of it is a warning, and not there.
+type settings struct {
+	c    *Config
+	name string // of the file
+	keys map[string]json.RawMessage
+}
+
+// readSettings reads a file that need not exist.
+func (c *Config) readSettings(dir, name string) *settings {
+	s := &settings{c: c, name: name}
+	data, err := mapfile.Read(filepath.Join(dir, name), maxBeside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s
+	}
+	if err == nil {
+		err = readjson.Unmarshal(data, &s.keys)
+	}
+	if err != nil {
+		c.warnf("%s is ignored: %v", filepath.Join(dir, name), printable.Error(err, 200))
+		s.keys = nil
+	}
+	return s
+}
+
+// from is the place of a key, for people.
+func (s *settings) from(key string) string { return s.name + ": " + key }
+
+// has says whether a key is there, null or not.
+func (s *settings) has(key string) bool { return s.keys[key] != nil }
+
+// ignored warns of a value that cannot be read.
+func (s *settings) ignored(key string, err error) {
+	s.c.warnf("%s is ignored: %v", s.from(key), printable.Error(err, 200))
+}
+
+// value is what a key says; the zero value where it is null or not there.
+func value[T any](s *settings, key string) (v T) {
+	if !s.has(key) {
+		return v
+	}
+	if err := readjson.Unmarshal(s.keys[key], &v); err != nil {
+		s.ignored(key, err)
+		return *new(T)
+	}
+	return v
+}
+
+// list are the values of a key that has one or a list of them, without null and what is of another type.
+func list[T any](s *settings, key string) (values []T) {
+	raw := s.keys[key]
+	if !s.has(key) {
+		return nil
+	}
+	elements := []json.RawMessage{raw}
+	if raw[0] == '[' {
+		if n := bytes.Count(raw, []byte(",")); n >= maxValues {
+			s.ignored(key, errors.New("the list is too long"))
+			return nil
+		}
+		elements = value[[]json.RawMessage](s, key)
+	}
+	for _, e := range elements {
+		if string(e) == "null" {
+			continue
+		}
+		var v T
+		if err := readjson.Unmarshal(e, &v); err != nil {
+			s.ignored(key, err)
+			continue
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// readBeside adds what the files beside a vocabulary say. What they leave out stays.
+func (c *Config) readBeside(dir string) {
+	own, older := c.readSettings(dir, configFile), c.readSettings(dir, mapFile)
+	c.Special = specialTokens(older, own)
+	bos, eos := c.named("bos_token", own, older), c.named("eos_token", own, older)
+	c.ends(eos, c.readSettings(dir, generationFile), c.readSettings(dir, shapeFile))
+	names := bosNames
+	if own.has("bos_token") { // null says that there is none
+		names = nil
+	}
+	if len(bos) > 0 {
+		c.BOS = bos[0].ID
+	}
+	if len(eos) > 0 {
+		c.EOS = eos[0].ID
+	}
+	c.around(own, "add_bos_token", &c.Before, &c.BOS, names)
+	c.around(own, "add_eos_token", &c.After, &c.EOS, endNames)
+	c.Template = string(value[templates](own, "chat_template"))
+	data, err := mapfile.Read(filepath.Join(dir, templateFile), maxBeside)
+	switch {
+	case err == nil:
+		c.Template = string(data)
+	case !errors.Is(err, fs.ErrNotExist):
+		c.warnf("%s is ignored: %v", filepath.Join(dir, templateFile), printable.Error(err, 200))
+	}
+}
+
+// around puts a token at the side of texts that is to have one, and none where a file says so.
+func (c *Config) around(s *settings, key string, side *[]int, id *int, names []string) {
+	switch add := value[*bool](s, key); {
+	case add == nil:
+	case !*add:
+		*side = nil
+	case len(*side) == 0 && len(c.Tokens) > 0:
+		c.ask(side, id, s.from(key), names)
+	}
+}
+
+// named are the tokens that the first file with a key names, one as a rule; all of them end a text where the
+// key is EOS's. Those that the vocabulary lacks are added to it, as transformers does.
+func (c *Config) named(key string, files ...*settings) (named []End) {
+	if len(c.Tokens) == 0 {
+		return nil
+	}
+	for _, s := range files {
+		for _, name := range list[tokenName](s, key) {
+			if name == "" {
+				continue
+			}
+			id := slices.Index(c.Tokens, string(name))
+			if id == None {
+				id = c.add(string(name))
+				c.warnf("%s %q is not in the vocabulary: added as token %d, as transformers does",
+					s.from(key), printable.Short(string(name), 40), id)
+			}
+			named = append(named, End{ID: id, From: s.from(key)})
+		}
+		if len(named) > 1 {
+			c.warnf("%s names %d tokens where one is expected: the first is taken", s.from(key), len(named))
+		}
+		if named != nil {
+			return named
+		}
+	}
+	return nil
+}
+
+// add adds a special token behind the others.
+func (c *Config) add(text string) (id int) {
+	id = len(c.Tokens)
+	c.Tokens, c.Kinds = append(c.Tokens, text), append(c.Kinds, Control)
+	if c.Scores != nil {
+		c.Scores = append(c.Scores, 0)
+	}
+	c.Added = append(c.Added, Added{ID: id, Text: text, Special: true, Outside: true})
+	return id
+}
+
+// ends finds the tokens that end a text: those that generation_config.json states, else config.json, else
+// those that the files of the tokenizer name, with the ones known by name.
+func (c *Config) ends(named []End, files ...*settings) {
+	for _, s := range files {
+		const key = "eos_token_id"
+		for _, id := range list[int](s, key) {
+			if id < 0 {
+				continue // none
+			}
+			if id >= len(c.Tokens) && len(c.Tokens) > 0 {
+				c.warnf("%s %d has no text: the vocabulary has %d tokens", s.from(key), id, len(c.Tokens))
+			}
+			c.endAt(id, s.from(key))
+		}
+		if c.Ends != nil {
+			return
+		}
+	}
+	for _, e := range named {
+		c.endAt(e.ID, e.From)
+	}
+	c.ownEnds()
+}
+
+// ownEnds adds the tokens that end a text as far as the vocabulary itself says.
+func (c *Config) ownEnds() {
+	if c.Ends == nil && c.EOS < len(c.Tokens) {
+		c.endAt(c.EOS, filepath.Base(c.Name))
+	}
+	c.endByName(func(string) bool { return false })
+}
+
+// tokenName is a token's text, written as such or as an object that has it.
+type tokenName string
+
+// UnmarshalJSON reads both.
+func (n *tokenName) UnmarshalJSON(data []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if data[0] != '{' {
+		return json.Unmarshal(data, (*string)(n))
+	}
+	err := json.Unmarshal(data, &object)
+	*n = tokenName(object.Content)
+	return err
+}
+
+// templates are a chat template, or several with names of which the default one is taken.
+type templates string
+
+// UnmarshalJSON reads both.
+func (t *templates) UnmarshalJSON(data []byte) error {
+	var named []struct{ Name, Template string }
+	if data[0] != '[' {
+		return json.Unmarshal(data, (*string)(t))
+	}
+	err := json.Unmarshal(data, &named)
+	for i, n := range named {
+		if i == 0 || n.Name == "default" {
+			*t = templates(n.Template)
+		}
+	}
+	return err
+}
