@@ -52,9 +52,9 @@ func runPlain(ctx context.Context, o Options, open func(context.Context) openedM
 }
 
 // run reads commands until there are no more, each when the one before it has ended; the first one when the
-// model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt that
-// was refused, or where the commands come from no person, of the first one that failed. A recorded trace has
-// no session.
+// model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt of
+// the user that was refused, or where the commands come from no person, of the first one that failed. A
+// recorded trace has no session.
 func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
@@ -120,6 +120,8 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 			p.drain(events) // what the command caused is said before what went wrong
 			switch {
 			case errors.Is(r.err, session.ErrClosed): // the end of the events has the reason
+			case r.err != nil && first != nil && p.opts.DefaultPrompt && errors.Is(r.err, session.ErrUsage):
+				p.say("warn: it begins without a prompt: %v", r.err)
 			case r.err != nil && first != nil:
 				return r.err
 			case r.err != nil:

@@ -30,7 +30,9 @@ type Options struct {
 
 	Plain  bool   // no screen: a line of text for each event, nothing is ever overwritten
 	Prompt string // typed for the person when the model is open
-	Chat   bool   // prompts are turns of the user in a conversation
+	// DefaultPrompt says that the user did not give the prompt: a session that refuses it begins without.
+	DefaultPrompt bool
+	Chat          bool // prompts are turns of the user in a conversation
 	// Shaders is the folder of kernels' texts that are in force; without it texts that a person edits go to a
 	// folder in Cache, or where that is "" in the system's for temporary files.
 	Shaders, Cache string

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/model/tokenizer"
 	"gpuscope/trace/table"
 )
 
@@ -17,6 +19,7 @@ import (
 type contents struct {
 	File     string        `json:"file"`
 	Metadata []metadata    `json:"metadata"`
+	Ends     []ending      `json:"ends"`
 	Tensors  []tensorEntry `json:"tensors"`
 	// Refused is why this version does not run the file; empty where it does.
 	Refused string `json:"refused,omitempty"`
@@ -37,6 +40,13 @@ type metadata struct {
 	Key   string `json:"key"`
 	Type  string `json:"type"`
 	Value string `json:"value"`
+}
+
+// ending is a token that ends a text.
+type ending struct {
+	ID   int    `json:"id"`
+	Text string `json:"text,omitempty"` // absent where the vocabulary has no such token
+	From string `json:"from"`           // the key or file that says so
 }
 
 type tensorEntry struct {
@@ -74,9 +84,16 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	c = &contents{File: f.Name(), Metadata: []metadata{}, Tensors: []tensorEntry{}}
+	c = &contents{File: f.Name(), Metadata: []metadata{}, Ends: []ending{}, Tensors: []tensorEntry{}}
 	for _, pair := range f.Metadata() {
 		c.Metadata = append(c.Metadata, metadata(pair))
+	}
+	tokens, _ := f.Tokenizer() // what is wrong with it is among the warnings
+	if options.Tokenizer != "" {
+		tokens, _ = tokenizer.Open(options.Tokenizer)
+	}
+	for _, e := range tokens.Ends() {
+		c.Ends = append(c.Ends, ending(e))
 	}
 	for _, t := range f.Tensors() {
 		c.Tensors = append(c.Tensors, tensorEntry{
@@ -131,7 +148,7 @@ func (c *contents) printText(w io.Writer) error {
 		fmt.Fprintf(&b, "ignored: %s: %s\n", key.Key, printable.Short(key.Why, longestReason))
 	}
 	ctx := context.Background()
-	for _, t := range []*table.Table{c.metadataTable(), c.tensorTable()} {
+	for _, t := range []*table.Table{c.metadataTable(), c.endTable(), c.tensorTable()} {
 		b.WriteByte('\n')
 		if err := printTable(ctx, &b, t); err != nil {
 			return err
@@ -163,6 +180,26 @@ func (c *contents) metadataTable() *table.Table {
 			Of: at(func(m *metadata) table.Cell { return table.Text(m.Value) }),
 		},
 	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
+}
+
+func (c *contents) endTable() *table.Table {
+	at := table.By(c.Ends)
+	t := table.New("ends", []table.Column{
+		{
+			Name: "id", Title: "id", Is: table.Exact, Right: true, Width: 80, Doc: "token id",
+			Of: at(func(e *ending) table.Cell { return table.Count(e.ID) }),
+		},
+		{
+			Name: "token", Title: "token", Width: 80, Doc: "as the vocabulary writes it",
+			Of: at(func(e *ending) table.Cell { return table.Text(printable.Short(e.Text, longestName)) }),
+		},
+		{
+			Name: "from", Title: "named by", Width: 80, Doc: "the key or file that says so",
+			Of: at(func(e *ending) table.Cell { return table.Text(e.From) }),
+		},
+	}, table.Flat(len(c.Ends), func(i int) string { return strconv.Itoa(c.Ends[i].ID) }))
+	t.Title = append(t.Title, table.Title(table.Say(0, "%s a text", table.Plural(len(c.Ends), "token")+" can end")))
+	return t
 }
 
 func (c *contents) tensorTable() *table.Table {

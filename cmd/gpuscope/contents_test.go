@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -214,5 +215,33 @@ func TestMetadataListsIgnoredKeys(t *testing.T) {
 	if len(c.Warnings) != 1 || len(c.Ignored) != 1 || c.Ignored[0].Key != "llama.attention.sliding_window" ||
 		c.Ignored[0].Why == "" {
 		t.Errorf("warnings %q, ignored %+v", c.Warnings, c.Ignored)
+	}
+}
+
+// Which tokens end a text, and what says so, is printed beside what is wrong with the vocabulary.
+func TestGraphTellsWhichTokensEndAText(t *testing.T) {
+	t.Parallel()
+	b := gguftest.New()
+	b.Set("general.architecture", "mamba") // which does not run
+	b.ByteTokenizer(260)
+	path := filepath.Join(t.TempDir(), "ends.gguf")
+	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr bytes.Buffer
+	args := []string{"graph", "--metadata", "--format", "json", path}
+	status := testProgram(&stdout, &stderr).main(t.Context(), args)
+	var c contents
+	if err := json.Unmarshal(stdout.Bytes(), &c); err != nil || status != exitDone {
+		t.Fatalf("exit %d: %s: %v", status, &stderr, err)
+	}
+	want := []ending{{ID: 0, Text: "<|endoftext|>", From: "tokenizer.ggml.eos_token_id"}}
+	if !slices.Equal(c.Ends, want) {
+		t.Errorf("got %v, want %v", c.Ends, want)
+	}
+	stdout.Reset()
+	testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--metadata", path})
+	if !strings.Contains(stdout.String(), "0  <|endoftext|>  tokenizer.ggml.eos_token_id") {
+		t.Errorf("the text has no ends:\n%s", &stdout)
 	}
 }

@@ -59,7 +59,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			kernel := flags.String("kernel", "",
 				"print the text of kernel `NAME`, as --shaders takes it")
 			inside := flags.Bool("metadata", false,
-				"print what the file holds, metadata and tensors, whether or not it can be run")
+				"print what the file holds, metadata, tokens that end a text, and tensors, whether or not it can be run")
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err

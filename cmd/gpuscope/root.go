@@ -60,6 +60,7 @@ has an example.`,
 				if r.model.device == trace.NoDevice && !prompted {
 					r.screen.Prompt = "" // any step can be planned: the default has nothing to say
 				}
+				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
 				for _, w := range settings.warnings {
 					fmt.Fprintf(p.stderr, "gpuscope: %s\n", w)
@@ -77,8 +78,11 @@ has an example.`,
 				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
 					if r.model.device == trace.NoDevice { // then nothing native runs
 						return p.open(ctx, r.model, func(e session.Event) {
-							if e.Log != nil {
-								r.screen.Log.Add(e.Log.Level, e.Log.Text)
+							if e.Log == nil {
+								return
+							}
+							if r.screen.Log.Add(e.Log.Level, e.Log.Text); r.screen.Plain {
+								newProgress(p).log(e)
 							}
 						})
 					}

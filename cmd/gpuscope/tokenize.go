@@ -73,7 +73,11 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 		path = operands[0]
 	}
 	var err error
-	if t.tokens, err = model.Vocabulary(path); err != nil {
+	t.tokens, err = model.Vocabulary(path)
+	for _, w := range t.tokens.Warnings() {
+		fmt.Fprintf(t.p.stderr, "warn: %s\n", w)
+	}
+	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may have a text all the same
 		return err
 	}
 	in := t.p.stdin

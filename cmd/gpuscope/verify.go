@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -55,6 +56,7 @@ its tolerance, or gives what is no number. docs/verify.md says what the numbers 
 				if flags.Changed("trace") && v.tracePath == "" {
 					return usagef(`--trace "": give the name of a file`)
 				}
+				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
 					return err
 				}
@@ -69,6 +71,7 @@ type verification struct {
 	p             *program
 	prompt        string
 	ids, chunks   []int // ids instead of the prompt
+	given         bool  // one of the two
 	steps, budget int
 	all           bool
 	tracePath     string
@@ -138,6 +141,9 @@ func (v *verification) run(ctx context.Context) error {
 	return errors.Join(err, v.print(context.WithoutCancel(ctx), mirror.Trace))
 }
 
+// defaultIDs are the prompt where none was given and the model cannot take defaultPrompt.
+var defaultIDs = []int{0, 1, 2, 3}
+
 // verify makes the steps and holds each to the references. Steps of a text that cannot go on, since its
 // logits are no numbers, are held to them before that is told.
 func (v *verification) verify(ctx context.Context, s session.Session) error {
@@ -148,6 +154,14 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 		prompt.Text = v.prompt
 	}
 	reply, failed := s.Do(ctx, prompt)
+	if !v.given && errors.Is(failed, session.ErrUsage) { // the vocabulary is broken, or lacks these letters
+		prompt.Text, prompt.Tokens = "", defaultIDs
+		if ids, err := s.Do(ctx, prompt); err == nil {
+			fmt.Fprintf(v.p.stderr, "warn: token ids %s instead of the default prompt: %s\n",
+				strings.Trim(fmt.Sprint(defaultIDs), "[]"), oneLine(failed))
+			reply, failed = ids, nil
+		}
+	}
 	if failed == nil && v.steps > 0 {
 		reply, failed = s.Do(ctx, session.Command{Kind: session.Run, N: v.steps})
 	}
