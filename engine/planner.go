@@ -44,6 +44,10 @@ type env struct {
 	host [][]int64
 }
 
+// absent says whether no dispatch computes a tensor: its operator leaves it or, of scratch, does not use it,
+// and no other operator makes it.
+func (g *Graph) absent(e *env, v ValueID) bool { return e.left[v] && g.values[v].maker < 0 }
+
 // plan is what one call of Operator.Plan gave. Its memory is made once for each operator and used again.
 type plan struct {
 	route    int
@@ -57,7 +61,7 @@ type outPlan struct {
 	dims []int // all 0: scratch that the plan does not use
 	int  int64
 	set  bool
-	left bool // to its readers
+	left bool // to its readers; of scratch: the plan does not use it
 }
 
 // Launch is what a plan gives to one dispatch slot.
@@ -316,7 +320,7 @@ func (p *Planner) complete() error {
 		case i < len(p.op.spec.Outputs):
 			return fmt.Errorf("gives no shape for its output %s", p.name(v))
 		default:
-			out.dims = out.dims[:len(p.env.dims[v])]
+			out.dims, out.left = out.dims[:len(p.env.dims[v])], true
 			clear(out.dims)
 		}
 	}
@@ -337,7 +341,12 @@ func (p *Planner) complete() error {
 			return err
 		}
 		for _, bind := range use.Bind {
-			if p.env.left[bind.Value] && p.output(bind.Value) < 0 && !p.made(bind.Value) {
+			if k := p.output(bind.Value); k >= 0 {
+				if p.plan.outs[k].left {
+					return fmt.Errorf("kernel %s binds %s, which the plan does not compute", use.Kernel.Name,
+						p.name(bind.Value))
+				}
+			} else if p.env.left[bind.Value] && !p.made(bind.Value) {
 				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
 					p.name(bind.Value))
 			}

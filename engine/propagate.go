@@ -188,17 +188,17 @@ func (l *Live) run(o int, wake *bitset) error {
 			if l.next.ints[v] == out.int {
 				continue
 			}
-			l.log.changeInt(v, l.next.ints[v], out.int)
+			l.log.changeInt(v, out.int)
 			l.change(v)
 			l.next.ints[v] = out.int
 		} else {
 			if slices.Equal(l.next.dims[v], out.dims) && l.next.left[v] == out.left {
 				continue
 			}
-			l.log.changeDims(v, l.next.dims[v], out.dims)
 			l.change(v)
 			copy(l.next.dims[v], out.dims)
 			l.next.left[v] = out.left
+			l.log.changeDims(v, out.dims, l.g.absent(&l.next, v))
 		}
 		noop = false
 		l.changeAt[v] = hook

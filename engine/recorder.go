@@ -34,7 +34,8 @@ type Recorder struct {
 	ran     []trace.DispatchID // those in use
 	blocks  []string           // by dispatch: name of the block it stands in
 	grids   []*trace.Grid      // by dispatch: of the last new plan
-	dims    [][]int            // live, by value
+	now     liveShapes         // as of the last change; before the first step the largest
+	told    liveShapes         // as of the last step; before the first those in force
 	ints    []int64
 	inputs  inputState
 	levels  []trace.DispatchID
@@ -42,7 +43,7 @@ type Recorder struct {
 	ids     trace.Interner
 	fresh   []trace.Plan // not handed out yet
 	content []byte       // of the plan being named
-	isNew   []bool       // by value: its dims are among those of the step
+	isNew   []bool       // by value: the step may have changed its dims
 	edited  map[*Kernel]*Edit
 	shadow  *Live // nil until a step is to be told from another one than it came from
 }
@@ -53,11 +54,13 @@ func NewRecorder(x *Executor) *Recorder {
 	r := &Recorder{
 		x: x, inForce: make([]trace.PlanID, len(x.g.dispatches)), resizes: x.resizes,
 		grids: make([]*trace.Grid, len(x.g.dispatches)), blocks: x.g.blockNames(),
-		dims: make([][]int, nv), ints: slices.Clone(x.live.now.ints), isNew: make([]bool, nv),
+		now: newLiveShapes(nv), told: newLiveShapes(nv), ints: slices.Clone(x.live.now.ints),
+		isNew: make([]bool, nv),
 		edits: x.edits.changes, edited: x.edits.inForce,
 	}
-	for v, dims := range x.live.now.dims {
-		r.dims[v] = slices.Clone(dims)
+	for v := range x.g.values {
+		r.now.set(ValueID(v), x.g.values[v].maxDims, false)
+		r.told.set(ValueID(v), x.live.now.dims[v], x.g.absent(&x.live.now, ValueID(v)))
 	}
 	r.inputs.take(x.live)
 	var params []byte
@@ -241,8 +244,8 @@ func (r *Recorder) resize(l *ResizeLog) trace.Resize {
 	}
 	passes, hooks := make([]trace.Pass, len(l.passes)), make([]trace.Hook, len(l.hooks))
 	values := append(append(make([]ValueID, 0, len(l.dirty)+len(l.triggers)), l.dirty...), l.triggers...)
-	changes, plans := make([]trace.Change, len(l.changes)), make([]trace.PlanChange, len(l.plans))
-	ints := slices.Clone(l.ints)
+	changes, plans := make([]trace.Change, 0, len(l.changes)), make([]trace.PlanChange, len(l.plans))
+	ints := make([]int, 0, r.changedInts(l))
 	var dirty, hook, trigger, change, plan, i, param int
 	trigger = len(l.dirty)
 	for k, p := range l.passes {
@@ -253,14 +256,19 @@ func (r *Recorder) resize(l *ResizeLog) trace.Resize {
 				Op: h.op, Triggers: part(values, &trigger, len(l.dirty)+h.triggerEnd), NS: l.time(h.ns),
 				Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred,
 			}
-			for c := change; c < h.changeEnd; c++ {
-				was := l.changes[c]
-				changes[c] = trace.Change{
-					Value: was.value, From: part(ints, &i, was.fromEnd), To: part(ints, &i, was.toEnd),
+			begin := len(changes)
+			for ; change < h.changeEnd; change++ {
+				c := &l.changes[change]
+				to := part(l.ints, &i, c.end)
+				if r.isLive(c, to) {
+					continue
 				}
-				r.change(&changes[c])
+				from := r.shape(c.value, &ints)
+				r.change(c, to)
+				to = r.shape(c.value, &ints)
+				changes = append(changes, trace.Change{Value: c.value, From: from, To: to})
 			}
-			t.Changed = part(changes, &change, h.changeEnd)
+			t.Changed = part(changes, &begin, len(changes))
 			for c := plan; c < h.planEnd; c++ {
 				p := &l.plans[c]
 				plans[c].From = name(r.inForce[p.dispatch])
@@ -292,59 +300,97 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// change takes a change of a value into what is live.
-func (r *Recorder) change(c *trace.Change) {
-	if r.x.g.values[c.Value].kind == symInt {
-		r.ints[c.Value] = int64(c.To[0])
-		return
+// changedInts is how many ints the shapes before and after the changes of a log take.
+func (r *Recorder) changedInts(l *ResizeLog) int {
+	n := len(l.ints)
+	for i := range l.changes {
+		n += max(1, len(r.now.dims[l.changes[i].value]))
 	}
-	copy(r.dims[c.Value], c.To)
+	return n
 }
 
-// changedDims takes in what the inputs are, and lists the live dims that the resize changed, or all.
+// isLive says whether a value has the shape already that a change gives it: readers of an operator's output
+// are woken by it, too, where no step computes it.
+func (r *Recorder) isLive(c *loggedChange, to []int) bool {
+	if r.x.g.values[c.value].kind == symInt {
+		return r.ints[c.value] == int64(to[0])
+	}
+	return r.now.is(c.value, to, c.absent)
+}
+
+// change makes the shape that a change gives a value its live one.
+func (r *Recorder) change(c *loggedChange, to []int) {
+	if r.x.g.values[c.value].kind == symInt {
+		r.ints[c.value] = int64(to[0])
+		return
+	}
+	r.now.set(c.value, to, c.absent)
+}
+
+// shape is a value's live shape as a trace has it, at the end of a list; nil where it is not computed.
+func (r *Recorder) shape(v ValueID, list *[]int) []int {
+	at := len(*list)
+	switch {
+	case r.x.g.values[v].kind == symInt:
+		*list = append(*list, int(r.ints[v]))
+	case r.now.absent[v]:
+		return nil
+	default:
+		*list = append(*list, r.now.dims[v]...)
+	}
+	return slices.Clip((*list)[at:])
+}
+
+// changedDims takes in what the inputs are, and lists the live dims that are others than those of the step
+// before, or all.
 func (r *Recorder) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.x.g
-	dims, ints := inputs.dims, inputs.ints
-	for _, v := range g.inputs {
-		if g.values[v].kind == symInt {
-			r.ints[v], ints = ints[0], ints[1:]
-		} else {
-			dims = dims[copy(r.dims[v], dims):]
-		}
-	}
 	n, size := 0, 0
 	mark := func(v ValueID) {
 		if !r.isNew[v] && g.values[v].kind == tensor {
 			r.isNew[v] = true
-			n, size = n+1, size+len(r.dims[v])
+			n, size = n+1, size+len(r.now.dims[v])
 		}
-	}
-	if all {
-		for i := range g.values {
-			if role := g.values[i].role; role != Constant && role != Fused {
-				mark(ValueID(i))
-			}
-		}
-	}
-	for _, v := range l.dirty {
-		mark(v)
 	}
 	for _, c := range l.changes {
 		mark(c.value)
+	}
+	if all { // what the first resize has not changed
+		for i := range g.values {
+			if v := ValueID(i); !r.isNew[v] && g.values[v].role != Constant && g.values[v].role != Fused {
+				r.now.set(v, r.told.dims[v], r.told.absent[v])
+				mark(v)
+			}
+		}
+	}
+	dims, ints := inputs.dims, inputs.ints
+	for _, v := range g.inputs {
+		if g.values[v].kind == symInt {
+			r.ints[v], ints = ints[0], ints[1:]
+			continue
+		}
+		rank := len(r.now.dims[v])
+		if r.now.set(v, dims[:rank], false); !r.now.sameAs(&r.told, v) {
+			mark(v)
+		}
+		dims = dims[rank:]
 	}
 	if n == 0 {
 		return nil
 	}
 	list, flat := make([]trace.LiveDims, 0, n), make([]int, 0, size)
 	for i, isNew := range r.isNew {
-		if isNew {
-			at := len(flat)
-			flat = append(flat, r.dims[i]...)
-			list = append(list, trace.LiveDims{Value: ValueID(i), Dims: part(flat, &at, len(flat))})
-			r.isNew[i] = false
+		v := ValueID(i)
+		if !isNew {
+			continue
+		}
+		r.isNew[v] = false
+		if all || !r.now.sameAs(&r.told, v) {
+			list = append(list, trace.LiveDims{Value: v, Dims: r.shape(v, &flat)})
+			r.told.set(v, r.now.dims[v], r.now.absent[v])
 		}
 	}
-	return list
+	return part(list, new(int), len(list))
 }
 
 // times fills in what was measured, at the level at which it was.

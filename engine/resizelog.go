@@ -17,7 +17,7 @@ type ResizeLog struct {
 	dirty    []ValueID
 	triggers []ValueID
 	changes  []loggedChange
-	ints     []int // dims of changes, before and after
+	ints     []int // live shapes after changes
 	plans    []loggedPlan
 	params   []byte // of plans
 }
@@ -32,10 +32,11 @@ type loggedHook struct {
 	triggerEnd, changeEnd, planEnd int
 }
 
+// loggedChange is a value's live shape after a change: what it was before depends on the record before.
 type loggedChange struct {
-	value   ValueID
-	fromEnd int // of ints
-	toEnd   int
+	value  ValueID
+	absent bool // the step does not compute it
+	end    int  // of ints
 }
 
 // loggedPlan is a dispatch that got another plan.
@@ -97,16 +98,16 @@ func (l *ResizeLog) end(hook int, start time.Time) {
 	l.passes[len(l.passes)-1].hookEnd = len(l.hooks)
 }
 
-func (l *ResizeLog) changeDims(v ValueID, from, to []int) {
-	l.ints = append(l.ints, from...)
-	fromEnd := len(l.ints)
-	l.ints = append(l.ints, to...)
-	l.changes = append(l.changes, loggedChange{v, fromEnd, len(l.ints)})
+func (l *ResizeLog) changeDims(v ValueID, to []int, absent bool) {
+	if !absent {
+		l.ints = append(l.ints, to...)
+	}
+	l.changes = append(l.changes, loggedChange{v, absent, len(l.ints)})
 }
 
-func (l *ResizeLog) changeInt(v ValueID, from, to int64) {
-	l.ints = append(l.ints, int(from), int(to))
-	l.changes = append(l.changes, loggedChange{v, len(l.ints) - 1, len(l.ints)})
+func (l *ResizeLog) changeInt(v ValueID, to int64) {
+	l.ints = append(l.ints, int(to))
+	l.changes = append(l.changes, loggedChange{v, false, len(l.ints)})
 }
 
 func (l *ResizeLog) plan(d trace.DispatchID, after *plan, slot int) {

@@ -13,6 +13,9 @@ import (
 // unexplained is what a trace says of a step and no resize of it explains, measured from the step before: a
 // plan that another took the place of, or dims that are new. It is empty where all is explained.
 func unexplained(t *trace.Trace) string {
+	if err := t.Check(); err != nil {
+		return err.Error()
+	}
 	for i := 1; i < len(t.Steps); i++ {
 		s := &t.Steps[i]
 		inForce := map[trace.DispatchID]trace.PlanID{}

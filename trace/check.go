@@ -319,6 +319,7 @@ func (c *checker) plans() {
 
 func (c *checker) steps() {
 	ran := make([]int, len(c.t.Graph.Dispatches)) // by dispatch: the step it ran in last, plus one
+	shapes := c.newShapes()
 	for i := range c.t.Steps {
 		s := &c.t.Steps[i]
 		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
@@ -350,6 +351,9 @@ func (c *checker) steps() {
 		}
 		for j := range s.Dispatches {
 			c.stepDispatch(&s.Dispatches[j], ran, i, j)
+		}
+		if c.err == nil && c.t.TellsAbsent() {
+			shapes.step(i)
 		}
 		if c.err != nil {
 			return

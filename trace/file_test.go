@@ -222,7 +222,7 @@ func TestPipeGetsLinesOrARefusalAtOnce(t *testing.T) {
 	}
 	w := recording(t, path)
 	if line, err := bufio.NewReader(reader).ReadString('\n'); err != nil ||
-		!strings.HasPrefix(line, `{"schema":"gpuscope.trace/1"`) {
+		!strings.HasPrefix(line, `{"schema":"`+trace.Schema+`"`) {
 		t.Errorf("the first line is %.60q: %v", line, err)
 	}
 	// Nobody reads on: the writer waits, until it is told that it ends.

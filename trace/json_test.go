@@ -203,7 +203,7 @@ func TestUnknownFieldsOfTheSameMajorVersionAreKept(t *testing.T) {
 	tr := tracetest.Llama(1, 2)
 	in := string(written(t, tr))
 	for _, add := range []struct{ at, with string }{
-		{`"schema":"gpuscope.trace/1"`, `"schema":"gpuscope.trace/1.3","future":{"a":[1.50,{"b":"</x>"}]}`},
+		{`"schema":"gpuscope.trace/1.1"`, `"schema":"gpuscope.trace/1.3","future":{"a":[1.50,{"b":"</x>"}]}`},
 		{`"backend":"vulkan"`, `"backend":"vulkan","power/limit~w":700`},
 		{`"plans":[` + "\n{", `"plans":[` + "\n" + `{"new_in_plan":12345678901234567890123,`},
 		{`"steps":[` + "\n{", `"steps":[` + "\n" + `{"new_in_step":null,`},

@@ -193,20 +193,23 @@ func fitting(err error) error {
 	return err
 }
 
+// versionOf divides a schema's name: "gpuscope.trace", "1", "1".
+func versionOf(schema string) (format, major, minor string) {
+	format, version, _ := strings.Cut(schema, "/")
+	major, minor, _ = strings.Cut(version, ".")
+	return format, major, minor
+}
+
 // checkSchema takes this major version, and minor versions of it.
 func checkSchema(s string) error {
-	format, version, _ := strings.Cut(s, "/")
-	ours, major, _ := strings.Cut(Schema, "/")
-	if format != ours {
+	format, major, _ := versionOf(s)
+	ourFormat, ourMajor, _ := versionOf(Schema)
+	if n, err := strconv.Atoi(major); format != ourFormat || err != nil || n < 1 {
 		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
 	}
-	digits, _, _ := strings.Cut(version, ".")
-	if n, err := strconv.Atoi(digits); err != nil || n < 1 {
-		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
-	}
-	if digits != major {
-		return fmt.Errorf("its schema is %s, this gpuscope reads %s: open it with a newer gpuscope", s,
-			Schema)
+	if major != ourMajor {
+		return fmt.Errorf("its schema is %s, this gpuscope reads %s/%s: open it with a newer gpuscope", s,
+			ourFormat, ourMajor)
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	s := compiled(t, "")
 	good := string(written(t, tracetest.Tiny()))
 	for _, c := range []struct{ from, to string }{
-		{`"gpuscope.trace/1"`, `"gpuscope.trace/2"`},
+		{`"gpuscope.trace/1.1"`, `"gpuscope.trace/2"`},
 		{`"phase":"decode"`, `"phase":"decoding"`},
 		{`"gpu_ns":14112`, `"gpu_ns":"14112"`},
 		{`"workgroups":[3,1,1]`, `"workgroups":[3,1]`},

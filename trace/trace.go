@@ -20,8 +20,9 @@ import (
 	"strings"
 )
 
-// Schema is the format and major version this package writes and reads.
-const Schema = "gpuscope.trace/1"
+// Schema is the format and version that this package writes. It reads every minor version of the same major
+// one.
+const Schema = "gpuscope.trace/1.1"
 
 // Distinct id types, so that one cannot be passed for another.
 type (
@@ -497,10 +498,10 @@ type Wait struct {
 	For      DispatchID `json:"for"`   // used the value, or another that had its slot before, last
 }
 
-// LiveDims are the live dims of a value.
+// LiveDims are the live dims of a value; nil where the step does not compute it.
 type LiveDims struct {
 	Value ValueID `json:"value"`
-	Dims  []int   `json:"dims,omitempty"`
+	Dims  []int   `json:"dims,omitzero"`
 }
 
 // Candidate is a token the model considered. In JSON a number that is not finite is "NaN", "Infinity" or
@@ -538,11 +539,12 @@ type Hook struct {
 	Plans    []PlanChange `json:"plans,omitempty"`
 }
 
-// Change is a value's live dims, or a SymInt's value as a list of one, before and after.
+// Change is a value's live dims, or a SymInt's value as a list of one, before and after; nil where the value
+// is not computed.
 type Change struct {
 	Value ValueID `json:"value"`
-	From  []int   `json:"from,omitempty"`
-	To    []int   `json:"to,omitempty"`
+	From  []int   `json:"from,omitzero"`
+	To    []int   `json:"to,omitzero"`
 }
 
 // PlanChange is a dispatch that got another plan. From is absent where the dispatch did not run before, To

@@ -82,7 +82,7 @@ func TestTraceCheckSaysWhatACutRecordingHolds(t *testing.T) {
 		[]string{"trace", "check", path}); status != exitDone {
 		t.Fatalf("exit %d: %s", status, &stderr)
 	}
-	for _, want := range []string{path + ": ok, gpuscope.trace/1: 2 steps, ", "the stream was cut: "} {
+	for _, want := range []string{path + ": ok, " + trace.Schema + ": 2 steps, ", "the stream was cut: "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q does not say %q", &stdout, want)
 		}

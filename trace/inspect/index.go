@@ -104,7 +104,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 		s := &t.Steps[i]
 		for _, d := range s.Dims {
 			if int(d.Value) < len(t.Graph.Values) {
-				dims.append(int(d.Value), dimsSince{i, d.Dims})
+				dims.append(int(d.Value), dimsSince{i, liveDims(t, &d)})
 			}
 		}
 		if len(s.Levels) > 0 {
@@ -207,13 +207,35 @@ func indexGraph(g *trace.Graph) *graph {
 	return x
 }
 
+// liveDims are the dims of a step's entry, nil where the step does not compute the value. In older traces,
+// those of scratch are 0 then, and a scalar has none.
+func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
+	switch {
+	case t.TellsAbsent():
+		return d.Dims
+	case t.Graph.Values[d.Value].Role == "scratch" && slices.Contains(d.Dims, 0):
+		return nil
+	case d.Dims == nil:
+		return []int{}
+	}
+	return d.Dims
+}
+
+// largest are the largest dims of a value; of a scalar none, which is not nil.
+func largest(v *trace.Value) []int {
+	if v.MaxDims == nil {
+		return []int{}
+	}
+	return v.MaxDims
+}
+
 // Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it,
-// or the maximum where nothing changed yet. They must not be changed.
+// or the maximum where nothing changed yet; nil where the step does not compute it. They must not be changed.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
 	if i == 0 {
-		return x.Trace.Graph.Values[v].MaxDims
+		return largest(&x.Trace.Graph.Values[v])
 	}
 	return history[i-1].dims
 }

@@ -269,7 +269,7 @@ func (f *planning) launch(i int) Launch {
 func (x *Index) Live(l *Launch) string {
 	step := l.Step
 	g := &x.Trace.Graph
-	outs := l.Dispatch.Writes
+	_, outs := x.touches(l.Plan)
 	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch
 		if slices.Contains(outs, v) {
 			outs = []trace.ValueID{v}

@@ -154,11 +154,11 @@ func (t *tenancy) liveText(id trace.ValueID) string {
 // touches are the values that a dispatch reads and writes by the kernel of a plan.
 func (x *Index) touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	d := &x.Trace.Graph.Dispatches[p.Dispatch]
-	k := slices.Index(d.Kernels, trace.OwnKernel(p.Kernel))
-	if k < 0 || len(d.Bound) == 0 {
+	bound := x.Trace.BoundTo(p)
+	if bound == nil {
 		return d.Reads, d.Writes
 	}
-	free := func(v trace.ValueID) bool { return !slices.Contains(d.Bound[k], v) }
+	free := func(v trace.ValueID) bool { return !slices.Contains(bound, v) }
 	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
 }
 
@@ -171,11 +171,11 @@ func (x *Index) liveBytes(step int, v *trace.Value) int64 {
 		}
 		return n
 	}
-	most := elements(v.MaxDims)
-	if v.Kind == "symint" || most == 0 {
+	most, live := elements(v.MaxDims), x.Dims(step, v.ID)
+	if v.Kind == "symint" || most == 0 || live == nil {
 		return 0
 	}
-	words := math.Ceil(float64(v.Bytes) * elements(x.Dims(step, v.ID)) / most / 4)
+	words := math.Ceil(float64(v.Bytes) * elements(live) / most / 4)
 	return int64(min(float64(v.Bytes), 4*words)) // a file may have dims of any size
 }
 

@@ -136,7 +136,7 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 // explains says how well a change of a trigger explains a change: 3 where it is the same change, 2 where both
 // have a dim that changed in the same way, 1 where both grew in proportion, else 0.
 func (g goal) explains(of goal) int {
-	if g.from == nil || of.from == nil {
+	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
 	}
 	a, b, c, d := elements(g.from), elements(g.to), elements(of.from), elements(of.to)

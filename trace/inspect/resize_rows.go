@@ -420,10 +420,10 @@ func (x *Index) valueChange(c *trace.Change) string {
 	return x.Shape(c.Value, c.From) + " → " + x.Shape(c.Value, c.To)
 }
 
-// Shape writes the live dims of a value, or what a SymInt is. Dims of 0 are of scratch that a step does not
-// use.
+// Shape writes the live dims of a value, or what a SymInt is: of a value that a step does not compute a
+// dash. In older traces such scratch has dims of 0.
 func (x *Index) Shape(v trace.ValueID, dims []int) string {
-	if x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
+	if dims == nil || x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
 		return table.Unmeasured
 	}
 	return table.Shape(dims)

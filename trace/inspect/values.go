@@ -97,7 +97,7 @@ func (x *Index) Bounds(v *trace.Value) string {
 	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
 		return fmt.Sprintf("%d to %d", s.Min, s.Max)
 	}
-	return x.shapeOf(v, v.MaxDims)
+	return x.shapeOf(v, largest(v))
 }
 
 // typeOf is the type of what a value has: of the weights of a matrix their format, whatever words they are

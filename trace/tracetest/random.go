@@ -14,7 +14,7 @@ import (
 func Random(t *rapid.T) *trace.Trace {
 	tr := &trace.Trace{}
 	fill(t, reflect.ValueOf(tr).Elem())
-	tr.Schema = trace.Schema
+	tr.Schema = rapid.SampledFrom([]string{"gpuscope.trace/1", trace.Schema}).Draw(t, "schema")
 	f := fixer{tr: tr, t: t}
 	f.graph()
 	f.forecast()
@@ -24,6 +24,9 @@ func Random(t *rapid.T) *trace.Trace {
 	}
 	for i := range tr.Steps {
 		f.step(i)
+	}
+	if tr.TellsAbsent() {
+		f.shapes()
 	}
 	for i := range tr.Events {
 		f.optionalDispatch(&tr.Events[i].Dispatch)
@@ -346,6 +349,67 @@ func (f fixer) pass(p *trace.Pass) {
 				if id != nil {
 					*id %= trace.PlanID(len(f.tr.Plans))
 				}
+			}
+		}
+	}
+}
+
+// shapes makes changes begin at live shapes, and end at others: of some values none, where no dispatch is
+// bound to them.
+func (f fixer) shapes() {
+	tr, live := f.tr, map[trace.ValueID][]int{}
+	tr.DroppedSteps = 0
+	for i := range tr.Graph.Values {
+		live[trace.ValueID(i)] = append([]int{}, tr.Graph.Values[i].MaxDims...)
+	}
+	bound := map[trace.ValueID]bool{}
+	for i := range tr.Plans {
+		for _, v := range tr.BoundTo(&tr.Plans[i]) {
+			bound[v] = true
+		}
+	}
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		become := func(v trace.ValueID, dims []int) {
+			if rapid.Bool().Draw(f.t, "absent") && !bound[v] {
+				dims = nil
+			}
+			live[v] = dims
+		}
+		s.Dims = slices.DeleteFunc(s.Dims, func(d trace.LiveDims) bool {
+			return tr.Graph.Values[d.Value].Kind == "symint"
+		})
+		changed := map[trace.ValueID]bool{}
+		for j := range s.Resize.Passes {
+			for k := range s.Resize.Passes[j].Hooks {
+				h := &s.Resize.Passes[j].Hooks[k]
+				var list []trace.Change
+				for _, c := range h.Changed {
+					was := live[c.Value]
+					if tr.Graph.Values[c.Value].Kind == "symint" {
+						continue
+					}
+					become(c.Value, c.To)
+					c.From, c.To = was, live[c.Value]
+					if (c.From == nil) != (c.To == nil) || !slices.Equal(c.From, c.To) {
+						list = append(list, c)
+						changed[c.Value] = true
+					}
+				}
+				h.Changed = list
+			}
+		}
+		for j := range s.Dims {
+			d := &s.Dims[j]
+			if !changed[d.Value] {
+				become(d.Value, d.Dims)
+				changed[d.Value] = true
+			}
+			d.Dims = live[d.Value]
+		}
+		for v := range len(tr.Graph.Values) {
+			if v := trace.ValueID(v); changed[v] {
+				s.Dims = append(s.Dims, trace.LiveDims{Value: v, Dims: live[v]})
 			}
 		}
 	}

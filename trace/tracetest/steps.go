@@ -164,11 +164,14 @@ func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
 		if o.dims != nil {
 			for k, d := range o.dims(n, r.pos) {
 				v := o.Outputs[k]
-				if from := r.dims[v]; !slices.Equal(from, d) {
-					if from == nil {
-						from = r.t.Graph.Values[v].MaxDims
+				from, was := r.dims[v], r.t.Graph.Values[v].MaxDims
+				if from != nil {
+					was = from
+				}
+				if !slices.Equal(from, d) {
+					if !slices.Equal(was, d) {
+						h.Changed = append(h.Changed, trace.Change{Value: v, From: was, To: d})
 					}
-					h.Changed = append(h.Changed, trace.Change{Value: v, From: from, To: d})
 					changed = append(changed, trace.LiveDims{Value: v, Dims: d})
 					r.dims[v], woken[v] = d, true
 				}
