@@ -330,6 +330,9 @@ func TestDefectsOfAFoldersVocabularyLeaveIDs(t *testing.T) {
 				key(names, "eos_token", object("content", "b"))),
 			endsAt(1, 3),
 		},
+		"NaN as Python writes it": {
+			text(generation, `{"eos_token_id": 3, "temperature": NaN, "top_p": Infinity}`), endsAt(3),
+		},
 		"EOS that is no end":    {both(key(generation, "eos_token_id", 3)), endsAt(3)},
 		"end of negative value": {key(generation, "eos_token_id", -1), sound},
 	} {

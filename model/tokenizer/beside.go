@@ -34,7 +34,7 @@ func (c *Config) readSettings(dir, name string) *settings {
 		return s
 	}
 	if err == nil {
-		err = readjson.Unmarshal(data, &s.keys)
+		err = readjson.Unmarshal(readjson.Python(data), &s.keys)
 	}
 	if err != nil {
 		c.warnf("%s is ignored: %v", filepath.Join(dir, name), printable.Error(err, 200))
