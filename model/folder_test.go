@@ -319,7 +319,7 @@ func TestUploadIsToldInBytes(t *testing.T) {
 }
 
 // FuzzConfigJSON looks for a config.json that panics, takes more than a moment, or whose error is no line:
-// read by each architecture, and planned with tensors of whatever sizes it states.
+// read by each architecture, and planned by its own with tensors of whatever sizes it states.
 func FuzzConfigJSON(f *testing.F) {
 	for _, name := range []string{"llama3", "qwen2", "qwen3", "gemma3", "phi3"} {
 		path := filepath.Join("..", "..", "shared", "models", "arch", name, "config.json")
@@ -349,17 +349,23 @@ func FuzzConfigJSON(f *testing.F) {
 			return
 		}
 		said.pairs()
+		named, _ := said.String("model_type")
 		for _, a := range architectures {
-			said.values["model_type"] = cmp.Or(strings.Join(a.hf.called, ""), a.name)
+			name := cmp.Or(strings.Join(a.hf.called, ""), a.name)
+			said.values["model_type"] = name
 			c, err := (&hfForm{path: "x", said: said, weights: &safetensors.Folder{}}).config()
-			if check(err); err == nil && c.Layers <= 4 {
+			if check(err); err == nil && name == named {
+				c.Layers = min(c.Layers, 1) // others are alike
 				check(planHollow(&c))
 			}
 		}
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		check(planFolder(dir, Options{}))
+		m, err := Read(Options{Path: dir})
+		if check(err); err == nil {
+			check(m.Close())
+		}
 	})
 }
 
