@@ -93,7 +93,7 @@ func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece
 		if done >= to {
 			return nil
 		}
-		return rest(piece{text[done:to], p.start && done == 0})
+		return rest(p.sub(done, to))
 	}
 	for at := 0; at < len(text) && len(f.tokens) > 0; {
 		a := f.longest(text[at:])

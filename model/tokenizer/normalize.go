@@ -30,23 +30,22 @@ func firstLength(text string) int {
 	return n
 }
 
-// eachRune is the step that writes another character, or none, for each. Invalid bytes stay.
+// eachRune is the step that writes another character, or none, for each.
 func eachRune(grow float64, to func(rune) rune) Step {
-	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
-		var b strings.Builder
-		for i, r := range p.text {
-			if r == utf8.RuneError && firstLength(p.text[i:]) == 1 {
-				b.WriteByte(p.text[i])
-				continue
-			}
-			if r = to(r); r != drop {
-				b.WriteRune(r)
-			} else if i == 0 {
-				p.start = false
-			}
+	return rewriting(grow, func(text string) string { return mapRunes(text, to) })
+}
+
+// mapRunes does so. Invalid bytes stay.
+func mapRunes(text string, to func(rune) rune) string {
+	var b strings.Builder
+	for i, r := range text {
+		if r == utf8.RuneError && firstLength(text[i:]) == 1 {
+			b.WriteByte(text[i])
+		} else if r = to(r); r != drop {
+			b.WriteRune(r)
 		}
-		return piece{b.String(), p.start}, nil
-	}}
+	}
+	return b.String()
 }
 
 // without is the step that leaves out the characters of a kind.
@@ -60,29 +59,22 @@ func without(is func(rune) bool) Step {
 }
 
 // lowercase writes capitals small, each character by itself: a sigma at the end of a word is no other one.
-var lowercase = func() Step {
+var lowercase = rewriting(1.5, func(text string) string {
 	const dotted = "İ" // the only character that has two in its place
-	s := eachRune(1.5, unicode.ToLower)
-	one := s.rewrite
-	s.rewrite = func(p piece) (piece, error) {
-		p.text = strings.ReplaceAll(p.text, dotted, "i\u0307")
-		return one(p)
-	}
-	return s
-}()
+	return mapRunes(strings.ReplaceAll(text, dotted, "i\u0307"), unicode.ToLower)
+})
 
 // trimSpace takes white space away from the ends.
 func trimSpace(left, right bool) Step {
 	return Step{rewrite: func(p piece) (piece, error) {
+		from, to := 0, len(p.text)
 		if left {
-			trimmed := strings.TrimLeftFunc(p.text, unicode.IsSpace)
-			p.start = p.start && len(trimmed) == len(p.text)
-			p.text = trimmed
+			from = to - len(strings.TrimLeftFunc(p.text, unicode.IsSpace))
 		}
 		if right {
-			p.text = strings.TrimRightFunc(p.text, unicode.IsSpace)
+			to = max(from, len(strings.TrimRightFunc(p.text, unicode.IsSpace)))
 		}
-		return p, nil
+		return p.sub(from, to), nil
 	}}
 }
 

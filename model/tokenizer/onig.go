@@ -50,11 +50,10 @@ type onigPattern struct {
 
 // fragment is a rewritten part of a pattern.
 type fragment struct {
-	text   string
-	empty  bool   // may match no characters
-	anchor bool   // matches a place, and cannot be repeated
-	word   []rune // the characters, where it is plain text in which case does not count
-	folds  bool   // whether word counts
+	text  string
+	empty bool   // may match no characters
+	word  []rune // the characters, where it is plain text in which case does not count
+	folds bool   // whether word counts
 }
 
 // options are those of (?imx).
@@ -124,26 +123,24 @@ func (p *onigPattern) alternatives(o options) fragment {
 	for p.take("|") {
 		f := p.sequence(o)
 		text := all.text + "|" + f.text
-		all = fragment{text: text, empty: all.empty || f.empty, anchor: all.anchor && f.anchor}
+		all = fragment{text: text, empty: all.empty || f.empty}
 	}
 	return all
 }
 
 func (p *onigPattern) sequence(o options) fragment {
-	all := fragment{empty: true, anchor: true, folds: true}
+	all := fragment{empty: true, folds: true}
 	var b strings.Builder
 	var word []rune // the last characters that are plain text without case
-	count := 0
 	for p.more() && p.source[p.at] != '|' && p.source[p.at] != ')' {
 		if o.extended && p.skipComment() {
 			continue
 		}
 		from := p.at
 		f, last := p.atom(o)
-		f = p.quantified(from, f, o)
+		f = p.quantified(f, o)
 		b.WriteString(p.written(f.text))
 		all.empty = all.empty && f.empty
-		all.anchor = all.anchor && f.anchor
 		all.folds = all.folds && f.folds
 		if f.folds {
 			word = append(word, f.word...)
@@ -153,13 +150,11 @@ func (p *onigPattern) sequence(o options) fragment {
 		if other, found := foldsTogether(word); found {
 			p.fail(from, fmt.Sprintf("without case it ends another spelling of %s: not supported yet", other))
 		}
-		count++
 		if last {
 			break
 		}
 	}
 	all.text, all.word = b.String(), word
-	all.anchor = all.anchor && count > 0
 	return all
 }
 
@@ -196,9 +191,9 @@ func (p *onigPattern) atom(o options) (f fragment, last bool) {
 		}
 		return fragment{text: `[^\n]`}, false
 	case '^':
-		return fragment{text: `(?:\A|(?<=\n)(?!\z))`, empty: true, anchor: true}, false
+		return fragment{text: `(?:\A|(?<=\n)(?!\z))`, empty: true}, false
 	case '$':
-		return fragment{text: `(?=\n|\z)`, empty: true, anchor: true}, false
+		return fragment{text: `(?=\n|\z)`, empty: true}, false
 	case '*', '+', '?':
 		p.fail(from, "nothing to repeat")
 		return f, false
@@ -216,12 +211,11 @@ func (p *onigPattern) literal(c rune, o options) fragment {
 
 // quantified reads the quantifiers of an atom. In Ruby's syntax + makes ?, * and + possessive, while
 // behind an interval it repeats that; ? behind {n} makes it optional.
-func (p *onigPattern) quantified(from int, f fragment, o options) fragment {
+func (p *onigPattern) quantified(f fragment, o options) fragment {
 	for p.more() {
 		if o.extended && p.skipComment() {
 			continue
 		}
-		at := p.at
 		least, text, interval := 0, "", false
 		switch {
 		case p.take("*"):
@@ -235,9 +229,6 @@ func (p *onigPattern) quantified(from int, f fragment, o options) fragment {
 		}
 		if text == "" {
 			return f
-		}
-		if f.anchor {
-			p.fail(at, "an anchor cannot be repeated")
 		}
 		single := interval && !strings.Contains(text, ",")
 		all := "(?:" + f.text + ")" + text
@@ -287,7 +278,7 @@ func (p *onigPattern) interval() (least int, text string, ok bool) {
 // group reads what follows on a parenthesis. Groups capture nothing, as nothing refers to them.
 func (p *onigPattern) group(from int, o options) (f fragment, last bool) {
 	look := func(open string) fragment {
-		return fragment{text: open + p.inside(from, o).text + ")", empty: true, anchor: true}
+		return fragment{text: open + p.inside(from, o).text + ")", empty: true}
 	}
 	switch {
 	case p.take("?#"):
@@ -382,9 +373,9 @@ func (p *onigPattern) escape(from int, o options) fragment {
 		word := escapeW().class()
 		here := "(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + ")"
 		if c == 'B' {
-			return fragment{text: "(?!" + here + ")", empty: true, anchor: true}
+			return fragment{text: "(?!" + here + ")", empty: true}
 		}
-		return fragment{text: "(?:" + here + ")", empty: true, anchor: true}
+		return fragment{text: "(?:" + here + ")", empty: true}
 	case 'R':
 		return fragment{text: `(?>\r\n|[\n-\r\u0085\u2028\u2029])`}
 	case 'X':
@@ -401,7 +392,7 @@ func (p *onigPattern) escape(from int, o options) fragment {
 		}
 	default:
 		if text := anchors[c]; text != "" {
-			return fragment{text: text, empty: true, anchor: true}
+			return fragment{text: text, empty: true}
 		}
 	}
 	p.at = at

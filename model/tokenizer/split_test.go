@@ -122,7 +122,7 @@ func TestEveryPatternHoldsTheWholeText(t *testing.T) {
 					steps = append(steps, step)
 				}
 			}
-			if err := walk(steps, piece{text, true}, func(w string) error {
+			if err := walk(steps, piece{text: text}, func(w string) error {
 				got = append(got, w)
 				return nil
 			}); err != nil {
@@ -154,7 +154,7 @@ func TestWordsOfRulesWithoutAScanner(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err = walk(steps, piece{text, true}, func(w string) error {
+		err = walk(steps, piece{text: text}, func(w string) error {
 			got = append(got, w)
 			return nil
 		})
@@ -186,7 +186,7 @@ func TestBehavioursOfCuts(t *testing.T) {
 				continue
 			}
 			var got []string
-			_ = walk([]Step{step}, piece{"a--b-", true}, func(w string) error {
+			_ = walk([]Step{step}, piece{text: "a--b-"}, func(w string) error {
 				got = append(got, w)
 				return nil
 			})
@@ -213,7 +213,7 @@ func TestPatternsMeanWhatOnigurumaMakesOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		_ = walk([]Step{step}, piece{"a\nba", true}, func(word string) error {
+		_ = walk([]Step{step}, piece{text: "a\nba"}, func(word string) error {
 			got = append(got, word)
 			return nil
 		})
@@ -251,7 +251,7 @@ func TestInvalidBytesAreSymbols(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		err = walk(steps, piece{"ab\xff\xc3! \x801", true}, func(w string) error {
+		err = walk(steps, piece{text: "ab\xff\xc3! \x801"}, func(w string) error {
 			got = append(got, w)
 			return nil
 		})

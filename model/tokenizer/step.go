@@ -19,8 +19,15 @@ type Step struct {
 
 // piece is a part of a text.
 type piece struct {
-	text  string
-	start bool // whether its first character is that of the whole text, however it is written
+	text string
+	// head is how many of its first bytes stand for the first character of the whole text. What is put before
+	// that character belongs to it.
+	head int
+}
+
+// sub is text[from:to].
+func (p piece) sub(from, to int) piece {
+	return piece{p.text[from:to], min(max(0, p.head-from), to-from)}
 }
 
 // Files may ask for no more steps than these, and for none that make a text so many times as long.
@@ -66,11 +73,11 @@ func checkSteps(steps []Step) error {
 // spaceSign is how SentencePiece vocabularies write a space: ▁ (U+2581).
 const spaceSign = "\u2581"
 
-// rewriting is a step that gives a text in the place of another, with the same beginning.
+// rewriting is a step that gives a text in the place of another, whose beginning becomes that of the new one.
 func rewriting(grow float64, to func(string) string) Step {
 	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
-		p.text = to(p.text)
-		return p, nil
+		text := to(p.text)
+		return piece{text, min(len(to(p.text[:p.head])), len(text))}, nil
 	}}
 }
 
@@ -88,8 +95,12 @@ func Prepend(prefix string) Step {
 // whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
-		if p.text != "" && !strings.HasPrefix(p.text, prefix) && (p.start || !once) {
-			p.text = prefix + p.text
+		if p.text == "" || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {
+			return p, nil
+		}
+		p.text = prefix + p.text
+		if p.head > 0 {
+			p.head += len(prefix)
 		}
 		return p, nil
 	}}
@@ -113,17 +124,19 @@ func replaceWhere(find matcher, least int, to string) Step {
 			return p, err
 		}
 		var b strings.Builder
-		for i, at := range parts {
+		head := 0
+		for _, at := range parts {
 			if !at.match {
 				b.WriteString(p.text[at.from:at.to])
+				head += p.sub(at.from, at.to).head
 				continue
 			}
 			b.WriteString(to)
-			if i == 0 && at.from < at.to {
-				p.start = p.start && to != "" && at.to == firstLength(p.text)
+			if p.head > 0 && at.to <= p.head { // the last character of a match is what a replacement stands for
+				head += len(to)
 			}
 		}
-		return piece{b.String(), p.start}, nil
+		return piece{b.String(), head}, nil
 	}}
 }
 
@@ -189,7 +202,7 @@ func walk(steps []Step, p piece, word func(string) error) (err error) {
 	for i, s := range steps {
 		if s.rewrite == nil {
 			return s.cut(p.text, func(from, to int) error {
-				return walk(steps[i+1:], piece{p.text[from:to], p.start && from == 0}, word)
+				return walk(steps[i+1:], p.sub(from, to), word)
 			})
 		}
 		if p, err = s.apply(p); err != nil {

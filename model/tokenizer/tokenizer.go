@@ -303,7 +303,11 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if o.BOS {
 		e.ids = append(e.ids, t.config.Before...)
 	}
-	err := t.found[0].each(piece{text, !o.Continues}, o.Special, e.addID, func(p piece) error {
+	whole := piece{text: text}
+	if !o.Continues {
+		whole.head = firstLength(text)
+	}
+	err := t.found[0].each(whole, o.Special, e.addID, func(p piece) error {
 		p, err := rewriteAll(t.config.Normal, p)
 		if err != nil {
 			return err

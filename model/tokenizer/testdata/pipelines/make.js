@@ -10,7 +10,7 @@ const { spawnSync } = require('child_process')
 const { readFileSync } = require('fs')
 const { Tokenizer } = require('tokenizers')
 
-const [seed = '1', count = '100'] = process.argv.slice(2)
+const [seed = '2', count = '100'] = process.argv.slice(2)
 let state = Number(seed) >>> 0
 function random() { // mulberry32
   state = (state + 0x6d2b79f5) >>> 0
