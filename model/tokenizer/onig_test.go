@@ -198,3 +198,32 @@ func TestSetsOfCharacters(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// FuzzPatterns holds that what is rewritten is a pattern of the engine, and that it covers a text.
+func FuzzPatterns(f *testing.F) {
+	for _, c := range patternWords {
+		f.Add(c.pattern)
+	}
+	f.Fuzz(func(t *testing.T, pattern string) {
+		e, err := compile(pattern)
+		if err != nil {
+			_, known := errors.AsType[*PatternError](err)
+			if len(err.Error()) > 2000 || !known && len(pattern) <= maxPattern {
+				t.Fatalf("%q: %v", pattern, err)
+			}
+			return
+		}
+		const text = "Ab 12\r\nß\xff👩🏽‍🚀"
+		parts, err := e.find(text)
+		to := 0
+		for _, p := range parts {
+			if p.from != to {
+				t.Fatalf("%q: %v", pattern, parts)
+			}
+			to = p.to
+		}
+		if err == nil && to != len(text) {
+			t.Fatalf("%q: %v", pattern, parts)
+		}
+	})
+}

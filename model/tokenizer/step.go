@@ -132,7 +132,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				continue
 			}
 			b.WriteString(to)
-			if p.head > 0 && at.to <= p.head { // the last character of a match is what a replacement stands for
+			if p.head > 0 && at.to <= p.head { // a replacement stands for the last character of a match
 				head += len(to)
 			}
 		}
