@@ -250,7 +250,7 @@ func (f *tokenizerJSON) fill(c *Config) error {
 			kind = Control
 		}
 		if a.Normalized {
-			p, err := rewriteAll(c.Normal, piece{text, firstLength(text)})
+			p, err := rewriteAll(c.Normal, piece{text: text, head: firstLength(text)})
 			if err != nil {
 				return fmt.Errorf("added token %q: %w", printable.Short(a.Content, 40), err)
 			}

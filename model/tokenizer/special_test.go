@@ -49,3 +49,21 @@ func TestSpecialTokensOfGGUFHaveTheirNames(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+func TestTextThatContinuesHasNoFirstSpace(t *testing.T) {
+	t.Parallel()
+	config, err := tokenizer.ParseModel(tinyModel(bpe(), nil), "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.NewBPE(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for continues, want := range map[bool]string{false: " ab", true: "ab"} {
+		ids, err := tok.Encode("ab", tokenizer.Options{Continues: continues})
+		if got := tok.Decode(ids); got != want || err != nil {
+			t.Errorf("continues %v: %q, %v, want %q", continues, got, err, want)
+		}
+	}
+}

@@ -23,11 +23,13 @@ type piece struct {
 	// head is how many of its first bytes stand for the first character of the whole text. What is put before
 	// that character belongs to it.
 	head int
+	// continues says that it follows text that has its tokens already: nothing is put before it.
+	continues bool
 }
 
 // sub is text[from:to].
 func (p piece) sub(from, to int) piece {
-	return piece{p.text[from:to], min(max(0, p.head-from), to-from)}
+	return piece{p.text[from:to], min(max(0, p.head-from), to-from), p.continues && from == 0}
 }
 
 // Files may ask for no more steps than these, and for none that make a text so many times as long.
@@ -77,25 +79,31 @@ const spaceSign = "\u2581"
 func rewriting(grow float64, to func(string) string) Step {
 	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
 		text := to(p.text)
-		return piece{text, min(len(to(p.text[:p.head])), len(text))}, nil
+		return piece{text, min(len(to(p.text[:p.head])), len(text)), p.continues}, nil
 	}}
 }
 
 // Prepend puts a text before each text that is not empty.
 func Prepend(prefix string) Step {
-	return rewriting(float64(1+len(prefix)), func(text string) string {
+	put := rewriting(float64(1+len(prefix)), func(text string) string {
 		if text == "" {
 			return text
 		}
 		return prefix + text
 	})
+	return Step{grow: put.grow, rewrite: func(p piece) (piece, error) {
+		if p.continues {
+			return p, nil
+		}
+		return put.rewrite(p)
+	}}
 }
 
 // PrependMissing puts a prefix before texts that do not begin with it; with once only before what begins the
 // whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
-		if p.text == "" || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {
+		if p.text == "" || p.continues || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {
 			return p, nil
 		}
 		p.text = prefix + p.text
@@ -136,7 +144,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				head += len(to)
 			}
 		}
-		return piece{b.String(), head}, nil
+		return piece{b.String(), head, p.continues}, nil
 	}}
 }
 

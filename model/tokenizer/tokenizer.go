@@ -303,7 +303,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if o.BOS {
 		e.ids = append(e.ids, t.config.Before...)
 	}
-	whole := piece{text: text}
+	whole := piece{text: text, continues: o.Continues}
 	if !o.Continues {
 		whole.head = firstLength(text)
 	}
