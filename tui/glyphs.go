@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"gpuscope/internal/cells"
 )
 
 // GlyphNames are the values of Options.Glyphs.
@@ -63,7 +65,7 @@ func (g glyphs) finish(s string, w int) string {
 	}
 	s = toASCII.Replace(spell(s))
 	if width(s) > w {
-		s = ansi.Truncate(s, w, spelled["…"])
+		s = cells.Cut(s, w, spelled["…"])
 	}
 	return s
 }

@@ -4,8 +4,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/charmbracelet/x/ansi"
-
+	"gpuscope/internal/cells"
 	"gpuscope/internal/printable"
 )
 
@@ -58,7 +57,7 @@ func (l *inputLine) handle(k key) bool {
 			return false
 		}
 		l.before += strings.Map(func(r rune) rune {
-			if r == '\n' || unicode.IsPrint(r) {
+			if r == '\n' || r == nonJoiner || r == joiner || unicode.IsPrint(r) {
 				return r
 			}
 			if unicode.IsSpace(r) {
@@ -70,13 +69,15 @@ func (l *inputLine) handle(k key) bool {
 	return true
 }
 
+// nonJoiner and joiner say how letters and emoji join: text has them in other tokens than without.
+const nonJoiner, joiner rune = 0x200c, 0x200d
+
 // firstLen and lastLen are the bytes of the first and last character a person sees.
 func firstLen(s string) int {
 	if s == "" {
 		return 0
 	}
-	c, _ := ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
-	return len(c)
+	return len(cells.Cluster(s))
 }
 
 func lastLen(s string) int {

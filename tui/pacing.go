@@ -4,6 +4,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/internal/cells"
 )
 
 // frameTime is the least time between two frames that nobody asked for: figures that change more often nobody
@@ -57,7 +59,7 @@ func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 // View draws the frame, or shows the last where it is too early for another.
 func (p *paced) View() string {
 	if p.due || p.frame == "" {
-		p.frame, p.drawn, p.due = p.App.View(), now(), false
+		p.frame, p.drawn, p.due = cells.Place(p.App.View()), now(), false
 	}
 	return p.frame
 }

@@ -1,18 +1,17 @@
 package tui
 
 import (
-	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
-
-	"gpuscope/trace/table"
-
+	"gpuscope/internal/cells"
 	"gpuscope/internal/printable"
+	"gpuscope/trace/table"
 )
 
-// Everything that measures or cuts text goes through this file, and from here through one width table
-// (x/ansi), so that two parts of a line never disagree about its width.
+// Everything that measures or cuts text goes through this file, and from here through package cells, so that
+// two parts of a line never disagree about its width.
 
 // width is how many cells s takes on the screen.
 func width(s string) int { return table.Width(s) }
@@ -64,12 +63,7 @@ func tail(s string, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	n := width(s)
-	t := cutLeft(s, n-w)
-	if width(t) > w { // a wide character stands across the edge
-		t = cutLeft(s, n-w+1)
-	}
-	return t
+	return cutLeft(s, width(s)-w)
 }
 
 // cutPath shortens a name like layers.0.attn.norm: the end of a path tells more than its beginning. Other
@@ -135,15 +129,55 @@ func wrapText(s string, w int) []string {
 	if w <= 0 {
 		return nil
 	}
-	s = minus.ReplaceAllString(printable.Clean(s), "$1"+unbroken+"$2")
-	return strings.Split(strings.ReplaceAll(ansi.Wrap(s, w, ""), unbroken, "-"), "\n")
+	var lines []string
+	line, used := "", 0
+	for s = printable.Clean(s); s != ""; {
+		spaces, word := firstWord(s)
+		s = s[len(spaces)+len(word):]
+		if used+width(spaces)+width(word) <= w {
+			line, used = line+spaces+word, used+width(spaces)+width(word)
+			continue
+		}
+		if line != "" {
+			lines = append(lines, line)
+		}
+		for width(word) > w { // longer than a line
+			part := cutRight(word, w)
+			if part == "" { // one character is
+				part = cells.Cluster(word)
+			}
+			lines, word = append(lines, part), word[len(part):]
+		}
+		line, used = word, width(word)
+	}
+	return append(lines, line)
 }
 
-// minus is that of a number, which no line ends with; unbroken stands for it while lines are broken at
-// hyphens.
-var minus = regexp.MustCompile(`(^|[^\pL\pN])-(\pN)`)
+// firstWord is the first word of s, with the spaces before it. A hyphen ends a word, but not one that is the
+// minus of a number.
+func firstWord(s string) (spaces, word string) {
+	word = strings.TrimLeftFunc(s, breakable)
+	spaces = s[:len(s)-len(word)]
+	before := ' '
+	for i, r := range word {
+		next, _ := utf8.DecodeRuneInString(word[i+utf8.RuneLen(r):])
+		switch {
+		case breakable(r):
+			return spaces, word[:i]
+		case r == '-' && (letter(before) || !unicode.IsNumber(next)):
+			return spaces, word[:i+1]
+		}
+		before = r
+	}
+	return spaces, word
+}
 
-const unbroken = string(rune(0x2011)) // a hyphen that no line is broken at; none is ever shown
+// breakable says that a line may be broken at a space: at all but the one that holds words together.
+func breakable(r rune) bool { return unicode.IsSpace(r) && r != noBreakSpace }
+
+const noBreakSpace = 0xa0
+
+func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
 // count is n with thousands separators.
 func count[T ~int | ~int64](n T) string { return table.Integer(n) }
@@ -152,12 +186,7 @@ func count[T ~int | ~int64](n T) string { return table.Integer(n) }
 func plural[T ~int | ~int64](n T, noun string) string { return table.Plural(n, noun) }
 
 // cutRight is the first n cells of s.
-func cutRight(s string, n int) string { return ansi.Truncate(s, n, "") }
+func cutRight(s string, n int) string { return cells.Cut(s, n, "") }
 
 // cutLeft takes the first n cells away.
-func cutLeft(s string, n int) string {
-	if n <= 0 {
-		return s
-	}
-	return ansi.TruncateLeft(s, n, "")
-}
+func cutLeft(s string, n int) string { return cells.CutLeft(s, n) }

@@ -23,8 +23,18 @@ import (
 )
 
 // Clean is s on one line, with a visible sign in place of each character that is not printed: ⏎ of a line
-// break, ⇥ of a tab, · of any other, and U+FFFD of a byte that is not UTF-8.
-func Clean(s string) string { return clean(s, line) }
+// break, ⇥ of a tab, · of any other, and U+FFFD of a byte that is not UTF-8. A mark at the beginning has a
+// dotted circle to stand on, since a terminal would draw it over what is before the text.
+func Clean(s string) string {
+	s = clean(s, line)
+	if r, _ := utf8.DecodeRuneInString(s); r >= utf8.RuneSelf && joins(r) {
+		return "◌" + s
+	}
+	return s
+}
+
+// joins says that a rune is drawn over the one before it: accents, vowel signs, skin tones.
+func joins(r rune) bool { return unicode.IsMark(r) || r >= 0x1f3fb && r <= 0x1f3ff }
 
 // Text is Clean, but line breaks and tabs stay, and so do the joiners within words and emoji.
 func Text(s string) string { return clean(s, text) }

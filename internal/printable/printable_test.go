@@ -42,6 +42,18 @@ func TestCleanShowsWhatATerminalWouldObey(t *testing.T) {
 	}
 }
 
+func TestAMarkAloneStandsOnADottedCircle(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"\u0301": "◌\u0301", "\u093fa": "◌\u093fa", "\U0001f3ff": "◌\U0001f3ff", "\ufe0f": "◌\ufe0f",
+		"e\u0301": "e\u0301", "◌\u0301": "◌\u0301", "🙂": "🙂",
+	} {
+		if got := Clean(s); got != want {
+			t.Errorf("%q is %q, want %q", s, got, want)
+		}
+	}
+}
+
 // anything is text with all that may be in it: letters, controls, marks and broken bytes.
 func anything() *rapid.Generator[string] {
 	const some = "ab .é語🙂\x1b[]0123;m\n\t\r\x07\u009b\u202e\u200b\u200d\u2028\ufeff"

@@ -5,90 +5,21 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
+	"gpuscope/internal/cells"
 )
 
 // What tables, titles and sentences write alike.
 
 // Width is how many cells s takes on a screen.
-func Width(s string) int {
-	if n, ok := plainWidth(s); ok {
-		return n
-	}
-	return ansi.StringWidth(s)
-}
-
-// plainWidth is the width of a text of signs that stand alone in one cell each, with colours: the most of a
-// screen. Of any other text it says nothing.
-func plainWidth(s string) (n int, ok bool) {
-	for i := 0; i < len(s); {
-		c := s[i]
-		switch {
-		case c >= 0x20 && c < 0x7f:
-			n++
-			i++
-			continue
-		case c == 0x1b:
-			end := colourEnd(s[i:])
-			if end == 0 {
-				return 0, false
-			}
-			i += end
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if !alone(r) {
-			return 0, false
-		}
-		n++
-		i += size
-	}
-	return n, true
-}
-
-// colourEnd is the length of the sequence that sets a colour at the beginning of s, 0 where there is none.
-func colourEnd(s string) int {
-	if len(s) < 2 || s[1] != '[' {
-		return 0
-	}
-	for i := 2; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == 'm':
-			return i + 1
-		case (c < '0' || c > '9') && c != ';':
-			return 0
-		}
-	}
-	return 0
-}
-
-// alone says of the signs that the screens draw most that nothing else shares their cell: Latin letters,
-// Greek ones, boxes and blocks, arrows. What follows may still join them; then it is none of these.
-func alone(r rune) bool {
-	switch {
-	case r >= 0xa1 && r < 0x250:
-		return r != 0xad && r != 0xa9 && r != 0xae
-	case r >= 0x391 && r <= 0x3c9, r >= 0x2500 && r <= 0x259f:
-		return true
-	}
-	switch r {
-	case '…', '–', '—', '•', '‹', '›', '→', '←', '↑', '↓', '≈', '≥', '≤', '▲', '▸', '▾', '◆', '✓', '✗', '│':
-		return true
-	}
-	return false
-}
+func Width(s string) int { return cells.Width(s) }
 
 // Cut shortens s to at most w cells, with an ellipsis where something is missing.
 func Cut(s string, w int) string {
-	switch {
-	case w <= 0:
+	if w <= 0 {
 		return ""
-	case Width(s) <= w:
-		return s
 	}
-	return ansi.Truncate(s, w, "…")
+	return cells.Cut(s, w, "…")
 }
 
 // Clauses is as much of a sentence as w cells hold, without what follows the last colon, comma or full stop

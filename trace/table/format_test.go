@@ -2,28 +2,7 @@ package table
 
 import (
 	"testing"
-
-	"github.com/charmbracelet/x/ansi"
-	"pgregory.net/rapid"
 )
-
-// What is measured without a look at its neighbours is as wide as it is with one.
-func TestWidthIsThatOfTheScreen(t *testing.T) {
-	parts := rapid.SampledFrom([]string{
-		"a", "~", " ", "é", "ß", "µ", "Σ", "Δ", "×", "±", "·", "…", "–", "—", "•", "‹", "›", "→", "←", "↑", "↓", "≈",
-		"≥", "≤", "▲", "▸", "▾", "◆", "✓", "✗", "│", "┃", "─", "▌", "█", "▏", "▒", "\x1b[0m", "\x1b[1;38;2;1;2;3m",
-		"\x1b[2K", "\x1b]0;t\a", "\x1b", "\u0301", "\ufe0f", "\u200d", "日", "🙂", "\t", "\n", "\u00ad", "©", "⣿",
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		s := ""
-		for _, part := range rapid.SliceOfN(parts, 0, 12).Draw(t, "parts") {
-			s += part
-		}
-		if got, want := Width(s), ansi.StringWidth(s); got != want {
-			t.Fatalf("%q takes %d cells, the screen gives it %d", s, got, want)
-		}
-	})
-}
 
 func TestNoDecimalsBelowTheQuantum(t *testing.T) {
 	for quantum, want := range map[float64]int{
