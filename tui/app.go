@@ -10,7 +10,7 @@
 // and summaries are made by jobs (jobs.go), which a newer request cancels; commands to the session run in
 // goroutines that the runner owns, and events come back in batches.
 //
-// Only this file, keys.go, pacing.go, theme.go and run.go know bubbletea and Lip Gloss.
+// Only this file, keys.go, pacing.go, suspend.go, theme.go and run.go know bubbletea and Lip Gloss.
 package tui
 
 import (
@@ -82,6 +82,7 @@ type App struct {
 	failureOf   any    // or until what failed has been done; nil: nothing that is done again
 	interrupted time.Time
 	lent        atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
+	shell       *jobControl
 	mouse       bool
 	clicked     clicked
 	meter       meter
@@ -128,7 +129,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{},
+		zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{}, shell: &jobControl{},
 	}
 	if a.log == nil {
 		a.log = NewLog()
@@ -179,7 +180,11 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		if p, ok := pointerOf(m); ok {
 			a.answering(func() { a.point(p) })
 		}
-	case tea.ResumeMsg:
+	case suspendMsg:
+		a.suspend()
+	case retakeMsg:
+		a.leaveTerminal(a.shell.awaitForeground)
+	case resumedMsg:
 		a.takeMouse()
 	case readyMsg:
 		a.jobs.ended(m)
@@ -359,8 +364,6 @@ func (a *App) quit() {
 	a.cmds = append(a.cmds, tea.Quit)
 }
 
-func (a *App) suspend() { a.cmds = append(a.cmds, tea.Suspend) }
-
 // takeMouse takes the mouse again: Bubble Tea gives the terminal away, and takes it back without.
 func (a *App) takeMouse() {
 	if a.mouse {
@@ -374,7 +377,9 @@ const lentOver = time.Second
 // handOver gives the terminal to a program until it ends; what ended makes of that is a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
+	a.shell.holder.Store(heldByEditor)
 	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg {
+		a.shell.holder.Store(heldByScreen)
 		a.lent.Store(time.Now().Add(lentOver).UnixNano())
 		return ended(err)
 	}))

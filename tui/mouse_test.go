@@ -263,12 +263,12 @@ func TestAClickLeavesWhatIsTyped(t *testing.T) {
 // A program that was suspended has the mouse again where it is on, and leaves it where it is off.
 func TestASuspendedProgramComesBackWithItsMouse(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{})
-	_, resumed := d.app.Update(tea.ResumeMsg{})
+	_, resumed := d.app.Update(resumedMsg{})
 	if want := tea.EnableMouseCellMotion(); resumed == nil || resumed() != want {
 		t.Errorf("the mouse is on, and fg does not ask the terminal for it")
 	}
 	d.press("M")
-	if _, resumed = d.app.Update(tea.ResumeMsg{}); resumed != nil {
+	if _, resumed = d.app.Update(resumedMsg{}); resumed != nil {
 		t.Errorf("the mouse is off, and fg does %T", resumed())
 	}
 }

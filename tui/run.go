@@ -98,6 +98,13 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			o.Width, o.Height, terminal = w, h, true
 		}
 	}
+	signals := make(chan os.Signal, 8) // a burst of them; each counts
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+	defer signal.Stop(signals)
+	shell := &jobControl{}
+	if terminal {
+		shell.control(out.(*os.File), signals)
+	}
 	var program *tea.Program
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = ttyInput{os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) }}
@@ -118,6 +125,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if err != nil {
 		return err
 	}
+	a.shell = shell
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
 		tea.WithOutput(synchronized(out)), tea.WithFPS(writes),
@@ -138,9 +146,9 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			go program.Kill() // the event loop may be the one that failed
 		})
 	}))
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	var signalled os.Signal
+	ended := make(chan struct{})
+	shell.ended = ended
 	heard := make(chan struct{})
 	a.runner.start(func(ctx context.Context) {
 		defer close(heard)
@@ -149,12 +157,17 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			case <-ctx.Done():
 				return
 			case sig := <-signals:
-				if sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load() {
-					continue // a ctrl+c for who has the terminal
+				switch m, ours := shell.hear(sig); {
+				case m != nil:
+					go program.Send(m) // the next signal may be what the event loop waits for
+				case ours, sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load():
+					// a ctrl+c for who has the terminal
+				default:
+					signalled = sig
 				}
-				signalled = sig
 			}
 		}
+		close(ended)
 		go func() {
 			time.Sleep(leaveWithin)
 			program.Kill() // the event loop hangs

@@ -33,8 +33,8 @@ import (
 // playEnv makes the test binary be gpuscope: with real models ("real"), or with models that play a recording
 // ("play"), that wait for ever at the second command ("hang"), that lose their process there ("abort"),
 // that cannot be opened ("refuse"), that never end to load ("load"), or that run on a device that takes so
-// many steps a second ("paced 480"); or with a SIGQUIT before and behind all that it does ("quit"). The
-// engine process inherits it.
+// many steps a second ("paced 480"); with a SIGQUIT before and behind all that it does ("quit"); or be a
+// shell that runs one of these as its job ("shell play"). The engine process inherits it.
 const playEnv = "GPUSCOPE_TEST_PLAY"
 
 // lockEnv names a file that a process which opens a model locks for as long as it lives.
@@ -44,6 +44,9 @@ func TestMain(m *testing.M) {
 	how := os.Getenv(playEnv)
 	if how == "" {
 		os.Exit(m.Run())
+	}
+	if play, ok := strings.CutPrefix(how, underShell); ok {
+		os.Exit(shell(play, os.Args[1:]))
 	}
 	p := newProgram()
 	switch how {
@@ -137,6 +140,14 @@ func startTerminal(t testing.TB, play string, args ...string) *terminal {
 // startTerminalWith does so with more in the environment.
 func startTerminalWith(t testing.TB, env []string, play string, args ...string) *terminal {
 	t.Helper()
+	x := newTerminal(t, env, play, args...)
+	x.start()
+	return x
+}
+
+// newTerminal is such a terminal before gpuscope is started in it.
+func newTerminal(t testing.TB, env []string, play string, args ...string) *terminal {
+	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -161,17 +172,21 @@ func startTerminalWith(t testing.TB, env []string, play string, args ...string) 
 	x.cmd.Env = append(x.cmd.Env, env...)
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	return x
+}
+
+func (x *terminal) start() {
+	x.Helper()
 	if err := x.cmd.Start(); err != nil {
-		t.Fatal(err)
+		x.Fatal(err)
 	}
 	go x.read()
 	go func() { x.exited <- x.cmd.Wait() }()
-	t.Cleanup(func() {
+	x.Cleanup(func() {
 		_ = x.cmd.Process.Kill()
-		master.Close()
-		slave.Close()
+		x.master.Close()
+		x.slave.Close()
 	})
-	return x
 }
 
 func (x *terminal) read() {
@@ -202,12 +217,18 @@ const patience = 30 * time.Second
 // expect waits until the terminal has been sent a text.
 func (x *terminal) expect(want string) {
 	x.Helper()
+	x.until(func(text string) bool { return strings.Contains(text, want) }, want)
+}
+
+// until waits until what the terminal has been sent is right.
+func (x *terminal) until(right func(text string) bool, what string) {
+	x.Helper()
 	deadline := time.After(patience)
-	for !strings.Contains(x.text(), want) {
+	for !right(x.text()) {
 		select {
 		case <-x.more:
 		case <-deadline:
-			x.Fatalf("the terminal never showed %q; it was sent:\n%q", want, x.text())
+			x.Fatalf("the terminal never showed %q; it was sent:\n%q", what, x.text())
 		}
 	}
 }
