@@ -13,7 +13,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // that gave it
 	Value    ValueID
-	Index    int // in the live dims, of the element that lies first in memory, which Builder.Lies may move
+	Index    int // of the first such element in the live dims, whatever order it has in memory (Builder.Lies)
 	Number   float64
 }
 
@@ -39,10 +39,7 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 		}
 		for _, l := range looks[:n] {
 			v := &x.g.values[l.Value]
-			if i, number, ok := firstNonFinite(v.dtype, l.Into); ok {
-				if v.column != nil {
-					i = v.column(i)
-				}
+			if i, number, ok := firstNonFinite(v.dtype, l.Into, v.column); ok {
 				return NonFinite{l.After, l.Value, i, number}, true, nil
 			}
 		}
@@ -51,22 +48,33 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 	return first, false, nil
 }
 
-// firstNonFinite looks for an exponent of ones.
-func firstNonFinite(t DType, data []byte) (index int, number float64, found bool) {
+// firstNonFinite looks for exponents of ones; column says where an element in memory belongs, nil: where it
+// lies.
+func firstNonFinite(t DType, data []byte, column func(at int) int) (index int, number float64, found bool) {
+	size, exponent, fraction, sign := 4, uint32(0x7f800000), uint32(0x7fffff), uint32(1)<<31
 	if t == F16 {
-		for i := 0; i+1 < len(data); i += 2 {
-			if h := binary.LittleEndian.Uint16(data[i:]); h&0x7c00 == 0x7c00 {
-				return i / 2, nonFinite(h&0x3ff != 0, h&0x8000 != 0), true
-			}
-		}
-		return 0, 0, false
+		size, exponent, fraction, sign = 2, 0x7c00, 0x3ff, 0x8000
 	}
-	for i := 0; i+3 < len(data); i += 4 {
-		if w := binary.LittleEndian.Uint32(data[i:]); w&0x7f800000 == 0x7f800000 {
-			return i / 4, nonFinite(w&0x7fffff != 0, w&0x80000000 != 0), true
+	for i := 0; (i+1)*size <= len(data); i++ {
+		w := uint32(binary.LittleEndian.Uint16(data[i*size:]))
+		if size == 4 {
+			w = binary.LittleEndian.Uint32(data[i*size:])
+		}
+		if w&exponent != exponent {
+			continue
+		}
+		at := i
+		if column != nil {
+			at = column(i)
+		}
+		if !found || at < index {
+			index, number, found = at, nonFinite(w&fraction != 0, w&sign != 0), true
+		}
+		if column == nil {
+			break
 		}
 	}
-	return 0, 0, false
+	return index, number, found
 }
 
 func nonFinite(nan, negative bool) float64 {

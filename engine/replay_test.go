@@ -212,7 +212,7 @@ func TestNonFiniteHalvesAreFound(t *testing.T) {
 		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0x7e01: math.NaN(), 0x7bff: 0,
 	} {
 		data := binary.LittleEndian.AppendUint16([]byte{0, 0x3c}, h)
-		i, got, found := firstNonFinite(F16, data)
+		i, got, found := firstNonFinite(F16, data, nil)
 		if found != (want != 0) || found && (i != 1 || got != want && got == got) {
 			t.Errorf("%#x: element %d is %v, found %v", h, i, got, found)
 		}

@@ -46,8 +46,18 @@ func (d *difference) drift() trace.Drift {
 // view is a part of a value: rows of a width, of which the elements that were chosen are compared.
 type view struct {
 	width      int
-	rows, cols []int // chosen; nil are all
-	float      bool  // f32 or narrower: what it has no room for is infinite
+	rows, cols []int            // chosen; nil are all
+	float      bool             // f32 or narrower: what it has no room for is infinite
+	from       int              // of the value's elements the first that is compared
+	column     func(at int) int // as engine.ValueInfo has it
+}
+
+// element is the index in the value's live dims of the i-th element that is compared.
+func (v *view) element(i int) int {
+	if v.column != nil {
+		return v.column(v.from + i)
+	}
+	return v.from + i
 }
 
 // each calls f for the elements that are compared, row by row.
@@ -109,9 +119,10 @@ func (v *view) gap(got, want []float64, t *ops.Tolerance) trace.NumericGap {
 			default:
 				share = off / most
 			}
-			if share > farthest {
+			at := v.element(i)
+			if share > farthest || share == farthest && at < g.Element {
 				farthest = share
-				g.Share, g.Element = trace.Number(share), i
+				g.Share, g.Element = trace.Number(share), at
 				g.Got, g.Want = trace.Number(got[i]), trace.Number(want[i])
 			}
 		}

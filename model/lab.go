@@ -316,8 +316,12 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 		if math.IsNaN(off) {
 			off = math.Inf(1)
 		}
-		if off > most {
-			most, w.Element = off, i
+		at := i
+		if info.Column != nil {
+			at = info.Column(i)
+		}
+		if off > most || off == most && at < w.Element {
+			most, w.Element = off, at
 			w.Own, w.New = trace.Number(own[i]), trace.Number(edit[i])
 		}
 	}

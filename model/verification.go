@@ -284,7 +284,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	}
 	id, from := l.After, 0
 	dims := v.exec.LiveDims(l.Value)
-	part := view{width: lastDim(dims), float: info.DType == engine.F32}
+	part := view{width: lastDim(dims), float: info.DType == engine.F32, column: info.Column}
 	if info.Role == engine.State {
 		behind := func(id trace.DispatchID) bool { return id > w.last }
 		writers := slices.DeleteFunc(v.exec.Writers(l.Value), behind)
@@ -299,6 +299,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 		chosen := choose(o.Name, len(got)/part.width, part.width, c)
 		part.rows, part.cols = chosen.Rows, chosen.Cols
 	}
+	part.from = from
 	t := v.own.Tolerance(o.ID, l.Value)
 	g := part.gap(got[from:], want.Data[from:len(got)], &t)
 	g.Value = &l.Value

@@ -356,3 +356,56 @@ func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
 		t.Errorf("no gap of what is wrong: %v", slices.Sorted(maps.Keys(gaps)))
 	}
 }
+
+// The step's error, the gap of the verification and the numbers of the value name one place for one NaN, in
+// whichever order the value lies in memory, and the first of several.
+func TestOneNaNHasOneIndex(t *testing.T) {
+	for _, nans := range [][]int{{5}, {40, 17, 5}} {
+		s, end := deviceSession(t, Options{Path: write(t, tinyWide(&llama, 128).Bytes()), IgnoreEOS: true})
+		g := s.runner.net.graph.Describe()
+		const gateUp = "layers.0.mlp.gate+up+silu_mul"
+		op := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == gateUp })
+		slot := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return int(d.Op) == op })
+		kernels := g.Dispatches[slot].Kernels
+		gemv := slices.IndexFunc(kernels, func(k string) bool { return strings.Contains(k, "_gemv") })
+		name := kernels[gemv]
+		var is []string
+		for _, at := range nans {
+			is = append(is, fmt.Sprintf("column == %du", at))
+		}
+		wrong := kernelText(t, &g, name, "result = (v / (1.0 + exp(-v))) * up;",
+			"result = select(up, bitcast<f32>(0x7fc00000u + column), "+strings.Join(is, " || ")+");")
+		var failed error
+		for _, c := range []session.Command{
+			{Kind: session.Prompt, Tokens: ids(5)},
+			{Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: name, Text: wrong}},
+			{Kind: session.Run, N: 1},
+			{Kind: session.Verify},
+		} {
+			_, err := s.Do(context.Background(), c)
+			if c.Kind == session.Run {
+				failed = err
+			} else if err != nil {
+				t.Fatalf("%s: %v", c.Kind, err)
+			}
+		}
+		tr := end()
+		var gap *trace.NumericGap
+		for _, d := range tr.Steps[len(tr.Steps)-1].Dispatches {
+			if d.Gap != nil && d.Gap.NotFinite > 0 {
+				gap = d.Gap
+				break
+			}
+		}
+		if gap == nil || gap.NotFinite != len(nans) || failed == nil {
+			t.Fatalf("%v: gap %+v, error %v", nans, gap, failed)
+		}
+		if s.runner.net.graph.Value(*gap.Value).Column == nil {
+			t.Fatal("the value lies in its own order")
+		}
+		want := slices.Min(nans)
+		if gap.Element != want || !strings.Contains(failed.Error(), fmt.Sprintf("element %d of", want)) {
+			t.Errorf("%v: element %d in the gap, want %d; %v", nans, gap.Element, want, failed)
+		}
+	}
+}
