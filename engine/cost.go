@@ -466,9 +466,10 @@ func (m *costRun) costs() Costs {
 	if n := len(s.whole); n > 0 {
 		c.Whole.N = n
 		c.Whole.Q1NS, c.Whole.NS, c.Whole.Q3NS = trace.Quartiles(s.whole)
+		c.Whole.OffNS = trace.OffBy(s.whole, c.Whole.NS)
 		if len(s.walls) > 0 {
 			_, wall, _ := trace.Quartiles(s.walls)
-			c.Whole.WallNS = trace.Measured(wall)
+			c.Whole.WallNS, c.Whole.WallOff = trace.Measured(wall), trace.OffBy(s.walls, wall)
 		}
 		if len(s.clock) > 0 {
 			slices.Sort(s.clock)

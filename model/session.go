@@ -380,7 +380,7 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	s.record(trace.Record{Observer: &trace.Observer{
 		Step: &t.index, UntimedNS: median(walls[engine.TimingOff]),
 		TimedNS: median(walls[engine.TimingDispatch]), SpanNS: median(spans), BeforeNS: median(befores),
-		N: r.Repeats,
+		UntimedOff: offBy(walls[engine.TimingOff]), SpanOff: offBy(spans), N: r.Repeats,
 	}})
 	return nil
 }
@@ -393,6 +393,15 @@ func median(list []int64) trace.Time {
 	}
 	slices.Sort(list)
 	return trace.Measured((list[(n-1)/2] + list[n/2]) / 2)
+}
+
+// offBy is what the median of times may be off by.
+func offBy(list []int64) trace.Time {
+	ns, ok := median(list).NS()
+	if !ok {
+		return trace.Time{}
+	}
+	return trace.OffBy(list, ns)
 }
 
 // tellClock says what the steps have taught of the GPU's clock.

@@ -483,7 +483,9 @@ type Whole struct {
 	Q1NS     int64   `json:"q1_ns"`
 	Q3NS     int64   `json:"q3_ns"`
 	N        int     `json:"n"`
+	OffNS    Time    `json:"off_ns,omitzero"` // as that of a cost, of NS and of WallNS
 	WallNS   Time    `json:"wall_ns,omitzero"`
+	WallOff  Time    `json:"wall_off_ns,omitzero"`
 	Canary   float64 `json:"canary,omitempty"`
 	CanaryQ1 float64 `json:"canary_q1,omitempty"`
 	CanaryQ3 float64 `json:"canary_q3,omitempty"`
@@ -674,7 +676,10 @@ type Observer struct {
 	TimedNS   Time `json:"timed_ns,omitzero"`   // wall at level dispatch
 	SpanNS    Time `json:"span_ns,omitzero"`    // of the GPU at level step, which disturbs nothing
 	BeforeNS  Time `json:"before_ns,omitzero"`  // there from the step's begin to its first tick
-	N         int  `json:"n"`
+	// What UntimedNS and SpanNS may be off by, as OffBy has it; not known of few runs.
+	UntimedOff Time `json:"untimed_off_ns,omitzero"`
+	SpanOff    Time `json:"span_off_ns,omitzero"`
+	N          int  `json:"n"`
 }
 
 // Event is something that happened at a step, said in words.

@@ -124,7 +124,7 @@ func (p *dispatchPage) together() []table.Part {
 		return nil
 	}
 	all := inspect.Together(marked)
-	c := t.Costs.Of(all.Dispatches)
+	c := t.CostOf(all)
 	if c == nil {
 		return nil
 	}

@@ -78,9 +78,9 @@ func (p *dispatchPage) restore(s any) { p.fold = s.(inspect.Fold) }
 
 func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 
-// about is what the steps cost that the table is of.
-func (p *dispatchPage) about() table.Line {
-	if t := p.rows.table; t != nil && len(t.Title) > 1 {
+// about is what the steps cost that the table is of; nothing where that is of others than are looked at.
+func (p *dispatchPage) about(s snapshot) table.Line {
+	if t := p.rows.table; t != nil && len(t.Title) > 1 && p.rows.at.named(p.takes()) == s.named(p.takes()) {
 		return t.Title[0]
 	}
 	return table.Line{}
@@ -139,7 +139,10 @@ func (p *dispatchPage) detail() detail {
 			lines = append(lines, several(t, r)...)
 		}
 		if cost := t.CostLine(row); cost != "" {
-			if canCost && row.Cost.Few() {
+			switch {
+			case canCost && row.Other != nil:
+				cost += keyed(" · {cost} measures it")
+			case canCost && row.Cost.Few():
 				cost += keyed(" · {cost} measures on")
 			}
 			lines = append(lines, cost)

@@ -39,7 +39,7 @@ func TestViews(t *testing.T) {
 		for _, size := range some(sizes) {
 			t.Run(fmt.Sprintf("%s-%dx%d", view.name, size[0], size[1]), func(t *testing.T) {
 				d := drive(t, size[0], size[1], llama, nil, Options{})
-				d.app.log.Add("info", "opened llama-1b-4w.pte")
+				d.app.log.Add("info", "opened Llama-3.2-1B-Q4_0.gguf")
 				d.app.log.Add("warn", "XDG_RUNTIME_DIR is invalid")
 				d.press(view.keys...)
 				golden.RequireEqual(t, d.screen()+"\n")

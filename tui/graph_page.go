@@ -258,8 +258,11 @@ func standsFor(n *inspect.GraphNode) (lines []string) {
 	if ops > 1 {
 		lines = append(lines, joined(", ", plural(ops, "operator"), plural(len(n.Dispatches), "dispatch")))
 	}
-	if n.Cost != nil {
+	switch {
+	case n.Cost != nil:
 		lines = append(lines, "cost "+n.Cost.Says())
+	case n.NoCost != "":
+		lines = append(lines, "cost not known: "+n.NoCost)
 	}
 	if ops > 1 && !n.Group {
 		lines = append(lines, "the first of them:")

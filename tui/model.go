@@ -96,6 +96,7 @@ type summaryKey struct{ version, step int }
 type tookKey struct {
 	summaryKey
 	takes inspect.Takes
+	of    string // the scope
 }
 
 // speaks is what tables speak of now. There are steps.
@@ -150,7 +151,7 @@ func (a *App) loadTook(s snapshot) {
 	}
 	a.happened.want(a.jobs, s.index, s.index.Events, nil)
 	takes := takenBy(a.view())
-	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes},
+	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes, s.named(takes)},
 		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
 }
 

@@ -188,6 +188,15 @@ func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
 	return s.scope
 }
 
+// named is what the steps are called that a view takes; "" where there are none. What is of steps of another
+// name is not of these.
+func (s *snapshot) named(takes inspect.Takes) string {
+	if s.step < 0 || s.trace == nil {
+		return ""
+	}
+	return s.of(takes).Name
+}
+
 // options are what a table is asked with.
 func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
 	return inspect.Options{Scope: s.of(takes), Base: s.against, Fold: fold}

@@ -308,3 +308,21 @@ func TestRepeatsAreOfOneStep(t *testing.T) {
 	}
 	d.press("1").sees("timing dispatch n=20")
 }
+
+// The line over a view is of the steps that the header names: while what they took is being computed there is
+// no figure, not that of the step before.
+func TestHeaderNeverShowsAFigureOfAnotherStep(t *testing.T) {
+	const digits = "0123456789"
+	for _, view := range []string{"1", "2", "3", "4"} {
+		d := drive(t, 120, 30, llama, nil, Options{})
+		d.press(view)
+		if got := d.app.about(120); !strings.ContainsAny(got, digits) {
+			t.Errorf("view %s says nothing of its step: %q", view, got)
+		}
+		d.app.shown-- // nothing was computed of that step
+		d.app.version++
+		if got := d.app.about(120); strings.ContainsAny(got, digits) {
+			t.Errorf("view %s has figures of another step: %q", view, got)
+		}
+	}
+}

@@ -149,18 +149,23 @@ func joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// about is the line of what holds of the steps: the view's own, or what they cost.
+// about is the line of what holds of the steps: the view's own, or what they cost. What was computed of other
+// steps is never shown: until it is there for these, an ellipsis stands for it.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
 	}
+	s, takes := a.snapshot(), takenBy(a.view())
+	line := table.Line{}
 	if v, ok := a.view().(abouter); ok {
-		return " " + printable.Clean(v.about().Fit(w-2))
+		line = v.about(s)
+	} else if of := &a.took.given; of.takes == takes && of.of == s.named(takes) {
+		line = a.took.value
 	}
-	if a.at() < 0 {
-		return ""
+	if s.step >= 0 && len(line.Parts) == 0 {
+		line = table.Title(table.Say(0, "…"))
 	}
-	return " " + a.took.value.Fit(w-2)
+	return " " + printable.Clean(line.Fit(w-2))
 }
 
 // title is the line over the list.

@@ -139,9 +139,9 @@ func (p *stepPage) title(int) []table.Part {
 	return parts
 }
 
-// about is the line over the page: how fast the run is.
-func (p *stepPage) about() table.Line {
-	if f := p.task.value; f != nil {
+// about is the line over the page: how fast the run is, up to the step that is looked at.
+func (p *stepPage) about(s snapshot) table.Line {
+	if f := p.task.value; f != nil && f.s.named(p.takes()) == s.named(p.takes()) {
 		return f.pace
 	}
 	return table.Line{}
@@ -352,7 +352,12 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 // verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
 func (p *stepPage) verdict(f *stepFacts) string {
 	said := markClosed + " " + f.sum.Verdict
-	if !p.now.live || p.now.running || f.sum.Planned || f.costed {
+	switch {
+	case !p.now.live || p.now.running || f.sum.Planned:
+		return said
+	case f.sum.FewSamples:
+		return said + keyed("; {Dispatches}, then {cost}: more samples, and what each row costs")
+	case f.costed:
 		return said
 	}
 	return said + keyed("; {Dispatches}, then {cost}: what each row costs")

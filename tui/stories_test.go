@@ -277,7 +277,7 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"open: llama-1b-4w.pte on NVIDIA H200",
+		"open: Llama-3.2-1B-Q4_0.gguf on NVIDIA H200",
 		"step 0: prefill at position 0, 42 tokens", "step 2: decode at position 43, 1 token, token",
 		"Type a command",
 	} {

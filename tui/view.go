@@ -94,7 +94,7 @@ type (
 	speaker interface{ takes() inspect.Takes }
 	// abouter says itself what holds of the steps, in the line under the tabs; of other views it is what they
 	// cost. It must cost nothing: what takes time is made by load's jobs.
-	abouter interface{ about() table.Line }
+	abouter interface{ about(s snapshot) table.Line }
 	// lister has rows with a cursor, which open, sort and filter.
 	lister interface{ pane() *tablePane }
 	// folder folds its rows in several ways.

@@ -48,7 +48,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 		t.Errorf("text %q, want %q", head, text.String())
 	}
 	for _, line := range []string{
-		"llama-1b-4w.pte on NVIDIA H200 (vulkan, discrete",
+		"Llama-3.2-1B-Q4_0.gguf on NVIDIA H200 (vulkan, discrete",
 		"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps",
 		"timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
 	} {

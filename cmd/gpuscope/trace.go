@@ -73,7 +73,7 @@ left out unless there are no others. --filter and --sort are what / and o are on
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, numbers from the largest")
 			flags.BoolVar(&s.reverse, "reverse", false, "turn the order round")
 			flags.Var((*positive)(&s.width), "width",
-				"print the columns that a screen of `N` cells shows (default the terminal's, else all)")
+				"print the columns that a screen of `N` cells shows, in lines no wider (default the terminal's, else all)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				for _, c := range []*choice{fold, format} {

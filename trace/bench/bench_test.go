@@ -109,13 +109,13 @@ func kernels() *Result {
 			Kind: "linear_q4gsw", In: 4096, Out: 14336,
 			Tokens: k.tokens, Position: k.position, Route: k.route, Planned: k.planned,
 			Kernels: []string{"linear_q4gsw_" + k.route}, NS: k.us * 1e3, Q1NS: k.us * 1e3, Q3NS: k.us * 1e3,
-			N: 3, Bytes: 33e6, FLOPs: 2 * 4096 * 14336 * int64(k.tokens),
+			N: 5, Bytes: 33e6, FLOPs: 2 * 4096 * 14336 * int64(k.tokens),
 		})
 	}
 	sdpa := Kernel{
 		Ops: []string{"attn.sdpa"}, Layers: []int{0, 2}, Count: 1, Kind: "sdpa",
 		Tokens: 1, Route: "decoding", Planned: true,
-		Kernels: []string{"a"}, NS: 3e3, Q1NS: 3e3, Q3NS: 3e3, N: 3, Bytes: 2e4, FLOPs: 1e4,
+		Kernels: []string{"a"}, NS: 3e3, Q1NS: 3e3, Q3NS: 3e3, N: 5, Bytes: 2e4, FLOPs: 1e4,
 	}
 	deep := sdpa
 	deep.Position, deep.NS, deep.Q1NS, deep.Q3NS, deep.Bytes, deep.FLOPs = 4096, 15e3, 14e3, 16e3, 8e7, 1e6
@@ -437,7 +437,7 @@ func TestScatterCrossesNothing(t *testing.T) {
 	} {
 		r.Kernels = append(r.Kernels, Kernel{
 			Ops: []string{"up"}, Tokens: k.tokens, Route: k.route, NS: k.ns, Q1NS: k.ns - k.spread,
-			Q3NS: k.ns + k.spread, N: 3, Count: 1,
+			Q3NS: k.ns + k.spread, N: 5, Count: 1,
 		})
 	}
 	want := []Span{{[]string{"gemv"}, 1, 2}, {[]string{"batch4"}, 3, 4}}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -76,11 +77,10 @@ func (k *Kernel) sameShape(l *Kernel) bool {
 	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
 }
 
-// enoughRuns is how many runs have quartiles that tell one route from another.
-const enoughRuns = 3
-
 // fasterThan says whether a kernel took less than another by more than both scatter.
-func (k *Kernel) fasterThan(l *Kernel) bool { return min(k.N, l.N) >= enoughRuns && k.Q3NS < l.Q1NS }
+func (k *Kernel) fasterThan(l *Kernel) bool {
+	return min(k.N, l.N) >= trace.FewestWithin && k.Q3NS < l.Q1NS
+}
 
 // fastest says of each kernel whether no other route of its shape is faster, as far as that can be told: of
 // a shape whose routes cannot be told apart it is several.

@@ -1,251 +1,14 @@
 package inspect
 
 import (
-	"context"
 	"fmt"
 	"math"
-	"path"
 	"slices"
 	"strings"
 
-	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
-
-// Part is a part of a step with its name: a row of Dispatches, or several that are taken together. Its cost
-// is measured by leaving it out.
-type Part struct {
-	Name       string
-	Dispatches []trace.DispatchID // rising
-}
-
-// CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
-// layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
-// What stands in several rows costs something else than they do in sum, so it is left out by itself.
-func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
-	var parts []Part
-	seen := map[string]bool{}
-	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
-		t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: fold})
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range t.CostParts(t.opened()) {
-			if key := setKey(p.Dispatches); !seen[key] {
-				seen[key] = true
-				parts = append(parts, p)
-			}
-		}
-	}
-	return parts, nil
-}
-
-// opened are the rows that are shown at first.
-func (t *DispatchTable) opened() (rows []int) {
-	for i := range t.Folded {
-		if r := &t.Folded[i]; !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Open) {
-			rows = append(rows, i)
-		}
-	}
-	return rows
-}
-
-// CostParts are the parts that costs of rows are of: each row, and those together that run at once.
-func (t *DispatchTable) CostParts(rows []int) []Part {
-	list := t.rowsAt(rows)
-	for _, set := range t.joint() {
-		if !slices.ContainsFunc(set, func(row int) bool { return !slices.Contains(rows, row) }) {
-			list = append(list, t.join(set))
-		}
-	}
-	return t.partsOf(list)
-}
-
-// Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
-// steps they are those that ran in its last.
-func (t *DispatchTable) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
-
-func (t *DispatchTable) rowsAt(rows []int) []DispatchRow {
-	list := make([]DispatchRow, len(rows))
-	for i, row := range rows {
-		list[i] = t.Folded[row]
-	}
-	return list
-}
-
-func (t *DispatchTable) partsOf(rows []DispatchRow) []Part {
-	ran := map[trace.DispatchID]bool{}
-	for _, id := range t.Index.ran(t.Scope.Last()) {
-		ran[id] = true
-	}
-	var parts []Part
-	seen := map[string]bool{}
-	for i := range rows {
-		p := Part{Name: t.called(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
-		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
-			seen[key] = true
-			parts = append(parts, p)
-		}
-	}
-	return parts
-}
-
-// Together is several parts as one.
-func Together(parts []Part) Part {
-	var all Part
-	var names []string
-	for _, p := range parts {
-		names = append(names, p.Name)
-		all.Dispatches = append(all.Dispatches, p.Dispatches...)
-	}
-	all.Name = strings.Join(names, " + ")
-	slices.Sort(all.Dispatches)
-	all.Dispatches = slices.Compact(all.Dispatches)
-	return all
-}
-
-// Named is the part that names with commas between stand for together: rows of the step folded by layer, by
-// their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
-// name stands for any letters.
-func (x *Index) Named(ctx context.Context, step int, names string) (Part, error) {
-	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
-	if err != nil {
-		return Part{}, err
-	}
-	var parts []Part
-	for name := range strings.SplitSeq(names, ",") {
-		name = strings.TrimSpace(name)
-		one := Part{Name: name}
-		for i := range t.Folded {
-			if is, err := t.answers(i, name); err != nil {
-				return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
-			} else if is {
-				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
-			}
-		}
-		if one.Dispatches == nil {
-			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
-				printable.Short(name, 40), t.names())
-		}
-		parts = append(parts, one)
-	}
-	return Together(parts), nil
-}
-
-// Nameable refuses names, with commas between, of which one is that of no row that a step may have, whatever
-// the routes of its dispatches: what Named refuses of every step.
-func (x *Index) Nameable(names string) error {
-	var rows []string
-	// Also: kinds of operators, kernels, labels without their block, and how layers are called.
-	also := []string{"layer 0", "layers 0–1"}
-	add := func(name string) {
-		if name != "" && !slices.Contains(rows, name) {
-			rows = append(rows, name)
-		}
-	}
-	g := &x.Trace.Graph
-	for i := range g.Dispatches {
-		d := &g.Dispatches[i]
-		o := &g.Ops[d.Op]
-		also = append(also, o.Kind, label(o, d))
-		if o.Layer != nil {
-			also = append(also, layerName(*o.Layer))
-		}
-		if o.Layer != nil && o.Block != "" {
-			add(o.Block)
-		}
-		add(x.graph.layers.part(o))
-		add(d.Named(o.Place()))
-	}
-	for i := range g.Kernels {
-		also = append(also, g.Kernels[i].Name)
-	}
-	for name := range strings.SplitSeq(names, ",") {
-		name = strings.TrimSpace(name)
-		// Which layers are equal a step says.
-		is := strings.HasPrefix(name, "layer ") || strings.HasPrefix(name, "layers ")
-		for _, has := range slices.Concat(rows, also) {
-			match, err := path.Match(name, has)
-			if err != nil {
-				return fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
-			}
-			is = is || match
-		}
-		if !is {
-			return fmt.Errorf("no row of any step is called %q; there are %s", printable.Short(name, 40),
-				strings.Join(rows, ", "))
-		}
-	}
-	return nil
-}
-
-// answers says whether a name is that of a row, or of what all its dispatches have in common.
-func (t *DispatchTable) answers(row int, name string) (is bool, err error) {
-	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
-	if r.Joint {
-		return false, nil // its rows have names
-	}
-	has := []string{t.Name(row), r.Label}
-	if !r.Group && r.Equal {
-		has = append(has, first.Op.Kind, first.Plan.Kernel)
-	}
-	for _, h := range has {
-		if is, err = path.Match(name, h); is || err != nil {
-			break
-		}
-	}
-	return is, err
-}
-
-// names lists the rows that are open at first.
-func (t *DispatchTable) names() string {
-	var names []string
-	for _, i := range t.opened() {
-		names = append(names, t.Name(i))
-	}
-	return strings.Join(names, ", ")
-}
-
-// Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
-func (t *DispatchTable) Name(row int) string { return t.called(&t.Folded[row]) }
-
-func (t *DispatchTable) called(r *DispatchRow) string {
-	if r.Joint {
-		return r.Label + atOnce
-	}
-	if r.Parent < 0 || r.Group {
-		return r.Label
-	}
-	if p := &t.Folded[r.Parent]; p.Group && p.Depth > 0 {
-		return p.Label + "." + r.Label
-	}
-	return r.Label
-}
-
-// ran are the dispatches of a step.
-func (x *Index) ran(step int) []trace.DispatchID {
-	s := &x.Trace.Steps[step]
-	ids := make([]trace.DispatchID, len(s.Dispatches))
-	for i := range s.Dispatches {
-		ids[i] = x.Trace.Plans[s.Dispatches[i].Plan].Dispatch
-	}
-	return ids
-}
-
-// dispatches are those of a row that are in a set, all without one, each once and rising.
-func (t *DispatchTable) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
-	var ids []trace.DispatchID
-	for _, u := range r.Units {
-		for _, i := range u {
-			if id := t.Launches[i].ID; of == nil || of[id] {
-				ids = append(ids, id)
-			}
-		}
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
 
 // noSave says why nothing is known of what there is to save on a device; "" where it is.
 func noSave(d *trace.Device) string {
@@ -265,57 +28,6 @@ func (x *Index) CostOrder() string {
 		return "save_us"
 	}
 	return "cost_us"
-}
-
-// StepCosts are the costs of a step by what was left out.
-type StepCosts struct {
-	Step *trace.Step
-	x    *Index
-	sets map[string]*RowCost
-	ran  map[trace.DispatchID]bool
-}
-
-// Of is the cost of some dispatches, rising, left out together; nil where that was not measured.
-func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[setKey(ids)] }
-
-// costs are those of the last step of a scope that has some, of the first scope with such a step; nil where
-// none has.
-func (x *Index) costs(scopes ...Scope) *StepCosts {
-	for _, s := range scopes {
-		for _, step := range slices.Backward(s.Steps) {
-			if len(x.Trace.Steps[step].Costs) > 0 {
-				return x.costsOf(step)
-			}
-		}
-	}
-	return nil
-}
-
-func (x *Index) costsOf(step int) *StepCosts {
-	s := &x.Trace.Steps[step]
-	c := &StepCosts{Step: s, x: x, sets: map[string]*RowCost{}, ran: map[trace.DispatchID]bool{}}
-	plans := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
-	streamed := x.streamed(s)
-	for i := range s.Dispatches {
-		p := &x.Trace.Plans[s.Dispatches[i].Plan]
-		plans[p.Dispatch], c.ran[p.Dispatch] = p, true
-	}
-	d := &x.Trace.Device
-	judged := noSave(d) == ""
-	for i := range s.Costs {
-		r := &RowCost{Cost: &s.Costs[i], Floor: judged}
-		for _, id := range r.Dispatches {
-			if p := plans[id]; p != nil && judged {
-				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
-			}
-		}
-		r.judge(s.Whole, x.Trace)
-		if s.Whole != nil && s.Whole.NS > 0 {
-			r.Share = float64(r.NS) / float64(s.Whole.NS)
-		}
-		c.sets[setKey(r.Dispatches)] = r
-	}
-	return c
 }
 
 // cover is rows that stand for every dispatch of a step once, the sum of their costs, and what that may be
@@ -450,11 +162,14 @@ func clockMovedBy(w *trace.Whole) float64 {
 	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
-// CostLine says in words what a row costs, for all that it stands for and for each of them; "" where that was
-// not measured.
+// CostLine says in words what a row costs, for all that it stands for and for each of them, or why a cost
+// that was measured is not its own; "" where none was measured.
 func (t *DispatchTable) CostLine(r *DispatchRow) string {
 	c := r.Cost
-	if c == nil {
+	switch {
+	case r.Other != nil:
+		return "cost not known: " + t.Costs.otherWork(r.Other)
+	case c == nil:
 		return ""
 	}
 	line := "cost " + c.Says()
@@ -549,7 +264,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 				case !ok:
 					return table.Missing()
 				case c.none():
-					return table.Cell{Text: markNone, Has: true}
+					return noneCell()
 				}
 				return shortCell(ns)
 			}),
@@ -573,7 +288,9 @@ func (t *DispatchTable) judgeCosts() {
 		all += r.SumNS
 		switch {
 		case r.Cost == nil:
-			t.uncosted++
+			if t.uncosted++; r.Other != nil {
+				t.otherWork++
+			}
 		case r.Cost.Spread:
 			known += r.SumNS
 			fallthrough
@@ -590,6 +307,8 @@ func (t *DispatchTable) judgeCosts() {
 func (t *DispatchTable) costPart() table.Part {
 	part := table.Part{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
 	switch {
+	case !t.costed && t.Costs != nil && t.otherWork > 0:
+		return table.Say(0, "no costs on these routes")
 	case !t.costed && t.Costs != nil:
 		return table.Say(3, "of these rows no cost was measured")
 	case !t.costed:
@@ -607,6 +326,10 @@ func (t *DispatchTable) costPart() table.Part {
 		return part
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.uncosted, t.parts)
+	if t.otherWork > 0 {
+		without += fmt.Sprintf(" rows have no cost, %d because of their route", t.otherWork)
+		return table.Part{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text, t.uncosted)}
+	}
 	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
@@ -642,12 +365,16 @@ func (t *DispatchTable) fixFirst() []table.Part {
 		return []table.Part{t.Undecided()}
 	}
 	said, name := "fix first ", strings.TrimSuffix(t.Name(first), atOnce) // its row says so
-	brief := said + name
+	brief, off := said+name, short(t.Folded[first].Cost.SpreadNS)
 	untimed := t.Index.UntimedOf(t.Scope)
-	if idle, ok := untimed.CPU().NS(); ok && float64(idle) > most {
-		said, brief = "fix first GPU idle (Step), then ", "fix first GPU idle, then "+name
+	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
+		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (Step), then "
+		brief = "fix first GPU idle, then " + name
 	}
-	parts := []table.Part{{Text: fmt.Sprintf("%s%s: %s %s µs", said, name, what, short(most)), Short: brief}}
+	parts := []table.Part{{
+		Text:  fmt.Sprintf("%s%s: %s %s ± %s µs", said, name, what, short(most), off),
+		Short: brief,
+	}}
 	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
 		part, of := 100*most/float64(w.NS), short(float64(w.NS))
 		parts = append(parts, table.Part{

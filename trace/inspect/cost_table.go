@@ -23,27 +23,15 @@ type costRow struct {
 	holds      int // rows in it
 }
 
-// rank is by what rows are sorted, falling: what there is to save, the cost where that is not known, or what
-// times alone say is lost. Of a cost of which it is not known what it may be off by it is the time alone.
-func (r *costRow) rank() float64 {
-	switch {
-	case r.cost == nil:
-		return r.lostNS
-	case !r.cost.Spread:
-		return r.aloneNS
+// compare orders rows by their costs; of each class those that hold others come last. Where nothing is
+// known of costs, times alone order them.
+func (r costRow) compare(s costRow) int {
+	holds := func(r costRow) int { return min(r.holds, 1) }
+	if c := cmp.Compare(r.cost.class(), s.cost.class()); c != 0 {
+		return c
 	}
-	ns, _ := r.cost.worth()
-	return ns
-}
-
-// place is where rows stand before they are sorted by rank: those that hold others behind the rest, and among
-// each what is not known last.
-func (r *costRow) place() int {
-	at := 2 * min(r.holds, 1)
-	if r.cost != nil && !r.cost.Spread {
-		at++
-	}
-	return at
+	return cmp.Or(cmp.Compare(holds(r), holds(s)), compareCosts(r.cost, s.cost),
+		cmp.Compare(s.lostNS, r.lostNS), cmp.Compare(s.aloneNS, r.aloneNS))
 }
 
 func init() {
@@ -61,9 +49,7 @@ func init() {
 func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error) {
 	steps := scope.Steps
 	if steps == nil {
-		for i := range x.Trace.Steps {
-			steps = append(steps, i)
-		}
+		steps = x.everyStep()
 	}
 	last := func(has func(*trace.Step) bool) int {
 		for i := len(steps) - 1; i >= 0; i-- {
@@ -110,7 +96,7 @@ func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error
 }
 
 // known says that it is known what the row's cost may be off by.
-func (r costRow) known() bool { return r.cost != nil && r.cost.Spread }
+func (r costRow) known() bool { return r.cost.known() }
 
 // unknown says in the title, once for all rows, that no cost is known, and why.
 func (t *DispatchTable) unknown(rows []costRow) table.Part {
@@ -148,10 +134,7 @@ func (t *DispatchTable) costRows() []costRow {
 	if t.Costs != nil {
 		rows = append(rows, t.together(known)...)
 	}
-	slices.SortStableFunc(rows, func(a, b costRow) int {
-		return cmp.Or(cmp.Compare(a.place(), b.place()), cmp.Compare(b.rank(), a.rank()),
-			cmp.Compare(b.aloneNS, a.aloneNS))
-	})
+	slices.SortStableFunc(rows, costRow.compare)
 	return rows
 }
 

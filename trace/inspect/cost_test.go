@@ -130,7 +130,7 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 			}
 			most = max(most, ns)
 		}
-		if !strings.Contains(title, fmt.Sprintf(": %s %.0f µs (", want, most/1e3)) ||
+		if !strings.Contains(title, fmt.Sprintf(": %s %.0f ± ", want, most/1e3)) ||
 			!strings.Contains(title, "fix first ") {
 			t.Errorf("%s: %.0f ns is the most: %s", kind, most, title)
 		}
@@ -220,9 +220,9 @@ func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
 	for idle, is := range map[int64]bool{0: false, 10_000_000: true} {
 		c := &x.Trace.Steps[2].CPU
 		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
-		w.WallNS = trace.Measured(w.NS + idle)
+		w.WallNS, w.WallOff, w.OffNS = trace.Measured(w.NS+idle), trace.Measured(900), trace.Measured(900)
 		got := title().String()
-		if strings.Contains(got, "fix first GPU idle (Step), then q + k + v: ~save ") != is {
+		if strings.Contains(got, " ms (Step), then q + k + v: ~save ") != is {
 			t.Errorf("idle for %d ns: %s", idle, got)
 		}
 	}

@@ -207,7 +207,9 @@ func (r *CurveRow) fastest() []RouteSpan {
 }
 
 // faster says that one route is told to be faster than another: of runs enough, by their quartiles.
-func faster(t, than *trace.Trial) bool { return min(t.N, than.N) >= 3 && t.Q3NS < than.Q1NS }
+func faster(t, than *trace.Trial) bool {
+	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
+}
 
 // trialLines say what routes took where they were timed, and which was the fastest.
 func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {

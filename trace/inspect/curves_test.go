@@ -461,7 +461,7 @@ func TestAnAxisFromNothingBeginsAtZero(t *testing.T) {
 	}
 }
 
-// A route is the fastest where its quartiles are apart from those of all others, of three runs or more.
+// A route is the fastest where its quartiles are apart from those of all others, of five runs or more.
 func TestRoutesThatCannotBeToldApartAreAllTheFastest(t *testing.T) {
 	trial := func(tokens int, route string, ns, half int64, n int) trace.Trial {
 		return trace.Trial{Tokens: tokens, Route: route, NS: ns, Q1NS: ns - half, Q3NS: ns + half, N: n}
@@ -470,8 +470,8 @@ func TestRoutesThatCannotBeToldApartAreAllTheFastest(t *testing.T) {
 		trial(1, "a", 100, 10, 5), trial(1, "b", 130, 10, 5), trial(1, "c", 140, 10, 5),
 		trial(2, "a", 100, 20, 5), trial(2, "b", 130, 20, 5), trial(2, "c", 200, 20, 5),
 		trial(4, "a", 130, 20, 5), trial(4, "b", 100, 20, 5), trial(4, "c", 200, 20, 5),
-		trial(8, "a", 100, 1, 2), trial(8, "b", 130, 1, 2),
-		trial(9, "b", 100, 1, 3), trial(9, "a", 130, 1, 3),
+		trial(8, "a", 100, 1, 4), trial(8, "b", 130, 1, 4),
+		trial(9, "b", 100, 1, 5), trial(9, "a", 130, 1, 5),
 	}}
 	if got := routesOver(r.fastest()); got != "a 1 · a = b 2–8 · b 9" {
 		t.Error(got)

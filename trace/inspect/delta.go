@@ -288,7 +288,7 @@ func (c *baseCosts) delta(now *RowCost) table.Cell {
 	if c == nil || now == nil {
 		return table.Cell{}
 	}
-	then := c.Of(now.Dispatches)
+	then := c.of(now.Dispatches)
 	if then == nil || c.base.Index != c.x && !c.same(now.Dispatches) {
 		return table.Cell{}
 	}

@@ -29,7 +29,8 @@ type DispatchTable struct {
 	mostCosted bool // rows that make up most of the step have one
 	byCost     bool // and it is known what it may be off by, so that rows are told apart by it
 	// parts are the rows that hold no others, uncosted those of them without a cost.
-	parts, uncosted int
+	// otherWork those of these whose cost is of another route.
+	parts, uncosted, otherWork int
 	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
 	total, baseTotal float64
 	blocks           *blockTimes // nil where the step was not timed by blocks
@@ -55,6 +56,7 @@ type DispatchRow struct {
 	Equal   bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
 	Limit   Limit
 	Cost    *RowCost  // nil where it was not measured
+	Other   *Launch   // of the row, that ran differently when a cost was measured, so that Cost is nil
 	LostNS  float64   // of all dispatches of the row
 	Floors  int       // rows in this heading that are at the floor
 	Waste   Waste     // of all dispatches; of several steps the mean
@@ -114,9 +116,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	t.total = total(t.Launches)
 	add := func(r DispatchRow) {
 		t.measure(&r)
-		if t.Costs != nil {
-			r.Cost = t.Costs.Of(t.dispatches(&r, t.Costs.ran))
-		}
+		r.Cost, r.Other = t.Costs.Beside(t.ofRow(&r))
 		if o.Base != nil {
 			t.delta(&r, base)
 		}
@@ -131,7 +131,8 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	}
 	if t.Costs != nil {
 		for _, set := range t.joint() {
-			if r := t.join(set); t.Costs.Of(t.dispatches(&r, t.Costs.ran)) != nil {
+			r := t.join(set)
+			if cost, _ := t.Costs.Beside(t.ofRow(&r)); cost != nil {
 				add(r)
 			}
 		}
@@ -394,6 +395,16 @@ func (t *DispatchTable) TimedSteps() int {
 		}
 	}
 	return n
+}
+
+// ofRow are the launches of a row.
+func (t *DispatchTable) ofRow(r *DispatchRow) (list []*Launch) {
+	for _, u := range r.Units {
+		for _, i := range u {
+			list = append(list, &t.Launches[i])
+		}
+	}
+	return list
 }
 
 // Row is the row of a key, or -1.

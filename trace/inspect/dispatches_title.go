@@ -224,5 +224,5 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 					l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
 		}
 	}
-	return notes
+	return append(notes, t.otherWorkNotes(func(row int) bool { return about[row] })...)
 }

@@ -27,6 +27,9 @@ var tablesHead = []string{
 		"it is marked `~`). What was not measured is `–`, and is absent from JSON and CSV. A number of " +
 		"which little can be told has a mark before it, `=` or `?`; for filters and programs it is in the column " +
 		"`NAME_mark`, which no screen shows.",
+	"As text no line is wider than `--width` (without it: than the terminal): columns of words are broken " +
+		"into lines, and where that is not enough columns are left out, those of wide screens first. " +
+		"Markdown, CSV and JSON are never cut.",
 	"As JSON a table is an object: `table`, `title` (lines), `columns` (of each `name`, `title`, `unit`, " +
 		"`is`, `doc`), `rows` (of each `key`, `depth`, and a field for each column that it has something " +
 		"in) and `notes` (lines). A column with a unit has numbers; one that is not finite is `\"NaN\"`, " +

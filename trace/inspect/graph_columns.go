@@ -143,6 +143,25 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			return x.costCell(n.Cost)
 		}),
 	}
+	// ran are the words that the dispatches of a row have, each once: what a filter finds in Dispatches.
+	ran := func(word func(*Launch) string) func(int) table.Cell {
+		return at(func(n *GraphNode) table.Cell {
+			if n.Group || n.Edge != "" {
+				return table.Cell{}
+			}
+			var words []string
+			for _, unit := range n.Ops {
+				for _, id := range unit {
+					for _, l := range w.byOp[id] {
+						if s := word(l); s != "" && !slices.Contains(words, s) {
+							words = append(words, s)
+						}
+					}
+				}
+			}
+			return table.Text(strings.Join(words, ", "))
+		})
+	}
 	deltaCost := w.baseCosts.deltaCostColumn(80, func(row int) *RowCost { return t.Nodes[row].Cost })
 	return []table.Column{
 		{
@@ -280,6 +299,19 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 				}
 				return table.Count(*id)
 			},
+		},
+		{
+			Name: "kernel", Title: "kernel", Width: table.Unseen, Doc: "kernels of its dispatches, for filters",
+			Of: ran(func(l *Launch) string { return l.Plan.Kernel }),
+		},
+		{
+			Name: "reason", Title: "route", Width: table.Unseen,
+			Doc: "routes of its dispatches and why they were chosen, for filters",
+			Of:  ran(func(l *Launch) string { return routeText(l.Plan) }),
+		},
+		{
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole names of its dispatches, for filters",
+			Of: ran((*Launch).name),
 		},
 	}
 }

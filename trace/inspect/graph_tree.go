@@ -44,6 +44,7 @@ type GraphNode struct {
 	Gap        float64  // dB, the worst
 	HasGap     bool     //
 	Cost       *RowCost // of leaving out just these dispatches, where that was measured
+	NoCost     string   // why a cost that was measured is not that of this row
 	// Delta is the time against that of the base; of its plans nothing is said.
 	Delta Delta
 }
@@ -154,13 +155,13 @@ func setKey(ids []trace.DispatchID) string {
 // sum fills in what the operators of a node come to.
 func (w *weights) sum(n *GraphNode) {
 	n.Measured, n.Gap = true, math.Inf(1)
-	var now, then []*Launch
+	var launches, now, then []*Launch
 	timed := w.base != nil
 	sets := make([][]int, len(n.Ops)) // of the step's dispatches
 	for i, unit := range n.Ops {
 		for _, id := range unit {
 			for _, l := range w.byOp[id] {
-				sets[i] = append(sets[i], l.Index)
+				launches, sets[i] = append(launches, l), append(sets[i], l.Index)
 				if k := len(n.Dispatches); k == 0 || n.Dispatches[k-1] != l.ID {
 					n.Dispatches = append(n.Dispatches, l.ID)
 				}
@@ -189,8 +190,9 @@ func (w *weights) sum(n *GraphNode) {
 	case !n.Measured:
 		_, n.NS, n.Share, n.Measured = w.blocks.of(sets)
 	}
-	if w.costs != nil {
-		n.Cost = w.costs.Of(n.Dispatches)
+	cost, other := w.costs.Beside(launches)
+	if n.Cost = cost; other != nil {
+		n.NoCost = w.costs.otherWork(other)
 	}
 	if timed && len(now) > 0 {
 		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaseNS

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ type Profile struct {
 	Kernels []KernelProfile // by phase, then by what there is to save, or by total, falling
 	Costs   []*StepCosts    // of each phase that has some
 	index   *Index
+	steps   []int // of the trace, that costs and repeats are taken from
 }
 
 // Rate is how fast the steps of one phase went that were timed alike and followed each other alike. Cold
@@ -153,11 +153,11 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 
 // Profile is the profile of the steps so far, all of those of a trace, which may keep the last of them alone:
 // of those it looks at costs, and at what decode steps take untimed.
-func (y *Tally) Profile(x *Index) *Profile { return y.profile(x, x.Phase("decode")) }
+func (y *Tally) Profile(x *Index) *Profile { return y.profile(x, x.everyStep(), x.Phase("decode")) }
 
-// profile is Profile where the decode steps so far are those of a scope.
-func (y *Tally) profile(x *Index, decode Scope) *Profile {
-	p, u := &Profile{Trace: x.Trace, index: x}, x.UntimedOf(decode)
+// profile is Profile of some of the trace's steps, of which the decode steps are those of a scope.
+func (y *Tally) profile(x *Index, steps []int, decode Scope) *Profile {
+	p, u := &Profile{Trace: x.Trace, index: x, steps: steps}, x.UntimedOf(decode)
 	var phases []string
 	kernels := map[string]*counted{}
 	for _, g := range y.groups {
@@ -190,7 +190,7 @@ func (y *Tally) profile(x *Index, decode Scope) *Profile {
 // what there is to save, the rest behind them by time.
 func (p *Profile) cost(phase string, list []KernelProfile) {
 	step := -1
-	for i := range p.Trace.Steps {
+	for _, i := range p.steps {
 		if s := &p.Trace.Steps[i]; s.Phase == phase && len(s.Costs) > 0 {
 			step = i
 		}
@@ -207,22 +207,15 @@ func (p *Profile) cost(phase string, list []KernelProfile) {
 	known, all := 0.0, 0.0
 	for i := range list {
 		k := &list[i]
-		k.Cost = costs.Of(of[k.Kernel])
-		if all += k.TotalNS; k.Cost != nil && k.Cost.Spread {
+		k.Cost = costs.of(of[k.Kernel])
+		if all += k.TotalNS; k.Cost.known() {
 			known += k.TotalNS
 		}
 	}
 	if known < all/2 {
 		return
 	}
-	worth := func(k *KernelProfile) float64 {
-		if k.Cost == nil || !k.Cost.Spread {
-			return math.Inf(-1)
-		}
-		ns, _ := k.Cost.worth()
-		return ns
-	}
-	slices.SortStableFunc(list, func(a, b KernelProfile) int { return cmp.Compare(worth(&b), worth(&a)) })
+	slices.SortStableFunc(list, func(a, b KernelProfile) int { return compareCosts(a.Cost, b.Cost) })
 }
 
 // shared gives the kernels of a phase their shares, and sorts them.
@@ -264,10 +257,7 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 	var decode kindred
 	steps := scope.Steps
 	if steps == nil {
-		steps = make([]int, len(x.Trace.Steps))
-		for i := range steps {
-			steps[i] = i
-		}
+		steps = x.everyStep()
 	}
 	for _, step := range steps {
 		if ctx.Err() != nil {
@@ -278,7 +268,16 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 			decode = decode.with(step, s.Cold)
 		}
 	}
-	return y.profile(x, decode.scope("decode")), nil
+	return y.profile(x, steps, decode.scope("decode")), nil
+}
+
+// everyStep are the indices of all steps.
+func (x *Index) everyStep() []int {
+	steps := make([]int, len(x.Trace.Steps))
+	for i := range steps {
+		steps[i] = i
+	}
+	return steps
 }
 
 // Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later
@@ -330,7 +329,7 @@ func warmAgain(s *trace.Step) trace.Time {
 
 // Warm is the last piece of the prompt that was run again; false where none was.
 func (p *Profile) Warm() (Warm, bool) {
-	for i := len(p.Trace.Steps) - 1; i >= 0; i-- {
+	for _, i := range slices.Backward(p.steps) {
 		s := &p.Trace.Steps[i]
 		if s.Phase == "prefill" && measured(warmAgain(s)) {
 			return Warm{len(s.Tokens), s.Whole.N, s.Whole.WallNS, s.CPU.TotalNS, s.Cold}, true
@@ -354,7 +353,7 @@ func (p *Profile) Lines() []string {
 		lines = append(lines, fmt.Sprintf("%s: cost of a kernel in s%d, %s", c.Step.Phase, c.Step.Index,
 			trace.Rounds(c.Step.Costs)))
 	}
-	if o := p.Trace.Observer; o != nil {
+	if o := p.Trace.Observer; o != nil && p.index.observes(o, p.steps) {
 		untimed, ok1 := o.UntimedNS.NS()
 		timed, ok2 := o.TimedNS.NS()
 		if ok1 && ok2 && untimed > 0 {

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -27,7 +28,7 @@ type RowCost struct {
 
 // The marks of costs that are no figures.
 const (
-	markNone    = "="           // it is within its ±, or what the clock can tell: not different from 0
+	markNone    = table.Zero    // it is within its ±, or what the clock can tell: not different from 0
 	markUnknown = table.Unknown // what it may be off by is not known, and it is not shown
 )
 
@@ -120,12 +121,43 @@ func (c *RowCost) worth() (ns float64, what string) {
 	return float64(c.NS), "cost"
 }
 
+// compareCosts orders rows by what there is to save in them, falling: first those whose cost is above 0 by
+// more than it may be off by, then those within that, then those below 0, and last those of which it is not
+// known, or that have none.
+func compareCosts(a, b *RowCost) int {
+	if c := cmp.Compare(a.class(), b.class()); c != 0 || !a.known() {
+		return c
+	}
+	x, _ := a.worth()
+	y, _ := b.worth()
+	return cmp.Compare(y, x)
+}
+
+// class is the place of a cost among others, whatever its size.
+func (c *RowCost) class() int {
+	switch {
+	case !c.known():
+		return 3
+	case c.none():
+		return 1
+	case c.NS < 0:
+		return 2
+	}
+	return 0
+}
+
+// known says that there is a cost of which it is known what it may be off by.
+func (c *RowCost) known() bool { return c != nil && c.Spread }
+
+// noneCell is a figure made of a cost that is not different from 0.
+func noneCell() table.Cell { return table.Cell{Text: markNone, Mark: markNone, Has: true} }
+
 // shareCell is a cost's part of the step, = of one that is not different from 0. Below 0 it is no part, and
 // nothing is known of one that is not told.
 func (c *RowCost) shareCell() table.Cell {
 	switch {
 	case c.none():
-		return table.Cell{Text: markNone, Has: true}
+		return noneCell()
 	case !c.Told():
 		return table.Missing()
 	case c.Share < 0:

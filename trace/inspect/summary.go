@@ -15,6 +15,7 @@ type StepSummary struct {
 	// Untimed is the step as it runs when no dispatch in it is timed, and what bounds it then.
 	Untimed    Untimed
 	Verdict    string
+	FewSamples bool    // more untimed runs would say more of what bounds the step
 	TokensPerS float64 // untimed; 0 where that is not known
 
 	// As it was recorded.
@@ -78,7 +79,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		r.Work = minus(r.Busy, r.Timing)
 	}
 	r.TokensPerS = r.Untimed.tokensPerS(len(s.Tokens))
-	r.Verdict = x.verdictOf(step, &r.Untimed)
+	r.Verdict, r.FewSamples = x.verdictOf(step, &r.Untimed)
 	return r
 }
 

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type Untimed struct {
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick on
 	N      int        // runs that these are medians of
+	// WallOff and GPUOff are what Wall and GPU may be off by; not known of few runs.
+	WallOff, GPUOff trace.Time
 	// Pipelined says that these were sent each before the one before it was read; what is run again is not.
 	Pipelined bool
 	// From says where they were measured, where that was not in the step itself: "s126 ×8".
@@ -36,16 +39,13 @@ func (u *Untimed) split() bool { return measured(u.CPU()) }
 func (u *Untimed) CPU() trace.Time { return minus(u.Wall, u.GPU) }
 
 // Untimed is a step as it runs untimed: as it ran, where no more than it as a whole was timed, else as it was
-// repeated so. A decode step of which neither is known is as the nearest other one that was repeated so.
+// repeated so. Of a step of which neither is known nothing is: another step takes another time.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if untimed(s) {
 		return untimedItself(s)
 	}
-	if u := x.untimedAgain(s); u.Known() || s.Phase != "decode" {
-		return u
-	}
-	return x.untimedNear(step)
+	return x.untimedAgain(s)
 }
 
 // untimedAgain is what a step takes when it is run again untimed, by the observer or for its costs: by one of
@@ -67,7 +67,10 @@ func (x *Index) untimedAgain(s *trace.Step) Untimed {
 // inRounds is what a step takes with nothing left out in the rounds of its costs.
 func inRounds(s *trace.Step) Untimed {
 	w := s.Whole
-	u := Untimed{GPU: trace.Measured(w.NS), N: w.N, From: fmt.Sprintf("s%d ×%d", s.Index, w.N)}
+	u := Untimed{
+		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
+		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
+	}
 	if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
 		u.Wall = trace.Measured(add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
@@ -85,28 +88,6 @@ func added(timed, untimed trace.Time) string {
 		return fmt.Sprintf("%+.0f%%", 100*float64(more)/float64(ns))
 	}
 	return ""
-}
-
-// untimedNear is what is known of the decode step nearest to one of those that were run again untimed; of one
-// that the trace has no more, or does not name, where there is no other.
-func (x *Index) untimedNear(step int) Untimed {
-	steps := x.Trace.Steps
-	for away := 1; away < len(steps); away++ {
-		for _, i := range []int{step - away, step + away} {
-			if i < 0 || i >= len(steps) || steps[i].Phase != "decode" {
-				continue
-			}
-			if u := x.untimedAgain(&steps[i]); u.Known() {
-				return u
-			}
-		}
-	}
-	o := x.Trace.Observer
-	if o == nil || o.Step != nil &&
-		slices.ContainsFunc(steps, func(s trace.Step) bool { return s.Index == *o.Step }) {
-		return Untimed{}
-	}
-	return observed(o)
 }
 
 // sum of times; what was not measured counts as nothing.
@@ -148,6 +129,12 @@ func (u *Untimed) rest() {
 	}
 }
 
+// observes says whether what an observer measured is of some steps of the trace: not where it is of another.
+func (x *Index) observes(o *trace.Observer, steps []int) bool {
+	is := func(step int) bool { return o.Step != nil && x.Trace.Steps[step].Index == *o.Step }
+	return slices.ContainsFunc(steps, is) || !slices.ContainsFunc(x.everyStep(), is)
+}
+
 // observed is what an observer measured of its step.
 func observed(o *trace.Observer) Untimed {
 	from := fmt.Sprintf("×%d", o.N)
@@ -155,7 +142,8 @@ func observed(o *trace.Observer) Untimed {
 		from = fmt.Sprintf("s%d ×%d", *o.Step, o.N)
 	}
 	u := Untimed{
-		Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, N: o.N, From: from,
+		Wall: o.UntimedNS, Before: o.BeforeNS, GPU: o.SpanNS, WallOff: o.UntimedOff, GPUOff: o.SpanOff,
+		N: o.N, From: from,
 		Cost: added(o.TimedNS, o.UntimedNS),
 	}
 	u.rest()
@@ -176,7 +164,7 @@ func (x *Index) ranUntimed(scope Scope) []int {
 }
 
 // UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so, in one mode;
-// where none did, what is known of the last one that was run again so, or of one near the last.
+// where none did, what is known of the last of them that was run again so.
 func (x *Index) UntimedOf(scope Scope) Untimed {
 	if step, one := scope.One(); one {
 		return x.Untimed(step)
@@ -203,17 +191,35 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 				return u
 			}
 		}
-		return x.Untimed(scope.Last())
+		return Untimed{}
 	}
-	u := Untimed{Wall: spreadOf(walls).time(), N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
+	u := Untimed{N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
+	u.Wall, u.WallOff = medianOff(walls)
 	if len(spans) == len(steps) { // a median of fewer is of other steps
-		u.GPU = spreadOf(spans).time()
+		u.GPU, u.GPUOff = medianOff(spans)
 	}
 	if len(befores) == len(steps) {
 		u.Before = spreadOf(befores).time()
 	}
 	u.rest()
 	return u
+}
+
+// medianOff is the median of some times, at least one, and what it may be off by.
+func medianOff(ns []int64) (median, off trace.Time) {
+	median = spreadOf(ns).time()
+	is, _ := median.NS()
+	return median, trace.OffBy(ns, is)
+}
+
+// Waits is the part of the wall time in which the GPU has nothing of the step to do, and what that may be off
+// by. Few runs do not tell that: then ok is false.
+func (u *Untimed) Waits() (ns, off int64, ok bool) {
+	wait, split := u.CPU().NS()
+	wall, ok1 := u.WallOff.NS()
+	gpu, ok2 := u.GPUOff.NS()
+	return wait, whole(math.Hypot(float64(wall), float64(gpu))),
+		split && ok1 && ok2 && u.N >= trace.FewestWithin
 }
 
 // time is the median.

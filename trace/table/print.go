@@ -57,9 +57,9 @@ func FormatOf(path string) (string, error) {
 		strings.Join(Suffixes(), ", "))
 }
 
-// Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows
-// (0: of any width), Markdown those of any; CSV and JSON are for programs and have all columns, with numbers
-// as they are.
+// Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows,
+// and no line is wider (0: of any width); Markdown has those of any, in lines as long as they are; CSV and
+// JSON are for programs and have all columns, with numbers as they are.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {
@@ -133,9 +133,17 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 			cols, widths = append(cols, c), append(widths, max(all[k], Width(t.Columns[c].heading())))
 		}
 	}
+	if width > 0 {
+		cols, widths = t.fitted(cols, widths, width)
+	}
+	say := func(text string) {
+		for _, line := range Wrap(printable.Clean(text), width, 2) {
+			fmt.Fprintln(w, line)
+		}
+	}
 	for _, line := range t.Title {
 		if said := line.String(); said != "" {
-			fmt.Fprintln(w, printable.Clean(said))
+			say(said)
 		}
 	}
 	var same []string
@@ -145,15 +153,47 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 		}
 	}
 	if len(same) > 0 {
-		fmt.Fprintf(w, "all rows: %s\n", strings.Join(same, " · "))
+		say("all rows: " + strings.Join(same, " · "))
 	}
-	line := func(cell func(col int) string) {
+	t.printRow(w, cols, widths, func(c int) string { return t.Columns[c].heading() })
+	for i, r := range rows {
+		if i%stride == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		t.printRow(w, cols, widths, func(c int) string { return t.label(r, c) })
+	}
+	for _, n := range t.Notes {
+		say(n)
+	}
+	return nil
+}
+
+// printRow prints a row of cells in columns of so many cells each. Words that are longer go on below.
+func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int) string) {
+	broken, high := make([][]string, len(cols)), 1
+	for k, c := range cols {
+		s := cell(c)
+		if broken[k] = []string{s}; Width(s) > widths[k] {
+			hanging := 0
+			if k == 0 || t.Columns[c].Tree { // what goes on is no row of its own
+				hanging = 2
+			}
+			if broken[k] = Wrap(s, widths[k], hanging); t.Columns[c].Right {
+				broken[k] = []string{Cut("…", widths[k])}
+			}
+		}
+		high = max(high, len(broken[k]))
+	}
+	for i := range high {
 		var row strings.Builder
 		for k, c := range cols {
-			s := cell(c)
-			pad := strings.Repeat(" ", widths[k]-Width(s))
+			s := ""
+			if i < len(broken[k]) {
+				s = broken[k][i]
+			}
+			pad := strings.Repeat(" ", max(0, widths[k]-Width(s)))
 			if k > 0 {
-				row.WriteString("  ")
+				row.WriteString(strings.Repeat(" ", gutter))
 			}
 			if t.Columns[c].Right {
 				row.WriteString(pad + s)
@@ -163,17 +203,6 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 		}
 		fmt.Fprintln(w, strings.TrimRight(row.String(), " "))
 	}
-	line(func(c int) string { return t.Columns[c].heading() })
-	for i, r := range rows {
-		if i%stride == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		line(func(c int) string { return t.label(r, c) })
-	}
-	for _, n := range t.Notes {
-		fmt.Fprintln(w, printable.Clean(n))
-	}
-	return nil
 }
 
 // value is a cell for a program: the number where the column has numbers, the text where it has none, ""

@@ -130,12 +130,15 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 				}
 				return 0
 			}
-			c := cmp.Compare(x.Number, y.Number)
+			c := cmp.Compare(x.order(), y.order())
 			if !numbers {
 				c = strings.Compare(x.Text, y.Text)
 			}
 			if reverse {
 				c = -c
+			}
+			if c == 0 && numbers && x.Mark != y.Mark { // one of both is Zero
+				c = strings.Compare(x.Mark, y.Mark)
 			}
 			return c
 		})
@@ -161,6 +164,14 @@ func (t *Table) Sortable(name string) bool {
 func (t *Table) LargestFirst(name string) bool {
 	c := t.Column(name)
 	return name != "" && c >= 0 && t.Columns[c].Right
+}
+
+// order is by what rows are ordered that have a number.
+func (c *Cell) order() float64 {
+	if c.Mark == Zero {
+		return 0
+	}
+	return c.Number
 }
 
 // ranked says that a cell has a number that can be compared.

@@ -113,6 +113,9 @@ type Cell struct {
 // nor filtered by it.
 const Unknown = "?"
 
+// Zero is the mark of a number that cannot be told from 0: it is ordered as 0, behind a 0 without a mark.
+const Zero = "="
+
 // Unmeasured is shown where a time could stand and none was measured.
 const Unmeasured = "–"
 

@@ -38,7 +38,7 @@ func Run(layers int, chunks ...int) *trace.Trace {
 		Schema:   trace.Schema,
 		Producer: trace.Producer{Name: "gpuscope", Version: "0.1.0"},
 		Created:  "2026-11-21T12:00:00Z",
-		Command:  []string{"gpuscope", "run", "llama-1b-4w.pte"},
+		Command:  []string{"gpuscope", "run", "Llama-3.2-1B-Q4_0.gguf"},
 		Host:     trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
 		Device: trace.Device{
 			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: "discrete",
@@ -57,7 +57,7 @@ func Run(layers int, chunks ...int) *trace.Trace {
 			QuantumNS: 32, Samples: 200,
 		},
 		Model: trace.Model{
-			Name: "llama-1b-4w.pte", Architecture: "llama", Parameters: 981_000_000, Quantization: "4w g32",
+			Name: "Llama-3.2-1B-Q4_0.gguf", Architecture: "llama", Parameters: 981_000_000, Quantization: "q4_0",
 			Layers: layers,
 			Dims: map[string]int{
 				"dim": dim, "heads": heads, "kv_heads": kvHeads, "ffn": ffn, "vocab": vocab,

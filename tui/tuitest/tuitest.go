@@ -396,6 +396,7 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 		whole.NS += ns / 2
 	}
 	whole.WallNS = trace.Measured(2 * whole.NS)
+	whole.OffNS, whole.WallOff = trace.Measured(9_000), trace.Measured(12_000)
 	whole.Q1NS, whole.Q3NS = whole.NS-p.script.Scatter/2, whole.NS+p.script.Scatter/2
 	p.rounds[s.Index] += cmp.Or(p.script.Rounds, 30)
 	if len(c.Parts) == 0 {
