@@ -256,7 +256,8 @@ func (t *Tokenizer) decodePieces() {
 		if c.Characters {
 			inAlphabet, bytes = true, text
 		}
-		if c.WholeWords && kind != Control && inAlphabet {
+		// Tokens that the user added are as they are, also where their characters are of the byte alphabet.
+		if c.WholeWords && inAlphabet && (kind == Normal || kind == UserDefined && bytes == text) {
 			t.words[bytes] = int32(id)
 		}
 	}
