@@ -9,15 +9,19 @@ PROMPT   := Once upon a time
 TOKENS   := 48
 FUZZTIME := 10m
 
-# What each go test process may take: with no kernel cached ops took 521 s on a slow machine of two cores. Two
-# packages at a time: the GPU tests share one device. In any order: a package that fails prints the seed of
-# its order.
-TESTFLAGS := -p 2 -timeout 20m -shuffle=on
-# Those that take longest go first, so that none of them is alone at the end.
+# Limits of each go test process: with no kernel cached all tests of ops take a slow machine 15 minutes. Two
+# packages at a time: the GPU tests share one device. -shuffle runs tests in any order: a package that fails
+# prints the seed of its order. go vet is part of lint, so go test does not run it again.
+TESTFLAGS := -p 2 -timeout 30m -vet=off -shuffle=on
+# The packages that take longest are first, so that none of them runs alone at the end.
 PKGS      := ./ops ./model ./tui ./...
-# The race detector covers everything but GPU numerics, with fewer random cases.
-RACEFLAGS := -race -short $(TESTFLAGS)
+# With -short each test of random cases or of a grid of kernels takes a part of them.
+SHORTFLAGS := -short $(TESTFLAGS)
+# The race detector covers everything but GPU arithmetic.
+RACEFLAGS := -race $(SHORTFLAGS)
 RACEPKGS   = $$($(GO) list $(PKGS) | grep -vE '^gpuscope/(ops|shaders|engine/gpu/(wgpu|gputest))$$')
+# Without -shuffle go test takes the results of packages that did not change from its cache.
+QUICKFLAGS := -short -vet=off -timeout 10m
 # Each process of the race detector sleeps as it ends, for what goroutines still report: by default a second.
 export GORACE := atexit_sleep_ms=50 $(GORACE)
 # Where git refuses to read this clone (another user's, or no clone at all), go would refuse to build.
@@ -25,7 +29,7 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test systems lint unit race fuzz bench bench-ui test-large fmt
+.PHONY: help demo build vulkan test test-all quick systems lint unit race fuzz bench bench-ui test-large fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,8 +43,14 @@ build: ## build bin/gpuscope
 vulkan: # find or install a Vulkan driver
 	@scripts/vulkan.sh
 
-test: vulkan lint systems ## all that CI checks: lint, builds without cgo, all tests, most also for races
+test: vulkan lint ## lint and the tests, GPU tests included: 8 minutes on two cores, from nothing
+	$(GO) run ./internal/testsum $(SHORTFLAGS) $(PKGS)
+
+test-all: vulkan systems ## what test leaves out: other systems, all kernels and random cases, races
 	$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS) -- $(RACEFLAGS) $(RACEPKGS)
+
+quick: ## the tests without GPU arithmetic, of changed packages: a minute once built
+	@GPUSCOPE_TEST_GPU=off $(GO) run ./internal/testsum $(QUICKFLAGS) $(PKGS)
 
 # Other systems share no package with the tests: not optimized they take a third less to compile.
 systems: ## build without cgo for every system: that program opens traces and plans models
@@ -57,7 +67,7 @@ lint: ## gofumpt, lines of at most 110 columns, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
-unit: ## the tests alone
+unit: ## all kernels and random cases, without the race detector
 	@$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS)
 
 race: ## the tests under the race detector, GPU numerics left out

@@ -208,7 +208,7 @@ func TestSplitsThatProductsPutTogetherKeepWhatAGraphComputes(t *testing.T) {
 
 func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 20 {
+	for seed := range few(20) {
 		c := rapid.Custom(sampleLeftAttention).Example(seed)
 		fused, plain := c.fused(t, dev.Info().Limits)
 		kernelsOf(t, dev, fused, plain, c.points(), 1e-3)

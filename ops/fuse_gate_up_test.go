@@ -113,7 +113,7 @@ func TestGateAndUpAsOneProductKeepWhatAGraphComputes(t *testing.T) {
 
 func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 12 {
+	for seed := range few(12) {
 		kernelsAgree(t, dev, fuseGateUp, rapid.Custom(gateUpGraph).Example(seed), gateUpPoints)
 	}
 }

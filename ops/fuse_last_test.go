@@ -144,7 +144,7 @@ func TestTheLastRowAloneIsWhatAGraphComputes(t *testing.T) {
 
 func TestTheLastRowAloneOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 12 {
+	for seed := range few(12) {
 		kernelsAgree(t, dev, fuseLast, rapid.Custom(lastGraph).Example(seed), lastPoints)
 	}
 }

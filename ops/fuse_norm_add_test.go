@@ -62,7 +62,7 @@ func TestSumsThatNormsDoKeepWhatAGraphComputes(t *testing.T) {
 
 func TestSumsThatNormsDoOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 20 {
+	for seed := range few(20) {
 		kernelsAgree(t, dev, fuseNormAdd, rapid.Custom(residualGraph).Example(seed), residualPoints)
 	}
 }

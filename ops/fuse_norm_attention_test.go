@@ -70,16 +70,11 @@ var large = gpu.LimitSets[1].Limits
 
 func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, pairs := range []string{neighbourPairs, halfPairs} {
-		for turned, c := range map[int]attention{
-			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
-			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
-			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
-			24: {qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
-		} {
-			c := turnedAttention{attention: c, pairs: pairs, turned: turned, norms: true}
+	for i, c := range partlyTurned {
+		for _, c.pairs = range dealt(i, []string{neighbourPairs, halfPairs}) {
+			c.norms = true
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
-			t.Run(c.String()+pairs, func(t *testing.T) {
+			t.Run(c.String()+c.pairs, func(t *testing.T) {
 				if n := referencesAgreeOn(t, large, fuseNormAttention, c.build, c.points()); n != 4 {
 					t.Errorf("fused in %d places, want 4: two that it stands on, norms and attention", n)
 				}

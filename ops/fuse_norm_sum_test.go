@@ -204,7 +204,7 @@ func TestSumsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
 
 func TestSumsThatProductsTakeInOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 8 {
+	for seed := range few(8) {
 		build := rapid.Custom(normSumGraph).Example(seed)
 		kernelsAgreeWithin(t, dev, fuseNormSum, build, normSumPoints(columnsOf(build)), 2e-4)
 	}

@@ -174,7 +174,7 @@ func columnsOf(build func(b *engine.Builder)) int {
 
 func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 20 {
+	for seed := range few(20) {
 		build := rapid.Custom(normGraph).Example(seed)
 		kernelsAgree(t, dev, fuseNorm, build, normPoints(columnsOf(build)))
 	}

@@ -101,7 +101,7 @@ func TestNormsInOneDispatchKeepWhatAGraphComputes(t *testing.T) {
 
 func TestNormsInOneDispatchOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 8 {
+	for seed := range few(8) {
 		c := rapid.Custom(sampleHeadNorms).Example(seed)
 		kernelsAgree(t, dev, fuseQKNorm, c.build, c.steps)
 	}

@@ -320,7 +320,7 @@ func placesIn(g *engine.Graph) (n int) {
 // And so do the kernels, as far as f32 sums like float64.
 func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 6 {
+	for seed := range few(6) {
 		kernelsAgree(t, dev, fuseResidual, rapid.Custom(residualGraph).Example(seed), residualPoints)
 	}
 }

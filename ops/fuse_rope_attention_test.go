@@ -112,19 +112,26 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 	}
 }
 
+// partlyTurned are attentions of all kinds of heads, of which so many columns are rotated.
+var partlyTurned = []turnedAttention{
+	{attention: attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9}, turned: 8},
+	{
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
+		turned:    64,
+	},
+	{attention: attention{qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470}, turned: 32},
+	{
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
+		turned:    24,
+	},
+}
+
 func TestAttentionWithARotationKeepsWhatAGraphComputes(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, pairs := range []string{neighbourPairs, halfPairs} {
-		for turned, c := range map[int]attention{
-			8:  {qHeads: 4, kvHeads: 2, headDim: 16, tokens: 5, context: 40, window: 9},
-			64: {qHeads: 8, kvHeads: 2, headDim: 64, tokens: 5, context: 500, half: true},
-			32: {qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470},
-			24: {qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
-		} {
-			c := turnedAttention{attention: c, turned: turned}
-			c.pairs = pairs
+	for i, c := range partlyTurned {
+		for _, c.pairs = range dealt(i, []string{neighbourPairs, halfPairs}) {
 			c.live = [][2]int{{5, 0}, {1, 5}, {4, 6}, {1, 10}, {1, c.context - 1}, {2, c.context - 2}, {1, 0}}
-			t.Run(c.String()+pairs, func(t *testing.T) {
+			t.Run(c.String()+c.pairs, func(t *testing.T) {
 				if n := referencesAgree(t, fuseRopeAttention, c.build, c.points()); n != 1 {
 					t.Errorf("fused in %d places", n)
 				}

@@ -56,7 +56,7 @@ func TestRotationsInOneDispatchOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	for name, sample := range rotations {
 		t.Run(name, func(t *testing.T) {
-			for seed := range 6 {
+			for seed := range few(6) {
 				c := rapid.Custom(sample).Example(seed)
 				kernelsAgree(t, dev, fuseRope, c.build, c.steps)
 			}

@@ -56,7 +56,7 @@ func scaledGraph(t *rapid.T) func(b *engine.Builder) {
 
 func TestAScaledEmbeddingKeepsWhatAGraphComputes(t *testing.T) {
 	dev, points := gputest.Open(t), []step{{"ids": {9}}, {"ids": {1}}, {"ids": {4}}}
-	for seed := range 12 {
+	for seed := range few(12) {
 		build := rapid.Custom(scaledGraph).Example(seed)
 		if referencesAgree(t, fuseScaled, build, points) != 1 {
 			t.Fatal("nothing was fused")

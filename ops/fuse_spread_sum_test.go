@@ -92,7 +92,7 @@ func TestSumsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
 
 func TestSumsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 8 {
+	for seed := range few(8) {
 		build := rapid.Custom(threeSums).Example(seed)
 		fused, plain := spreadSums(t, build, dev.Info().Limits)
 		kernelsOf(t, dev, fused, plain, normSumPoints(columnsOf(build)), 5e-4)

@@ -132,7 +132,7 @@ func TestRowsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
 
 func TestRowsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
-	for seed := range 8 {
+	for seed := range few(8) {
 		fused, plain := rapid.Custom(sampleGatedRows).Example(seed).fused(t, dev.Info().Limits)
 		kernelsOf(t, dev, fused, plain, gatedRowsPoints, 5e-5)
 	}

@@ -127,6 +127,25 @@ func constant(b *engine.Builder, name string, dims ...int) engine.ValueID {
 	})
 }
 
+// few is how many of n random cases a test tries on a device: with -short a tenth, but at least two. Each
+// compiles kernels of its own, which takes a software device most of the time of a test.
+func few(n int) int {
+	if testing.Short() {
+		return max(2, n/10)
+	}
+	return n
+}
+
+// dealt are the cases of a list that a test tries for its i-th subject: all of them, or with -short one, so
+// that subjects that follow each other try them in turn.
+func dealt[T any](i int, all []T) []T {
+	if testing.Short() {
+		i %= len(all)
+		return all[i : i+1]
+	}
+	return all
+}
+
 // poison is a NaN that no kernel computes: an element that still has it was not written.
 const poison = 0x7fc0dead
 

@@ -13,8 +13,12 @@ import (
 
 // Open opens the preferred adapter, or the one that GPUSCOPE_DEVICE names (as --device does), and releases
 // the device when the test ends. Where there is no adapter the test is skipped, and fails when CI is "true".
+// With GPUSCOPE_TEST_GPU=off (make quick) it is always skipped.
 func Open(t testing.TB) gpu.Device {
 	t.Helper()
+	if os.Getenv("GPUSCOPE_TEST_GPU") == "off" {
+		t.Skip("GPU tests are off (GPUSCOPE_TEST_GPU=off)")
+	}
 	dev, err := open()
 	if err != nil {
 		if errors.Is(err, gpu.ErrNoAdapter) && os.Getenv("CI") != "true" {

@@ -21,6 +21,9 @@ import (
 // openAny opens the first adapter. engine/gpu/gputest, which other packages use, imports this one.
 func openAny(t *testing.T) *device {
 	t.Helper()
+	if os.Getenv("GPUSCOPE_TEST_GPU") == "off" {
+		t.Skip("GPU tests are off (GPUSCOPE_TEST_GPU=off)")
+	}
 	dev, err := New().Open(0)
 	if err != nil {
 		if errors.Is(err, gpu.ErrNoAdapter) && os.Getenv("CI") != "true" {
