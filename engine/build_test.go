@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -360,6 +361,22 @@ func TestIndependentDispatchesStandSideBySide(t *testing.T) {
 	// once.
 	if n := len(newLive(t, g, LiveOptions{}).Levels()); n != 4 {
 		t.Errorf("%d levels, want 4", n)
+	}
+}
+
+// The store could run first if only writes were ordered.
+func TestStateIsWrittenAfterItWasRead(t *testing.T) {
+	b := NewBuilder(gpu.DefaultLimits())
+	x, state := b.Input("x", U32, []int{4}, []int{4}), b.State("state", U32, []int{4})
+	late := addOp(b, "read", unary(b, "u1", unary(b, "u0", x)), state)
+	storeOp(b, x, state)
+	g := finish(t, b, late)
+	var names []string
+	for i := range g.dispatches {
+		names = append(names, g.ops[g.dispatches[i].op].name)
+	}
+	if read, store := slices.Index(names, "read"), slices.Index(names, "store"); read < 0 || store < read {
+		t.Errorf("submitted in the order %v, want read before store", names)
 	}
 }
 
