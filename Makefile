@@ -11,7 +11,7 @@ FUZZTIME := 10m
 
 # Limits of each go test process: with no kernel cached all tests of ops take a slow machine 15 minutes. Two
 # packages at a time: the GPU tests share one device. -shuffle runs tests in any order: a package that fails
-# prints the seed of its order. go vet is part of lint, so go test does not run it again.
+# prints the seed of its order. make vet has run go vet, so go test does not.
 TESTFLAGS := -p 2 -timeout 30m -vet=off -shuffle=on
 # The packages that take longest are first, so that none of them runs alone at the end.
 PKGS      := ./ops ./model ./tui ./...
@@ -29,7 +29,7 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test test-all quick systems lint unit race fuzz bench bench-ui test-large fmt
+.PHONY: help demo build vulkan test test-all quick systems vet lint unit race fuzz bench bench-ui test-large fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,10 +43,10 @@ build: ## build bin/gpuscope
 vulkan: # find or install a Vulkan driver
 	@scripts/vulkan.sh
 
-test: vulkan lint ## lint and the tests, GPU tests included: 8 minutes on two cores, from nothing
+test: vulkan vet ## format, go vet and the tests, GPU tests included: 8 minutes on two cores, from nothing
 	$(GO) run ./internal/testsum $(SHORTFLAGS) $(PKGS)
 
-test-all: vulkan systems ## what test leaves out: other systems, all kernels and random cases, races
+test-all: vulkan lint systems ## what test leaves out: staticcheck, other systems, all kernels and cases, races
 	$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS) -- $(RACEFLAGS) $(RACEPKGS)
 
 quick: ## the tests without GPU arithmetic, of changed packages: a minute once built
@@ -60,11 +60,13 @@ systems: ## build without cgo for every system: that program opens traces and pl
 		CGO_ENABLED=0 GOOS=$$os $(GO) build $${fast:+"$$fast"} -o /dev/null ./... || exit 1; \
 	done
 
-lint: ## gofumpt, lines of at most 110 columns, go vet, staticcheck
+vet: # formatting and go vet, which share their packages with the tests; staticcheck takes minutes to build
 	@wrong=$$($(GO) tool -modfile=tools/go.mod gofumpt -l .); \
 		[ -z "$$wrong" ] || { echo "not gofumpt-ed (make fmt):" $$wrong; exit 1; }
 	@$(GO) run ./internal/columns
 	$(GO) vet ./...
+
+lint: vet ## gofumpt, lines of at most 110 columns, go vet, staticcheck
 	$(GO) tool -modfile=tools/go.mod staticcheck ./...
 
 unit: ## all kernels and random cases, without the race detector
