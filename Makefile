@@ -29,7 +29,8 @@ ifneq ($(shell git rev-parse --is-inside-work-tree 2>/dev/null),true)
 export GOFLAGS += -buildvcs=false
 endif
 
-.PHONY: help demo build vulkan test test-all quick systems vet lint unit race fuzz bench bench-ui test-large fmt
+.PHONY: help demo build vulkan test test-all quick systems vet lint unit race fuzz bench bench-ui test-large \
+	fmt
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +47,7 @@ vulkan: # find or install a Vulkan driver
 test: vulkan vet ## format, go vet and the tests, GPU tests included: 8 minutes on two cores, from nothing
 	$(GO) run ./internal/testsum $(SHORTFLAGS) $(PKGS)
 
-test-all: vulkan lint systems ## what test leaves out: staticcheck, other systems, all kernels and cases, races
+test-all: vulkan lint systems ## what test leaves out: staticcheck, other systems, all cases, races
 	$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS) -- $(RACEFLAGS) $(RACEPKGS)
 
 quick: ## the tests without GPU arithmetic, of changed packages: a minute once built
