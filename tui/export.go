@@ -132,11 +132,11 @@ func (a *App) exportTable(pane *tablePane, path string) {
 func (l *listing) exported() *table.Table {
 	columns := slices.Clone(l.table.Columns)
 	if by := l.table.Column(l.choice.Sort); by >= 0 {
-		columns[by].Width = mainWidth
+		columns[by].Width = 0 // on any screen, and the last that goes for want of room
 	}
 	if l.partial {
 		columns = append(columns, table.Column{
-			Name: "sums_of", Title: "sums of", Width: 80,
+			Name: "sums_of", Title: "sums of",
 			Doc: "of how many rows its sums are, where not all of them are here",
 			Of: func(r int) table.Cell {
 				if l.shown[r] == l.leaves[r] {

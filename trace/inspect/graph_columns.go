@@ -143,23 +143,17 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			return x.costCell(n.Cost)
 		}),
 	}
-	// ran are the words that the dispatches of a row have, each once: what a filter finds in Dispatches.
+	// ran are the words that the dispatches of an operator have, each once: what a filter finds in
+	// Dispatches. Operators that do not agree have them each in its own row.
 	ran := func(word func(*Launch) string) func(int) table.Cell {
-		return at(func(n *GraphNode) table.Cell {
-			if n.Group || n.Edge != "" {
-				return table.Cell{}
-			}
+		return single(func(o *trace.Op) string {
 			var words []string
-			for _, unit := range n.Ops {
-				for _, id := range unit {
-					for _, l := range w.byOp[id] {
-						if s := word(l); s != "" && !slices.Contains(words, s) {
-							words = append(words, s)
-						}
-					}
+			for _, l := range w.byOp[o.ID] {
+				if s := word(l); s != "" && !slices.Contains(words, s) {
+					words = append(words, s)
 				}
 			}
-			return table.Text(strings.Join(words, ", "))
+			return strings.Join(words, ", ")
 		})
 	}
 	deltaCost := w.baseCosts.deltaCostColumn(80, func(row int) *RowCost { return t.Nodes[row].Cost })

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
+	"gpuscope/internal/cells"
 )
 
 // gutter is how many cells stand between the columns of a printed table.
 const gutter = 2
 
 // leasts are the cells that a column of words keeps before columns are dropped for it, and at the least.
-var leasts = []int{24, 12, 4}
+var leasts = []int{24, 12, 8}
 
 // fitted are columns in at most so many cells, and how wide each is. Words are broken into lines; numbers
 // are not, for a part of one is another number. Where that is not enough, columns go: those that need the
@@ -86,7 +86,7 @@ func Wrap(s string, w, hanging int) []string {
 			line, empty = under, true
 		}
 		for empty && Width(line+word) > w { // too long for any line
-			part := ansi.Truncate(word, w-Width(line), "")
+			part := cells.Cut(word, w-Width(line), "")
 			if part == "" {
 				part = "…" // not even one sign has room
 				word = ""

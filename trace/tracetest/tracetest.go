@@ -20,13 +20,14 @@ const PromptTokens = 42
 
 // Llama is a run of so many layers and steps (at least 1 and 2): a cold prefill of PromptTokens tokens, then
 // decode steps. The context passes a multiple of 64 at step 23, where the attention's grid grows. The last
-// step has the samples of Repeats repeats.
+// step has the samples of Repeats repeats, and is the one that was observed.
 func Llama(layers, steps int) *trace.Trace {
 	chunks := slices.Repeat([]int{1}, steps)
 	chunks[0] = PromptTokens
 	t := Run(layers, chunks...)
-	r := runner{t: t}
-	r.repeat(len(t.Steps)-1, Repeats)
+	r, last := runner{t: t}, len(t.Steps)-1
+	r.repeat(last, Repeats)
+	t.Observer.Step = &last // whose index is its place
 	return t
 }
 

@@ -227,6 +227,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.record(trace.Record{Observer: &trace.Observer{
 			Step: &step, UntimedNS: trace.Measured(1_800_000), TimedNS: trace.Measured(4_700_000),
 			SpanNS: trace.Measured(1_280_000), BeforeNS: trace.Measured(500_000), N: 8,
+			UntimedOff: trace.Measured(20_000), SpanOff: trace.Measured(20_000),
 		}})
 	case session.TimeOp:
 		for _, m := range c.Lengths {
