@@ -117,6 +117,7 @@ func (f *hfForm) config() (config, error) {
 		local := hfRotationAt(r, localRotation, form.keys.localBase, c.HeadDim)
 		c.LocalRope = &local
 	}
+	c.Warnings = append(c.Warnings, r.warnings...)
 	if index := f.weights.Unread(); index != "" {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files that %s lists are not read",
 			f.path, filepath.Base(f.weights.Files()[0].Name()), index))

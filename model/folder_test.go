@@ -232,11 +232,13 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		said any
-		want float64
+		said     any
+		want     float64
+		warnings int
 	}{
-		"by itself":         {map[string]any{"rope_type": "default"}, 5000},
-		"with the rotation": {map[string]any{"rope_type": "default", "rope_theta": 7000}, 7000},
+		"by itself":         {map[string]any{"rope_type": "default"}, 5000, 0},
+		"with the rotation": {map[string]any{"rope_type": "default", "rope_theta": 7000}, 7000, 1},
+		"twice the same":    {map[string]any{"rope_type": "default", "rope_theta": 5000}, 5000, 0},
 	} {
 		f := newTinyFolder()
 		f.config["rope_theta"], f.config["rope_parameters"] = 5000, c.said
@@ -245,8 +247,10 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if got, err := file.config(); err != nil || got.Rope.Base != c.want {
-			t.Errorf("%s: base %v, %v, want %v", name, got.Rope.Base, err, c.want)
+		got, err := file.config()
+		if err != nil || got.Rope.Base != c.want || len(got.Warnings) != c.warnings {
+			t.Errorf("%s: base %v, %v, warnings %q; want %v and %d", name, got.Rope.Base, err, got.Warnings,
+				c.want, c.warnings)
 		}
 	}
 }

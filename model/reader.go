@@ -37,6 +37,8 @@ type configReader struct {
 	in     func(*architecture) *spelling // the spelling of the same form of another architecture
 	layers int                           // 0 until it is known
 	err    error
+	// warnings are values that the file states twice and differently.
+	warnings []string
 }
 
 // has says whether a key is stated with a value; the empty one, for which the files have no word, never is.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -160,8 +161,12 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
 		r.object(at)
 	}
 	path := at + "."
-	if r.has(path + ropeBase) {
-		baseKey = path + ropeBase
+	if own := path + ropeBase; r.has(own) {
+		if used := r.float(own, 1, 1e12); r.has(baseKey) && r.float(baseKey, 1, 1e12) != used {
+			r.warnings = append(r.warnings, fmt.Sprintf("%s: %s and %s differ: the second, %g, is used",
+				r.f.Name(), baseKey, own, used))
+		}
+		baseKey = own
 	}
 	rot := rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
 	partKey := r.form.keys.turned
