@@ -432,6 +432,13 @@ func (p *Profile) Table() *table.Table {
 		return table.Microseconds(ns/1e3, decimals)
 	}
 	at := table.By(rows)
+	// The screen has the number of timed dispatches only where it differs from their count.
+	partlyTimed := table.Unseen
+	for i := range rows {
+		if rows[i].Timed != rows[i].Count && rows[i].Timed > 0 {
+			partlyTimed = 80
+		}
+	}
 	columns := []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
@@ -442,6 +449,11 @@ func (p *Profile) Table() *table.Table {
 			Name: "count", Title: "count", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
 			Doc: "dispatches",
 			Of:  at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
+		},
+		{
+			Name: "timed", Title: "timed", Unit: "dispatches", Is: table.Exact, Right: true,
+			Width: partlyTimed, Doc: "dispatches whose GPU time was measured: total µs and mean µs are of these",
+			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Timed) }),
 		},
 		{
 			Name: "total_us", Title: "total µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
