@@ -294,7 +294,7 @@ func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got.Whole.WallNS = trace.Time{}
+		got.Whole.WallNS, got.Whole.WallOff = trace.Time{}, trace.Time{}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
@@ -309,7 +309,7 @@ func TestSamplesOfOneStepAreAddedUp(t *testing.T) {
 	}, 1, other)
 	took = 3000
 	measure(Costs{
-		trace.Whole{NS: 3000 * n, Q1NS: 1000 * n, Q3NS: 3000 * n, N: 9},
+		trace.Whole{NS: 3000 * n, Q1NS: 1000 * n, Q3NS: 3000 * n, N: 9, OffNS: trace.Measured(2000 * n)},
 		[]trace.Cost{
 			{Dispatches: other, NS: 6000, Q1NS: 4000, Q3NS: 6000, N: 3},
 			{Dispatches: row, NS: 3000, Q1NS: 2000, Q3NS: 3000, N: 3},

@@ -47,7 +47,7 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		},
 		{
 			session.Command{Kind: session.Prompt, Tokens: []int{1, 257}},
-			"token 1 of the prompt is 257, the vocabulary has ids 0 to 256",
+			"token 1 of the prompt is 257, the model has ids 0 to 256",
 		},
 		{session.Command{Kind: session.Prompt, Tokens: []int{-1}}, "token 0 of the prompt is -1"},
 		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "not both"},

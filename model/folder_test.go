@@ -30,6 +30,7 @@ type tinyFolder struct {
 	text    string                   // more of the object in config.json, after what is above
 	like    map[string]string        // tensors that have the weights of others, by name
 	called  func(name string) string // what the file calls a tensor; nil for its name
+	ones    bool                     // all weights are 1
 }
 
 func newTinyFolder() *tinyFolder {
@@ -80,7 +81,11 @@ func (f *tinyFolder) write(t testing.TB) string {
 		hash.Write([]byte(cmp.Or(f.like[name], name)))
 		random := rand.New(rand.NewPCG(hash.Sum64(), 0))
 		for range elements {
-			bits := math.Float32bits(float32(random.NormFloat64()))
+			weight := float32(random.NormFloat64())
+			if f.ones {
+				weight = 1
+			}
+			bits := math.Float32bits(weight)
 			data = binary.LittleEndian.AppendUint16(data, uint16(bits>>16))
 		}
 		if f.called != nil {

@@ -53,7 +53,9 @@ func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
 
 func TestQuantizedModelSaysWhatItCost(t *testing.T) {
 	t.Parallel()
-	dir := newTinyFolder().write(t)
+	f := newTinyFolder()
+	f.ones = true
+	dir := f.write(t)
 	var said string
 	o := Options{Path: dir, Driver: &fake.Driver{All: []fake.Options{{}}}, Quantize: "q4"}
 	s, err := Open(t.Context(), o, func(e session.Event) {

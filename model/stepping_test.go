@@ -450,7 +450,7 @@ func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
 	for want, c := range map[string]session.Command{
 		"the text has 6 tokens, 7 of them cannot be kept": {Kind: session.Edit, N: 7},
 		"the prompt has 66 tokens, the context holds 64":  {Kind: session.Edit, N: 2, Tokens: ids(64)},
-		"the vocabulary has ids 0 to 256":                 {Kind: session.Edit, N: 2, Tokens: []int{257}},
+		"the model has ids 0 to 256":                      {Kind: session.Edit, N: 2, Tokens: []int{257}},
 		"the prompt is empty":                             {Kind: session.Edit},
 	} {
 		err := r.try(context.Background(), c)
