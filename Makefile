@@ -44,13 +44,13 @@ build: ## build bin/gpuscope
 vulkan: # find or install a Vulkan driver
 	@scripts/vulkan.sh
 
-test: vulkan vet ## format, go vet and the tests, GPU tests included: 8 minutes on two cores, from nothing
+test: vulkan vet ## format, go vet and the tests, GPU tests included
 	$(GO) run ./internal/testsum $(SHORTFLAGS) $(PKGS)
 
 test-all: vulkan lint systems ## what test leaves out: staticcheck, other systems, all cases, races
 	$(GO) run ./internal/testsum $(TESTFLAGS) $(PKGS) -- $(RACEFLAGS) $(RACEPKGS)
 
-quick: ## the tests without GPU arithmetic, of changed packages: a minute once built
+quick: ## the tests without GPU arithmetic, of changed packages
 	@GPUSCOPE_TEST_GPU=off $(GO) run ./internal/testsum $(QUICKFLAGS) $(PKGS)
 
 # Other systems share no package with the tests: not optimized they take a third less to compile.
@@ -61,7 +61,7 @@ systems: ## build without cgo for every system: that program opens traces and pl
 		CGO_ENABLED=0 GOOS=$$os $(GO) build $${fast:+"$$fast"} -o /dev/null ./... || exit 1; \
 	done
 
-vet: # formatting and go vet, which share their packages with the tests; staticcheck takes minutes to build
+vet: # formatting and go vet, which share their packages with the tests
 	@wrong=$$($(GO) tool -modfile=tools/go.mod gofumpt -l .); \
 		[ -z "$$wrong" ] || { echo "not gofumpt-ed (make fmt):" $$wrong; exit 1; }
 	@$(GO) run ./internal/columns
