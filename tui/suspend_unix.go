@@ -18,6 +18,7 @@ type jobControl struct {
 	job       bool
 	holder    atomic.Int32 // of the terminal
 	tty       int
+	returned  time.Time       // from the last stop in the background; only hear uses it
 	continued chan struct{}   // SIGCONT was heard while a shell had the terminal
 	ended     <-chan struct{} // closed when the program is to leave
 }
@@ -48,7 +49,10 @@ func (j *jobControl) hear(sig os.Signal) (m any, ours bool) {
 	switch {
 	case stops && j.background(): // the terminal was taken away, and a read of it would be signalled for ever
 		_ = unix.Kill(0, unix.SIGSTOP) // a process may signal its group
+		j.returned = time.Now()
 		return nil, true
+	case stops && time.Since(j.returned) < continuedWithin:
+		return nil, true // the read was signalled more than once before the stop
 	case stops:
 		m = suspendMsg{}
 	case sig == unix.SIGCONT:
