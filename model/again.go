@@ -8,7 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

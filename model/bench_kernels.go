@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
 )

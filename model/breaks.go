@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -14,8 +14,8 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/mapfile"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

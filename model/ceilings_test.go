@@ -17,7 +17,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -6,7 +6,7 @@ import (
 	"os"
 	"slices"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
 )
 

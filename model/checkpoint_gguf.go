@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/text/tokenizer"
 )
 
 // ggufForm is a model that is one GGUF file.

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gpuscope/model/safetensors"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/safetensors"
+	"gpuscope/text/tokenizer"
 )
 
 // hfForm is a model that is a folder as Hugging Face's transformers saves one: config.json, safetensors

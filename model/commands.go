@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/table"
 )
 

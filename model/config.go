@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // config is the shape of a decoder. All numbers of it have been checked.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"gpuscope/model/chat"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/session"
+	"gpuscope/text/chat"
+	"gpuscope/text/tokenizer"
 )
 
 // A conversation is a text with its messages beside it. For each turn of the user the chat template renders

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 )
 
 // talking is the tiny model with a chat template.

@@ -5,7 +5,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

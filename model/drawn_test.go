@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // drawing is a session that draws from eight letters alike, those that follow the position's.

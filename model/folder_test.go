@@ -18,8 +18,8 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/safetensors"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/safetensors"
+	"gpuscope/session"
 )
 
 // tinyFolder is a model of a layer as a folder of Hugging Face, with random weights that follow from the

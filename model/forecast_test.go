@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
 )
 

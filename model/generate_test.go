@@ -12,7 +12,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // tokensFrom makes n tokens behind a prompt: one by one at a level, or generated.

@@ -14,10 +14,10 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 )
 
 // hostileValues are what a damaged or malicious file may have under any key, hostileTexts what its tokens may

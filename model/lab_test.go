@@ -13,8 +13,8 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

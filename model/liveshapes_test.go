@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )

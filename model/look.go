@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -13,7 +13,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/gpu/rules"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // residentBytes is the memory of this process that is in RAM, without the garbage that Go would still

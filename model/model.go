@@ -24,9 +24,9 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
 	"gpuscope/ops"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
 )
 

@@ -17,9 +17,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 )
 
 func TestEmbeddedModelIsWhatItSays(t *testing.T) {

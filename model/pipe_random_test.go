@@ -11,7 +11,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // piped is a model behind a pipe, and a front end that follows it.

@@ -12,7 +12,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 type shape = gguftest.Shape

@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // Without a device (Options.Device is trace.NoDevice) a session steps through the plan alone: its steps have

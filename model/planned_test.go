@@ -11,8 +11,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
 )
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

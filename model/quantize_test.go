@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 )
 
 // What the graph holds is as far from the file's weights as the quantiser says, whatever the file's type is.

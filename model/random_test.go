@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 )
 
 // expected is a session in ten lines: which positions each step of the text took.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

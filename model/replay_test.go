@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 )
 
 // Every output of every operator of the demo model, read while its memory is its own, against the float64

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 // The angles of a file are those of llama.cpp: what its keys and tensors say of scaling is applied, whichever

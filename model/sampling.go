@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

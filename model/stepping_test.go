@@ -13,7 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // reply runs a command that must succeed, and gives what it said.

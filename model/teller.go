@@ -1,6 +1,6 @@
 package model
 
-import "gpuscope/model/session"
+import "gpuscope/session"
 
 // teller makes the events of a session beside its steps, in their order: what a trace says of a step is made
 // while the next step runs, and not before it is known what that took.

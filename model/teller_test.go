@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // Events wait until it is known what their steps took, and then go as one: a step that settles many waits for

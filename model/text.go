@@ -3,8 +3,8 @@ package model
 import (
 	"slices"
 
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 )
 
 // transcript is where a session stands: the prompt, the steps that were made of it, and what they gave. The

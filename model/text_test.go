@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 )
 
 func TestTextEndsWithTheContext(t *testing.T) {

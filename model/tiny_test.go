@@ -13,9 +13,9 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 )
 
 // The shape of the tiny model.

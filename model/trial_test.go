@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

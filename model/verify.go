@@ -8,8 +8,8 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

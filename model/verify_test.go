@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
 	"gpuscope/ops"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

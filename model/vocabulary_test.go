@@ -12,9 +12,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/gputest"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/ops"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/ops"
 )
 

@@ -27,7 +27,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 )

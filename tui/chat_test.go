@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/tui/tuitest"
 )
 

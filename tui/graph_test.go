@@ -10,7 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/exp/golden"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )

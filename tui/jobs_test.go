@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // labFolder is the folder for the texts of kernels: the one that was given, else a new one in the cache.

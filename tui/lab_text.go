@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"

@@ -8,7 +8,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 )

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/tui/tuitest"
 )
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"

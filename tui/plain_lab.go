@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // editOfFile is the text in a file NAME.wgsl, of kernel NAME.

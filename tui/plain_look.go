@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 )

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // The commands of plain mode that go through the text.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the

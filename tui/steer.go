@@ -8,7 +8,7 @@ import (
 	"sort"
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/inspect"
 )
 

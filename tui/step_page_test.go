@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

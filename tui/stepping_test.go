@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/tui/tuitest"
 )
 

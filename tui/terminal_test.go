@@ -11,7 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // terminal is a terminal in memory in which the real program runs.

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/inspect"
 )
 

@@ -16,8 +16,8 @@ import (
 	"github.com/creack/pty"
 
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 )
 
 // pace is how a model runs beside the screen: its timing level, and the steps of a second.

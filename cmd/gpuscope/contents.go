@@ -11,7 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
 )
 

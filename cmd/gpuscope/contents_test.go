@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 // A file that this version cannot run shows what is inside all the same, and why it does not run.

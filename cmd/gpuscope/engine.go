@@ -15,12 +15,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 )
 
 // Behind the screen the engine runs in a process of its own: this same program, as the command "engine". The
 // native WebGPU library ends its process on some errors, and a profiler should survive what it profiles. The
-// two speak model/session over pipes, and what native code writes to descriptor 2 reaches the log view, not
+// two speak session over pipes, and what native code writes to descriptor 2 reaches the log view, not
 // the screen.
 
 // endWithin is how long an engine may take to end after it was told to; it may be waiting for the GPU.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"gpuscope/model"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace/inspect"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/engine"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"

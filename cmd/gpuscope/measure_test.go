@@ -16,7 +16,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"

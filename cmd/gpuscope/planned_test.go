@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/session"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
 )

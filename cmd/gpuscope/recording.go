@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

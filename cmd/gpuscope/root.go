@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/model"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
 )

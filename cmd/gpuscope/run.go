@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/term"
 
 	"gpuscope/engine/gpu/gputest"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"

@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/model"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/tui"

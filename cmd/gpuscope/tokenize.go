@@ -15,7 +15,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/internal/readjson"
 	"gpuscope/model"
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
 )
 

@@ -12,7 +12,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/model"
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"

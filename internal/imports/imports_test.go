@@ -179,7 +179,7 @@ func TestMatchTellsAPackageFromATree(t *testing.T) {
 		{"trace", "trace/tracetest", false},
 		{"trace", "tracer", false},
 		{"model/...", "model", true},
-		{"model/...", "model/gguf", true},
+		{"model/...", "model/checkpoint/gguf", true},
 		{"model/...", "models", false},
 		{"...", "tui", true},
 	} {

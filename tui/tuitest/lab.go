@@ -3,7 +3,7 @@ package tuitest
 import (
 	"strings"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -3,7 +3,7 @@ package tuitest
 import (
 	"math"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"gpuscope/model/session"
+	"gpuscope/session"
 	"gpuscope/trace"
 )
 

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/text/tokenizer"
 )
 
 const mebibyte = 1 << 20

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // message is a protobuf message in the making.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 )
 
 // sharedModels is the folder with the test models.

@@ -23,8 +23,8 @@ import (
 
 	"github.com/x448/float16"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/text/tokenizer"
 )
 
 // Builder collects what a file shall hold.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // sharedModel is a file of the test models.

@@ -13,7 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // object is a JSON object in the making.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 )
 
 // The keys of a vocabulary in a GGUF file.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 // writeParts writes the parts of a split model and gives their paths.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // pipelineCase is a text, the ids of the reference, and what it decodes them to where it was asked.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"gpuscope/internal/mapfile"
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 )
 
 // The files of a Hugging Face folder that say something of its tokenizer.

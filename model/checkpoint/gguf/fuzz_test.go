@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 // FuzzParse looks for input that panics, hangs or allocates without measure.

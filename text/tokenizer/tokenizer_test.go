@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/text/tokenizer"
 )
 
 // rule is a split rule that is known.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/text/tokenizer"
 )
 
 func TestSpecialTokensOfAFolderHaveTheirNames(t *testing.T) {

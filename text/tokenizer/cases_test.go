@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // sameIDs compares the ids that a reported tokenizer.json gives with those of Hugging Face's tokenizers.

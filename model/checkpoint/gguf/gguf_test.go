@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 // small is a file with every kind of metadata value and a few tensors.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 )
 
 // SpecialTokens are the texts of a vocabulary's special tokens as chat templates name them.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/model/gguf/gguftest"
-	"gpuscope/model/tokenizer"
+	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/text/tokenizer"
 )
 
 // Names count whatever the type of their tokens is, beside what the file states, with llama.cpp's exceptions.

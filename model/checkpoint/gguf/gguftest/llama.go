@@ -3,7 +3,7 @@ package gguftest
 import (
 	"fmt"
 
-	"gpuscope/model/gguf"
+	"gpuscope/model/checkpoint/gguf"
 )
 
 // Shape is that of a Llama.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // folder writes files into a new folder; a tokenizer.json is there unless it is named.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/model/tokenizer"
+	"gpuscope/text/tokenizer"
 )
 
 // FuzzRoundTrip holds that no byte is lost, by any split rule, with and without special tokens.

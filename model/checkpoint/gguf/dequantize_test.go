@@ -8,8 +8,8 @@ import (
 	"github.com/x448/float16"
 	"pgregory.net/rapid"
 
-	"gpuscope/model/gguf"
-	"gpuscope/model/gguf/gguftest"
+	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
 func TestFloat16OfAllBits(t *testing.T) {
