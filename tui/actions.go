@@ -176,7 +176,7 @@ func allActions() []action {
 		{
 			keys: []string{"o"}, name: "sort",
 			doc: "Sort by a column: its letter follows, the same again turns the order round.",
-			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: noRows, run: (*App).askSort,
+			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: noRows, run: func(a *App) { a.chord = a.table().sortChord() },
 		},
 		{
 			keys: []string{"O"}, name: "reverse", doc: "Turn the order round.",

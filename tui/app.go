@@ -32,15 +32,13 @@ import (
 	"gpuscope/trace/inspect"
 )
 
-// now is the clock; tests stop it.
-var now = time.Now
-
 // App is the program's state. All of it belongs to the event loop.
 type App struct {
 	opts   Options
 	theme  *theme
 	glyphs glyphs
 	runner *runner
+	last   lastOpened
 	log    *Log
 	w, h   int
 

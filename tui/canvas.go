@@ -62,3 +62,14 @@ func indent(lines []string) []string {
 	}
 	return lines
 }
+
+// rect is a part of the screen in cells, from the top left.
+type rect struct{ x, y, w, h int }
+
+// holds says whether a cell is in a rectangle.
+func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
+
+// newCanvas is an empty canvas of h lines.
+func newCanvas(h int, g glyphs) *canvas {
+	return &canvas{lines: make([]strings.Builder, h), used: make([]int, h), glyphs: g}
+}

@@ -95,7 +95,7 @@ func (p *dispatchPage) member(t *inspect.DispatchTable, row int) bool {
 // ranked implements coster.
 func (p *dispatchPage) ranked() {
 	if p.rows.wanted.Sort == "" && !p.rows.wanted.Reverse {
-		p.rows.sortBy(p.rows.at.index.CostOrder())
+		p.rows.sortBy(p.at().index.CostOrder())
 	}
 }
 
@@ -221,7 +221,7 @@ func cannotCost(a *App) string {
 	if why := cmp.Or(needsRun(a), noRows(a)); why != "" {
 		return why
 	}
-	if a.view().(lister).pane().at.step != a.at() {
+	if madeAt(a.view().(lister).pane()).step != a.at() {
 		return "the rows of the step are not there yet"
 	}
 	return ""

@@ -97,7 +97,7 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.chosen}
-	p.rows.load(j, key, s, func(ctx context.Context) (*table.Table, error) {
+	p.rows.load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
 		c, err := s.index.Curves(ctx, along, against)
 		if err != nil {
 			return nil, err
@@ -159,7 +159,7 @@ func (p *curvesPage) title(w int) []table.Part {
 // cursor is the place that is looked at: where the person put it, else where the shown step stands.
 func (p *curvesPage) cursor(c *inspect.Curves) int {
 	at, chosen := p.at[c.Along]
-	if s := p.rows.at; !chosen && s.step >= 0 && s.step < len(s.trace.Steps) {
+	if s := p.listPage.at(); !chosen && s.step >= 0 && s.step < len(s.trace.Steps) {
 		step := &s.trace.Steps[s.step]
 		at = step.Position
 		if c.Along == trace.AlongTokens {
@@ -346,13 +346,13 @@ func (p *curvesPage) detail() detail {
 func (p *curvesPage) why() (text, bool) {
 	_, r := p.current()
 	switch {
-	case r == nil || p.rows.at.step < 0:
+	case r == nil || p.listPage.at().step < 0:
 		return text{}, false
 	case len(r.Dispatches) == 0:
 		none := "why explains grids: the " + r.Name + " has none of its own, the rows below have"
 		return text{none: none}, false
 	}
-	return whyDispatch(p.rows.at, r.Dispatches[0], firstOf(len(r.Dispatches))), true
+	return whyDispatch(p.listPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
 // timed is the operator of the selected row, to be timed where its routes change, to both sides, and at the
@@ -365,8 +365,8 @@ func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.cursor(c))
 	}
-	lengths = p.rows.at.index.Crossings(r.Dispatches[0], lengths...)
-	return p.rows.at.trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
+	lengths = p.listPage.at().index.Crossings(r.Dispatches[0], lengths...)
+	return p.listPage.at().trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
 // cannotTime says why no operator can be timed, timeOperator has the selected one timed and shows it.

@@ -9,12 +9,12 @@ import (
 
 // dialog stands at the foot of the screen and takes every key until it is closed.
 type dialog interface {
-	typed(a *App, k key)
+	typed(k key) (closed bool)
 	hints() [][2]string // its keys, and what they do
 	// lines are how many of w cells it would like to have, and without how many it says less than it must.
 	lines(w int) (all, least int)
 	// render draws it in at most h lines of w cells.
-	render(a *App, w, h int) []string
+	render(t *theme, w, h int) []string
 	// choose puts the cursor on the row at a line of what was drawn, and says whether there is one.
 	choose(line int) bool
 }
@@ -33,31 +33,28 @@ type chooser struct {
 	wrong  string                            // with what was typed
 }
 
-func (c *chooser) typed(a *App, k key) {
+func (c *chooser) typed(k key) (closed bool) {
 	rows := c.rows()
 	c.wrong = ""
 	switch {
 	case k.name == "esc":
-		a.dialog = nil
+		return true
 	case k.name == "enter":
 		typed := ""
 		if c.line != nil {
 			typed = strings.TrimSpace(c.line.text())
 		}
 		if c.keep && typed == "" {
-			a.dialog = nil
-			return
+			return true
 		}
 		if err := c.take(min(c.cursor, len(rows)-1), typed); err != nil {
 			c.wrong = err.Error()
-			return
+			return false
 		}
 		if c.line != nil {
 			c.line.set("")
 		}
-		if !c.keep {
-			a.dialog = nil
-		}
+		return !c.keep
 	case k.name == "up":
 		c.cursor = max(0, c.cursor-1)
 	case k.name == "down":
@@ -68,6 +65,7 @@ func (c *chooser) typed(a *App, k key) {
 	case c.line != nil:
 		c.line.handle(k)
 	}
+	return false
 }
 
 func (c *chooser) hints() [][2]string {
@@ -95,15 +93,15 @@ func (c *chooser) explained(w int) []string {
 	return lines
 }
 
-func (c *chooser) render(a *App, w, h int) []string {
-	head := a.theme.put(accent, " "+cut(c.title, w-2))
+func (c *chooser) render(t *theme, w, h int) []string {
+	head := t.put(accent, " "+cut(c.title, w-2))
 	if c.line != nil {
 		title := " " + cut(c.title+" ", w/2)
-		head = a.theme.put(accent, title) + c.line.render(w-width(title)-1)
+		head = t.put(accent, title) + c.line.render(w-width(title)-1)
 	}
 	lines := []string{head}
 	if c.wrong != "" {
-		lines = append(lines, a.theme.put(bad, cut(" "+markFail+" "+printable.Clean(c.wrong), w-1)))
+		lines = append(lines, t.put(bad, cut(" "+markFail+" "+printable.Clean(c.wrong), w-1)))
 	}
 	rows, more := c.rows(), c.explained(w)
 	room := max(1, h-len(lines)-len(more))
@@ -111,16 +109,40 @@ func (c *chooser) render(a *App, w, h int) []string {
 	for i := from; i < to; i++ {
 		l := cut(" "+printable.Clean(rows[i]), w-1)
 		if i == c.cursor {
-			lines = append(lines, a.theme.put(selected, markSelected+l))
+			lines = append(lines, t.put(selected, markSelected+l))
 		} else {
 			lines = append(lines, " "+l)
 		}
 	}
 	if len(rows) == 0 {
-		lines = append(lines, a.theme.put(dim, cut("   "+c.none, w-1)))
+		lines = append(lines, t.put(dim, cut("   "+c.none, w-1)))
 	}
 	for _, l := range more {
-		lines = append(lines, a.theme.put(dim, cut("   "+l, w-1)))
+		lines = append(lines, t.put(dim, cut("   "+l, w-1)))
 	}
 	return lines[:min(len(lines), max(1, h))]
+}
+
+// picker is a cursor in rows of a dialog, and where they were drawn.
+type picker struct {
+	cursor int
+	line   int // of the first row in sight
+	first  int // that row
+	shown  int // rows in sight
+}
+
+// window is which of n rows are in sight, from a line on that leaves room for so many.
+func (p *picker) window(n, line, room int) (from, to int) {
+	p.line, p.first = line, clamp(p.cursor-room+1, 0, max(0, n-room))
+	p.shown = max(0, min(room, n-p.first))
+	return p.first, p.first + p.shown
+}
+
+// choose puts the cursor on the row at a line, and says whether there is one.
+func (p *picker) choose(line int) bool {
+	if line < p.line || line >= p.line+p.shown {
+		return false
+	}
+	p.cursor = p.first + line - p.line
+	return true
 }

@@ -80,7 +80,7 @@ func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1)
 
 // about is what the steps cost that the table is of; nothing where that is of others than are looked at.
 func (p *dispatchPage) about(s snapshot) table.Line {
-	if t := p.rows.table; t != nil && len(t.Title) > 1 && p.rows.at.named(p.takes()) == s.named(p.takes()) {
+	if t := p.rows.table; t != nil && len(t.Title) > 1 && p.at().named(p.takes()) == s.named(p.takes()) {
 		return t.Title[0]
 	}
 	return table.Line{}
@@ -123,7 +123,7 @@ func (p *dispatchPage) selected() *inspect.Launch {
 
 // detail is what is known of the dispatch, under what the row says of all that it stands for.
 func (p *dispatchPage) detail() detail {
-	t, r, s := p.table(), p.rows.current(), p.rows.at
+	t, r, s := p.table(), p.rows.current(), p.at()
 	if t == nil || r < 0 {
 		return detail{}
 	}
@@ -286,9 +286,9 @@ func (p *dispatchPage) why() (text, bool) {
 		if !asked {
 			return text{}, false
 		}
-		return whyAt(p.rows.at.index, step, id, "", false), true
+		return whyAt(p.at().index, step, id, "", false), true
 	}
-	t, s := p.table(), p.rows.at
+	t, s := p.table(), p.at()
 	row := &t.Folded[p.rows.current()]
 	of := firstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones

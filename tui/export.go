@@ -30,16 +30,16 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	q.line.suggest(free(pane.fileName(takenBy(a.view()))))
+	q.line.suggest(free(fileName(pane, takenBy(a.view()))))
 	a.ask(q)
 }
 
 // fileName is what a file with the table is called: by the steps that the table is of where a view takes so
 // many, which may be one of those that are spoken of, or none.
-func (l *listing) fileName(takes inspect.Takes) string {
-	name := l.table.Name
-	if l.at.step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
-		name += "-" + strings.ReplaceAll(l.at.of(takes).Name, "–", "-")
+func fileName(p *tablePane, takes inspect.Takes) string {
+	name, s := p.table.Name, madeAt(p)
+	if s.step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
+		name += "-" + strings.ReplaceAll(s.of(takes).Name, "–", "-")
 	}
 	return name + ".csv"
 }
@@ -124,32 +124,6 @@ func (a *App) exportTable(pane *tablePane, path string) {
 		}
 		return fmt.Sprintf("wrote %s: %s", whole(path), plural(len(l.rows), "row")), nil
 	})
-}
-
-// exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
-// and one that a filter leaves a part of says in a column which rows have sums of more than is there. On the
-// screen the rows' names say it.
-func (l *listing) exported() *table.Table {
-	columns := slices.Clone(l.table.Columns)
-	if by := l.table.Column(l.choice.Sort); by >= 0 {
-		columns[by].Width = 0 // on any screen, and the last that goes for want of room
-	}
-	if l.partial {
-		columns = append(columns, table.Column{
-			Name: "sums_of", Title: "sums of",
-			Doc: "of how many rows its sums are, where not all of them are here",
-			Of: func(r int) table.Cell {
-				if l.shown[r] == l.leaves[r] {
-					return table.Cell{}
-				}
-				all, here := plural(l.leaves[r], "row"), count(l.shown[r])
-				return table.Text(fmt.Sprintf("all %s, %s here", all, here))
-			},
-		})
-	}
-	t := l.table.WithColumns(columns)
-	t.Notes = l.notes
-	return t
 }
 
 // create writes a file that is not there yet. What could not be written whole is taken away.

@@ -92,7 +92,7 @@ func (p *graphPage) load(j *jobs, s snapshot, _ int) {
 	}
 	mark, tree := inspect.GraphWeights[p.mark], p.at == operatorList
 	key := graphKey{listKey{s.version, p.fold}, p.mark}
-	l.rows.load(j, key, s, func(ctx context.Context) (*table.Table, error) {
+	l.rows.load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
 		t, err := l.from.Of(ctx, s.index, o)
 		if err != nil || !tree {
 			return t, err
@@ -188,7 +188,7 @@ func (p *graphPage) picked() picked {
 // open opens a value; of a slot in the list of memory it shows who has it.
 func (p *graphPage) open() bool {
 	if v := p.picked().value; v >= 0 {
-		p.app.openValue(v, p.list().rows.at)
+		p.app.openValue(v, p.list().at())
 		return true
 	}
 	key := p.list().rows.key
@@ -203,7 +203,7 @@ func (p *graphPage) open() bool {
 // near shows the neighbourhood of the operator under the cursor, of a value that of one which gives or takes
 // it.
 func (p *graphPage) near(consumers bool) {
-	got, s := p.picked(), p.list().rows.at
+	got, s := p.picked(), p.list().at()
 	op := got.op
 	if op == nil && got.value >= 0 && s.index != nil {
 		of := s.index.Producers(got.value)
@@ -223,7 +223,7 @@ func (p *graphPage) near(consumers bool) {
 
 func (p *graphPage) detail() detail {
 	l, got := p.list(), p.picked()
-	s, key := l.rows.at, l.rows.key
+	s, key := l.at(), l.rows.key
 	switch {
 	case s.index == nil:
 		return detail{}
@@ -286,7 +286,7 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 
 // why explains the operator, or the first of those that the row stands for, or lists what a value reaches.
 func (p *graphPage) why() (text, bool) {
-	got, s := p.picked(), p.list().rows.at
+	got, s := p.picked(), p.list().at()
 	switch {
 	case got.value >= 0:
 		return whatWakes(s, got.value), true

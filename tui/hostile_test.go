@@ -74,16 +74,6 @@ func TestAPositionThatAFileClaimsCostsNothing(t *testing.T) {
 	}
 }
 
-// The last barrier lets colours through and nothing else.
-func TestCanvasKeepsColoursAlone(t *testing.T) {
-	t.Parallel()
-	c := canvas{lines: make([]strings.Builder, 1), used: make([]int, 1)}
-	c.draw(rect{0, 0, 40, 1}, []string{"\x1b[1;31ma\x1b[0m\x1b[2J\x1b]0;b\x07c\r\nd\u202e"})
-	if got, want := c.String(), "\x1b[1;31ma\x1b[0m·[2J·]0;b·c·⏎d·"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 func TestPlainModeSaysOneLineForEachEvent(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

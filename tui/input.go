@@ -97,3 +97,21 @@ func (l *inputLine) render(w int) string {
 	}
 	return fit(before+"▏"+after, w)
 }
+
+// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
+// stands for in an input line.
+type key struct {
+	name string
+	text string // printable text, "" for keys that have none
+}
+
+// urgent says that a key waits for nothing, and means the same whatever is being typed.
+func (k key) urgent() bool { return k.name == "ctrl+c" || k.name == "ctrl+z" }
+
+// sign is how a hint shows a key: arrows as arrows.
+func sign(key string) string {
+	if s, ok := map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→"}[key]; ok {
+		return s
+	}
+	return key
+}

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// now is the clock; tests stop it.
+var now = time.Now
+
 // jobs computes beside the event loop what the screen will show: tables, orders, filters, details. The event
 // loop only places what is ready, so no trace is so large, or so odd, that a key has to wait for it for long.
 //

@@ -7,16 +7,6 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 )
 
-// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
-// stands for in an input line.
-type key struct {
-	name string
-	text string // printable text, "" for keys that have none
-}
-
-// urgent says that a key waits for nothing, and means the same whatever is being typed.
-func (k key) urgent() bool { return k.name == "ctrl+c" || k.name == "ctrl+z" }
-
 // keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in
 // one read: each is its own key. Pasted text is text only and never presses anything.
 func keysOf(m tea.KeyMsg) []key {
@@ -46,14 +36,6 @@ func keyed(s string) string {
 }
 
 var braced = regexp.MustCompile(`\{[^{}]+\}`)
-
-// sign is how a hint shows a key: arrows as arrows.
-func sign(key string) string {
-	if s, ok := map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→"}[key]; ok {
-		return s
-	}
-	return key
-}
 
 // noStep is what stands where a step would be, before the first.
 func noStep() string { return keyed("No step was run yet. Press {prompt} and type a prompt.") }

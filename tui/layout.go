@@ -4,8 +4,8 @@ import "fmt"
 
 // The smallest screen on which the views say what they mean, and the one they are drawn for.
 const (
-	minWidth, minHeight   = 60, 16
-	mainWidth, mainHeight = 80, 24
+	minWidth, minHeight = 60, 16
+	mainHeight          = 24
 )
 
 // region is a part of the screen.
@@ -23,9 +23,6 @@ const (
 	regionNotice // an error that waits to be dismissed, what the screen itself takes
 	regionHint
 )
-
-// rect is a part of the screen in cells, from the top left.
-type rect struct{ x, y, w, h int }
 
 // zoom says which pane has the screen for itself.
 type zoom int
@@ -48,12 +45,8 @@ type arrangement struct {
 	split  split
 }
 
-// From so many columns on the detail stands on the right, where it has room for its lines: the list gives up
-// columns for it, and keeps those that name its rows.
-const (
-	sideWidth            = 110
-	leastList, leastSide = 60, 30
-)
+// leastList and leastSide are the columns that the list and the detail keep where they are side by side.
+const leastList, leastSide = 60, 30
 
 // layout says where everything is. It is the only place that computes sizes: panes get rectangles. The
 // rectangles tile the screen.
@@ -111,5 +104,3 @@ func tooSmall(w, h int) string {
 	return fmt.Sprintf("The window is %d x %d. gpuscope needs %d x %d. Make it larger; the run goes on.", w,
 		h, minWidth, minHeight)
 }
-
-func clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }

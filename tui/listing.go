@@ -12,8 +12,8 @@ import (
 // listing is a table as a person chose to see it. Whatever takes longer the longer the table is stands in it:
 // jobs make listings, and they do not change.
 type listing struct {
-	of     any      // what the table is of
-	at     snapshot // in which it was made
+	of     any // what the table is of
+	at     any // what the screen showed when it was made
 	table  *table.Table
 	choice choice
 	rows   []int // indices into table.Rows that are shown
@@ -298,4 +298,30 @@ func (l *listing) order() string {
 		name += "↓"
 	}
 	return name
+}
+
+// exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
+// and one that a filter leaves a part of says in a column which rows have sums of more than is there. On the
+// screen the rows' names say it.
+func (l *listing) exported() *table.Table {
+	columns := slices.Clone(l.table.Columns)
+	if by := l.table.Column(l.choice.Sort); by >= 0 {
+		columns[by].Width = 0 // on any screen, and the last that goes for want of room
+	}
+	if l.partial {
+		columns = append(columns, table.Column{
+			Name: "sums_of", Title: "sums of",
+			Doc: "of how many rows its sums are, where not all of them are here",
+			Of: func(r int) table.Cell {
+				if l.shown[r] == l.leaves[r] {
+					return table.Cell{}
+				}
+				all, here := plural(l.leaves[r], "row"), count(l.shown[r])
+				return table.Text(fmt.Sprintf("all %s, %s here", all, here))
+			},
+		})
+	}
+	t := l.table.WithColumns(columns)
+	t.Notes = l.notes
+	return t
 }

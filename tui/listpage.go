@@ -40,7 +40,7 @@ func (p *listPage) want(j *jobs, s snapshot, fold inspect.Fold) {
 		return
 	}
 	o := s.options(p.from.Takes, fold)
-	p.rows.load(j, listKey{s.version, fold}, s,
+	p.rows.load(j, listKey{s.version, fold}, s, s.running,
 		func(ctx context.Context) (*table.Table, error) { return p.from.Of(ctx, s.index, o) })
 }
 
@@ -67,18 +67,18 @@ func complain(t *theme, w int, what string) []string {
 // steps it runs, and the last of them, where it runs in none the one that is shown; false where it asks for
 // none.
 func (p *listPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
-	l := &p.rows.listing
+	l, s := &p.rows.listing, p.at()
 	if l.table == nil || l.table.Name != "dispatches" {
 		return 0, 0, -1, false
 	}
 	f, err := l.table.ParseFilter(l.choice.filter)
 	n, equal := f.Equal(l.table.Column("id"))
 	id = trace.DispatchID(n)
-	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(l.at.trace.Graph.Dispatches) {
+	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(s.trace.Graph.Dispatches) {
 		return 0, 0, -1, false
 	}
-	if steps, at = l.at.index.Ran(id); steps == 0 {
-		at = l.at.step
+	if steps, at = s.index.Ran(id); steps == 0 {
+		at = s.step
 	}
 	return id, steps, at, true
 }
@@ -95,16 +95,25 @@ func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string 
 		none = keyed("No row matches the filter. {back out} clears it")
 		switch id, steps, at, asked := p.elsewhere(); {
 		case asked && steps > 0:
-			s := &l.at.trace.Steps[at]
+			s := &p.at().trace.Steps[at]
 			none += fmt.Sprintf(keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
 				"shows other steps"), id, plural(steps, "step"), s.Index, s.Phase)
 		case asked:
 			none += fmt.Sprintf(keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"), id,
-				l.at.index.Name(id))
+				p.at().index.Name(id))
 		case p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep:
 			none += keyed("; {scope} shows other steps")
 		}
 		none += "."
 	}
 	return p.rows.render(t, w, h, focused, none)
+}
+
+// at is what the screen showed when the rows were made.
+func (p *listPage) at() snapshot { return madeAt(&p.rows) }
+
+// madeAt is what the screen showed when the rows of a pane were made.
+func madeAt(p *tablePane) snapshot {
+	s, _ := p.at.(snapshot)
+	return s
 }

@@ -25,9 +25,6 @@ func (p pointer) motion() motion {
 	return down
 }
 
-// holds says whether a cell is in a rectangle.
-func (r rect) holds(x, y int) bool { return x >= r.x && x < r.x+r.w && y >= r.y && y < r.y+r.h }
-
 // Lines that a turn of the wheel scrolls, and the time in which a second click on a cell opens what is there.
 const (
 	wheelLines  = 3
@@ -138,35 +135,11 @@ func (a *App) pointDialog(p pointer) {
 	switch {
 	case !r.holds(p.x, p.y):
 	case p.wheel != 0:
-		a.dialog.typed(a, key{name: map[motion]string{up: "up", down: "down"}[p.motion()]})
+		a.typedInDialog(key{name: map[motion]string{up: "up", down: "down"}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
 		if a.dialog.choose(p.y-r.y-1) && second { // under its rule
-			a.dialog.typed(a, key{name: "enter"})
+			a.typedInDialog(key{name: "enter"})
 		}
 	}
-}
-
-// picker is a cursor in rows of a dialog, and where they were drawn.
-type picker struct {
-	cursor int
-	line   int // of the first row in sight
-	first  int // that row
-	shown  int // rows in sight
-}
-
-// window is which of n rows are in sight, from a line on that leaves room for so many.
-func (p *picker) window(n, line, room int) (from, to int) {
-	p.line, p.first = line, clamp(p.cursor-room+1, 0, max(0, n-room))
-	p.shown = max(0, min(room, n-p.first))
-	return p.first, p.first + p.shown
-}
-
-// choose puts the cursor on the row at a line, and says whether there is one.
-func (p *picker) choose(line int) bool {
-	if line < p.line || line >= p.line+p.shown {
-		return false
-	}
-	p.cursor = p.first + line - p.line
-	return true
 }

@@ -87,7 +87,7 @@ func (a *App) askFind() {
 // nextFound goes to the next line that was found, or the one before.
 func (a *App) nextFound(by int) {
 	if why := a.over.text.next(by); why != "" {
-		a.say(why)
+		a.say(keyed(why))
 	}
 }
 
@@ -213,12 +213,6 @@ func wrapSigned(l string, w int) []string {
 	return lines
 }
 
-// wrapIndented breaks a line to w cells; what follows stands a little deeper than the line.
-func wrapIndented(l string, w int) []string {
-	deep := len(l) - len(strings.TrimLeft(l, " "))
-	return wrapUnder(l, w, deep, deep+2)
-}
-
 // wrapHanging breaks a line of a detail to w cells; what follows stands under what is behind the label.
 func wrapHanging(l string, w int) []string {
 	const deep = inspect.DetailLabel
@@ -229,20 +223,6 @@ func wrapHanging(l string, w int) []string {
 		return wrapIndented(l, w)
 	}
 	return wrapText(l, w)
-}
-
-// wrapUnder breaks a line to w cells; what follows its first line stands so deep. Nothing is broken before
-// head, which is of blanks or a label.
-func wrapUnder(l string, w, head, deep int) []string {
-	if width(l) <= w || w < 4*deep {
-		return wrapText(l, w)
-	}
-	lines := wrapText(l[head:], w-deep)
-	lines[0] = printable.Clean(l[:head]) + lines[0]
-	for i := range lines[1:] {
-		lines[i+1] = blank(deep) + lines[i+1]
-	}
-	return lines
 }
 
 func (a *App) showSource() {
@@ -288,10 +268,18 @@ func (a *App) closeInput() {
 	a.question, a.dialog = nil, nil
 }
 
+// typedInDialog hands a key to the dialog, which may be over then.
+func (a *App) typedInDialog(k key) {
+	d := a.dialog
+	if d.typed(k) && a.dialog == d {
+		a.dialog = nil
+	}
+}
+
 // typed takes a key while text is being typed.
 func (a *App) typed(k key) {
 	if a.dialog != nil {
-		a.dialog.typed(a, k)
+		a.typedInDialog(k)
 		return
 	}
 	q := a.question
@@ -310,6 +298,7 @@ func (a *App) typed(k key) {
 
 // palette finds an action by its name.
 type palette struct {
+	app   *App
 	line  inputLine
 	all   []*action
 	found []*action
@@ -317,7 +306,7 @@ type palette struct {
 }
 
 func (a *App) openPalette() {
-	p := &palette{}
+	p := &palette{app: a}
 	for _, act := range here(place{[]scope{inViews, anywhere}, a.view()}, false) {
 		if act.name != "palette" {
 			p.all = append(p.all, act)
@@ -327,15 +316,17 @@ func (a *App) openPalette() {
 	a.dialog = p
 }
 
-func (p *palette) typed(a *App, k key) {
+func (p *palette) typed(k key) (closed bool) {
 	switch k.name {
 	case "enter":
-		a.dialog = nil
 		if p.cursor < len(p.found) {
-			a.do(p.found[p.cursor])
+			p.app.dialog = nil // the action may open another
+			p.app.do(p.found[p.cursor])
+			return false
 		}
+		return true
 	case "esc":
-		a.dialog = nil
+		return true
 	case "up", "ctrl+p":
 		p.cursor = max(0, p.cursor-1)
 	case "down", "ctrl+n":
@@ -345,6 +336,7 @@ func (p *palette) typed(a *App, k key) {
 			p.search()
 		}
 	}
+	return false
 }
 
 // search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
@@ -385,24 +377,24 @@ func (p *palette) hints() [][2]string {
 func (p *palette) lines(int) (all, least int) { return len(p.found) + 2, 0 }
 
 // render draws the actions found, at most h lines.
-func (p *palette) render(a *App, w, h int) []string {
-	lines := []string{a.theme.put(accent, " : ") + p.line.render(w-4)}
+func (p *palette) render(t *theme, w, h int) []string {
+	lines := []string{t.put(accent, " : ") + p.line.render(w-4)}
 	from, to := p.window(len(p.found), len(lines), h-1)
 	for i := from; i < to; i++ {
 		act := p.found[i]
 		text := act.doc
-		if why := act.why(a); why != "" {
+		if why := act.why(p.app); why != "" {
 			text = "not now: " + why
 		}
 		l := cut(fmt.Sprintf(" %s  %s  %s", fit(act.name, 12), fit(act.keyNames(), 9), text), w-1)
 		if i == p.cursor {
-			lines = append(lines, a.theme.put(selected, markSelected+l))
+			lines = append(lines, t.put(selected, markSelected+l))
 		} else {
 			lines = append(lines, " "+l)
 		}
 	}
 	if len(p.found) == 0 {
-		lines = append(lines, a.theme.put(dim, "   no action has that name"))
+		lines = append(lines, t.put(dim, "   no action has that name"))
 	}
 	return lines
 }
@@ -433,4 +425,13 @@ func (a *App) copy() {
 		}
 		return said, nil
 	})
+}
+
+// struck takes the key that follows one of several meanings.
+func (a *App) struck(k key) {
+	c := a.chord
+	a.chord = nil
+	if wrong := c.struck(k); wrong != "" {
+		a.remark(wrong)
+	}
 }

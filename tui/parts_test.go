@@ -1,23 +1,15 @@
 package tui
 
 import (
-	"context"
-	"fmt"
-	"go/scanner"
-	"go/token"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
-	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 )
@@ -69,131 +61,11 @@ func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
 	}
 }
 
-func TestTextsFillTheirCells(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := printable.Clean(rapid.StringOf(rapid.RuneFrom([]rune("abc .é日本語🙂\t\n\x1b\u0301"))).Draw(t, "s"))
-		w := rapid.IntRange(0, 20).Draw(t, "w")
-		for name, got := range map[string]string{"fit": fit(s, w), "fitLeft": fitLeft(s, w)} {
-			if ansi.StringWidth(got) != w {
-				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
-			}
-		}
-		for name, got := range map[string]string{
-			"cut": cut(s, w), "cutMiddle": cutMiddle(s, w), "cutList": cutList(s, w, " …"),
-			"cutPath": cutPath(s, w),
-		} {
-			if ansi.StringWidth(got) > w {
-				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
-			}
-		}
-		if strings.ContainsAny(s, "\x1b\n\t") {
-			t.Errorf("printable left control characters in %q", s)
-		}
-	})
-}
-
-func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
-	for line, want := range map[string]string{
-		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
-		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
-		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
-		"  it fits": "  it fits",
-	} {
-		lines := wrapHanging(line, 28)
-		if got := strings.Join(lines, "|"); got != want {
-			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
-		}
-	}
-}
-
-func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
-	for _, c := range []struct{ got, want string }{
-		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
-		// Of a list whole parts are left, and never a figure with a hole in it.
-		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 39, " …"), "48→96 r batch8→gemv · 1×7×384 → 1×1×384"},
-		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 38, " …"), "48→96 r batch8→gemv · 1×7×384 …"},
-		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 30, " …"), "48→96 r batch8→gemv …"},
-		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 17, " …"), "48→96 r batch8→g…"},
-		{cutList("3 dispatches, 2 ≈floor", 12, ""), "3 dispatches"},
-		{cutList("attn.rope.q, k, attn.v_heads", 16, " …"), "attn.rope.q, k …"},
-		{cutList("linear_q4gsw_coop4_bicol", 13, " …"), "linear…_bicol"},
-		{cutPath("layers.0.attn.norm", 13), "….0.attn.norm"},
-		{cutPath("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
-		{cut("abcdef", 4), "abc…"},
-		{count(1234567), "1,234,567"},
-		{count(-1000), "-1,000"},
-		{plural(1, "pass"), "1 pass"},
-		{plural(2, "dispatch"), "2 dispatches"},
-		{printable.Clean("a\nb\tc\x1b[31m"), "a⏎b⇥c·[31m"},
-	} {
-		if c.got != c.want {
-			t.Errorf("%q, want %q", c.got, c.want)
-		}
-	}
-}
-
-func TestAnInputLineEdits(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		keys []key
-		want string // with | for the cursor
-	}{
-		{"types", []key{{"a", "a"}, {"space", " "}, {"q", "q"}}, "a q|"},
-		{"pastes lines", []key{{"", "a\r\nb"}}, "a\nb|"},
-		{"drops control characters", []key{{"", "a\x1b[31mb"}}, "a[31mb|"},
-		{"goes home and inserts", []key{{"", "bc"}, {"home", ""}, {"a", "a"}}, "a|bc"},
-		{"deletes whole characters", []key{{"", "ae\u0301"}, {"backspace", ""}}, "a|"},
-		{"deletes ahead", []key{{"", "日本"}, {"left", ""}, {"delete", ""}}, "日|"},
-		{"deletes a word", []key{{"", "one two"}, {"ctrl+w", ""}}, "one |"},
-		{"deletes to the start", []key{{"", "one two"}, {"left", ""}, {"ctrl+u", ""}}, "|o"},
-		{"stays put at the ends", []key{{"backspace", ""}, {"left", ""}, {"right", ""}, {"delete", ""}}, "|"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			var l inputLine
-			for _, k := range c.keys {
-				l.handle(k)
-			}
-			if got := l.before + "|" + l.after; got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
-			}
-		})
-	}
-}
-
-func TestALongInputKeepsTheCursorInSight(t *testing.T) {
-	var l inputLine
-	l.handle(key{"", strings.Repeat("x", 100) + "END"})
-	if got := l.render(20); !strings.HasSuffix(got, "END▏") || ansi.StringWidth(got) != 20 {
-		t.Errorf("%q", got)
-	}
-	g := glyphs{"ascii"}
-	if got := g.finish(l.render(20), 20); !strings.HasSuffix(got, "END|") {
-		t.Errorf("in ASCII the cursor reads as a letter of the text: %q", got)
-	}
-}
-
 func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.typed("jjj")
 	if d.app.table().cursor != 3 {
 		t.Errorf("the cursor is at %d, want 3", d.app.table().cursor)
-	}
-}
-
-func TestChartsDrawWhatTheyAreGiven(t *testing.T) {
-	for set, want := range map[string][]string{
-		"block":   {"█  ", "█▄▁"},
-		"braille": {"⣿  ", "⣿⣤⣀"},
-		"ascii":   {"#  ", "#:."},
-	} {
-		g, err := newGlyphs(set)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := g.columnChart([]float64{1, 0.25, 0.001}, 2, func(int) bool { return false })
-		if got := []string{g.finish(rows[0], 3), g.finish(rows[1], 3)}; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", set, got, want)
-		}
 	}
 }
 
@@ -205,27 +77,15 @@ func TestWrongOptionsSayWhatTheyMayBe(t *testing.T) {
 	}
 }
 
-func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
-	l := NewLog()
-	l.Write([]byte("half "))
-	l.Write([]byte("a line\r\nand\n\n"))
-	lines, _ := l.snapshot()
-	if len(lines) != 2 || lines[0].Text != "half a line" || lines[1].Text != "and" {
-		t.Fatalf("%+v", lines)
-	}
-	for range 3 * logLines {
-		l.Add("info", "x")
-	}
-	if lines, _ := l.snapshot(); len(lines) > logLines {
-		t.Errorf("%d lines are kept, want at most %d", len(lines), logLines)
-	}
-}
-
 // A change of colours, or of the terminal library, must touch few files.
 func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, folder := range []string{"*.go", "*/*.go"} {
+		list, err := filepath.Glob(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
 	}
 	color := regexp.MustCompile(`"#[0-9a-fA-F]{6}"|\\x1b\[[0-9;]*m|lipgloss\.`)
 	for _, name := range files {
@@ -236,7 +96,7 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := color.Find(b); s != nil && name != "theme.go" {
+		if s := color.Find(b); s != nil && name != filepath.Join("widget", "theme.go") {
 			t.Errorf("%s has the colour %s: theme.go names colours", name, s)
 		}
 		if strings.Contains(string(b), "charmbracelet/bubbletea") &&
@@ -308,188 +168,6 @@ func TestNoFigureLosesDigits(t *testing.T) {
 		}
 	}
 }
-
-// In ASCII a sign means one thing: an open row is no closed one, what is gone no open one, and a bracket, a
-// closed row, what is new and what is larger are four.
-func TestASCIITellsSignsApart(t *testing.T) {
-	g := glyphs{"ascii"}
-	apart := []string{
-		markSelected, markOpen, markClosed, markMarked, markOK, markFail, markWarn, "›", "+", "-", "~",
-		"=", "%", "┌", "├", "└", "±", "…", "≈", "→", "≥", "≤", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&",
-		"#", "▲", "▒", "▅", "│",
-	}
-	said := map[string]string{}
-	for _, sign := range apart {
-		if other, ok := said[g.finish(sign, 3)]; ok {
-			t.Errorf("%s and %s are both %q", sign, other, g.finish(sign, 3))
-		}
-		said[g.finish(sign, 3)] = sign
-	}
-}
-
-// In ASCII a sign that takes more letters has them from the blanks between columns, which stay where they
-// are, or from a name that is cut anyway; a text becomes longer, and is cut where that has no room.
-func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
-	h := hold(&d.dispatches().listPage)
-	d.app.jobs.patience = 0
-	d.touch("F")
-	d.sees("computing .. . ")
-	close(h.release)
-	d.settle()
-	g := glyphs{"ascii"}
-	for from, to := range map[string]string{
-		"818 → 1060 tok/s ± 1.7":        "818 -> 1060 tok/s +/- 1.7",
-		"▸ layers 0–5 …":                "> layers 0-5 ..",
-		"a … b …\x1b[0m":                "a .. b ..\x1b[0m",
-		"linea…gemv  128":               "line..gemv  128",
-		"7 …yers.0.attn   6":            "7 ..ers.0.attn   6",
-		"≈floor    12":                  "~=floor   12",
-		"q  2048→4   7   x":             "q  2048->4  7   x",
-		"q    2048→4 7   x":             "q   2048->4 7   x",
-		"cost    ±  ~save  x":           "cost   +/- ~save  x",
-		"q  \x1b[1m32→–\x1b[0m  7":      "q  \x1b[1m32->-\x1b[0m 7",
-		"grid –→256":                    "grid - ->256",
-		"──→ add   x":                   "--> add   x",
-		"45678901234567890123456789 → ": "45678901234567890123456789..",
-	} {
-		if got := g.finish(from, 28); got != to {
-			t.Errorf("%q is written %q, want %q", from, got, to)
-		}
-	}
-}
-
-// Whatever sign the screens or the tables write, ASCII has one for it, but for what is drawn in other sets.
-func TestASCIIHasASignForEveryOther(t *testing.T) {
-	t.Parallel()
-	g := glyphs{"ascii"}
-	for _, pattern := range []string{"*.go", "../trace/inspect/*.go", "../trace/table/*.go"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatal(pattern, err)
-		}
-		for _, file := range files {
-			if base := filepath.Base(file); strings.HasSuffix(base, "_test.go") ||
-				slices.Contains([]string{"glyphs.go", "plot.go"}, base) {
-				continue
-			}
-			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var s scanner.Scanner
-			set := token.NewFileSet()
-			s.Init(set.AddFile(file, -1, len(source)), source, nil, 0)
-			for {
-				_, tok, literal := s.Scan()
-				if tok == token.EOF {
-					break
-				}
-				text, err := strconv.Unquote(literal)
-				if err != nil || tok != token.STRING && tok != token.CHAR {
-					continue
-				}
-				for _, r := range g.finish(text, len(text)) {
-					if r > 0x7e {
-						t.Errorf("%s: ASCII has no sign for %q of %q", file, r, text)
-					}
-				}
-			}
-		}
-	}
-}
-
-// shares is a table with a column of bars: numbers, and what is drawn of them.
-func shares(numbers ...float64) *table.Table {
-	rows := make([]table.Row, len(numbers))
-	for i := range rows {
-		rows[i] = table.Row{Key: fmt.Sprint(i), Parent: -1, Quiet: i == 1}
-	}
-	return table.New("shares", []table.Column{
-		{
-			Name: "name", Title: "name", Width: 80, Tree: true,
-			Of: func(row int) table.Cell { return table.Text(fmt.Sprint("row", row)) },
-		},
-		{
-			Name: "share", Title: "share", Unit: "%", Right: true, Bar: true, Width: 80,
-			Of: func(row int) table.Cell { return table.Number(numbers[row], 1) },
-		},
-	}, rows)
-}
-
-func TestBarsShowTheLargestFirst(t *testing.T) {
-	p := tablePane{screen: 120}
-	l, err := list(context.Background(), shares(50, 25, 0.1, 0, -3), choice{}, "", false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.place(l)
-	lines := p.render(plainTheme(t), 40, 10, true, "")
-	for i, want := range []string{
-		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0%",
-	} {
-		if got := strings.TrimRight(lines[i], " "); got != want {
-			t.Errorf("line %d: %q, want %q", i, got, want)
-		}
-	}
-	p.choose(choice{Selection: table.Selection{Sort: "share", Reverse: true}})
-	l, _ = list(context.Background(), shares(50, 25), p.wanted, "", false)
-	if p.place(l); !strings.Contains(p.render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
-		t.Error("the header does not say by what the rows stand in order")
-	}
-}
-
-func TestQuietRowsAreContext(t *testing.T) {
-	th, err := newTheme("dark", "true", io.Discard, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := tablePane{}
-	l, _ := list(context.Background(), shares(2, 1, 3), choice{}, "", false)
-	p.place(l)
-	lines := p.render(th, 40, 10, true, "")
-	if !strings.Contains(lines[2], th.put(dim, "row1")) || strings.Contains(lines[3], th.start[dim]) {
-		t.Errorf("%q", lines)
-	}
-	p.stale = true
-	if line := p.render(th, 40, 10, true, "")[3]; !strings.Contains(line, th.put(dim, "row2")) {
-		t.Errorf("what is stale looks like what is not: %q", line)
-	}
-}
-
-func plainTheme(t *testing.T) *theme {
-	th, err := newTheme("dark", "never", io.Discard, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return th
-}
-
-// A menu takes as many lines as it needs; what has no room in the last that there is it counts.
-func TestAMenuIsWholeOrSaysWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	c := chord{label: "sort by"}
-	for _, name := range []string{"cost", "save", "lost", "sum", "share", "graph order"} {
-		c.choices = append(c.choices, choiceKey{key: name[:1], name: name})
-	}
-	for _, is := range []struct {
-		w, h int
-		want string
-	}{
-		{80, 3, " sort by: c cost  s save  l lost  s sum  s share  g graph order"},
-		{63, 1, " sort by: c cost  s save  l lost  s sum  s share  … 1 more"},
-		{63, 2, " sort by: c cost  s save  l lost  s sum  s share\n          g graph order"},
-		{40, 1, " sort by: c cost  s save  … 4 more"},
-		{30, 2, " sort by: c cost  s save\n          l lost  … 3 more"},
-	} {
-		lines := c.lines(plainTheme(t), is.w, is.h)
-		if got := strings.Join(lines, "\n"); got != is.want || width(slices.MaxFunc(lines, byWidth)) > is.w {
-			t.Errorf("in %d by %d cells: %q, want %q", is.w, is.h, got, is.want)
-		}
-	}
-}
-
-func byWidth(a, b string) int { return width(a) - width(b) }
 
 // Every column that sorts is in the menu, on the smallest screen too.
 func TestEveryColumnIsInTheMenu(t *testing.T) {

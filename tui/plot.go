@@ -202,3 +202,6 @@ func (p *plot) render(t *theme) []string {
 	}
 	return append(lines, blank(axis+1)+t.put(dim, string(foot)))
 }
+
+// axis is how many cells stand left of the strip.
+const axis = 10

@@ -24,7 +24,7 @@ func (p *resizePage) title(w int) []table.Part {
 		return []table.Part{{Rank: 0, Text: "Resize"}}
 	}
 	parts := slices.Concat(p.rows.own(w), t.Title[0].Parts)
-	if s := &p.rows.at; s.stands(p).Text != "" { // the other steps of the scope that are worth a look
+	if s := p.at(); s.stands(p).Text != "" { // the other steps of the scope that are worth a look
 		parts = append(parts, table.Say(0, "%s", s.index.Regrids(s.scope)))
 	}
 	return append(parts, p.rows.alike(w)...)
@@ -37,7 +37,7 @@ func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string
 
 // has leaves of what happened the changes of grids, which are what a resize makes.
 func (p *resizePage) has(e inspect.Event) bool {
-	return p.rows.at.index != nil && p.rows.at.index.Regridded(e.Step)
+	return p.at().index != nil && p.at().index.Regridded(e.Step)
 }
 
 // current is what the selected row stands for, nil for none.
@@ -54,25 +54,25 @@ func (p *resizePage) current() *inspect.ResizeRow {
 
 // detail says in full what the table has room for in part.
 func (p *resizePage) detail() detail {
-	r, l := p.current(), p.rows.listing
+	r, l, s := p.current(), p.rows.listing, p.at()
 	if r == nil {
 		return detail{}
 	}
 	at := p.rows.current()
 	return detail{p.rows.key, l.table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
-		return resizeDetail(l, at, r), ctx.Err()
+		return resizeDetail(l, s.index, at, r), ctx.Err()
 	}}
 }
 
-func resizeDetail(l listing, at int, r *inspect.ResizeRow) []string {
+func resizeDetail(l listing, x *inspect.Index, at int, r *inspect.ResizeRow) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	g := &l.at.trace.Graph
+	g := &x.Trace.Graph
 	switch {
 	case r.Change != nil:
 		v := &g.Values[r.Change.Value]
-		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, l.at.index.Bounds(v))
-		reached := l.at.index.Reaches(v.ID)
+		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, x.Bounds(v))
+		reached := x.Reaches(v.ID)
 		add(keyed("can wake %s ({why} lists them)"), plural(len(reached), "operator"))
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
@@ -111,7 +111,7 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 // why explains the dispatch of the row, or lists what its values reach: what the row changed, of a pass what
 // was dirty.
 func (p *resizePage) why() (text, bool) {
-	r, s := p.current(), p.rows.at
+	r, s := p.current(), p.at()
 	if r == nil {
 		return text{}, false
 	}

@@ -44,10 +44,10 @@ func (a *App) start() {
 	a.runner.start(func(ctx context.Context) {
 		m := a.starts(ctx)
 		if m.session != nil {
-			a.runner.keep(m.session)
+			a.last.keep(m.session)
 		}
 		if a.runner.send(m); m.session != nil {
-			a.runner.pump(ctx, m.session)
+			pump(ctx, a.runner, m.session)
 		}
 	})
 }

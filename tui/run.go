@@ -184,7 +184,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 
 	_, err = program.Run()
 	a.runner.cancel()
-	a.runner.end()
+	a.runner.end(a.last.close, leaveWithin)
 	if a.opts.Shaders == "" {
 		removeUnchanged(a.lab.dir, a.lab.own)
 	}

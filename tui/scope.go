@@ -178,7 +178,7 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 
 // of is the part of the scope that is spoken of where so many steps are taken: where one is, the last, and
 // where times are summed up, those on the routes of the last.
-func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
+func (s snapshot) of(takes inspect.Takes) inspect.Scope {
 	switch _, one := s.scope.One(); {
 	case takes == inspect.OneStep && !one:
 		return s.index.Step(s.scope.Last())
@@ -190,7 +190,7 @@ func (s *snapshot) of(takes inspect.Takes) inspect.Scope {
 
 // named is what the steps are called that a view takes; "" where there are none. What is of steps of another
 // name is not of these.
-func (s *snapshot) named(takes inspect.Takes) string {
+func (s snapshot) named(takes inspect.Takes) string {
 	if s.step < 0 || s.trace == nil {
 		return ""
 	}
@@ -198,7 +198,7 @@ func (s *snapshot) named(takes inspect.Takes) string {
 }
 
 // options are what a table is asked with.
-func (s *snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
+func (s snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
 	return inspect.Options{Scope: s.of(takes), Base: s.against, Fold: fold}
 }
 
@@ -212,7 +212,7 @@ func takenBy(v view) inspect.Takes {
 
 // stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
 // go without saying.
-func (s *snapshot) stands(v view) table.Part {
+func (s snapshot) stands(v view) table.Part {
 	if _, one := s.scope.One(); s.step < 0 || one || takenBy(v) != inspect.OneStep {
 		return table.Part{}
 	}
@@ -224,7 +224,7 @@ func (s *snapshot) stands(v view) table.Part {
 }
 
 // lastOfBase is the base with the last of its steps alone: what a plan is compared with.
-func (s *snapshot) lastOfBase() *inspect.Base {
+func (s snapshot) lastOfBase() *inspect.Base {
 	b := s.against
 	if b == nil {
 		return nil

@@ -28,7 +28,7 @@ func (a *App) frame() string {
 		return strings.Join(lines[:min(len(lines), max(1, a.h))], "\n")
 	}
 	m := a.rects()
-	f := canvas{lines: make([]strings.Builder, a.h), used: make([]int, a.h), glyphs: a.glyphs}
+	f := newCanvas(a.h, a.glyphs)
 	f.draw(m[regionHeader], []string{a.header(a.w)})
 	f.draw(m[regionTabs], []string{a.tabs(a.w)})
 	f.draw(m[regionAbout], []string{a.about(a.w)})
@@ -94,7 +94,7 @@ func (a *App) dialogLines() (rect, []string) {
 	keys := " " + strings.TrimSpace(a.theme.hinted(a.dialog.hints(), a.w-2)) + " "
 	rest := strings.Repeat(markRule, max(0, a.w-1-width(keys)))
 	rule := a.theme.put(dim, markRule) + keys + a.theme.put(dim, rest)
-	lines := append([]string{rule}, a.dialog.render(a, a.w, h)...)
+	lines := append([]string{rule}, a.dialog.render(a.theme, a.w, h)...)
 	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
 }
 
@@ -136,17 +136,6 @@ func samples(s *trace.Step) string {
 		return fmt.Sprintf("n=%d", n)
 	}
 	return "1 sample"
-}
-
-// joined puts the parts that are there together.
-func joined(sep string, parts ...string) string {
-	var there []string
-	for _, p := range parts {
-		if p != "" {
-			there = append(there, p)
-		}
-	}
-	return strings.Join(there, sep)
 }
 
 // about is the line of what holds of the steps: the view's own, or what they cost. What was computed of other

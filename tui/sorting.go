@@ -21,23 +21,21 @@ type choiceKey struct {
 	take      func()
 }
 
-// struck takes the key that follows; another than those that mean something says which do.
-func (a *App) struck(k key) {
-	c := a.chord
-	a.chord = nil
+// struck takes the key that follows, and says of another than those that mean something that it is none.
+func (c *chord) struck(k key) (wrong string) {
 	if c.leave != nil {
 		c.leave()
 	}
 	if k.name == "esc" {
-		return
+		return ""
 	}
 	for _, choice := range c.choices {
 		if choice.key == k.name {
 			choice.take()
-			return
+			return ""
 		}
 	}
-	a.remark(c.label + ": " + printableKey(k) + " is none of its keys")
+	return c.label + ": " + printableKey(k) + " is none of its keys"
 }
 
 func printableKey(k key) string {
@@ -50,10 +48,9 @@ func printableKey(k key) string {
 // sortKey is the letter of a column that people sort by most.
 type sortKey struct{ letter, column string }
 
-// askSort waits for the letter of a column. Columns that the screen has no room for have theirs too: the one
+// sortChord waits for the letter of a column. Columns that the screen has no room for have theirs too: the one
 // that is chosen gets room.
-func (a *App) askSort() {
-	p := a.table()
+func (p *tablePane) sortChord() *chord {
 	c := &chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
 	for _, col := range p.sortable() {
@@ -66,7 +63,7 @@ func (a *App) askSort() {
 		}
 	}
 	c.choices = append(c.choices, choiceKey{"space", "graph order", func() { p.sortBy("") }})
-	a.chord = c
+	return c
 }
 
 // sortable lists the columns that rows can be sorted by: those that people sort by most, those on the screen,

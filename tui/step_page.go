@@ -75,7 +75,7 @@ func (p *stepPage) load(j *jobs, s snapshot, _ int) {
 	}
 	p.task.want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
 		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
-	p.steps.rows.load(j, stepsKey{s.index, s.against}, s, func(ctx context.Context) (*table.Table, error) {
+	p.steps.rows.load(j, stepsKey{s.index, s.against}, s, s.running, func(ctx context.Context) (*table.Table, error) {
 		return p.steps.from.Of(ctx, s.index, inspect.Options{Base: s.against})
 	})
 	p.steps.rows.goTo(s.step)

@@ -23,9 +23,6 @@ type strip struct {
 	first  []inspect.Event // of each column the event that its sign is for
 }
 
-// axis is how many cells stand left of the strip.
-const axis = 10
-
 // eventSigns are how events stand in their lane; of several in a column the first of these.
 var eventSigns = []struct{ kind, sign, word string }{
 	{"breakpoint", "B", "breakpoint"},

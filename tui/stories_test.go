@@ -328,7 +328,7 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 		}
 	}, func(p *Panic) { panic(p) })
 	begun := time.Now()
-	r.start(func(ctx context.Context) { r.pump(ctx, justEvents{events: events}) })
+	r.start(func(ctx context.Context) { pump(ctx, r, justEvents{events: events}) })
 	<-done
 	most := int(time.Since(begun)/frameTime) + 3
 	total := 0

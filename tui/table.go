@@ -69,9 +69,10 @@ type paneKey struct {
 	choice int
 }
 
-// load shows the table that make gives for of, a comparable value, once a job has made it. What was made for
-// the same is not made again when only the choice is another.
-func (p *tablePane) load(j *jobs, of any, s snapshot,
+// load shows the table that make gives for of, a comparable value, once a job has made it; at goes with it.
+// What was made for the same is not made again when only the choice is another. While a model runs a table
+// that takes its time is not called stale.
+func (p *tablePane) load(j *jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
 	key, wanted, plain, good := paneKey{of, p.wantedOf}, p.wanted, p.plainColumns, p.lastGood
@@ -79,7 +80,7 @@ func (p *tablePane) load(j *jobs, of any, s snapshot,
 	if p.table != nil && p.of == of {
 		t = p.table
 	}
-	defer func() { p.stale = p.job.cancel != nil && j.late() && !s.running }()
+	defer func() { p.stale = p.job.cancel != nil && j.late() && !running }()
 	p.job.want(j, key, func(ctx context.Context) (listing, error) {
 		if t == nil {
 			var err error
@@ -88,7 +89,7 @@ func (p *tablePane) load(j *jobs, of any, s snapshot,
 			}
 		}
 		l, err := list(ctx, t, wanted, good, plain)
-		l.of, l.at = of, s
+		l.of, l.at = of, at
 		return l, err
 	}, p.place)
 }
@@ -243,11 +244,11 @@ func (p *tablePane) mark() {
 }
 
 // nextMatch goes to the next row that the filter finds, the last filter where there is none now, and says why
-// it does not. Rows that are there for what stands in them alone are passed over.
+// it does not, with the names of actions in braces for their keys. Rows that are there for what stands in them alone are passed over.
 func (p *tablePane) nextMatch(by int) string {
 	typed := cmp.Or(p.wanted.filter, p.searched)
 	if typed == "" {
-		return keyed("there is no filter; {filter} makes one")
+		return "there is no filter; {filter} makes one"
 	}
 	f, err := p.table.ParseFilter(typed)
 	if err != nil {
@@ -458,3 +459,10 @@ func (p *tablePane) rowText() string {
 	}
 	return strings.Join(cells, "\t")
 }
+
+// mainWidth is that of the screen which the views are drawn for.
+const mainWidth = 80
+
+// From sideWidth columns on the detail stands on the right, where it has room for its lines: the list gives up
+// columns for it, and keeps those that name its rows.
+const sideWidth = 110

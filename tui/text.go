@@ -190,3 +190,36 @@ func cutRight(s string, n int) string { return cells.Cut(s, n, "") }
 
 // cutLeft takes the first n cells away.
 func cutLeft(s string, n int) string { return cells.CutLeft(s, n) }
+
+func clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }
+
+// joined puts the parts that are there together.
+func joined(sep string, parts ...string) string {
+	var there []string
+	for _, p := range parts {
+		if p != "" {
+			there = append(there, p)
+		}
+	}
+	return strings.Join(there, sep)
+}
+
+// wrapIndented breaks a line to w cells; what follows stands a little deeper than the line.
+func wrapIndented(l string, w int) []string {
+	deep := len(l) - len(strings.TrimLeft(l, " "))
+	return wrapUnder(l, w, deep, deep+2)
+}
+
+// wrapUnder breaks a line to w cells; what follows its first line stands so deep. Nothing is broken before
+// head, which is of blanks or a label.
+func wrapUnder(l string, w, head, deep int) []string {
+	if width(l) <= w || w < 4*deep {
+		return wrapText(l, w)
+	}
+	lines := wrapText(l[head:], w-deep)
+	lines[0] = printable.Clean(l[:head]) + lines[0]
+	for i := range lines[1:] {
+		lines[i+1] = blank(deep) + lines[i+1]
+	}
+	return lines
+}

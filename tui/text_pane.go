@@ -127,7 +127,7 @@ func (p *textPane) find(s string) {
 func (p *textPane) next(by int) string {
 	switch {
 	case p.sought == "":
-		return keyed("nothing is searched for; {find} finds a text")
+		return "nothing is searched for; {find} finds a text"
 	case p.at+by < 0 || p.at+by >= len(p.found):
 		return "find " + p.sought + ": no more lines that way"
 	}

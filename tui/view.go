@@ -284,7 +284,7 @@ func noRows(a *App) string {
 // nextMatch goes to the next row that a filter finds, or the one before.
 func (a *App) nextMatch(by int) {
 	if why := a.table().nextMatch(by); why != "" {
-		a.remark(why)
+		a.remark(keyed(why))
 	}
 }
 

@@ -1,0 +1,91 @@
+package tui
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"gpuscope/session"
+)
+
+// errEnded is the reason of a session that has none.
+var errEnded = errors.New("its events ended")
+
+// reasonOf is why a session whose events have ended is over.
+func reasonOf(s session.Session) error {
+	return cmp.Or(s.Close(), errEnded)
+}
+
+// pump reads events for as long as there are any and hands them on in batches, at most 10 a second; the first
+// after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,
+// which has room for many more, for to wake up for each costs more than most are worth.
+func pump(ctx context.Context, r *runner, s session.Session) {
+	events := s.Events()
+	batches := make(chan eventsMsg)
+	r.start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
+		for b := range batches {
+			r.send(b)
+		}
+		if ctx.Err() == nil {
+			r.send(endedMsg{reasonOf(s)})
+		}
+	})
+	defer close(batches)
+	var held eventsMsg
+	var last time.Time
+	for {
+		var out chan eventsMsg
+		if len(held) > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(frameTime - time.Since(last)):
+			}
+			for len(events) > 0 {
+				held = append(held, <-events)
+			}
+			out = batches
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case out <- held:
+			held, last = nil, time.Now()
+		case e, ok := <-events:
+			if ok {
+				held = append(held, e)
+				continue
+			}
+			if len(held) > 0 {
+				select {
+				case batches <- held:
+				case <-ctx.Done():
+				}
+			}
+			return
+		}
+	}
+}
+
+// lastOpened is the session to close when the program ends.
+type lastOpened struct {
+	mu      sync.Mutex
+	session session.Session
+}
+
+func (l *lastOpened) keep(s session.Session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = s
+}
+
+func (l *lastOpened) close() {
+	l.mu.Lock()
+	s := l.session
+	l.mu.Unlock()
+	if s != nil {
+		_ = s.Close()
+	}
+}
