@@ -176,3 +176,27 @@ func TestEveryColumnIsInTheMenu(t *testing.T) {
 		d.press("esc").misses("sort by:")
 	}
 }
+
+func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
+	for line, want := range map[string]string{
+		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
+		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
+		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
+		"  it fits": "  it fits",
+	} {
+		lines := wrapHanging(line, 28)
+		if got := strings.Join(lines, "|"); got != want {
+			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
+		}
+	}
+}
+
+func TestASCIISpellsAnEllipsis(t *testing.T) {
+	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
+	h := hold(&d.dispatches().listPage)
+	d.app.jobs.patience = 0
+	d.touch("F")
+	d.sees("computing .. . ")
+	close(h.release)
+	d.settle()
+}

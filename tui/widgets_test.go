@@ -43,20 +43,6 @@ func TestTextsFillTheirCells(t *testing.T) {
 	})
 }
 
-func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
-	for line, want := range map[string]string{
-		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
-		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
-		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
-		"  it fits": "  it fits",
-	} {
-		lines := wrapHanging(line, 28)
-		if got := strings.Join(lines, "|"); got != want {
-			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
-		}
-	}
-}
-
 func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
@@ -177,13 +163,6 @@ func TestASCIITellsSignsApart(t *testing.T) {
 // In ASCII a sign that takes more letters has them from the blanks between columns, which stay where they
 // are, or from a name that is cut anyway; a text becomes longer, and is cut where that has no room.
 func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
-	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
-	h := hold(&d.dispatches().listPage)
-	d.app.jobs.patience = 0
-	d.touch("F")
-	d.sees("computing .. . ")
-	close(h.release)
-	d.settle()
 	g := glyphs{"ascii"}
 	for from, to := range map[string]string{
 		"818 → 1060 tok/s ± 1.7":        "818 -> 1060 tok/s +/- 1.7",
