@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpuscope/tui/widget"
 )
 
 // scope says where an action's keys hold.
@@ -176,12 +178,13 @@ func allActions() []action {
 		{
 			keys: []string{"o"}, name: "sort",
 			doc: "Sort by a column: its letter follows, the same again turns the order round.",
-			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: noRows, run: func(a *App) { a.chord = a.table().sortChord() },
+			in:  []scope{inViews}, of: rowsOpen, hint: 10, off: noRows,
+			run: func(a *App) { a.chord = a.table().SortChord() },
 		},
 		{
 			keys: []string{"O"}, name: "reverse", doc: "Turn the order round.",
 			in: []scope{inViews}, of: rowsOpen,
-			off: (*App).empty, run: func(a *App) { a.table().reverse() },
+			off: (*App).empty, run: func(a *App) { a.table().Reverse() },
 		},
 		{
 			keys: []string{"/"}, name: "filter",
@@ -229,7 +232,7 @@ func allActions() []action {
 		},
 		{
 			keys: []string{"m"}, name: "mark row", doc: "Mark the row, or take its mark away.",
-			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().mark() },
+			in: []scope{inViews}, of: dispatches, off: noRows, run: func(a *App) { a.table().Mark() },
 		},
 		{
 			keys: []string{"e"}, name: "WGSL",
@@ -306,44 +309,44 @@ func allActions() []action {
 
 		{
 			keys: []string{"down", "j"}, name: "down", doc: "Down. In Step: the step after; where a part is open, the next part.",
-			in: []scope{moving}, run: func(a *App) { a.move(down) },
+			in: []scope{moving}, run: func(a *App) { a.Move(widget.Down) },
 		},
 		{
 			keys: []string{"up", "k"}, name: "up", doc: "Up. In Step: the step before; where a part is open, the part before.", in: []scope{moving},
-			run: func(a *App) { a.move(up) },
+			run: func(a *App) { a.Move(widget.Up) },
 		},
 		{
 			keys: []string{"left", "h"}, name: "left",
 			doc: "Close the row, or go to the one it stands in. In Step: the step before.",
-			in:  []scope{moving}, run: func(a *App) { a.move(left) },
+			in:  []scope{moving}, run: func(a *App) { a.Move(widget.Left) },
 		},
 		{
 			keys: []string{"right", "l"}, name: "right", doc: "Open the row. In Step: the step after.",
-			in: []scope{moving}, run: func(a *App) { a.move(right) },
+			in: []scope{moving}, run: func(a *App) { a.Move(widget.Right) },
 		},
 		{
 			keys: []string{"g", "home"}, name: "top", doc: "To the first.", in: []scope{moving},
-			run: func(a *App) { a.move(top) },
+			run: func(a *App) { a.Move(widget.Top) },
 		},
 		{
 			keys: []string{"G", "end"}, name: "bottom", doc: "To the last.", in: []scope{moving},
-			run: func(a *App) { a.move(bottom) },
+			run: func(a *App) { a.Move(widget.Bottom) },
 		},
 		{
 			keys: []string{"pgup"}, name: "page up", doc: "A page up.", in: []scope{moving},
-			run: func(a *App) { a.move(pageUp) },
+			run: func(a *App) { a.Move(widget.PageUp) },
 		},
 		{
 			keys: []string{"pgdown"}, name: "page down", doc: "A page down.", in: []scope{moving},
-			run: func(a *App) { a.move(pageDown) },
+			run: func(a *App) { a.Move(widget.PageDown) },
 		},
 		{
 			keys: []string{"ctrl+u"}, name: "half up", doc: "Half a page up.", in: []scope{moving},
-			run: func(a *App) { a.move(halfUp) },
+			run: func(a *App) { a.Move(widget.HalfUp) },
 		},
 		{
 			keys: []string{"ctrl+d"}, name: "half down", doc: "Half a page down.", in: []scope{moving},
-			run: func(a *App) { a.move(halfDown) },
+			run: func(a *App) { a.Move(widget.HalfDown) },
 		},
 	}
 	list = append(list, viewActions()...)
@@ -528,7 +531,7 @@ func (a *action) hinted(app *App) [2]string {
 }
 
 // hintWidth is how many cells a key and a word take in the hint line.
-func hintWidth(said [2]string) int { return width(said[0]) + width(said[1]) + 3 }
+func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width(said[1]) + 3 }
 
 // keyNames are how the keys of an action are shown.
 func (a *action) keyNames() string { return strings.Join(a.keys, " ") }

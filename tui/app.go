@@ -30,22 +30,23 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/widget"
 )
 
 // App is the program's state. All of it belongs to the event loop.
 type App struct {
 	opts   Options
-	theme  *theme
-	glyphs glyphs
-	runner *runner
+	theme  *widget.Theme
+	glyphs widget.Glyphs
+	runner *widget.Runner
 	last   lastOpened
 	log    *Log
 	w, h   int
 
 	again
-	model        // the session, or the trace, and where it stands (model.go)
-	jobs  *jobs  // what computes what is shown
-	views []view // in the order of the table of views
+	model              // the session, or the trace, and where it stands (model.go)
+	jobs  *widget.Jobs // what computes what is shown
+	views []view       // in the order of the table of views
 	// pushes are what lies over each view.
 	pushes map[int][]pushed
 
@@ -53,19 +54,19 @@ type App struct {
 	zooms             map[int]zoom
 	split             map[int]split
 	inDetail          bool // the detail has the focus
-	detail            textPane
+	detail            widget.TextPane
 	detailOf          string
 	detailTitle       string
-	detailTask        task[detailKey, []string]
+	detailTask        widget.Task[detailKey, []string]
 
-	held     []key // pressed, and to be done once what they are about is there
+	held     []widget.Key // pressed, and to be done once what they are about is there
 	lab      lab
 	over     *overlay // help, source, why
-	overTask task[int, *overlay]
-	asked    int       // overlays that were asked for
-	question *question // a line of text being typed
-	dialog   dialog    // at the foot of the screen
-	chord    *chord    // the next key says what is meant
+	overTask widget.Task[int, *overlay]
+	asked    int           // overlays that were asked for
+	question *question     // a line of text being typed
+	dialog   widget.Dialog // at the foot of the screen
+	chord    *widget.Chord // the next key says what is meant
 
 	before  *memento // how things were looked at before what is being typed
 	undone  []memento
@@ -117,11 +118,11 @@ type (
 )
 
 func newApp(opts Options) (*App, error) {
-	t, err := newTheme(opts.Theme, opts.Color, opts.output(), opts.isDark)
+	t, err := widget.NewTheme(opts.Theme, opts.Color, opts.output(), opts.isDark)
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGlyphs(opts.Glyphs)
+	g, err := widget.NewGlyphs(opts.Glyphs)
 	if err != nil {
 		return nil, err
 	}
@@ -133,10 +134,10 @@ func newApp(opts Options) (*App, error) {
 		a.log = NewLog()
 	}
 	if a.w == 0 || a.h == 0 {
-		a.w, a.h = mainWidth, mainHeight
+		a.w, a.h = widget.MainWidth, mainHeight
 	}
 	a.model = newModel()
-	a.jobs = newJobs(a.fail, a.mended)
+	a.jobs = widget.NewJobs(a.fail, a.mended)
 	for i := range views {
 		a.views = append(a.views, views[i].new(a))
 		if views[i].first {
@@ -147,7 +148,7 @@ func newApp(opts Options) (*App, error) {
 }
 
 // runs gives the app who runs its goroutines, before the first message.
-func (a *App) runs(r *runner) { a.runner, a.jobs.runner = r, r }
+func (a *App) runs(r *widget.Runner) { a.runner, a.jobs.Runner = r, r }
 
 // Init starts nothing: Run opens the session beside the first frame.
 func (a *App) Init() tea.Cmd { return nil }
@@ -156,17 +157,17 @@ func (a *App) Init() tea.Cmd { return nil }
 func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.runner.crash(&Panic{v, debug.Stack()})
+			a.runner.Crash(&Panic{Value: v, Stack: debug.Stack()})
 			cmd = tea.Quit
 		}
 	}()
-	defer a.meter.updated(now())
+	defer a.meter.updated(widget.Now())
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
 	case tea.KeyMsg:
 		for _, k := range keysOf(m) {
-			if k.urgent() {
+			if k.Urgent() {
 				a.held = nil
 				a.strike(k)
 			} else {
@@ -184,10 +185,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		a.leaveTerminal(a.shell.awaitForeground)
 	case resumedMsg:
 		a.takeMouse()
-	case readyMsg:
-		a.jobs.ended(m)
-	case lateMsg:
-		a.jobs.ticking, a.jobs.resting = false, false
+	case widget.ReadyMsg:
+		a.jobs.Ended(m)
+	case widget.LateMsg:
+		a.jobs.Ticking, a.jobs.Resting = false, false
 	case openedMsg:
 		a.opened(m)
 	case eventsMsg:
@@ -212,7 +213,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			a.unsay()
 		}
 	case backgroundMsg:
-		if t, err := newTheme(a.opts.Theme, a.opts.Color, a.opts.output(),
+		if t, err := widget.NewTheme(a.opts.Theme, a.opts.Color, a.opts.output(),
 			func() bool { return m.dark }); err == nil {
 			a.theme = t
 		}
@@ -239,9 +240,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
 	}
-	if (a.jobs.open > 0 || a.jobs.resting) && !a.jobs.ticking { // to say that something takes its time
-		a.jobs.ticking = true
-		a.cmds = append(a.cmds, tea.Tick(a.jobs.patience, func(time.Time) tea.Msg { return lateMsg{} }))
+	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // to say that something takes its time
+		a.jobs.Ticking = true
+		a.cmds = append(a.cmds, tea.Tick(a.jobs.Patience,
+			func(time.Time) tea.Msg { return widget.LateMsg{} }))
 	}
 	switch len(a.cmds) {
 	case 0:
@@ -258,11 +260,11 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 func (a *App) View() (frame string) {
 	defer func() {
 		if v := recover(); v != nil {
-			a.runner.crash(&Panic{v, debug.Stack()})
+			a.runner.Crash(&Panic{Value: v, Stack: debug.Stack()})
 			frame = ""
 		}
 	}()
-	defer a.meter.drawn(now())
+	defer a.meter.drawn(widget.Now())
 	return a.frame()
 }
 
@@ -273,12 +275,12 @@ func (a *App) awaited() bool {
 		return false
 	}
 	l, rows := a.view().(lister)
-	return a.overTask.awaited(a.jobs) || rows && l.pane().job.awaited(a.jobs)
+	return a.overTask.Awaited(a.jobs) || rows && l.pane().Job.Awaited(a.jobs)
 }
 
 // strike presses a key.
-func (a *App) strike(k key) {
-	if !k.urgent() {
+func (a *App) strike(k widget.Key) {
+	if !k.Urgent() {
 		a.disarm()
 	}
 	a.asks()
@@ -287,7 +289,7 @@ func (a *App) strike(k key) {
 
 // asks counts what a person does. It is about the newest that there is.
 func (a *App) asks() {
-	a.jobs.asked++
+	a.jobs.Asked++
 	a.takeNews()
 }
 
@@ -304,20 +306,20 @@ func (a *App) answering(f func()) {
 }
 
 // press does what a key means here.
-func (a *App) press(k key) {
+func (a *App) press(k widget.Key) {
 	if a.question != nil || a.dialog != nil {
-		if !k.urgent() {
+		if !k.Urgent() {
 			a.typed(k)
 			return
 		}
 	}
-	if a.chord != nil && !k.urgent() {
+	if a.chord != nil && !k.Urgent() {
 		a.struck(k)
 		return
 	}
-	act := actionFor(k.name, a.place())
+	act := actionFor(k.Name, a.place())
 	if act == nil {
-		a.elsewhere(k.name)
+		a.elsewhere(k.Name)
 		return
 	}
 	a.do(act)
@@ -332,7 +334,7 @@ func (a *App) elsewhere(key string) {
 		}
 	}
 	if means != nil {
-		a.remark(fmt.Sprintf("%s does nothing in %s: %s", sign(key), a.row().name, strings.Join(means, "; ")))
+		a.remark(fmt.Sprintf("%s does nothing in %s: %s", widget.Sign(key), a.row().name, strings.Join(means, "; ")))
 	}
 }
 
@@ -400,7 +402,7 @@ func (a *App) cancel() {
 		a.quit()
 		return
 	}
-	a.interrupted = now()
+	a.interrupted = widget.Now()
 	switch {
 	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
@@ -419,7 +421,7 @@ const armedFor = 2 * time.Second
 
 // armed says that the next cancel leaves.
 func (a *App) armed() bool {
-	return !a.interrupted.IsZero() && now().Sub(a.interrupted) < armedFor
+	return !a.interrupted.IsZero() && widget.Now().Sub(a.interrupted) < armedFor
 }
 
 // disarm has the next cancel stop something: what is there to stop may be another thing than before.
@@ -427,7 +429,7 @@ func (a *App) disarm() { a.interrupted = time.Time{} }
 
 // remark says, in answer to a key, why something cannot be done.
 func (a *App) remark(text string) {
-	a.tell(levelKey, text)
+	a.tell(widget.LevelKey, text)
 	a.noteOfKey = true
 }
 
@@ -480,8 +482,8 @@ func (a *App) mended(of any) {
 // kind is a word for all that is done like it.
 func (a *App) later(kind, what string, f func(context.Context) (string, error)) {
 	a.doing = append(a.doing, what)
-	a.runner.start(func(ctx context.Context) {
+	a.runner.Start(func(ctx context.Context) {
 		text, err := f(ctx)
-		a.runner.send(noteMsg{kind, what, text, err})
+		a.runner.Send(noteMsg{kind, what, text, err})
 	})
 }

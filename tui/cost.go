@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // coster has rows of dispatches that can be left out of a step.
@@ -59,11 +60,11 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 	t := p.table()
 	step := &t.Index.Trace.Steps[t.Scope.Last()]
 	if !marked {
-		rows := slices.DeleteFunc(p.withHeadings(t, p.rows.rows), func(r int) bool { return p.member(t, r) })
+		rows := slices.DeleteFunc(p.withHeadings(t, p.rows.Rows), func(r int) bool { return p.member(t, r) })
 		return t.CostParts(rows), step
 	}
 	rows := p.markedRows()
-	if r := p.rows.current(); len(rows) == 0 && len(p.rows.marked) == 0 && r >= 0 {
+	if r := p.rows.Current(); len(rows) == 0 && len(p.rows.Marked) == 0 && r >= 0 {
 		rows = []int{r}
 	}
 	return t.Parts(rows), step
@@ -74,7 +75,7 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 // a heading is not what it stands for.
 func (p *dispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
-	if p.rows.shown == nil {
+	if p.rows.Shown == nil {
 		for _, r := range rows {
 			for up := t.Folded[r].Parent; up >= 0 && t.Folded[up].Group; up = t.Folded[up].Parent {
 				all = append(all, up)
@@ -89,13 +90,13 @@ func (p *dispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int 
 // little to tell from noise. Members that a filter chose are what somebody asks for.
 func (p *dispatchPage) member(t *inspect.DispatchTable, row int) bool {
 	up := t.Folded[row].Parent
-	return up >= 0 && !t.Folded[up].Group && (p.rows.shown == nil || p.rows.shown[up] == p.rows.leaves[up])
+	return up >= 0 && !t.Folded[up].Group && (p.rows.Shown == nil || p.rows.Shown[up] == p.rows.Leaves[up])
 }
 
 // ranked implements coster.
 func (p *dispatchPage) ranked() {
-	if p.rows.wanted.Sort == "" && !p.rows.wanted.Reverse {
-		p.rows.sortBy(p.at().index.CostOrder())
+	if p.rows.Wanted.Sort == "" && !p.rows.Wanted.Reverse {
+		p.rows.SortBy(p.at().index.CostOrder())
 	}
 }
 
@@ -106,7 +107,7 @@ func (p *dispatchPage) markedRows() (rows []int) {
 		return nil
 	}
 	for i := range t.Folded {
-		if p.rows.marked[t.Folded[i].Key] {
+		if p.rows.Marked[t.Folded[i].Key] {
 			rows = append(rows, i)
 		}
 	}
@@ -129,7 +130,7 @@ func (p *dispatchPage) together() []table.Part {
 		return nil
 	}
 	parts := []table.Part{{
-		Rank: 0, Text: fmt.Sprintf("%s together cost %s", plural(len(marked), "marked row"), c.Says()),
+		Rank: 0, Text: fmt.Sprintf("%s together cost %s", widget.Plural(len(marked), "marked row"), c.Says()),
 		Short: "together " + c.Short(),
 	}}
 	if c.Told() {
@@ -239,7 +240,7 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 	if t == nil || screen >= roomy {
 		return false
 	}
-	beside, static := screen >= sideWidth, t.Index.Static()
+	beside, static := screen >= widget.SideWidth, t.Index.Static()
 	switch name {
 	case "us":
 		return static
@@ -251,12 +252,12 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 
 // guest says that what costs may be off by, which the detail has too, stands beside it where there is room.
 func (p *dispatchPage) guest(name string, screen int) bool {
-	return name == "cost_spread_us" && screen >= sideWidth && screen < roomy
+	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < roomy
 }
 
 // stays says that the sum of times alone stays beside costs, which are of all dispatches of a row as well,
 // but where the detail has it.
 func (p *dispatchPage) stays(name string) bool {
 	t := p.table()
-	return t != nil && name == "sum_us" && t.Costed() && p.rows.screen < sideWidth
+	return t != nil && name == "sum_us" && t.Costed() && p.rows.Screen < widget.SideWidth
 }

@@ -90,7 +90,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
 	d.press("c").sees("then linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
-	for i := range d.app.table().table.Rows {
+	for i := range d.app.table().Table.Rows {
 		r := &d.app.view().(*dispatchPage).table().Folded[i]
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
@@ -161,8 +161,8 @@ func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
 	d := live(t, 120, 40).press("2").sees("embed")
 	d.app.view().(coster).ranked()
 	d.press("down").misses("order graph↓", "order ~save")
-	if p := d.app.table(); p.choice.Reverse || len(p.rows) == 0 || p.rows[0] != 0 {
-		t.Errorf("reversed %v, rows %v", p.choice.Reverse, p.rows)
+	if p := d.app.table(); p.Choice.Reverse || len(p.Rows) == 0 || p.Rows[0] != 0 {
+		t.Errorf("reversed %v, rows %v", p.Choice.Reverse, p.Rows)
 	}
 }
 
@@ -319,16 +319,16 @@ func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
 		d.settle()
 		d.press("s", "s", "s", "2", "c").sees("[PAUSED]", " ? ", "share of Σgpu").misses("share by cost")
 		pane := d.app.table()
-		for _, r := range pane.rows {
-			cell := pane.table.Cell(r, pane.table.Column("cost_us"))
+		for _, r := range pane.Rows {
+			cell := pane.Table.Cell(r, pane.Table.Column("cost_us"))
 			if cell.Has && cell.Text != "?" {
 				t.Fatalf("%d cells: row %d costs %q", size[0], r, cell.Text)
 			}
 		}
-		if id := pane.table.Column("id"); !slices.IsSortedFunc(pane.rows, func(a, b int) int {
-			return cmp.Compare(pane.table.Cell(a, id).Number, pane.table.Cell(b, id).Number)
+		if id := pane.Table.Column("id"); !slices.IsSortedFunc(pane.Rows, func(a, b int) int {
+			return cmp.Compare(pane.Table.Cell(a, id).Number, pane.Table.Cell(b, id).Number)
 		}) {
-			t.Errorf("%d cells: rows %v", size[0], pane.rows)
+			t.Errorf("%d cells: rows %v", size[0], pane.Rows)
 		}
 	}
 	d := drive(t, 120, 40, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})

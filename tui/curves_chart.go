@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/widget"
 )
 
 // chart is a row of the curves as it is drawn.
@@ -28,8 +29,8 @@ type part struct{ from, to int }
 const leastPart = 4
 
 // axisOf is the axis of a part: lengths of prompts matter by their ratio.
-func axisOf(c *inspect.Curves, p part) scale {
-	return scale{lo: float64(p.from), hi: float64(p.to), log: c.Along == trace.AlongTokens}
+func axisOf(c *inspect.Curves, p part) widget.Scale {
+	return widget.Scale{Lo: float64(p.from), Hi: float64(p.to), Log: c.Along == trace.AlongTokens}
 }
 
 // part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
@@ -41,21 +42,21 @@ func (p *curvesPage) part(c *inspect.Curves, r *inspect.CurveRow) part {
 		from, to := c.OfInterest(r, p.shows[c.Along])
 		return part{min(from, at), max(to, at)}
 	}
-	xs := axisOf(c, part{clamp(chosen.from, c.From, c.To), clamp(chosen.to, c.From, c.To)})
-	share := xs.share(float64(at))
+	xs := axisOf(c, part{widget.Clamp(chosen.from, c.From, c.To), widget.Clamp(chosen.to, c.From, c.To)})
+	share := xs.Share(float64(at))
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
 // between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
-func between(c *inspect.Curves, xs scale, lo, hi float64) part {
-	first, last := xs.share(float64(c.From)), xs.share(float64(c.To))
+func between(c *inspect.Curves, xs widget.Scale, lo, hi float64) part {
+	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
 	case lo < first:
 		lo, hi = first, min(last, hi+first-lo)
 	case hi > last:
 		lo, hi = max(first, lo+last-hi), last
 	}
-	place := func(share float64) int { return clamp(int(math.Round(xs.at(share))), c.From, c.To) }
+	place := func(share float64) int { return widget.Clamp(int(math.Round(xs.At(share))), c.From, c.To) }
 	return part{place(lo), place(hi)}
 }
 
@@ -67,7 +68,7 @@ func (p *curvesPage) widen(times float64) string {
 	}
 	now := p.part(c, r)
 	xs := axisOf(c, now)
-	share := xs.share(float64(p.cursor(c)))
+	share := xs.Share(float64(p.cursor(c)))
 	next := between(c, xs, share-times*share, share+times*(1-share))
 	switch {
 	case times > 1 && next == now:
@@ -118,7 +119,7 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 	}
 	xs, last := d.axis(), -1
 	for i := range chartPlaces {
-		at := int(math.Round(xs.at(float64(i) / (chartPlaces - 1))))
+		at := int(math.Round(xs.At(float64(i) / (chartPlaces - 1))))
 		if at == last {
 			continue
 		}
@@ -132,7 +133,7 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 }
 
 // axis is that of the places: lengths of prompts matter by their ratio.
-func (d *chart) axis() scale {
+func (d *chart) axis() widget.Scale {
 	return axisOf(d.curves, d.part)
 }
 
@@ -140,21 +141,21 @@ func (d *chart) axis() scale {
 const flat = 0.04
 
 // values is the axis of the values: from 0, but for times, whose slope would not be seen from there.
-func (d *chart) values() scale {
+func (d *chart) values() widget.Scale {
 	if d.lo > d.hi {
-		return scale{lo: 0, hi: 1}
+		return widget.Scale{Lo: 0, Hi: 1}
 	}
 	if len(d.row.Trials) > 0 && d.shows == inspect.Time {
-		return scale{lo: d.lo * 0.8, hi: d.hi * 1.2, log: true} // a crossover is one of ratios
+		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true} // a crossover is one of ratios
 	}
-	s := scale{lo: 0, hi: d.hi}
+	s := widget.Scale{Lo: 0, Hi: d.hi}
 	if d.shows == inspect.Time && d.lo > d.hi/2 {
 		least := flat * d.hi // times that hardly differ are no slope
 		room := max(d.hi-d.lo, least) / 8
-		s.lo, s.hi = d.lo-room, d.hi+max(0, least-(d.hi-d.lo))/2
+		s.Lo, s.Hi = d.lo-room, d.hi+max(0, least-(d.hi-d.lo))/2
 	}
-	if s.hi <= s.lo {
-		s.hi = s.lo + 1
+	if s.Hi <= s.Lo {
+		s.Hi = s.Lo + 1
 	}
 	return s
 }
@@ -162,31 +163,31 @@ func (d *chart) values() scale {
 // place is the place of the axis that a column of n stands for, or one next to them.
 func (d *chart) place(column, n int) int {
 	xs := d.axis()
-	at := int(math.Round(xs.at(float64(column) / float64(max(2, n)-1))))
-	return clamp(at, d.curves.From, d.curves.To)
+	at := int(math.Round(xs.At(float64(column) / float64(max(2, n)-1))))
+	return widget.Clamp(at, d.curves.From, d.curves.To)
 }
 
 // drawTimes draws what was measured, with the line through it, and says what that is.
-func (d *chart) drawTimes(plot *plot, c *inspect.Curves) string {
+func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
 	for _, point := range d.row.Points {
 		if len(d.row.Trials) == 0 {
-			plot.dot(float64(point.At), point.NS)
+			plot.Dot(float64(point.At), point.NS)
 		}
 	}
 	if f := d.row.Fit; f != nil && !f.Slopes() {
 		return d.measured() + " · no slope can be told"
 	} else if f != nil {
-		for i := range plot.w {
-			x := plot.xs.at(float64(i) / float64(max(1, plot.w-1)))
-			plot.back(x, f.At(x))
+		for i := range plot.W {
+			x := plot.Xs.At(float64(i) / float64(max(1, plot.W-1)))
+			plot.Back(x, f.At(x))
 		}
 		return d.measured() + " · the line through it"
 	}
 	for _, m := range d.row.Trials {
 		if m.Planned {
-			plot.dot(float64(m.Tokens), float64(m.NS))
+			plot.Dot(float64(m.Tokens), float64(m.NS))
 		} else {
-			plot.back(float64(m.Tokens), float64(m.NS))
+			plot.Back(float64(m.Tokens), float64(m.NS))
 		}
 	}
 	switch {

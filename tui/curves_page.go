@@ -14,6 +14,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // curvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
@@ -25,7 +26,7 @@ type curvesPage struct {
 	shows map[string]inspect.Quantity
 	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
 	drawn map[string]part // of each axis, where a person chose one
-	chart task[chartKey, *chart]
+	chart widget.Task[chartKey, *chart]
 	w     int // columns of the chart as last drawn
 }
 
@@ -37,7 +38,7 @@ func newCurvesPage(*App) view {
 			trace.AlongTokens:   inspect.Grid, // there is an exact line of it; few prompts are timed
 		},
 	}
-	p.rows.giveUp = []string{"times", "last_us", "n", "error_us"}
+	p.rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
 }
 
@@ -86,9 +87,9 @@ func (p *curvesPage) restore(s any) {
 	}
 }
 
-func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
+func (p *curvesPage) load(j *widget.Jobs, s snapshot, _ int) {
 	if s.trace == nil || s.index == nil {
-		p.rows.unload(j)
+		p.rows.Unload(j)
 		return
 	}
 	along := p.along
@@ -97,7 +98,7 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.chosen}
-	p.rows.load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
+	p.rows.Load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
 		c, err := s.index.Curves(ctx, along, against)
 		if err != nil {
 			return nil, err
@@ -106,11 +107,11 @@ func (p *curvesPage) load(j *jobs, s snapshot, _ int) {
 	})
 	c, r := p.current()
 	if c == nil {
-		p.chart.clear(j)
+		p.chart.Clear(j)
 		return
 	}
 	d := p.emptyChart(c, r)
-	p.chart.want(j, chartKey{p.rows.listings, r.Name, d.shows, d.part}, d.filled, nil)
+	p.chart.Want(j, chartKey{p.rows.Listings, r.Name, d.shows, d.part}, d.filled, nil)
 }
 
 // curvesVersion is another with every change of the data while nothing runs. Curves are of all steps: while a
@@ -125,11 +126,11 @@ func curvesVersion(s snapshot) int {
 
 // current is the selected row, nil where there is none.
 func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
-	if p.rows.table == nil {
+	if p.rows.Table == nil {
 		return nil, nil
 	}
-	c, _ := p.rows.table.From.(*inspect.Curves)
-	r := p.rows.current()
+	c, _ := p.rows.Table.From.(*inspect.Curves)
+	r := p.rows.Current()
 	if c == nil || r < 0 {
 		return nil, nil
 	}
@@ -149,11 +150,11 @@ func (p *curvesPage) redraw() {
 }
 
 func (p *curvesPage) title(w int) []table.Part {
-	t := p.rows.table
+	t := p.rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Curves"}}
 	}
-	return slices.Concat(t.Title[0].Parts, p.rows.own(w))
+	return slices.Concat(t.Title[0].Parts, p.rows.Own(w))
 }
 
 // cursor is the place that is looked at: where the person put it, else where the shown step stands.
@@ -166,24 +167,24 @@ func (p *curvesPage) cursor(c *inspect.Curves) int {
 			at = len(step.Tokens)
 		}
 	}
-	return clamp(at, c.From, c.To)
+	return widget.Clamp(at, c.From, c.To)
 }
 
-// move goes up and down the list, and left and right along the axis by a column of the chart.
-func (p *curvesPage) move(m motion) {
-	by := map[motion]int{left: -1, right: 1}[m]
+// Move goes up and down the list, and left and right along the axis by a column of the chart.
+func (p *curvesPage) Move(m widget.Motion) {
+	by := map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
 	c, r := p.current()
 	if by == 0 || c == nil {
-		p.rows.move(m)
+		p.rows.Move(m)
 		return
 	}
 	d, at := p.emptyChart(c, r), p.cursor(c)
-	col, _ := spot(d.axis().share(float64(at)), max(2, p.w))
+	col, _ := widget.Spot(d.axis().Share(float64(at)), max(2, p.w))
 	next := d.place(col+by, p.w)
-	if next == at || toward(next-at) != by {
+	if next == at || widget.Toward(next-at) != by {
 		next = at + by
 	}
-	p.at[c.Along] = clamp(next, c.From, c.To)
+	p.at[c.Along] = widget.Clamp(next, c.From, c.To)
 }
 
 // jump puts the cursor on the next or previous change of the selected row's grid.
@@ -213,64 +214,64 @@ func (p *curvesPage) jump(by int) bool {
 	return best >= 0
 }
 
-func (p *curvesPage) render(t *theme, g glyphs, w, h int, focused bool) []string {
+func (p *curvesPage) render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
 	c, r := p.current()
-	p.rows.line = 0
+	p.rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
 			"No step was taken that stands on this axis, and the trace has no forecast.")
 	}
 	var lines []string
-	if rows := clamp(h/2-3, 3, 16); h >= 10 {
+	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {
 		lines = p.drawChart(t, g, c, r, w, rows)
 	}
-	p.rows.line = len(lines)
+	p.rows.Line = len(lines)
 	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
 }
 
 // pointAt puts the cursor on the place of the axis that the chart has there.
 func (p *curvesPage) pointAt(x, y, _ int) bool {
 	c, r := p.current()
-	if c == nil || y >= p.rows.line {
+	if c == nil || y >= p.rows.Line {
 		return false
 	}
-	if col := x - axis - 1; y > 0 && col >= 0 && col < p.w {
+	if col := x - widget.Axis - 1; y > 0 && col >= 0 && col < p.w {
 		p.at[c.Along] = p.emptyChart(c, r).place(col, p.w)
 	}
 	return true
 }
 
 // drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
-func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect.CurveRow,
+func (p *curvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curves, r *inspect.CurveRow,
 	w, h int,
 ) []string {
-	p.w = w - axis - 2
-	d := p.chart.value
+	p.w = w - widget.Axis - 2
+	d := p.chart.Value
 	if d == nil || d.row != r || d.shows != p.shows[c.Along] {
 		d = p.emptyChart(c, r)
 	}
 	at := p.cursor(c)
 	xs, ys := d.axis(), d.values()
-	plot := newPlot(g, p.w, h, xs, ys)
-	label := d.shows.Axis(ys.lo, ys.hi)
-	plot.label = func(y float64) string {
+	plot := widget.NewPlot(g, p.w, h, xs, ys)
+	label := d.shows.Axis(ys.Lo, ys.Hi)
+	plot.Label = func(y float64) string {
 		if d.lo > d.hi {
 			return "" // there is nothing to read off
 		}
 		return strings.TrimSuffix(label(y), " wg")
 	}
-	plot.position = func(x float64) string { return count(int(math.Round(x))) }
+	plot.Position = func(x float64) string { return widget.Count(int(math.Round(x))) }
 	if d.part.to < c.To {
-		plot.beyond = " of " + count(c.To)
+		plot.Beyond = " of " + widget.Count(c.To)
 	}
-	if col, in := spot(xs.share(float64(at)), p.w); in { // the chart may be of a part drawn before
-		plot.column, plot.at = col, float64(at)
+	if col, in := widget.Spot(xs.Share(float64(at)), p.w); in { // the chart may be of a part drawn before
+		plot.Column, plot.At = col, float64(at)
 	}
 	said := "exact, from the plans"
 	if d.shows == inspect.Time {
 		said = d.drawTimes(plot, c)
 	} else {
-		plot.line(d.xs, d.ys)
+		plot.Line(d.xs, d.ys)
 	}
 	routes := false
 	for _, change := range c.ChangesOf(r) {
@@ -281,7 +282,7 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 		if change.Rerouted() {
 			sign, routes = '│', true
 		}
-		plot.mark(float64(change.At), sign)
+		plot.Mark(float64(change.At), sign)
 	}
 	what := map[string]string{
 		trace.AlongPosition: "position of a decode step", trace.AlongTokens: "tokens of a prompt",
@@ -300,8 +301,8 @@ func (p *curvesPage) drawChart(t *theme, g glyphs, c *inspect.Curves, r *inspect
 	if routes {
 		parts = append(parts, table.Part{Rank: 4, Text: "│ another route"})
 	}
-	head := t.put(strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
-	return append([]string{head}, plot.render(t)...)
+	head := t.Put(widget.Strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
+	return append([]string{head}, plot.Render(t)...)
 }
 
 // atCursor is what there is at the cursor.
@@ -309,13 +310,13 @@ func (d *chart) atCursor(at int) string {
 	r := d.row
 	if d.shows != inspect.Time {
 		if v, ok := d.curves.Exact(r, d.shows, at); ok {
-			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(v))
+			return fmt.Sprintf("at %s: %s", widget.Count(at), d.shows.Value(v))
 		}
-		return fmt.Sprintf("at %s: it does not run", count(at))
+		return fmt.Sprintf("at %s: it does not run", widget.Count(at))
 	}
 	for _, m := range r.Trials {
 		if m.Tokens == at && m.Planned {
-			return fmt.Sprintf("at %s: %s", count(at), d.shows.Value(float64(m.NS)))
+			return fmt.Sprintf("at %s: %s", widget.Count(at), d.shows.Value(float64(m.NS)))
 		}
 	}
 	for _, point := range r.Points {
@@ -324,10 +325,10 @@ func (d *chart) atCursor(at int) string {
 			if r.Dispatches == nil && d.curves.Level == "dispatch" {
 				said = "Σ " + said // no step takes that long
 			}
-			return fmt.Sprintf("at %s: %s", count(at), said)
+			return fmt.Sprintf("at %s: %s", widget.Count(at), said)
 		}
 	}
-	return fmt.Sprintf("at %s: –", count(at))
+	return fmt.Sprintf("at %s: –", widget.Count(at))
 }
 
 // detail says what there is at the cursor, and where it changes.

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
@@ -78,30 +79,30 @@ func TestCurvesWithoutAForecast(t *testing.T) {
 
 // Each glyph set draws a line through the corners of the plot, in as many cells as it was given.
 func TestPlotsInEveryGlyphSet(t *testing.T) {
-	th, err := newTheme("dark", "never", nil, nil)
+	th, err := widget.NewTheme("dark", "never", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, set := range GlyphNames {
-		g, err := newGlyphs(set)
+	for _, set := range widget.GlyphNames {
+		g, err := widget.NewGlyphs(set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := newPlot(g, 20, 6, scale{lo: 0, hi: 100}, scale{lo: 0, hi: 50})
-		p.label = func(float64) string { return "y" }
-		p.position = func(float64) string { return "x" }
-		p.line([]float64{0, 100}, []float64{0, 50})
-		p.dot(200, 7) // outside
-		lines := p.render(th)
+		p := widget.NewPlot(g, 20, 6, widget.Scale{Lo: 0, Hi: 100}, widget.Scale{Lo: 0, Hi: 50})
+		p.Label = func(float64) string { return "y" }
+		p.Position = func(float64) string { return "x" }
+		p.Line([]float64{0, 100}, []float64{0, 50})
+		p.Dot(200, 7) // outside
+		lines := p.Render(th)
 		if len(lines) != 8 {
 			t.Fatalf("%s: %d lines, want 8", set, len(lines))
 		}
-		first, last := []rune(lines[5])[axis+1], []rune(lines[0])
-		if first == ' ' || len(last) != axis+1+20 || last[axis+20] == ' ' {
+		first, last := []rune(lines[5])[widget.Axis+1], []rune(lines[0])
+		if first == ' ' || len(last) != widget.Axis+1+20 || last[widget.Axis+20] == ' ' {
 			t.Errorf("%s: the line does not go from corner to corner:\n%s", set, strings.Join(lines, "\n"))
 		}
 		for _, l := range lines {
-			if utf8.RuneCountInString(l) > axis+1+20 {
+			if utf8.RuneCountInString(l) > widget.Axis+1+20 {
 				t.Errorf("%s: %q", set, l)
 			}
 		}
@@ -125,7 +126,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 		t.Errorf("steps from %d to %d are drawn on an axis from %d to %d", c.First, c.Last, first.from,
 			first.to)
 	}
-	d.sees(" of " + count(c.To))
+	d.sees(" of " + widget.Count(c.To))
 	cursor := page.cursor(c)
 	for range 20 {
 		d.press("-")
@@ -163,7 +164,7 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 	here := []string{"time against the position", "measured  214.4 µs in s23"}
 	d.sees(here...).touch("a")
 	d.sees(here...)
-	if d.app.detailTask.cancel != nil {
+	if d.app.detailTask.Cancel != nil {
 		t.Error("the detail is made anew, of the axis that is on its way")
 	}
 	d.settle()

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
@@ -19,32 +20,32 @@ type dispatchPage struct {
 
 func newDispatchPage(*App) view {
 	p := &dispatchPage{listPage: listOf("dispatches")}
-	p.rows.sortKeys = []sortKey{
-		{"s", "save_us"}, {"c", "cost_us"}, {"l", "lost_us"}, {"u", "us"}, {"m", "sum_us"}, {"d", "delta"},
+	p.rows.SortKeys = []widget.SortKey{
+		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"},
 	}
-	p.rows.giveUp, p.rows.soft = []string{"sum_us", "id", "grid"}, "kernel"
-	p.rows.keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
-	p.rows.spare, p.rows.guest, p.rows.stays = p.spare, p.guest, p.stays
-	p.rows.margin, p.rows.kinOf = p.joined, firstDispatch
+	p.rows.GiveUp, p.rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
+	p.rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
+	p.rows.Spare, p.rows.Guest, p.rows.Stays = p.spare, p.guest, p.stays
+	p.rows.Margin, p.rows.KinOf = p.joined, firstDispatch
 	return p
 }
 
 // table is the table that is shown, nil before there is one.
 func (p *dispatchPage) table() *inspect.DispatchTable {
-	if p.rows.table == nil {
+	if p.rows.Table == nil {
 		return nil
 	}
-	t, _ := p.rows.table.From.(*inspect.DispatchTable)
+	t, _ := p.rows.Table.From.(*inspect.DispatchTable)
 	return t
 }
 
 // joined draws a bracket before rows whose dispatches run side by side: no barrier stands between them.
 func (p *dispatchPage) joined(i int) string {
 	t := p.table()
-	if t == nil || p.rows.choice.Sort != "" || p.rows.choice.Reverse {
+	if t == nil || p.rows.Choice.Sort != "" || p.rows.Choice.Reverse {
 		return " "
 	}
-	rows := p.rows.rows
+	rows := p.rows.Rows
 	with := func(i int) bool { return 0 < i && i < len(rows) && t.AtOnce(rows[i-1], rows[i]) }
 	before, after := with(i), with(i+1)
 	switch {
@@ -58,7 +59,7 @@ func (p *dispatchPage) joined(i int) string {
 	return " "
 }
 
-func (p *dispatchPage) load(j *jobs, s snapshot, _ int) {
+func (p *dispatchPage) load(j *widget.Jobs, s snapshot, _ int) {
 	p.now = s
 	p.want(j, s, p.fold)
 }
@@ -80,33 +81,33 @@ func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1)
 
 // about is what the steps cost that the table is of; nothing where that is of others than are looked at.
 func (p *dispatchPage) about(s snapshot) table.Line {
-	if t := p.rows.table; t != nil && len(t.Title) > 1 && p.at().named(p.takes()) == s.named(p.takes()) {
+	if t := p.rows.Table; t != nil && len(t.Title) > 1 && p.at().named(p.takes()) == s.named(p.takes()) {
 		return t.Title[0]
 	}
 	return table.Line{}
 }
 
 func (p *dispatchPage) title(w int) []table.Part {
-	t := p.rows.table
+	t := p.rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Dispatches"}}
 	}
 	// The cost of the step has a line of its own on the screen; this is the other.
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
-	own := append([]table.Part{p.edited(), p.uncosted()}, p.rows.own(w)...)
-	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.rows.alike(w)))
+	own := append([]table.Part{p.edited(), p.uncosted()}, p.rows.Own(w)...)
+	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.rows.Alike(w)))
 }
 
-func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
+func (p *dispatchPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
-	for _, n := range p.rows.notes {
-		broken := wrapUnder("   "+n, w, 3, 5)
+	for _, n := range p.rows.Notes {
+		broken := widget.WrapUnder("   "+n, w, 3, 5)
 		if len(lines)+len(broken) > h {
 			break // a part of it could say something else
 		}
 		for _, l := range broken {
-			lines = append(lines, t.put(dim, l))
+			lines = append(lines, t.Put(widget.Dim, l))
 		}
 	}
 	return lines
@@ -114,7 +115,7 @@ func (p *dispatchPage) render(t *theme, _ glyphs, w, h int, focused bool) []stri
 
 // selected is the launch of the selected row, of a fold its first.
 func (p *dispatchPage) selected() *inspect.Launch {
-	t, r := p.table(), p.rows.current()
+	t, r := p.table(), p.rows.Current()
 	if t == nil || r < 0 {
 		return nil
 	}
@@ -123,7 +124,7 @@ func (p *dispatchPage) selected() *inspect.Launch {
 
 // detail is what is known of the dispatch, under what the row says of all that it stands for.
 func (p *dispatchPage) detail() detail {
-	t, r, s := p.table(), p.rows.current(), p.at()
+	t, r, s := p.table(), p.rows.Current(), p.at()
 	if t == nil || r < 0 {
 		return detail{}
 	}
@@ -132,7 +133,7 @@ func (p *dispatchPage) detail() detail {
 		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
 	}
 	canCost := p.canCost()
-	return detail{p.rows.key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
+	return detail{p.rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
 		if row.Count() > 1 || ofSteps(t, row) {
@@ -228,7 +229,7 @@ func several(t *inspect.DispatchTable, r int) []string {
 	steps := ""
 	if ofSteps(t, row) {
 		n, of := t.TimedSteps(), len(t.Scope.Steps)
-		switch steps = plural(of, "step"); n {
+		switch steps = widget.Plural(of, "step"); n {
 		case of:
 			steps = ", medians of " + steps
 		case 0:
@@ -237,7 +238,7 @@ func several(t *inspect.DispatchTable, r int) []string {
 			steps = fmt.Sprintf(", %s, times of %d", steps, n)
 		}
 	}
-	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, plural(row.Count(), "dispatch"), steps)}
+	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, widget.Plural(row.Count(), "dispatch"), steps)}
 	if row.Gone() {
 		lines[0] += " that did not run"
 		return lines
@@ -289,7 +290,7 @@ func (p *dispatchPage) why() (text, bool) {
 		return whyAt(p.at().index, step, id, "", false), true
 	}
 	t, s := p.table(), p.at()
-	row := &t.Folded[p.rows.current()]
+	row := &t.Folded[p.rows.Current()]
 	of := firstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones
 		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)

@@ -17,6 +17,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Unsetenv("TMUX")
 	os.Setenv("TERM", "xterm-256color")
 	time.Local = time.UTC
-	now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+	widget.Now = func() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 	os.Exit(m.Run())
 }
 
@@ -59,15 +60,15 @@ func bare(t testing.TB, o Options) *driver {
 	}
 	a.starts = func(context.Context) openedMsg { return openedMsg{err: errors.New("nothing to start")} }
 	d := &driver{t: t, app: a, messages: make(chan any, 100)}
-	a.runs(newRunner(context.Background(), func(m any) {
+	a.runs(widget.NewRunner(context.Background(), func(m any) {
 		select {
 		case d.messages <- m:
-		case <-a.runner.ctx.Done():
+		case <-a.runner.Ctx.Done():
 		}
 	}, func(p *Panic) { panic(string(p.Stack) + p.Error()) }))
 	t.Cleanup(func() {
-		a.runner.cancel()
-		a.runner.wg.Wait()
+		a.runner.Cancel()
+		a.runner.Wg.Wait()
 	})
 	return d
 }
@@ -122,13 +123,13 @@ func (d *driver) events() {
 
 // settle waits until no command runs and everything that is to be shown has been computed.
 func (d *driver) settle() {
-	for d.events(); d.app.job != nil || d.app.jobs.busy > 0 || len(d.app.doing) > 0; {
+	for d.events(); d.app.job != nil || d.app.jobs.Busy > 0 || len(d.app.doing) > 0; {
 		select {
 		case m := <-d.messages:
 			d.events() // they were there before the command was done
 			d.update(m)
 		case <-time.After(10 * time.Second):
-			d.t.Fatalf("a command does not end, or %d jobs do not", d.app.jobs.busy)
+			d.t.Fatalf("a command does not end, or %d jobs do not", d.app.jobs.Busy)
 		}
 	}
 }

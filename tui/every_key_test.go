@@ -14,6 +14,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // flaw says what is wrong with a frame whatever it shows, "" for nothing: it fills its screen and no more,
@@ -26,8 +27,8 @@ func (d *driver) flaw() string {
 		return fmt.Sprintf("there are %d lines of %d", len(lines), a.h)
 	}
 	for _, l := range lines {
-		if width(l) > a.w || printable.Clean(l) != l {
-			return fmt.Sprintf("a line of %d of %d cells is %q", width(l), a.w, l)
+		if widget.Width(l) > a.w || printable.Clean(l) != l {
+			return fmt.Sprintf("a line of %d of %d cells is %q", widget.Width(l), a.w, l)
 		}
 	}
 	switch {
@@ -48,22 +49,22 @@ func (d *driver) unselected(lines []string) string {
 	a := d.app
 	l, ok := a.view().(lister)
 	r := a.rects()[regionList]
-	if !ok || r.h == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
+	if !ok || r.H == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
 		len(a.noteLines(a.w)) > 1 {
 		return ""
 	}
 	p := l.pane()
-	if p.table == nil || len(p.rows) == 0 {
+	if p.Table == nil || len(p.Rows) == 0 {
 		return ""
 	}
-	marks := []string{a.glyphs.finish(markSelected, 1), a.glyphs.finish("›", 1)}
-	for _, l := range lines[r.y : r.y+r.h] {
+	marks := []string{a.glyphs.Finish(widget.MarkSelected, 1), a.glyphs.Finish("›", 1)}
+	for _, l := range lines[r.Y : r.Y+r.H] {
 		if slices.ContainsFunc(marks, func(m string) bool { return strings.HasPrefix(l, m) }) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("row %d of %d is selected, and %d to %d are shown", p.cursor, len(p.rows), p.top,
-		p.top+p.page)
+	return fmt.Sprintf("row %d of %d is selected, and %d to %d are shown", p.Cursor, len(p.Rows), p.Top,
+		p.Top+p.Page)
 }
 
 // Every key of the table, pressed in every view, at every size, on a model and on a trace, before the first

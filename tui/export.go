@@ -13,12 +13,13 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // askExport asks where the trace is to go.
 func (a *App) askExport() {
 	q := &question{label: "export to", take: a.export}
-	q.line.suggest("gpuscope-" + now().Format("20060102-150405") + ".json.gz")
+	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
 	a.ask(q)
 }
 
@@ -30,14 +31,14 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	q.line.suggest(free(fileName(pane, takenBy(a.view()))))
+	q.line.Suggest(free(fileName(pane, takenBy(a.view()))))
 	a.ask(q)
 }
 
 // fileName is what a file with the table is called: by the steps that the table is of where a view takes so
 // many, which may be one of those that are spoken of, or none.
-func fileName(p *tablePane, takes inspect.Takes) string {
-	name, s := p.table.Name, madeAt(p)
+func fileName(p *widget.TablePane, takes inspect.Takes) string {
+	name, s := p.Table.Name, madeAt(p)
 	if s.step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
 		name += "-" + strings.ReplaceAll(s.of(takes).Name, "–", "-")
 	}
@@ -95,34 +96,34 @@ func (a *App) export(path string) {
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		return fmt.Sprintf("wrote %s: %s, %s", whole(path), plural(len(t.Steps), "step"),
-			plural(len(t.Plans), "plan")), nil
+		return fmt.Sprintf("wrote %s: %s, %s", whole(path), widget.Plural(len(t.Steps), "step"),
+			widget.Plural(len(t.Plans), "plan")), nil
 	})
 }
 
 // exportTable writes a table of the screen as it is filtered, folded, sorted and scoped.
-func (a *App) exportTable(pane *tablePane, path string) {
+func (a *App) exportTable(pane *widget.TablePane, path string) {
 	if path = expand(path); path == "" {
 		return
 	}
-	l := pane.listing
-	said := table.Title(pane.own(1 << 10)...)
+	l := pane.Listing
+	said := table.Title(pane.Own(1 << 10)...)
 	screen := a.w
 	a.later("export", "writing "+path, func(ctx context.Context) (string, error) {
 		format, err := table.FormatOf(path)
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		t := l.exported()
+		t := l.Exported()
 		t.Title = append(slices.Clip(t.Title), said)
 		var out bytes.Buffer
-		if err := t.Print(ctx, &out, format, l.rows, screen); err != nil {
+		if err := t.Print(ctx, &out, format, l.Rows, screen); err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
 		if err := create(path, out.Bytes()); err != nil {
 			return "", fmt.Errorf("export: %w", err)
 		}
-		return fmt.Sprintf("wrote %s: %s", whole(path), plural(len(l.rows), "row")), nil
+		return fmt.Sprintf("wrote %s: %s", whole(path), widget.Plural(len(l.Rows), "row")), nil
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // The file has the rows that stand on the screen, in their order.
@@ -96,7 +97,7 @@ func TestAnExportSuggestsANameThatIsFree(t *testing.T) {
 func TestAnExportHasTheColumnThatItIsSortedBy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("Dispatches")
-	d.app.table().sortBy("gb_per_s")
+	d.app.table().SortBy("gb_per_s")
 	d.press("E").typed("a.txt").press("enter").sees("wrote ")
 	if got, err := os.ReadFile("a.txt"); err != nil || strings.Count(string(got), "GB/s~") < 2 {
 		t.Errorf("%v: %s", err, got)
@@ -145,23 +146,23 @@ func TestATraceIsExportedUnderTheNameOfAForm(t *testing.T) {
 }
 
 func TestASuggestionGivesWayToWhatIsTyped(t *testing.T) {
-	var l inputLine
+	var l widget.InputLine
 	for _, c := range []struct {
-		keys []key
+		keys []widget.Key
 		want string
 	}{
-		{[]key{{"a", "a"}, {"b", "b"}}, "ab"},
-		{[]key{{"end", ""}, {"z", "z"}}, "given.csvz"},
-		{[]key{{"backspace", ""}, {"z", "z"}}, "given.csz"},
-		{[]key{{"ctrl+w", ""}}, ""},
+		{[]widget.Key{{Name: "a", Text: "a"}, {Name: "b", Text: "b"}}, "ab"},
+		{[]widget.Key{{Name: "end", Text: ""}, {Name: "z", Text: "z"}}, "given.csvz"},
+		{[]widget.Key{{Name: "backspace", Text: ""}, {Name: "z", Text: "z"}}, "given.csz"},
+		{[]widget.Key{{Name: "ctrl+w", Text: ""}}, ""},
 		{nil, "given.csv"},
 	} {
-		l.suggest("given.csv")
+		l.Suggest("given.csv")
 		for _, k := range c.keys {
-			l.handle(k)
+			l.Handle(k)
 		}
-		if l.text() != c.want {
-			t.Errorf("%v: %q, want %q", c.keys, l.text(), c.want)
+		if l.Text() != c.want {
+			t.Errorf("%v: %q, want %q", c.keys, l.Text(), c.want)
 		}
 	}
 }

@@ -101,6 +101,6 @@ func TestAnyKeysInAnyOrderDoNoHarm(t *testing.T) {
 		if !d.app.leaving {
 			r.Fatalf("%s: ctrl+c twice does not quit", name)
 		}
-		d.app.runner.cancel()
+		d.app.runner.Cancel()
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // graphPage is view 4: operators, values and memory, one list at a time. Neighbourhoods and values open over
@@ -35,9 +36,9 @@ func newGraphPage(a *App) view {
 		p.lists = append(p.lists, listOf(l.table))
 	}
 	tree := &p.lists[operatorList].rows
-	tree.sortKeys = []sortKey{{"c", "cost_us"}, {"u", "us"}, {"w", "waste"}}
-	tree.kinOf = firstOperator
-	tree.giveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
+	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "w", Column: "waste"}}
+	tree.KinOf = firstOperator
+	tree.GiveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
 	return p
 }
 
@@ -80,10 +81,10 @@ type graphKey struct {
 	mark int
 }
 
-func (p *graphPage) load(j *jobs, s snapshot, _ int) {
+func (p *graphPage) load(j *widget.Jobs, s snapshot, _ int) {
 	l := p.list()
 	if s.trace == nil {
-		l.rows.unload(j)
+		l.rows.Unload(j)
 		return
 	}
 	o := inspect.Options{Fold: p.fold}
@@ -92,7 +93,7 @@ func (p *graphPage) load(j *jobs, s snapshot, _ int) {
 	}
 	mark, tree := inspect.GraphWeights[p.mark], p.at == operatorList
 	key := graphKey{listKey{s.version, p.fold}, p.mark}
-	l.rows.load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
+	l.rows.Load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
 		t, err := l.from.Of(ctx, s.index, o)
 		if err != nil || !tree {
 			return t, err
@@ -101,11 +102,11 @@ func (p *graphPage) load(j *jobs, s snapshot, _ int) {
 	})
 }
 
-func (p *graphPage) pane() *tablePane   { return p.list().pane() }
-func (p *graphPage) move(m motion)      { p.list().move(m) }
-func (p *graphPage) filtered() string   { return p.list().filtered() }
-func (p *graphPage) setFilter(s string) { p.list().setFilter(s) }
-func (p *graphPage) copied() string     { return p.list().copied() }
+func (p *graphPage) pane() *widget.TablePane { return p.list().pane() }
+func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
+func (p *graphPage) filtered() string        { return p.list().filtered() }
+func (p *graphPage) setFilter(s string)      { p.list().setFilter(s) }
+func (p *graphPage) copied() string          { return p.list().copied() }
 
 // nextList shows another list.
 func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
@@ -133,7 +134,7 @@ func (p *graphPage) title(w int) []table.Part {
 	l := p.list()
 	name := graphLists[p.at].name
 	parts := []table.Part{{Rank: 0, Text: name}}
-	t := l.rows.table
+	t := l.rows.Table
 	if t == nil {
 		return parts
 	}
@@ -144,14 +145,14 @@ func (p *graphPage) title(w int) []table.Part {
 		}
 		parts = append(parts, table.Part{Rank: 3, Text: marked})
 	}
-	parts = append(parts, l.rows.own(w)...)
+	parts = append(parts, l.rows.Own(w)...)
 	if len(t.Title) > 0 {
 		parts = append(parts, t.Title[0].Parts...)
 	}
-	return append(parts, l.rows.alike(w)...)
+	return append(parts, l.rows.Alike(w)...)
 }
 
-func (p *graphPage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
+func (p *graphPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	none := "The graph has none."
 	if p.at == slotList {
 		none = "No value shares memory with another."
@@ -168,18 +169,18 @@ type picked struct {
 
 func (p *graphPage) picked() picked {
 	l, none := p.list(), picked{value: -1}
-	r := l.rows.current()
-	if l.rows.table == nil || r < 0 {
+	r := l.rows.Current()
+	if l.rows.Table == nil || r < 0 {
 		return none
 	}
-	if t, ok := l.rows.table.From.(*inspect.GraphTable); ok {
+	if t, ok := l.rows.Table.From.(*inspect.GraphTable); ok {
 		n := &t.Nodes[r]
 		if n.Edge != "" {
 			return picked{t.Op(r), n.Value, n}
 		}
 		return picked{t.Op(r), -1, n}
 	}
-	if id, err := strconv.Atoi(strings.TrimPrefix(l.rows.table.Rows[r].Key, "v")); err == nil {
+	if id, err := strconv.Atoi(strings.TrimPrefix(l.rows.Table.Rows[r].Key, "v")); err == nil {
 		none.value = trace.ValueID(id)
 	}
 	return none
@@ -191,10 +192,10 @@ func (p *graphPage) open() bool {
 		p.app.openValue(v, p.list().at())
 		return true
 	}
-	key := p.list().rows.key
+	key := p.list().rows.Key
 	if graphLists[p.at].table == "memory" && strings.HasPrefix(key, "slot") && key != "slots" {
 		p.at = slotList
-		p.list().rows.turnTo(key)
+		p.list().rows.TurnTo(key)
 		return true
 	}
 	return false
@@ -223,7 +224,7 @@ func (p *graphPage) near(consumers bool) {
 
 func (p *graphPage) detail() detail {
 	l, got := p.list(), p.picked()
-	s, key := l.at(), l.rows.key
+	s, key := l.at(), l.rows.Key
 	switch {
 	case s.index == nil:
 		return detail{}
@@ -256,7 +257,7 @@ func standsFor(n *inspect.GraphNode) (lines []string) {
 		ops += len(unit)
 	}
 	if ops > 1 {
-		lines = append(lines, joined(", ", plural(ops, "operator"), plural(len(n.Dispatches), "dispatch")))
+		lines = append(lines, widget.Joined(", ", widget.Plural(ops, "operator"), widget.Plural(len(n.Dispatches), "dispatch")))
 	}
 	switch {
 	case n.Cost != nil:

@@ -13,6 +13,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // opened is an app on a session, with the graph on the screen and the cursor on an operator.
@@ -192,7 +193,7 @@ func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "/").typed("lm_head").press("enter", "G")
 	kin := func() any {
 		p := d.app.table()
-		return p.kinOf(p.table, p.current())
+		return p.KinOf(p.Table, p.Current())
 	}
 	before := kin()
 	for range 3 {
@@ -262,7 +263,7 @@ func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
 		}
 		return nil
 	}}, "lm_head").press("enter", "G", "enter")
-	d.sees(markFail + " nothing writes it in this step").misses("reading all of it")
+	d.sees(widget.MarkFail + " nothing writes it in this step").misses("reading all of it")
 }
 
 // A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.
@@ -271,11 +272,11 @@ func TestNoRangeOrFigureIsCut(t *testing.T) {
 		for _, key := range []string{"2", "4"} {
 			d := drive(t, w, 24, llama, nil, Options{}).press(key)
 			p := d.app.table()
-			for _, r := range p.rows {
-				for _, c := range p.columns {
-					col, cell := &p.table.Columns[c.col], p.table.Cell(r, c.col)
-					shown := strings.TrimSpace(p.cell(r, c))
-					heading := p.table.Rows[r].Group
+			for _, r := range p.Rows {
+				for _, c := range p.Columns {
+					col, cell := &p.Table.Columns[c.Col], p.Table.Cell(r, c.Col)
+					shown := strings.TrimSpace(p.Cell(r, c))
+					heading := p.Table.Rows[r].Group
 					name := strings.TrimLeft(shown, "▾▸ ")
 					if col.Tree && heading && name != cell.Text && name != cell.Short {
 						t.Errorf("%d columns: a heading reads %q, not %q", w, shown, cell.Text)
@@ -324,7 +325,7 @@ func TestTheHeightOfAHistogramIsNotCut(t *testing.T) {
 }
 
 func TestNoLineEndsWithAMinus(t *testing.T) {
-	got := wrapText("numbers from -1403.2 to +695.4 of up-to-date 3-17", 14)
+	got := widget.WrapText("numbers from -1403.2 to +695.4 of up-to-date 3-17", 14)
 	want := []string{"numbers from", "-1403.2 to", "+695.4 of up-", "to-date 3-17"}
 	if !slices.Equal(want, got) {
 		t.Errorf("%q", got)

@@ -9,6 +9,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // header says what runs on what, which step is shown, and how things stand. The program's own name is there
@@ -16,19 +17,22 @@ import (
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
-	room := w - width(state) - 3
+	room := w - widget.Width(state) - 3
 	text := ""
 	if t := a.mirror.Trace; t != nil {
 		model := filepath.Base(printable.Clean(t.Model.Name))
-		line := table.Title(slices.Concat([]table.Part{{Rank: 2, Text: model, Short: cutMiddle(model, 20)}},
+		line := table.Title(slices.Concat([]table.Part{{
+			Rank: 2, Text: model,
+			Short: widget.CutMiddle(model, 20),
+		}},
 			deviceParts(&t.Device), a.stepParts())...)
 		text = printable.Clean(line.Fit(room))
 	}
-	left := " " + fit(text, room+1)
-	if n := width(name) + 2; width(text)+n <= room {
-		left = " " + a.theme.put(strong, name) + "  " + fit(text, room+1-n)
+	left := " " + widget.Fit(text, room+1)
+	if n := widget.Width(name) + 2; widget.Width(text)+n <= room {
+		left = " " + a.theme.Put(widget.Strong, name) + "  " + widget.Fit(text, room+1-n)
 	}
-	return left + a.theme.put(a.statePaint(), state)
+	return left + a.theme.Put(a.statePaint(), state)
 }
 
 // deviceParts say what the device is.
@@ -110,14 +114,14 @@ func (a *App) stateWord() string {
 	return "[PAUSED]"
 }
 
-func (a *App) statePaint() paint {
+func (a *App) statePaint() widget.Paint {
 	switch {
 	case a.lost:
-		return bad
+		return widget.Bad
 	case a.job != nil:
-		return good
+		return widget.Good
 	}
-	return accent
+	return widget.Accent
 }
 
 func (a *App) progress() string {
@@ -145,9 +149,9 @@ func (a *App) step() *trace.Step {
 func (a *App) tabsNamed() bool {
 	used := 2
 	for i := range views {
-		used += width(views[i].label()) + 1
+		used += widget.Width(views[i].label()) + 1
 	}
-	return used+width("scope this step · 1 sample") <= a.w
+	return used+widget.Width("scope this step · 1 sample") <= a.w
 }
 
 // tabLabel is how a view stands in the line of tabs.
@@ -175,21 +179,21 @@ func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
 	for i := range views {
-		p, text := plain, a.tabText(i)
-		if used += width(text); i == a.current {
-			p = accent
+		p, text := widget.Plain, a.tabText(i)
+		if used += widget.Width(text); i == a.current {
+			p = widget.Accent
 		}
-		b.WriteString(a.theme.put(p, text))
+		b.WriteString(a.theme.Put(p, text))
 	}
 	right := table.Title(a.scopeParts()...).Fit(w - used - 3)
-	return b.String() + blank(w-used-width(right)-1) + a.theme.put(dim, right)
+	return b.String() + widget.Blank(w-used-widget.Width(right)-1) + a.theme.Put(widget.Dim, right)
 }
 
 // tabAt is the view whose tab is at a cell.
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
 	for i := range views {
-		if at += width(a.tabText(i)); x < at {
+		if at += widget.Width(a.tabText(i)); x < at {
 			return i, true
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // A model whose every name and text is a command to the terminal: without colours of our own a frame has no
@@ -33,8 +34,8 @@ func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
 					t.Errorf("after %q the frame has %d lines on a screen of %d", after, len(lines), h)
 				}
 				for _, l := range lines {
-					if printable.Clean(l) != l || !utf8.ValidString(l) || width(l) > w {
-						t.Fatalf("after %q a line is %q, %d cells wide", after, l, width(l))
+					if printable.Clean(l) != l || !utf8.ValidString(l) || widget.Width(l) > w {
+						t.Fatalf("after %q a line is %q, %d cells wide", after, l, widget.Width(l))
 					}
 				}
 			}
@@ -107,8 +108,8 @@ func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
 			d.touch(key)
 			d.settle()
 			for _, l := range strings.Split(d.app.View(), "\n") {
-				if width(l) > w || printable.Clean(l) != l {
-					t.Errorf("view %s at %d columns: %q of %d cells", key, w, l, width(l))
+				if widget.Width(l) > w || printable.Clean(l) != l {
+					t.Errorf("view %s at %d columns: %q of %d cells", key, w, l, widget.Width(l))
 				}
 			}
 		}

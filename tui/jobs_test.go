@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // held lets the table of a page be made only when it is released, and counts.
@@ -41,7 +42,7 @@ func (d *driver) dispatches() *dispatchPage { return d.app.views[1].(*dispatchPa
 
 func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("fold layer")
-	d.app.jobs.patience = 0
+	d.app.jobs.Patience = 0
 	h := hold(&d.dispatches().listPage)
 	d.touch("F")
 	d.sees("computing …", "▾ layers 0–15") // what was there, and that it is not what is wanted
@@ -70,7 +71,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 // A fold that is not wanted any more is cancelled, and what comes of it is dropped.
 func TestAStaleTableIsDropped(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
-	d.app.jobs.patience = 0
+	d.app.jobs.Patience = 0
 	h := hold(&d.dispatches().listPage)
 	d.touch("F")
 	d.touch("F")
@@ -126,10 +127,10 @@ func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 // The lines of the detail and the chain of reasons come from jobs too.
 func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j")
-	d.app.jobs.patience = 0
+	d.app.jobs.Patience = 0
 	release := make(chan struct{})
 	defer close(release)
-	d.app.jobs.asked++
+	d.app.jobs.Asked++
 	d.app.look(text{of: func(context.Context) (page, error) {
 		<-release
 		return page{title: "Why", lines: []string{"late"}}, nil
@@ -137,7 +138,7 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	d.touch("j")
 	d.touch("3")
 	d.sees("[3 Resize]").misses("late")
-	if d.app.overTask.cancel != nil {
+	if d.app.overTask.Cancel != nil {
 		t.Error("who goes to another view still waits for the text over the one before")
 	}
 }
@@ -161,10 +162,10 @@ func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
 	d.touch("F")
 	d.touch("3")
 	d.misses("[3 Resize]")
-	clock := now
-	defer func() { now = clock }()
-	now = func() time.Time { return clock().Add(d.app.jobs.patience) }
-	d.update(lateMsg{})
+	clock := widget.Now
+	defer func() { widget.Now = clock }()
+	widget.Now = func() time.Time { return clock().Add(d.app.jobs.Patience) }
+	d.update(widget.LateMsg{})
 	d.sees("[3 Resize]")
 	close(h.release)
 }
@@ -190,9 +191,9 @@ func TestWhatARunBringsIsShownAllAtOnce(t *testing.T) {
 	d.touch("space")
 	var ended []any // that the run has, long before the screen has its steps
 	compute := func() {
-		for d.app.jobs.busy > 0 {
+		for d.app.jobs.Busy > 0 {
 			m := <-d.messages
-			if _, ready := m.(readyMsg); ready {
+			if _, ready := m.(widget.ReadyMsg); ready {
 				d.update(m)
 			} else {
 				ended = append(ended, m)
@@ -213,10 +214,10 @@ func TestWhatARunBringsIsShownAllAtOnce(t *testing.T) {
 	}
 	bring()
 	d.sees("step 1 decode", "2 steps: 1 prefill")
-	d.app.jobs.rest = now().Add(time.Hour)
+	d.app.jobs.Rest = widget.Now().Add(time.Hour)
 	bring()
 	bring()
-	if !d.app.jobs.resting {
+	if !d.app.jobs.Resting {
 		t.Error("what waits is not looked at again")
 	}
 	d.sees("[RUNNING]", "step 1 (newest 3) decode", "2 steps: 1 prefill")

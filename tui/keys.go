@@ -5,28 +5,30 @@ import (
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/tui/widget"
 )
 
 // keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in
 // one read: each is its own key. Pasted text is text only and never presses anything.
-func keysOf(m tea.KeyMsg) []key {
+func keysOf(m tea.KeyMsg) []widget.Key {
 	switch {
 	case m.Paste:
-		return []key{{text: string(m.Runes)}}
+		return []widget.Key{{Text: string(m.Runes)}}
 	case m.Type == tea.KeySpace && !m.Alt:
-		return []key{{"space", " "}}
+		return []widget.Key{{Name: "space", Text: " "}}
 	case m.Type == tea.KeyRunes && !m.Alt:
-		keys := make([]key, 0, len(m.Runes))
+		keys := make([]widget.Key, 0, len(m.Runes))
 		for _, r := range m.Runes {
 			name := string(r)
 			if r == ' ' {
 				name = "space"
 			}
-			keys = append(keys, key{name, string(r)})
+			keys = append(keys, widget.Key{Name: name, Text: string(r)})
 		}
 		return keys
 	}
-	return []key{{name: strings.Replace(m.String(), " ", "space", 1)}}
+	return []widget.Key{{Name: strings.Replace(m.String(), " ", "space", 1)}}
 }
 
 // keyed puts keys into a sentence: "{prompt}" is the key of the action of that name. No sentence names a key

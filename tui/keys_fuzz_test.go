@@ -79,7 +79,7 @@ func (f *keyFuzz) round(n int) {
 		f.last = append(f.last, f.one(i))
 		f.check()
 		if d.app.leaving {
-			d.app.runner.cancel()
+			d.app.runner.Cancel()
 			return
 		}
 		if f.random.IntN(4) == 0 {
@@ -107,7 +107,7 @@ func (f *keyFuzz) round(n int) {
 	if !d.app.leaving {
 		f.t.Fatal("ctrl+c twice does not quit")
 	}
-	d.app.runner.cancel()
+	d.app.runner.Cancel()
 }
 
 // one does one thing and says what.

@@ -16,6 +16,7 @@ import (
 
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // rebind gives every action another key for a test.
@@ -31,7 +32,7 @@ func TestSentencesNameTheKeysOfTheTable(t *testing.T) {
 	rebind(t, func(name string) string { return "<" + name + ">" })
 	recorded := drive(t, 80, 24, llama, nil, Options{})
 	recorded.sees("<token> token", "<quit> quit").app.fail(nil, errors.New("odd"))
-	recorded.update(lateMsg{})
+	recorded.update(widget.LateMsg{})
 	recorded.sees("(<back out> dismisses)")
 	recorded.app.cancel()
 	recorded.sees("<cancel> again to quit")
@@ -75,9 +76,11 @@ func TestNoSentenceHasALiteralKey(t *testing.T) {
 // idle is a view that a test adds.
 type idle struct{}
 
-func (idle) load(*jobs, snapshot, int)                      {}
-func (idle) title(int) []table.Part                         { return []table.Part{{Text: "nothing to do"}} }
-func (idle) render(*theme, glyphs, int, int, bool) []string { return []string{" at rest"} }
+func (idle) load(*widget.Jobs, snapshot, int) {}
+func (idle) title(int) []table.Part           { return []table.Part{{Text: "nothing to do"}} }
+func (idle) render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
+	return []string{" at rest"}
+}
 
 // What is typed as an action's name is that action, whatever else has its letters.
 func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // The kernel lab on the screen. A kernel's text is written to a file and edited; whenever the file changes,
@@ -74,8 +75,8 @@ func (l *lab) begins(a *App) {
 func (l *lab) watch(a *App, dir string) {
 	l.dir, l.look = dir, make(chan struct{}, 1)
 	l.on, l.tried, l.own = map[string]labStand{}, map[string]*attempt{}, map[string]string{}
-	a.runner.start(func(ctx context.Context) {
-		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.send(m) })
+	a.runner.Start(func(ctx context.Context) {
+		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.Send(m) })
 	})
 }
 
@@ -106,7 +107,7 @@ func (a *App) editKernel() {
 	}
 	at := labStand{l.ID, a.index.Trace.Steps[l.Step].Index}
 	dir, opts := a.lab.dir, a.opts
-	a.jobs.start(func(context.Context) func() {
+	a.jobs.Start(func(context.Context) func() {
 		var path string
 		var err error
 		if dir == "" {
@@ -116,7 +117,7 @@ func (a *App) editKernel() {
 			path, err = writeText(dir, k.Name, fileText(k))
 		}
 		return func() {
-			if a.jobs.open--; err != nil {
+			if a.jobs.Open--; err != nil {
 				a.fail(nil, fmt.Errorf("edit %s: %w", k.Name, err))
 				return
 			}
@@ -150,10 +151,10 @@ func (a *App) closedEditor(m editedMsg) {
 	} else {
 		a.say("edited in " + m.path)
 	}
-	a.jobs.start(func(context.Context) func() {
+	a.jobs.Start(func(context.Context) func() {
 		text, err := session.ReadKernelText(m.path)
 		return func() {
-			if a.jobs.open--; err != nil {
+			if a.jobs.Open--; err != nil {
 				a.fail(nil, err)
 				return
 			}
@@ -242,7 +243,7 @@ func (a *App) showTried(kernel string) {
 	case t.err != nil:
 		a.log.Add("error", t.err.Error())
 		a.over = overlayOf(page{
-			title: kernel + " is not changed", broken: wrapIndented,
+			title: kernel + " is not changed", broken: widget.WrapIndented,
 			lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
 		})
 	default:
@@ -349,7 +350,7 @@ func (a *App) useText() {
 		if why := t.tried.Wrong(); why != "" && !t.warned {
 			t.warned = true
 			a.say(fmt.Sprintf(keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
-				markFail, t.tried.Name, why))
+				widget.MarkFail, t.tried.Name, why))
 			return
 		}
 		e.Text = t.text

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // triedLines say what came of another text of a kernel, on the screen and in plain mode.
@@ -30,8 +31,8 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	}
 	switch {
 	case t.Stray:
-		lines = append(lines, inspect.Labelled("step",
-			markFail+" not run with it: it writes State, such as the cache, where the kernel does not"))
+		const why = " not run with it: it writes State, such as the cache, where the kernel does not"
+		lines = append(lines, inspect.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
 		of := table.Plural(t.Dispatches, "dispatch") + " of it"
 		lines = append(lines, inspect.Labelled("step", turnsText(t.Whole)+" with "+of))
@@ -40,9 +41,9 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
 	}
 	if g := t.Gap; g != nil {
-		said := fmt.Sprintf("%s %.2g of its tolerance", markOK, float64(g.Share))
+		said := fmt.Sprintf("%s %.2g of its tolerance", widget.MarkOK, float64(g.Share))
 		if !(g.Share <= 1) {
-			said = markFail + " " + g.Over()
+			said = widget.MarkFail + " " + g.Over()
 		}
 		said += fmt.Sprintf(" (%s)", g.Tolerance)
 		if g.MaxAbs.Finite() {

@@ -1,6 +1,10 @@
 package tui
 
-import "fmt"
+import (
+	"fmt"
+
+	"gpuscope/tui/widget"
+)
 
 // The smallest screen on which the views say what they mean, and the one they are drawn for.
 const (
@@ -50,33 +54,33 @@ const leastList, leastSide = 60, 30
 
 // layout says where everything is. It is the only place that computes sizes: panes get rectangles. The
 // rectangles tile the screen.
-func layout(w, h int, a arrangement) map[region]rect {
-	m := map[region]rect{
-		regionHeader: {0, 0, w, 1},
-		regionTabs:   {0, 1, w, 1},
-		regionAbout:  {0, 2, w, 1},
-		regionTitle:  {0, 3, w, 1},
-		regionHint:   {0, h - 1, w, 1},
+func layout(w, h int, a arrangement) map[region]widget.Rect {
+	m := map[region]widget.Rect{
+		regionHeader: widget.Area(0, 0, w, 1),
+		regionTabs:   widget.Area(0, 1, w, 1),
+		regionAbout:  widget.Area(0, 2, w, 1),
+		regionTitle:  widget.Area(0, 3, w, 1),
+		regionHint:   widget.Area(0, h-1, w, 1),
 	}
 	notice := min(a.notice, max(0, h-12))
 	if notice > 0 {
-		m[regionNotice] = rect{0, h - 1 - notice, w, notice}
+		m[regionNotice] = widget.Area(0, h-1-notice, w, notice)
 	}
 	top, rows := 4, h-5-notice
 	switch {
 	case !a.detail || a.zoom == zoomList:
-		m[regionList] = rect{0, top, w, rows}
+		m[regionList] = widget.Area(0, top, w, rows)
 	case a.zoom == zoomDetail:
-		m[regionDetailTitle] = rect{0, top, w, 1}
-		m[regionDetail] = rect{0, top + 1, w, rows - 1}
-	case w >= sideWidth:
-		side := clamp(clamp(w/3, 40, 64)-a.split.columns, leastSide, w-1-leastList)
+		m[regionDetailTitle] = widget.Area(0, top, w, 1)
+		m[regionDetail] = widget.Area(0, top+1, w, rows-1)
+	case w >= widget.SideWidth:
+		side := widget.Clamp(widget.Clamp(w/3, 40, 64)-a.split.columns, leastSide, w-1-leastList)
 		list := w - 1 - side
-		m[regionTitle] = rect{0, top - 1, list, 1}
-		m[regionList] = rect{0, top, list, rows}
-		m[regionDivider] = rect{list, top - 1, 1, rows + 1}
-		m[regionDetailTitle] = rect{list + 1, top - 1, side, 1}
-		m[regionDetail] = rect{list + 1, top, side, rows}
+		m[regionTitle] = widget.Area(0, top-1, list, 1)
+		m[regionList] = widget.Area(0, top, list, rows)
+		m[regionDivider] = widget.Area(list, top-1, 1, rows+1)
+		m[regionDetailTitle] = widget.Area(list+1, top-1, side, 1)
+		m[regionDetail] = widget.Area(list+1, top, side, rows)
 	default:
 		// The list needs its header and a few rows. The detail takes a fifth, on a high screen a third, and
 		// at least what its first lines need.
@@ -88,10 +92,10 @@ func layout(w, h int, a arrangement) map[region]rect {
 		if h >= mainHeight {
 			detail = max(detail, 4)
 		}
-		detail = clamp(detail-a.split.rows, 2, max(2, rows-6))
-		m[regionList] = rect{0, top, w, rows - detail - 1}
-		m[regionDetailTitle] = rect{0, top + rows - detail - 1, w, 1}
-		m[regionDetail] = rect{0, top + rows - detail, w, detail}
+		detail = widget.Clamp(detail-a.split.rows, 2, max(2, rows-6))
+		m[regionList] = widget.Area(0, top, w, rows-detail-1)
+		m[regionDetailTitle] = widget.Area(0, top+rows-detail-1, w, 1)
+		m[regionDetail] = widget.Area(0, top+rows-detail, w, detail)
 	}
 	return m
 }

@@ -8,11 +8,12 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // listPage is what views of one table of the registry have in common.
 type listPage struct {
-	rows tablePane
+	rows widget.TablePane
 	from inspect.Table
 }
 
@@ -34,31 +35,31 @@ type listKey struct {
 }
 
 // want shows the table of the snapshot's scope.
-func (p *listPage) want(j *jobs, s snapshot, fold inspect.Fold) {
+func (p *listPage) want(j *widget.Jobs, s snapshot, fold inspect.Fold) {
 	if s.step < 0 || s.trace == nil {
-		p.rows.unload(j)
+		p.rows.Unload(j)
 		return
 	}
 	o := s.options(p.from.Takes, fold)
-	p.rows.load(j, listKey{s.version, fold}, s, s.running,
+	p.rows.Load(j, listKey{s.version, fold}, s, s.running,
 		func(ctx context.Context) (*table.Table, error) { return p.from.Of(ctx, s.index, o) })
 }
 
-func (p *listPage) pane() *tablePane { return &p.rows }
+func (p *listPage) pane() *widget.TablePane { return &p.rows }
 
-func (p *listPage) move(m motion) { p.rows.move(m) }
+func (p *listPage) Move(m widget.Motion) { p.rows.Move(m) }
 
-func (p *listPage) filtered() string { return p.rows.wanted.filter }
+func (p *listPage) filtered() string { return p.rows.Wanted.Typed }
 
-func (p *listPage) setFilter(s string) { p.rows.setFilter(s) }
+func (p *listPage) setFilter(s string) { p.rows.SetFilter(s) }
 
-func (p *listPage) copied() string { return p.rows.rowText() }
+func (p *listPage) copied() string { return p.rows.RowText() }
 
 // complain is the picture of what went wrong: nothing else stands there, and it is not dismissed.
-func complain(t *theme, w int, what string) []string {
+func complain(t *widget.Theme, w int, what string) []string {
 	lines := []string{""}
-	for _, l := range wrapText(markFail+" "+printable.Short(what, mostShown), w-4) {
-		lines = append(lines, t.put(bad, "  "+l))
+	for _, l := range widget.WrapText(widget.MarkFail+" "+printable.Short(what, mostShown), w-4) {
+		lines = append(lines, t.Put(widget.Bad, "  "+l))
 	}
 	return lines
 }
@@ -67,12 +68,12 @@ func complain(t *theme, w int, what string) []string {
 // steps it runs, and the last of them, where it runs in none the one that is shown; false where it asks for
 // none.
 func (p *listPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
-	l, s := &p.rows.listing, p.at()
-	if l.table == nil || l.table.Name != "dispatches" {
+	l, s := &p.rows.Listing, p.at()
+	if l.Table == nil || l.Table.Name != "dispatches" {
 		return 0, 0, -1, false
 	}
-	f, err := l.table.ParseFilter(l.choice.filter)
-	n, equal := f.Equal(l.table.Column("id"))
+	f, err := l.Table.ParseFilter(l.Choice.Typed)
+	n, equal := f.Equal(l.Table.Column("id"))
 	id = trace.DispatchID(n)
 	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(s.trace.Graph.Dispatches) {
 		return 0, 0, -1, false
@@ -84,20 +85,20 @@ func (p *listPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 }
 
 // draw draws the list, or says why it is empty: of a step that has no rows, in these words.
-func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string {
-	l := &p.rows.listing
+func (p *listPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
+	l := &p.rows.Listing
 	switch {
-	case p.rows.job.err != nil: // what is there is of something else
-		return complain(t, w, "This table could not be made: "+p.rows.job.err.Error())
-	case l.table == nil:
+	case p.rows.Job.Err != nil: // what is there is of something else
+		return complain(t, w, "This table could not be made: "+p.rows.Job.Err.Error())
+	case l.Table == nil:
 		none = "Computing …"
-	case l.choice.filter != "" && len(l.table.Rows) > 0:
+	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
 		none = keyed("No row matches the filter. {back out} clears it")
 		switch id, steps, at, asked := p.elsewhere(); {
 		case asked && steps > 0:
 			s := &p.at().trace.Steps[at]
 			none += fmt.Sprintf(keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
-				"shows other steps"), id, plural(steps, "step"), s.Index, s.Phase)
+				"shows other steps"), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
 			none += fmt.Sprintf(keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"), id,
 				p.at().index.Name(id))
@@ -106,14 +107,14 @@ func (p *listPage) draw(t *theme, w, h int, focused bool, none string) []string 
 		}
 		none += "."
 	}
-	return p.rows.render(t, w, h, focused, none)
+	return p.rows.Render(t, w, h, focused, none)
 }
 
 // at is what the screen showed when the rows were made.
 func (p *listPage) at() snapshot { return madeAt(&p.rows) }
 
 // madeAt is what the screen showed when the rows of a pane were made.
-func madeAt(p *tablePane) snapshot {
-	s, _ := p.at.(snapshot)
+func madeAt(p *widget.TablePane) snapshot {
+	s, _ := p.At.(snapshot)
 	return s
 }

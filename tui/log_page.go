@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
@@ -14,8 +15,8 @@ import (
 type logPage struct {
 	log    *Log
 	filter string // that is wanted
-	text   textPane
-	task   task[logKey, logText]
+	text   widget.TextPane
+	task   widget.Task[logKey, logText]
 }
 
 // logKey is what the lines on the screen depend on.
@@ -34,17 +35,17 @@ type logText struct {
 	found  int // lines that the filter lets through
 }
 
-func newLogPage(a *App) view { return &logPage{log: a.log, text: textPane{tail: true}} }
+func newLogPage(a *App) view { return &logPage{log: a.log, text: widget.TextPane{Tail: true}} }
 
-func (p *logPage) load(j *jobs, _ snapshot, w int) {
-	lines, version := p.log.snapshot()
+func (p *logPage) load(j *widget.Jobs, _ snapshot, w int) {
+	lines, version := p.log.Snapshot()
 	key := logKey{version, w - 2, p.filter}
-	p.task.want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
-		func(t logText) { p.text.load(t.lines, t.of) })
+	p.task.Want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
+		func(t logText) { p.text.Load(t.lines, t.of) })
 }
 
 // wrapLog breaks what is too long for the screen: nothing that was said is cut off.
-func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) {
+func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, error) {
 	t := logText{all: len(lines), filter: key.filter}
 	for i, l := range lines {
 		if i%100 == 0 && ctx.Err() != nil {
@@ -53,9 +54,9 @@ func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) 
 		mark := " "
 		switch l.Level {
 		case "error":
-			mark = markFail
+			mark = widget.MarkFail
 		case "warn":
-			mark = markWarn
+			mark = widget.MarkWarn
 		}
 		at := "in the trace"
 		if !l.At.IsZero() {
@@ -67,9 +68,9 @@ func wrapLog(ctx context.Context, lines []LogLine, key logKey) (logText, error) 
 			continue
 		}
 		t.found++
-		for _, part := range wrapText(text, max(20, key.width-width(head))) {
+		for _, part := range widget.WrapText(text, max(20, key.width-widget.Width(head))) {
 			t.lines, t.of, t.nth = append(t.lines, head+part), append(t.of, i), append(t.nth, t.found)
-			head = blank(width(head))
+			head = widget.Blank(widget.Width(head))
 		}
 	}
 	return t, nil
@@ -82,42 +83,44 @@ func lets(filter, s string) bool {
 }
 
 func (p *logPage) title(int) []table.Part {
-	t := &p.task.value
-	parts := []table.Part{{Rank: 0, Text: plural(t.all, "line")}}
+	t := &p.task.Value
+	parts := []table.Part{{Rank: 0, Text: widget.Plural(t.all, "line")}}
 	if t.filter != "" {
 		parts = append(parts,
-			table.Say(0, "filter %s: %s of %s", t.filter, count(t.found), plural(t.all, "line")))
+			table.Say(0, "filter %s: %s of %s", t.filter, widget.Count(t.found),
+				widget.Plural(t.all, "line")))
 	}
-	if p.text.where() != "" { // in lines of the log, whatever they are broken into
-		parts = append(parts, table.Say(1, "%s/%s", count(t.nth[p.text.last()]), count(t.found)))
+	if p.text.Where() != "" { // in lines of the log, whatever they are broken into
+		parts = append(parts, table.Say(1, "%s/%s", widget.Count(t.nth[p.text.Last()]),
+			widget.Count(t.found)))
 	}
 	return parts
 }
 
-func (p *logPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
-	if len(p.text.lines) == 0 {
+func (p *logPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
+	if len(p.text.Lines) == 0 {
 		none := "Nothing was said yet."
-		if p.task.value.all > 0 {
+		if p.task.Value.all > 0 {
 			none = keyed("No line matches the filter. {back out} clears it.")
 		}
-		return []string{"", t.put(dim, "  "+none)}
+		return []string{"", t.Put(widget.Dim, "  "+none)}
 	}
-	lines := indent(p.text.render(w-2, h))
+	lines := widget.Indent(p.text.Render(w-2, h))
 	for i, l := range lines {
 		switch {
-		case strings.Contains(l, markFail+" error"):
-			lines[i] = t.put(bad, l)
-		case strings.Contains(l, markWarn+" warn"):
-			lines[i] = t.put(warn, l)
+		case strings.Contains(l, widget.MarkFail+" error"):
+			lines[i] = t.Put(widget.Bad, l)
+		case strings.Contains(l, widget.MarkWarn+" warn"):
+			lines[i] = t.Put(widget.Warn, l)
 		}
 	}
 	return lines
 }
 
-// move goes up and down: of lines that are broken for the screen nothing stands further right.
-func (p *logPage) move(m motion) {
-	if m != left && m != right {
-		p.text.move(m)
+// Move goes up and down: of lines that are broken for the screen nothing stands further right.
+func (p *logPage) Move(m widget.Motion) {
+	if m != widget.Left && m != widget.Right {
+		p.text.Move(m)
 	}
 }
 
@@ -129,4 +132,4 @@ func (p *logPage) state() any { return p.filter }
 
 func (p *logPage) restore(s any) { p.filter = s.(string) }
 
-func (p *logPage) copied() string { return strings.Join(p.text.lines, "\n") }
+func (p *logPage) copied() string { return strings.Join(p.text.Lines, "\n") }

@@ -11,11 +11,12 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // said are the lines of the log that have a text in them, with their levels.
 func (d *driver) said(text string) (list []string) {
-	lines, _ := d.app.log.snapshot()
+	lines, _ := d.app.log.Snapshot()
 	for _, l := range lines {
 		if strings.Contains(l.Text, text) {
 			list = append(list, l.Level+" "+l.Text)
@@ -62,9 +63,9 @@ func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
 	for i := range 60 {
 		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 10)))
 	}
-	d.update(lateMsg{})
+	d.update(widget.LateMsg{})
 	d.settle()
-	lines, _ := d.app.log.snapshot()
+	lines, _ := d.app.log.Snapshot()
 	all := fmt.Sprintf("%d lines · %d/%d\n", len(lines), len(lines), len(lines))
 	d.press("G").sees(all)
 	d.press("/").typed("line 1").press("enter", "G")
@@ -78,7 +79,7 @@ func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
 	for i := range 60 {
 		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 5+i%4)))
 	}
-	d.update(lateMsg{})
+	d.update(widget.LateMsg{})
 	d.settle()
 	size := func(w, h int) *driver {
 		d.update(tea.WindowSizeMsg{Width: w, Height: h})
@@ -112,7 +113,7 @@ func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	d.sees("Press i and type a prompt", "reset: the text is empty", "device memory: ", "at most").
 		misses("does nothing in Dispatches", "there is no filter")
 	d.app.fail(nil, errors.New("the engine has gone: "+strings.Repeat("it had reasons ", 20)+"and an end"))
-	d.update(lateMsg{})
+	d.update(widget.LateMsg{})
 	d.sees("and an end", "dismisses")
 	d.press("esc", "0").sees("key   t does nothing in Dispatches: time in 5 Curves").misses("! warn")
 }

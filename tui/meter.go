@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gpuscope/internal/printable"
+	"gpuscope/tui/widget"
 )
 
 // metered is how many of the last messages and frames are measured.
@@ -48,13 +49,13 @@ func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1
 func (m *meter) updated(begun time.Time) {
 	m.came[m.messages%metered] = begun
 	m.messages++
-	d := now().Sub(begun)
+	d := widget.Now().Sub(begun)
 	m.update.add(d)
 	m.taken += d
 }
 
 func (m *meter) drawn(begun time.Time) {
-	d := now().Sub(begun)
+	d := widget.Now().Sub(begun)
 	m.view.add(d)
 	m.frame.add(m.taken + d)
 	m.taken = 0
@@ -62,7 +63,7 @@ func (m *meter) drawn(begun time.Time) {
 
 // rate is how many messages came in a second: those of the last second, or of as long as the last take.
 func (m *meter) rate() float64 {
-	at, n, since := now(), 0, time.Second
+	at, n, since := widget.Now(), 0, time.Second
 	for i := m.messages - 1; i >= max(0, m.messages-metered); i-- {
 		ago := at.Sub(m.came[i%metered])
 		if ago > time.Second {
@@ -79,7 +80,7 @@ func (a *App) toggleMeter() { a.meter.shown = !a.meter.shown }
 
 // lines are what stands under a view.
 func (m *meter) lines(a *App, w int) []string {
-	jobs := plural(a.jobs.busy, "job")
+	jobs := widget.Plural(a.jobs.Busy, "job")
 	if a.job != nil {
 		jobs += " and " + string(a.job.command.Kind)
 	}
@@ -89,7 +90,7 @@ func (m *meter) lines(a *App, w int) []string {
 		fmt.Sprintf("%.0f messages/s · %s running", m.rate(), jobs) + keyed(" · {timings} hides this"),
 	}
 	for i, l := range said {
-		said[i] = a.theme.put(dim, " "+cut(printable.Clean(l), w-2))
+		said[i] = a.theme.Put(widget.Dim, " "+widget.Cut(printable.Clean(l), w-2))
 	}
 	return said
 }

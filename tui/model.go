@@ -12,6 +12,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // model is what is looked at: a running session or a recorded trace, and which of its steps.
@@ -37,8 +38,8 @@ type model struct {
 	chosen // what tables speak of and are compared with (scope.go)
 	spoken spoken
 
-	took     task[tookKey, table.Line]
-	happened task[*inspect.Index, []inspect.Event] // in the steps that there are
+	took     widget.Task[tookKey, table.Line]
+	happened widget.Task[*inspect.Index, []inspect.Event] // in the steps that there are
 
 	job      *job
 	queued   *session.Command
@@ -122,7 +123,7 @@ func (m *model) at() int {
 func (m *model) snapshot() snapshot {
 	s := snapshot{
 		step: -1, base: -1, from: -1, to: -1, state: m.state, text: m.text,
-		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.value,
+		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.Value,
 		chosen: m.base,
 	}
 	if m.index != nil {
@@ -146,12 +147,12 @@ func (m *model) snapshot() snapshot {
 // loadTook wants what the steps took that the view speaks of, and what happened in all steps.
 func (a *App) loadTook(s snapshot) {
 	if s.step < 0 {
-		a.took.clear(a.jobs)
+		a.took.Clear(a.jobs)
 		return
 	}
-	a.happened.want(a.jobs, s.index, s.index.Events, nil)
+	a.happened.Want(a.jobs, s.index, s.index.Events, nil)
 	takes := takenBy(a.view())
-	a.took.want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes, s.named(takes)},
+	a.took.Want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes, s.named(takes)},
 		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
 }
 
@@ -222,19 +223,19 @@ func (a *App) events(list eventsMsg) {
 // takeNews takes in what the mirror has, if it is time: header and views are of one state of the run. What a
 // person does and the end of a command show the newest; else it waits for what is being computed, and rests.
 func (a *App) takeNews() {
-	asked := a.newsAsked != a.jobs.asked
+	asked := a.newsAsked != a.jobs.Asked
 	switch {
 	case !a.news:
 		return
 	case a.index == nil || a.job == nil || asked || a.lost:
-	case a.jobs.open > 0:
+	case a.jobs.Open > 0:
 		return
-	case now().Before(a.jobs.rest):
-		a.jobs.resting = true
+	case widget.Now().Before(a.jobs.Rest):
+		a.jobs.Resting = true
 		return
 	}
-	a.news, a.newsAsked = false, a.jobs.asked
-	a.jobs.rest = time.Time{}
+	a.news, a.newsAsked = false, a.jobs.Asked
+	a.jobs.Rest = time.Time{}
 	t := a.mirror.Trace
 	if a.index != nil {
 		a.dropped(t.DroppedSteps - a.index.Trace.DroppedSteps)

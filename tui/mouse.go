@@ -1,6 +1,10 @@
 package tui
 
-import "time"
+import (
+	"time"
+
+	"gpuscope/tui/widget"
+)
 
 // mouseDoc is what the mouse does, for the help and docs/keys.md.
 var mouseDoc = [][2]string{
@@ -18,11 +22,11 @@ type pointer struct {
 }
 
 // motion is the way that the wheel turns.
-func (p pointer) motion() motion {
+func (p pointer) motion() widget.Motion {
 	if p.wheel < 0 {
-		return up
+		return widget.Up
 	}
-	return down
+	return widget.Down
 }
 
 // Lines that a turn of the wheel scrolls, and the time in which a second click on a cell opens what is there.
@@ -40,7 +44,7 @@ type clicked struct {
 // again says whether a click is the second on its cell. A third begins anew.
 func (c *clicked) again(p pointer) bool {
 	last := *c
-	*c = clicked{p.x, p.y, now()}
+	*c = clicked{p.x, p.y, widget.Now()}
 	second := !last.at.IsZero() && last.x == p.x && last.y == p.y && c.at.Sub(last.at) <= doubleClick
 	if second {
 		*c = clicked{}
@@ -51,7 +55,7 @@ func (c *clicked) again(p pointer) bool {
 // point does what the mouse did, to what is drawn where it points.
 func (a *App) point(p pointer) {
 	if p.wheel == 0 && a.chord != nil { // it was not the key that was waited for
-		a.struck(key{name: "esc"})
+		a.struck(widget.Key{Name: "esc"})
 	}
 	if a.dialog != nil {
 		a.pointDialog(p)
@@ -67,17 +71,17 @@ func (a *App) point(p pointer) {
 	second := a.clicked.again(p)
 	m := a.rects()
 	switch {
-	case m[regionTabs].holds(p.x, p.y):
+	case m[regionTabs].Holds(p.x, p.y):
 		if s, ok := a.tabAt(p.x); ok {
 			a.closeOverlay()
 			a.goTo(s)
 		}
 	case a.over != nil, a.empty() != "":
-	case m[regionDetail].holds(p.x, p.y), m[regionDetailTitle].holds(p.x, p.y):
+	case m[regionDetail].Holds(p.x, p.y), m[regionDetailTitle].Holds(p.x, p.y):
 		a.inDetail = true
-	case m[regionList].holds(p.x, p.y):
+	case m[regionList].Holds(p.x, p.y):
 		a.inDetail = false
-		a.clickView(p.x-m[regionList].x, p.y-m[regionList].y, m[regionList].w, second)
+		a.clickView(p.x-m[regionList].X, p.y-m[regionList].Y, m[regionList].W, second)
 	}
 }
 
@@ -86,10 +90,10 @@ func (a *App) wheel(p pointer) {
 	m, move, lines := a.rects(), a.moveView, wheelLines
 	switch {
 	case a.over != nil:
-		move = a.over.text.move
-	case m[regionDetail].holds(p.x, p.y), m[regionDetailTitle].holds(p.x, p.y):
-		move = a.detail.move
-	case !m[regionList].holds(p.x, p.y) && !m[regionTitle].holds(p.x, p.y):
+		move = a.over.text.Move
+	case m[regionDetail].Holds(p.x, p.y), m[regionDetailTitle].Holds(p.x, p.y):
+		move = a.detail.Move
+	case !m[regionList].Holds(p.x, p.y) && !m[regionTitle].Holds(p.x, p.y):
 		return
 	case is[stepper](a.view()):
 		lines = 1
@@ -114,14 +118,14 @@ func (a *App) clickView(x, y, w int, second bool) {
 		return
 	}
 	p := l.pane()
-	if y == p.line {
-		if name := p.columnAt(x); name != "" {
-			p.sortBy(name)
+	if y == p.Line {
+		if name := p.ColumnAt(x); name != "" {
+			p.SortBy(name)
 		}
 		return
 	}
-	if row := p.rowAt(y); row >= 0 {
-		p.goTo(row)
+	if row := p.RowAt(y); row >= 0 {
+		p.GoTo(row)
 		if second {
 			a.open()
 		}
@@ -133,13 +137,16 @@ func (a *App) clickView(x, y, w int, second bool) {
 func (a *App) pointDialog(p pointer) {
 	r, _ := a.dialogLines()
 	switch {
-	case !r.holds(p.x, p.y):
+	case !r.Holds(p.x, p.y):
 	case p.wheel != 0:
-		a.typedInDialog(key{name: map[motion]string{up: "up", down: "down"}[p.motion()]})
+		a.typedInDialog(widget.Key{Name: map[widget.Motion]string{
+			widget.Up:   "up",
+			widget.Down: "down",
+		}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
-		if a.dialog.choose(p.y-r.y-1) && second { // under its rule
-			a.typedInDialog(key{name: "enter"})
+		if a.dialog.Choose(p.y-r.Y-1) && second { // under its rule
+			a.typedInDialog(widget.Key{Name: "enter"})
 		}
 	}
 }

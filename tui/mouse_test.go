@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // find is the cell of a text on the screen, in cells from the top left.
@@ -15,7 +16,7 @@ func (d *driver) find(text string) (x, y int) {
 	d.t.Helper()
 	for y, l := range strings.Split(d.screen(), "\n") {
 		if before, _, ok := strings.Cut(l, text); ok {
-			return width(before), y
+			return widget.Width(before), y
 		}
 	}
 	d.t.Fatalf("no %q in\n%s", text, d.screen())
@@ -38,26 +39,26 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "G", "tab")
 		m := d.app.rects()
 		list, detail := m[regionList], m[regionDetail]
-		cursor, first := d.app.table().cursor, d.app.detail.first
-		d.at(list.x+1, list.y+1, tea.MouseButtonWheelUp)
-		if d.app.table().cursor != cursor-wheelLines || d.app.detail.first != first {
+		cursor, first := d.app.table().Cursor, d.app.detail.First
+		d.at(list.X+1, list.Y+1, tea.MouseButtonWheelUp)
+		if d.app.table().Cursor != cursor-wheelLines || d.app.detail.First != first {
 			t.Errorf("%v: over the list the wheel moved its cursor to %d and the detail to %d", size,
-				d.app.table().cursor, d.app.detail.first)
+				d.app.table().Cursor, d.app.detail.First)
 		}
-		d.app.detail.load(make([]string, 200), nil)
+		d.app.detail.Load(make([]string, 200), nil)
 		d.press("tab")
-		cursor = d.app.table().cursor
-		d.at(detail.x+1, detail.y, tea.MouseButtonWheelDown)
-		if d.app.table().cursor != cursor || d.app.detail.first != wheelLines || d.app.inDetail {
+		cursor = d.app.table().Cursor
+		d.at(detail.X+1, detail.Y, tea.MouseButtonWheelDown)
+		if d.app.table().Cursor != cursor || d.app.detail.First != wheelLines || d.app.inDetail {
 			t.Errorf("%v: over the detail the wheel moved the list to %d and the detail to %d", size,
-				d.app.table().cursor, d.app.detail.first)
+				d.app.table().Cursor, d.app.detail.First)
 		}
 		d.at(1, 1, tea.MouseButtonWheelDown)
-		if d.app.table().cursor != cursor {
+		if d.app.table().Cursor != cursor {
 			t.Errorf("%v: over the tabs the wheel moved the list", size)
 		}
 		d.press("?").at(1, 6, tea.MouseButtonWheelDown)
-		if d.app.over.text.first != wheelLines || d.app.table().cursor != cursor {
+		if d.app.over.text.First != wheelLines || d.app.table().Cursor != cursor {
 			t.Errorf("%v: the wheel did not scroll what lies over the view", size)
 		}
 	}
@@ -65,10 +66,10 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 
 // One click selects. The second on the same cell opens, when it comes soon.
 func TestADoubleClickOpens(t *testing.T) {
-	clock := now
+	clock := widget.Now
 	at := clock()
-	now = func() time.Time { return at }
-	defer func() { now = clock }()
+	widget.Now = func() time.Time { return at }
+	defer func() { widget.Now = clock }()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("▾ layers")
 	x, y := d.find("▾ layers")
 	d.at(x, y, tea.MouseButtonLeft).sees("▾ layers")
@@ -88,32 +89,32 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
 		page := d.app.view().(*curvesPage)
 		list := d.app.rects()[regionList]
-		if page.rows.line == 0 {
+		if page.rows.Line == 0 {
 			continue // no room for the chart
 		}
 		c, r := page.current()
 		drawn := page.part(c, r)
-		d.at(list.x+axis+1, list.y+2, tea.MouseButtonLeft)
-		if at := page.cursor(c); at != drawn.from || page.rows.wanted.Sort != "" {
+		d.at(list.X+widget.Axis+1, list.Y+2, tea.MouseButtonLeft)
+		if at := page.cursor(c); at != drawn.from || page.rows.Wanted.Sort != "" {
 			t.Errorf("%v: a click on the first column put the cursor at %d, sorted by %q", size, at,
-				page.rows.wanted.Sort)
+				page.rows.Wanted.Sort)
 		}
-		d.at(list.x+axis+page.w, list.y+2, tea.MouseButtonLeft)
+		d.at(list.X+widget.Axis+page.w, list.Y+2, tea.MouseButtonLeft)
 		if at := page.cursor(c); at != drawn.to {
 			t.Errorf("%v: a click on the last column put the cursor at %d, want %d", size, at, drawn.to)
 		}
-		row := page.rows.cursor
+		row := page.rows.Cursor
 		x := 1
-		for _, col := range page.rows.columns[:1] {
-			x += col.width + 1
+		for _, col := range page.rows.Columns[:1] {
+			x += col.Width + 1
 		}
-		d.at(list.x+x, list.y+page.rows.line, tea.MouseButtonLeft)
-		if want := page.rows.table.Columns[page.rows.columns[1].col].Name; page.rows.wanted.Sort != want {
-			t.Errorf("%v: a click on the header sorts by %q, want %q", size, page.rows.wanted.Sort, want)
+		d.at(list.X+x, list.Y+page.rows.Line, tea.MouseButtonLeft)
+		if want := page.rows.Table.Columns[page.rows.Columns[1].Col].Name; page.rows.Wanted.Sort != want {
+			t.Errorf("%v: a click on the header sorts by %q, want %q", size, page.rows.Wanted.Sort, want)
 		}
-		d.press("g").at(list.x+3, list.y+page.rows.line+3, tea.MouseButtonLeft)
-		if page.rows.cursor != 2 {
-			t.Errorf("%v: a click on the third row selected %d (was %d)", size, page.rows.cursor, row)
+		d.press("g").at(list.X+3, list.Y+page.rows.Line+3, tea.MouseButtonLeft)
+		if page.rows.Cursor != 2 {
+			t.Errorf("%v: a click on the third row selected %d (was %d)", size, page.rows.Cursor, row)
 		}
 	}
 }
@@ -122,21 +123,21 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
 	list := d.app.rects()[regionList]
-	d.at(axis+1, list.y+1, tea.MouseButtonLeft)
+	d.at(widget.Axis+1, list.Y+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first column shows step %d", d.app.shown)
 	}
-	d.at(axis+2, list.y, tea.MouseButtonLeft)
+	d.at(widget.Axis+2, list.Y, tea.MouseButtonLeft)
 	if d.app.shown != 1 {
 		t.Errorf("a click on the second column shows step %d", d.app.shown)
 	}
 	page := d.app.view().(*stepPage)
-	d.at(3, list.y+page.steps.rows.line+1, tea.MouseButtonLeft)
+	d.at(3, list.Y+page.steps.rows.Line+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first row shows step %d", d.app.shown)
 	}
-	d.at(axis+50, list.y+page.high+1, tea.MouseButtonLeft)
-	d.at(1, list.y+1, tea.MouseButtonLeft)
+	d.at(widget.Axis+50, list.Y+page.high+1, tea.MouseButtonLeft)
+	d.at(1, list.Y+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click beside the strip shows step %d", d.app.shown)
 	}
@@ -144,24 +145,24 @@ func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 
 func TestTheMouseChoosesInDialogs(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("zoom")
-	cursor := d.app.table().cursor
+	cursor := d.app.table().Cursor
 	d.click("The pane alone", 1)
-	if d.app.dialog == nil || d.app.table().cursor != cursor {
+	if d.app.dialog == nil || d.app.table().Cursor != cursor {
 		t.Fatal("a click took the row, or what lies under it")
 	}
 	d.at(0, 0, tea.MouseButtonLeft).click("The pane alone", 2).sees("zoomed")
 
 	d = live(t, 80, 24).press("2", "T").sees("dispatch")
-	c := d.app.dialog.(*chooser)
-	was := c.cursor
-	x, y := d.find(strings.Fields(c.rows()[0])[0] + " ")
+	c := d.app.dialog.(*widget.Chooser)
+	was := c.Cursor
+	x, y := d.find(strings.Fields(c.Rows()[0])[0] + " ")
 	d.at(x, y, tea.MouseButtonWheelUp)
-	if c.cursor != max(0, was-1) {
-		t.Errorf("the wheel moved the cursor from %d to %d", was, c.cursor)
+	if c.Cursor != max(0, was-1) {
+		t.Errorf("the wheel moved the cursor from %d to %d", was, c.Cursor)
 	}
 	d.at(x, y, tea.MouseButtonLeft)
-	if c.cursor != 0 {
-		t.Errorf("a click on the first row selected %d", c.cursor)
+	if c.Cursor != 0 {
+		t.Errorf("a click on the first row selected %d", c.Cursor)
 	}
 }
 
@@ -170,13 +171,13 @@ func TestTheMouseInTheGraph(t *testing.T) {
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
 	page := d.app.view().(*nearPage)
 	list := d.app.rects()[regionList]
-	spot := page.task.value.spots[-1][0]
-	d.at(2, list.y+1+spot.line, tea.MouseButtonLeft)
+	spot := page.task.Value.spots[-1][0]
+	d.at(2, list.Y+1+spot.line, tea.MouseButtonLeft)
 	if page.column != -1 || page.line != spot.line {
 		t.Errorf("a click selected column %d line %d", page.column, page.line)
 	}
 	op := page.op
-	d.at(2, list.y+1+spot.line, tea.MouseButtonLeft)
+	d.at(2, list.Y+1+spot.line, tea.MouseButtonLeft)
 	if spot.Op == nil || page.op != spot.Op.ID || page.op == op {
 		t.Errorf("a double click put operator %d in the middle", page.op)
 	}
@@ -197,17 +198,17 @@ func TestTheHelpSaysHowToSelectText(t *testing.T) {
 	for range 20 {
 		d.press("k")
 	}
-	if !strings.Contains(strings.ToLower(strings.Join(d.app.over.text.lines, "\n")), "hold shift to select") {
+	if !strings.Contains(strings.ToLower(strings.Join(d.app.over.text.Lines, "\n")), "hold shift to select") {
 		t.Error("the help does not say how text is selected while the mouse is on")
 	}
 }
 
 // The timings of the screen itself are shown over a view, on any view, and hidden again.
 func TestTheTimingsOfTheScreen(t *testing.T) {
-	clock := now
+	clock := widget.Now
 	at := clock()
-	now = func() time.Time { at = at.Add(time.Millisecond); return at }
-	defer func() { now = clock }()
+	widget.Now = func() time.Time { at = at.Add(time.Millisecond); return at }
+	defer func() { widget.Now = clock }()
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2").misses("messages/s")
 		for range 2 * metered {
@@ -219,10 +220,10 @@ func TestTheTimingsOfTheScreen(t *testing.T) {
 }
 
 func TestTheMeterCountsWhatCame(t *testing.T) {
-	clock := now
+	clock := widget.Now
 	at := clock()
-	now = func() time.Time { return at }
-	defer func() { now = clock }()
+	widget.Now = func() time.Time { return at }
+	defer func() { widget.Now = clock }()
 	var m meter
 	for i := range 250 {
 		begun := at

@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // nearRow is what the table of views would say of a neighbourhood.
@@ -29,7 +30,7 @@ type nearPage struct {
 	line   int          // of the cursor in its column
 	seek   int          // column to go to once it is there: -1, 1; 0: none
 	at     snapshot
-	task   task[nearKey, *nearness]
+	task   widget.Task[nearKey, *nearness]
 	first  int // line at the top of the window
 	page   int
 }
@@ -76,14 +77,14 @@ func nearFar(w int) int {
 	return 1
 }
 
-func (p *nearPage) load(j *jobs, s snapshot, w int) {
+func (p *nearPage) load(j *widget.Jobs, s snapshot, w int) {
 	p.at = s
 	if s.index == nil || int(p.op) >= len(s.trace.Graph.Ops) {
-		p.task.clear(j)
+		p.task.Clear(j)
 		return
 	}
-	key := nearKey{s.version, s.step, nearFar(p.app.rects()[regionList].w), p.op}
-	p.task.want(j, key, func(ctx context.Context) (*nearness, error) {
+	key := nearKey{s.version, s.step, nearFar(p.app.rects()[regionList].W), p.op}
+	p.task.Want(j, key, func(ctx context.Context) (*nearness, error) {
 		n := &nearness{far: key.far, spots: map[int][]stand{}}
 		n.spots[0] = []stand{{Neighbour: s.index.Node(key.step, key.op), last: true}}
 		for side := -1; side <= 1; side += 2 {
@@ -125,7 +126,7 @@ func (p *nearPage) placed(n *nearness) {
 
 // spot is what the cursor is on, nil for nothing.
 func (p *nearPage) spot() *stand {
-	n := p.task.value
+	n := p.task.Value
 	if n == nil {
 		return nil
 	}
@@ -137,21 +138,22 @@ func (p *nearPage) spot() *stand {
 	return nil
 }
 
-// move goes along a column, or to the nearest in the next one.
-func (p *nearPage) move(m motion) {
-	n, here := p.task.value, p.spot()
+// Move goes along a column, or to the nearest in the next one.
+func (p *nearPage) Move(m widget.Motion) {
+	n, here := p.task.Value, p.spot()
 	if here == nil {
 		return
 	}
 	column := n.spots[p.column]
 	at := slices.IndexFunc(column, func(s stand) bool { return s.line == p.line })
-	by := map[motion]int{
-		up: -1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -len(column),
-		bottom: len(column),
+	by := map[widget.Motion]int{
+		widget.Up: -1, widget.Down: 1, widget.HalfUp: -5, widget.HalfDown: 5, widget.PageUp: -10,
+		widget.PageDown: 10, widget.Top: -len(column),
+		widget.Bottom: len(column),
 	}
 	switch m {
-	case left, right:
-		to := p.column + map[motion]int{left: -1, right: 1}[m]
+	case widget.Left, widget.Right:
+		to := p.column + map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
 		if len(n.spots[to]) == 0 {
 			return
 		}
@@ -161,7 +163,7 @@ func (p *nearPage) move(m motion) {
 		}
 		p.column, p.line = to, nearest(n.spots[to], line)
 	default:
-		p.line = column[clamp(at+by[m], 0, len(column)-1)].line
+		p.line = column[widget.Clamp(at+by[m], 0, len(column)-1)].line
 	}
 }
 
@@ -217,13 +219,13 @@ func (p *nearPage) near(consumers bool) {
 	if consumers {
 		side = 1
 	}
-	s, n := p.spot(), p.task.value
+	s, n := p.spot(), p.task.Value
 	switch {
 	case s == nil:
 	case s.Op != nil && s.Op.ID != p.op:
 		p.goTo(s.Op.ID, side)
 	case s.Op == nil && p.column*side < 0: // back to the one that it stands beside
-		p.move(map[int]motion{-1: left, 1: right}[side])
+		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
 		what := map[int]string{-1: "no other operator gives ", 1: "no other operator takes "}
 		p.app.remark(what[side] + printable.Clean(s.Label))
@@ -251,9 +253,9 @@ func (n *nearness) measure() {
 	for column, list := range n.spots {
 		for i := range list {
 			s, name, edge := &list[i], n.nameAt(column), n.edgeAt(column)
-			n.full[name] = max(n.full[name], besideName+width(s.label()+s.tail()))
+			n.full[name] = max(n.full[name], besideName+widget.Width(s.label()+s.tail()))
 			if column != 0 {
-				n.full[edge] = max(n.full[edge], leastEdge, besideShape+width(s.shape()))
+				n.full[edge] = max(n.full[edge], leastEdge, besideShape+widget.Width(s.shape()))
 			}
 		}
 	}
@@ -287,7 +289,7 @@ func (n *nearness) widths(w int) []int {
 
 // pointAt puts the cursor on the neighbour that is there.
 func (p *nearPage) pointAt(x, y, w int) bool {
-	n := p.task.value
+	n := p.task.Value
 	if n == nil || y < 1 || y > p.page {
 		return false
 	}
@@ -312,23 +314,23 @@ func (p *nearPage) title(int) []table.Part {
 	}
 	o := &p.at.trace.Graph.Ops[p.op]
 	parts := []table.Part{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
-	if n := p.task.value; n != nil {
+	if n := p.task.Value; n != nil {
 		parts = append(parts, table.Say(3, "takes from %d, gives to %d", len(n.spots[-1]), len(n.spots[1])))
 	}
 	return parts
 }
 
-func (p *nearPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
-	n := p.task.value
+func (p *nearPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
+	n := p.task.Value
 	if n == nil {
-		return []string{"", t.put(dim, "  Computing …")}
+		return []string{"", t.Put(widget.Dim, "  Computing …")}
 	}
 	widths := n.widths(w)
 	grid := make([][]string, n.height)
 	for i := range grid {
 		grid[i] = make([]string, len(widths))
 		for c, cells := range widths {
-			grid[i][c] = blank(cells)
+			grid[i][c] = widget.Blank(cells)
 		}
 	}
 	for column, list := range n.spots {
@@ -341,29 +343,29 @@ func (p *nearPage) render(t *theme, _ glyphs, w, h int, _ bool) []string {
 			}
 		}
 	}
-	head := spread(" takes from", "gives to ", w)
-	lines := []string{t.put(dim, head)}
+	head := widget.Spread(" takes from", "gives to ", w)
+	lines := []string{t.Put(widget.Dim, head)}
 	p.page = max(1, h-1)
-	p.first = clamp(clamp(p.first, p.line-p.page+1, p.line), 0, max(0, n.height-p.page))
+	p.first = widget.Clamp(widget.Clamp(p.first, p.line-p.page+1, p.line), 0, max(0, n.height-p.page))
 	for _, cells := range grid[p.first:min(n.height, p.first+p.page)] {
-		lines = append(lines, strings.TrimRight(cut(strings.Join(cells, ""), w), " "))
+		lines = append(lines, strings.TrimRight(widget.Cut(strings.Join(cells, ""), w), " "))
 	}
 	return lines
 }
 
 // name is a neighbour in its column, with the level that it runs at.
-func (p *nearPage) name(t *theme, s *stand, w int, cursor bool) string {
-	mark, style := " ", plain
+func (p *nearPage) name(t *widget.Theme, s *stand, w int, cursor bool) string {
+	mark, style := " ", widget.Plain
 	switch {
 	case cursor:
-		mark, style = markSelected, selected
+		mark, style = widget.MarkSelected, widget.Selected
 	case s.Op == nil:
-		style = dim
+		style = widget.Dim
 	case s.Op.ID == p.op:
-		style = strong
+		style = widget.Strong
 	}
-	label := cutMiddle(s.label(), max(1, w-besideName-width(s.tail())))
-	return t.put(style, mark+fit(label+s.tail(), w-1))
+	label := widget.CutMiddle(s.label(), max(1, w-besideName-widget.Width(s.tail())))
+	return t.Put(style, mark+widget.Fit(label+s.tail(), w-1))
 }
 
 func (s *stand) label() string { return printable.Clean(s.Label) }
@@ -380,12 +382,12 @@ func (s *stand) tail() string {
 
 // drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges; side is below
 // 0 where that is on the right.
-func drawEdge(t *theme, grid [][]string, s *stand, at, side, w int) {
+func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.line == s.of
-	shape := cutMiddle(s.shape(), w-besideShape)
-	line := markRule + shape
-	line += strings.Repeat(markRule, max(0, w-3-width(line)))
-	join := markRule
+	shape := widget.CutMiddle(s.shape(), w-besideShape)
+	line := widget.MarkRule + shape
+	line += strings.Repeat(widget.MarkRule, max(0, w-3-widget.Width(line)))
+	join := widget.MarkRule
 	switch {
 	case first && !s.last:
 		join = "┬"
@@ -405,20 +407,20 @@ func drawEdge(t *theme, grid [][]string, s *stand, at, side, w int) {
 	case side < 0:
 		cell += line + join + " "
 	case first:
-		cell = markRule + join + line + "→"
+		cell = widget.MarkRule + join + line + "→"
 	default:
 		cell = " " + join + line + "→"
 	}
-	grid[s.line][at] = t.put(dim, fit(cell, w))
+	grid[s.line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
 	for i := s.line - 1; i > s.of && !first; i-- { // past what stands between it and the one before
 		if strings.TrimSpace(grid[i][at]) != "" {
 			break
 		}
-		bar := " " + markBar + blank(w-2)
+		bar := " " + widget.MarkBar + widget.Blank(w-2)
 		if side < 0 {
-			bar = blank(w-2) + markBar + " "
+			bar = widget.Blank(w-2) + widget.MarkBar + " "
 		}
-		grid[i][at] = t.put(dim, bar)
+		grid[i][at] = t.Put(widget.Dim, bar)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // squeezed is what is on the screen with every gap a blank.
@@ -24,7 +25,7 @@ func (d *driver) squeezed() string { return strings.Join(strings.Fields(d.screen
 // A note that is longer than the screen takes a second line. It covers no error, and the hints come back.
 func TestANoteIsNotCut(t *testing.T) {
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "r")
-	if d.app.note == "" || width(d.app.note) < 60 {
+	if d.app.note == "" || widget.Width(d.app.note) < 60 {
 		t.Fatalf("the note %q fits on a line", d.app.note)
 	}
 	if !strings.Contains(d.squeezed(), d.app.note) {
@@ -51,8 +52,8 @@ func TestANoteThatIsCutSaysSo(t *testing.T) {
 func TestTheVerdictIsNotCut(t *testing.T) {
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
-	verdict := d.app.view().(*stepPage).task.value.sum.Verdict
-	if width(verdict) < 60 {
+	verdict := d.app.view().(*stepPage).task.Value.sum.Verdict
+	if widget.Width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}
 	if !strings.Contains(d.squeezed(), verdict) {
@@ -173,7 +174,7 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("D")
 		for _, k := range session.Breaks {
-			if !strings.Contains(d.squeezed(), joined(" ", k.Word, k.Takes, k.Doc)) {
+			if !strings.Contains(d.squeezed(), widget.Joined(" ", k.Word, k.Takes, k.Doc)) {
 				t.Errorf("%v: no %q in\n%s", size, k.Doc, d.screen())
 			}
 		}
@@ -184,22 +185,22 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	p := d.dispatches().pane()
-	p.goTo(p.top + p.page - 1)
-	for !p.table.Rows[p.current()].Children || p.isOpen(p.current()) {
-		p.goTo(p.cursor + 1)
+	p.GoTo(p.Top + p.Page - 1)
+	for !p.Table.Rows[p.Current()].Children || p.IsOpen(p.Current()) {
+		p.GoTo(p.Cursor + 1)
 	}
-	if d.press("z", "z"); p.cursor != p.top+p.page-1 {
-		t.Fatalf("the row is at line %d of %d", p.cursor-p.top, p.page)
+	if d.press("z", "z"); p.Cursor != p.Top+p.Page-1 {
+		t.Fatalf("the row is at line %d of %d", p.Cursor-p.Top, p.Page)
 	}
 	name := d.row()
 	d.press("enter")
-	in, open := p.top+p.page-1-p.cursor, strings.Replace(name, "▸", "▾", 1)
-	if in < min(p.page-1, 16) || d.row() != open {
+	in, open := p.Top+p.Page-1-p.Cursor, strings.Replace(name, "▸", "▾", 1)
+	if in < min(p.Page-1, 16) || d.row() != open {
 		t.Errorf("opened, %d of the rows in it are in sight, the selected is %q:\n%s", in, d.row(),
 			d.screen())
 	}
 	d.press("enter")
-	if p.cursor < p.top || p.cursor >= p.top+p.page {
+	if p.Cursor < p.Top || p.Cursor >= p.Top+p.Page {
 		t.Errorf("closed, the row is out of sight")
 	}
 }
@@ -220,7 +221,7 @@ func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
 
 func TestAResetSaysOnceWhatItDid(t *testing.T) {
 	d := live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
-	lines, _ := d.app.log.snapshot()
+	lines, _ := d.app.log.Snapshot()
 	said := 0
 	for _, l := range lines {
 		said += strings.Count(l.Text, "reset")

@@ -14,18 +14,19 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
 type overlay struct {
 	page
-	text  textPane
+	text  widget.TextPane
 	width int // of the screen that its lines are broken for
 }
 
 func overlayOf(p page) *overlay {
 	p.title = printable.Clean(p.title)
-	return &overlay{page: p, text: textPane{lines: p.lines, marks: p.marks}}
+	return &overlay{page: p, text: widget.TextPane{Lines: p.lines, Marks: p.marks}}
 }
 
 // lay breaks the lines for a screen of w cells. What was found is found again.
@@ -41,8 +42,8 @@ func (o *overlay) lay(w int) {
 			lines, of = append(lines, part), append(of, i)
 		}
 	}
-	o.text.load(lines, of)
-	o.text.find(o.text.sought)
+	o.text.Load(lines, of)
+	o.text.Find(o.text.Sought)
 }
 
 func (a *App) closeOverlay() { a.over = nil }
@@ -72,21 +73,21 @@ func (a *App) turnOver(by int) {
 // askFind asks for a text to find in what lies over the view.
 func (a *App) askFind() {
 	p := &a.over.text
-	sought, at, stays := p.sought, p.at, p.stays
+	sought, at, stays := p.Sought, p.At, p.Stays
 	q := &question{
-		label: "find", live: p.find, take: p.find,
+		label: "find", live: p.Find, take: p.Find,
 		leave: func() { // the lines may be broken otherwise by now
-			p.find(sought)
-			p.at, p.stays = min(at, max(0, len(p.found)-1)), stays
+			p.Find(sought)
+			p.At, p.Stays = min(at, max(0, len(p.Found)-1)), stays
 		},
 	}
-	q.line.suggest(p.sought)
+	q.line.Suggest(p.Sought)
 	a.ask(q)
 }
 
 // nextFound goes to the next line that was found, or the one before.
 func (a *App) nextFound(by int) {
-	if why := a.over.text.next(by); why != "" {
+	if why := a.over.text.Next(by); why != "" {
 		a.say(keyed(why))
 	}
 }
@@ -95,7 +96,10 @@ func (a *App) nextFound(by int) {
 func (a *App) showHelp() {
 	name := a.row().name
 	var lines []string
-	add := func(sign, text string) { lines = append(lines, fmt.Sprintf("  %s  %s", fit(sign, 12), text)) }
+	add := func(sign, text string) {
+		lines = append(lines,
+			fmt.Sprintf("  %s  %s", widget.Fit(sign, 12), text))
+	}
 	section := func(name string, list []*action) {
 		if len(list) == 0 {
 			return
@@ -136,7 +140,7 @@ func (a *App) showHelp() {
 // shownTable is the table of the view, nil where it has none.
 func (a *App) shownTable() *table.Table {
 	if l, ok := a.view().(lister); ok {
-		return l.pane().table
+		return l.pane().Table
 	}
 	return nil
 }
@@ -169,13 +173,13 @@ var legend = [][2]string{
 func (a *App) look(t text) {
 	a.asked++
 	none := t.none
-	a.overTask.want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
+	a.overTask.Want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
 		p, err := t.of(ctx)
 		if err != nil || len(p.lines) == 0 {
 			return nil, err
 		}
 		if !t.code {
-			p.broken = wrapIndented
+			p.broken = widget.WrapIndented
 		}
 		return overlayOf(p), nil
 	}, func(o *overlay) {
@@ -189,8 +193,8 @@ func (a *App) look(t text) {
 
 // stopLooking drops the text that somebody waits for, and says whether there was one.
 func (a *App) stopLooking() bool {
-	waits := a.overTask.cancel != nil
-	a.overTask.drop(a.jobs)
+	waits := a.overTask.Cancel != nil
+	a.overTask.Drop(a.jobs)
 	return waits
 }
 
@@ -199,14 +203,14 @@ const signed = 16
 
 // wrapSigned breaks a line of the help to w cells; what follows stands under what is behind the sign.
 func wrapSigned(l string, w int) []string {
-	if width(l) <= w || !strings.HasPrefix(l, " ") {
-		return []string{cut(l, w)}
+	if widget.Width(l) <= w || !strings.HasPrefix(l, " ") {
+		return []string{widget.Cut(l, w)}
 	}
-	lines := wrapText(cutLeft(l, signed), w-signed)
+	lines := widget.WrapText(widget.CutLeft(l, signed), w-signed)
 	for i := range lines {
-		head := blank(signed)
+		head := widget.Blank(signed)
 		if i == 0 {
-			head = cutRight(l, signed)
+			head = widget.CutRight(l, signed)
 		}
 		lines[i] = head + lines[i]
 	}
@@ -218,11 +222,11 @@ func wrapHanging(l string, w int) []string {
 	const deep = inspect.DetailLabel
 	switch {
 	case len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " "):
-		return wrapUnder(l, w, deep, deep)
+		return widget.WrapUnder(l, w, deep, deep)
 	case strings.HasPrefix(l, " "):
-		return wrapIndented(l, w)
+		return widget.WrapIndented(l, w)
 	}
-	return wrapText(l, w)
+	return widget.WrapText(l, w)
 }
 
 func (a *App) showSource() {
@@ -239,7 +243,7 @@ func (a *App) showWhy() {
 	switch {
 	case explains:
 		a.look(t)
-	case ok && l.pane().current() < 0:
+	case ok && l.pane().Current() < 0:
 		a.remark("why: nothing is selected; there are no rows")
 	default:
 		a.remark(cmp.Or(t.none, "why: select a dispatch, an operator or a value"))
@@ -250,7 +254,7 @@ func (a *App) showWhy() {
 type question struct {
 	label string
 	hint  string // what can be typed, while nothing is
-	line  inputLine
+	line  widget.InputLine
 	live  func(string) // with every key
 	take  func(string)
 	leave func()
@@ -263,35 +267,35 @@ func (a *App) closeInput() {
 		q.leave()
 	}
 	if a.chord != nil {
-		a.struck(key{name: "esc"})
+		a.struck(widget.Key{Name: "esc"})
 	}
 	a.question, a.dialog = nil, nil
 }
 
 // typedInDialog hands a key to the dialog, which may be over then.
-func (a *App) typedInDialog(k key) {
+func (a *App) typedInDialog(k widget.Key) {
 	d := a.dialog
-	if d.typed(k) && a.dialog == d {
+	if d.Typed(k) && a.dialog == d {
 		a.dialog = nil
 	}
 }
 
 // typed takes a key while text is being typed.
-func (a *App) typed(k key) {
+func (a *App) typed(k widget.Key) {
 	if a.dialog != nil {
 		a.typedInDialog(k)
 		return
 	}
 	q := a.question
 	switch {
-	case k.name == "enter":
+	case k.Name == "enter":
 		a.question = nil
-		q.take(q.line.text())
-	case k.name == "esc":
+		q.take(q.line.Text())
+	case k.Name == "esc":
 		a.closeInput()
-	case q.line.handle(k):
+	case q.line.Handle(k):
 		if q.live != nil {
-			q.live(q.line.text())
+			q.live(q.line.Text())
 		}
 	}
 }
@@ -299,10 +303,10 @@ func (a *App) typed(k key) {
 // palette finds an action by its name.
 type palette struct {
 	app   *App
-	line  inputLine
+	line  widget.InputLine
 	all   []*action
 	found []*action
-	picker
+	widget.Picker
 }
 
 func (a *App) openPalette() {
@@ -316,23 +320,23 @@ func (a *App) openPalette() {
 	a.dialog = p
 }
 
-func (p *palette) typed(k key) (closed bool) {
-	switch k.name {
+func (p *palette) Typed(k widget.Key) (closed bool) {
+	switch k.Name {
 	case "enter":
-		if p.cursor < len(p.found) {
+		if p.Cursor < len(p.found) {
 			p.app.dialog = nil // the action may open another
-			p.app.do(p.found[p.cursor])
+			p.app.do(p.found[p.Cursor])
 			return false
 		}
 		return true
 	case "esc":
 		return true
 	case "up", "ctrl+p":
-		p.cursor = max(0, p.cursor-1)
+		p.Cursor = max(0, p.Cursor-1)
 	case "down", "ctrl+n":
-		p.cursor = min(p.cursor+1, max(0, len(p.found)-1))
+		p.Cursor = min(p.Cursor+1, max(0, len(p.found)-1))
 	default:
-		if p.line.handle(k) {
+		if p.line.Handle(k) {
 			p.search()
 		}
 	}
@@ -342,8 +346,8 @@ func (p *palette) typed(k key) (closed bool) {
 // search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
 // then those that begin with it, then those with a word that does, then letters here and there.
 func (p *palette) search() {
-	p.cursor = 0
-	if p.line.text() == "" {
+	p.Cursor = 0
+	if p.line.Text() == "" {
 		p.found = p.all
 		return
 	}
@@ -352,12 +356,12 @@ func (p *palette) search() {
 		texts[i] = act.name + " " + act.doc
 	}
 	p.found = nil
-	for _, m := range fuzzy.Find(p.line.text(), texts) {
+	for _, m := range fuzzy.Find(p.line.Text(), texts) {
 		p.found = append(p.found, p.all[m.Index])
 	}
 	rank := func(act *action) int {
 		name, doc := strings.ToLower(act.name), strings.ToLower(act.doc)
-		switch typed := strings.ToLower(p.line.text()); {
+		switch typed := strings.ToLower(p.line.Text()); {
 		case name == typed:
 			return 0
 		case strings.HasPrefix(name, typed):
@@ -370,31 +374,32 @@ func (p *palette) search() {
 	slices.SortStableFunc(p.found, func(a, b *action) int { return rank(a) - rank(b) })
 }
 
-func (p *palette) hints() [][2]string {
-	return [][2]string{{"enter", "do it"}, {sign("up") + sign("down"), "choose"}, {"esc", "close"}}
+func (p *palette) Hints() [][2]string {
+	return [][2]string{{"enter", "do it"}, {widget.Sign("up") + widget.Sign("down"), "choose"}, {"esc", "close"}}
 }
 
-func (p *palette) lines(int) (all, least int) { return len(p.found) + 2, 0 }
+func (p *palette) Lines(int) (all, least int) { return len(p.found) + 2, 0 }
 
-// render draws the actions found, at most h lines.
-func (p *palette) render(t *theme, w, h int) []string {
-	lines := []string{t.put(accent, " : ") + p.line.render(w-4)}
-	from, to := p.window(len(p.found), len(lines), h-1)
+// Render draws the actions found, at most h lines.
+func (p *palette) Render(t *widget.Theme, w, h int) []string {
+	lines := []string{t.Put(widget.Accent, " : ") + p.line.Render(w-4)}
+	from, to := p.Window(len(p.found), len(lines), h-1)
 	for i := from; i < to; i++ {
 		act := p.found[i]
 		text := act.doc
 		if why := act.why(p.app); why != "" {
 			text = "not now: " + why
 		}
-		l := cut(fmt.Sprintf(" %s  %s  %s", fit(act.name, 12), fit(act.keyNames(), 9), text), w-1)
-		if i == p.cursor {
-			lines = append(lines, t.put(selected, markSelected+l))
+		l := widget.Cut(fmt.Sprintf(" %s  %s  %s", widget.Fit(act.name, 12), widget.Fit(act.keyNames(), 9),
+			text), w-1)
+		if i == p.Cursor {
+			lines = append(lines, t.Put(widget.Selected, widget.MarkSelected+l))
 		} else {
 			lines = append(lines, " "+l)
 		}
 	}
 	if len(p.found) == 0 {
-		lines = append(lines, t.put(dim, "   no action has that name"))
+		lines = append(lines, t.Put(widget.Dim, "   no action has that name"))
 	}
 	return lines
 }
@@ -404,9 +409,9 @@ func (a *App) copy() {
 	var text string
 	switch v, ok := a.view().(copier); {
 	case a.over != nil:
-		text = cmp.Or(a.over.whole, strings.Join(a.over.text.lines, "\n"))
+		text = cmp.Or(a.over.whole, strings.Join(a.over.text.Lines, "\n"))
 	case a.inDetail:
-		text = strings.Join(a.detail.lines, "\n")
+		text = strings.Join(a.detail.Lines, "\n")
 	case ok:
 		text = v.copied()
 	}
@@ -419,7 +424,7 @@ func (a *App) copy() {
 		if _, err := osc52.New(text).WriteTo(out); err != nil {
 			return "", fmt.Errorf("copy: %w", err)
 		}
-		said := "copied " + plural(len(text), "byte")
+		said := "copied " + widget.Plural(len(text), "byte")
 		if os.Getenv("TMUX") != "" { // as it is set up, tmux drops what programs copy, and tells nobody
 			said += "; tmux passes them on after: tmux set -s set-clipboard on"
 		}
@@ -428,10 +433,10 @@ func (a *App) copy() {
 }
 
 // struck takes the key that follows one of several meanings.
-func (a *App) struck(k key) {
+func (a *App) struck(k widget.Key) {
 	c := a.chord
 	a.chord = nil
-	if wrong := c.struck(k); wrong != "" {
+	if wrong := c.Struck(k); wrong != "" {
 		a.remark(wrong)
 	}
 }

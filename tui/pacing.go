@@ -6,6 +6,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/internal/cells"
+	"gpuscope/tui/widget"
 )
 
 // frameTime is the least time between two frames that nobody asked for: figures that change more often nobody
@@ -36,7 +37,7 @@ type paceMsg struct{}
 
 // Update takes one message in.
 func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
-	at := now()
+	at := widget.Now()
 	early := false
 	switch m.(type) {
 	case paceMsg:
@@ -44,7 +45,7 @@ func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		return p, nil
 	case tea.KeyMsg, tea.MouseMsg:
 		p.asked = at
-	case eventsMsg, readyMsg, lateMsg, logMsg:
+	case eventsMsg, widget.ReadyMsg, widget.LateMsg, logMsg:
 		early = at.Sub(p.drawn) < frameTime && at.Sub(p.asked) >= answering
 	}
 	p.due, p.held = !early, early
@@ -59,7 +60,7 @@ func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 // View draws the frame, or shows the last where it is too early for another.
 func (p *paced) View() string {
 	if p.due || p.frame == "" {
-		p.frame, p.drawn, p.due = cells.Place(p.App.View()), now(), false
+		p.frame, p.drawn, p.due = cells.Place(p.App.View()), widget.Now(), false
 	}
 	return p.frame
 }

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/tui/widget"
 )
 
 // What a running model brings is drawn together, 10 times a second, what a person does and its answers at
 // once. Whatever was held is drawn in the end.
 func TestFramesThatNobodyAskedForWaitForEachOther(t *testing.T) {
-	was, at := now, now()
-	now = func() time.Time { return at }
-	defer func() { now = was }()
+	was, at := widget.Now, widget.Now()
+	widget.Now = func() time.Time { return at }
+	defer func() { widget.Now = was }()
 	p := &paced{App: drive(t, 80, 24, llama, nil, Options{}).app}
 	says := func(text string, m tea.Msg, drawn bool) tea.Cmd {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 func TestLayoutTilesTheScreen(t *testing.T) {
@@ -25,11 +26,11 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 		}
 		cells := make([]int, w*h)
 		for r, q := range layout(w, h, a) {
-			if q.w <= 0 || q.h <= 0 || q.x < 0 || q.y < 0 || q.x+q.w > w || q.y+q.h > h {
+			if q.W <= 0 || q.H <= 0 || q.X < 0 || q.Y < 0 || q.X+q.W > w || q.Y+q.H > h {
 				t.Fatalf("region %d is %+v on %dx%d", r, q, w, h)
 			}
-			for y := q.y; y < q.y+q.h; y++ {
-				for x := q.x; x < q.x+q.w; x++ {
+			for y := q.Y; y < q.Y+q.H; y++ {
+				for x := q.X; x < q.X+q.W; x++ {
 					cells[y*w+x]++
 				}
 			}
@@ -43,15 +44,15 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
 	for _, c := range []struct {
 		w, h         int
-		list, detail rect
+		list, detail widget.Rect
 	}{
-		{80, 24, rect{0, 4, 80, 14}, rect{0, 19, 80, 4}},
-		{60, 16, rect{0, 4, 60, 8}, rect{0, 13, 60, 2}},
-		{84, 50, rect{0, 4, 84, 29}, rect{0, 34, 84, 15}},
-		{109, 40, rect{0, 4, 109, 27}, rect{0, 32, 109, 7}},
-		{110, 40, rect{0, 4, 69, 35}, rect{70, 4, 40, 35}},
-		{120, 40, rect{0, 4, 79, 35}, rect{80, 4, 40, 35}},
-		{200, 60, rect{0, 4, 135, 55}, rect{136, 4, 64, 55}},
+		{80, 24, widget.Area(0, 4, 80, 14), widget.Area(0, 19, 80, 4)},
+		{60, 16, widget.Area(0, 4, 60, 8), widget.Area(0, 13, 60, 2)},
+		{84, 50, widget.Area(0, 4, 84, 29), widget.Area(0, 34, 84, 15)},
+		{109, 40, widget.Area(0, 4, 109, 27), widget.Area(0, 32, 109, 7)},
+		{110, 40, widget.Area(0, 4, 69, 35), widget.Area(70, 4, 40, 35)},
+		{120, 40, widget.Area(0, 4, 79, 35), widget.Area(80, 4, 40, 35)},
+		{200, 60, widget.Area(0, 4, 135, 55), widget.Area(136, 4, 64, 55)},
 	} {
 		m := layout(c.w, c.h, arrangement{detail: true})
 		if m[regionList] != c.list || m[regionDetail] != c.detail {
@@ -64,8 +65,8 @@ func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
 func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.typed("jjj")
-	if d.app.table().cursor != 3 {
-		t.Errorf("the cursor is at %d, want 3", d.app.table().cursor)
+	if d.app.table().Cursor != 3 {
+		t.Errorf("the cursor is at %d, want 3", d.app.table().Cursor)
 	}
 }
 
@@ -194,7 +195,7 @@ func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 func TestASCIISpellsAnEllipsis(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
 	h := hold(&d.dispatches().listPage)
-	d.app.jobs.patience = 0
+	d.app.jobs.Patience = 0
 	d.touch("F")
 	d.sees("computing .. . ")
 	close(h.release)

@@ -21,6 +21,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // runPlain is the program without a screen: a line for each event, commands by line. It serves screen
@@ -224,7 +225,7 @@ func (p *plainText) failed(in io.Reader) error {
 		return nil
 	}
 	// %v: the program itself was used rightly, so that its exit status is 1 whatever failed
-	return fmt.Errorf("%s failed, the first: %v", plural(p.failures, "command"), p.failure)
+	return fmt.Errorf("%s failed, the first: %v", widget.Plural(p.failures, "command"), p.failure)
 }
 
 // drain says the events that are there now.
@@ -307,7 +308,7 @@ func (p *plainText) step(i int) {
 		token = fmt.Sprintf(", token %q", s.Text)
 	}
 	p.say("step %d: %s at position %d, %s%s. %s", s.Index, s.Phase, s.Position,
-		plural(len(s.Tokens), "token"), token,
+		widget.Plural(len(s.Tokens), "token"), token,
 		costText(p.index.Summary(i)))
 }
 
@@ -463,7 +464,7 @@ func (p *plainText) tokens(r session.Reply) {
 	for _, tok := range r.Tokens {
 		list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
 	}
-	p.say("%s", strings.Join(append([]string{plural(len(list), "token")}, list...), ", "))
+	p.say("%s", strings.Join(append([]string{widget.Plural(len(list), "token")}, list...), ", "))
 }
 
 // export writes the trace as it is now.

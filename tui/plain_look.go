@@ -7,6 +7,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // plainNumbers is how many numbers of a value are said: its first.
@@ -51,8 +52,8 @@ func (p *plainText) looked(r session.Reply) {
 	p.say("value %d, %s: %s %s, %s", t.Value, p.mirror.Trace.Graph.Values[t.Value].Name, t.DType,
 		table.Shape(t.Dims), where)
 	if s := t.Statistics; s != nil {
-		text := fmt.Sprintf("%s, NaN %s, infinities %s, zeros %s", plural(s.Elements, "element"),
-			count(s.NaN), count(s.PosInf+s.NegInf), count(s.Zeros))
+		text := fmt.Sprintf("%s, NaN %s, infinities %s, zeros %s", widget.Plural(s.Elements, "element"),
+			widget.Count(s.NaN), widget.Count(s.PosInf+s.NegInf), widget.Count(s.Zeros))
 		if s.Finite() > 0 {
 			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", number(s.Min), number(s.Max),
 				number(s.Mean), number(s.Std))

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // spokenOf is what a person wants the tables of plain mode to speak of, as on the screen: a scope, what it is
@@ -44,7 +45,7 @@ func (p *plainText) setBase(word string) {
 			of.file, err = readBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
 			if err == nil {
-				said = joined("; ", said, p.index.Other(of.file).Text)
+				said = widget.Joined("; ", said, p.index.Other(of.file).Text)
 			}
 		}
 		if err != nil {
@@ -112,14 +113,14 @@ func (p *plainText) tryPrint(name string, of spokenOf) error {
 	if err != nil {
 		return err
 	}
-	l, err := list(p.ctx, made, choice{filter: of.filter}, "", true)
-	if err := cmp.Or(err, l.err); err != nil {
+	l, err := widget.Listed(p.ctx, made, widget.Choice{Typed: of.filter}, "", true)
+	if err := cmp.Or(err, l.Err); err != nil {
 		return err
 	}
-	if l.found != "" {
-		p.say("%s", l.found)
+	if l.Found != "" {
+		p.say("%s", l.Found)
 	}
-	return made.Print(p.ctx, p.out, "text", l.rows, mainWidth)
+	return made.Print(p.ctx, p.out, "text", l.Rows, widget.MainWidth)
 }
 
 // why says why a dispatch has the grid it has, in the last step of the scope, or what a value reaches.

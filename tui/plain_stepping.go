@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpuscope/session"
+	"gpuscope/tui/widget"
 )
 
 // The commands of plain mode that go through the text.
@@ -37,7 +38,7 @@ func (p *plainText) addBreak(condition string) {
 			p.fail(err)
 			return
 		}
-		p.say("%s", plural(len(p.breaks), "breakpoint"))
+		p.say("%s", widget.Plural(len(p.breaks), "breakpoint"))
 		return
 	}
 	for i, b := range p.breaks {
@@ -54,7 +55,7 @@ func (p *plainText) addBreak(condition string) {
 func (p *plainText) removeBreak(which string) {
 	n, err := strconv.Atoi(strings.TrimSpace(which))
 	if err != nil || n < 1 || n > len(p.breaks) {
-		p.fail(session.Refusef("B %.20q: there are %s", which, plural(len(p.breaks), "breakpoint")))
+		p.fail(session.Refusef("B %.20q: there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
 		return
 	}
 	p.say("no breakpoint any more: %s", p.breaks[n-1])

@@ -458,7 +458,7 @@ func TestATraceSaysWhatItNoted(t *testing.T) {
 	d := bare(t, Options{Width: 80, Height: 24})
 	d.update(openedMsg{trace: tr, index: inspect.NewIndex(tr)})
 	d.settle()
-	lines, _ := d.app.log.snapshot()
+	lines, _ := d.app.log.Snapshot()
 	if len(lines) == 0 || lines[len(lines)-1].Text != "the stream was cut" {
 		t.Errorf("the log has %v", lines)
 	}

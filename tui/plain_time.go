@@ -9,6 +9,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/widget"
 )
 
 // plainTimeOp is the command to time an operator, named as tables call it or by its number: at the lengths
@@ -54,7 +55,7 @@ func isNumber(word string) bool {
 
 // trials prints what operators took that were timed.
 func (p *plainText) trials(session.Reply) {
-	if err := p.index.Print(p.ctx, p.out, "trials", "text", mainWidth, inspect.Options{}); err != nil {
+	if err := p.index.Print(p.ctx, p.out, "trials", "text", widget.MainWidth, inspect.Options{}); err != nil {
 		p.fail(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // resizePage is view 3: which change woke which operator, pass by pass.
@@ -16,21 +17,21 @@ type resizePage struct{ listPage }
 
 func newResizePage(*App) view { return &resizePage{listOf("resize")} }
 
-func (p *resizePage) load(j *jobs, s snapshot, _ int) { p.want(j, s, 0) }
+func (p *resizePage) load(j *widget.Jobs, s snapshot, _ int) { p.want(j, s, 0) }
 
 func (p *resizePage) title(w int) []table.Part {
-	t := p.rows.table
+	t := p.rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Resize"}}
 	}
-	parts := slices.Concat(p.rows.own(w), t.Title[0].Parts)
+	parts := slices.Concat(p.rows.Own(w), t.Title[0].Parts)
 	if s := p.at(); s.stands(p).Text != "" { // the other steps of the scope that are worth a look
 		parts = append(parts, table.Say(0, "%s", s.index.Regrids(s.scope)))
 	}
-	return append(parts, p.rows.alike(w)...)
+	return append(parts, p.rows.Alike(w)...)
 }
 
-func (p *resizePage) render(t *theme, _ glyphs, w, h int, focused bool) []string {
+func (p *resizePage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	return p.draw(t, w, h, focused,
 		"Nothing changed in this step: no shape, no SymInt. No operator was planned, no params were written.")
 }
@@ -42,11 +43,11 @@ func (p *resizePage) has(e inspect.Event) bool {
 
 // current is what the selected row stands for, nil for none.
 func (p *resizePage) current() *inspect.ResizeRow {
-	if p.rows.table == nil {
+	if p.rows.Table == nil {
 		return nil
 	}
-	t, _ := p.rows.table.From.(*inspect.ResizeTable)
-	if r := p.rows.current(); t != nil && r >= 0 {
+	t, _ := p.rows.Table.From.(*inspect.ResizeTable)
+	if r := p.rows.Current(); t != nil && r >= 0 {
 		return &t.Lines[r]
 	}
 	return nil
@@ -54,17 +55,17 @@ func (p *resizePage) current() *inspect.ResizeRow {
 
 // detail says in full what the table has room for in part.
 func (p *resizePage) detail() detail {
-	r, l, s := p.current(), p.rows.listing, p.at()
+	r, l, s := p.current(), p.rows.Listing, p.at()
 	if r == nil {
 		return detail{}
 	}
-	at := p.rows.current()
-	return detail{p.rows.key, l.table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
+	at := p.rows.Current()
+	return detail{p.rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
 		return resizeDetail(l, s.index, at, r), ctx.Err()
 	}}
 }
 
-func resizeDetail(l listing, x *inspect.Index, at int, r *inspect.ResizeRow) []string {
+func resizeDetail(l widget.Listing, x *inspect.Index, at int, r *inspect.ResizeRow) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	g := &x.Trace.Graph
@@ -73,18 +74,18 @@ func resizeDetail(l listing, x *inspect.Index, at int, r *inspect.ResizeRow) []s
 		v := &g.Values[r.Change.Value]
 		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, x.Bounds(v))
 		reached := x.Reaches(v.ID)
-		add(keyed("can wake %s ({why} lists them)"), plural(len(reached), "operator"))
+		add(keyed("can wake %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
 		add("woken by %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
-			add("the same in %s", plural(len(r.Hooks), "layer"))
+			add("the same in %s", widget.Plural(len(r.Hooks), "layer"))
 			at++ // the first of them
 		}
-		for i := range l.table.Rows {
-			if l.table.Rows[i].Parent == at || r.Plan != nil && i == at {
-				add("%s: %s", l.table.Cell(i, 0).Text, l.table.Cell(i, 2).Text)
+		for i := range l.Table.Rows {
+			if l.Table.Rows[i].Parent == at || r.Plan != nil && i == at {
+				add("%s: %s", l.Table.Cell(i, 0).Text, l.Table.Cell(i, 2).Text)
 			}
 		}
 		if r.Same {
@@ -92,7 +93,7 @@ func resizeDetail(l listing, x *inspect.Index, at int, r *inspect.ResizeRow) []s
 		}
 	default:
 		add("dirty before the pass: %s", valueNames(g, r.Pass.Dirty))
-		add("%s", plural(len(r.Pass.Hooks), "hook")+" ran")
+		add("%s", widget.Plural(len(r.Pass.Hooks), "hook")+" ran")
 	}
 	return lines
 }

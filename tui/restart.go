@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/tui/widget"
 )
 
 // When the engine goes, the screen stays: what was recorded can be read and exported, and another engine can
@@ -28,11 +29,11 @@ type again struct {
 // gone may see it before the screen is told.
 const wishFor = 5 * time.Second
 
-func (a *App) wishRestart() { a.wished = now() }
+func (a *App) wishRestart() { a.wished = widget.Now() }
 
 // keepWish starts an engine again that has gone, where somebody asked for that not long ago.
 func (a *App) keepWish() {
-	if a.lost && a.job == nil && now().Sub(a.wished) < wishFor && cannotRestart(a) == "" {
+	if a.lost && a.job == nil && widget.Now().Sub(a.wished) < wishFor && cannotRestart(a) == "" {
 		a.restart()
 		a.say("the engine had gone: it is started again")
 	}
@@ -41,12 +42,12 @@ func (a *App) keepWish() {
 // start opens what is shown beside the event loop, which hears of a session before it hears from it: of one
 // that had ended by then it would take it for the one that was started in its place.
 func (a *App) start() {
-	a.runner.start(func(ctx context.Context) {
+	a.runner.Start(func(ctx context.Context) {
 		m := a.starts(ctx)
 		if m.session != nil {
 			a.last.keep(m.session)
 		}
-		if a.runner.send(m); m.session != nil {
+		if a.runner.Send(m); m.session != nil {
 			pump(ctx, a.runner, m.session)
 		}
 	})
@@ -117,7 +118,7 @@ func firstCommand(o Options, t *trace.Trace) *session.Command {
 func (a *App) ended(reason error) {
 	a.lost = true
 	switch {
-	case a.runner.ctx.Err() != nil:
+	case a.runner.Ctx.Err() != nil:
 	case a.mirror.Trace == nil && !errors.Is(reason, session.ErrLost): // the model cannot be opened
 		a.opened(openedMsg{err: reason})
 	default:

@@ -11,6 +11,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // An engine that goes before the model is open leaves the screen too. Who leaves then leaves with the reason;
@@ -53,7 +54,7 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 	d := bare(t, Options{})
 	messages, ended := make(chan any, 10), make(chan bool)
-	d.app.runs(newRunner(t.Context(), func(m any) {
+	d.app.runs(widget.NewRunner(t.Context(), func(m any) {
 		switch m.(type) {
 		case openedMsg:
 			select {
@@ -74,7 +75,7 @@ func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 		t.Errorf("the first is %T", first)
 	}
 	<-ended
-	d.app.runner.wg.Wait()
+	d.app.runner.Wg.Wait()
 }
 
 // The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be

@@ -24,9 +24,9 @@ func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 		if row < 0 {
 			t.Fatalf("no row %s", key)
 		}
-		for i, r := range p.rows.rows {
+		for i, r := range p.rows.Rows {
 			if r == row {
-				p.rows.goTo(i)
+				p.rows.GoTo(i)
 			}
 		}
 		lines, err := p.detail().lines(context.Background())

@@ -17,7 +17,25 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/widget"
 )
+
+// What a person chooses the looks of the screen from.
+var (
+	ThemeNames = widget.ThemeNames
+	ColorNames = widget.ColorNames
+	GlyphNames = widget.GlyphNames
+)
+
+type (
+	// Panic is a bug that ended the program.
+	Panic = widget.Panic
+	// Log keeps the last lines that anybody said.
+	Log = widget.Log
+)
+
+// NewLog returns an empty log.
+func NewLog() *Log { return widget.NewLog() }
 
 // Options say how the program looks and where it draws. The zero Options are those of a person at a terminal.
 type Options struct {
@@ -140,7 +158,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 
 	var once sync.Once
 	var fault *Panic
-	a.runs(newRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
+	a.runs(widget.NewRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
 		once.Do(func() {
 			fault = p
 			go program.Kill() // the event loop may be the one that failed
@@ -150,7 +168,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	ended := make(chan struct{})
 	shell.ended = ended
 	heard := make(chan struct{})
-	a.runner.start(func(ctx context.Context) {
+	a.runner.Start(func(ctx context.Context) {
 		defer close(heard)
 		for signalled == nil {
 			select {
@@ -176,15 +194,15 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	})
 	if !terminal { // nobody else tells Bubble Tea how wide a line is
 		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}
-		a.runner.start(func(context.Context) { program.Send(size) })
+		a.runner.Start(func(context.Context) { program.Send(size) })
 	}
 	a.starts = open
 	a.start()
-	a.runner.start(func(ctx context.Context) { watch(ctx, a.log, a.runner.send) })
+	a.runner.Start(func(ctx context.Context) { watch(ctx, a.log, a.runner.Send) })
 
 	_, err = program.Run()
-	a.runner.cancel()
-	a.runner.end(a.last.close, leaveWithin)
+	a.runner.Cancel()
+	a.runner.End(a.last.close, leaveWithin)
 	if a.opts.Shaders == "" {
 		removeUnchanged(a.lab.dir, a.lab.own)
 	}
@@ -212,7 +230,7 @@ func watch(ctx context.Context, l *Log, send func(any)) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-l.changed:
+		case <-l.Changed:
 			send(logMsg{})
 		}
 		select { // a burst of lines is one redraw

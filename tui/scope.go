@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // scopeRow is a choice of steps that the tables may speak of.
@@ -56,7 +57,7 @@ type chosen struct {
 	from, to int
 	base     base
 	file     *inspect.Index // the trace that base.file names
-	fileTask task[string, *inspect.Index]
+	fileTask widget.Task[string, *inspect.Index]
 }
 
 // base is what tables are compared with: without a choice the step before, for several steps the prefill.
@@ -334,14 +335,14 @@ func (a *App) askBase() {
 
 // openBase reads a trace beside the event loop.
 func (a *App) openBase(path string) {
-	a.fileTask.clear(a.jobs)
-	a.fileTask.want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
+	a.fileTask.Clear(a.jobs)
+	a.fileTask.Want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
 		return readBase(ctx, path)
 	}, func(x *inspect.Index) {
 		a.base, a.file = base{scope: -1, step: -1, file: path}, x
 		a.version++
-		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), plural(len(x.Trace.Steps), "step"))
-		a.say(joined("; ", said, a.index.Other(x).Text))
+		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), widget.Plural(len(x.Trace.Steps), "step"))
+		a.say(widget.Joined("; ", said, a.index.Other(x).Text))
 	})
 }
 

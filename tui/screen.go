@@ -11,10 +11,11 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // rects are where everything is now.
-func (a *App) rects() map[region]rect {
+func (a *App) rects() map[region]widget.Rect {
 	return layout(a.w, a.h, arrangement{
 		detail: is[detailer](a.view()), zoom: a.zooms[a.current], notice: len(a.footLines()),
 		split: a.split[a.current],
@@ -24,78 +25,79 @@ func (a *App) rects() map[region]rect {
 // frame composes the screen, line by line.
 func (a *App) frame() string {
 	if s := tooSmall(a.w, a.h); s != "" {
-		lines := wrapText(s, max(1, a.w))
+		lines := widget.WrapText(s, max(1, a.w))
 		return strings.Join(lines[:min(len(lines), max(1, a.h))], "\n")
 	}
 	m := a.rects()
-	f := newCanvas(a.h, a.glyphs)
-	f.draw(m[regionHeader], []string{a.header(a.w)})
-	f.draw(m[regionTabs], []string{a.tabs(a.w)})
-	f.draw(m[regionAbout], []string{a.about(a.w)})
+	f := widget.NewCanvas(a.h, a.glyphs)
+	f.Draw(m[regionHeader], []string{a.header(a.w)})
+	f.Draw(m[regionTabs], []string{a.tabs(a.w)})
+	f.Draw(m[regionAbout], []string{a.about(a.w)})
 	body := m[regionList]
 	switch {
 	case a.over != nil:
-		r := rect{0, 4, a.w, a.h - 5 - m[regionNotice].h} // an error stays in sight
-		lines := a.over.text.paint(a.theme, r.w-1, r.h)
-		right := joined(" · ", a.over.text.foundText(), a.over.text.where()) + " "
-		f.draw(rect{0, 3, a.w, 1}, []string{a.theme.put(strong, spread(" "+a.over.title, right, a.w))})
-		f.draw(r, lines)
+		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // an error stays in sight
+		lines := a.over.text.Paint(a.theme, r.W-1, r.H)
+		right := widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()) + " "
+		f.Draw(widget.Area(0, 3, a.w, 1), []string{a.theme.Put(widget.Strong,
+			widget.Spread(" "+a.over.title, right, a.w))})
+		f.Draw(r, lines)
 	case a.empty() != "":
-		r := rect{0, 3, a.w, a.h - 4 - m[regionNotice].h}
-		f.draw(r, a.welcome(r.w, r.h))
+		r := widget.Area(0, 3, a.w, a.h-4-m[regionNotice].H)
+		f.Draw(r, a.welcome(r.W, r.H))
 	default:
 		v := a.view()
 		var lines []string
 		if l, ok := v.(lister); ok {
-			l.pane().screen = a.w
+			l.pane().Screen = a.w
 		}
-		if body.h > 0 {
-			lines = v.render(a.theme, a.glyphs, body.w, body.h, !a.inDetail)
+		if body.H > 0 {
+			lines = v.render(a.theme, a.glyphs, body.W, body.H, !a.inDetail)
 		}
-		f.draw(m[regionTitle], []string{a.title(v, m[regionTitle].w)})
-		f.draw(body, lines)
+		f.Draw(m[regionTitle], []string{a.title(v, m[regionTitle].W)})
+		f.Draw(body, lines)
 		divider, side := m[regionDivider]
 		if side {
-			f.draw(divider, slices.Repeat([]string{a.border()}, divider.h))
+			f.Draw(divider, slices.Repeat([]string{a.border()}, divider.H))
 		}
 		if r, ok := m[regionDetail]; ok {
-			lines := a.detail.render(r.w-2, r.h)
-			if err := a.detailTask.err; err != nil { // what is there is of something else
-				lines = complain(a.theme, r.w-2, "This could not be made: "+err.Error())[1:]
+			lines := a.detail.Render(r.W-2, r.H)
+			if err := a.detailTask.Err; err != nil { // what is there is of something else
+				lines = complain(a.theme, r.W-2, "This could not be made: "+err.Error())[1:]
 			}
-			f.draw(m[regionDetailTitle], []string{a.detailLine(r.w, side)})
-			f.draw(r, indent(lines))
+			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
+			f.Draw(r, widget.Indent(lines))
 		}
 	}
 	if r, ok := m[regionNotice]; ok {
-		f.draw(r, a.footLines())
+		f.Draw(r, a.footLines())
 	}
 	switch {
 	case a.dialog != nil:
-		f.put(a.dialogLines())
+		f.Put(a.dialogLines())
 	case a.chord != nil:
-		lines := a.chord.lines(a.theme, a.w, a.h/3)
-		f.put(rect{0, a.h - len(lines), a.w, len(lines)}, lines)
+		lines := a.chord.Lines(a.theme, a.w, a.h/3)
+		f.Put(widget.Area(0, a.h-len(lines), a.w, len(lines)), lines)
 	default:
-		f.draw(m[regionHint], []string{a.hints(a.w)})
+		f.Draw(m[regionHint], []string{a.hints(a.w)})
 		lines, end := a.noteLines(a.w), a.h
 		if a.over != nil { // whose keys nobody knows by heart
-			end -= 1 + m[regionNotice].h
+			end -= 1 + m[regionNotice].H
 		}
-		f.put(rect{0, end - len(lines), a.w, len(lines)}, lines)
+		f.Put(widget.Area(0, end-len(lines), a.w, len(lines)), lines)
 	}
 	return f.String()
 }
 
 // dialogLines are the dialog under a rule with its keys, and where they stand.
-func (a *App) dialogLines() (rect, []string) {
-	all, least := a.dialog.lines(a.w)
+func (a *App) dialogLines() (widget.Rect, []string) {
+	all, least := a.dialog.Lines(a.w)
 	h := min(max(a.h/2, least), all, a.h-3) // header and tabs stay
-	keys := " " + strings.TrimSpace(a.theme.hinted(a.dialog.hints(), a.w-2)) + " "
-	rest := strings.Repeat(markRule, max(0, a.w-1-width(keys)))
-	rule := a.theme.put(dim, markRule) + keys + a.theme.put(dim, rest)
-	lines := append([]string{rule}, a.dialog.render(a.theme, a.w, h)...)
-	return rect{0, a.h - len(lines), a.w, len(lines)}, lines
+	keys := " " + strings.TrimSpace(a.theme.Hinted(a.dialog.Hints(), a.w-2)) + " "
+	rest := strings.Repeat(widget.MarkRule, max(0, a.w-1-widget.Width(keys)))
+	rule := a.theme.Put(widget.Dim, widget.MarkRule) + keys + a.theme.Put(widget.Dim, rest)
+	lines := append([]string{rule}, a.dialog.Render(a.theme, a.w, h)...)
+	return widget.Area(0, a.h-len(lines), a.w, len(lines)), lines
 }
 
 // scopeParts say which steps the views speak of, how they were timed, and whether the clock stood still.
@@ -117,7 +119,7 @@ func (a *App) scopeParts() []table.Part {
 	case a.speaks().of == thisStep:
 		scope = table.Part{Rank: 1, Text: scope.Text}
 	}
-	parts := []table.Part{scope, {Rank: 2, Text: joined(" ", timing, n), Short: cmp.Or(n, timing)}}
+	parts := []table.Part{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		parts = append(parts, table.Say(5, "quantum %g ns", q))
 	}
@@ -148,8 +150,8 @@ func (a *App) about(w int) string {
 	line := table.Line{}
 	if v, ok := a.view().(abouter); ok {
 		line = v.about(s)
-	} else if of := &a.took.given; of.takes == takes && of.of == s.named(takes) {
-		line = a.took.value
+	} else if of := &a.took.Given; of.takes == takes && of.of == s.named(takes) {
+		line = a.took.Value
 	}
 	if s.step >= 0 && len(line.Parts) == 0 {
 		line = table.Title(table.Say(0, "…"))
@@ -171,45 +173,45 @@ func (a *App) title(v view, w int) string {
 	if a.index != nil && a.index.Static() && !slices.ContainsFunc(parts, marked) {
 		parts = append([]table.Part{{Rank: 0, Text: inspect.StaticMark}}, parts...)
 	}
-	if a.jobs.late() {
+	if a.jobs.Late() {
 		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)
 	}
-	return a.theme.put(strong, " "+table.Title(parts...).Fit(w-2))
+	return a.theme.Put(widget.Strong, " "+table.Title(parts...).Fit(w-2))
 }
 
 // border is a cell of the line between list and detail: heavy where the keys move in the detail.
 func (a *App) border() string {
 	if a.inDetail {
-		return a.theme.put(accent, markHeavyBar)
+		return a.theme.Put(widget.Accent, widget.MarkHeavyBar)
 	}
-	return a.theme.put(dim, markBar)
+	return a.theme.Put(widget.Dim, widget.MarkBar)
 }
 
 // detailLine names what the detail is of, where it is below the list in a rule; a mark says that the keys
 // move in it.
 func (a *App) detailLine(w int, side bool) string {
-	name, more, fill, p := printable.Clean(a.detailTitle), a.detail.where(), " ", strong
+	name, more, fill, p := printable.Clean(a.detailTitle), a.detail.Where(), " ", widget.Strong
 	if name != "" {
 		name += " "
 	}
 	if !side {
-		fill, p = markRule, dim
+		fill, p = widget.MarkRule, widget.Dim
 	}
 	if a.inDetail {
-		p = accent
-		name = markClosed + " " + name + keyed("{pane} goes back ")
+		p = widget.Accent
+		name = widget.MarkClosed + " " + name + keyed("{pane} goes back ")
 	} else if more != "" {
-		more = keyed("{pane}, then ") + sign(keyOf("down")) + " " + more
+		more = keyed("{pane}, then ") + widget.Sign(keyOf("down")) + " " + more
 	}
 	if more != "" {
 		more = " " + more + " " + fill
 	}
-	name = cutMiddle(fill+name, w-width(more)-1)
-	if !side && width(name) > 1 {
+	name = widget.CutMiddle(fill+name, w-widget.Width(more)-1)
+	if !side && widget.Width(name) > 1 {
 		name = fill + " " + strings.TrimPrefix(name, fill)
 	}
-	rule := strings.Repeat(fill, max(0, w-width(name)-width(more)))
-	return a.theme.put(p, strings.TrimRight(name+rule+more, " "))
+	rule := strings.Repeat(fill, max(0, w-widget.Width(name)-widget.Width(more)))
+	return a.theme.Put(p, strings.TrimRight(name+rule+more, " "))
 }
 
 // footLines stand under the view: the error that waits to be dismissed and, where somebody asked for it, what
@@ -231,9 +233,10 @@ func (a *App) noticeLines() []string {
 	if a.over != nil { // which takes these keys
 		dismiss, more = "", " … the whole is in the log"
 	}
-	lines := shortened(wrapText(markFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2, more)
+	lines := shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2,
+		more)
 	for i := range lines {
-		lines[i] = a.theme.put(bad, " "+lines[i])
+		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
 	}
 	return lines
 }
@@ -243,20 +246,20 @@ func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]
 	}
-	last := wrapText(lines[most-1], max(1, w-width(more)))[0]
+	last := widget.WrapText(lines[most-1], max(1, w-widget.Width(more)))[0]
 	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
 // filterError says what is wrong with what was typed as a filter, whole, on any screen.
 func (a *App) filterError() []string {
 	l, ok := a.view().(lister)
-	if !ok || a.empty() != "" || l.pane().err == nil {
+	if !ok || a.empty() != "" || l.pane().Err == nil {
 		return nil
 	}
-	lines := wrapText(markFail+" "+l.pane().err.Error(), a.w-2)
+	lines := widget.WrapText(widget.MarkFail+" "+l.pane().Err.Error(), a.w-2)
 	lines = lines[:min(len(lines), max(3, a.h/3))] // a table may have many columns to name
 	for i := range lines {
-		lines[i] = a.theme.put(bad, " "+lines[i])
+		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
 	}
 	return lines
 }
@@ -271,9 +274,9 @@ func (a *App) noteLines(w int) []string {
 	if a.failure != "" {
 		most = 1
 	}
-	lines := shortened(wrapText(a.note, w-2), most, w-2, keyed(" … (in the log, {Log})"))
+	lines := shortened(widget.WrapText(a.note, w-2), most, w-2, keyed(" … (in the log, {Log})"))
 	for i, l := range lines {
-		lines[i] = a.theme.put(accent, " "+l)
+		lines[i] = a.theme.Put(widget.Accent, " "+l)
 	}
 	return lines
 }
@@ -282,17 +285,18 @@ func (a *App) noteLines(w int) []string {
 func (a *App) hints(w int) string {
 	if q := a.question; q != nil {
 		label := " " + q.label + ": "
-		if q.line.text() == "" && q.hint != "" {
-			hint := cut(q.hint, w-width(label)-3)
-			return a.theme.put(accent, label) + q.line.render(2) + a.theme.put(dim, hint)
+		if q.line.Text() == "" && q.hint != "" {
+			hint := widget.Cut(q.hint, w-widget.Width(label)-3)
+			return a.theme.Put(widget.Accent, label) + q.line.Render(2) + a.theme.Put(widget.Dim, hint)
 		}
-		return a.theme.put(accent, label) + q.line.render(w-width(label)-1)
+		return a.theme.Put(widget.Accent, label) + q.line.Render(w-widget.Width(label)-1)
 	}
 	if len(a.doing) > 0 {
-		return a.theme.put(accent, " "+cut(printable.Clean(strings.Join(a.doing, ", "))+" …", w-2))
+		return a.theme.Put(widget.Accent, " "+widget.Cut(printable.Clean(strings.Join(a.doing, ", "))+" …",
+			w-2))
 	}
 	if a.over != nil {
-		scroll := sign(keyOf("up")) + sign(keyOf("down")) + sign(keyOf("left")) + sign(keyOf("right")) + " " +
+		scroll := widget.Sign(keyOf("up")) + widget.Sign(keyOf("down")) + widget.Sign(keyOf("left")) + widget.Sign(keyOf("right")) + " " +
 			keyOf("page up") + " " + keyOf("page down")
 		said := [][2]string{{keyOf("close"), "close"}}
 		if a.over.earlier != nil || a.over.later != nil {
@@ -306,11 +310,11 @@ func (a *App) hints(w int) string {
 		}
 		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
 			[2]string{keyOf("copy"), "copy"})
-		return strings.TrimRight(a.theme.hinted(said, w), " ")
+		return strings.TrimRight(a.theme.Hinted(said, w), " ")
 	}
 	right := ""
-	if l, ok := a.view().(lister); ok && w >= sideWidth && a.empty() == "" {
-		right = l.pane().stands()
+	if l, ok := a.view().(lister); ok && w >= widget.SideWidth && a.empty() == "" {
+		right = l.pane().Stands()
 		if s := a.snapshot(); s.stands(a.view()).Text != "" {
 			right = fmt.Sprintf("s%d: %s", a.shownIndex(), right)
 		}
@@ -318,7 +322,7 @@ func (a *App) hints(w int) string {
 	list := here(a.place(), true)
 	// help and quit, the last two, are always there
 	var said, kept [][2]string
-	used := width(right) + 1
+	used := widget.Width(right) + 1
 	for _, act := range list[len(list)-2:] {
 		kept = append(kept, act.hinted(a))
 		used += hintWidth(act.hinted(a))
@@ -333,11 +337,11 @@ func (a *App) hints(w int) string {
 		said = append(said, act.hinted(a))
 	}
 	said = append(said, kept...)
-	left := strings.TrimRight(a.theme.hinted(said, w+1), " ")
+	left := strings.TrimRight(a.theme.Hinted(said, w+1), " ")
 	if right == "" {
 		return left
 	}
-	return left + blank(w-1-width(left)-width(right)) + a.theme.put(dim, right)
+	return left + widget.Blank(w-1-widget.Width(left)-widget.Width(right)) + a.theme.Put(widget.Dim, right)
 }
 
 // busyWith names the command that runs.

@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
+	"gpuscope/tui/widget"
 )
 
 // markTemplated stands before a line of a kernel of which constants made something.
@@ -24,8 +25,8 @@ func sourceOf(name string, k *trace.Kernel) text {
 		if len(k.Filled)+len(k.Taken) > 0 {
 			p.title += fmt.Sprintf(" · %s of its constants: %s", markTemplated, k.Constants)
 		}
-		own := overlaid(stretches(k.Taken, stretch{paint: graphA}),
-			stretches(k.Filled, stretch{paint: accent, quoted: true}))
+		own := widget.Overlaid(widget.Stretches(k.Taken, widget.Stretch{Paint: widget.GraphA}),
+			widget.Stretches(k.Filled, widget.Stretch{Paint: widget.Accent, Quoted: true}))
 		lines := strings.Split(strings.TrimRight(k.Source, "\n"), "\n")
 		digits := len(fmt.Sprint(len(lines)))
 		at := 0
@@ -33,11 +34,11 @@ func sourceOf(name string, k *trace.Kernel) text {
 			if i%100 == 0 && ctx.Err() != nil {
 				return page{}, ctx.Err()
 			}
-			line, marks := "", []stretch(nil)
-			for _, s := range within(own, at, at+len(l)) {
-				code := printableCode(l[s.from-at : s.to-at])
-				s.from, s.to = len(line), len(line)+len(code)
-				if line += code; s.paint != plain && code != "" {
+			line, marks := "", []widget.Stretch(nil)
+			for _, s := range widget.Within(own, at, at+len(l)) {
+				code := printableCode(l[s.From-at : s.To-at])
+				s.From, s.To = len(line), len(line)+len(code)
+				if line += code; s.Paint != widget.Plain && code != "" {
 					marks = append(marks, s)
 				}
 			}
@@ -47,8 +48,8 @@ func sourceOf(name string, k *trace.Kernel) text {
 			}
 			head := fmt.Sprintf("%*d %s", digits, i+1, gutter)
 			for j := range marks {
-				marks[j].from += len(head)
-				marks[j].to += len(head)
+				marks[j].From += len(head)
+				marks[j].To += len(head)
 			}
 			p.lines, p.marks = append(p.lines, head+line), append(p.marks, marks)
 			at += len(l) + 1

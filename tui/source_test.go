@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/widget"
 )
 
 // templated is a run whose kernels have a part that constants made.
@@ -55,7 +56,7 @@ func TestATextOverAViewIsSearched(t *testing.T) {
 
 	d.press("?").misses("To the last").press("n").sees("nothing is searched for")
 	d.press("/").typed("to the last").press("enter").sees("find to the last: 1 of 1 line", "To the last.")
-	if got := d.line(markSelected); !strings.Contains(got, "To the last.") {
+	if got := d.line(widget.MarkSelected); !strings.Contains(got, "To the last.") {
 		t.Errorf("found is %q", got)
 	}
 	d.press("esc", "2", "w", "/").typed("kernel").press("enter").sees("find kernel: 1 of")
@@ -93,11 +94,11 @@ func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 		for _, w := range []int{60, 200, 80} {
 			d.update(tea.WindowSizeMsg{Width: w, Height: 40})
 			d.settle()
-			if !strings.Contains(d.line(markSelected), want) {
+			if !strings.Contains(d.line(widget.MarkSelected), want) {
 				t.Errorf("%s in %d cells:\n%s", keys, w, d.screen())
 			}
-			for _, l := range d.app.over.text.lines {
-				if width(l) > w-2 {
+			for _, l := range d.app.over.text.Lines {
+				if widget.Width(l) > w-2 {
 					t.Errorf("%s in %d cells: %q is cut", keys, w, l)
 				}
 			}
@@ -109,12 +110,12 @@ func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 func TestStretchesLieOverEachOther(t *testing.T) {
 	const n = 30
 	rapid.Check(t, func(r *rapid.T) {
-		draw := func(what string, p paint) (list []stretch, of [n]paint) {
+		draw := func(what string, p widget.Paint) (list []widget.Stretch, of [n]widget.Paint) {
 			for at := 0; at < n; {
 				from := rapid.IntRange(at, n).Draw(r, what+" from")
 				to := rapid.IntRange(from, n).Draw(r, what+" to")
 				if from < to {
-					list = append(list, stretch{from: from, to: to, paint: p})
+					list = append(list, widget.Stretch{From: from, To: to, Paint: p})
 				}
 				for i := from; i < to; i++ {
 					of[i] = p
@@ -123,22 +124,22 @@ func TestStretchesLieOverEachOther(t *testing.T) {
 			}
 			return list, of
 		}
-		under, below := draw("under", warn)
-		over, above := draw("over", accent)
+		under, below := draw("under", widget.Warn)
+		over, above := draw("over", widget.Accent)
 		from := rapid.IntRange(0, n).Draw(r, "from")
 		to := rapid.IntRange(from, n).Draw(r, "to")
 		at := from
-		for _, s := range within(overlaid(under, over), from, to) {
-			if s.from != at || s.to <= s.from {
+		for _, s := range widget.Within(widget.Overlaid(under, over), from, to) {
+			if s.From != at || s.To <= s.From {
 				r.Fatalf("%v after %d", s, at)
 			}
-			for ; at < s.to; at++ {
+			for ; at < s.To; at++ {
 				want := above[at]
-				if want == plain {
+				if want == widget.Plain {
 					want = below[at]
 				}
-				if s.paint != want {
-					r.Fatalf("byte %d has paint %d, want %d", at, s.paint, want)
+				if s.Paint != want {
+					r.Fatalf("byte %d has paint %d, want %d", at, s.Paint, want)
 				}
 			}
 		}
@@ -150,11 +151,14 @@ func TestStretchesLieOverEachOther(t *testing.T) {
 
 // A painted line is as wide as there is room, whatever is cut off it at both ends.
 func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
-	th, err := newTheme("dark", "never", nil, nil)
+	th, err := widget.NewTheme("dark", "never", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := []stretch{{from: 2, to: 4, paint: accent, quoted: true}, {from: 6, to: 8, paint: warn}}
+	list := []widget.Stretch{
+		{From: 2, To: 4, Paint: widget.Accent, Quoted: true},
+		{From: 6, To: 8, Paint: widget.Warn},
+	}
 	for _, c := range []struct {
 		x, w int
 		want string
@@ -168,7 +172,7 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 		{12, 4, ""},
 		{0, 1, "…"},
 	} {
-		if got := paintLine(th, "abcdefghij", list, c.x, c.w); got != c.want {
+		if got := widget.PaintLine(th, "abcdefghij", list, c.x, c.w); got != c.want {
 			t.Errorf("from %d in %d cells: %q, want %q", c.x, c.w, got, c.want)
 		}
 	}

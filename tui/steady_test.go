@@ -13,8 +13,8 @@ func filled(d *driver) map[region]bool {
 	lines := strings.Split(ansi.Strip(d.app.View()), "\n")
 	there := map[region]bool{}
 	for name, r := range d.app.rects() {
-		for y := r.y; y < min(len(lines), r.y+r.h); y++ {
-			part := ansi.Cut(lines[y], r.x, r.x+r.w)
+		for y := r.Y; y < min(len(lines), r.Y+r.H); y++ {
+			part := ansi.Cut(lines[y], r.X, r.X+r.W)
 			if strings.Contains(part, "Computing") {
 				there[name] = false
 				break
@@ -29,7 +29,7 @@ func filled(d *driver) map[region]bool {
 func TestNoFrameIsEmptyBetweenTwoContents(t *testing.T) {
 	for _, view := range some(viewKeys()) {
 		d := drive(t, 160, 40, llama, nil, Options{}).press(view)
-		if d.app.jobs.busy > 0 {
+		if d.app.jobs.Busy > 0 {
 			t.Fatal("it does not settle")
 		}
 		before := filled(d)
@@ -45,7 +45,7 @@ func TestNoFrameIsEmptyBetweenTwoContents(t *testing.T) {
 			}
 			d.touch(k)
 			still("after")
-			for n := 0; d.app.jobs.busy > 0; n++ {
+			for n := 0; d.app.jobs.Busy > 0; n++ {
 				d.update(<-d.messages)
 				still(fmt.Sprintf("%d messages after", n+1))
 			}

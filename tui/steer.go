@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/widget"
 )
 
 // repeats is how many samples one press of R adds.
@@ -40,14 +41,14 @@ func (a *App) command(c session.Command) {
 		a.follow, a.hit = true, nil
 	}
 	a.commands++
-	ctx, cancel := context.WithCancel(a.runner.ctx)
+	ctx, cancel := context.WithCancel(a.runner.Ctx)
 	j := &job{id: a.commands, command: c, cancel: cancel}
 	a.job = j
 	s := a.session
-	a.runner.start(func(context.Context) {
+	a.runner.Start(func(context.Context) {
 		defer cancel()
 		reply, err := s.Do(ctx, c)
-		a.runner.send(doneMsg{j.id, reply, err})
+		a.runner.Send(doneMsg{j.id, reply, err})
 	})
 }
 
@@ -202,8 +203,8 @@ func (a *App) toggleFollow() {
 // nextEvent shows the next step at which something happened, or the one before, and says what. In a list the
 // dispatch that it happened to is selected.
 func (a *App) nextEvent(by int) {
-	events := a.happened.value
-	if !a.happened.has {
+	events := a.happened.Value
+	if !a.happened.Has {
 		a.remark("still looking for what happened")
 		return
 	}
@@ -230,7 +231,7 @@ func (a *App) nextEvent(by int) {
 		}
 		said = append(said, e.Text)
 		if l, ok := a.view().(lister); ok && e.Dispatch != nil {
-			l.pane().seek(*e.Dispatch)
+			l.pane().Seek(*e.Dispatch)
 		}
 	}
 	a.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
@@ -240,7 +241,7 @@ func (a *App) nextEvent(by int) {
 // says what there is to say of it.
 func (a *App) lookAt(step int, words ...string) {
 	a.follow = false
-	said := joined(" · ", append([]string{a.leaveScope()}, words...)...)
+	said := widget.Joined(" · ", append([]string{a.leaveScope()}, words...)...)
 	if step != a.shown {
 		a.shown = step
 		a.version++
@@ -257,7 +258,7 @@ func (a *App) showStep(by int) {
 	if by < 0 && at == 0 || by > 0 && at == last {
 		words = fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
 	}
-	a.lookAt(clamp(at+by, 0, last), words)
+	a.lookAt(widget.Clamp(at+by, 0, last), words)
 }
 
 // end is the word for where the steps end, forwards or back.
@@ -295,7 +296,7 @@ func (a *App) askFilter() {
 		live: f.setFilter, take: f.setFilter,
 		leave: func() { f.setFilter(before) },
 	}
-	q.line.suggest(before)
+	q.line.Suggest(before)
 	a.ask(q)
 }
 

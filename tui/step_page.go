@@ -10,13 +10,14 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // stepPage is view 1: what was generated, what a step costs and where its wall time goes, and where in the
 // run something happened.
 type stepPage struct {
 	steps listPage
-	task  task[summaryBase, *stepFacts]
+	task  widget.Task[summaryBase, *stepFacts]
 	app   *App
 	part  int      // of the GPU's track, that is drawn alone; -1: all of it is drawn
 	now   snapshot // that was loaded last: what happened, and what is marked
@@ -56,8 +57,8 @@ type stepFacts struct {
 
 func newStepPage(a *App) view {
 	p := &stepPage{app: a, steps: listOf("steps"), part: -1}
-	p.steps.rows.plainColumns = true
-	p.steps.rows.giveUp = []string{
+	p.steps.rows.PlainColumns = true
+	p.steps.rows.GiveUp = []string{
 		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
 		"passes", "levels", "dispatches", "idle_ms", "gaps_ms",
 	}
@@ -66,19 +67,20 @@ func newStepPage(a *App) view {
 
 func (p *stepPage) takes() inspect.Takes { return inspect.OneStep }
 
-func (p *stepPage) load(j *jobs, s snapshot, _ int) {
+func (p *stepPage) load(j *widget.Jobs, s snapshot, _ int) {
 	p.now = s
 	if s.step < 0 || s.trace == nil {
-		p.task.clear(j)
-		p.steps.rows.unload(j)
+		p.task.Clear(j)
+		p.steps.rows.Unload(j)
 		return
 	}
-	p.task.want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
+	p.task.Want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
 		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
-	p.steps.rows.load(j, stepsKey{s.index, s.against}, s, s.running, func(ctx context.Context) (*table.Table, error) {
-		return p.steps.from.Of(ctx, s.index, inspect.Options{Base: s.against})
-	})
-	p.steps.rows.goTo(s.step)
+	p.steps.rows.Load(j, stepsKey{s.index, s.against}, s, s.running,
+		func(ctx context.Context) (*table.Table, error) {
+			return p.steps.from.Of(ctx, s.index, inspect.Options{Base: s.against})
+		})
+	p.steps.rows.GoTo(s.step)
 }
 
 // gather looks at all steps.
@@ -119,14 +121,14 @@ func wallNS(s *trace.Step) float64 {
 }
 
 func (p *stepPage) title(int) []table.Part {
-	f := p.task.value
+	f := p.task.Value
 	if f == nil {
 		return []table.Part{{Rank: 0, Text: "Step"}}
 	}
 	t := f.s.trace
-	steps := plural(len(t.Steps), "step")
+	steps := widget.Plural(len(t.Steps), "step")
 	if n := t.DroppedSteps; n > 0 { // out of the recorder's budget
-		steps += fmt.Sprintf(" (%s older dropped)", count(n))
+		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.against; base != nil {
@@ -141,24 +143,25 @@ func (p *stepPage) title(int) []table.Part {
 
 // about is the line over the page: how fast the run is, up to the step that is looked at.
 func (p *stepPage) about(s snapshot) table.Line {
-	if f := p.task.value; f != nil && f.s.named(p.takes()) == s.named(p.takes()) {
+	if f := p.task.Value; f != nil && f.s.named(p.takes()) == s.named(p.takes()) {
 		return f.pace
 	}
 	return table.Line{}
 }
 
 // steps that a motion goes.
-var steps = map[motion]int{
-	left: -1, up: -1, right: 1, down: 1, halfUp: -5, halfDown: 5, pageUp: -10, pageDown: 10, top: -1 << 30,
-	bottom: 1 << 30,
+var steps = map[widget.Motion]int{
+	widget.Left: -1, widget.Up: -1, widget.Right: 1, widget.Down: 1, widget.HalfUp: -5, widget.HalfDown: 5,
+	widget.PageUp: -10, widget.PageDown: 10, widget.Top: -1 << 30,
+	widget.Bottom: 1 << 30,
 }
 
 // stepsBy is how many steps a motion goes. While a part of the GPU's track is open, up and down go through
 // the parts.
-func (p *stepPage) stepsBy(m motion) int {
-	if p.part >= 0 && (m == up || m == down) {
-		if f := p.task.value; f != nil {
-			p.part = clamp(p.part+steps[m], 0, max(0, len(f.tracks.GPU)-1))
+func (p *stepPage) stepsBy(m widget.Motion) int {
+	if p.part >= 0 && (m == widget.Up || m == widget.Down) {
+		if f := p.task.Value; f != nil {
+			p.part = widget.Clamp(p.part+steps[m], 0, max(0, len(f.tracks.GPU)-1))
 		}
 		return 0
 	}
@@ -167,7 +170,7 @@ func (p *stepPage) stepsBy(m motion) int {
 
 // undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
 func (p *stepPage) undivided() string {
-	if f := p.task.value; p.part < 0 && (f == nil || len(f.tracks.GPU) < 2) {
+	if f := p.task.Value; p.part < 0 && (f == nil || len(f.tracks.GPU) < 2) {
 		return "the parts of this step were not timed: steps at timing level block or dispatch have some"
 	}
 	return ""
@@ -179,7 +182,7 @@ func (p *stepPage) zoomIn() {
 		return
 	}
 	p.part = 0
-	gpu := p.task.value.tracks.GPU
+	gpu := p.task.Value.tracks.GPU
 	for i := range gpu {
 		if gpu[i].NS() > gpu[p.part].NS() {
 			p.part = i
@@ -194,7 +197,7 @@ func (p *stepPage) zoomOut() bool {
 	return was
 }
 
-func (p *stepPage) copied() string { return p.steps.rows.rowText() }
+func (p *stepPage) copied() string { return p.steps.rows.RowText() }
 
 // stripKey is what a strip is made of.
 type stripKey struct {
@@ -219,7 +222,7 @@ func (p *stepPage) stripIn(f *stepFacts, w int) *strip {
 // tracksKey is what the lines of the tracks are made of.
 type tracksKey struct {
 	facts   *stepFacts
-	theme   *theme
+	theme   *widget.Theme
 	part, w int
 	figures bool
 }
@@ -227,7 +230,7 @@ type tracksKey struct {
 // textKey is what the lines of the text are made of.
 type textKey struct {
 	facts *stepFacts
-	theme *theme
+	theme *widget.Theme
 	w, h  int
 }
 
@@ -245,7 +248,7 @@ func (d *drawn[K]) with(of K, draw func() []string) []string {
 }
 
 // tracksIn are the tracks on a page of w cells.
-func (p *stepPage) tracksIn(t *theme, f *stepFacts, w int, figures bool) []string {
+func (p *stepPage) tracksIn(t *widget.Theme, f *stepFacts, w int, figures bool) []string {
 	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
 		var part *inspect.Span
 		if p.part >= 0 && p.part < len(f.tracks.GPU) {
@@ -256,26 +259,26 @@ func (p *stepPage) tracksIn(t *theme, f *stepFacts, w int, figures bool) []strin
 }
 
 // stripColumns are the columns of the strip on a page of w cells.
-func stripColumns(w int) int { return max(1, w-axis-2) }
+func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
 // stepAt is the step whose column in the strip is at a cell of a page of w cells.
 func (p *stepPage) stepAt(x, w int) (step int, ok bool) {
-	f := p.task.value
-	if f == nil || x < axis+1 {
+	f := p.task.Value
+	if f == nil || x < widget.Axis+1 {
 		return 0, false
 	}
-	step = (x - axis - 1) * p.stripIn(f, w).per
+	step = (x - widget.Axis - 1) * p.stripIn(f, w).per
 	return step, step < len(f.s.trace.Steps)
 }
 
 // pointAt shows the step whose column of the strip, or whose row, is there.
 func (p *stepPage) pointAt(x, y, w int) bool {
-	step, ok := p.steps.rows.rowAt(y), false
+	step, ok := p.steps.rows.RowAt(y), false
 	switch {
-	case p.task.value == nil:
+	case p.task.Value == nil:
 	case y < p.high:
 		step, ok = p.stepAt(x, w)
-	case p.steps.rows.line > 0 && step >= 0:
+	case p.steps.rows.Line > 0 && step >= 0:
 		ok = true
 	}
 	if ok {
@@ -284,50 +287,50 @@ func (p *stepPage) pointAt(x, y, w int) bool {
 	return ok
 }
 
-func (p *stepPage) render(t *theme, g glyphs, w, h int, _ bool) []string {
-	f := p.task.value
-	p.high, p.steps.rows.line = 0, 0
+func (p *stepPage) render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
+	f := p.task.Value
+	p.high, p.steps.rows.Line = 0, 0
 	if f == nil {
-		return []string{"", t.put(dim, "  Computing …")}
+		return []string{"", t.Put(widget.Dim, "  Computing …")}
 	}
-	lines := p.run(t, g, f, p.stripIn(f, w), w, clamp((h-9)/3, 2, 8), h)
+	lines := p.run(t, g, f, p.stripIn(f, w), w, widget.Clamp((h-9)/3, 2, 8), h)
 	p.high = len(lines)
 
 	facts := p.facts(t, f, w, h, 0)
-	high := clamp(h-len(lines)-len(facts), 1, max(2, h/5))
+	high := widget.Clamp(h-len(lines)-len(facts), 1, max(2, h/5))
 	text := func() []string { return f.text(t, w, high) }
 	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
 	const listed = 5 // lines that the list of steps needs
 	rest := h - len(lines) - len(facts)
-	if rest >= listed && p.steps.rows.table != nil {
+	if rest >= listed && p.steps.rows.Table != nil {
 		rest -= listed
 	}
 	if rest > 0 {
 		facts = p.facts(t, f, w, h, rest)
 	}
 	lines = append(lines, facts...)
-	if rest := h - len(lines); rest >= listed && p.steps.rows.table != nil {
+	if rest := h - len(lines); rest >= listed && p.steps.rows.Table != nil {
 		lines = append(lines, "")
-		p.steps.rows.line = len(lines)
-		lines = append(lines, p.steps.rows.render(t, w, rest-1, true, "")...)
+		p.steps.rows.Line = len(lines)
+		lines = append(lines, p.steps.rows.Render(t, w, rest-1, true, "")...)
 	}
 	return lines
 }
 
 // facts are what stands under the text. What does not fit in the lines that it has on a page of this height
 // takes more of them where as many would be blank.
-func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
-	facts := []string{cut(" "+f.candidates(w-2), w)}
+func (p *stepPage) facts(t *widget.Theme, f *stepFacts, w, h, blank int) []string {
+	facts := []string{widget.Cut(" "+f.candidates(w-2), w)}
 	if drawn := f.drawn(); h >= 18 && drawn != nil {
-		facts = append(facts, t.put(dim, cut(" "+packed(drawn, w-2, 1)[0], w)))
+		facts = append(facts, t.Put(widget.Dim, widget.Cut(" "+packed(drawn, w-2, 1)[0], w)))
 	}
 	if h >= 16 {
 		facts = append(facts, "")
 	}
-	facts = append(facts, t.put(strong, " "+f.split().Fit(w-2)))
+	facts = append(facts, t.Put(widget.Strong, " "+f.split().Fit(w-2)))
 	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
 	said := p.verdict(f)
-	verdict := wrapIndented(said, w-2)
+	verdict := widget.WrapIndented(said, w-2)
 	if h < 18 {
 		if more := len(verdict) - 1; more <= blank {
 			blank -= more
@@ -337,21 +340,21 @@ func (p *stepPage) facts(t *theme, f *stepFacts, w, h, blank int) []string {
 	}
 	few := max(1, h/10)
 	counts := packed(counted(f.sum), w-2, few+blank)
-	facts = append(facts, indent(counts)...)
+	facts = append(facts, widget.Indent(counts)...)
 	if cold := f.coldStart(); h >= 18 && cold != nil {
 		for _, l := range packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
-			facts = append(facts, t.put(dim, " "+l))
+			facts = append(facts, t.Put(widget.Dim, " "+l))
 		}
 	}
 	for _, l := range verdict {
-		facts = append(facts, t.put(strong, " "+l))
+		facts = append(facts, t.Put(widget.Strong, " "+l))
 	}
 	return facts
 }
 
 // verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
 func (p *stepPage) verdict(f *stepFacts) string {
-	said := markClosed + " " + f.sum.Verdict
+	said := widget.MarkClosed + " " + f.sum.Verdict
 	switch {
 	case !p.now.live || p.now.running || f.sum.Planned:
 		return said
@@ -364,7 +367,7 @@ func (p *stepPage) verdict(f *stepFacts) string {
 }
 
 // run draws the strip with its lanes, of which a low page has fewer.
-func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h int) []string {
+func (p *stepPage) run(t *widget.Theme, g widget.Glyphs, f *stepFacts, s *strip, w, chart, h int) []string {
 	lines := s.chart(t, g, chart)
 	cursor, legend := "", s.legend()
 	for n := len(legend); n >= 0; n-- { // as much of it as fits
@@ -373,7 +376,7 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 			break
 		}
 	}
-	lines = append(lines, t.put(accent, cursor))
+	lines = append(lines, t.Put(widget.Accent, cursor))
 	words := printable.Clean(s.said(f.s.step))
 	if len(p.now.events) > 0 {
 		signs := strings.Join(s.signs, "")
@@ -382,11 +385,11 @@ func (p *stepPage) run(t *theme, g glyphs, f *stepFacts, s *strip, w, chart, h i
 			line, fits = s.lane("event", signs, words, w)
 		}
 		const least = 12 // cells that words say something in
-		if room := w - width(line) - 3; !fits && h < 18 && room >= least {
+		if room := w - widget.Width(line) - 3; !fits && h < 18 && room >= least {
 			line, _ = s.lane("event", signs, clauses(words, room), w)
 		}
 		if lines = append(lines, line); !fits && h >= 18 {
-			lines = append(lines, blank(axis+1)+clauses(words, w-axis-1))
+			lines = append(lines, widget.Blank(widget.Axis+1)+clauses(words, w-widget.Axis-1))
 		}
 	}
 	if from, to := p.now.from, p.now.to; from >= 0 && to < len(s.steps) && h >= 14 {
@@ -425,7 +428,7 @@ func (f *stepFacts) split() table.Line {
 		long, short = append(figure, long...), append(figure, short...)
 	}
 	sum := func(parts []string) string {
-		return joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
+		return widget.Joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
 	}
 	parts := []table.Part{{Rank: 0, Text: sum(long), Short: sum(short)}}
 	if u.From != "" {

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // More steps than columns: none is lost, and a column says how many it stands for, their median and longest.
@@ -33,10 +34,10 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		t.Errorf("the column of step 701 has median %g, longest %g, sign %q", s.median[c], s.most[c],
 			s.signs[c])
 	}
-	g, _ := newGlyphs("")
-	dark, _ := newTheme("dark", "never", nil, nil)
+	g, _ := widget.NewGlyphs("")
+	dark, _ := widget.NewTheme("dark", "never", nil, nil)
 	rows := s.chart(dark, g, 4)
-	column := func(row string) string { return string([]rune(row)[axis+1+c]) }
+	column := func(row string) string { return string([]rune(row)[widget.Axis+1+c]) }
 	if column(rows[0]) != "↑" || column(rows[1]) != "░" || column(rows[3]) != "█" {
 		t.Errorf("the column of step 701 in\n%s", strings.Join(rows, "\n"))
 	}
@@ -153,7 +154,7 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 		text: session.Text{Prompt: []session.Token{{ID: 1, Text: "a"}}, Given: []session.Token{{ID: 0}}},
 	})
 	f := &stepFacts{words: words}
-	dark, _ := newTheme("dark", "never", nil, nil)
+	dark, _ := widget.NewTheme("dark", "never", nil, nil)
 	if got := f.text(dark, 40, 2); len(got) != 1 || got[0] != " a[…]" {
 		t.Errorf("the text is %q", got)
 	}
@@ -163,11 +164,11 @@ func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
 	p := d.app.views[0].(*stepPage)
 	for step := range llama.Steps {
-		if got, ok := p.stepAt(axis+1+step, 80); !ok || got != step {
+		if got, ok := p.stepAt(widget.Axis+1+step, 80); !ok || got != step {
 			t.Errorf("at the column of step %d is step %d, %v", step, got, ok)
 		}
 	}
-	for _, x := range []int{0, axis, axis + 1 + len(llama.Steps), 79} {
+	for _, x := range []int{0, widget.Axis, widget.Axis + 1 + len(llama.Steps), 79} {
 		if step, ok := p.stepAt(x, 80); ok {
 			t.Errorf("at cell %d is step %d", x, step)
 		}

@@ -8,6 +8,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // strip is the run, a column for each step, or for several where there are more steps than columns: how long
@@ -26,7 +27,7 @@ type strip struct {
 // eventSigns are how events stand in their lane; of several in a column the first of these.
 var eventSigns = []struct{ kind, sign, word string }{
 	{"breakpoint", "B", "breakpoint"},
-	{inspect.OutlierEvent, markWarn, "outlier"},
+	{inspect.OutlierEvent, widget.MarkWarn, "outlier"},
 	{inspect.RouteEvent, "◆", "grid or route"},
 	{inspect.GridEvent, "◆", "grid or route"},
 	{inspect.ShapeEvent, "M", "tokens"},
@@ -85,7 +86,7 @@ func (p *strip) column(step int) int { return step / p.per }
 
 // chart draws the times in h rows: up to the median of a column filled, up to its longest step lighter. What
 // is higher than the scale is cut off and says so.
-func (p *strip) chart(t *theme, g glyphs, h int) []string {
+func (p *strip) chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	share := func(list []float64) []float64 {
 		out := make([]float64, len(list))
 		for i, ns := range list {
@@ -96,8 +97,8 @@ func (p *strip) chart(t *theme, g glyphs, h int) []string {
 		return out
 	}
 	prefill := func(c int) bool { return p.steps[c*p.per].Phase == "prefill" }
-	light := g.columnChart(share(p.most), h, func(int) bool { return false })
-	rows := g.columnChart(share(p.median), h, prefill)
+	light := g.ColumnChart(share(p.most), h, func(int) bool { return false })
+	rows := g.ColumnChart(share(p.median), h, prefill)
 	var tops strings.Builder
 	cutOff := false
 	for _, ns := range p.most {
@@ -128,7 +129,8 @@ func (p *strip) chart(t *theme, g glyphs, h int) []string {
 		if r == 0 && cutOff {
 			row = over(row, tops.String())
 		}
-		lines = append(lines, t.put(dim, fitLeft(label, axis-1)+" "+markBar)+t.put(graphA, row))
+		lines = append(lines, t.Put(widget.Dim, widget.FitLeft(label,
+			widget.Axis-1)+" "+widget.MarkBar)+t.Put(widget.GraphA, row))
 	}
 	return lines
 }
@@ -146,8 +148,8 @@ func over(row, top string) string {
 
 // lane is a line under the chart, with its name on the left, and words about it behind it where they fit.
 func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
-	line = fitLeft(name, axis-1) + " " + markBar + row
-	if width(line)+3+width(words) > w {
+	line = widget.FitLeft(name, widget.Axis-1) + " " + widget.MarkBar + row
+	if widget.Width(line)+3+widget.Width(words) > w {
 		return line, false
 	}
 	return strings.TrimRight(line+"   "+words, " "), true
@@ -157,7 +159,7 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 func (p *strip) legend() []string {
 	var parts []string
 	if p.per > 1 {
-		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", plural(p.per, "step")))
+		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", widget.Plural(p.per, "step")))
 	}
 	if slices.ContainsFunc(p.most, func(ns float64) bool { return ns > p.scale }) {
 		parts = append(parts, "↑ higher")
@@ -187,14 +189,14 @@ func (p *strip) marked(from, to int) string {
 	row := slices.Repeat([]string{" "}, len(p.median))
 	a, b := p.column(from), min(p.column(to), len(row)-1)
 	for c := a; c <= b; c++ {
-		row[c] = markRule
+		row[c] = widget.MarkRule
 	}
 	row[a] = "├"
 	if b > a {
 		row[b] = "┤"
 	}
 	label := fmt.Sprintf(" s%d–s%d ", p.steps[from].Index, p.steps[to].Index)
-	if n := width(label); b-a-1 >= n {
+	if n := widget.Width(label); b-a-1 >= n {
 		at := a + 1 + (b-a-1-n)/2
 		for i, r := range []rune(label) {
 			row[at+i] = string(r)

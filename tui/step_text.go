@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // word is a token with what it is to the shown step.
@@ -66,7 +67,10 @@ func wordsAround(s snapshot) []word {
 			continue
 		}
 		if n := pos - next; n > 0 {
-			out = append(out, word{text: fmt.Sprintf("(%s of prompt)", plural(n, "token")), prompt: true})
+			out = append(out, word{
+				text:   fmt.Sprintf("(%s of prompt)", widget.Plural(n, "token")),
+				prompt: true,
+			})
 		}
 		out = append(out, word{text: texts[pos], current: pos == at})
 		next = pos + 1
@@ -75,7 +79,7 @@ func wordsAround(s snapshot) []word {
 }
 
 // text draws the tokens in at most h lines of w cells, those around the current one.
-func (f *stepFacts) text(t *theme, w, h int) []string {
+func (f *stepFacts) text(t *widget.Theme, w, h int) []string {
 	var lines []string
 	var b strings.Builder
 	used, found := 0, 0
@@ -92,20 +96,20 @@ func (f *stepFacts) text(t *theme, w, h int) []string {
 			}
 			s = "[" + s + "]"
 		}
-		if used > 0 && used+width(s) > w-2 {
+		if used > 0 && used+widget.Width(s) > w-2 {
 			flush()
 		}
-		s = cut(s, w-2)
+		s = widget.Cut(s, w-2)
 		switch {
 		case x.current:
-			b.WriteString(t.put(selected, s))
+			b.WriteString(t.Put(widget.Selected, s))
 			found = len(lines)
 		case x.prompt:
-			b.WriteString(t.put(dim, s))
+			b.WriteString(t.Put(widget.Dim, s))
 		default:
 			b.WriteString(s)
 		}
-		used += width(s)
+		used += widget.Width(s)
 		if strings.HasSuffix(x.text, "\n") {
 			flush()
 		}
@@ -114,9 +118,9 @@ func (f *stepFacts) text(t *theme, w, h int) []string {
 		flush()
 	}
 	if len(lines) == 0 {
-		lines = []string{t.put(dim, " no text")}
+		lines = []string{t.Put(widget.Dim, " no text")}
 	}
-	from := clamp(found-h+1, 0, max(0, len(lines)-h))
+	from := widget.Clamp(found-h+1, 0, max(0, len(lines)-h))
 	return lines[from:min(len(lines), from+h)]
 }
 
@@ -136,8 +140,8 @@ func (f *stepFacts) candidates(w int) string {
 	used := 0
 	told := func(c trace.Candidate) bool { return s.Token != nil && c.ID == *s.Token }
 	if s.Token != nil && !slices.ContainsFunc(s.Top, told) {
-		parts = append(parts, fmt.Sprintf("%s %q", markOK, s.Text)) // drawn from behind those
-		used = width(parts[0]) + 3
+		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // drawn from behind those
+		used = widget.Width(parts[0]) + 3
 	}
 	for _, c := range s.Top {
 		name := fmt.Sprintf("#%d", c.ID)
@@ -150,9 +154,9 @@ func (f *stepFacts) candidates(w int) string {
 			name += fmt.Sprintf(" logit %.2f", c.Logit)
 		}
 		if told(c) {
-			name = markOK + " " + name
+			name = widget.MarkOK + " " + name
 		}
-		if used += width(name) + 3; used > w+3 && len(parts) > 0 {
+		if used += widget.Width(name) + 3; used > w+3 && len(parts) > 0 {
 			break
 		}
 		parts = append(parts, name)
@@ -204,23 +208,23 @@ func packed(parts []string, w, most int) []string {
 }
 
 // clauses is as much of a sentence as w cells hold, by whole clauses where one has room.
-func clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), cut(s, w)) }
+func clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
 
 // counted is what a step did, counted and not timed, the most telling first.
 func counted(sum *inspect.StepSummary) []string {
 	c := &sum.Step.CPU
-	dispatches := plural(sum.Dispatches, "dispatch")
+	dispatches := widget.Plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {
-		dispatches += fmt.Sprintf(" in %s", plural(sum.Levels, "level"))
+		dispatches += fmt.Sprintf(" in %s", widget.Plural(sum.Levels, "level"))
 	}
 	if sum.Planned { // what the host does to run it was not counted: it did not run
 		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
 	}
 	parts := []string{
-		dispatches, plural(c.Passes, "pass"), plural(c.Submits, "submit"),
-		fmt.Sprintf("%s of %s B", plural(c.Writes, "write"), count(c.WriteBytes)),
-		plural(c.BindGroups, "bind group") + " made",
-		plural(c.Polls, "poll"), "GC " + table.Millis(c.GCNS.NS()),
+		dispatches, widget.Plural(c.Passes, "pass"), widget.Plural(c.Submits, "submit"),
+		fmt.Sprintf("%s of %s B", widget.Plural(c.Writes, "write"), widget.Count(c.WriteBytes)),
+		widget.Plural(c.BindGroups, "bind group") + " made",
+		widget.Plural(c.Polls, "poll"), "GC " + table.Millis(c.GCNS.NS()),
 	}
 	compiled := fmt.Sprintf("%d compiled", len(c.Compiled))
 	if len(c.Compiled) > 0 {

@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // longTime is from where on times are written in ms.
@@ -25,7 +26,7 @@ func micros(ns int64) string {
 
 // tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
 // track that is drawn alone, nil for all.
-func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
+func tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
 	figures bool,
 ) []string {
 	room := w - 6
@@ -35,23 +36,24 @@ func tracks(t *theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect
 	if in != nil {
 		return inside(t, x, step, in, room, figures)
 	}
-	lines := []string{" CPU " + t.put(graphB, lay(r.CPU, 0, r.End, room, markRule, markRule))}
+	lines := []string{" CPU " + t.Put(widget.GraphB,
+		lay(r.CPU, 0, r.End, room, widget.MarkRule, widget.MarkRule))}
 	timed := ""
 	if inTimed(&x.Trace.Steps[step]) {
 		timed = "timed: "
 	}
 	if figures {
-		lines = append(lines, t.put(dim, "     "+first(w-6, timed+spans(r.CPU, " · ")+" of "+micros(r.End),
-			timed+spans(r.CPU, " · "), timed+longestSpans(r.CPU, w-6-width(timed)))))
+		lines = append(lines, t.Put(widget.Dim, "     "+widget.FirstThatFits(w-6, timed+spans(r.CPU, " · ")+" of "+micros(r.End),
+			timed+spans(r.CPU, " · "), timed+longestSpans(r.CPU, w-6-widget.Width(timed)))))
 	}
 	switch {
 	case len(r.GPU) == 0:
 		return append(lines, " GPU "+table.Unmeasured+" not measured")
 	default:
-		lines = append(lines, " GPU "+t.put(graphA, lay(r.GPU, 0, r.End, room, "▒", "░")))
+		lines = append(lines, " GPU "+t.Put(widget.GraphA, lay(r.GPU, 0, r.End, room, "▒", "░")))
 	}
 	if figures {
-		lines = append(lines, t.put(dim, "     "+first(w-6, gpuTexts(r, timed)...)))
+		lines = append(lines, t.Put(widget.Dim, "     "+widget.FirstThatFits(w-6, gpuTexts(r, timed)...)))
 	}
 	return lines
 }
@@ -89,18 +91,19 @@ func gpuTexts(r *inspect.Tracks, timed string) []string {
 }
 
 // inside draws the dispatches of one part of the GPU's track.
-func inside(t *theme, x *inspect.Index, step int, in *inspect.Span, room int, figures bool) []string {
+func inside(t *widget.Theme, x *inspect.Index, step int, in *inspect.Span, room int, figures bool) []string {
 	list := x.Inside(step, in)
-	name := cut(fmt.Sprintf(" GPU, %s alone: %s in %s", printable.Clean(in.Name),
-		plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
-	lines := []string{t.put(strong, name)}
+	name := widget.Cut(fmt.Sprintf(" GPU, %s alone: %s in %s", printable.Clean(in.Name),
+		widget.Plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
+	lines := []string{t.Put(widget.Strong, name)}
 	if len(list) == 0 {
-		return append(lines, t.put(dim, cut("     its dispatches were not timed one by one", room+5)))
+		return append(lines, t.Put(widget.Dim, widget.Cut("     its dispatches were not timed one by one",
+			room+5)))
 	}
-	lines = append(lines, "     "+t.put(graphA, lay(list, in.From, in.To, room, "▒", "░")))
+	lines = append(lines, "     "+t.Put(widget.GraphA, lay(list, in.From, in.To, room, "▒", "░")))
 	if figures {
 		for _, l := range packed(strings.Split(spans(list, " · "), " · "), room, 3) {
-			lines = append(lines, t.put(dim, "     "+l))
+			lines = append(lines, t.Put(widget.Dim, "     "+l))
 		}
 	}
 	return lines
@@ -109,7 +112,7 @@ func inside(t *theme, x *inspect.Index, step int, in *inspect.Span, room int, fi
 // longestSpans are names with their times, of which the shortest are left out until w cells hold the others.
 func longestSpans(list []inspect.Span, w int) string {
 	text := spans(list, " ")
-	for list = slices.Clone(list); width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
+	for list = slices.Clone(list); widget.Width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
 		least := 0
 		for i := range list {
 			if list[i].NS() < list[least].NS() {
@@ -147,7 +150,7 @@ func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string 
 	for i := range row {
 		row[i] = " "
 	}
-	at := func(ns int64) int { return clamp(int(float64(ns-from)/cell+0.5), 0, w) }
+	at := func(ns int64) int { return widget.Clamp(int(float64(ns-from)/cell+0.5), 0, w) }
 	for c := at(list[0].From); c < at(list[len(list)-1].To); c++ {
 		row[c] = waits // between two of them
 	}
@@ -166,13 +169,13 @@ func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string 
 				row[c] = waits
 			}
 		}
-		row[a] = markBar
+		row[a] = widget.MarkBar
 		if b-a < 3 {
 			continue // no name has room
 		}
 		for _, label := range []string{p.Name + " " + micros(p.NS()), p.Name} {
 			label = printable.Clean(label)
-			if n := width(label); n < b-a && n == len([]rune(label)) { // a sign a cell
+			if n := widget.Width(label); n < b-a && n == len([]rune(label)) { // a sign a cell
 				for k, r := range []rune(label) {
 					row[a+1+k] = string(r)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/tui/widget"
 )
 
 // What drives the model beyond the next token: to a position, to a condition, up to a dispatch, with another
@@ -86,30 +87,30 @@ func (b breakpoints) runs(c session.Command) session.Command {
 func breakHelp() [][2]string {
 	var list [][2]string
 	for _, k := range session.Breaks {
-		list = append(list, [2]string{fit(joined(" ", k.Word, k.Takes), 16), k.Doc})
+		list = append(list, [2]string{widget.Fit(widget.Joined(" ", k.Word, k.Takes), 16), k.Doc})
 	}
 	return list
 }
 
 func (a *App) askBreaks() {
-	a.dialog = &chooser{
-		title: "add a breakpoint:", line: &inputLine{}, more: breakHelp(), keep: true,
-		none: "no breakpoints: a run goes on to the end of the text",
-		rows: func() []string {
+	a.dialog = &widget.Chooser{
+		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: breakHelp(), Keep: true,
+		None: "no breakpoints: a run goes on to the end of the text",
+		Rows: func() []string {
 			var list []string
 			for _, b := range a.breaks {
 				list = append(list, b.String()+"   (delete removes it)")
 			}
 			return list
 		},
-		take: func(_ int, typed string) error {
+		Take: func(_ int, typed string) error {
 			err := a.breaks.add(typed, a.mirror.Trace)
 			if err == nil {
 				a.log.Add("info", "breakpoint "+typed)
 			}
 			return err
 		},
-		remove: func(row int) {
+		Remove: func(row int) {
 			a.log.Add("info", "no breakpoint any more: "+a.breaks[row].String())
 			a.breaks.remove(row)
 		},
@@ -131,10 +132,10 @@ func (a *App) showPosition(to int) error {
 
 func (a *App) askTarget() {
 	if a.isTrace {
-		a.dialog = &chooser{
-			title: "show position:", line: &inputLine{}, rows: func() []string { return nil },
-			none: "the step of this trace that it is in",
-			take: func(_ int, typed string) error {
+		a.dialog = &widget.Chooser{
+			Title: "show position:", Line: &widget.InputLine{}, Rows: func() []string { return nil },
+			None: "the step of this trace that it is in",
+			Take: func(_ int, typed string) error {
 				n, err := parseCount("position", typed)
 				if err == nil {
 					err = a.showPosition(n)
@@ -148,10 +149,10 @@ func (a *App) askTarget() {
 	if a.mirror.Trace.Device.None() {
 		title, none = "plan to:", "a position, or a step of any shape as TOKENS,POSITION (512,0), or a condition:"
 	}
-	a.dialog = &chooser{
-		title: title, line: &inputLine{}, rows: func() []string { return nil }, none: none,
-		more: breakHelp(),
-		take: func(_ int, typed string) error {
+	a.dialog = &widget.Chooser{
+		Title: title, Line: &widget.InputLine{}, Rows: func() []string { return nil }, None: none,
+		More: breakHelp(),
+		Take: func(_ int, typed string) error {
 			c, err := parseTarget(typed, a.mirror.Trace)
 			if err == nil {
 				a.goOn(a.breaks.runs(c))
@@ -163,8 +164,8 @@ func (a *App) askTarget() {
 
 func (a *App) askChunk() {
 	q := &question{label: fmt.Sprintf("tokens a step of a prompt, at most %s; 0 for as many as it takes",
-		count(a.mirror.State.MaxChunk))}
-	q.line.set(strconv.Itoa(a.mirror.State.Chunk))
+		widget.Count(a.mirror.State.MaxChunk))}
+	q.line.Set(strconv.Itoa(a.mirror.State.Chunk))
 	q.take = func(s string) {
 		n, err := parseCount("chunk", s)
 		if err != nil {
@@ -181,7 +182,7 @@ func chunkText(n int) string {
 	if n == 0 {
 		return "as many tokens a step as it takes"
 	}
-	return plural(n, "token") + " a step"
+	return widget.Plural(n, "token") + " a step"
 }
 
 // levelDocs say what the timing levels time.
@@ -194,21 +195,21 @@ var levelDocs = map[string]string{
 
 func (a *App) askTiming() {
 	levels := trace.TimingLevels
-	a.dialog = &chooser{
-		title:  "how closely the steps to come are timed:",
-		picker: picker{cursor: max(0, slices.Index(levels, a.mirror.State.Timing))},
-		rows: func() []string {
+	a.dialog = &widget.Chooser{
+		Title:  "how closely the steps to come are timed:",
+		Picker: widget.Picker{Cursor: max(0, slices.Index(levels, a.mirror.State.Timing))},
+		Rows: func() []string {
 			var list []string
 			for _, level := range levels {
 				now := "  "
 				if level == a.mirror.State.Timing {
-					now = markOK + " "
+					now = widget.MarkOK + " "
 				}
-				list = append(list, now+fit(level, 10)+levelDocs[level])
+				list = append(list, now+widget.Fit(level, 10)+levelDocs[level])
 			}
 			return list
 		},
-		take: func(row int, _ string) error {
+		Take: func(row int, _ string) error {
 			a.command(session.Command{Kind: session.Timing, Level: levels[row]})
 			a.say("timing " + levels[row] + " from the next step on")
 			return nil
@@ -234,7 +235,7 @@ func (a *App) askEdit() {
 		text.WriteString(tok.Text)
 	}
 	q := &question{label: fmt.Sprintf("the text from token %d on", keep)}
-	q.line.set(text.String())
+	q.line.Set(text.String())
 	q.take = func(s string) {
 		a.goOn(session.Command{Kind: session.Edit, N: keep, Text: s})
 	}

@@ -89,9 +89,9 @@ func TestATraceGoesToAPosition(t *testing.T) {
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
 func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("s").sees("step 23 is the last that was recorded")
-	before, _ := d.app.log.snapshot()
+	before, _ := d.app.log.Snapshot()
 	d.press("s", "s", ".")
-	if after, _ := d.app.log.snapshot(); len(after) != len(before) {
+	if after, _ := d.app.log.Snapshot(); len(after) != len(before) {
 		t.Errorf("a key that is held says it again: %q", after)
 	}
 	d.press("1", "g").misses("is the first").press("S").sees("step 0 is the first that was recorded")

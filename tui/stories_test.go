@@ -18,6 +18,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // The stories run the real program in a terminal in memory.
@@ -321,14 +322,14 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 	close(events)
 	var sent []any
 	done := make(chan struct{})
-	r := newRunner(context.Background(), func(m any) {
+	r := widget.NewRunner(context.Background(), func(m any) {
 		sent = append(sent, m)
 		if _, ok := m.(endedMsg); ok {
 			close(done)
 		}
 	}, func(p *Panic) { panic(p) })
 	begun := time.Now()
-	r.start(func(ctx context.Context) { pump(ctx, r, justEvents{events: events}) })
+	r.Start(func(ctx context.Context) { pump(ctx, r, justEvents{events: events}) })
 	<-done
 	most := int(time.Since(begun)/frameTime) + 3
 	total := 0
@@ -373,8 +374,8 @@ func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 			t.Errorf("%d lines on a screen of %d", n+1, size[1])
 		}
 		for line := range strings.SplitSeq(d.screen(), "\n") {
-			if width(line) > size[0] {
-				t.Errorf("%d cells: %q", width(line), line)
+			if widget.Width(line) > size[0] {
+				t.Errorf("%d cells: %q", widget.Width(line), line)
 			}
 		}
 	}
@@ -388,7 +389,7 @@ func TestALongErrorIsShownInPart(t *testing.T) {
 	if n := len(d.app.failure); n > 4*mostShown {
 		t.Errorf("%d bytes are wrapped for every frame", n)
 	}
-	if lines, _ := d.app.log.snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {
+	if lines, _ := d.app.log.Snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {
 		t.Error("the log has not the whole")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpuscope/session"
+	"gpuscope/tui/widget"
 )
 
 // errEnded is the reason of a session that has none.
@@ -21,15 +22,15 @@ func reasonOf(s session.Session) error {
 // pump reads events for as long as there are any and hands them on in batches, at most 10 a second; the first
 // after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,
 // which has room for many more, for to wake up for each costs more than most are worth.
-func pump(ctx context.Context, r *runner, s session.Session) {
+func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
-	r.start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
+	r.Start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
 		for b := range batches {
-			r.send(b)
+			r.Send(b)
 		}
 		if ctx.Err() == nil {
-			r.send(endedMsg{reasonOf(s)})
+			r.Send(endedMsg{reasonOf(s)})
 		}
 	})
 	defer close(batches)

@@ -10,12 +10,13 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/widget"
 )
 
 // What a recording says of times may be anything: a track is as wide as the screen all the same.
 func TestTracksOfAnyTimesFit(t *testing.T) {
 	t.Parallel()
-	dark, _ := newTheme("dark", "never", nil, nil)
+	dark, _ := widget.NewTheme("dark", "never", nil, nil)
 	times := []int64{math.MinInt64, -1, 0, 1, 1e6, 1 << 62, math.MaxInt64}
 	for _, start := range some(times) {
 		for _, a := range times {

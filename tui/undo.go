@@ -1,6 +1,10 @@
 package tui
 
-import "maps"
+import (
+	"maps"
+
+	"gpuscope/tui/widget"
+)
 
 // memento is how a person looks at things: what undo gives back. It holds no data and no position.
 type memento struct {
@@ -23,7 +27,7 @@ func (m *memento) chosen() int {
 
 // viewState is that of one view.
 type viewState struct {
-	choice  choice
+	choice  widget.Choice
 	choices int // rises with every choice
 	own     any // of a viewer; comparable
 }
@@ -46,7 +50,7 @@ func (a *App) memento() memento {
 	for _, v := range a.views {
 		var s viewState
 		if l, ok := v.(lister); ok {
-			s.choice, s.choices = l.pane().wanted, l.pane().wantedOf
+			s.choice, s.choices = l.pane().Wanted, l.pane().WantedOf
 		}
 		if r, ok := v.(rememberer); ok {
 			s.own = r.state()
@@ -112,8 +116,8 @@ func (a *App) undo() {
 		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
 			r.restore(s.own) // first: it may have another pane then
 		}
-		if l, ok := a.views[i].(lister); ok && l.pane().wantedOf != s.choices {
-			l.pane().choose(s.choice)
+		if l, ok := a.views[i].(lister); ok && l.pane().WantedOf != s.choices {
+			l.pane().Choose(s.choice)
 		}
 	}
 }

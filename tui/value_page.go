@@ -14,6 +14,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // valueRow is what the table of views would say of an opened value.
@@ -29,14 +30,14 @@ type valuePage struct {
 	value  trace.ValueID
 	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
 	writes []inspect.Written
-	find   task[writesKey, []inspect.Written]
+	find   widget.Task[writesKey, []inspect.Written]
 	row    int // of the grid, at the top of the window
 	column int // of the grid, at its left
 	at     snapshot
 
 	stopped *valueKey // of what a person did not want to be read to its end
-	stats   task[valueKey, seen]
-	page    task[windowKey, seen]
+	stats   widget.Task[valueKey, seen]
+	page    widget.Task[windowKey, seen]
 }
 
 // valueKey is which numbers are looked at.
@@ -124,43 +125,43 @@ func (p *valuePage) key() (k valueKey, why string) {
 	return k, ""
 }
 
-func (p *valuePage) load(j *jobs, s snapshot, _ int) {
+func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
 	p.at = s
 	if s.trace != nil && s.step >= 0 {
 		find := func(ctx context.Context) ([]inspect.Written, error) {
 			return s.index.Writes(s.step, p.value), ctx.Err()
 		}
-		p.find.want(j, writesKey{s.trace.Steps[s.step].Index, p.value}, find, func(list []inspect.Written) {
+		p.find.Want(j, writesKey{s.trace.Steps[s.step].Index, p.value}, find, func(list []inspect.Written) {
 			p.writes, p.write = list, min(p.write, len(list)-1)
 		})
 	}
 	key, why := p.key()
 	if why != "" || p.app.session == nil || p.app.job != nil { // what is shown stays, and is stale
-		p.stats.drop(j)
-		p.page.drop(j)
+		p.stats.Drop(j)
+		p.page.Drop(j)
 		return
 	}
 	rows, columns := p.window()
 	_, width := p.shape()
-	p.column = clamp(p.column, 0, max(0, width-columns))
-	p.page.want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
+	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
+	p.page.Want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
 	// What is in sight comes first: all of a large value takes its time, and commands wait for each other.
 	stopped := p.stopped != nil && *p.stopped == key
-	if got := p.page.value; !stopped && got.t != nil && got.key == key {
-		p.stats.want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
+	if got := p.page.Value; !stopped && got.t != nil && got.key == key {
+		p.stats.Want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
 	}
 }
 
 // stopReading stops reading all of the value; what is in sight stays.
 func (p *valuePage) stopReading() bool {
-	if p.stats.cancel == nil {
+	if p.stats.Cancel == nil {
 		return false
 	}
 	key, _ := p.key()
 	p.stopped = &key
-	p.stats.drop(p.app.jobs)
+	p.stats.Drop(p.app.jobs)
 	return true
 }
 
@@ -185,7 +186,7 @@ func (p *valuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 
 // dims are the live dims: those that the model told, before that those of the trace.
 func (p *valuePage) dims() []int {
-	if t := p.page.value.t; t != nil && t.Value == p.shownValue() {
+	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
 		return t.Dims
 	}
 	if p.at.step < 0 {
@@ -228,46 +229,46 @@ func gridOf(dims []int, fits int) (rows, columns int) {
 const numberCells, rowCells, statLines = 11, 14, 3
 
 // chartLines is how high the histogram is in a pane of h lines.
-func chartLines(h int) int { return clamp(h/5, 2, 8) }
+func chartLines(h int) int { return widget.Clamp(h/5, 2, 8) }
 
 // fits is how many columns of numbers there is room for.
-func (p *valuePage) fits() int { return max(1, (p.app.rects()[regionList].w-rowCells)/numberCells) }
+func (p *valuePage) fits() int { return max(1, (p.app.rects()[regionList].W-rowCells)/numberCells) }
 
 // window is how many rows and columns of the grid are in sight at most.
 func (p *valuePage) window() (rows, columns int) {
 	r := p.app.rects()[regionList]
-	rows = max(1, r.h-statLines-chartLines(r.h)-2)
+	rows = max(1, r.H-statLines-chartLines(r.H)-2)
 	columns = p.fits()
 	return min(rows, session.MostNumbers/columns), columns
 }
 
-func (p *valuePage) move(m motion) {
+func (p *valuePage) Move(m widget.Motion) {
 	rows, columns := p.window()
 	height, width := p.shape()
 	switch m {
-	case up:
+	case widget.Up:
 		p.row--
-	case down:
+	case widget.Down:
 		p.row++
-	case halfUp:
+	case widget.HalfUp:
 		p.row -= max(1, rows/2)
-	case halfDown:
+	case widget.HalfDown:
 		p.row += max(1, rows/2)
-	case pageUp:
+	case widget.PageUp:
 		p.row -= rows
-	case pageDown:
+	case widget.PageDown:
 		p.row += rows
-	case top:
+	case widget.Top:
 		p.row, p.column = 0, 0
-	case bottom:
+	case widget.Bottom:
 		p.row = height
-	case left:
+	case widget.Left:
 		p.column -= max(1, columns/2)
-	case right:
+	case widget.Right:
 		p.column += max(1, columns/2)
 	}
-	p.row = clamp(p.row, 0, max(0, height-rows))
-	p.column = clamp(p.column, 0, max(0, width-columns))
+	p.row = widget.Clamp(p.row, 0, max(0, height-rows))
+	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
 // turn goes to the next dispatch of the step that writes this memory, or the one before.
@@ -284,7 +285,7 @@ func (p *valuePage) turn(by int) {
 			}
 		}
 	}
-	to := clamp(at+by, 0, len(p.writes)-1)
+	to := widget.Clamp(at+by, 0, len(p.writes)-1)
 	if to == at {
 		p.app.remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
 			" dispatch of the step that writes this memory")
@@ -301,7 +302,7 @@ func (p *valuePage) title(int) []table.Part {
 		v = &p.at.trace.Graph.Values[other]
 	}
 	dtype := v.DType
-	if t := p.page.value.t; t != nil && t.Value == v.ID {
+	if t := p.page.Value.t; t != nil && t.Value == v.ID {
 		dtype = t.DType
 	}
 	parts := []table.Part{
@@ -316,7 +317,7 @@ func (p *valuePage) title(int) []table.Part {
 
 // stands says what the numbers on the screen are of, and that they are old where they are.
 func (p *valuePage) stands() (text string, stale bool) {
-	t := p.page.value.t
+	t := p.page.Value.t
 	if t == nil {
 		return "", false
 	}
@@ -341,15 +342,15 @@ func (p *valuePage) stands() (text string, stale bool) {
 		}
 	}
 	key, _ := p.key()
-	stale = p.page.value.key != key
+	stale = p.page.Value.key != key
 	return strings.Join(parts, ", "), stale
 }
 
-func (p *valuePage) render(t *theme, g glyphs, w, h int, _ bool) []string {
+func (p *valuePage) render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
 	if _, why := p.key(); why != "" {
 		lines := []string{""}
-		for _, l := range wrapText(why, w-4) {
-			lines = append(lines, t.put(dim, "  "+l))
+		for _, l := range widget.WrapText(why, w-4) {
+			lines = append(lines, t.Put(widget.Dim, "  "+l))
 		}
 		return lines[:min(len(lines), h)]
 	}
@@ -358,41 +359,41 @@ func (p *valuePage) render(t *theme, g glyphs, w, h int, _ bool) []string {
 }
 
 // summary is what the numbers come to and how they are spread: always as many lines.
-func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
+func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
 	where, stale := p.stands()
-	style := dim
-	switch waiting := p.page.cancel != nil; {
+	style := widget.Dim
+	switch waiting := p.page.Cancel != nil; {
 	case stale && p.app.job != nil:
-		where, style = "stale, until the model pauses: "+where, warn
+		where, style = "stale, until the model pauses: "+where, widget.Warn
 	case stale:
-		where, style = "stale, running the step again: "+where, warn
+		where, style = "stale, running the step again: "+where, widget.Warn
 	case where == "" && p.app.job != nil:
 		where = "It is read when the model pauses."
 	case where == "" && waiting:
 		where = "Reading …"
 	}
-	lines := []string{t.put(style, cut(" "+printable.Clean(where), w))}
-	s, told := p.stats.value, (*session.Statistics)(nil)
+	lines := []string{t.Put(style, widget.Cut(" "+printable.Clean(where), w))}
+	s, told := p.stats.Value, (*session.Statistics)(nil)
 	if s.t != nil {
 		told = s.t.Statistics
 	}
 	switch {
 	case s.err != nil:
-		lines = append(lines, t.put(bad, cut(" "+markFail+" "+printable.Clean(s.err.Error()), w)), "")
-	case p.page.value.err != nil: // below: nothing is read
+		lines = append(lines, t.Put(widget.Bad, widget.Cut(" "+widget.MarkFail+" "+printable.Clean(s.err.Error()), w)), "")
+	case p.page.Value.err != nil: // below: nothing is read
 		lines = append(lines, "", "")
 	case told == nil:
-		lines = append(lines, t.put(dim, " "+p.reading()), "")
+		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
 	default:
 		parts := []table.Part{
 			table.Say(0, "min %s", number(told.Min)), table.Say(0, "max %s", number(told.Max)),
 			table.Say(1, "mean %s", number(told.Mean)), table.Say(1, "std %s", number(told.Std)),
-			table.Say(2, "zeros %s of %s", count(told.Zeros), count(told.Elements)),
+			table.Say(2, "zeros %s of %s", widget.Count(told.Zeros), widget.Count(told.Elements)),
 		}
 		if told.Finite() == 0 {
 			parts = parts[4:]
 		}
-		if s.key != p.page.value.key && p.page.value.t != nil {
+		if s.key != p.page.Value.key && p.page.Value.t != nil {
 			parts = append([]table.Part{{Rank: 0, Text: p.reading()}}, parts...)
 		}
 		lines = append(lines, " "+table.Title(parts...).Fit(w-2), p.odd(t, told, w))
@@ -406,14 +407,14 @@ func (p *valuePage) summary(t *theme, g glyphs, w, chart int) []string {
 		values[i] = float64(n) / float64(most)
 	}
 	bins := min(len(values), w-2)
-	for _, l := range g.columnChart(values[:bins], chart-1, func(int) bool { return false }) {
-		lines = append(lines, " "+t.put(graphA, strings.TrimRight(l, " ")))
+	for _, l := range g.ColumnChart(values[:bins], chart-1, func(int) bool { return false }) {
+		lines = append(lines, " "+t.Put(widget.GraphA, strings.TrimRight(l, " ")))
 	}
 	low, high := number(told.Min), number(told.Max)
-	axis := low + " " + strings.Repeat(markRule, max(0, bins-width(low)-width(high)-2)) + " " + high
+	axis := low + " " + strings.Repeat(widget.MarkRule, max(0, bins-widget.Width(low)-widget.Width(high)-2)) + " " + high
 	line := table.Title(table.Part{Rank: 0, Text: axis},
-		table.Part{Rank: 1, Text: "highest " + count(most), Short: "top " + count(most)})
-	return append(lines, t.put(dim, " "+line.Fit(w-2)))
+		table.Part{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
+	return append(lines, t.Put(widget.Dim, " "+line.Fit(w-2)))
 }
 
 // reading says how far the reading of all elements is.
@@ -428,9 +429,9 @@ func (p *valuePage) reading() string {
 }
 
 // odd says which elements are no numbers, and how far the value is from its reference.
-func (p *valuePage) odd(t *theme, s *session.Statistics, w int) string {
+func (p *valuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified against the reference"
-	got := p.page.value.t
+	got := p.page.Value.t
 	if got != nil && got.After == nil {
 		gap = "nothing computes it"
 	}
@@ -443,13 +444,14 @@ func (p *valuePage) odd(t *theme, s *session.Statistics, w int) string {
 		}
 	}
 	if s.Finite() == s.Elements {
-		return t.put(dim, cut(" NaN 0 · Inf 0 · "+printable.Clean(gap), w))
+		return t.Put(widget.Dim, widget.Cut(" NaN 0 · Inf 0 · "+printable.Clean(gap), w))
 	}
-	text := fmt.Sprintf(" %s NaN %s · Inf %s", markWarn, count(s.NaN), count(s.PosInf+s.NegInf))
+	text := fmt.Sprintf(" %s NaN %s · Inf %s", widget.MarkWarn, widget.Count(s.NaN),
+		widget.Count(s.PosInf+s.NegInf))
 	if s.FirstOdd != nil {
 		text += ", the first at [" + strings.Join(indices(*s.FirstOdd, p.dims()), ", ") + "]"
 	}
-	return t.put(warn, cut(text+" · "+printable.Clean(gap), w))
+	return t.Put(widget.Warn, widget.Cut(text+" · "+printable.Clean(gap), w))
 }
 
 // indices are where an element stands: its index in each dim.
@@ -463,32 +465,32 @@ func indices(at int, dims []int) []string {
 }
 
 // grid is the window of numbers, with the names of rows and columns.
-func (p *valuePage) grid(t *theme, w, h int) []string {
-	got := p.page.value
+func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
+	got := p.page.Value
 	switch {
 	case got.err != nil:
 		var lines []string
-		for _, l := range wrapText(markFail+" "+got.err.Error(), w-2) {
-			lines = append(lines, t.put(bad, " "+l))
+		for _, l := range widget.WrapText(widget.MarkFail+" "+got.err.Error(), w-2) {
+			lines = append(lines, t.Put(widget.Bad, " "+l))
 		}
 		return lines[:min(len(lines), max(0, h))]
 	case got.t == nil:
 		return nil
 	}
-	k := p.page.given
+	k := p.page.Given
 	dims := got.t.Dims
 	height, across := gridOf(dims, k.columns)
 	live, isCache := p.at.index.LiveRows(p.at.step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
-		return []string{t.put(dim, " It has no elements at this shape.")}
+		return []string{t.Put(widget.Dim, " It has no elements at this shape.")}
 	}
 	var b strings.Builder
-	b.WriteString(blank(rowCells))
+	b.WriteString(widget.Blank(rowCells))
 	for c := range columns {
-		b.WriteString(fitLeft(strconv.Itoa(k.column+c), numberCells))
+		b.WriteString(widget.FitLeft(strconv.Itoa(k.column+c), numberCells))
 	}
-	lines := []string{t.put(dim, cut(b.String(), w))}
+	lines := []string{t.Put(widget.Dim, widget.Cut(b.String(), w))}
 	for row := 0; row*columns < len(got.t.Numbers) && len(lines) < h-1; row++ {
 		b.Reset()
 		at := indices((k.row+row)*across, dims)
@@ -496,14 +498,14 @@ func (p *valuePage) grid(t *theme, w, h int) []string {
 			at = at[:n-1] // the rows of a matrix
 		}
 		name := "[" + strings.Join(at, ",") + "]"
-		b.WriteString(t.put(dim, fit(" "+cutMiddle(name, rowCells-2), rowCells)))
+		b.WriteString(t.Put(widget.Dim, widget.Fit(" "+widget.CutMiddle(name, rowCells-2), rowCells)))
 		for _, n := range got.t.Numbers[row*columns : min(len(got.t.Numbers), (row+1)*columns)] {
-			s := fitLeft(number(float64(n)), numberCells)
+			s := widget.FitLeft(number(float64(n)), numberCells)
 			switch v := float64(n); {
 			case math.IsNaN(v) || math.IsInf(v, 0):
-				s = t.put(bad, s)
+				s = t.Put(widget.Bad, s)
 			case v == 0, isCache && k.row+row >= live:
-				s = t.put(dim, s)
+				s = t.Put(widget.Dim, s)
 			}
 			b.WriteString(s)
 		}
@@ -512,12 +514,14 @@ func (p *valuePage) grid(t *theme, w, h int) []string {
 	rows := (len(got.t.Numbers) + columns - 1) / columns
 	written := ""
 	if isCache && live < height {
-		written = fmt.Sprintf(" (0–%s live, the rest is not of the text)", count(live-1))
+		written = fmt.Sprintf(" (0–%s live, the rest is not of the text)", widget.Count(live-1))
 	}
-	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", count(k.row), count(k.row+rows-1),
-		count(height), written, count(k.column), count(k.column+columns-1), count(across))
+	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
+		widget.Count(k.row+rows-1),
+		widget.Count(height), written, widget.Count(k.column), widget.Count(k.column+columns-1),
+		widget.Count(across))
 	if len(lines) < h {
-		lines = append(lines, t.put(dim, cut(foot, w)))
+		lines = append(lines, t.Put(widget.Dim, widget.Cut(foot, w)))
 	}
 	return lines
 }
@@ -543,11 +547,11 @@ func number(v float64) string {
 
 // copied is the window, by tabs.
 func (p *valuePage) copied() string {
-	got := p.page.value.t
+	got := p.page.Value.t
 	if got == nil {
 		return ""
 	}
-	k := p.page.given
+	k := p.page.Given
 	_, across := gridOf(got.Dims, k.columns)
 	columns := max(1, min(k.columns, across-k.column))
 	var b strings.Builder

@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/widget"
 )
 
 // views are the screens that keys choose, in the order of their tabs. A view is a row here and a file with
@@ -48,12 +49,13 @@ type pushed struct {
 
 // viewRow is a row of the table of views.
 type viewRow struct {
-	key   string
-	name  string
-	doc   string            // a sentence
-	needs func(*App) string // why there is nothing to show yet, "" where there is; nil: it needs nothing
-	new   func(*App) view   //
-	first bool              // it is what a person sees at first
+	key  string
+	name string
+	doc  string // a sentence
+	// why there is nothing to show yet, "" where there is; nil: it needs nothing
+	needs func(*App) string
+	new   func(*App) view //
+	first bool            // it is what a person sees at first
 }
 
 // label names a view, and the key that chooses it where it has one.
@@ -69,16 +71,16 @@ func (r *viewRow) label() string {
 type view interface {
 	// load wants what there is to see in a snapshot, on a screen of w cells. It is called after every message
 	// and must cost nothing where nothing changed.
-	load(j *jobs, s snapshot, w int)
+	load(j *widget.Jobs, s snapshot, w int)
 	// title says what the list shows, on a screen of w cells.
 	title(w int) []table.Part
 	// render draws into w by h cells: at most h lines of at most w cells.
-	render(t *theme, g glyphs, w, h int, focused bool) []string
+	render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string
 }
 
 // What some views can do. Keys are bound to these, never to views by name.
 type (
-	mover interface{ move(motion) }
+	mover interface{ Move(widget.Motion) }
 	// partly shows a whole of which a part can be opened, unless it is known as a whole alone; it says why.
 	partly interface {
 		undivided() string
@@ -86,7 +88,7 @@ type (
 		zoomOut() bool
 	}
 	// stepper shows steps side by side: motions choose the step.
-	stepper interface{ stepsBy(motion) int }
+	stepper interface{ stepsBy(widget.Motion) int }
 	// detailer has a pane with more about the selected row.
 	detailer interface{ detail() detail }
 	// speaker says which steps it speaks of: as many as the scope has, the one of them that is shown, or all
@@ -96,7 +98,7 @@ type (
 	// cost. It must cost nothing: what takes time is made by load's jobs.
 	abouter interface{ about(s snapshot) table.Line }
 	// lister has rows with a cursor, which open, sort and filter.
-	lister interface{ pane() *tablePane }
+	lister interface{ pane() *widget.TablePane }
 	// folder folds its rows in several ways.
 	folder   interface{ refold() }
 	filterer interface {
@@ -158,7 +160,7 @@ type text struct {
 type page struct {
 	title string
 	lines []string
-	marks [][]stretch // by line, nil for none
+	marks [][]widget.Stretch // by line, nil for none
 	// broken breaks a line to so many cells; nil: they stay as they are, and have marks.
 	broken func(line string, w int) []string
 	whole  string // what is copied; "": the lines
@@ -275,7 +277,7 @@ func noRows(a *App) string {
 	if why := a.empty(); why != "" {
 		return why
 	}
-	if l, ok := a.view().(lister); !ok || l.pane().table == nil {
+	if l, ok := a.view().(lister); !ok || l.pane().Table == nil {
 		return "there are no rows yet"
 	}
 	return ""
@@ -283,13 +285,13 @@ func noRows(a *App) string {
 
 // nextMatch goes to the next row that a filter finds, or the one before.
 func (a *App) nextMatch(by int) {
-	if why := a.table().nextMatch(by); why != "" {
+	if why := a.table().NextMatch(by); why != "" {
 		a.remark(keyed(why))
 	}
 }
 
 // table is the table of the current view.
-func (a *App) table() *tablePane { return a.view().(lister).pane() }
+func (a *App) table() *widget.TablePane { return a.view().(lister).pane() }
 
 // reload wants what is newest for what is on the screen.
 func (a *App) reload() {
@@ -307,16 +309,16 @@ func (a *App) reload() {
 	more := d.detail()
 	a.detailTitle = more.title
 	if more.lines == nil {
-		a.detailTask.clear(a.jobs)
-		a.detail, a.detailOf = textPane{}, more.of
+		a.detailTask.Clear(a.jobs)
+		a.detail, a.detailOf = widget.TextPane{}, more.of
 		return
 	}
-	w := a.rects()[regionDetail].w - 2
+	w := a.rects()[regionDetail].W - 2
 	key := detailKey{view: a.current, width: w, of: more.of}
 	if l, ok := v.(lister); ok {
-		key.listing = l.pane().listings
+		key.listing = l.pane().Listings
 	}
-	a.detailTask.want(a.jobs, key, func(ctx context.Context) ([]string, error) {
+	a.detailTask.Want(a.jobs, key, func(ctx context.Context) ([]string, error) {
 		made, err := more.lines(ctx)
 		var out []string
 		for _, l := range made {
@@ -324,10 +326,10 @@ func (a *App) reload() {
 		}
 		return out, err
 	}, func(lines []string) {
-		a.detail.load(lines, nil)
+		a.detail.Load(lines, nil)
 		if a.detailOf != more.of {
-			a.detailOf, a.detail.x = more.of, 0
-			a.detail.goTo(0)
+			a.detailOf, a.detail.X = more.of, 0
+			a.detail.GoTo(0)
 		}
 	})
 }
@@ -353,7 +355,7 @@ func (a *App) goTo(view int) {
 	}
 	a.previous, a.current = a.current, view
 	a.inDetail = false
-	a.overTask.drop(a.jobs)
+	a.overTask.Drop(a.jobs)
 }
 
 // stopReading stops what the view asked of the model.
@@ -377,26 +379,26 @@ func (a *App) turn(by int) {
 	a.nextEvent(by)
 }
 
-func (a *App) move(m motion) {
+func (a *App) Move(m widget.Motion) {
 	switch {
 	case a.over != nil:
-		a.over.text.move(m)
+		a.over.text.Move(m)
 	case a.inDetail:
-		a.detail.move(m)
+		a.detail.Move(m)
 	default:
 		a.moveView(m)
 	}
 }
 
 // moveView moves in what the view shows, wherever the focus is.
-func (a *App) moveView(m motion) {
+func (a *App) moveView(m widget.Motion) {
 	switch v := a.view().(type) {
 	case stepper:
 		if by := v.stepsBy(m); by != 0 && needsTrace(a) == "" {
 			a.showStep(by)
 		}
 	case mover:
-		v.move(m)
+		v.Move(m)
 	}
 }
 
@@ -408,7 +410,7 @@ func (a *App) open() {
 	if o, ok := a.view().(opener); ok && o.open() {
 		return
 	}
-	if l, ok := a.view().(lister); !ok || !l.pane().toggle() {
+	if l, ok := a.view().(lister); !ok || !l.pane().Toggle() {
 		a.nextPane()
 	}
 }
@@ -474,8 +476,8 @@ func zoomOf(detail bool) zoom {
 func (a *App) backOut() {
 	f, filters := a.view().(filterer)
 	switch {
-	case a.overTask.cancel != nil:
-		a.overTask.drop(a.jobs)
+	case a.overTask.Cancel != nil:
+		a.overTask.Drop(a.jobs)
 	case a.failure != "":
 		a.failure = ""
 	case a.inDetail:

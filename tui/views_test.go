@@ -12,10 +12,11 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/widget"
 )
 
 // row is the text of the selected row.
-func (d *driver) row() string { return strings.TrimSpace(d.line(markSelected)) }
+func (d *driver) row() string { return strings.TrimSpace(d.line(widget.MarkSelected)) }
 
 func (d *driver) at(x, y int, b tea.MouseButton) *driver {
 	d.update(tea.MouseMsg{X: x, Y: y, Button: b, Action: tea.MouseActionPress})
@@ -105,10 +106,10 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 		}
 	}
 	row("a filter that was left", "down")
-	height := d.app.table().cursor - d.app.table().top
+	height := d.app.table().Cursor - d.app.table().Top
 	d.press("o", "l")
 	row("sorting", "down")
-	if now := d.app.table().cursor - d.app.table().top; now != height && d.app.table().top > 0 {
+	if now := d.app.table().Cursor - d.app.table().Top; now != height && d.app.table().Top > 0 {
 		t.Errorf("it went from line %d to %d", height, now)
 	}
 	d.press("O")
@@ -345,7 +346,7 @@ func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
 func TestOpeningARowMovesNoColumn(t *testing.T) {
 	for _, view := range []string{"2", "3"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "j", "j", "j")
-		head := func() string { return cut(strings.Split(d.screen(), "\n")[4], 78) }
+		head := func() string { return widget.Cut(strings.Split(d.screen(), "\n")[4], 78) }
 		before := head()
 		for range 6 {
 			d.press("l", "j")
@@ -363,7 +364,7 @@ func TestThePaletteFindsAndRuns(t *testing.T) {
 
 func TestZoomGivesAPaneTheScreen(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").sees("zoomed")
-	if rows := d.app.table().page; rows != 18 {
+	if rows := d.app.table().Page; rows != 18 {
 		t.Errorf("the zoomed list has %d rows, want 18", rows)
 	}
 	d.press("tab").sees("▸ prologue tab goes back").misses("epilogue").press("esc").misses("zoomed").sees("▾ layers")
@@ -377,8 +378,8 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	}
 	d.at(1, 1, tea.MouseButtonLeft).sees("[1 Step] 2").at(9, 1, tea.MouseButtonLeft).sees("[2 Dispatches]")
 	d.at(10, 8, tea.MouseButtonWheelDown)
-	if d.app.table().cursor != 6 {
-		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().cursor)
+	if d.app.table().Cursor != 6 {
+		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
 	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
 	d.at(x, 4, tea.MouseButtonLeft).sees("~lost↓").at(x, 4, tea.MouseButtonLeft).sees("~lost↑")
@@ -389,7 +390,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 func TestTheFootSaysKeysAndPlace(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "G").sees("[ ] event")
 	p := d.app.table()
-	want := fmt.Sprintf("%d/%d rows of 326", len(p.rows), len(p.rows))
+	want := fmt.Sprintf("%d/%d rows of 326", len(p.Rows), len(p.Rows))
 	if lines := strings.Split(d.screen(), "\n"); !strings.HasSuffix(lines[39], want) {
 		t.Errorf("the last line is %q, want %s", lines[39], want)
 	}
@@ -430,15 +431,16 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 // The detail stands where its lines have room: nothing is cut that fits.
 func TestTheDetailStandsAtTheRightWhereThereIsRoom(t *testing.T) {
 	wide := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
-	if l := wide.line(markSelected); !strings.Contains(l, "embed") || !strings.Contains(l, markBar) {
+	if l := wide.line(widget.MarkSelected); !strings.Contains(l, "embed") ||
+		!strings.Contains(l, widget.MarkBar) {
 		t.Errorf("no detail beside the row: %q", l)
 	}
 	wide.press("tab")
-	if l := wide.line(markHeavyBar); l == "" || !strings.Contains(wide.screen(), "▸ embed") {
+	if l := wide.line(widget.MarkHeavyBar); l == "" || !strings.Contains(wide.screen(), "▸ embed") {
 		t.Error("that the keys move in the detail is not to be seen")
 	}
 	narrow := drive(t, 109, 40, llama, nil, Options{}).press("2", "j")
-	if l := narrow.line(markSelected); strings.Contains(l, markBar) {
+	if l := narrow.line(widget.MarkSelected); strings.Contains(l, widget.MarkBar) {
 		t.Errorf("a list of 68 columns leaves no room beside it: %q", l)
 	}
 }
@@ -463,7 +465,7 @@ func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], &soft, nil, Options{})
 		d.sees("software device (llvmpipe")
-		if size[0] > mainWidth {
+		if size[0] > widget.MainWidth {
 			d.sees("Llama-3.2-1B", "compare ratios only")
 		}
 	}
@@ -569,7 +571,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 				r.Fatalf("%dx%d: no %q on\n%s", w, h, text, d.screen())
 			}
 		}
-		d.app.runner.cancel()
+		d.app.runner.Cancel()
 	})
 }
 
@@ -591,14 +593,14 @@ func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
 	p := d.app.views[0].(*stepPage)
-	before := p.steps.rows.wantedOf
+	before := p.steps.rows.WantedOf
 	for y := range 20 {
 		for x := 0; x < 80; x += 4 {
 			d.app.current = 0 // a click on a tab went elsewhere
 			d.at(x, y, tea.MouseButtonLeft)
 		}
 	}
-	if p.steps.rows.wantedOf != before {
-		t.Errorf("clicks on the step sorted its table by %q", p.steps.rows.wanted.Sort)
+	if p.steps.rows.WantedOf != before {
+		t.Errorf("clicks on the step sorted its table by %q", p.steps.rows.Wanted.Sort)
 	}
 }

@@ -8,52 +8,54 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/tui/widget"
 )
 
 // welcome is the screen before the first step: what is being opened, what went wrong, or what is open and how
 // to begin.
 func (a *App) welcome(w, h int) []string {
 	lines := []string{""}
-	say := func(p paint, format string, args ...any) {
-		for _, l := range wrapText(fmt.Sprintf(format, args...), w-4) {
-			lines = append(lines, a.theme.put(p, "  "+l))
+	say := func(p widget.Paint, format string, args ...any) {
+		for _, l := range widget.WrapText(fmt.Sprintf(format, args...), w-4) {
+			lines = append(lines, a.theme.Put(p, "  "+l))
 		}
 	}
 	switch t := a.mirror.Trace; {
 	case t == nil && a.lost:
-		say(strong, "%s", keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
+		say(widget.Strong, "%s", keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
 	case t == nil:
-		say(strong, "Opening the model")
+		say(widget.Strong, "Opening the model")
 		lines = append(lines, "")
-		say(plain, "%s", a.progressBar(w-4))
+		say(widget.Plain, "%s", a.progressBar(w-4))
 	default:
 		for _, s := range about(t) {
-			say(plain, "%s", s)
+			say(widget.Plain, "%s", s)
 		}
 		if c := a.mirror.State.Context; c > 0 {
-			say(plain, "context %s tokens, at most %s in a step", count(c), count(a.mirror.State.MaxChunk))
+			say(widget.Plain, "context %s tokens, at most %s in a step", widget.Count(c),
+				widget.Count(a.mirror.State.MaxChunk))
 		}
 		lines = append(lines, "")
 		switch {
 		case a.job != nil:
-			say(strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
+			say(widget.Strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
-			say(strong, "%s", keyed("The trace has no steps. {Graph} shows what would run."))
+			say(widget.Strong, "%s", keyed("The trace has no steps. {Graph} shows what would run."))
 		case len(a.mirror.Text.Prompt) > 0:
-			say(strong, "%s", keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
+			say(widget.Strong, "%s", keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
 		case len(t.Steps) > 0:
-			say(strong, "%s", keyed("No text. Press {prompt} and type a prompt."))
+			say(widget.Strong, "%s", keyed("No text. Press {prompt} and type a prompt."))
 		default:
-			say(strong, "%s", noStep())
+			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(plain, keyed("%s recorded: {step before} shows the first, {export} exports all"), plural(n, "step"))
+			say(widget.Plain, keyed("%s recorded: {step before} shows the first, {export} exports all"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {
 		lines = append(lines, "")
 		for _, l := range said {
-			lines = append(lines, a.theme.put(dim, "  "+l))
+			lines = append(lines, a.theme.Put(widget.Dim, "  "+l))
 		}
 	}
 	return lines
@@ -66,11 +68,11 @@ func (a *App) lastSaid(w, h int) []string {
 		return nil
 	}
 	var lines []string
-	log, _ := a.log.snapshot()
+	log, _ := a.log.Snapshot()
 	for _, l := range slices.Backward(log) {
-		broken := wrapText(l.Text, w)
+		broken := widget.WrapText(l.Text, w)
 		switch {
-		case l.Level == levelKey:
+		case l.Level == widget.LevelKey:
 			continue
 		case len(lines) == 0:
 			lines = shortened(broken, h, w, keyed(" … (in the log, {Log})"))
@@ -94,9 +96,9 @@ func (a *App) progressBar(w int) string {
 		return phase + " …"
 	}
 	amount := p.Amount()
-	cells := clamp(w-22-max(12, len(amount)), 1, 40)
-	done := clamp(p.Done*cells/p.Total, 0, cells)
-	return fmt.Sprintf("%s %s%s %s", fit(phase, 20), strings.Repeat("█", done),
+	cells := widget.Clamp(w-22-max(12, len(amount)), 1, 40)
+	done := widget.Clamp(p.Done*cells/p.Total, 0, cells)
+	return fmt.Sprintf("%s %s%s %s", widget.Fit(phase, 20), strings.Repeat("█", done),
 		strings.Repeat("░", cells-done), amount)
 }
 
@@ -109,11 +111,11 @@ func about(t *trace.Trace) []string {
 	}
 	layers := ""
 	if m.Layers > 0 {
-		layers = plural(m.Layers, "layer")
+		layers = widget.Plural(m.Layers, "layer")
 	}
 	return []string{
-		joined(" · ", filepath.Base(m.Name), m.Architecture, parameters, m.Quantization, layers),
-		joined(" · ", plural(len(g.Ops), "operator"), plural(len(g.Dispatches), "dispatch")+" at most",
-			plural(len(g.Kernels), "kernel")),
+		widget.Joined(" · ", filepath.Base(m.Name), m.Architecture, parameters, m.Quantization, layers),
+		widget.Joined(" · ", widget.Plural(len(g.Ops), "operator"), widget.Plural(len(g.Dispatches), "dispatch")+" at most",
+			widget.Plural(len(g.Kernels), "kernel")),
 	}
 }

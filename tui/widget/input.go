@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"strings"
@@ -8,29 +8,29 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// inputLine is a line of text being typed. While one is open it takes every printable key. It is ours because
+// InputLine is a line of text being typed. While one is open it takes every printable key. It is ours because
 // the ready-made one shows its cursor in reverse video only, which is gone where there is no colour.
-type inputLine struct {
+type InputLine struct {
 	before, after string // text on either side of the cursor
 	suggested     bool   // what is typed takes the place of the text; who moves in it keeps it
 }
 
-func (l *inputLine) text() string { return l.before + l.after }
+func (l *InputLine) Text() string { return l.before + l.after }
 
-func (l *inputLine) set(s string) { *l = inputLine{before: s} }
+func (l *InputLine) Set(s string) { *l = InputLine{before: s} }
 
-// suggest sets a text that enter takes and a letter replaces.
-func (l *inputLine) suggest(s string) { *l = inputLine{before: s, suggested: true} }
+// Suggest sets a text that enter takes and a letter replaces.
+func (l *InputLine) Suggest(s string) { *l = InputLine{before: s, suggested: true} }
 
-// handle takes one key and says whether it was one for the line.
-func (l *inputLine) handle(k key) bool {
+// Handle takes one key and says whether it was one for the line.
+func (l *InputLine) Handle(k Key) bool {
 	if l.suggested {
 		l.suggested = false
-		if k.text != "" || k.name == "ctrl+w" {
-			l.set("")
+		if k.Text != "" || k.Name == "ctrl+w" {
+			l.Set("")
 		}
 	}
-	switch k.name {
+	switch k.Name {
 	case "backspace", "ctrl+h": // some terminals send one, some the other
 		l.before = l.before[:len(l.before)-lastLen(l.before)]
 	case "delete", "ctrl+d":
@@ -53,7 +53,7 @@ func (l *inputLine) handle(k key) bool {
 		s := strings.TrimRight(l.before, " ")
 		l.before = s[:strings.LastIndexByte(s, ' ')+1]
 	default:
-		if k.text == "" {
+		if k.Text == "" {
 			return false
 		}
 		l.before += strings.Map(func(r rune) rune {
@@ -64,7 +64,7 @@ func (l *inputLine) handle(k key) bool {
 				return ' '
 			}
 			return -1
-		}, strings.ReplaceAll(strings.ReplaceAll(k.text, "\r\n", "\n"), "\r", "\n"))
+		}, strings.ReplaceAll(strings.ReplaceAll(k.Text, "\r\n", "\n"), "\r", "\n"))
 	}
 	return true
 }
@@ -89,27 +89,27 @@ func lastLen(s string) int {
 	return n
 }
 
-// render draws the line in w cells with the cursor as a bar, scrolled so that the cursor is in sight.
-func (l *inputLine) render(w int) string {
+// Render draws the line in w cells with the cursor as a bar, scrolled so that the cursor is in sight.
+func (l *InputLine) Render(w int) string {
 	before, after := printable.Clean(l.before), printable.Clean(l.after)
-	if room := w - 1 - min(width(after), w/4); width(before) > room {
+	if room := w - 1 - min(Width(after), w/4); Width(before) > room {
 		before = "…" + tail(before, room-1)
 	}
-	return fit(before+"▏"+after, w)
+	return Fit(before+"▏"+after, w)
 }
 
-// key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
+// Key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
 // stands for in an input line.
-type key struct {
-	name string
-	text string // printable text, "" for keys that have none
+type Key struct {
+	Name string
+	Text string // printable text, "" for keys that have none
 }
 
-// urgent says that a key waits for nothing, and means the same whatever is being typed.
-func (k key) urgent() bool { return k.name == "ctrl+c" || k.name == "ctrl+z" }
+// Urgent says that a key waits for nothing, and means the same whatever is being typed.
+func (k Key) Urgent() bool { return k.Name == "ctrl+c" || k.Name == "ctrl+z" }
 
-// sign is how a hint shows a key: arrows as arrows.
-func sign(key string) string {
+// Sign is how a hint shows a key: arrows as arrows.
+func Sign(key string) string {
 	if s, ok := map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→"}[key]; ok {
 		return s
 	}

@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"fmt"
@@ -14,22 +14,22 @@ import (
 // Paints that stand side by side are told apart in every theme, with however few colours, on either
 // background.
 func TestPaintsAreToldApart(t *testing.T) {
-	same := map[string][][2]paint{ // a glyph and a word tell these apart, as they do where there is no colour
+	same := map[string][][2]Paint{ // a glyph and a word tell these apart, as they do where there is no colour
 		"high-contrast": {
-			{accent, good}, {good, graphA}, {warn, graphB}, {plain, dim},
+			{Accent, Good}, {Good, GraphA}, {Warn, GraphB}, {Plain, Dim},
 		},
 	}
-	few := [][2]paint{{good, graphA}} // of the colours that can be read on a light ground in 16
+	few := [][2]Paint{{Good, GraphA}} // of the colours that can be read on a light ground in 16
 	for _, name := range ThemeNames {
 		for _, color := range []string{"ansi", "256", "true"} {
 			for _, dark := range []bool{false, true} {
-				th, err := newTheme(name, color, io.Discard, func() bool { return dark })
+				th, err := NewTheme(name, color, io.Discard, func() bool { return dark })
 				if err != nil {
 					t.Fatal(err)
 				}
 				for a := range paints {
 					for b := range a {
-						pair := [2]paint{b, a}
+						pair := [2]Paint{b, a}
 						meant := slices.Contains(same[name], pair) ||
 							color == "ansi" && slices.Contains(few, pair)
 						if th.start[a] == th.start[b] && !meant {
@@ -61,7 +61,7 @@ func TestPaintsCanBeRead(t *testing.T) {
 				if name == "light" && dark || name == "dark" && !dark {
 					continue
 				}
-				th, err := newTheme(name, color, io.Discard, func() bool { return dark })
+				th, err := NewTheme(name, color, io.Discard, func() bool { return dark })
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,7 +73,7 @@ func TestPaintsCanBeRead(t *testing.T) {
 					ink := inkOf(t, th.start[p], xterm)
 					for _, ground := range grounds {
 						least := least
-						if p == dim {
+						if p == Dim {
 							least = 3
 						}
 						if got := contrast(ink, ground); ink != "" && got < least {
@@ -124,12 +124,12 @@ func contrast(a, b string) float64 {
 
 // Without colour nothing is painted at all: Lip Gloss drops reverse and bold too, so glyphs and words say it.
 func TestWithoutColourNothingIsPainted(t *testing.T) {
-	th, err := newTheme("dark", "never", io.Discard, nil)
+	th, err := NewTheme("dark", "never", io.Discard, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for p := range paints {
-		if got := th.put(p, "x"); got != "x" {
+		if got := th.Put(p, "x"); got != "x" {
 			t.Errorf("paint %d: %q", p, got)
 		}
 	}

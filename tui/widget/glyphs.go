@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"fmt"
@@ -16,30 +16,30 @@ var GlyphNames = []string{"block", "braille", "ascii"}
 
 // The marks of the screen. Each is one cell wide.
 const (
-	markSelected = "▌"
+	MarkSelected = "▌"
 	markMarked   = "•"
 	markOpen     = "▾"
-	markClosed   = "▸"
-	markOK       = "✓"
-	markWarn     = "!"
-	markFail     = "✗"
-	markRule     = "─"
-	markBar      = "│"
-	markHeavyBar = "┃"
+	MarkClosed   = "▸"
+	MarkOK       = "✓"
+	MarkWarn     = "!"
+	MarkFail     = "✗"
+	MarkRule     = "─"
+	MarkBar      = "│"
+	MarkHeavyBar = "┃"
 )
 
-// glyphs draws charts in the set the person chose, and turns lines into ASCII where they chose that.
-type glyphs struct{ set string }
+// Glyphs draws charts in the set the person chose, and turns lines into ASCII where they chose that.
+type Glyphs struct{ set string }
 
-func newGlyphs(set string) (glyphs, error) {
+func NewGlyphs(set string) (Glyphs, error) {
 	switch set {
 	case "":
 		set = "block"
 	case "block", "braille", "ascii":
 	default:
-		return glyphs{}, fmt.Errorf("glyphs %q: choose one of %s", set, strings.Join(GlyphNames, ", "))
+		return Glyphs{}, fmt.Errorf("glyphs %q: choose one of %s", set, strings.Join(GlyphNames, ", "))
 	}
-	return glyphs{set}, nil
+	return Glyphs{set}, nil
 }
 
 // toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have, but
@@ -58,13 +58,13 @@ var spelled = map[string]string{
 	"…": "..", "⋯": "..", "→": "->", "±": "+/-", "≈": "~=", "≥": ">=", "≤": "<=",
 }
 
-// finish turns a line that is to stand in w cells into the chosen set.
-func (g glyphs) finish(s string, w int) string {
+// Finish turns a line that is to stand in w cells into the chosen set.
+func (g Glyphs) Finish(s string, w int) string {
 	if g.set != "ascii" {
 		return s
 	}
 	s = toASCII.Replace(spell(s))
-	if width(s) > w {
+	if Width(s) > w {
 		s = cells.Cut(s, w, spelled["…"])
 	}
 	return s
@@ -80,7 +80,7 @@ func spell(s string) string {
 	}
 	for i, sign := range line {
 		letters, ok := spelled[sign]
-		if !ok || sign == "→" && i > 0 && line[i-1] == markRule { // the end of a line that is drawn
+		if !ok || sign == "→" && i > 0 && line[i-1] == MarkRule { // the end of a line that is drawn
 			continue
 		}
 		if name := beside(line, i); letters == ".." && name >= 0 {
@@ -143,10 +143,10 @@ func gap(line []string, sign, by int) (at int, far bool) {
 	return -1, far
 }
 
-// columnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or
+// ColumnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or
 // under zero stays empty, and a small one shows at least something. second tells which columns belong to the
 // second series, which has its own fill.
-func (g glyphs) columnChart(values []float64, h int, second func(i int) bool) []string {
+func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"
 	if g.set == "braille" {

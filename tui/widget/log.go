@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ type Log struct {
 	lines   []LogLine
 	version int
 	rest    string
-	changed chan struct{}
+	Changed chan struct{}
 }
 
 // LogLine is a line of the log.
@@ -23,18 +23,18 @@ type LogLine struct {
 	Text  string
 }
 
-// levelKey is the level of what answers a key with which there is nothing to do.
-const levelKey = "key"
+// LevelKey is the level of what answers a key with which there is nothing to do.
+const LevelKey = "key"
 
 // logLines is how many lines are kept.
 const logLines = 5000
 
 // NewLog returns an empty log.
-func NewLog() *Log { return &Log{changed: make(chan struct{}, 1)} }
+func NewLog() *Log { return &Log{Changed: make(chan struct{}, 1)} }
 
 // Add appends a line.
 func (l *Log) Add(level, text string) {
-	l.append(LogLine{now(), level, text})
+	l.append(LogLine{Now(), level, text})
 }
 
 // Recorded appends a line that a trace has. It does not say when that was.
@@ -53,7 +53,7 @@ func (l *Log) add(line LogLine) {
 	l.lines = append(l.lines, line)
 	l.version++
 	select {
-	case l.changed <- struct{}{}:
+	case l.Changed <- struct{}{}:
 	default:
 	}
 }
@@ -69,13 +69,13 @@ func (l *Log) Write(p []byte) (int, error) {
 			return len(p), nil
 		}
 		if l.rest = rest; strings.TrimSpace(line) != "" {
-			l.add(LogLine{now(), "warn", strings.TrimRight(line, "\r")})
+			l.add(LogLine{Now(), "warn", strings.TrimRight(line, "\r")})
 		}
 	}
 }
 
-// snapshot is what there is now. The lines do not change.
-func (l *Log) snapshot() ([]LogLine, int) {
+// Snapshot is what there is now. The lines do not change.
+func (l *Log) Snapshot() ([]LogLine, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lines[:len(l.lines):len(l.lines)], l.version

@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"context"
@@ -24,13 +24,13 @@ func TestTextsFillTheirCells(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := printable.Clean(rapid.StringOf(rapid.RuneFrom([]rune("abc .é日本語🙂\t\n\x1b\u0301"))).Draw(t, "s"))
 		w := rapid.IntRange(0, 20).Draw(t, "w")
-		for name, got := range map[string]string{"fit": fit(s, w), "fitLeft": fitLeft(s, w)} {
+		for name, got := range map[string]string{"fit": Fit(s, w), "fitLeft": FitLeft(s, w)} {
 			if ansi.StringWidth(got) != w {
 				t.Errorf("%s(%q, %d) = %q has %d cells", name, s, w, got, ansi.StringWidth(got))
 			}
 		}
 		for name, got := range map[string]string{
-			"cut": cut(s, w), "cutMiddle": cutMiddle(s, w), "cutList": cutList(s, w, " …"),
+			"cut": Cut(s, w), "cutMiddle": CutMiddle(s, w), "cutList": cutList(s, w, " …"),
 			"cutPath": cutPath(s, w),
 		} {
 			if ansi.StringWidth(got) > w {
@@ -45,7 +45,7 @@ func TestTextsFillTheirCells(t *testing.T) {
 
 func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{cutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
+		{CutMiddle("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
 		// Of a list whole parts are left, and never a figure with a hole in it.
 		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 39, " …"), "48→96 r batch8→gemv · 1×7×384 → 1×1×384"},
 		{cutList("48→96 r batch8→gemv · 1×7×384 → 1×1×384", 38, " …"), "48→96 r batch8→gemv · 1×7×384 …"},
@@ -56,11 +56,11 @@ func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 		{cutList("linear_q4gsw_coop4_bicol", 13, " …"), "linear…_bicol"},
 		{cutPath("layers.0.attn.norm", 13), "….0.attn.norm"},
 		{cutPath("linear_q4gsw_coop4_bicol", 13), "linear…_bicol"},
-		{cut("abcdef", 4), "abc…"},
-		{count(1234567), "1,234,567"},
-		{count(-1000), "-1,000"},
-		{plural(1, "pass"), "1 pass"},
-		{plural(2, "dispatch"), "2 dispatches"},
+		{Cut("abcdef", 4), "abc…"},
+		{Count(1234567), "1,234,567"},
+		{Count(-1000), "-1,000"},
+		{Plural(1, "pass"), "1 pass"},
+		{Plural(2, "dispatch"), "2 dispatches"},
 		{printable.Clean("a\nb\tc\x1b[31m"), "a⏎b⇥c·[31m"},
 	} {
 		if c.got != c.want {
@@ -72,23 +72,23 @@ func TestNamesAreCutWhereTheySayLeast(t *testing.T) {
 func TestAnInputLineEdits(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		keys []key
+		keys []Key
 		want string // with | for the cursor
 	}{
-		{"types", []key{{"a", "a"}, {"space", " "}, {"q", "q"}}, "a q|"},
-		{"pastes lines", []key{{"", "a\r\nb"}}, "a\nb|"},
-		{"drops control characters", []key{{"", "a\x1b[31mb"}}, "a[31mb|"},
-		{"goes home and inserts", []key{{"", "bc"}, {"home", ""}, {"a", "a"}}, "a|bc"},
-		{"deletes whole characters", []key{{"", "ae\u0301"}, {"backspace", ""}}, "a|"},
-		{"deletes ahead", []key{{"", "日本"}, {"left", ""}, {"delete", ""}}, "日|"},
-		{"deletes a word", []key{{"", "one two"}, {"ctrl+w", ""}}, "one |"},
-		{"deletes to the start", []key{{"", "one two"}, {"left", ""}, {"ctrl+u", ""}}, "|o"},
-		{"stays put at the ends", []key{{"backspace", ""}, {"left", ""}, {"right", ""}, {"delete", ""}}, "|"},
+		{"types", []Key{{"a", "a"}, {"space", " "}, {"q", "q"}}, "a q|"},
+		{"pastes lines", []Key{{"", "a\r\nb"}}, "a\nb|"},
+		{"drops control characters", []Key{{"", "a\x1b[31mb"}}, "a[31mb|"},
+		{"goes home and inserts", []Key{{"", "bc"}, {"home", ""}, {"a", "a"}}, "a|bc"},
+		{"deletes whole characters", []Key{{"", "ae\u0301"}, {"backspace", ""}}, "a|"},
+		{"deletes ahead", []Key{{"", "日本"}, {"left", ""}, {"delete", ""}}, "日|"},
+		{"deletes a word", []Key{{"", "one two"}, {"ctrl+w", ""}}, "one |"},
+		{"deletes to the start", []Key{{"", "one two"}, {"left", ""}, {"ctrl+u", ""}}, "|o"},
+		{"stays put at the ends", []Key{{"backspace", ""}, {"left", ""}, {"right", ""}, {"delete", ""}}, "|"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var l inputLine
+			var l InputLine
 			for _, k := range c.keys {
-				l.handle(k)
+				l.Handle(k)
 			}
 			if got := l.before + "|" + l.after; got != c.want {
 				t.Errorf("%q, want %q", got, c.want)
@@ -98,13 +98,13 @@ func TestAnInputLineEdits(t *testing.T) {
 }
 
 func TestALongInputKeepsTheCursorInSight(t *testing.T) {
-	var l inputLine
-	l.handle(key{"", strings.Repeat("x", 100) + "END"})
-	if got := l.render(20); !strings.HasSuffix(got, "END▏") || ansi.StringWidth(got) != 20 {
+	var l InputLine
+	l.Handle(Key{"", strings.Repeat("x", 100) + "END"})
+	if got := l.Render(20); !strings.HasSuffix(got, "END▏") || ansi.StringWidth(got) != 20 {
 		t.Errorf("%q", got)
 	}
-	g := glyphs{"ascii"}
-	if got := g.finish(l.render(20), 20); !strings.HasSuffix(got, "END|") {
+	g := Glyphs{"ascii"}
+	if got := g.Finish(l.Render(20), 20); !strings.HasSuffix(got, "END|") {
 		t.Errorf("in ASCII the cursor reads as a letter of the text: %q", got)
 	}
 }
@@ -115,12 +115,12 @@ func TestChartsDrawWhatTheyAreGiven(t *testing.T) {
 		"braille": {"⣿  ", "⣿⣤⣀"},
 		"ascii":   {"#  ", "#:."},
 	} {
-		g, err := newGlyphs(set)
+		g, err := NewGlyphs(set)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := g.columnChart([]float64{1, 0.25, 0.001}, 2, func(int) bool { return false })
-		if got := []string{g.finish(rows[0], 3), g.finish(rows[1], 3)}; !slices.Equal(got, want) {
+		rows := g.ColumnChart([]float64{1, 0.25, 0.001}, 2, func(int) bool { return false })
+		if got := []string{g.Finish(rows[0], 3), g.Finish(rows[1], 3)}; !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", set, got, want)
 		}
 	}
@@ -130,14 +130,14 @@ func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
 	l := NewLog()
 	l.Write([]byte("half "))
 	l.Write([]byte("a line\r\nand\n\n"))
-	lines, _ := l.snapshot()
+	lines, _ := l.Snapshot()
 	if len(lines) != 2 || lines[0].Text != "half a line" || lines[1].Text != "and" {
 		t.Fatalf("%+v", lines)
 	}
 	for range 3 * logLines {
 		l.Add("info", "x")
 	}
-	if lines, _ := l.snapshot(); len(lines) > logLines {
+	if lines, _ := l.Snapshot(); len(lines) > logLines {
 		t.Errorf("%d lines are kept, want at most %d", len(lines), logLines)
 	}
 }
@@ -145,25 +145,25 @@ func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
 // In ASCII a sign means one thing: an open row is no closed one, what is gone no open one, and a bracket, a
 // closed row, what is new and what is larger are four.
 func TestASCIITellsSignsApart(t *testing.T) {
-	g := glyphs{"ascii"}
+	g := Glyphs{"ascii"}
 	apart := []string{
-		markSelected, markOpen, markClosed, markMarked, markOK, markFail, markWarn, "›", "+", "-", "~",
+		MarkSelected, markOpen, MarkClosed, markMarked, MarkOK, MarkFail, MarkWarn, "›", "+", "-", "~",
 		"=", "%", "┌", "├", "└", "±", "…", "≈", "→", "≥", "≤", "↓", "↑", "×", "‹", "◆", "µ", "Σ", "Δ", "⏎", "&",
 		"#", "▲", "▒", "▅", "│",
 	}
 	said := map[string]string{}
 	for _, sign := range apart {
-		if other, ok := said[g.finish(sign, 3)]; ok {
-			t.Errorf("%s and %s are both %q", sign, other, g.finish(sign, 3))
+		if other, ok := said[g.Finish(sign, 3)]; ok {
+			t.Errorf("%s and %s are both %q", sign, other, g.Finish(sign, 3))
 		}
-		said[g.finish(sign, 3)] = sign
+		said[g.Finish(sign, 3)] = sign
 	}
 }
 
 // In ASCII a sign that takes more letters has them from the blanks between columns, which stay where they
 // are, or from a name that is cut anyway; a text becomes longer, and is cut where that has no room.
 func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
-	g := glyphs{"ascii"}
+	g := Glyphs{"ascii"}
 	for from, to := range map[string]string{
 		"818 → 1060 tok/s ± 1.7":        "818 -> 1060 tok/s +/- 1.7",
 		"▸ layers 0–5 …":                "> layers 0-5 ..",
@@ -179,7 +179,7 @@ func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
 		"──→ add   x":                   "--> add   x",
 		"45678901234567890123456789 → ": "45678901234567890123456789..",
 	} {
-		if got := g.finish(from, 28); got != to {
+		if got := g.Finish(from, 28); got != to {
 			t.Errorf("%q is written %q, want %q", from, got, to)
 		}
 	}
@@ -188,14 +188,15 @@ func TestASCIIKeepsBlanksAndColumns(t *testing.T) {
 // Whatever sign the screens or the tables write, ASCII has one for it, but for what is drawn in other sets.
 func TestASCIIHasASignForEveryOther(t *testing.T) {
 	t.Parallel()
-	g := glyphs{"ascii"}
-	for _, pattern := range []string{"*.go", "../trace/inspect/*.go", "../trace/table/*.go"} {
+	g := Glyphs{"ascii"}
+	for _, pattern := range []string{"../*.go", "../*/*.go", "../../trace/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatal(pattern, err)
 		}
 		for _, file := range files {
 			if base := filepath.Base(file); strings.HasSuffix(base, "_test.go") ||
+				strings.Contains(file, "tracetest") ||
 				slices.Contains([]string{"glyphs.go", "plot.go"}, base) {
 				continue
 			}
@@ -215,7 +216,7 @@ func TestASCIIHasASignForEveryOther(t *testing.T) {
 				if err != nil || tok != token.STRING && tok != token.CHAR {
 					continue
 				}
-				for _, r := range g.finish(text, len(text)) {
+				for _, r := range g.Finish(text, len(text)) {
 					if r > 0x7e {
 						t.Errorf("%s: ASCII has no sign for %q of %q", file, r, text)
 					}
@@ -244,13 +245,13 @@ func shares(numbers ...float64) *table.Table {
 }
 
 func TestBarsShowTheLargestFirst(t *testing.T) {
-	p := tablePane{screen: 120}
-	l, err := list(context.Background(), shares(50, 25, 0.1, 0, -3), choice{}, "", false)
+	p := TablePane{Screen: 120}
+	l, err := Listed(context.Background(), shares(50, 25, 0.1, 0, -3), Choice{}, "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.place(l)
-	lines := p.render(plainTheme(t), 40, 10, true, "")
+	lines := p.Render(plainTheme(t), 40, 10, true, "")
 	for i, want := range []string{
 		" name share", "▌row0 ██████████", " row1 █████", " row2 ▏", " row3", " row4 -3.0%",
 	} {
@@ -258,33 +259,33 @@ func TestBarsShowTheLargestFirst(t *testing.T) {
 			t.Errorf("line %d: %q, want %q", i, got, want)
 		}
 	}
-	p.choose(choice{Selection: table.Selection{Sort: "share", Reverse: true}})
-	l, _ = list(context.Background(), shares(50, 25), p.wanted, "", false)
-	if p.place(l); !strings.Contains(p.render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
+	p.Choose(Choice{Selection: table.Selection{Sort: "share", Reverse: true}})
+	l, _ = Listed(context.Background(), shares(50, 25), p.Wanted, "", false)
+	if p.place(l); !strings.Contains(p.Render(plainTheme(t), 40, 10, true, "")[0], "share↓") {
 		t.Error("the header does not say by what the rows stand in order")
 	}
 }
 
 func TestQuietRowsAreContext(t *testing.T) {
-	th, err := newTheme("dark", "true", io.Discard, nil)
+	th, err := NewTheme("dark", "true", io.Discard, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := tablePane{}
-	l, _ := list(context.Background(), shares(2, 1, 3), choice{}, "", false)
+	p := TablePane{}
+	l, _ := Listed(context.Background(), shares(2, 1, 3), Choice{}, "", false)
 	p.place(l)
-	lines := p.render(th, 40, 10, true, "")
-	if !strings.Contains(lines[2], th.put(dim, "row1")) || strings.Contains(lines[3], th.start[dim]) {
+	lines := p.Render(th, 40, 10, true, "")
+	if !strings.Contains(lines[2], th.Put(Dim, "row1")) || strings.Contains(lines[3], th.start[Dim]) {
 		t.Errorf("%q", lines)
 	}
 	p.stale = true
-	if line := p.render(th, 40, 10, true, "")[3]; !strings.Contains(line, th.put(dim, "row2")) {
+	if line := p.Render(th, 40, 10, true, "")[3]; !strings.Contains(line, th.Put(Dim, "row2")) {
 		t.Errorf("what is stale looks like what is not: %q", line)
 	}
 }
 
-func plainTheme(t *testing.T) *theme {
-	th, err := newTheme("dark", "never", io.Discard, nil)
+func plainTheme(t *testing.T) *Theme {
+	th, err := NewTheme("dark", "never", io.Discard, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +295,7 @@ func plainTheme(t *testing.T) *theme {
 // A menu takes as many lines as it needs; what has no room in the last that there is it counts.
 func TestAMenuIsWholeOrSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	c := chord{label: "sort by"}
+	c := Chord{label: "sort by"}
 	for _, name := range []string{"cost", "save", "lost", "sum", "share", "graph order"} {
 		c.choices = append(c.choices, choiceKey{key: name[:1], name: name})
 	}
@@ -308,20 +309,20 @@ func TestAMenuIsWholeOrSaysWhatIsMissing(t *testing.T) {
 		{40, 1, " sort by: c cost  s save  … 4 more"},
 		{30, 2, " sort by: c cost  s save\n          l lost  … 3 more"},
 	} {
-		lines := c.lines(plainTheme(t), is.w, is.h)
-		if got := strings.Join(lines, "\n"); got != is.want || width(slices.MaxFunc(lines, byWidth)) > is.w {
+		lines := c.Lines(plainTheme(t), is.w, is.h)
+		if got := strings.Join(lines, "\n"); got != is.want || Width(slices.MaxFunc(lines, byWidth)) > is.w {
 			t.Errorf("in %d by %d cells: %q, want %q", is.w, is.h, got, is.want)
 		}
 	}
 }
 
-func byWidth(a, b string) int { return width(a) - width(b) }
+func byWidth(a, b string) int { return Width(a) - Width(b) }
 
 // The last barrier lets colours through and nothing else.
 func TestCanvasKeepsColoursAlone(t *testing.T) {
 	t.Parallel()
-	c := newCanvas(1, glyphs{})
-	c.draw(rect{0, 0, 40, 1}, []string{"\x1b[1;31ma\x1b[0m\x1b[2J\x1b]0;b\x07c\r\nd\u202e"})
+	c := NewCanvas(1, Glyphs{})
+	c.Draw(Rect{0, 0, 40, 1}, []string{"\x1b[1;31ma\x1b[0m\x1b[2J\x1b]0;b\x07c\r\nd\u202e"})
 	if got, want := c.String(), "\x1b[1;31ma\x1b[0m·[2J·]0;b·c·⏎d·"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"context"
@@ -27,8 +27,8 @@ func TestAFilterSelectsTheRowThatStandsForMost(t *testing.T) {
 		Name: "full", Width: table.Unseen, Of: func(r int) table.Cell { return table.Cell{Text: full[r]} },
 	}}, rows)
 	for filter, want := range map[string]int{"re:^k$": 7, "attn.k": 7, "0.attn.k": 2, "1.attn.k": 8} {
-		l, err := list(context.Background(), of, choice{filter: filter}, "", true)
-		if err != nil || l.first < 0 || l.rows[l.first] != want {
+		l, err := Listed(context.Background(), of, Choice{Typed: filter}, "", true)
+		if err != nil || l.First < 0 || l.Rows[l.First] != want {
 			t.Errorf("%s: %+v, %v", filter, l, err)
 		}
 	}

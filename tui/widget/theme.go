@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"fmt"
@@ -11,22 +11,22 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are
+// A Paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are
 // here and nowhere else. No paint carries a meaning alone: what is said in colour is said by a glyph or a
 // word as well.
-type paint int
+type Paint int
 
 const (
-	plain    paint = iota // the terminal's own
-	dim                   // what is there for context
-	strong                // headings, the name of what is looked at
-	accent                // the view one is in, what can be pressed
-	selected              // the selected row
-	good                  // fine, finished
-	warn                  // look here first
-	bad                   // refused, broken
-	graphA                // drawings: the main series (work, decode)
-	graphB                // drawings: the second series (timing, prefill)
+	Plain    Paint = iota // the terminal's own
+	Dim                   // what is there for context
+	Strong                // headings, the name of what is looked at
+	Accent                // the view one is in, what can be pressed
+	Selected              // the selected row
+	Good                  // fine, finished
+	Warn                  // look here first
+	Bad                   // refused, broken
+	GraphA                // drawings: the main series (work, decode)
+	GraphB                // drawings: the second series (timing, prefill)
 	paints                // how many there are
 )
 
@@ -75,28 +75,28 @@ var palettes = map[string]paletteColors{
 	"dark":  calm,
 	"light": calm,
 	"high-contrast": {
-		dim:      {dark: "#d0d0d0", light: "#303030"},
-		strong:   {bold: true},
-		accent:   {dark: "#6cb6ff", light: "#003d99", basic: blue, bold: true},
-		selected: {dark: "#ffffff", light: "#000000", bold: true, under: true},
-		good:     {dark: "#6cb6ff", light: "#003d99", basic: blue},
-		warn:     {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true},
-		bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true, under: true},
-		graphA:   {dark: "#6cb6ff", light: "#003d99", basic: blue},
-		graphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red},
+		Dim:      {dark: "#d0d0d0", light: "#303030"},
+		Strong:   {bold: true},
+		Accent:   {dark: "#6cb6ff", light: "#003d99", basic: blue, bold: true},
+		Selected: {dark: "#ffffff", light: "#000000", bold: true, under: true},
+		Good:     {dark: "#6cb6ff", light: "#003d99", basic: blue},
+		Warn:     {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true},
+		Bad:      {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red, bold: true, under: true},
+		GraphA:   {dark: "#6cb6ff", light: "#003d99", basic: blue},
+		GraphB:   {dark: "#ffb000", light: "#8a4b00", basic: yellow, onLight: red},
 	},
 }
 
 var calm = paletteColors{
-	dim:      {dark: "#8b949e", light: "#57606a", basic: grey},
-	strong:   {bold: true},
-	accent:   {dark: "#58a6ff", light: "#0550ae", basic: blue, bold: true},
-	selected: {dark: "#e3b341", light: "#7d4e00", basic: yellow, onLight: magenta, bold: true},
-	good:     {dark: "#3fb950", light: "#116329", basic: green, onLight: blue},
-	warn:     {dark: "#d29922", light: "#7d4e00", basic: yellow, onLight: red},
-	bad:      {dark: "#ff7b72", light: "#a40e26", basic: red, bold: true},
-	graphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan, onLight: blue},
-	graphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
+	Dim:      {dark: "#8b949e", light: "#57606a", basic: grey},
+	Strong:   {bold: true},
+	Accent:   {dark: "#58a6ff", light: "#0550ae", basic: blue, bold: true},
+	Selected: {dark: "#e3b341", light: "#7d4e00", basic: yellow, onLight: magenta, bold: true},
+	Good:     {dark: "#3fb950", light: "#116329", basic: green, onLight: blue},
+	Warn:     {dark: "#d29922", light: "#7d4e00", basic: yellow, onLight: red},
+	Bad:      {dark: "#ff7b72", light: "#a40e26", basic: red, bold: true},
+	GraphA:   {dark: "#56b6c2", light: "#0a6a75", basic: cyan, onLight: blue},
+	GraphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
 }
 
 // ThemeNames are the values of Options.Theme, ColorNames those of Options.Color.
@@ -105,16 +105,16 @@ var (
 	ColorNames = []string{"auto", "never", "ansi", "256", "true"}
 )
 
-// theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of
+// Theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of
 // each frame is what makes a terminal program slow.
-type theme struct {
+type Theme struct {
 	start [paints]string
 	end   string
 }
 
-// newTheme builds the theme of that name for a terminal with that many colours. isDark tells of its
+// NewTheme builds the theme of that name for a terminal with that many colours. isDark tells of its
 // background where the theme follows it; nil is dark.
-func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, error) {
+func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, error) {
 	colors, ok := palettes[orAuto(name)]
 	if !ok {
 		return nil, fmt.Errorf("theme %q: choose one of %s", name, strings.Join(ThemeNames, ", "))
@@ -129,7 +129,7 @@ func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, er
 	if (orAuto(name) == "auto" || name == "high-contrast") && profile != termenv.Ascii && isDark != nil {
 		dark = isDark()
 	}
-	t := &theme{}
+	t := &Theme{}
 	for i, c := range colors {
 		style := r.NewStyle().Bold(c.bold).Underline(c.under)
 		color := pick(dark, c.dark, c.light)
@@ -151,22 +151,22 @@ func newTheme(name, color string, out io.Writer, isDark func() bool) (*theme, er
 	return t, nil
 }
 
-// put paints s.
-func (t *theme) put(p paint, s string) string {
+// Put paints s.
+func (t *Theme) Put(p Paint, s string) string {
 	if t.start[p] == "" || s == "" {
 		return s
 	}
 	return t.start[p] + s + t.end
 }
 
-// hinted are keys with what they do, as many as w cells have room for.
-func (t *theme) hinted(said [][2]string, w int) string {
+// Hinted are keys with what they do, as many as w cells have room for.
+func (t *Theme) Hinted(said [][2]string, w int) string {
 	var b strings.Builder
 	used := 0
 	for _, s := range said {
-		if n := width(s[0]) + width(s[1]) + 3; used+n < w {
+		if n := Width(s[0]) + Width(s[1]) + 3; used+n < w {
 			used += n
-			b.WriteString(" " + t.put(accent, s[0]) + " " + s[1] + " ")
+			b.WriteString(" " + t.Put(Accent, s[0]) + " " + s[1] + " ")
 		}
 	}
 	return b.String()

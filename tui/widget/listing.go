@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"context"
@@ -9,24 +9,24 @@ import (
 	"gpuscope/trace/table"
 )
 
-// listing is a table as a person chose to see it. Whatever takes longer the longer the table is stands in it:
+// Listing is a table as a person chose to see it. Whatever takes longer the longer the table is stands in it:
 // jobs make listings, and they do not change.
-type listing struct {
+type Listing struct {
 	of     any // what the table is of
-	at     any // what the screen showed when it was made
-	table  *table.Table
-	choice choice
-	rows   []int // indices into table.Rows that are shown
-	err    error // of the filter: the rows are those of good, the last one that meant something
+	At     any // what the screen showed when it was made
+	Table  *table.Table
+	Choice Choice
+	Rows   []int // indices into table.Rows that are shown
+	Err    error // of the filter: the rows are those of good, the last one that meant something
 	good   string
-	found  string
-	first  int // index into rows of the first that the filter finds, -1 where there is none
-	// shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
-	shown, leaves []int
+	Found  string
+	First  int // index into rows of the first that the filter finds, -1 where there is none
+	// Shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
+	Shown, Leaves []int
 	partial       bool
 	all           int      // rows of the table in which none stand
 	unfolded      []bool   // rows in which others are shown, where there is a filter
-	notes         []string // of the table, about what is shown
+	Notes         []string // of the table, about what is shown
 	// uniform are the columns that say the same in all rows of the table, shown or not: the title has them.
 	uniform []int
 	most    []float64 // by column, the largest number of those that are drawn as bars
@@ -37,14 +37,14 @@ type listing struct {
 	widths, narrow []int
 }
 
-// choice is which rows a person wants to see, in which order.
-type choice struct {
+// Choice is which rows a person wants to see, in which order.
+type Choice struct {
 	table.Selection
-	filter string // as it was typed
+	Typed string // as it was typed
 }
 
 // with is a choice in which a row is open or closed. The choice itself stays as it is: a job may read it.
-func (c choice) with(key string, open bool) choice {
+func (c Choice) with(key string, open bool) Choice {
 	if c.Open = maps.Clone(c.Open); c.Open == nil {
 		c.Open = map[string]bool{}
 	}
@@ -55,35 +55,35 @@ func (c choice) with(key string, open bool) choice {
 // What the widths of columns are measured on: rows from the top. A table may have a million.
 const measuredRows = 2000
 
-// list applies a choice to a table; where its filter means nothing, good does, the last that did. Plain
+// Listed applies a choice to a table; where its filter means nothing, good does, the last that did. Plain
 // columns are measured when they are drawn.
-func list(ctx context.Context, t *table.Table, c choice, good string, plainColumns bool) (listing, error) {
-	l := listing{table: t, choice: c, good: c.filter}
-	if l.choice.Filter, l.err = t.ParseFilter(c.filter); l.err != nil {
+func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
+	l := Listing{Table: t, Choice: c, good: c.Typed}
+	if l.Choice.Filter, l.Err = t.ParseFilter(c.Typed); l.Err != nil {
 		l.good = good
-		l.choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
+		l.Choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
 	}
 	if !t.Sortable(c.Sort) { // another table has not that column, or nothing in it
-		l.choice.Sort, l.choice.Reverse = "", c.Reverse && c.Sort == ""
+		l.Choice.Sort, l.Choice.Reverse = "", c.Reverse && c.Sort == ""
 	} else {
 		t = t.Apart()
-		l.table = t
+		l.Table = t
 	}
 	var err error
-	if l.rows, err = t.Select(ctx, l.choice.Selection); err != nil {
+	if l.Rows, err = t.Select(ctx, l.Choice.Selection); err != nil {
 		return l, err
 	}
-	l.found, l.first = l.count(), l.firstFound()
-	l.notes = l.noted()
+	l.Found, l.First = l.count(), l.firstFound()
+	l.Notes = l.noted()
 	if plainColumns {
 		return l, nil
 	}
 	// Columns are those of all rows that pass the filter, open or not: opening one moves none of them.
-	every, err := t.Select(ctx, table.Selection{All: true, Filter: l.choice.Filter})
+	every, err := t.Select(ctx, table.Selection{All: true, Filter: l.Choice.Filter})
 	if err != nil {
 		return l, err
 	}
-	if len(l.rows) == 0 {
+	if len(l.Rows) == 0 {
 		return l, nil
 	}
 	of := every
@@ -102,13 +102,13 @@ func list(ctx context.Context, t *table.Table, c choice, good string, plainColum
 	if l.widths, err = l.measure(ctx, every); err != nil {
 		return l, err
 	}
-	l.narrow, err = l.measure(ctx, l.rows)
+	l.narrow, err = l.measure(ctx, l.Rows)
 	return l, err
 }
 
 // measure finds how wide the cells of each column are.
-func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
-	t := l.table
+func (l *Listing) measure(ctx context.Context, rows []int) ([]int, error) {
+	t := l.Table
 	widths := make([]int, len(t.Columns))
 	for i, r := range rows[:min(len(rows), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
@@ -116,9 +116,9 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 		}
 		for c := range t.Columns {
 			cell := t.Cell(r, c)
-			widths[c] = max(widths[c], width(l.placed(cell.Text, r, c)))
+			widths[c] = max(widths[c], Width(l.placed(cell.Text, r, c)))
 			if cell.Short != "" {
-				l.least[c] = max(l.least[c], width(l.placed(cell.Short, r, c)))
+				l.least[c] = max(l.least[c], Width(l.placed(cell.Short, r, c)))
 			}
 		}
 	}
@@ -126,8 +126,8 @@ func (l *listing) measure(ctx context.Context, rows []int) ([]int, error) {
 }
 
 // longest finds the largest number of each column that is drawn as bars: that is what a whole bar is.
-func (l *listing) longest(ctx context.Context, rows []int) ([]float64, error) {
-	t := l.table
+func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
+	t := l.Table
 	most := make([]float64, len(t.Columns))
 	for i, r := range rows[:min(len(rows), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
@@ -146,8 +146,8 @@ func (l *listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 }
 
 // count counts the rows, and says how many pass the filter, "" without one, and what is hidden of each row.
-func (l *listing) count() string {
-	rows := l.table.Rows
+func (l *Listing) count() string {
+	rows := l.Table.Rows
 	for r := range rows {
 		if !rows[r].Children && !rows[r].Joint {
 			l.all++
@@ -156,47 +156,47 @@ func (l *listing) count() string {
 	if l.good == "" {
 		return ""
 	}
-	l.leaves, l.shown = make([]int, len(rows)), make([]int, len(rows)) // itself, where none stand in it
+	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // itself, where none stand in it
 	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
-			l.leaves[r] = 1
+			l.Leaves[r] = 1
 		}
 		if up := rows[r].Parent; up >= 0 {
-			l.leaves[up] += l.leaves[r]
+			l.Leaves[up] += l.Leaves[r]
 		}
 	}
 	l.unfolded = make([]bool, len(rows))
-	for _, r := range l.rows {
+	for _, r := range l.Rows {
 		if up := rows[r].Parent; up >= 0 {
 			l.unfolded[up] = true
 		}
 	}
 	passed := 0
-	for _, r := range l.rows {
+	for _, r := range l.Rows {
 		if l.unfolded[r] {
 			continue
 		}
-		passed += l.leaves[r] // closed, it stands for all that is in it
+		passed += l.Leaves[r] // closed, it stands for all that is in it
 		for up := r; up >= 0; up = rows[up].Parent {
-			l.shown[up] += l.leaves[r]
+			l.Shown[up] += l.Leaves[r]
 		}
 	}
-	for _, r := range l.rows {
-		l.partial = l.partial || l.shown[r] < l.leaves[r]
+	for _, r := range l.Rows {
+		l.partial = l.partial || l.Shown[r] < l.Leaves[r]
 	}
-	return fmt.Sprintf("filter %s: %s of %s rows", l.good, count(passed), count(l.all))
+	return fmt.Sprintf("filter %s: %s of %s rows", l.good, Count(passed), Count(l.all))
 }
 
 // noted are the notes of the table; where a filter hides rows, those about rows of which all is shown, if the
 // table knows which these are.
-func (l *listing) noted() []string {
-	of, ok := l.table.From.(interface{ NotesOf(rows ...int) []string })
+func (l *Listing) noted() []string {
+	of, ok := l.Table.From.(interface{ NotesOf(rows ...int) []string })
 	if !ok || l.good == "" {
-		return l.table.Notes
+		return l.Table.Notes
 	}
 	var all []int
-	for _, r := range l.rows {
-		if l.shown[r] == l.leaves[r] {
+	for _, r := range l.Rows {
+		if l.Shown[r] == l.Leaves[r] {
 			all = append(all, r)
 		}
 	}
@@ -205,27 +205,27 @@ func (l *listing) noted() []string {
 
 // firstFound is where the first row stands that the filter finds, as whole; of rows with its name the one
 // that stands for most: k of 14 layers alike and not of the first.
-func (l *listing) firstFound() int {
+func (l *Listing) firstFound() int {
 	if l.good == "" {
 		return -1
 	}
 	first := -1
-	for _, r := range l.rows {
+	for _, r := range l.Rows {
 		row := l.whole(r)
-		if first >= 0 && (l.leaves[row] <= l.leaves[first] || l.nameOf(row) != l.nameOf(first)) {
+		if first >= 0 && (l.Leaves[row] <= l.Leaves[first] || l.nameOf(row) != l.nameOf(first)) {
 			continue
 		}
-		if l.choice.Filter.Match(l.table, r) {
+		if l.Choice.Filter.Match(l.Table, r) {
 			first = row
 		}
 	}
-	return slices.Index(l.rows, first)
+	return slices.Index(l.Rows, first)
 }
 
 // whole is the row that a row stands in, where the filter finds all that it stands for, or the row itself.
-func (l *listing) whole(row int) int {
-	for up := l.table.Rows[row].Parent; up >= 0; up = l.table.Rows[up].Parent {
-		if l.table.Rows[up].Group || l.shown[up] < l.leaves[up] {
+func (l *Listing) whole(row int) int {
+	for up := l.Table.Rows[row].Parent; up >= 0; up = l.Table.Rows[up].Parent {
+		if l.Table.Rows[up].Group || l.Shown[up] < l.Leaves[up] {
 			break
 		}
 		row = up
@@ -234,78 +234,78 @@ func (l *listing) whole(row int) int {
 }
 
 // nameOf is the tree's column of a row.
-func (l *listing) nameOf(row int) string {
-	i := slices.IndexFunc(l.table.Columns, func(c table.Column) bool { return c.Tree })
+func (l *Listing) nameOf(row int) string {
+	i := slices.IndexFunc(l.Table.Columns, func(c table.Column) bool { return c.Tree })
 	if i < 0 {
 		return ""
 	}
-	return l.table.Cell(row, i).Text
+	return l.Table.Cell(row, i).Text
 }
 
 // text is what a cell shows, the tree's column with its indentation.
-func (l *listing) text(row, col int) string { return l.placed(l.table.Cell(row, col).Text, row, col) }
+func (l *Listing) text(row, col int) string { return l.placed(l.Table.Cell(row, col).Text, row, col) }
 
 // placed is what a cell says, in the tree's column behind the indentation.
-func (l *listing) placed(s string, row, col int) string {
-	if l.table.Columns[col].Tree {
+func (l *Listing) placed(s string, row, col int) string {
+	if l.Table.Columns[col].Tree {
 		return l.branch(row) + l.named(s, row)
 	}
 	return s
 }
 
 // named is the name of a row; where a filter hides some of what its sums are of, it says so.
-func (l *listing) named(name string, row int) string {
-	if l.shown == nil || l.shown[row] == l.leaves[row] {
+func (l *Listing) named(name string, row int) string {
+	if l.Shown == nil || l.Shown[row] == l.Leaves[row] {
 		return name
 	}
-	return fmt.Sprintf("%s %d/%d", name, l.shown[row], l.leaves[row])
+	return fmt.Sprintf("%s %d/%d", name, l.Shown[row], l.Leaves[row])
 }
 
 // branch is what stands before the name of a row: how deep it is, and whether it is open.
-func (l *listing) branch(row int) string {
-	r := l.table.Rows[row]
+func (l *Listing) branch(row int) string {
+	r := l.Table.Rows[row]
 	switch {
 	case !r.Children:
-		return blank(2 * r.Depth)
-	case l.isOpen(row):
-		return blank(2*r.Depth) + markOpen + " "
+		return Blank(2 * r.Depth)
+	case l.IsOpen(row):
+		return Blank(2*r.Depth) + markOpen + " "
 	}
-	return blank(2*r.Depth) + markClosed + " "
+	return Blank(2*r.Depth) + MarkClosed + " "
 }
 
-func (l *listing) isOpen(r int) bool {
+func (l *Listing) IsOpen(r int) bool {
 	if l.unfolded != nil && l.unfolded[r] {
 		return true
 	}
-	row := &l.table.Rows[r]
-	if open, ok := l.choice.Open[row.Key]; ok {
+	row := &l.Table.Rows[r]
+	if open, ok := l.Choice.Open[row.Key]; ok {
 		return open
 	}
 	return row.Open
 }
 
 // order says in words how rows are sorted.
-func (l *listing) order() string {
+func (l *Listing) order() string {
 	name := "graph"
-	if l.choice.Sort != "" {
-		name = l.table.Columns[l.table.Column(l.choice.Sort)].Title
-		if l.choice.Reverse {
+	if l.Choice.Sort != "" {
+		name = l.Table.Columns[l.Table.Column(l.Choice.Sort)].Title
+		if l.Choice.Reverse {
 			name += "↓"
 		} else {
 			name += "↑"
 		}
-	} else if l.choice.Reverse {
+	} else if l.Choice.Reverse {
 		name += "↓"
 	}
 	return name
 }
 
-// exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
+// Exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
 // and one that a filter leaves a part of says in a column which rows have sums of more than is there. On the
 // screen the rows' names say it.
-func (l *listing) exported() *table.Table {
-	columns := slices.Clone(l.table.Columns)
-	if by := l.table.Column(l.choice.Sort); by >= 0 {
+func (l *Listing) Exported() *table.Table {
+	columns := slices.Clone(l.Table.Columns)
+	if by := l.Table.Column(l.Choice.Sort); by >= 0 {
 		columns[by].Width = 0 // on any screen, and the last that goes for want of room
 	}
 	if l.partial {
@@ -313,15 +313,15 @@ func (l *listing) exported() *table.Table {
 			Name: "sums_of", Title: "sums of",
 			Doc: "of how many rows its sums are, where not all of them are here",
 			Of: func(r int) table.Cell {
-				if l.shown[r] == l.leaves[r] {
+				if l.Shown[r] == l.Leaves[r] {
 					return table.Cell{}
 				}
-				all, here := plural(l.leaves[r], "row"), count(l.shown[r])
+				all, here := Plural(l.Leaves[r], "row"), Count(l.Shown[r])
 				return table.Text(fmt.Sprintf("all %s, %s here", all, here))
 			},
 		})
 	}
-	t := l.table.WithColumns(columns)
-	t.Notes = l.notes
+	t := l.Table.WithColumns(columns)
+	t.Notes = l.Notes
 	return t
 }

@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// chord is a key of which the next says what is meant: that of a column to sort by.
-type chord struct {
+// Chord is a key of which the next says what is meant: that of a column to sort by.
+type Chord struct {
 	label   string
 	choices []choiceKey
 	leave   func()
@@ -21,16 +21,16 @@ type choiceKey struct {
 	take      func()
 }
 
-// struck takes the key that follows, and says of another than those that mean something that it is none.
-func (c *chord) struck(k key) (wrong string) {
+// Struck takes the key that follows, and says of another than those that mean something that it is none.
+func (c *Chord) Struck(k Key) (wrong string) {
 	if c.leave != nil {
 		c.leave()
 	}
-	if k.name == "esc" {
+	if k.Name == "esc" {
 		return ""
 	}
 	for _, choice := range c.choices {
-		if choice.key == k.name {
+		if choice.key == k.Name {
 			choice.take()
 			return ""
 		}
@@ -38,61 +38,61 @@ func (c *chord) struck(k key) (wrong string) {
 	return c.label + ": " + printableKey(k) + " is none of its keys"
 }
 
-func printableKey(k key) string {
-	if k.name == "" {
+func printableKey(k Key) string {
+	if k.Name == "" {
 		return "pasted text"
 	}
-	return k.name
+	return k.Name
 }
 
-// sortKey is the letter of a column that people sort by most.
-type sortKey struct{ letter, column string }
+// SortKey is the letter of a column that people sort by most.
+type SortKey struct{ Letter, Column string }
 
-// sortChord waits for the letter of a column. Columns that the screen has no room for have theirs too: the one
-// that is chosen gets room.
-func (p *tablePane) sortChord() *chord {
-	c := &chord{label: "sort by", leave: func() { p.letters = nil }}
+// SortChord waits for the letter of a column. Columns that the screen has no room for have theirs too: the
+// one that is chosen gets room.
+func (p *TablePane) SortChord() *Chord {
+	c := &Chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
 	for _, col := range p.sortable() {
 		if letter := p.letters[col]; letter != "" {
-			title, name := p.table.Columns[col].Title, p.table.Columns[col].Name
+			title, name := p.Table.Columns[col].Title, p.Table.Columns[col].Name
 			if !strings.ContainsFunc(title, unicode.IsLetter) { // "…#" says nothing away from its table
 				title = name
 			}
-			c.choices = append(c.choices, choiceKey{letter, title, func() { p.sortBy(name) }})
+			c.choices = append(c.choices, choiceKey{letter, title, func() { p.SortBy(name) }})
 		}
 	}
-	c.choices = append(c.choices, choiceKey{"space", "graph order", func() { p.sortBy("") }})
+	c.choices = append(c.choices, choiceKey{"space", "graph order", func() { p.SortBy("") }})
 	return c
 }
 
 // sortable lists the columns that rows can be sorted by: those that people sort by most, those on the screen,
 // and others that have something in them.
-func (p *tablePane) sortable() []int {
-	if p.table == nil {
+func (p *TablePane) sortable() []int {
+	if p.Table == nil {
 		return nil
 	}
 	if p.laidOut == 0 {
-		p.lay(mainWidth) // nothing was drawn since the rows changed
+		p.lay(MainWidth) // nothing was drawn since the rows changed
 	}
 	var list []int
-	for c := range p.table.Columns {
-		col := &p.table.Columns[c]
+	for c := range p.Table.Columns {
+		col := &p.Table.Columns[c]
 		says := (p.widths == nil || p.widths[c] > 0) && !slices.Contains(p.uniform, c)
 		if p.drawn(col.Name) || says && col.Width != table.Unseen {
 			list = append(list, c)
 		}
 	}
 	rank := func(c int) int {
-		name := p.table.Columns[c].Name
-		first := slices.IndexFunc(p.sortKeys, func(k sortKey) bool { return k.column == name })
+		name := p.Table.Columns[c].Name
+		first := slices.IndexFunc(p.SortKeys, func(k SortKey) bool { return k.Column == name })
 		switch {
 		case first >= 0:
 			return first
 		case p.drawn(name):
-			return len(p.sortKeys)
+			return len(p.SortKeys)
 		}
-		return len(p.sortKeys) + 1
+		return len(p.SortKeys) + 1
 	}
 	slices.SortStableFunc(list, func(a, b int) int { return rank(a) - rank(b) })
 	return list
@@ -101,8 +101,8 @@ func (p *tablePane) sortable() []int {
 // columnLetters gives every column of the table a key of its own, the same on any screen: a letter of its
 // title, else of its name, else one that is free. The letters of columns that people sort by most are kept
 // for them, whether the table has them or not.
-func (p *tablePane) columnLetters() map[int]string {
-	if p.table == nil {
+func (p *TablePane) columnLetters() map[int]string {
+	if p.Table == nil {
 		return nil
 	}
 	letters, taken := map[int]string{}, map[string]bool{}
@@ -114,44 +114,44 @@ func (p *tablePane) columnLetters() map[int]string {
 			}
 		}
 	}
-	for _, k := range p.sortKeys {
-		if c := p.table.Column(k.column); c >= 0 {
-			letters[c] = k.letter
+	for _, k := range p.SortKeys {
+		if c := p.Table.Column(k.Column); c >= 0 {
+			letters[c] = k.Letter
 		}
-		taken[k.letter] = true
+		taken[k.Letter] = true
 	}
 	for _, from := range []func(*table.Column) string{
 		func(c *table.Column) string { return c.Title },
 		func(c *table.Column) string { return c.Name },
 		func(*table.Column) string { return "abcdefghijklmnopqrstuvwxyz0123456789" },
 	} {
-		for c := range p.table.Columns {
-			give(c, from(&p.table.Columns[c]))
+		for c := range p.Table.Columns {
+			give(c, from(&p.Table.Columns[c]))
 		}
 	}
 	return letters
 }
 
-// lines are the keys and what they mean, in as many lines as they take, h at most: what has no room in the
+// Lines are the keys and what they mean, in as many lines as they take, h at most: what has no room in the
 // last is counted.
-func (c *chord) lines(t *theme, w, h int) []string {
+func (c *Chord) Lines(t *Theme, w, h int) []string {
 	head := " " + c.label + ": "
-	line, used := t.put(accent, head), width(head)
+	line, used := t.Put(Accent, head), Width(head)
 	var lines []string
 	for i, choice := range c.choices {
-		need, left := width(choice.key)+width(choice.name)+3, len(c.choices)-i
+		need, left := Width(choice.key)+Width(choice.name)+3, len(c.choices)-i
 		last, more := len(lines) == h-1, ""
 		if last && left > 1 {
 			more = fmt.Sprintf("… %d more", left-1)
 		}
-		if used+need+width(more) > w {
+		if used+need+Width(more) > w {
 			if last {
-				line += t.put(dim, fmt.Sprintf("… %d more", left))
+				line += t.Put(Dim, fmt.Sprintf("… %d more", left))
 				break
 			}
-			lines, line, used = append(lines, line), blank(width(head)), width(head)
+			lines, line, used = append(lines, line), Blank(Width(head)), Width(head)
 		}
-		line += t.put(accent, choice.key) + " " + choice.name + "  "
+		line += t.Put(Accent, choice.key) + " " + choice.name + "  "
 		used += need
 	}
 	lines = append(lines, line)

@@ -1,0 +1,95 @@
+package widget
+
+import (
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Stretch is a part of a text, in bytes, that is painted. Quoted ones stand in “” where there are no colours.
+type Stretch struct {
+	From, To int
+	Paint    Paint
+	Quoted   bool
+}
+
+// Stretches are ranges, by their places, that are like one.
+func Stretches(ranges [][2]int, like Stretch) []Stretch {
+	list := make([]Stretch, len(ranges))
+	for i, r := range ranges {
+		list[i] = like
+		list[i].From, list[i].To = r[0], r[1]
+	}
+	return list
+}
+
+// Overlaid are the stretches of two lists, each by its places and without overlaps: where both have one it is
+// that of over.
+func Overlaid(under, over []Stretch) []Stretch {
+	var out []Stretch
+	for _, u := range under {
+		for i := firstAfter(over, u.From); i < len(over) && over[i].From < u.To; i++ {
+			if part := u; over[i].From > u.From {
+				part.To = over[i].From
+				out = append(out, part)
+			}
+			u.From = min(u.To, over[i].To)
+		}
+		if u.From < u.To {
+			out = append(out, u)
+		}
+	}
+	out = append(out, over...)
+	slices.SortFunc(out, func(a, b Stretch) int { return a.From - b.From })
+	return out
+}
+
+// firstAfter is the index of the first stretch of a list that ends after a place.
+func firstAfter(list []Stretch, at int) int {
+	return sort.Search(len(list), func(i int) bool { return list[i].To > at })
+}
+
+// Within are the stretches of a list from a place to another, cut there, with plain ones between them.
+func Within(list []Stretch, from, to int) []Stretch {
+	var out []Stretch
+	for i := firstAfter(list, from); from < to && i < len(list) && list[i].From < to; i++ {
+		s := list[i]
+		s.From, s.To = max(s.From, from), min(s.To, to)
+		if s.From > from {
+			out = append(out, Stretch{From: from, To: s.From})
+		}
+		out = append(out, s)
+		from = s.To
+	}
+	if from < to {
+		out = append(out, Stretch{From: from, To: to})
+	}
+	return out
+}
+
+// PaintLine is a line in w cells from the x-th on, with its stretches painted.
+func PaintLine(t *Theme, line string, list []Stretch, x, w int) string {
+	var b strings.Builder
+	parts := Within(list, 0, len(line))
+	left := w
+	for i, s := range parts {
+		text := line[s.From:s.To]
+		if s.Quoted && t.end == "" {
+			text = "“" + text + "”"
+		}
+		if n := Width(text); n <= x {
+			x -= n
+			continue
+		}
+		text = CutLeft(text, x)
+		x = 0
+		n := Width(text)
+		if more := i+1 < len(parts); n > left || n == left && more {
+			b.WriteString(t.Put(s.Paint, Cut(text+"…", left)))
+			break
+		}
+		b.WriteString(t.Put(s.Paint, text))
+		left -= n
+	}
+	return b.String()
+}
