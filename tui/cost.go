@@ -177,38 +177,6 @@ func (p *dispatchPage) uncosted() table.Part {
 	return table.Part{Rank: 3, Text: keyed("{cost} measures them")}
 }
 
-// plainCost leaves the rows of the current step out one by one, or those that are named together.
-func plainCost(p *plainText, names string) (session.Command, error) {
-	c := session.Command{Kind: session.Cost}
-	last, err := p.lastStep("c")
-	if err != nil {
-		return c, err
-	}
-	parts, err := p.index.CostParts(p.ctx, last)
-	if names != "" {
-		var one inspect.Part
-		one, err = p.index.Named(p.ctx, last, names)
-		parts = []inspect.Part{one}
-	}
-	for _, part := range parts {
-		c.Parts = append(c.Parts, session.Part(part))
-	}
-	return c, err
-}
-
-// lastStep is where the current step is in the trace, for the command of a word.
-func (p *plainText) lastStep(word string) (int, error) {
-	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
-		return 0, session.Refusef("%s: there is no step yet: p gives a prompt", word)
-	}
-	last := slices.IndexFunc(p.mirror.Trace.Steps,
-		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
-	if last < 0 {
-		return 0, session.Refusef("%s: step %d is not in the trace any more", word, p.mirror.State.Step)
-	}
-	return last, nil
-}
-
 // measuring is how far a command has come that measures, in per cent.
 func (a *App) measuring() string {
 	if p := a.mirror.Progress; p.Total > 0 {

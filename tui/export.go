@@ -45,17 +45,6 @@ func fileName(p *widget.TablePane, takes inspect.Takes) string {
 	return name + ".csv"
 }
 
-// expand is the path that was typed, with ~ for the person's home.
-func expand(path string) string {
-	path = strings.TrimSpace(path)
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			path = filepath.Join(home, rest)
-		}
-	}
-	return path
-}
-
 // absent refuses to write over anything: a slip of the finger must not cost a model.
 func absent(path string) error {
 	if _, err := os.Lstat(path); err == nil {

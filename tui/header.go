@@ -35,20 +35,6 @@ func (a *App) header(w int) string {
 	return left + a.theme.Put(a.statePaint(), state)
 }
 
-// deviceParts say what the device is.
-func deviceParts(d *trace.Device) []table.Part {
-	if d.None() {
-		return []table.Part{{Rank: 0, Text: "no device: planned, not run", Short: "no device"}}
-	}
-	if d.Software() {
-		name, _, _ := strings.Cut(d.Name, " (")
-		return []table.Part{
-			table.Say(0, "software device (%s)", name), {Rank: 3, Text: "compare ratios only"},
-		}
-	}
-	return []table.Part{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
-}
-
 // stepParts say which step is shown. Who looks back must see it, on any screen.
 func (a *App) stepParts() []table.Part {
 	s := a.step()

@@ -11,7 +11,6 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/widget"
 )
@@ -78,15 +77,6 @@ func (l *lab) watch(a *App, dir string) {
 	a.runner.Start(func(ctx context.Context) {
 		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.Send(m) })
 	})
-}
-
-// own is the graph's kernel that a name stands for: itself, or the one in whose place it runs.
-func own(x *inspect.Index, name string) *trace.Kernel {
-	k := x.Kernel(name)
-	if k != nil && k.Of != "" {
-		return x.Kernel(k.Of)
-	}
-	return k
 }
 
 // fileText is the kernel's own text as its file has it.

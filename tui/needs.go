@@ -8,9 +8,6 @@ import (
 
 // Why something cannot be done now, "" where it can: of views, and of actions.
 
-// isRecorded is why what needs a session is refused on a recorded trace.
-const isRecorded = "this is a recorded trace; start gpuscope with a model"
-
 func needsSession(a *App) string {
 	switch {
 	case a.isTrace:

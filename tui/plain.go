@@ -24,32 +24,48 @@ import (
 	"gpuscope/tui/widget"
 )
 
+// plainOptions are what the line-oriented front end takes of those of the program.
+type plainOptions struct {
+	Prompt        string    // typed for the person when the model is open
+	DefaultPrompt bool      // the user did not give it: a session that refuses it begins without
+	Chat          bool      // prompts are turns of the user in a conversation
+	Input         io.Reader // os.Stdin
+	Output        io.Writer
+}
+
+// plainOpened is what there is to look at: a session or a recorded trace, or why there is none.
+type plainOpened struct {
+	Session session.Session
+	Trace   *trace.Trace
+	Err     error
+}
+
 // runPlain is the program without a screen: a line for each event, commands by line. It serves screen
 // readers, logs and dumb terminals.
-func runPlain(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
+func runPlain(ctx context.Context, o plainOptions, open func(context.Context) plainOpened) error {
 	in := o.Input
 	if in == nil {
 		in = os.Stdin
 	}
-	p := &plainText{ctx: ctx, out: o.output(), opts: o}
+	p := &plainText{ctx: ctx, out: o.Output, opts: o}
 	m := open(ctx)
 	switch {
-	case m.err != nil:
-		return m.err
-	case m.trace != nil:
-		p.mirror.Trace = m.trace
-		p.index = p.index.Next(m.trace)
-		for i := range m.trace.Steps {
+	case m.Err != nil:
+		return m.Err
+	case m.Trace != nil:
+		p.mirror.Trace = m.Trace
+		p.index = p.index.Next(m.Trace)
+		for i := range m.Trace.Steps {
 			p.step(i)
 		}
-		for i := range m.trace.Events {
-			p.record(&trace.Record{Event: &m.trace.Events[i]})
+		for i := range m.Trace.Events {
+			p.record(&trace.Record{Event: &m.Trace.Events[i]})
 		}
 		p.recorded = true
 		p.help()
 		return p.run(ctx, nil, in)
 	}
-	return p.run(ctx, m.session, in)
+	return p.run(ctx, m.Session, in)
 }
 
 // run reads commands until there are no more, each when the one before it has ended; the first one when the
@@ -95,7 +111,7 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 		switch {
 		case p.mirror.Trace == nil || busy:
 		case !begun:
-			begun, first = true, firstCommand(p.opts, p.mirror.Trace)
+			begun, first = true, firstCommand(p.opts.Prompt, p.opts.Chat, p.mirror.Trace)
 			if first != nil {
 				do(*first, nil)
 			}
@@ -188,7 +204,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 // plainText writes events as lines.
 type plainText struct {
 	out        io.Writer
-	opts       Options
+	opts       plainOptions
 	mirror     session.Mirror
 	ctx        context.Context
 	index      *inspect.Index
@@ -414,7 +430,9 @@ func just(c session.Command) func(*plainText, string) (session.Command, error) {
 	return func(*plainText, string) (session.Command, error) { return c, nil }
 }
 
-func plainPrompt(p *plainText, text string) (session.Command, error) { return p.opts.says(text), nil }
+func plainPrompt(p *plainText, text string) (session.Command, error) {
+	return promptOf(text, p.opts.Chat), nil
+}
 
 func plainTokenize(_ *plainText, text string) (session.Command, error) {
 	return session.Command{Kind: session.Tokenize, Text: text}, nil
@@ -487,3 +505,8 @@ func (p *plainText) export(path string) {
 	}
 	p.say("%s %s", done, path)
 }
+
+// Interrupted is what Run returns when a signal ended the program.
+type Interrupted struct{ Signal os.Signal }
+
+func (e *Interrupted) Error() string { return "ended by signal: " + e.Signal.String() }

@@ -55,8 +55,8 @@ func (p *plainText) looked(r session.Reply) {
 		text := fmt.Sprintf("%s, NaN %s, infinities %s, zeros %s", widget.Plural(s.Elements, "element"),
 			widget.Count(s.NaN), widget.Count(s.PosInf+s.NegInf), widget.Count(s.Zeros))
 		if s.Finite() > 0 {
-			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", number(s.Min), number(s.Max),
-				number(s.Mean), number(s.Std))
+			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", widget.Number(s.Min), widget.Number(s.Max),
+				widget.Number(s.Mean), widget.Number(s.Std))
 		}
 		if s.FirstOdd != nil {
 			text += fmt.Sprintf(", the first that is no number at %d", *s.FirstOdd)
@@ -65,7 +65,7 @@ func (p *plainText) looked(r session.Reply) {
 	}
 	words := make([]string, len(t.Numbers))
 	for i, n := range t.Numbers {
-		words[i] = number(float64(n))
+		words[i] = widget.Number(float64(n))
 	}
 	if len(words) > 0 {
 		p.say("the first: %s", strings.Join(words, " "))

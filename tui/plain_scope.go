@@ -66,22 +66,19 @@ func (p *plainText) setFilter(words string) {
 	p.say("rows of tables: %s", cmp.Or(words, "all"))
 }
 
-// snapshot is what tables are asked for, of steps that the trace has.
-func (p *plainText) snapshot(of spokenOf) (snapshot, error) {
-	s := snapshot{index: p.index}
-	var err error
-	if s.scope, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
-		return s, err
+// compared is the steps that tables are asked for, of those that the trace has, and what they are compared with.
+func (p *plainText) compared(of spokenOf) (s inspect.Scope, against *inspect.Base, err error) {
+	if s, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
+		return s, nil, err
 	}
 	if of.file != nil {
-		s.against = sameKind(of.file, of.base, p.index, s.scope)
-		return s, nil
+		return s, sameKind(of.file, of.base, p.index, s), nil
 	}
 	base, err := p.index.ParseScope(of.base)
-	if !slices.Equal(base.Steps, s.scope.Steps) {
-		s.against = &inspect.Base{Index: p.index, Scope: base}
+	if !slices.Equal(base.Steps, s.Steps) {
+		against = &inspect.Base{Index: p.index, Scope: base}
 	}
-	return s, err
+	return s, against, err
 }
 
 // print prints a table, that of dispatches where no other is named.
@@ -101,11 +98,11 @@ func (p *plainText) tryPrint(name string, of spokenOf) error {
 	}
 	var o inspect.Options
 	if len(p.mirror.Trace.Steps) > 0 {
-		s, err := p.snapshot(of)
+		s, against, err := p.compared(of)
 		if err != nil {
 			return err
 		}
-		o = s.options(kind.Takes, 0)
+		o = inspect.Options{Scope: partOf(p.index, s, kind.Takes), Base: against}
 	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
 		return p.noStep()
 	}
@@ -133,10 +130,10 @@ func (p *plainText) why(name string) {
 		p.fail(p.noStep())
 		return
 	}
-	s, err := p.snapshot(spokenOf{scope: p.of.scope})
+	s, _, err := p.compared(spokenOf{scope: p.of.scope})
 	var lines []string
 	if err == nil {
-		lines, err = p.index.Explain(s.scope.Last(), name)
+		lines, err = p.index.Explain(s.Last(), name)
 	}
 	if err != nil {
 		p.fail(err)

@@ -1,10 +1,13 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"gpuscope/session"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
 	"gpuscope/tui/widget"
 )
 
@@ -85,4 +88,48 @@ func plainChunk(_ *plainText, n string) (session.Command, error) {
 
 func plainTiming(_ *plainText, level string) (session.Command, error) {
 	return session.Command{Kind: session.Timing, Level: strings.TrimSpace(level)}, nil
+}
+
+// plainCost leaves the rows of the current step out one by one, or those that are named together.
+func plainCost(p *plainText, names string) (session.Command, error) {
+	c := session.Command{Kind: session.Cost}
+	last, err := p.lastStep("c")
+	if err != nil {
+		return c, err
+	}
+	parts, err := p.index.CostParts(p.ctx, last)
+	if names != "" {
+		var one inspect.Part
+		one, err = p.index.Named(p.ctx, last, names)
+		parts = []inspect.Part{one}
+	}
+	for _, part := range parts {
+		c.Parts = append(c.Parts, session.Part(part))
+	}
+	return c, err
+}
+
+// lastStep is where the current step is in the trace, for the command of a word.
+func (p *plainText) lastStep(word string) (int, error) {
+	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
+		return 0, session.Refusef("%s: there is no step yet: p gives a prompt", word)
+	}
+	last := slices.IndexFunc(p.mirror.Trace.Steps,
+		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
+	if last < 0 {
+		return 0, session.Refusef("%s: step %d is not in the trace any more", word, p.mirror.State.Step)
+	}
+	return last, nil
+}
+
+// plainVerify holds the current step to the references, or what has one of the names.
+func plainVerify(p *plainText, names string) (session.Command, error) {
+	c := session.Command{Kind: session.Verify}
+	last, err := p.lastStep("a")
+	if err != nil || names == "" {
+		return c, err
+	}
+	part, err := p.index.Named(p.ctx, last, names)
+	c.Parts = []session.Part{session.Part(part)}
+	return c, err
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gpuscope/session"
-	"gpuscope/trace"
 	"gpuscope/tui/widget"
 )
 
@@ -88,30 +87,11 @@ func (a *App) begin() {
 	case a.left != nil:
 		a.command(session.Command{Kind: session.Resume, Left: a.left})
 	default:
-		if c := firstCommand(a.opts, a.mirror.Trace); c != nil {
+		if c := firstCommand(a.opts.Prompt, a.opts.Chat, a.mirror.Trace); c != nil {
 			a.command(*c)
 		}
 		a.opts.Prompt = ""
 	}
-}
-
-// says is the command for what a person has typed as a prompt.
-func (o *Options) says(text string) session.Command {
-	return session.Command{Kind: session.Prompt, Text: text, Chat: o.Chat}
-}
-
-// firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
-// of as many tokens as one takes, half of the context at most. It is nil for nothing.
-func firstCommand(o Options, t *trace.Trace) *session.Command {
-	switch {
-	case o.Prompt != "":
-		c := o.says(o.Prompt)
-		return &c
-	case t.Device.None():
-		n := min(t.Model.Dims["max_chunk"], max(1, t.Model.Dims["context"]/2))
-		return &session.Command{Kind: session.Plan, N: n}
-	}
-	return nil
 }
 
 // ended says why there are no more events.

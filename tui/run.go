@@ -72,11 +72,6 @@ func (o Options) output() io.Writer {
 	return o.Output
 }
 
-// Interrupted is what Run returns when a signal ended the program.
-type Interrupted struct{ Signal os.Signal }
-
-func (e *Interrupted) Error() string { return "ended by signal: " + e.Signal.String() }
-
 // leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
 const leaveWithin = 2 * time.Second
 
@@ -108,7 +103,11 @@ func openedTrace(t *trace.Trace, err error) openedMsg {
 
 func run(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
 	if o.Plain {
-		return runPlain(ctx, o, open)
+		return runPlain(ctx, plainOptions{o.Prompt, o.DefaultPrompt, o.Chat, o.Input, o.output()},
+			func(ctx context.Context) plainOpened {
+				m := open(ctx)
+				return plainOpened{m.session, m.trace, m.err}
+			})
 	}
 	out, terminal := o.output(), false
 	if f, ok := out.(*os.File); ok {

@@ -2,13 +2,11 @@ package tui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/widget"
@@ -155,39 +153,8 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 	return sameKind(m.file, m.base.file, m.index, to)
 }
 
-// sameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
-func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Scope) *inspect.Base {
-	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
-	if len(s.Steps) == 0 {
-		return nil
-	}
-	s.Name, s.Which, s.Chunk = filepath.Base(path)+" "+s.Called(), "", ""
-	return &inspect.Base{Index: file, Scope: s}
-}
-
-// readBase reads a trace that tables are to be compared with.
-func readBase(ctx context.Context, path string) (*inspect.Index, error) {
-	t, err := trace.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("base: %w", err)
-	}
-	if len(t.Steps) == 0 {
-		return nil, errors.New("base: " + path + " has no steps to compare with")
-	}
-	return inspect.NewIndex(t), ctx.Err()
-}
-
-// of is the part of the scope that is spoken of where so many steps are taken: where one is, the last, and
-// where times are summed up, those on the routes of the last.
-func (s snapshot) of(takes inspect.Takes) inspect.Scope {
-	switch _, one := s.scope.One(); {
-	case takes == inspect.OneStep && !one:
-		return s.index.Step(s.scope.Last())
-	case takes == inspect.AnySteps:
-		return s.index.Routed(s.scope)
-	}
-	return s.scope
-}
+// of is the part of the scope that is spoken of where so many steps are taken.
+func (s snapshot) of(takes inspect.Takes) inspect.Scope { return partOf(s.index, s.scope, takes) }
 
 // named is what the steps are called that a view takes; "" where there are none. What is of steps of another
 // name is not of these.

@@ -13,9 +13,6 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// repeats is how many samples one press of R adds.
-const repeats = 10
-
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
@@ -282,7 +279,7 @@ func (a *App) askPrompt() {
 	if a.opts.Chat {
 		label = "your turn"
 	}
-	a.ask(&question{label: label, take: func(s string) { a.goOn(a.opts.says(s)) }})
+	a.ask(&question{label: label, take: func(s string) { a.goOn(promptOf(s, a.opts.Chat)) }})
 }
 
 func (a *App) askFilter() {

@@ -1,23 +1,13 @@
 package tui
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"gpuscope/session"
 	"gpuscope/tui/widget"
 )
-
-// errEnded is the reason of a session that has none.
-var errEnded = errors.New("its events ended")
-
-// reasonOf is why a session whose events have ended is over.
-func reasonOf(s session.Session) error {
-	return cmp.Or(s.Close(), errEnded)
-}
 
 // pump reads events for as long as there are any and hands them on in batches, at most 10 a second; the first
 // after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,

@@ -386,8 +386,8 @@ func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
 	default:
 		parts := []table.Part{
-			table.Say(0, "min %s", number(told.Min)), table.Say(0, "max %s", number(told.Max)),
-			table.Say(1, "mean %s", number(told.Mean)), table.Say(1, "std %s", number(told.Std)),
+			table.Say(0, "min %s", widget.Number(told.Min)), table.Say(0, "max %s", widget.Number(told.Max)),
+			table.Say(1, "mean %s", widget.Number(told.Mean)), table.Say(1, "std %s", widget.Number(told.Std)),
 			table.Say(2, "zeros %s of %s", widget.Count(told.Zeros), widget.Count(told.Elements)),
 		}
 		if told.Finite() == 0 {
@@ -410,7 +410,7 @@ func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	for _, l := range g.ColumnChart(values[:bins], chart-1, func(int) bool { return false }) {
 		lines = append(lines, " "+t.Put(widget.GraphA, strings.TrimRight(l, " ")))
 	}
-	low, high := number(told.Min), number(told.Max)
+	low, high := widget.Number(told.Min), widget.Number(told.Max)
 	axis := low + " " + strings.Repeat(widget.MarkRule, max(0, bins-widget.Width(low)-widget.Width(high)-2)) + " " + high
 	line := table.Title(table.Part{Rank: 0, Text: axis},
 		table.Part{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
@@ -438,7 +438,7 @@ func (p *valuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	if got != nil && got.After != nil && p.at.step >= 0 {
 		if i := p.at.index.Find(p.at.step, *got.After); i >= 0 {
 			if n := p.at.trace.Steps[p.at.step].Dispatches[i].Gap; n != nil {
-				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, number(float64(n.MaxAbs)),
+				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, widget.Number(float64(n.MaxAbs)),
 					n.Reference)
 			}
 		}
@@ -500,7 +500,7 @@ func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
 		name := "[" + strings.Join(at, ",") + "]"
 		b.WriteString(t.Put(widget.Dim, widget.Fit(" "+widget.CutMiddle(name, rowCells-2), rowCells)))
 		for _, n := range got.t.Numbers[row*columns : min(len(got.t.Numbers), (row+1)*columns)] {
-			s := widget.FitLeft(number(float64(n)), numberCells)
+			s := widget.FitLeft(widget.Number(float64(n)), numberCells)
 			switch v := float64(n); {
 			case math.IsNaN(v) || math.IsInf(v, 0):
 				s = t.Put(widget.Bad, s)
@@ -526,26 +526,6 @@ func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
 	return lines
 }
 
-// number writes an element in at most ten cells.
-func number(v float64) string {
-	switch {
-	case math.IsNaN(v):
-		return "NaN"
-	case math.IsInf(v, 1):
-		return "+Inf"
-	case math.IsInf(v, -1):
-		return "-Inf"
-	case v == math.Trunc(v) && math.Abs(v) < 1e9:
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	case math.Abs(v) >= 0.1 && math.Abs(v) < 1e6:
-		return strconv.FormatFloat(v, 'g', 6, 64)
-	case math.Abs(v) >= 1e-3 && math.Abs(v) < 1:
-		return strconv.FormatFloat(v, 'g', 4, 64)
-	}
-	return strconv.FormatFloat(v, 'e', 2, 64)
-}
-
-// copied is the window, by tabs.
 func (p *valuePage) copied() string {
 	got := p.page.Value.t
 	if got == nil {
@@ -576,3 +556,5 @@ func (p *valuePage) detail() detail {
 		func(ctx context.Context) ([]string, error) { return s.index.ValueLines(s.step, id), ctx.Err() },
 	}
 }
+
+// copied is the window, by tabs.

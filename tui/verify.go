@@ -42,15 +42,3 @@ func (a *App) verified() {
 		}
 	}
 }
-
-// plainVerify holds the current step to the references, or what has one of the names.
-func plainVerify(p *plainText, names string) (session.Command, error) {
-	c := session.Command{Kind: session.Verify}
-	last, err := p.lastStep("a")
-	if err != nil || names == "" {
-		return c, err
-	}
-	part, err := p.index.Named(p.ctx, last, names)
-	c.Parts = []session.Part{session.Part(part)}
-	return c, err
-}

@@ -1,6 +1,8 @@
 package widget
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -222,4 +224,23 @@ func WrapUnder(l string, w, head, deep int) []string {
 		lines[i+1] = Blank(deep) + lines[i+1]
 	}
 	return lines
+}
+
+// Number writes an element in at most ten cells.
+func Number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "NaN"
+	case math.IsInf(v, 1):
+		return "+Inf"
+	case math.IsInf(v, -1):
+		return "-Inf"
+	case v == math.Trunc(v) && math.Abs(v) < 1e9:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case math.Abs(v) >= 0.1 && math.Abs(v) < 1e6:
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	case math.Abs(v) >= 1e-3 && math.Abs(v) < 1:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+	return strconv.FormatFloat(v, 'e', 2, 64)
 }

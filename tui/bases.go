@@ -1,0 +1,45 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+)
+
+// sameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
+func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Scope) *inspect.Base {
+	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
+	if len(s.Steps) == 0 {
+		return nil
+	}
+	s.Name, s.Which, s.Chunk = filepath.Base(path)+" "+s.Called(), "", ""
+	return &inspect.Base{Index: file, Scope: s}
+}
+
+// readBase reads a trace that tables are to be compared with.
+func readBase(ctx context.Context, path string) (*inspect.Index, error) {
+	t, err := trace.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("base: %w", err)
+	}
+	if len(t.Steps) == 0 {
+		return nil, errors.New("base: " + path + " has no steps to compare with")
+	}
+	return inspect.NewIndex(t), ctx.Err()
+}
+
+// partOf is the part of a scope that is spoken of where so many steps are taken: where one is, the last, and
+// where times are summed up, those on the routes of the last.
+func partOf(x *inspect.Index, s inspect.Scope, takes inspect.Takes) inspect.Scope {
+	switch _, one := s.One(); {
+	case takes == inspect.OneStep && !one:
+		return x.Step(s.Last())
+	case takes == inspect.AnySteps:
+		return x.Routed(s)
+	}
+	return s
+}

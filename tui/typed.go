@@ -1,0 +1,127 @@
+package tui
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/session"
+	"gpuscope/trace"
+	"gpuscope/tui/widget"
+)
+
+// What drives the model beyond the next token: to a position, to a condition, up to a dispatch, with another
+// text. Both front ends read what is typed by the same functions.
+
+// parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
+// without a device the shape of a step to plan ("512,0": its tokens and its position). A condition is one
+// that the model of the trace can meet.
+func parseTarget(text string, t *trace.Trace) (session.Command, error) {
+	text = strings.TrimSpace(text)
+	if tokens, position, ok := session.ParseShape(text); ok {
+		return session.Command{Kind: session.Plan, N: tokens, Until: position}, nil
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 {
+			return session.Command{}, session.Refusef("run to position %d: want a position from 1 on", n)
+		}
+		return session.Command{Kind: session.Run, Until: n}, nil
+	}
+	if id, ok := strings.CutPrefix(text, "d"); ok {
+		if n, err := strconv.Atoi(strings.TrimSpace(id)); err == nil && n >= 0 {
+			return session.Command{Kind: session.Upto, N: n}, nil
+		}
+	}
+	b, err := session.ParseBreak(text)
+	if err != nil {
+		return session.Command{},
+			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
+	}
+	if b.On == "position" { // as the number alone: one behind the text is refused, and no run would reach it
+		return parseTarget(b.Of, t)
+	}
+	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
+}
+
+// parseCount reads a count that may be 0.
+func parseCount(what, text string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 0 {
+		return 0, session.Refusef("%s %.20q: want a number from 0 on", what, text)
+	}
+	return n, nil
+}
+
+// breakpoints are the conditions at which every run pauses.
+type breakpoints []session.Break
+
+// add takes in a condition as a person types it, which the model of the trace can meet.
+func (b *breakpoints) add(text string, t *trace.Trace) error {
+	one, err := session.ParseBreak(text)
+	if err == nil {
+		err = one.CheckIn(t)
+	}
+	if err == nil && slices.Contains(*b, one) {
+		err = fmt.Errorf("breakpoint %s is there already", one)
+	}
+	if err == nil {
+		*b = append(slices.Clip(*b), one)
+	}
+	return err
+}
+
+// remove drops the one at a place.
+func (b *breakpoints) remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
+
+// runs is a run that pauses at the breakpoints, and at those of its own.
+func (b breakpoints) runs(c session.Command) session.Command {
+	if c.Kind == session.Run {
+		c.Breaks = slices.Concat(b, c.Breaks)
+	}
+	return c
+}
+
+// breakHelp explains the conditions.
+func breakHelp() [][2]string {
+	var list [][2]string
+	for _, k := range session.Breaks {
+		list = append(list, [2]string{widget.Fit(widget.Joined(" ", k.Word, k.Takes), 16), k.Doc})
+	}
+	return list
+}
+
+// expand is the path that was typed, with ~ for the person's home.
+func expand(path string) string {
+	path = strings.TrimSpace(path)
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			path = filepath.Join(home, rest)
+		}
+	}
+	return path
+}
+
+// repeats is how many samples one press of R adds.
+const repeats = 10
+
+// promptOf is the command for what a person has typed as a prompt, or in a chat as their turn.
+func promptOf(text string, chat bool) session.Command {
+	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
+}
+
+// firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
+// of as many tokens as one takes, half of the context at most. It is nil for nothing.
+func firstCommand(prompt string, chat bool, t *trace.Trace) *session.Command {
+	switch {
+	case prompt != "":
+		c := promptOf(prompt, chat)
+		return &c
+	case t.Device.None():
+		n := min(t.Model.Dims["max_chunk"], max(1, t.Model.Dims["context"]/2))
+		return &session.Command{Kind: session.Plan, N: n}
+	}
+	return nil
+}
