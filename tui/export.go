@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -73,7 +74,7 @@ func whole(path string) string {
 
 // export writes the trace as it is now.
 func (a *App) export(path string) {
-	if path = expand(path); path == "" {
+	if path = command.Expand(path); path == "" {
 		return
 	}
 	t := a.index.Trace
@@ -92,7 +93,7 @@ func (a *App) export(path string) {
 
 // exportTable writes a table of the screen as it is filtered, folded, sorted and scoped.
 func (a *App) exportTable(pane *widget.TablePane, path string) {
-	if path = expand(path); path == "" {
+	if path = command.Expand(path); path == "" {
 		return
 	}
 	l := pane.Listing

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
 
@@ -39,7 +40,7 @@ func situations(t *testing.T, r *rapid.T) map[string]func(w, h int) *driver {
 		"a hostile model": plays(hostile, tracetest.HostileText),
 		"a lost engine": func(w, h int) *driver {
 			d := plays(small, "once")(w, h)
-			d.update(endedMsg{errEnded})
+			d.update(endedMsg{command.ErrEnded})
 			return d
 		},
 	}

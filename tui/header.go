@@ -9,6 +9,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -25,7 +26,7 @@ func (a *App) header(w int) string {
 			Rank: 2, Text: model,
 			Short: widget.CutMiddle(model, 20),
 		}},
-			deviceParts(&t.Device), a.stepParts())...)
+			command.DeviceParts(&t.Device), a.stepParts())...)
 		text = printable.Clean(line.Fit(room))
 	}
 	left := " " + widget.Fit(text, room+1)

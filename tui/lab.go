@@ -12,6 +12,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -90,7 +91,7 @@ func (a *App) editKernel() {
 		a.showSource()
 		return
 	}
-	k := own(a.index, l.Plan.Kernel)
+	k := command.Own(a.index, l.Plan.Kernel)
 	if k == nil || k.Source == "" {
 		a.showSource()
 		return
@@ -241,7 +242,7 @@ func (a *App) showTried(kernel string) {
 		if a.opts.Shaders != "" && t.tried.Wrong() == "" {
 			next = keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
 		}
-		lines := append(triedLines(a.index, t.tried), "", next)
+		lines := append(command.TriedLines(a.index, t.tried), "", next)
 		a.over = overlayOf(page{title: t.tried.Name, lines: lines, broken: wrapHanging})
 	}
 	a.lab.last, a.lab.over = kernel, a.over
@@ -273,7 +274,7 @@ func (a *App) labKernel() string {
 		return ""
 	}
 	if l := s.selected(); l != nil {
-		if k := own(a.index, l.Plan.Kernel); k != nil {
+		if k := command.Own(a.index, l.Plan.Kernel); k != nil {
 			return k.Name
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
+	"gpuscope/tui/plain"
 	"gpuscope/tui/tuitest"
 )
 
@@ -211,7 +213,7 @@ func TestOnlyTextsOfFilesAreTried(t *testing.T) {
 	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Shaders: dir})
 	d.update(m)
 	d.sees("1048577 bytes or more")
-	_, err := editOfFile(filepath.Join(dir, "add.wgsl"))
+	_, err := plain.EditOfFile(filepath.Join(dir, "add.wgsl"))
 	if err == nil || !strings.Contains(err.Error(), "add.wgsl: it has 1048577 bytes") {
 		t.Errorf("by its name: %v", err)
 	}
@@ -364,11 +366,11 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	x := inspect.NewIndex(recorded)
 	step := &recorded.Steps[2]
 	ran := recorded.Plans[step.Dispatches[0].Plan].Kernel
-	if got := whichRun(x, ran); got != fmt.Sprintf("%d others do, the last of them step %d",
+	if got := command.WhichRun(x, ran); got != fmt.Sprintf("%d others do, the last of them step %d",
 		len(recorded.Steps), recorded.Steps[len(recorded.Steps)-1].Index) {
 		t.Errorf("%s: %s", ran, got)
 	}
-	if got := whichRun(x, "tanh"); got != "none so far does" {
+	if got := command.WhichRun(x, "tanh"); got != "none so far does" {
 		t.Errorf("of none: %s", got)
 	}
 }
@@ -387,7 +389,7 @@ func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
 			Own: session.Spread{NS: is.own}, New: session.Spread{NS: is.own - is.gain},
 			Gain: session.Spread{NS: is.gain, Q1NS: is.q1, Q3NS: is.q3}, N: 30,
 		}
-		if got := turnsText(&turns); got != is.want {
+		if got := command.TurnsText(&turns); got != is.want {
 			t.Errorf("%q, want %q", got, is.want)
 		}
 	}

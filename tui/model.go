@@ -12,6 +12,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -44,8 +45,8 @@ type model struct {
 	job      *job
 	queued   *session.Command
 	commands int
-	breaks   breakpoints  // at which runs pause
-	hit      *trace.Event // at which the last run has paused
+	breaks   command.Breakpoints // at which runs pause
+	hit      *trace.Event        // at which the last run has paused
 }
 
 // job is a command on its way.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 )
 
 // Why something cannot be done now, "" where it can: of views, and of actions.
@@ -11,7 +12,7 @@ import (
 func needsSession(a *App) string {
 	switch {
 	case a.isTrace:
-		return isRecorded
+		return command.IsRecorded
 	case a.lost:
 		return keyed("the engine has gone; {restart} starts it again")
 	case a.session == nil || a.mirror.Trace == nil:

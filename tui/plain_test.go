@@ -20,6 +20,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/plain"
 	"gpuscope/tui/tuitest"
 )
 
@@ -180,9 +181,9 @@ func TestPlainModeListsItsCommands(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	for _, c := range plainCommands {
-		if n := strings.Count(out, "\n  "+strings.TrimSpace(c.word+" "+c.takes)+": "); n != 3 {
-			t.Errorf("%s is listed %d times, want 3:\n%s", c.word, n, out)
+	for _, c := range plain.Commands {
+		if n := strings.Count(out, "\n  "+strings.TrimSpace(c.Word+" "+c.Takes)+": "); n != 3 {
+			t.Errorf("%s is listed %d times, want 3:\n%s", c.Word, n, out)
 		}
 	}
 }
@@ -309,9 +310,9 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 		t.Errorf("the export: %v", err)
 	}
 	var needSession []string
-	for _, c := range plainCommands {
-		if !c.recorded {
-			needSession = append(needSession, c.word)
+	for _, c := range plain.Commands {
+		if !c.Recorded {
+			needSession = append(needSession, c.Word)
 		}
 	}
 	const refused = "this is a recorded trace; start gpuscope with a model"
@@ -362,7 +363,7 @@ func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
 
 func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
 	t.Parallel()
-	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", longestLine)+"\n")
+	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", plain.LongestLine)+"\n")
 	if err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
 		t.Errorf("error %v", err)
 	}

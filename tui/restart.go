@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpuscope/session"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -87,7 +88,7 @@ func (a *App) begin() {
 	case a.left != nil:
 		a.command(session.Command{Kind: session.Resume, Left: a.left})
 	default:
-		if c := firstCommand(a.opts.Prompt, a.opts.Chat, a.mirror.Trace); c != nil {
+		if c := command.First(a.opts.Prompt, a.opts.Chat, a.mirror.Trace); c != nil {
 			a.command(*c)
 		}
 		a.opts.Prompt = ""

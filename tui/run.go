@@ -17,6 +17,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/plain"
 	"gpuscope/tui/widget"
 )
 
@@ -30,6 +31,8 @@ var (
 type (
 	// Panic is a bug that ended the program.
 	Panic = widget.Panic
+	// Interrupted is what Run returns when a signal ended the program.
+	Interrupted = plain.Interrupted
 	// Log keeps the last lines that anybody said.
 	Log = widget.Log
 )
@@ -103,10 +106,13 @@ func openedTrace(t *trace.Trace, err error) openedMsg {
 
 func run(ctx context.Context, o Options, open func(context.Context) openedMsg) error {
 	if o.Plain {
-		return runPlain(ctx, plainOptions{o.Prompt, o.DefaultPrompt, o.Chat, o.Input, o.output()},
-			func(ctx context.Context) plainOpened {
+		return plain.Run(ctx, plain.Options{
+			Prompt: o.Prompt, DefaultPrompt: o.DefaultPrompt, Chat: o.Chat, Input: o.Input,
+			Output: o.output(),
+		},
+			func(ctx context.Context) plain.Opened {
 				m := open(ctx)
-				return plainOpened{m.session, m.trace, m.err}
+				return plain.Opened{Session: m.session, Trace: m.trace, Err: m.err}
 			})
 	}
 	out, terminal := o.output(), false
@@ -212,7 +218,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	case fault != nil:
 		return fault
 	case signalled != nil:
-		return &Interrupted{signalled}
+		return &Interrupted{Signal: signalled}
 	case errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -150,11 +151,11 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 	if m.file == nil {
 		return nil
 	}
-	return sameKind(m.file, m.base.file, m.index, to)
+	return command.SameKind(m.file, m.base.file, m.index, to)
 }
 
 // of is the part of the scope that is spoken of where so many steps are taken.
-func (s snapshot) of(takes inspect.Takes) inspect.Scope { return partOf(s.index, s.scope, takes) }
+func (s snapshot) of(takes inspect.Takes) inspect.Scope { return command.Part(s.index, s.scope, takes) }
 
 // named is what the steps are called that a view takes; "" where there are none. What is of steps of another
 // name is not of these.
@@ -290,7 +291,7 @@ func (a *App) setBase() {
 func (a *App) askBase() {
 	const hint = "the path of a trace; nothing: the step before again"
 	a.ask(&question{label: "base trace", hint: hint, take: func(path string) {
-		if path = expand(path); path == "" {
+		if path = command.Expand(path); path == "" {
 			a.base, a.file = noBase, nil
 			a.mended(&a.fileTask)
 			a.version++
@@ -304,7 +305,7 @@ func (a *App) askBase() {
 func (a *App) openBase(path string) {
 	a.fileTask.Clear(a.jobs)
 	a.fileTask.Want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
-		return readBase(ctx, path)
+		return command.ReadBase(ctx, path)
 	}, func(x *inspect.Index) {
 		a.base, a.file = base{scope: -1, step: -1, file: path}, x
 		a.version++

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -180,7 +181,7 @@ func (a *App) runPause() {
 		return
 	}
 	a.settle()
-	a.command(a.breaks.runs(session.Command{Kind: session.Run}))
+	a.command(a.breaks.Runs(session.Command{Kind: session.Run}))
 }
 
 func (a *App) reset() { a.goOn(session.Command{Kind: session.Reset}) }
@@ -279,7 +280,7 @@ func (a *App) askPrompt() {
 	if a.opts.Chat {
 		label = "your turn"
 	}
-	a.ask(&question{label: label, take: func(s string) { a.goOn(promptOf(s, a.opts.Chat)) }})
+	a.ask(&question{label: label, take: func(s string) { a.goOn(command.Prompt(s, a.opts.Chat)) }})
 }
 
 func (a *App) askFilter() {

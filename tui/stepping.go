@@ -9,12 +9,13 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 func (a *App) askBreaks() {
 	a.dialog = &widget.Chooser{
-		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: breakHelp(), Keep: true,
+		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: command.BreakHelp(), Keep: true,
 		None: "no breakpoints: a run goes on to the end of the text",
 		Rows: func() []string {
 			var list []string
@@ -24,7 +25,7 @@ func (a *App) askBreaks() {
 			return list
 		},
 		Take: func(_ int, typed string) error {
-			err := a.breaks.add(typed, a.mirror.Trace)
+			err := a.breaks.Add(typed, a.mirror.Trace)
 			if err == nil {
 				a.log.Add("info", "breakpoint "+typed)
 			}
@@ -32,7 +33,7 @@ func (a *App) askBreaks() {
 		},
 		Remove: func(row int) {
 			a.log.Add("info", "no breakpoint any more: "+a.breaks[row].String())
-			a.breaks.remove(row)
+			a.breaks.Remove(row)
 		},
 	}
 }
@@ -56,7 +57,7 @@ func (a *App) askTarget() {
 			Title: "show position:", Line: &widget.InputLine{}, Rows: func() []string { return nil },
 			None: "the step of this trace that it is in",
 			Take: func(_ int, typed string) error {
-				n, err := parseCount("position", typed)
+				n, err := command.ParseCount("position", typed)
 				if err == nil {
 					err = a.showPosition(n)
 				}
@@ -71,11 +72,11 @@ func (a *App) askTarget() {
 	}
 	a.dialog = &widget.Chooser{
 		Title: title, Line: &widget.InputLine{}, Rows: func() []string { return nil }, None: none,
-		More: breakHelp(),
+		More: command.BreakHelp(),
 		Take: func(_ int, typed string) error {
-			c, err := parseTarget(typed, a.mirror.Trace)
+			c, err := command.ParseTarget(typed, a.mirror.Trace)
 			if err == nil {
-				a.goOn(a.breaks.runs(c))
+				a.goOn(a.breaks.Runs(c))
 			}
 			return err
 		},
@@ -87,7 +88,7 @@ func (a *App) askChunk() {
 		widget.Count(a.mirror.State.MaxChunk))}
 	q.line.Set(strconv.Itoa(a.mirror.State.Chunk))
 	q.take = func(s string) {
-		n, err := parseCount("chunk", s)
+		n, err := command.ParseCount("chunk", s)
 		if err != nil {
 			a.say(err.Error())
 			return
@@ -164,7 +165,7 @@ func (a *App) askEdit() {
 
 // repeat adds samples to the step that is shown.
 func (a *App) repeat() {
-	c := session.Command{Kind: session.Repeat, N: repeats}
+	c := session.Command{Kind: session.Repeat, N: command.Repeats}
 	if s := a.step(); s != nil && s.Index != a.mirror.State.Step {
 		c.Step = &s.Index
 	}

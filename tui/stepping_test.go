@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpuscope/session"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
 
@@ -111,7 +112,7 @@ func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 	if said != "[REPEATING s1]" {
 		t.Errorf("while it repeats the header says %q", said)
 	}
-	for i, want := range []int{0, repeats, 0, 0} {
+	for i, want := range []int{0, command.Repeats, 0, 0} {
 		if got := len(d.app.mirror.Trace.Steps[i].Dispatches[0].Samples); got != want {
 			t.Errorf("step %d has %d samples, want %d", i, got, want)
 		}

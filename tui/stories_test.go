@@ -17,6 +17,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -368,7 +369,7 @@ func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
 func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1])
-		d.update(endedMsg{errEnded})
+		d.update(endedMsg{command.ErrEnded})
 		d.press("?").sees("Help: Dispatches", "the engine has gone")
 		if n := strings.Count(d.app.View(), "\n"); n != size[1]-1 {
 			t.Errorf("%d lines on a screen of %d", n+1, size[1])

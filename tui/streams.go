@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gpuscope/session"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -20,7 +21,7 @@ func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 			r.Send(b)
 		}
 		if ctx.Err() == nil {
-			r.Send(endedMsg{reasonOf(s)})
+			r.Send(endedMsg{command.ReasonOf(s)})
 		}
 	})
 	defer close(batches)

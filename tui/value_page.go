@@ -387,7 +387,8 @@ func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	default:
 		parts := []table.Part{
 			table.Say(0, "min %s", widget.Number(told.Min)), table.Say(0, "max %s", widget.Number(told.Max)),
-			table.Say(1, "mean %s", widget.Number(told.Mean)), table.Say(1, "std %s", widget.Number(told.Std)),
+			table.Say(1, "mean %s", widget.Number(told.Mean)),
+			table.Say(1, "std %s", widget.Number(told.Std)),
 			table.Say(2, "zeros %s of %s", widget.Count(told.Zeros), widget.Count(told.Elements)),
 		}
 		if told.Finite() == 0 {

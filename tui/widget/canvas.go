@@ -1,3 +1,5 @@
+// Package widget draws: tables, texts, charts, input lines, dialogs and themes, and it has the jobs that
+// compute what they show. It knows no view and nothing of the program.
 package widget
 
 import (

@@ -1,4 +1,6 @@
-package tui
+// Package plain is the terminal program without a screen: it prints a line of text for each event and reads
+// commands by line. It is for screen readers, logs and dumb terminals.
+package plain
 
 import (
 	"bufio"
@@ -21,11 +23,12 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
-// plainOptions are what the line-oriented front end takes of those of the program.
-type plainOptions struct {
+// Options are what the line-oriented front end takes of those of the program.
+type Options struct {
 	Prompt        string    // typed for the person when the model is open
 	DefaultPrompt bool      // the user did not give it: a session that refuses it begins without
 	Chat          bool      // prompts are turns of the user in a conversation
@@ -33,21 +36,21 @@ type plainOptions struct {
 	Output        io.Writer
 }
 
-// plainOpened is what there is to look at: a session or a recorded trace, or why there is none.
-type plainOpened struct {
+// Opened is what there is to look at: a session or a recorded trace, or why there is none.
+type Opened struct {
 	Session session.Session
 	Trace   *trace.Trace
 	Err     error
 }
 
-// runPlain is the program without a screen: a line for each event, commands by line. It serves screen
+// Run is the program without a screen: a line for each event, commands by line. It serves screen
 // readers, logs and dumb terminals.
-func runPlain(ctx context.Context, o plainOptions, open func(context.Context) plainOpened) error {
+func Run(ctx context.Context, o Options, open func(context.Context) Opened) error {
 	in := o.Input
 	if in == nil {
 		in = os.Stdin
 	}
-	p := &plainText{ctx: ctx, out: o.Output, opts: o}
+	p := &front{ctx: ctx, out: o.Output, opts: o}
 	m := open(ctx)
 	switch {
 	case m.Err != nil:
@@ -72,7 +75,7 @@ func runPlain(ctx context.Context, o plainOptions, open func(context.Context) pl
 // model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt of
 // the user that was refused, or where the commands come from no person, of the first one that failed. A
 // recorded trace has no session.
-func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) error {
+func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	defer signal.Stop(signals)           // after Close: who signals a group signals its members twice
@@ -91,13 +94,13 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 		unread = readLines(ctx, in, lines)
 	}()
 	type result struct {
-		said  func(*plainText, session.Reply)
+		said  func(*front, session.Reply)
 		reply session.Reply
 		err   error
 	}
 	results := make(chan result, 1)
 	busy := false
-	do := func(c session.Command, said func(*plainText, session.Reply)) {
+	do := func(c session.Command, said func(*front, session.Reply)) {
 		busy = true
 		go func() {
 			reply, err := s.Do(ctx, c)
@@ -111,7 +114,7 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 		switch {
 		case p.mirror.Trace == nil || busy:
 		case !begun:
-			begun, first = true, firstCommand(p.opts.Prompt, p.opts.Chat, p.mirror.Trace)
+			begun, first = true, command.First(p.opts.Prompt, p.opts.Chat, p.mirror.Trace)
 			if first != nil {
 				do(*first, nil)
 			}
@@ -126,10 +129,10 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 			return &Interrupted{sig}
 		case e, ok := <-events:
 			if !ok && p.mirror.Trace == nil { // it never had a model
-				return reasonOf(s)
+				return command.ReasonOf(s)
 			}
 			if !ok {
-				return fmt.Errorf("the engine has gone: %w", reasonOf(s))
+				return fmt.Errorf("the engine has gone: %w", command.ReasonOf(s))
 			}
 			p.event(e)
 		case r := <-results:
@@ -152,17 +155,17 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 				return cmp.Or(p.err, unread, p.failed(in))
 			}
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-			switch row := plainCommandOf(word); {
+			switch row := commandOf(word); {
 			case row == nil && word != "":
 				p.fail(fmt.Errorf("there is no command %q; %s lists them", printable.Short(word, 40),
 					helpWord))
 			case row == nil:
-			case p.recorded && !row.recorded:
-				p.fail(errors.New(isRecorded))
-			case row.takes == "" && rest != "":
+			case p.recorded && !row.Recorded:
+				p.fail(errors.New(command.IsRecorded))
+			case row.Takes == "" && rest != "":
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
-			case row.word == helpWord:
+			case row.Word == helpWord:
 				p.help()
 			case row.of != nil:
 				if c, err := row.of(p, rest); err != nil {
@@ -180,13 +183,13 @@ func (p *plainText) run(ctx context.Context, s session.Session, in io.Reader) er
 	return p.err
 }
 
-// longestLine is how many bytes a typed line may have: more than any prompt that fits a context.
-const longestLine = 4 << 20
+// LongestLine is how many bytes a typed line may have: more than any prompt that fits a context.
+const LongestLine = 4 << 20
 
 // readLines hands on lines until they end. Its error, of what cannot be read, stands when lines is closed.
 func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	scan := bufio.NewScanner(in)
-	scan.Buffer(nil, longestLine)
+	scan.Buffer(nil, LongestLine)
 	for scan.Scan() {
 		select {
 		case lines <- scan.Text():
@@ -196,15 +199,15 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	}
 	if errors.Is(scan.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("a command has more than %d bytes: give a prompt that fits the context",
-			longestLine)
+			LongestLine)
 	}
 	return scan.Err()
 }
 
-// plainText writes events as lines.
-type plainText struct {
+// front writes events as lines.
+type front struct {
 	out        io.Writer
-	opts       plainOptions
+	opts       Options
 	mirror     session.Mirror
 	ctx        context.Context
 	index      *inspect.Index
@@ -212,7 +215,7 @@ type plainText struct {
 	phase      string // of which progress was said last, when, and how often
 	phaseSaid  time.Time
 	phaseLines int
-	breaks     breakpoints
+	breaks     command.Breakpoints
 	of         spokenOf
 	inTurns    session.KernelEdit // the text that ran last in turns with its kernel
 	wrong      string             // why it is not to take the kernel's place, until that was said
@@ -221,14 +224,14 @@ type plainText struct {
 	err        error              // of writing
 }
 
-func (p *plainText) say(format string, args ...any) {
+func (p *front) say(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintln(p.out, printable.Clean(fmt.Sprintf(format, args...)))
 	}
 }
 
 // fail says that a command failed.
-func (p *plainText) fail(err error) {
+func (p *front) fail(err error) {
 	p.say("error: %v", err)
 	if p.failures++; p.failure == nil {
 		p.failure = err
@@ -236,7 +239,7 @@ func (p *plainText) fail(err error) {
 }
 
 // failed is what a script is told when it ends. A person has read it.
-func (p *plainText) failed(in io.Reader) error {
+func (p *front) failed(in io.Reader) error {
 	if f, ok := in.(*os.File); p.failure == nil || ok && term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
@@ -245,7 +248,7 @@ func (p *plainText) failed(in io.Reader) error {
 }
 
 // drain says the events that are there now.
-func (p *plainText) drain(events <-chan session.Event) {
+func (p *front) drain(events <-chan session.Event) {
 	for {
 		select {
 		case e, ok := <-events:
@@ -259,7 +262,7 @@ func (p *plainText) drain(events <-chan session.Event) {
 	}
 }
 
-func (p *plainText) event(e session.Event) {
+func (p *front) event(e session.Event) {
 	if err := p.mirror.Apply(e); err != nil {
 		p.say("error: not recorded: %v", err)
 	}
@@ -270,7 +273,7 @@ func (p *plainText) event(e session.Event) {
 	case e.Progress != nil:
 		p.progress(e.Progress)
 	case e.Opened != nil:
-		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(deviceParts(&e.Opened.Device)...))
+		p.say("open: %s on %s", e.Opened.Model.Name, table.Title(command.DeviceParts(&e.Opened.Device)...))
 		p.help()
 	case e.Records != nil:
 		for i := range e.Records {
@@ -285,7 +288,7 @@ func (p *plainText) event(e session.Event) {
 
 // progress says how far a phase has come: when it begins, then once a second, and of one that took longer its
 // end. A screen reader reads every line.
-func (p *plainText) progress(to *session.Progress) {
+func (p *front) progress(to *session.Progress) {
 	at, ends := time.Now(), to.Done == to.Total
 	if to.Phase != p.phase {
 		p.phase, p.phaseLines = to.Phase, 0
@@ -305,7 +308,7 @@ func (p *plainText) progress(to *session.Progress) {
 }
 
 // record says what the trace has gained.
-func (p *plainText) record(r *trace.Record) {
+func (p *front) record(r *trace.Record) {
 	switch {
 	case r.Step != nil:
 		p.step(len(p.mirror.Trace.Steps) - 1)
@@ -317,7 +320,7 @@ func (p *plainText) record(r *trace.Record) {
 }
 
 // step says what a step did and cost.
-func (p *plainText) step(i int) {
+func (p *front) step(i int) {
 	s := &p.mirror.Trace.Steps[i]
 	token := ""
 	if s.Token != nil {
@@ -335,141 +338,144 @@ func costText(s *inspect.StepSummary) string {
 	return line.String()
 }
 
-// plainCommand is what can be typed in plain mode: a command of the session, or something of the program's
+// Command is what can be typed in plain mode: a command of the session, or something of the program's
 // own, or the end.
-type plainCommand struct {
-	word, takes, doc string
-	of               func(p *plainText, rest string) (session.Command, error)
-	do               func(p *plainText, rest string)
+type Command struct {
+	Word, Takes, doc string
+	of               func(p *front, rest string) (session.Command, error)
+	do               func(p *front, rest string)
 	// said says what the command gave, where no event has said it.
-	said func(*plainText, session.Reply)
-	// recorded says that it is there on a recorded trace too.
-	recorded bool
+	said func(*front, session.Reply)
+	// Recorded says that it is there on a recorded trace too.
+	Recorded bool
 }
 
-var plainCommands = []plainCommand{
-	{word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
-	{word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*plainText).back},
+var Commands = []Command{
+	{Word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
+	{Word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*front).back},
 	{
-		word: "r", takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch; without a device also TOKENS,POSITION",
-		of: plainRun, said: (*plainText).upto,
+		Word: "r", Takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch; without a device also TOKENS,POSITION",
+		of: runCommand, said: (*front).upto,
 	},
 	{
-		word: "b", takes: "[CONDITION]", doc: "add a breakpoint, or list them and what they may be",
-		do: (*plainText).addBreak,
+		Word: "b", Takes: "[CONDITION]", doc: "add a breakpoint, or list them and what they may be",
+		do: (*front).addBreak,
 	},
-	{word: "B", takes: "N", doc: "remove breakpoint N", do: (*plainText).removeBreak},
-	{word: "R", takes: "[STEP]", doc: "repeat the step, or an older one", of: plainRepeat},
-	{word: "p", takes: "TEXT", doc: "prompt, or with --chat your turn", of: plainPrompt},
-	{word: "e", takes: "N TEXT", doc: "keep N tokens of the text and put others behind them", of: plainEdit},
-	{word: "k", takes: "N", doc: "tokens a step of a prompt, 0 for as many as it takes", of: plainChunk},
-	{word: "T", takes: "LEVEL", doc: "timing level", of: plainTiming},
+	{Word: "B", Takes: "N", doc: "remove breakpoint N", do: (*front).removeBreak},
+	{Word: "R", Takes: "[STEP]", doc: "repeat the step, or an older one", of: repeatCommand},
+	{Word: "p", Takes: "TEXT", doc: "prompt, or with --chat your turn", of: promptCommand},
 	{
-		word: "t", takes: "TEXT", doc: "tokens of a text", of: plainTokenize,
-		said: (*plainText).tokens,
+		Word: "e", Takes: "N TEXT", doc: "keep N tokens of the text and put others behind them",
+		of: editCommand,
 	},
+	{Word: "k", Takes: "N", doc: "tokens a step of a prompt, 0 for as many as it takes", of: chunkCommand},
+	{Word: "T", Takes: "LEVEL", doc: "timing level", of: timingCommand},
 	{
-		word: "c", takes: "[NAMES]", doc: "cost of each row, or of those with the names N,.. together",
-		of: plainCost, said: func(p *plainText, _ session.Reply) { p.printOf("cost", spokenOf{}) },
-	},
-	{
-		word: "a", takes: "[NAMES]", doc: "how far each dispatch, or those with the names N,.., is from its reference",
-		of: plainVerify, said: func(p *plainText, _ session.Reply) { p.printOf("gaps", spokenOf{}) },
+		Word: "t", Takes: "TEXT", doc: "tokens of a text", of: tokenizeCommand,
+		said: (*front).tokens,
 	},
 	{
-		word: "o", takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
-		of: plainTimeOp, said: (*plainText).trials,
+		Word: "c", Takes: "[NAMES]", doc: "cost of each row, or of those with the names N,.. together",
+		of: costCommand, said: func(p *front, _ session.Reply) { p.printOf("cost", spokenOf{}) },
 	},
 	{
-		word: "l", takes: "FILE", doc: "run the text in NAME.wgsl in turns with kernel NAME", of: plainLab,
-		said: (*plainText).tried,
+		Word: "a", Takes: "[NAMES]", doc: "how far each dispatch, or those with the names N,.., is from its reference",
+		of: verifyCommand, said: func(p *front, _ session.Reply) { p.printOf("gaps", spokenOf{}) },
 	},
 	{
-		word: "u", takes: "FILE or NAME", doc: "steps to come run the text in NAME.wgsl, or kernel NAME itself",
-		of: plainUse,
+		Word: "o", Takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
+		of: timeOpCommand, said: (*front).trials,
 	},
 	{
-		word: "L", doc: "measure what the device can do at best",
-		of: just(session.Command{Kind: session.Ceilings}), said: (*plainText).ceilings,
+		Word: "l", Takes: "FILE", doc: "run the text in NAME.wgsl in turns with kernel NAME", of: labCommand,
+		said: (*front).tried,
 	},
 	{
-		word: "v", takes: "VALUE [DISPATCH]",
+		Word: "u", Takes: "FILE or NAME", doc: "steps to come run the text in NAME.wgsl, or kernel NAME itself",
+		of: useCommand,
+	},
+	{
+		Word: "L", doc: "measure what the device can do at best",
+		of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings,
+	},
+	{
+		Word: "v", Takes: "VALUE [DISPATCH]",
 		doc: "what the numbers in a value come to, by its number in table values, behind a dispatch",
-		of:  plainLook, said: (*plainText).looked,
+		of:  lookCommand, said: (*front).looked,
 	},
-	{word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*plainText).back},
+	{Word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*front).back},
 	{
-		word: "d", takes: "[TABLE]", doc: "dispatches, or another table", do: (*plainText).print,
-		recorded: true,
-	},
-	{
-		word: "w", takes: "NAME", doc: "why a dispatch has its grid, or what a value reaches",
-		do: (*plainText).why, recorded: true,
+		Word: "d", Takes: "[TABLE]", doc: "dispatches, or another table", do: (*front).print,
+		Recorded: true,
 	},
 	{
-		word: "scope", takes: "[STEPS]", doc: "tables are of these steps: " + inspect.ScopeWords,
-		do: (*plainText).setScope, recorded: true,
+		Word: "w", Takes: "NAME", doc: "why a dispatch has its grid, or what a value reaches",
+		do: (*front).why, Recorded: true,
 	},
 	{
-		word: "base", takes: "[STEPS or FILE]", doc: "tables are compared with these, or with another trace",
-		do: (*plainText).setBase, recorded: true,
+		Word: "scope", Takes: "[STEPS]", doc: "tables are of these steps: " + inspect.ScopeWords,
+		do: (*front).setScope, Recorded: true,
 	},
 	{
-		word: "filter", takes: "[WORDS]", doc: "tables have the rows that match, such as norm or us:>10",
-		do: (*plainText).setFilter, recorded: true,
+		Word: "base", Takes: "[STEPS or FILE]", doc: "tables are compared with these, or with another trace",
+		do: (*front).setBase, Recorded: true,
 	},
-	{word: "x", takes: "FILE", doc: "export", do: (*plainText).export, recorded: true},
-	{word: helpWord, doc: "list the commands, as help does", recorded: true},
-	{word: "q", doc: "quit", recorded: true},
+	{
+		Word: "filter", Takes: "[WORDS]", doc: "tables have the rows that match, such as norm or us:>10",
+		do: (*front).setFilter, Recorded: true,
+	},
+	{Word: "x", Takes: "FILE", doc: "export", do: (*front).export, Recorded: true},
+	{Word: helpWord, doc: "list the commands, as help does", Recorded: true},
+	{Word: "q", doc: "quit", Recorded: true},
 }
 
 const helpWord = "?"
 
 // just is always that command.
-func just(c session.Command) func(*plainText, string) (session.Command, error) {
-	return func(*plainText, string) (session.Command, error) { return c, nil }
+func just(c session.Command) func(*front, string) (session.Command, error) {
+	return func(*front, string) (session.Command, error) { return c, nil }
 }
 
-func plainPrompt(p *plainText, text string) (session.Command, error) {
-	return promptOf(text, p.opts.Chat), nil
+func promptCommand(p *front, text string) (session.Command, error) {
+	return command.Prompt(text, p.opts.Chat), nil
 }
 
-func plainTokenize(_ *plainText, text string) (session.Command, error) {
+func tokenizeCommand(_ *front, text string) (session.Command, error) {
 	return session.Command{Kind: session.Tokenize, Text: text}, nil
 }
 
-// plainCommandOf is the row of a word, nil where there is none.
-func plainCommandOf(word string) *plainCommand {
+// commandOf is the row of a word, nil where there is none.
+func commandOf(word string) *Command {
 	if word == "help" {
 		word = helpWord
 	}
-	i := slices.IndexFunc(plainCommands, func(c plainCommand) bool { return c.word == word })
+	i := slices.IndexFunc(Commands, func(c Command) bool { return c.Word == word })
 	if i < 0 {
 		return nil
 	}
-	return &plainCommands[i]
+	return &Commands[i]
 }
 
 // help lists what can be typed, a command a line.
-func (p *plainText) help() {
+func (p *front) help() {
 	p.say("Type a command and enter:")
-	for _, c := range plainCommands {
-		if p.recorded && !c.recorded {
+	for _, c := range Commands {
+		if p.recorded && !c.Recorded {
 			continue
 		}
-		p.say("  %s", strings.TrimSpace(c.word+" "+c.takes)+": "+c.doc)
+		p.say("  %s", strings.TrimSpace(c.Word+" "+c.Takes)+": "+c.doc)
 	}
 }
 
 // ceilings says what the device can do at best.
-func (p *plainText) ceilings(session.Reply) {
+func (p *front) ceilings(session.Reply) {
 	for _, line := range inspect.CeilingFacts(p.mirror.Trace.Device.Ceilings) {
 		p.say("%s", line)
 	}
 }
 
 // back says where a session stands that went back.
-func (p *plainText) back(r session.Reply) {
+func (p *front) back(r session.Reply) {
 	if r.Step < 0 {
 		p.say("before the first step")
 	} else {
@@ -477,7 +483,7 @@ func (p *plainText) back(r session.Reply) {
 	}
 }
 
-func (p *plainText) tokens(r session.Reply) {
+func (p *front) tokens(r session.Reply) {
 	var list []string
 	for _, tok := range r.Tokens {
 		list = append(list, fmt.Sprintf("%d %q", tok.ID, tok.Text))
@@ -486,7 +492,7 @@ func (p *plainText) tokens(r session.Reply) {
 }
 
 // export writes the trace as it is now.
-func (p *plainText) export(path string) {
+func (p *front) export(path string) {
 	if len(p.mirror.Trace.Steps) == 0 {
 		p.fail(p.noStep())
 		return

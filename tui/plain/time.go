@@ -1,4 +1,4 @@
-package tui
+package plain
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// plainTimeOp is the command to time an operator, named as tables call it or by its number: at the lengths
+// timeOpCommand is the command to time an operator, named as tables call it or by its number: at the lengths
 // that stand behind it, or where its route changes.
-func plainTimeOp(p *plainText, rest string) (session.Command, error) {
+func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
@@ -54,7 +54,7 @@ func isNumber(word string) bool {
 }
 
 // trials prints what operators took that were timed.
-func (p *plainText) trials(session.Reply) {
+func (p *front) trials(session.Reply) {
 	if err := p.index.Print(p.ctx, p.out, "trials", "text", widget.MainWidth, inspect.Options{}); err != nil {
 		p.fail(err)
 	}

@@ -1,4 +1,4 @@
-package tui
+package command
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"gpuscope/trace/inspect"
 )
 
-// sameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
-func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Scope) *inspect.Base {
+// SameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
+func SameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Scope) *inspect.Base {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
 		return nil
@@ -20,8 +20,8 @@ func sameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Sco
 	return &inspect.Base{Index: file, Scope: s}
 }
 
-// readBase reads a trace that tables are to be compared with.
-func readBase(ctx context.Context, path string) (*inspect.Index, error) {
+// ReadBase reads a trace that tables are to be compared with.
+func ReadBase(ctx context.Context, path string) (*inspect.Index, error) {
 	t, err := trace.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("base: %w", err)
@@ -32,9 +32,9 @@ func readBase(ctx context.Context, path string) (*inspect.Index, error) {
 	return inspect.NewIndex(t), ctx.Err()
 }
 
-// partOf is the part of a scope that is spoken of where so many steps are taken: where one is, the last, and
+// Part is the part of a scope that is spoken of where so many steps are taken: where one is, the last, and
 // where times are summed up, those on the routes of the last.
-func partOf(x *inspect.Index, s inspect.Scope, takes inspect.Takes) inspect.Scope {
+func Part(x *inspect.Index, s inspect.Scope, takes inspect.Takes) inspect.Scope {
 	switch _, one := s.One(); {
 	case takes == inspect.OneStep && !one:
 		return x.Step(s.Last())

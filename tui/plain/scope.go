@@ -1,4 +1,4 @@
-package tui
+package plain
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -21,7 +22,7 @@ type spokenOf struct {
 	filter string
 }
 
-func (p *plainText) setScope(word string) {
+func (p *front) setScope(word string) {
 	said := "the last step"
 	if word != "" {
 		s, err := p.index.ParseScope(word)
@@ -35,14 +36,14 @@ func (p *plainText) setScope(word string) {
 	p.say("tables are of %s", said)
 }
 
-func (p *plainText) setBase(word string) {
+func (p *front) setBase(word string) {
 	of := p.of
 	of.base, of.file = word, nil
 	said := "nothing"
-	if path := expand(word); word != "" {
+	if path := command.Expand(word); word != "" {
 		s, err := p.index.ParseScope(word)
 		if said = s.Words(); err != nil && trace.IsTrace(path) {
-			of.file, err = readBase(p.ctx, path)
+			of.file, err = command.ReadBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
 			if err == nil {
 				said = widget.Joined("; ", said, p.index.Other(of.file).Text)
@@ -57,7 +58,7 @@ func (p *plainText) setBase(word string) {
 	p.say("tables are compared with %s", said)
 }
 
-func (p *plainText) setFilter(words string) {
+func (p *front) setFilter(words string) {
 	if err := table.CheckFilter(words); err != nil {
 		p.fail(err)
 		return
@@ -66,13 +67,14 @@ func (p *plainText) setFilter(words string) {
 	p.say("rows of tables: %s", cmp.Or(words, "all"))
 }
 
-// compared is the steps that tables are asked for, of those that the trace has, and what they are compared with.
-func (p *plainText) compared(of spokenOf) (s inspect.Scope, against *inspect.Base, err error) {
+// compared is the steps that tables are asked for, of those that the trace has, and what they are compared
+// with.
+func (p *front) compared(of spokenOf) (s inspect.Scope, against *inspect.Base, err error) {
 	if s, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err
 	}
 	if of.file != nil {
-		return s, sameKind(of.file, of.base, p.index, s), nil
+		return s, command.SameKind(of.file, of.base, p.index, s), nil
 	}
 	base, err := p.index.ParseScope(of.base)
 	if !slices.Equal(base.Steps, s.Steps) {
@@ -82,16 +84,16 @@ func (p *plainText) compared(of spokenOf) (s inspect.Scope, against *inspect.Bas
 }
 
 // print prints a table, that of dispatches where no other is named.
-func (p *plainText) print(name string) { p.printOf(name, p.of) }
+func (p *front) print(name string) { p.printOf(name, p.of) }
 
-func (p *plainText) printOf(name string, of spokenOf) {
+func (p *front) printOf(name string, of spokenOf) {
 	if err := p.tryPrint(name, of); err != nil {
 		p.fail(err)
 	}
 }
 
 // tryPrint prints a table. Before the first step there are tables of the graph.
-func (p *plainText) tryPrint(name string, of spokenOf) error {
+func (p *front) tryPrint(name string, of spokenOf) error {
 	kind, err := inspect.TableNamed(cmp.Or(name, "dispatches"))
 	if err != nil {
 		return err
@@ -102,7 +104,7 @@ func (p *plainText) tryPrint(name string, of spokenOf) error {
 		if err != nil {
 			return err
 		}
-		o = inspect.Options{Scope: partOf(p.index, s, kind.Takes), Base: against}
+		o = inspect.Options{Scope: command.Part(p.index, s, kind.Takes), Base: against}
 	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
 		return p.noStep()
 	}
@@ -121,7 +123,7 @@ func (p *plainText) tryPrint(name string, of spokenOf) error {
 }
 
 // why says why a dispatch has the grid it has, in the last step of the scope, or what a value reaches.
-func (p *plainText) why(name string) {
+func (p *front) why(name string) {
 	switch {
 	case name == "":
 		p.fail(session.Refusef("w NAME: a dispatch by its number or name, an operator or a value"))
@@ -145,7 +147,7 @@ func (p *plainText) why(name string) {
 }
 
 // noStep says that there is nothing to show of a step.
-func (p *plainText) noStep() error {
+func (p *front) noStep() error {
 	if p.recorded {
 		return errors.New("the trace has no steps; d graph prints its operators")
 	}

@@ -1,4 +1,6 @@
-package tui
+// Package command has what the screen and plain mode share: how what a person types becomes a command of the
+// session, and the lines that answer it.
+package command
 
 import (
 	"fmt"
@@ -13,13 +15,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// What drives the model beyond the next token: to a position, to a condition, up to a dispatch, with another
-// text. Both front ends read what is typed by the same functions.
-
-// parseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
+// ParseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
 // without a device the shape of a step to plan ("512,0": its tokens and its position). A condition is one
 // that the model of the trace can meet.
-func parseTarget(text string, t *trace.Trace) (session.Command, error) {
+func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	text = strings.TrimSpace(text)
 	if tokens, position, ok := session.ParseShape(text); ok {
 		return session.Command{Kind: session.Plan, N: tokens, Until: position}, nil
@@ -41,13 +40,13 @@ func parseTarget(text string, t *trace.Trace) (session.Command, error) {
 			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
 	}
 	if b.On == "position" { // as the number alone: one behind the text is refused, and no run would reach it
-		return parseTarget(b.Of, t)
+		return ParseTarget(b.Of, t)
 	}
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
 }
 
-// parseCount reads a count that may be 0.
-func parseCount(what, text string) (int, error) {
+// ParseCount reads a count that may be 0.
+func ParseCount(what, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
 		return 0, session.Refusef("%s %.20q: want a number from 0 on", what, text)
@@ -55,11 +54,11 @@ func parseCount(what, text string) (int, error) {
 	return n, nil
 }
 
-// breakpoints are the conditions at which every run pauses.
-type breakpoints []session.Break
+// Breakpoints are the conditions at which every run pauses.
+type Breakpoints []session.Break
 
-// add takes in a condition as a person types it, which the model of the trace can meet.
-func (b *breakpoints) add(text string, t *trace.Trace) error {
+// Add takes in a condition as a person types it, which the model of the trace can meet.
+func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 	one, err := session.ParseBreak(text)
 	if err == nil {
 		err = one.CheckIn(t)
@@ -73,19 +72,19 @@ func (b *breakpoints) add(text string, t *trace.Trace) error {
 	return err
 }
 
-// remove drops the one at a place.
-func (b *breakpoints) remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
+// Remove drops the one at a place.
+func (b *Breakpoints) Remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
 
-// runs is a run that pauses at the breakpoints, and at those of its own.
-func (b breakpoints) runs(c session.Command) session.Command {
+// Runs is a run that pauses at the breakpoints, and at those of its own.
+func (b Breakpoints) Runs(c session.Command) session.Command {
 	if c.Kind == session.Run {
 		c.Breaks = slices.Concat(b, c.Breaks)
 	}
 	return c
 }
 
-// breakHelp explains the conditions.
-func breakHelp() [][2]string {
+// BreakHelp explains the conditions.
+func BreakHelp() [][2]string {
 	var list [][2]string
 	for _, k := range session.Breaks {
 		list = append(list, [2]string{widget.Fit(widget.Joined(" ", k.Word, k.Takes), 16), k.Doc})
@@ -93,8 +92,8 @@ func breakHelp() [][2]string {
 	return list
 }
 
-// expand is the path that was typed, with ~ for the person's home.
-func expand(path string) string {
+// Expand is the path that was typed, with ~ for the person's home.
+func Expand(path string) string {
 	path = strings.TrimSpace(path)
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -104,20 +103,20 @@ func expand(path string) string {
 	return path
 }
 
-// repeats is how many samples one press of R adds.
-const repeats = 10
+// Repeats is how many samples one press of R adds.
+const Repeats = 10
 
-// promptOf is the command for what a person has typed as a prompt, or in a chat as their turn.
-func promptOf(text string, chat bool) session.Command {
+// Prompt is the command for what a person has typed as a prompt, or in a chat as their turn.
+func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// firstCommand is what a session begins with: the prompt, or without a device and a prompt the plan of a step
+// First is what a session begins with: the prompt, or without a device and a prompt the plan of a step
 // of as many tokens as one takes, half of the context at most. It is nil for nothing.
-func firstCommand(prompt string, chat bool, t *trace.Trace) *session.Command {
+func First(prompt string, chat bool, t *trace.Trace) *session.Command {
 	switch {
 	case prompt != "":
-		c := promptOf(prompt, chat)
+		c := Prompt(prompt, chat)
 		return &c
 	case t.Device.None():
 		n := min(t.Model.Dims["max_chunk"], max(1, t.Model.Dims["context"]/2))

@@ -1,4 +1,4 @@
-package tui
+package plain
 
 import (
 	"fmt"
@@ -7,26 +7,27 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
-// plainNumbers is how many numbers of a value are said: its first.
-const plainNumbers = 16
+// numbersShown is how many numbers of a value are said: its first.
+const numbersShown = 16
 
-// plainLook is a look at a value, by its number, and the dispatch behind which it is read.
-func plainLook(_ *plainText, rest string) (session.Command, error) {
+// lookCommand is a look at a value, by its number, and the dispatch behind which it is read.
+func lookCommand(_ *front, rest string) (session.Command, error) {
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {
 		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: the number of a value, as table values has it")
 	}
-	at := session.LookAt{Count: plainNumbers, Statistics: true}
-	n, err := parseCount("value", strings.TrimPrefix(words[0], "v"))
+	at := session.LookAt{Count: numbersShown, Statistics: true}
+	n, err := command.ParseCount("value", strings.TrimPrefix(words[0], "v"))
 	if err != nil {
 		return session.Command{}, err
 	}
 	at.Value = trace.ValueID(n)
 	if len(words) == 2 {
-		n, err := parseCount("dispatch", strings.TrimPrefix(words[1], "d"))
+		n, err := command.ParseCount("dispatch", strings.TrimPrefix(words[1], "d"))
 		if err != nil {
 			return session.Command{}, err
 		}
@@ -37,7 +38,7 @@ func plainLook(_ *plainText, rest string) (session.Command, error) {
 }
 
 // looked says what a look saw.
-func (p *plainText) looked(r session.Reply) {
+func (p *front) looked(r session.Reply) {
 	t := r.Tensor
 	if t == nil || p.mirror.Trace == nil || int(t.Value) >= len(p.mirror.Trace.Graph.Values) {
 		return
@@ -55,7 +56,8 @@ func (p *plainText) looked(r session.Reply) {
 		text := fmt.Sprintf("%s, NaN %s, infinities %s, zeros %s", widget.Plural(s.Elements, "element"),
 			widget.Count(s.NaN), widget.Count(s.PosInf+s.NegInf), widget.Count(s.Zeros))
 		if s.Finite() > 0 {
-			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", widget.Number(s.Min), widget.Number(s.Max),
+			text += fmt.Sprintf(", min %s, max %s, mean %s, std %s", widget.Number(s.Min),
+				widget.Number(s.Max),
 				widget.Number(s.Mean), widget.Number(s.Std))
 		}
 		if s.FirstOdd != nil {

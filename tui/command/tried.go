@@ -1,4 +1,4 @@
-package tui
+package command
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// triedLines say what came of another text of a kernel, on the screen and in plain mode.
-func triedLines(x *inspect.Index, t *session.Tried) []string {
+// TriedLines say what came of another text of a kernel, on the screen and in plain mode.
+func TriedLines(x *inspect.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
 			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s, and %s.", t.Step,
-				t.Kernel, whichRun(x, t.Kernel)),
+				t.Kernel, WhichRun(x, t.Kernel)),
 		}
 	}
 	lines := []string{
@@ -27,7 +27,7 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	if t.Alone == nil {
 		lines = append(lines, inspect.Labelled("times", "none: this device has no timestamps"))
 	} else {
-		lines = append(lines, inspect.Labelled("alone", turnsText(t.Alone)))
+		lines = append(lines, inspect.Labelled("alone", TurnsText(t.Alone)))
 	}
 	switch {
 	case t.Stray:
@@ -35,7 +35,7 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 		lines = append(lines, inspect.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
 		of := table.Plural(t.Dispatches, "dispatch") + " of it"
-		lines = append(lines, inspect.Labelled("step", turnsText(t.Whole)+" with "+of))
+		lines = append(lines, inspect.Labelled("step", TurnsText(t.Whole)+" with "+of))
 	}
 	for i := range t.Outputs {
 		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
@@ -58,13 +58,13 @@ func triedLines(x *inspect.Index, t *session.Tried) []string {
 	return lines
 }
 
-// whichRun says which steps of the trace ran a kernel or a text in its place.
-func whichRun(x *inspect.Index, kernel string) string {
+// WhichRun says which steps of the trace ran a kernel or a text in its place.
+func WhichRun(x *inspect.Index, kernel string) string {
 	var steps []int
 	for i := range x.Trace.Steps {
 		s := &x.Trace.Steps[i]
 		if slices.ContainsFunc(s.Dispatches, func(d trace.StepDispatch) bool {
-			k := own(x, x.Trace.Plans[d.Plan].Kernel)
+			k := Own(x, x.Trace.Plans[d.Plan].Kernel)
 			return k != nil && k.Name == kernel
 		}) {
 			steps = append(steps, s.Index)
@@ -80,9 +80,9 @@ func whichRun(x *inspect.Index, kernel string) string {
 	}
 }
 
-// turnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that
+// TurnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that
 // lies on both sides of none.
-func turnsText(t *session.InTurns) string {
+func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain
 	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))

@@ -1,4 +1,4 @@
-package tui
+package plain
 
 import (
 	"slices"
@@ -8,6 +8,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -16,28 +17,28 @@ import (
 // asked are the kinds of events that say what a person has just typed.
 var asked = []string{"prompt", "edit", "reset", "set_back", "repeat", "plan"}
 
-func plainRun(p *plainText, to string) (session.Command, error) {
+func runCommand(p *front, to string) (session.Command, error) {
 	c := session.Command{Kind: session.Run}
 	if to != "" {
 		var err error
-		if c, err = parseTarget(to, p.mirror.Trace); err != nil {
+		if c, err = command.ParseTarget(to, p.mirror.Trace); err != nil {
 			return c, err
 		}
 	}
-	return p.breaks.runs(c), nil
+	return p.breaks.Runs(c), nil
 }
 
 // upto says where a step was left in its middle; all else the events have said.
-func (p *plainText) upto(session.Reply) {
+func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
 		p.say("step %d stands after dispatch %d: s finishes it", p.mirror.State.Step, *id)
 	}
 }
 
 // addBreak adds a breakpoint, or lists them and what they may be.
-func (p *plainText) addBreak(condition string) {
+func (p *front) addBreak(condition string) {
 	if condition != "" {
-		if err := p.breaks.add(condition, p.mirror.Trace); err != nil {
+		if err := p.breaks.Add(condition, p.mirror.Trace); err != nil {
 			p.fail(err)
 			return
 		}
@@ -50,48 +51,48 @@ func (p *plainText) addBreak(condition string) {
 	if len(p.breaks) == 0 {
 		p.say("no breakpoints")
 	}
-	for _, l := range breakHelp() {
+	for _, l := range command.BreakHelp() {
 		p.say("b %s %s", strings.TrimSpace(l[0]), l[1])
 	}
 }
 
-func (p *plainText) removeBreak(which string) {
+func (p *front) removeBreak(which string) {
 	n, err := strconv.Atoi(strings.TrimSpace(which))
 	if err != nil || n < 1 || n > len(p.breaks) {
 		p.fail(session.Refusef("B %.20q: there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
 		return
 	}
 	p.say("no breakpoint any more: %s", p.breaks[n-1])
-	p.breaks.remove(n - 1)
+	p.breaks.Remove(n - 1)
 }
 
-func plainRepeat(_ *plainText, step string) (session.Command, error) {
-	c := session.Command{Kind: session.Repeat, N: repeats}
+func repeatCommand(_ *front, step string) (session.Command, error) {
+	c := session.Command{Kind: session.Repeat, N: command.Repeats}
 	if step == "" {
 		return c, nil
 	}
-	n, err := parseCount("step", step)
+	n, err := command.ParseCount("step", step)
 	c.Step = &n
 	return c, err
 }
 
-func plainEdit(_ *plainText, rest string) (session.Command, error) {
+func editCommand(_ *front, rest string) (session.Command, error) {
 	keep, text, _ := strings.Cut(rest, " ")
-	n, err := parseCount("tokens to keep", keep)
+	n, err := command.ParseCount("tokens to keep", keep)
 	return session.Command{Kind: session.Edit, N: n, Text: text}, err
 }
 
-func plainChunk(_ *plainText, n string) (session.Command, error) {
-	size, err := parseCount("chunk", n)
+func chunkCommand(_ *front, n string) (session.Command, error) {
+	size, err := command.ParseCount("chunk", n)
 	return session.Command{Kind: session.Chunk, N: size}, err
 }
 
-func plainTiming(_ *plainText, level string) (session.Command, error) {
+func timingCommand(_ *front, level string) (session.Command, error) {
 	return session.Command{Kind: session.Timing, Level: strings.TrimSpace(level)}, nil
 }
 
-// plainCost leaves the rows of the current step out one by one, or those that are named together.
-func plainCost(p *plainText, names string) (session.Command, error) {
+// costCommand leaves the rows of the current step out one by one, or those that are named together.
+func costCommand(p *front, names string) (session.Command, error) {
 	c := session.Command{Kind: session.Cost}
 	last, err := p.lastStep("c")
 	if err != nil {
@@ -110,7 +111,7 @@ func plainCost(p *plainText, names string) (session.Command, error) {
 }
 
 // lastStep is where the current step is in the trace, for the command of a word.
-func (p *plainText) lastStep(word string) (int, error) {
+func (p *front) lastStep(word string) (int, error) {
 	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
 		return 0, session.Refusef("%s: there is no step yet: p gives a prompt", word)
 	}
@@ -122,8 +123,8 @@ func (p *plainText) lastStep(word string) (int, error) {
 	return last, nil
 }
 
-// plainVerify holds the current step to the references, or what has one of the names.
-func plainVerify(p *plainText, names string) (session.Command, error) {
+// verifyCommand holds the current step to the references, or what has one of the names.
+func verifyCommand(p *front, names string) (session.Command, error) {
 	c := session.Command{Kind: session.Verify}
 	last, err := p.lastStep("a")
 	if err != nil || names == "" {
