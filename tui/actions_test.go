@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpuscope/tui/command"
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
@@ -36,9 +38,9 @@ func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
 }
 
 func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
-	t.Cleanup(func() { actions = allActions() })
+	t.Cleanup(func() { command.Table = withViews() })
 	var err error
-	if actions, err = bound(map[string][]string{"Log": {"J"}, "help": {}}); err != nil {
+	if command.Table, err = bound(map[string][]string{"Log": {"J"}, "help": {}}); err != nil {
 		t.Fatal(err)
 	}
 	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("J").sees("[J Log]")
@@ -47,23 +49,34 @@ func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
 
 // Terminals send these for tab, enter, escape and backspace, or tmux takes them.
 func TestNoActionHasAKeyThatTerminalsKeep(t *testing.T) {
-	for i := range actions {
-		for _, k := range actions[i].keys {
+	for i := range command.Table {
+		for _, k := range command.Table[i].Keys {
 			if slices.Contains([]string{
 				"ctrl+i", "ctrl+m", "ctrl+[", "ctrl+h", "ctrl+j", "ctrl+k", "ctrl+l",
 				"ctrl+b", "ctrl+a",
 			}, k) {
-				t.Errorf("%s is bound to %s", k, actions[i].name)
+				t.Errorf("%s is bound to %s", k, command.Table[i].Name)
 			}
 		}
 	}
 }
 
 func TestEveryActionSaysWhatItDoes(t *testing.T) {
-	for i := range actions {
-		if a := &actions[i]; a.name == "" || !strings.HasSuffix(a.doc, ".") || len(a.in) == 0 ||
-			a.run == nil {
-			t.Errorf("action %v %q is not whole", a.keys, a.name)
+	d := drive(t, 80, 24, llama, nil, Options{})
+	for i := range command.Table {
+		r := &command.Table[i]
+		onScreen := strings.HasSuffix(r.Doc, ".") && len(r.In) > 0
+		if r.Name == "" || !onScreen && r.Plain.Word == "" {
+			t.Errorf("command %v %q is not whole", r.Keys, r.Name)
+		}
+		done := false
+		for _, row := range views {
+			if act := actionOf(row.new(hosting{d.app}, d.app.log), r.Name); act != nil {
+				done = done || act.Run != nil
+			}
+		}
+		if done = done || d.app.deeds[r.Name].Run != nil; onScreen && !done {
+			t.Errorf("nothing does %q", r.Name)
 		}
 	}
 }

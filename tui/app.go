@@ -30,6 +30,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -44,9 +45,10 @@ type App struct {
 	w, h   int
 
 	again
-	model              // the session, or the trace, and where it stands (model.go)
-	jobs  *widget.Jobs // what computes what is shown
-	views []view       // in the order of the table of views
+	model                           // the session, or the trace, and where it stands (model.go)
+	jobs  *widget.Jobs              // what computes what is shown
+	deeds map[string]command.Action // what commands do, by their names
+	views []View                    // in the order of the table of views
 	// pushes are what lies over each view.
 	pushes map[int][]pushed
 
@@ -138,8 +140,12 @@ func newApp(opts Options) (*App, error) {
 	}
 	a.model = newModel()
 	a.jobs = widget.NewJobs(a.fail, a.mended)
+	a.deeds = map[string]command.Action{}
+	for _, act := range a.actions() {
+		a.deeds[act.Name] = act
+	}
 	for i := range views {
-		a.views = append(a.views, views[i].new(a))
+		a.views = append(a.views, views[i].new(hosting{a}, a.log))
 		if views[i].first {
 			a.current = i
 		}
@@ -274,8 +280,8 @@ func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
 	}
-	l, rows := a.view().(lister)
-	return a.overTask.Awaited(a.jobs) || rows && l.pane().Job.Awaited(a.jobs)
+	rows := a.view().pane()
+	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
 // strike presses a key.
@@ -317,20 +323,20 @@ func (a *App) press(k widget.Key) {
 		a.struck(k)
 		return
 	}
-	act := actionFor(k.Name, a.place())
-	if act == nil {
+	row := command.Find(k.Name, a.place())
+	if row == nil {
 		a.elsewhere(k.Name)
 		return
 	}
-	a.do(act)
+	a.do(row)
 }
 
 // elsewhere says of a key that means nothing in this view what it means in others.
 func (a *App) elsewhere(key string) {
 	var means []string
-	for i := range actions {
-		if act := &actions[i]; a.over == nil && act.of != nil && slices.Contains(act.keys, key) {
-			means = append(means, act.name+" in "+strings.Join(act.of.views((*viewRow).label), ", "))
+	for i := range command.Table {
+		if r := &command.Table[i]; a.over == nil && r.Of != "" && slices.Contains(r.Keys, key) {
+			means = append(means, r.Name+" in "+strings.Join(offering(r.Name, (*viewRow).label), ", "))
 		}
 	}
 	if means != nil {
@@ -338,26 +344,30 @@ func (a *App) elsewhere(key string) {
 	}
 }
 
-// do runs an action, or says why it cannot be done.
-func (a *App) do(act *action) {
-	if why := act.why(a); why != "" {
-		a.remark(act.name + ": " + why)
-		a.noteHolds = func() bool { return act.why(a) == why }
-		if act.miss != nil {
-			act.miss(a)
+// do runs a command, or says why it cannot be done.
+func (a *App) do(r *command.Row) {
+	act := a.action(r)
+	if why := a.why(r); why != "" {
+		a.remark(r.Name + ": " + why)
+		a.noteHolds = func() bool { return a.why(r) == why }
+		if act.Miss != nil {
+			act.Miss()
 		}
 		return
 	}
-	act.run(a)
+	act.Run()
 }
 
 // place is where keys are pressed now.
-func (a *App) place() place {
+func (a *App) place() command.Where {
 	if a.over != nil {
-		return place{in: []scope{overlays, moving, anywhere}}
+		return overlaid
 	}
-	return place{in: []scope{moving, inViews, anywhere}, view: a.view()}
+	return command.Where{In: inView, Offers: a.offers}
 }
+
+// offers says whether the view offers a command.
+func (a *App) offers(name string) bool { return offered(a.view(), name) }
 
 func (a *App) quit() {
 	a.leaving = true
@@ -396,7 +406,7 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops what is running; a second time within armedFor, with nothing between, it leaves.
+// cancel stops what is running; a second time within command.Again, with nothing between, it leaves.
 func (a *App) cancel() {
 	if a.armed() {
 		a.quit()
@@ -406,22 +416,19 @@ func (a *App) cancel() {
 	switch {
 	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
-		a.say(keyed("{cancel} again to quit"))
-	case a.stopLooking(), a.stop(), a.stopReading():
-		a.say(keyed("cancelled; {cancel} again to quit"))
+		a.say(command.Keyed("{cancel} again to quit"))
+	case a.stopLooking(), a.stop(), a.view().stop():
+		a.say(command.Keyed("cancelled; {cancel} again to quit"))
 	default:
-		a.remark(keyed("nothing is running; {cancel} again to quit"))
+		a.remark(command.Keyed("nothing is running; {cancel} again to quit"))
 	}
 	a.noteHolds = a.armed
-	a.fade(armedFor)
+	a.fade(command.Again)
 }
-
-// armedFor is how long behind a cancel another one leaves.
-const armedFor = 2 * time.Second
 
 // armed says that the next cancel leaves.
 func (a *App) armed() bool {
-	return !a.interrupted.IsZero() && widget.Now().Sub(a.interrupted) < armedFor
+	return !a.interrupted.IsZero() && widget.Now().Sub(a.interrupted) < command.Again
 }
 
 // disarm has the next cancel stop something: what is there to stop may be another thing than before.
@@ -460,9 +467,6 @@ func (a *App) fade(after time.Duration) {
 
 // unsay takes the note back.
 func (a *App) unsay() { a.note, a.noteOfKey, a.noteHolds = "", false, nil }
-
-// mostShown is how many characters of an error are shown; the log has it whole.
-const mostShown = 1000
 
 // fail shows an error until it is dismissed, or until the same is done again and succeeds: a task, a kind of
 // command, what later was told. It is of nil where there is no such thing.

@@ -5,14 +5,16 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gpuscope/tui/command"
 )
 
 // ActionNames are the names by which Options.Keys speaks of actions.
 func ActionNames() []string {
 	var names []string
-	for _, a := range allActions() {
-		if !slices.Contains(names, a.name) {
-			names = append(names, a.name)
+	for _, a := range withViews() {
+		if len(a.In) > 0 {
+			names = append(names, a.Name)
 		}
 	}
 	return names
@@ -39,13 +41,13 @@ func CheckKeys(keys map[string][]string) error {
 }
 
 // bound is the table of actions with other keys.
-func bound(keys map[string][]string) ([]action, error) {
-	list := allActions()
+func bound(keys map[string][]string) ([]command.Row, error) {
+	list := withViews()
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		found := false
 		for i := range list {
-			if list[i].name == name {
-				found, list[i].keys = true, keys[name]
+			if list[i].Name == name && len(list[i].In) > 0 {
+				found, list[i].Keys = true, keys[name]
 			}
 		}
 		if !found {
@@ -67,7 +69,7 @@ func bound(keys map[string][]string) ([]action, error) {
 	for i := range list {
 		for k := range list[:i] {
 			if key := shared(&list[i], &list[k]); key != "" {
-				a, b := list[i].name, list[k].name
+				a, b := list[i].Name, list[k].Name
 				if _, ok := keys[a]; !ok {
 					a, b = b, a
 				}
@@ -79,25 +81,24 @@ func bound(keys map[string][]string) ([]action, error) {
 }
 
 // shared is a key that two actions have in one place, "" where there is none.
-func shared(a, b *action) string {
-	for _, key := range a.keys {
-		if slices.Contains(b.keys, key) && a.meets(b) {
+func shared(a, b *command.Row) string {
+	for _, key := range a.Keys {
+		if slices.Contains(b.Keys, key) && meet(a, b) {
 			return key
 		}
 	}
 	return ""
 }
 
-// meets says whether there is a place where both actions hold.
-func (a *action) meets(b *action) bool {
+// meet says whether there is a place where both commands work.
+func meet(a, b *command.Row) bool {
 	for i := range views {
-		at := place{[]scope{moving, inViews, anywhere}, views[i].new(&App{log: NewLog()})}
-		if a.holds(at) && b.holds(at) {
+		at := command.Where{In: inView, Offers: views[i].offers}
+		if a.Holds(at) && b.Holds(at) {
 			return true
 		}
 	}
-	over := place{in: []scope{overlays, moving, anywhere}}
-	return a.holds(over) && b.holds(over)
+	return a.Holds(overlaid) && b.Holds(overlaid)
 }
 
 // namedKeys are keys that print nothing.

@@ -159,7 +159,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 // An order by what no row has yet is that of the graph, the right way up.
 func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
 	d := live(t, 120, 40).press("2").sees("embed")
-	d.app.view().(coster).ranked()
+	d.app.view().(*dispatchPage).ranked()
 	d.press("down").misses("order graph↓", "order ~save")
 	if p := d.app.table(); p.Choice.Reverse || len(p.Rows) == 0 || p.Rows[0] != 0 {
 		t.Errorf("reversed %v, rows %v", p.Choice.Reverse, p.Rows)

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -202,7 +203,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
 		return "not timed: there is no device"
 	}
 	if len(c.Index.Phase("decode").Steps) == 0 {
-		return keyed("no decode step yet: {token} takes one")
+		return command.Keyed("no decode step yet: {token} takes one")
 	}
 	return "not timed: steps at timing level dispatch would say"
 }

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -14,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -22,6 +22,7 @@ import (
 // all drawn once its curves are there: until then everything on the page is along the one before.
 type curvesPage struct {
 	listPage
+	host  host
 	along string // as a person wants it
 	shows map[string]inspect.Quantity
 	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
@@ -30,9 +31,9 @@ type curvesPage struct {
 	w     int // columns of the chart as last drawn
 }
 
-func newCurvesPage(*App) view {
+func newCurvesPage(h host, _ *widget.Log) View {
 	p := &curvesPage{
-		listPage: listOf("slope"), along: trace.AlongPosition, at: map[string]int{}, drawn: map[string]part{},
+		listPage: listOf("slope"), host: h, along: trace.AlongPosition, at: map[string]int{}, drawn: map[string]part{},
 		shows: map[string]inspect.Quantity{
 			trace.AlongPosition: inspect.Time,
 			trace.AlongTokens:   inspect.Grid, // there is an exact line of it; few prompts are timed
@@ -71,8 +72,8 @@ type axisLook struct {
 	drawn part
 }
 
-// state is what undo gives back.
-func (p *curvesPage) state() any {
+// look is what undo gives back.
+func (p *curvesPage) look() any {
 	of := func(along string) axisLook { return axisLook{p.shows[along], p.drawn[along]} }
 	return curvesLook{p.along, of(trace.AlongPosition), of(trace.AlongTokens)}
 }
@@ -137,8 +138,8 @@ func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
 	return c, &c.Rows[r]
 }
 
-// turn looks along the other axis, redraw at the next quantity.
-func (p *curvesPage) turn() {
+// nextAxis looks along the other axis, redraw at the next quantity.
+func (p *curvesPage) nextAxis() {
 	p.along = map[string]string{
 		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
 	}[p.along]
@@ -171,7 +172,7 @@ func (p *curvesPage) cursor(c *inspect.Curves) int {
 }
 
 // Move goes up and down the list, and left and right along the axis by a column of the chart.
-func (p *curvesPage) Move(m widget.Motion) {
+func (p *curvesPage) move(m widget.Motion) {
 	by := map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
 	c, r := p.current()
 	if by == 0 || c == nil {
@@ -332,15 +333,15 @@ func (d *chart) atCursor(at int) string {
 }
 
 // detail says what there is at the cursor, and where it changes.
-func (p *curvesPage) detail() detail {
+func (p *curvesPage) detail() *detail {
 	c, r := p.current()
 	if c == nil {
-		return detail{}
+		return &detail{}
 	}
 	at := p.cursor(c)
 	of := fmt.Sprintf("%s %s %d", c.Along, r.Name, at)
 	lines := func(ctx context.Context) ([]string, error) { return c.Lines(r, at), ctx.Err() }
-	return detail{of, r.Name, lines}
+	return &detail{of, r.Name, lines}
 }
 
 // why explains the dispatch of the row in the shown step.
@@ -370,12 +371,9 @@ func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	return p.listPage.at().trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
-// cannotTime says why no operator can be timed, timeOperator has the selected one timed and shows it.
-func cannotTime(a *App) string {
-	if why := cmp.Or(needsDevice(a), a.empty()); why != "" {
-		return why
-	}
-	_, lengths, why := a.view().(curved).timed()
+// cannotTime says why no operator can be timed.
+func (p *curvesPage) cannotTime() string {
+	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
 		why = "there is no forecast that says at which lengths"
 	}
@@ -387,8 +385,40 @@ func (p *curvesPage) showRoutes() {
 	p.along, p.shows[trace.AlongTokens] = trace.AlongTokens, inspect.Time
 }
 
-func (a *App) timeOperator() {
-	op, lengths, _ := a.view().(curved).timed()
-	a.view().(curved).showRoutes()
-	a.command(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
+// timeOperator has the selected operator timed, and shows the times.
+func (p *curvesPage) timeOperator() {
+	op, lengths, _ := p.timed()
+	p.showRoutes()
+	p.host.Do(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
+}
+
+func (p *curvesPage) actions() []command.Action {
+	return append(p.listPage.actions(), []command.Action{
+		{Name: "why", Run: func() {
+			t, explains := p.why()
+			explain(p.host, &p.rows, t, explains)
+		}},
+		{Name: "axis", Run: p.nextAxis},
+		{Name: "time", Off: p.cannotTime, Run: p.timeOperator},
+		{Name: "draw", Run: p.redraw},
+		{Name: "wider", Run: func() { p.drawMore(4) }},
+		{Name: "closer", Run: func() { p.drawMore(0.25) }},
+	}...)
+}
+
+func (p *curvesPage) detailed() bool { return true }
+
+// turn goes to the next change of the row's grid, or the one before.
+func (p *curvesPage) turn(by int) bool {
+	if !p.jump(by) {
+		p.host.Remark("nothing more of this row changes that way")
+	}
+	return true
+}
+
+// drawMore draws so many times as much of the axis, or says why it cannot.
+func (p *curvesPage) drawMore(times float64) {
+	if why := p.widen(times); why != "" {
+		p.host.Remark(why)
+	}
 }

@@ -8,18 +8,20 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
 type dispatchPage struct {
 	listPage
+	host host
 	fold inspect.Fold
 	now  snapshot
 }
 
-func newDispatchPage(*App) view {
-	p := &dispatchPage{listPage: listOf("dispatches")}
+func newDispatchPage(h host, _ *widget.Log) View {
+	p := &dispatchPage{listPage: listOf("dispatches"), host: h}
 	p.rows.SortKeys = []widget.SortKey{
 		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"},
 	}
@@ -73,18 +75,36 @@ func firstDispatch(t *table.Table, row int) any {
 	return d.Launch(&d.Folded[row]).ID
 }
 
-func (p *dispatchPage) state() any { return p.fold }
+func (p *dispatchPage) actions() []command.Action {
+	return append(p.listPage.actions(), []command.Action{
+		{Name: "fold", Run: p.refold},
+		{Name: "why", Run: func() {
+			t, explains := p.why()
+			explain(p.host, &p.rows, t, explains)
+		}},
+		{Name: "cost", Off: p.cannotCost, Run: p.costOfRows},
+		{Name: "cost of marked", Off: p.cannotCost, Run: p.costOfMarked},
+		{Name: "verify", Off: p.cannotCost, Run: p.verifyRows},
+		{Name: "verify step", Off: p.cannotCost, Run: p.verifyStep},
+		{Name: "mark row", Run: p.rows.Mark},
+		{Name: "WGSL"}, {Name: "use kernel"},
+	}...)
+}
+
+func (p *dispatchPage) detailed() bool { return true }
+
+func (p *dispatchPage) look() any { return p.fold }
 
 func (p *dispatchPage) restore(s any) { p.fold = s.(inspect.Fold) }
 
 func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 
 // about is what the steps cost that the table is of; nothing where that is of others than are looked at.
-func (p *dispatchPage) about(s snapshot) table.Line {
+func (p *dispatchPage) about(s snapshot) (table.Line, bool) {
 	if t := p.rows.Table; t != nil && len(t.Title) > 1 && p.at().named(p.takes()) == s.named(p.takes()) {
-		return t.Title[0]
+		return t.Title[0], true
 	}
-	return table.Line{}
+	return table.Line{}, true
 }
 
 func (p *dispatchPage) title(w int) []table.Part {
@@ -113,8 +133,8 @@ func (p *dispatchPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 	return lines
 }
 
-// selected is the launch of the selected row, of a fold its first.
-func (p *dispatchPage) selected() *inspect.Launch {
+// launch is the launch of the selected row, of a fold its first.
+func (p *dispatchPage) launch() *inspect.Launch {
 	t, r := p.table(), p.rows.Current()
 	if t == nil || r < 0 {
 		return nil
@@ -123,17 +143,17 @@ func (p *dispatchPage) selected() *inspect.Launch {
 }
 
 // detail is what is known of the dispatch, under what the row says of all that it stands for.
-func (p *dispatchPage) detail() detail {
+func (p *dispatchPage) detail() *detail {
 	t, r, s := p.table(), p.rows.Current(), p.at()
 	if t == nil || r < 0 {
-		return detail{}
+		return &detail{}
 	}
 	title := timesOf(t.Folded[r].Label, len(t.Folded[r].Units))
 	if up := t.Rows[r].Parent; up >= 0 && !t.Folded[up].Group {
 		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
 	}
 	canCost := p.canCost()
-	return detail{p.rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
+	return &detail{p.rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
 		if row.Count() > 1 || ofSteps(t, row) {
@@ -142,9 +162,9 @@ func (p *dispatchPage) detail() detail {
 		if cost := t.CostLine(row); cost != "" {
 			switch {
 			case canCost && row.Other != nil:
-				cost += keyed(" · {cost} measures it")
+				cost += command.Keyed(" · {cost} measures it")
 			case canCost && row.Cost.Few():
-				cost += keyed(" · {cost} measures on")
+				cost += command.Keyed(" · {cost} measures on")
 			}
 			lines = append(lines, cost)
 			if shared := t.SharedLine(); shared != "" {
@@ -176,7 +196,7 @@ func (p *dispatchPage) detail() detail {
 			}
 			lines = append(lines, d.Lines()...)
 			if d.Time.N == 1 && s.live && row.Count() == 1 {
-				lines = append(lines, keyed("1 sample: {repeat} for more"))
+				lines = append(lines, command.Keyed("1 sample: {repeat} for more"))
 			}
 		}
 		return lines, err
@@ -274,14 +294,14 @@ func several(t *inspect.DispatchTable, r int) []string {
 	}
 	said, more := t.Stability(row)
 	if more {
-		said += keyed(": {repeat} for more")
+		said += command.Keyed(": {repeat} for more")
 	}
 	add(t.Each(), cell("spark"), said)
 	return lines
 }
 
 func (p *dispatchPage) why() (text, bool) {
-	l := p.selected()
+	l := p.launch()
 	if l == nil {
 		id, _, step, asked := p.elsewhere()
 		if !asked {
@@ -306,11 +326,12 @@ func (p *dispatchPage) why() (text, bool) {
 	return whyDispatch(s, id, of), true
 }
 
-func (p *dispatchPage) source() (text, bool) {
-	l := p.selected()
-	switch {
-	case l == nil:
-		return text{}, false
+// edited names what runs in place of kernels.
+func (p *dispatchPage) edited() table.Part {
+	names := p.now.state.Edited
+	if len(names) == 0 {
+		return table.Part{}
 	}
-	return sourceOf(l.Plan.Kernel, l.Kernel), true
+	short := table.Plural(len(names), "kernel") + " edited"
+	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
 }

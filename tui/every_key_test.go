@@ -13,6 +13,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -47,13 +48,12 @@ func (d *driver) flaw() string {
 // unselected says where the selected row is not to be seen, "" where it is, or where there are no rows.
 func (d *driver) unselected(lines []string) string {
 	a := d.app
-	l, ok := a.view().(lister)
+	p := a.view().pane()
 	r := a.rects()[regionList]
-	if !ok || r.H == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
+	if p == nil || r.H == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
 		len(a.noteLines(a.w)) > 1 {
 		return ""
 	}
-	p := l.pane()
 	if p.Table == nil || len(p.Rows) == 0 {
 		return ""
 	}
@@ -207,8 +207,8 @@ func widths(from, to, step int) []int {
 // safeKeys are those of the table that neither leave the program nor its screen.
 func safeKeys() []string {
 	var keys []string
-	for i := range actions {
-		for _, k := range actions[i].keys {
+	for i := range command.Table {
+		for _, k := range command.Table[i].Keys {
 			if k != "ctrl+z" && k != "q" && k != "ctrl+c" {
 				keys = append(keys, k)
 			}

@@ -32,7 +32,7 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	q.line.Suggest(free(fileName(pane, takenBy(a.view()))))
+	q.line.Suggest(free(fileName(pane, a.view().takes())))
 	a.ask(q)
 }
 

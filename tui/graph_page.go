@@ -9,13 +9,15 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // graphPage is view 4: operators, values and memory, one list at a time. Neighbourhoods and values open over
 // it.
 type graphPage struct {
-	app   *App
+	basics
+	host  host
 	lists []listPage // of graphLists
 	at    int
 	fold  inspect.Fold
@@ -30,8 +32,8 @@ var graphLists = []struct{ table, name string }{
 // operatorList is the place of the operators among them, slotList that of the slots.
 const operatorList, slotList = 0, 3
 
-func newGraphPage(a *App) view {
-	p := &graphPage{app: a}
+func newGraphPage(h host, _ *widget.Log) View {
+	p := &graphPage{host: h}
 	for _, l := range graphLists {
 		p.lists = append(p.lists, listOf(l.table))
 	}
@@ -63,8 +65,8 @@ type graphLook struct {
 	fold     inspect.Fold
 }
 
-// state is what undo gives back.
-func (p *graphPage) state() any { return graphLook{p.at, p.mark, p.fold} }
+// look is what undo gives back.
+func (p *graphPage) look() any { return graphLook{p.at, p.mark, p.fold} }
 
 func (p *graphPage) restore(s any) {
 	l := s.(graphLook)
@@ -103,10 +105,25 @@ func (p *graphPage) load(j *widget.Jobs, s snapshot, _ int) {
 }
 
 func (p *graphPage) pane() *widget.TablePane { return p.list().pane() }
-func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
-func (p *graphPage) filtered() string        { return p.list().filtered() }
-func (p *graphPage) setFilter(s string)      { p.list().setFilter(s) }
+func (p *graphPage) move(m widget.Motion)    { p.list().move(m) }
+func (p *graphPage) filter() *filter         { return p.list().filter() }
 func (p *graphPage) copied() string          { return p.list().copied() }
+
+func (p *graphPage) actions() []command.Action {
+	return append(p.list().actions(), []command.Action{
+		{Name: "fold", Run: p.refold},
+		{Name: "why", Run: func() {
+			t, explains := p.why()
+			explain(p.host, p.pane(), t, explains)
+		}},
+		{Name: "producers", Run: func() { p.near(false) }},
+		{Name: "consumers", Run: func() { p.near(true) }},
+		{Name: "list", Run: p.nextList},
+		{Name: "mark by", Run: p.reweigh},
+	}...)
+}
+
+func (p *graphPage) detailed() bool { return true }
 
 // nextList shows another list.
 func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
@@ -114,7 +131,7 @@ func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
 // refold folds operators by layer, by kind, or not at all: an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
-		p.app.remark("fold: only operators fold")
+		p.host.Remark("fold: only operators fold")
 		return
 	}
 	folds := []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldNone}
@@ -124,7 +141,7 @@ func (p *graphPage) refold() {
 // reweigh marks operators by another quantity.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.app.remark("mark by: only operators are marked")
+		p.host.Remark("mark by: only operators are marked")
 		return
 	}
 	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
@@ -189,7 +206,7 @@ func (p *graphPage) picked() picked {
 // open opens a value; of a slot in the list of memory it shows who has it.
 func (p *graphPage) open() bool {
 	if v := p.picked().value; v >= 0 {
-		p.app.openValue(v, p.list().at())
+		openValue(p.host, v, p.list().at())
 		return true
 	}
 	key := p.list().rows.Key
@@ -198,7 +215,7 @@ func (p *graphPage) open() bool {
 		p.list().rows.TurnTo(key)
 		return true
 	}
-	return false
+	return p.list().open()
 }
 
 // near shows the neighbourhood of the operator under the cursor, of a value that of one which gives or takes
@@ -216,38 +233,38 @@ func (p *graphPage) near(consumers bool) {
 		}
 	}
 	if op == nil {
-		p.app.remark("select an operator or a value that one gives or takes")
+		p.host.Remark("select an operator or a value that one gives or takes")
 		return
 	}
-	p.app.push(&nearRow, newNearPage(p.app, op.ID, consumers))
+	p.host.Push(&nearRow, newNearPage(p.host, op.ID, consumers))
 }
 
-func (p *graphPage) detail() detail {
+func (p *graphPage) detail() *detail {
 	l, got := p.list(), p.picked()
 	s, key := l.at(), l.rows.Key
 	switch {
 	case s.index == nil:
-		return detail{}
+		return &detail{}
 	case got.value >= 0:
-		return detail{key, s.trace.Graph.Values[got.value].Name, func(ctx context.Context) ([]string, error) {
+		return &detail{key, s.trace.Graph.Values[got.value].Name, func(ctx context.Context) ([]string, error) {
 			lines := s.index.ValueLines(s.step, got.value)
-			return append(lines, numbersWhere(s.trace, p.app.isTrace)), ctx.Err()
+			return append(lines, numbersWhere(s.trace, s.recorded)), ctx.Err()
 		}}
 	case got.op != nil && !got.node.Group:
-		return detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
+		return &detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
 			lines := standsFor(got.node)
 			return append(lines, s.index.OperatorLines(s.step, got.op.ID)...), ctx.Err()
 		}}
 	case graphLists[p.at].table == "memory" && key != "":
-		return detail{key, key, func(ctx context.Context) ([]string, error) {
+		return &detail{key, key, func(ctx context.Context) ([]string, error) {
 			return s.index.HoldingLines(s.step, key), ctx.Err()
 		}}
 	case got.node != nil:
-		return detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
+		return &detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
 			return standsFor(got.node), ctx.Err()
 		}}
 	}
-	return detail{}
+	return &detail{}
 }
 
 // standsFor says what a row costs, and of more than one operator what it has in it.
@@ -282,7 +299,7 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	case isTrace:
 		return "Its numbers are not in a trace: they need a running model."
 	}
-	return keyed("{open} shows its numbers")
+	return command.Keyed("{open} shows its numbers")
 }
 
 // why explains the operator, or the first of those that the row stands for, or lists what a value reaches.

@@ -301,7 +301,7 @@ func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
 		return trace.ValueID(slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == name }))
 	}
 	show := func(v trace.ValueID) {
-		d.app.openValue(v, d.app.snapshot())
+		openValue(hosting{d.app}, v, d.app.snapshot())
 		d.press("g")
 	}
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")

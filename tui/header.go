@@ -142,19 +142,19 @@ func (a *App) tabsNamed() bool {
 }
 
 // tabLabel is how a view stands in the line of tabs.
-func (a *App) tabLabel(view int) string {
-	if row := &views[view]; view == a.current || a.tabsNamed() {
+func (a *App) tabLabel(at int) string {
+	if row := &views[at]; at == a.current || a.tabsNamed() {
 		return row.label()
 	}
-	return keyOf(views[view].name)
+	return command.KeyOf(views[at].name)
 }
 
 // tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
-func (a *App) tabText(view int) string {
-	switch label := a.tabLabel(view); {
-	case view != a.current:
+func (a *App) tabText(at int) string {
+	switch label := a.tabLabel(at); {
+	case at != a.current:
 		return " " + label
-	case view == 0:
+	case at == 0:
 		return "[" + label + "]"
 	default:
 		return " [" + label + "]"
@@ -185,4 +185,12 @@ func (a *App) tabAt(x int) (int, bool) {
 		}
 	}
 	return 0, false
+}
+
+// measuring is how far a command has come that measures, in per cent.
+func (a *App) measuring() string {
+	if p := a.mirror.Progress; p.Total > 0 {
+		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)
+	}
+	return ""
 }

@@ -1,11 +1,11 @@
 package tui
 
 import (
-	"regexp"
 	"strings"
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -31,16 +31,8 @@ func keysOf(m tea.KeyMsg) []widget.Key {
 	return []widget.Key{{Name: strings.Replace(m.String(), " ", "space", 1)}}
 }
 
-// keyed puts keys into a sentence: "{prompt}" is the key of the action of that name. No sentence names a key
-// itself, so that none is wrong when a key is another.
-func keyed(s string) string {
-	return braced.ReplaceAllStringFunc(s, func(name string) string { return keyOf(name[1 : len(name)-1]) })
-}
-
-var braced = regexp.MustCompile(`\{[^{}]+\}`)
-
 // noStep is what stands where a step would be, before the first.
-func noStep() string { return keyed("No step was run yet. Press {prompt} and type a prompt.") }
+func noStep() string { return command.Keyed("No step was run yet. Press {prompt} and type a prompt.") }
 
 // pointerOf is what the mouse did, false for what means nothing here.
 func pointerOf(m tea.MouseMsg) (pointer, bool) {

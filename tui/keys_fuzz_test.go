@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
 
@@ -49,8 +50,8 @@ func TestThousandsOfKeysDoNoHarm(t *testing.T) {
 // everyKey are all keys that do something somewhere, and those that are typed.
 func everyKey() []string {
 	var keys []string
-	for i := range actions {
-		keys = append(keys, actions[i].keys...)
+	for i := range command.Table {
+		keys = append(keys, command.Table[i].Keys...)
 	}
 	for c := '!'; c <= '~'; c++ {
 		keys = append(keys, string(c))

@@ -15,15 +15,16 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
 
 // rebind gives every action another key for a test.
 func rebind(t *testing.T, key func(name string) string) {
-	t.Cleanup(func() { actions = allActions() })
-	for i := range actions {
-		actions[i].keys = []string{key(actions[i].name)}
+	t.Cleanup(func() { command.Table = withViews() })
+	for i := range command.Table {
+		command.Table[i].Keys = []string{key(command.Table[i].Name)}
 	}
 }
 
@@ -74,7 +75,7 @@ func TestNoSentenceHasALiteralKey(t *testing.T) {
 }
 
 // idle is a view that a test adds.
-type idle struct{}
+type idle struct{ basics }
 
 func (idle) load(*widget.Jobs, snapshot, int) {}
 func (idle) title(int) []table.Part           { return []table.Part{{Text: "nothing to do"}} }
@@ -85,31 +86,31 @@ func (idle) render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 // What is typed as an action's name is that action, whatever else has its letters.
 func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
-	for _, act := range here(place{[]scope{inViews, anywhere}, d.app.view()}, false) {
-		if act.name == "palette" {
+	for _, act := range command.Here(command.Where{In: []command.Place{command.InViews, command.Anywhere}, Offers: d.app.offers}, false) {
+		if act.Name == "palette" {
 			continue
 		}
-		p := d.press(":").typed(act.name).app.dialog.(*palette)
+		p := d.press(":").typed(act.Name).app.dialog.(*palette)
 		if p.found[0] != act {
-			t.Errorf("%s: the first is %s", act.name, p.found[0].name)
+			t.Errorf("%s: the first is %s", act.Name, p.found[0].Name)
 		}
 		d.press("esc")
 	}
 	p := d.press(":").typed("Copy").app.dialog.(*palette)
-	if p.found[0].name != "copy" {
-		t.Errorf("Copy: the first is %s", p.found[0].name)
+	if p.found[0].Name != "copy" {
+		t.Errorf("Copy: the first is %s", p.found[0].Name)
 	}
 	d.press("esc")
-	if p = d.press(":").typed("co").app.dialog.(*palette); !strings.HasPrefix(p.found[1].name, "co") {
-		t.Errorf("co: the second is %s", p.found[1].name)
+	if p = d.press(":").typed("co").app.dialog.(*palette); !strings.HasPrefix(p.found[1].Name, "co") {
+		t.Errorf("co: the second is %s", p.found[1].Name)
 	}
 	d.press("esc")
 	for _, word := range []string{"time", "prefill", "grid"} {
 		p, others := d.press(":").typed(word).app.dialog.(*palette), false
 		for i, act := range p.found {
-			has := strings.Contains(" "+strings.ToLower(act.name+" "+act.doc), " "+word)
+			has := strings.Contains(" "+strings.ToLower(act.Name+" "+act.Doc), " "+word)
 			if others = others || !has; i == 0 && others || others && has {
-				t.Errorf("%s: %s, %q comes before or behind words", word, act.name, act.doc)
+				t.Errorf("%s: %s, %q comes before or behind words", word, act.Name, act.Doc)
 			}
 		}
 		d.press("esc")
@@ -121,11 +122,11 @@ func TestAViewIsARow(t *testing.T) {
 	rows := views
 	t.Cleanup(func() {
 		views = rows
-		actions = allActions()
+		command.Table = withViews()
 	})
 	views = append(rows[:len(rows):len(rows)],
-		viewRow{key: "9", name: "Idle", doc: "Nothing at all.", new: func(*App) view { return idle{} }})
-	actions = allActions()
+		viewRow{key: "9", name: "Idle", doc: "Nothing at all.", new: func(host, *widget.Log) View { return idle{} }})
+	command.Table = withViews()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("9")
 	d.sees("[9 Idle]", "nothing to do", "at rest")
 	d.misses("/ filter", "o sort")
@@ -142,15 +143,15 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 	rows := views
 	t.Cleanup(func() {
 		views = rows
-		actions = allActions()
+		command.Table = withViews()
 	})
 	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
 		if slices.ContainsFunc(rows, func(r viewRow) bool { return r.key == key }) {
 			continue
 		}
 		views = append(views[:len(views):len(views)],
-			viewRow{key: key, name: "Idle" + key, doc: "Nothing.", new: func(*App) view { return idle{} }})
-		actions = allActions()
+			viewRow{key: key, name: "Idle" + key, doc: "Nothing.", new: func(host, *widget.Log) View { return idle{} }})
+		command.Table = withViews()
 		d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("[2 Dispatches]", "decode pos 64")
 		d.press(key).sees("[" + key + " Idle" + key + "]").press("2")
 		tabs := strings.Split(d.screen(), "\n")[1]

@@ -11,7 +11,6 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -86,14 +85,18 @@ func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Cons
 // editKernel opens the text of the selected dispatch's kernel in the person's editor. Where no model runs, or
 // the trace has no texts, it shows what there is.
 func (a *App) editKernel() {
-	l := a.view().(sourcer).selected()
-	if l == nil || needsRun(a) != "" {
-		a.showSource()
+	l := a.view().launch()
+	if l == nil {
+		a.remark("select a dispatch first")
+		return
+	}
+	if needsRun(a) != "" {
+		a.look(sourceOf(l.Plan.Kernel, l.Kernel))
 		return
 	}
 	k := command.Own(a.index, l.Plan.Kernel)
 	if k == nil || k.Source == "" {
-		a.showSource()
+		a.look(sourceOf(l.Plan.Kernel, l.Kernel))
 		return
 	}
 	at := labStand{l.ID, a.index.Trace.Steps[l.Step].Index}
@@ -151,7 +154,7 @@ func (a *App) closedEditor(m editedMsg) {
 			}
 			switch k := a.index.Kernel(m.kernel); {
 			case needsDevice(a) != "" && k != nil && text != fileText(k):
-				a.say(keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
+				a.say(command.Keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
 			case !a.changedText(m.kernel, text) && m.err == nil:
 				a.showTried(m.kernel)
 			}
@@ -238,9 +241,9 @@ func (a *App) showTried(kernel string) {
 			lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
 		})
 	default:
-		next := keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
+		next := command.Keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
 		if a.opts.Shaders != "" && t.tried.Wrong() == "" {
-			next = keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
+			next = command.Keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
 		}
 		lines := append(command.TriedLines(a.index, t.tried), "", next)
 		a.over = overlayOf(page{title: t.tried.Name, lines: lines, broken: wrapHanging})
@@ -257,7 +260,7 @@ func (a *App) keepText(kernel string, t *attempt) []string {
 	a.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
-	said := keyed("{use text} has the steps to come run the text before it, ") + t.tried.Name
+	said := command.Keyed("{use text} has the steps to come run the text before it, ") + t.tried.Name
 	if t.tried.Name == a.inPlace(kernel) {
 		said = "The text before it stays in force, " + t.tried.Name
 	}
@@ -269,11 +272,7 @@ func (a *App) labKernel() string {
 	if a.over != nil && a.over == a.lab.over {
 		return a.lab.last
 	}
-	s, ok := a.view().(sourcer)
-	if !ok {
-		return ""
-	}
-	if l := s.selected(); l != nil {
+	if l := a.view().launch(); l != nil {
 		if k := command.Own(a.index, l.Plan.Kernel); k != nil {
 			return k.Name
 		}
@@ -291,16 +290,6 @@ func (a *App) inPlace(kernel string) string {
 	return ""
 }
 
-// edited names what runs in place of kernels.
-func (p *dispatchPage) edited() table.Part {
-	names := p.now.state.Edited
-	if len(names) == 0 {
-		return table.Part{}
-	}
-	short := table.Plural(len(names), "kernel") + " edited"
-	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
-}
-
 // cannotUse says why no text can be put in a kernel's place, or taken from there.
 func cannotUse(a *App) string {
 	if why := needsDevice(a); why != "" {
@@ -311,7 +300,7 @@ func cannotUse(a *App) string {
 		return "select a dispatch first"
 	}
 	if a.inPlace(kernel) == "" && a.lab.tried[kernel].ran() == nil {
-		return kernel + keyed(" has no other text that runs; {WGSL} edits it")
+		return kernel + command.Keyed(" has no other text that runs; {WGSL} edits it")
 	}
 	return ""
 }
@@ -340,7 +329,7 @@ func (a *App) useText() {
 	if t := a.unused(kernel); t != nil {
 		if why := t.tried.Wrong(); why != "" && !t.warned {
 			t.warned = true
-			a.say(fmt.Sprintf(keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
+			a.say(fmt.Sprintf(command.Keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
 				widget.MarkFail, t.tried.Name, why))
 			return
 		}

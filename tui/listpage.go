@@ -8,11 +8,13 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // listPage is what views of one table of the registry have in common.
 type listPage struct {
+	basics
 	rows widget.TablePane
 	from inspect.Table
 }
@@ -47,11 +49,20 @@ func (p *listPage) want(j *widget.Jobs, s snapshot, fold inspect.Fold) {
 
 func (p *listPage) pane() *widget.TablePane { return &p.rows }
 
-func (p *listPage) Move(m widget.Motion) { p.rows.Move(m) }
+func (p *listPage) move(m widget.Motion) { p.rows.Move(m) }
 
-func (p *listPage) filtered() string { return p.rows.Wanted.Typed }
+func (p *listPage) filter() *filter { return &filter{p.rows.Wanted.Typed, p.rows.SetFilter} }
 
-func (p *listPage) setFilter(s string) { p.rows.SetFilter(s) }
+// actions are those of all rows; the program has its own way to do them.
+func (p *listPage) actions() []command.Action {
+	return []command.Action{
+		{Name: "open"}, {Name: "sort"}, {Name: "reverse"}, {Name: "filter"}, {Name: "next match"}, {Name: "match before"},
+		{Name: "export table"},
+	}
+}
+
+// open opens the row or closes it.
+func (p *listPage) open() bool { return p.rows.Toggle() }
 
 func (p *listPage) copied() string { return p.rows.RowText() }
 
@@ -93,17 +104,17 @@ func (p *listPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 	case l.Table == nil:
 		none = "Computing …"
 	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
-		none = keyed("No row matches the filter. {back out} clears it")
+		none = command.Keyed("No row matches the filter. {back out} clears it")
 		switch id, steps, at, asked := p.elsewhere(); {
 		case asked && steps > 0:
 			s := &p.at().trace.Steps[at]
-			none += fmt.Sprintf(keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
+			none += fmt.Sprintf(command.Keyed(". Dispatch %d runs in %s, last in s%d (%s): {why} explains it there, {scope} "+
 				"shows other steps"), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
-			none += fmt.Sprintf(keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"), id,
+			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"), id,
 				p.at().index.Name(id))
 		case p.takes() == inspect.AnySteps || p.takes() == inspect.OneStep:
-			none += keyed("; {scope} shows other steps")
+			none += command.Keyed("; {scope} shows other steps")
 		}
 		none += "."
 	}

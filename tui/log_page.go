@@ -7,14 +7,16 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
 // somebody scrolled up.
 type logPage struct {
-	log    *Log
-	filter string // that is wanted
+	basics
+	log    *widget.Log
+	wanted string // that is wanted
 	text   widget.TextPane
 	task   widget.Task[logKey, logText]
 }
@@ -35,11 +37,13 @@ type logText struct {
 	found  int // lines that the filter lets through
 }
 
-func newLogPage(a *App) view { return &logPage{log: a.log, text: widget.TextPane{Tail: true}} }
+func newLogPage(_ host, l *widget.Log) View {
+	return &logPage{log: l, text: widget.TextPane{Tail: true}}
+}
 
 func (p *logPage) load(j *widget.Jobs, _ snapshot, w int) {
 	lines, version := p.log.Snapshot()
-	key := logKey{version, w - 2, p.filter}
+	key := logKey{version, w - 2, p.wanted}
 	p.task.Want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
 		func(t logText) { p.text.Load(t.lines, t.of) })
 }
@@ -101,7 +105,7 @@ func (p *logPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 	if len(p.text.Lines) == 0 {
 		none := "Nothing was said yet."
 		if p.task.Value.all > 0 {
-			none = keyed("No line matches the filter. {back out} clears it.")
+			none = command.Keyed("No line matches the filter. {back out} clears it.")
 		}
 		return []string{"", t.Put(widget.Dim, "  "+none)}
 	}
@@ -118,18 +122,20 @@ func (p *logPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 }
 
 // Move goes up and down: of lines that are broken for the screen nothing stands further right.
-func (p *logPage) Move(m widget.Motion) {
+func (p *logPage) move(m widget.Motion) {
 	if m != widget.Left && m != widget.Right {
 		p.text.Move(m)
 	}
 }
 
-func (p *logPage) filtered() string { return p.filter }
+func (p *logPage) filter() *filter {
+	return &filter{p.wanted, func(s string) { p.wanted = s }}
+}
 
-func (p *logPage) setFilter(s string) { p.filter = s }
+func (p *logPage) actions() []command.Action { return []command.Action{{Name: "filter"}} }
 
-func (p *logPage) state() any { return p.filter }
+func (p *logPage) look() any { return p.wanted }
 
-func (p *logPage) restore(s any) { p.filter = s.(string) }
+func (p *logPage) restore(s any) { p.wanted = s.(string) }
 
 func (p *logPage) copied() string { return strings.Join(p.text.Lines, "\n") }

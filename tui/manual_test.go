@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
 
@@ -83,8 +84,8 @@ func TestTheManualsKeysExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, a := range actions {
-		for _, k := range a.keys {
+	for _, a := range command.Table {
+		for _, k := range a.Keys {
 			known[k] = true
 		}
 	}

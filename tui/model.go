@@ -70,30 +70,6 @@ func newModel() model {
 	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: noBase}}
 }
 
-// snapshot is what the views draw from. It does not change after it was handed out.
-type snapshot struct {
-	index *inspect.Index // nil until the trace's header is there
-	trace *trace.Trace
-	step  int // that is shown, the last of scope, -1: none
-	// scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
-	// are there with the step. base is that step where it is one of this trace, else -1.
-	scope   inspect.Scope
-	against *inspect.Base
-	base    int
-	chosen  base            // what a person chose to compare with
-	events  []inspect.Event // of all steps, or of those when a job last looked
-	// from and to are the ends of the range of steps that is marked, -1 where none is.
-	from, to int
-	state    session.State
-	text     session.Text
-	live     bool // a session stands behind it
-	running  bool // it is doing something
-	version  int
-}
-
-// summaryKey is what a summary is of: a step, in a version of the data.
-type summaryKey struct{ version, step int }
-
 // tookKey is what the line of what steps took is of: what a view takes of the scope.
 type tookKey struct {
 	summaryKey
@@ -125,7 +101,7 @@ func (m *model) snapshot() snapshot {
 	s := snapshot{
 		step: -1, base: -1, from: -1, to: -1, state: m.state, text: m.text,
 		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.Value,
-		chosen: m.base,
+		chosen: m.base, recorded: m.isTrace, lost: m.lost, session: m.session, progress: m.mirror.Progress,
 	}
 	if m.index != nil {
 		s.index, s.trace, s.step = m.index, m.index.Trace, m.at()
@@ -152,7 +128,7 @@ func (a *App) loadTook(s snapshot) {
 		return
 	}
 	a.happened.Want(a.jobs, s.index, s.index.Events, nil)
-	takes := takenBy(a.view())
+	takes := a.view().takes()
 	a.took.Want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes, s.named(takes)},
 		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
 }

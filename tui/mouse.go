@@ -29,11 +29,8 @@ func (p pointer) motion() widget.Motion {
 	return widget.Down
 }
 
-// Lines that a turn of the wheel scrolls, and the time in which a second click on a cell opens what is there.
-const (
-	wheelLines  = 3
-	doubleClick = 400 * time.Millisecond
-)
+// doubleClick is the time in which a second click on a cell opens what is there.
+const doubleClick = 400 * time.Millisecond
 
 // clicked is where the mouse was clicked last, and when.
 type clicked struct {
@@ -95,8 +92,8 @@ func (a *App) wheel(p pointer) {
 		move = a.detail.Move
 	case !m[regionList].Holds(p.x, p.y) && !m[regionTitle].Holds(p.x, p.y):
 		return
-	case is[stepper](a.view()):
-		lines = 1
+	default:
+		lines = a.view().scrolls()
 	}
 	for range lines {
 		move(p.motion())
@@ -107,17 +104,16 @@ func (a *App) wheel(p pointer) {
 // table.
 func (a *App) clickView(x, y, w int, second bool) {
 	v := a.view()
-	if at, ok := v.(pointed); ok && at.pointAt(x, y, w) {
-		if o, ok := v.(opener); ok && second {
-			o.open()
+	if v.pointAt(x, y, w) {
+		if second {
+			v.open()
 		}
 		return
 	}
-	l, ok := v.(lister)
-	if !ok {
+	p := v.pane()
+	if p == nil {
 		return
 	}
-	p := l.pane()
 	if y == p.Line {
 		if name := p.ColumnAt(x); name != "" {
 			p.SortBy(name)

@@ -11,19 +11,21 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // nearRow is what the table of views would say of a neighbourhood.
 var nearRow = viewRow{
-	name: "Neighbourhood", needs: needsGraph, doc: "An operator between those that it reads from and those that read it.",
-	new: func(a *App) view { return newNearPage(a, 0, false) },
+	name: "Neighbourhood", needs: command.Opened, doc: "An operator between those that it reads from and those that read it.",
+	new: func(h host, _ *widget.Log) View { return newNearPage(h, 0, false) },
 }
 
 // nearPage is the neighbourhood of an operator: who gives what it takes on its left, who takes what it gives
 // on its right, with the live shapes on the edges.
 type nearPage struct {
-	app    *App
+	basics
+	host   host
 	op     trace.OpID
 	former []trace.OpID // centres before this one
 	column int          // of the cursor: 0 is the operator, below it stands on the left
@@ -57,8 +59,8 @@ type stand struct {
 	last     bool
 }
 
-func newNearPage(a *App, op trace.OpID, consumers bool) *nearPage {
-	p := &nearPage{app: a, op: op, seek: -1}
+func newNearPage(h host, op trace.OpID, consumers bool) *nearPage {
+	p := &nearPage{host: h, op: op, seek: -1}
 	if consumers {
 		p.seek = 1
 	}
@@ -83,7 +85,7 @@ func (p *nearPage) load(j *widget.Jobs, s snapshot, w int) {
 		p.task.Clear(j)
 		return
 	}
-	key := nearKey{s.version, s.step, nearFar(p.app.rects()[regionList].W), p.op}
+	key := nearKey{s.version, s.step, nearFar(p.width()), p.op}
 	p.task.Want(j, key, func(ctx context.Context) (*nearness, error) {
 		n := &nearness{far: key.far, spots: map[int][]stand{}}
 		n.spots[0] = []stand{{Neighbour: s.index.Node(key.step, key.op), last: true}}
@@ -96,6 +98,26 @@ func (p *nearPage) load(j *widget.Jobs, s snapshot, w int) {
 		return n, ctx.Err()
 	}, p.placed)
 }
+
+// width is how many cells there are for the list.
+func (p *nearPage) width() int {
+	w, _ := p.host.Size()
+	return w
+}
+
+func (p *nearPage) actions() []command.Action {
+	return []command.Action{
+		{Name: "open"},
+		{Name: "why", Run: func() {
+			t, explains := p.why()
+			explain(p.host, nil, t, explains)
+		}},
+		{Name: "producers", Run: func() { p.near(false) }},
+		{Name: "consumers", Run: func() { p.near(true) }},
+	}
+}
+
+func (p *nearPage) detailed() bool { return true }
 
 func (p *nearPage) takes() inspect.Takes { return inspect.OneStep }
 
@@ -139,7 +161,7 @@ func (p *nearPage) spot() *stand {
 }
 
 // Move goes along a column, or to the nearest in the next one.
-func (p *nearPage) Move(m widget.Motion) {
+func (p *nearPage) move(m widget.Motion) {
 	n, here := p.task.Value, p.spot()
 	if here == nil {
 		return
@@ -185,10 +207,10 @@ func (p *nearPage) open() bool {
 	switch {
 	case s == nil:
 	case s.Op == nil:
-		p.app.openValue(s.Value, p.at)
+		openValue(p.host, s.Value, p.at)
 	case s.Op.ID == p.op:
 		if len(s.Op.Outputs) > 0 {
-			p.app.openValue(s.Op.Outputs[0], p.at)
+			openValue(p.host, s.Op.Outputs[0], p.at)
 		}
 	default:
 		p.goTo(s.Op.ID, 0)
@@ -225,15 +247,15 @@ func (p *nearPage) near(consumers bool) {
 	case s.Op != nil && s.Op.ID != p.op:
 		p.goTo(s.Op.ID, side)
 	case s.Op == nil && p.column*side < 0: // back to the one that it stands beside
-		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
+		p.move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
 		what := map[int]string{-1: "no other operator gives ", 1: "no other operator takes "}
-		p.app.remark(what[side] + printable.Clean(s.Label))
+		p.host.Remark(what[side] + printable.Clean(s.Label))
 	case s.Op != nil && len(n.spots[side]) > 0:
 		p.column, p.line = side, n.spots[side][0].line
 	default:
 		what := map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}
-		p.app.remark(what[side])
+		p.host.Remark(what[side])
 	}
 }
 
@@ -425,18 +447,18 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 }
 
 // detail is of what the cursor is on.
-func (p *nearPage) detail() detail {
+func (p *nearPage) detail() *detail {
 	s, at := p.spot(), p.at
 	switch {
 	case s == nil || at.index == nil:
-		return detail{}
+		return &detail{}
 	case s.Op == nil:
-		return detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
+		return &detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
 			lines := at.index.ValueLines(at.step, s.Value)
-			return append(lines, numbersWhere(at.trace, p.app.isTrace)), ctx.Err()
+			return append(lines, numbersWhere(at.trace, at.recorded)), ctx.Err()
 		}}
 	}
-	return detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
+	return &detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
 		return at.index.OperatorLines(at.step, s.Op.ID), ctx.Err()
 	}}
 }

@@ -14,7 +14,7 @@ func needsSession(a *App) string {
 	case a.isTrace:
 		return command.IsRecorded
 	case a.lost:
-		return keyed("the engine has gone; {restart} starts it again")
+		return command.Keyed("the engine has gone; {restart} starts it again")
 	case a.session == nil || a.mirror.Trace == nil:
 		return "the model is still loading"
 	}
@@ -61,7 +61,7 @@ func needsShown(a *App) string {
 		return why
 	}
 	if a.at() < 0 {
-		return keyed("no step is shown; {step before} shows those that were recorded")
+		return command.Keyed("no step is shown; {step before} shows those that were recorded")
 	}
 	return ""
 }
@@ -76,22 +76,10 @@ func cannotFollow(a *App) string {
 
 // cannotScope says why the scope is of no account in a view.
 func cannotScope(a *App) string {
-	if why := needsShown(a); why != "" || takenBy(a.view()) != inspect.WholeRun {
+	if why := needsShown(a); why != "" || a.view().takes() != inspect.WholeRun {
 		return why
 	}
 	return a.row().name + " draws the whole run, whatever the scope"
-}
-
-// cannotZoom wants a part that can be opened or closed.
-func cannotZoom(a *App) string {
-	if why := a.empty(); why != "" {
-		return why
-	}
-	p, ok := a.view().(partly)
-	if !ok {
-		return ""
-	}
-	return p.undivided()
 }
 
 // needsStep wants a step that the session stands at, or is about to.
@@ -114,9 +102,9 @@ func cannotNext(a *App) string {
 	}
 	switch {
 	case a.mirror.State.Ended:
-		return keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
+		return command.Keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
 	case len(a.mirror.Text.Prompt) == 0 && a.mirror.State.Position == 0 && a.job == nil:
-		return keyed("there is no text yet: {prompt} types a prompt")
+		return command.Keyed("there is no text yet: {prompt} types a prompt")
 	}
 	return ""
 }
@@ -156,7 +144,32 @@ func needsText(a *App) string {
 		return why
 	}
 	if len(a.mirror.Text.Prompt) == 0 {
-		return keyed("there is no text yet: {prompt} types a prompt")
+		return command.Keyed("there is no text yet: {prompt} types a prompt")
+	}
+	return ""
+}
+
+// lacks says why what a command or a view needs is not there, "" where it is.
+func (a *App) lacks(n command.Needs) string {
+	switch n {
+	case command.Opened:
+		return needsGraph(a)
+	case command.Steps:
+		return needsTrace(a)
+	case command.Shown:
+		return needsShown(a)
+	case command.View:
+		return a.empty()
+	case command.Rows:
+		return noRows(a)
+	case command.Session:
+		return needsSession(a)
+	case command.Text:
+		return needsText(a)
+	case command.Device:
+		return needsDevice(a)
+	case command.Run:
+		return needsRun(a)
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -77,7 +78,7 @@ type oddDetail struct {
 	odd bool
 }
 
-func (p *oddDetail) detail() detail {
+func (p *oddDetail) detail() *detail {
 	d := p.dispatchPage.detail()
 	if lines := d.lines; p.odd {
 		d.of += " odd"
@@ -141,8 +142,8 @@ func TestTheWayOutIsSaidForAsLongAsItIsOpen(t *testing.T) {
 			all.Go(func() { messages <- cmd() })
 		}
 		m := <-messages
-		if took := time.Since(begun); took != armedFor {
-			t.Errorf("it is said for %v, and holds for %v", took, armedFor)
+		if took := time.Since(begun); took != command.Again {
+			t.Errorf("it is said for %v, and holds for %v", took, command.Again)
 		}
 		d.update(m)
 		d.misses("again to quit")

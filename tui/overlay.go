@@ -12,8 +12,8 @@ import (
 	"github.com/sahilm/fuzzy"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -88,7 +88,7 @@ func (a *App) askFind() {
 // nextFound goes to the next line that was found, or the one before.
 func (a *App) nextFound(by int) {
 	if why := a.over.text.Next(by); why != "" {
-		a.say(keyed(why))
+		a.say(command.Keyed(why))
 	}
 }
 
@@ -100,22 +100,23 @@ func (a *App) showHelp() {
 		lines = append(lines,
 			fmt.Sprintf("  %s  %s", widget.Fit(sign, 12), text))
 	}
-	section := func(name string, list []*action) {
+	section := func(name string, list []*command.Row) {
 		if len(list) == 0 {
 			return
 		}
 		lines = append(lines, "", name)
 		for _, act := range list {
-			text := act.doc
-			if why := act.why(a); why != "" {
+			text := act.Doc
+			if why := a.why(act); why != "" {
 				text += " (not now: " + why + ")"
 			}
-			add(act.keyNames(), text)
+			add(act.KeyNames(), text)
 		}
 	}
-	section("In "+name, those(inViews, func(of *ability) bool { return of != nil && of.of(a.view()) }))
-	for _, s := range []scope{inViews, moving, overlays, anywhere} {
-		section(s.String(), those(s, general))
+	section("In "+name, slices.DeleteFunc(command.Under(command.InViews, func(of string) bool { return of != "" }),
+		func(r *command.Row) bool { return !a.offers(r.Name) }))
+	for _, p := range []command.Place{command.InViews, command.Moving, command.Overlays, command.Anywhere} {
+		section(p.String(), command.Under(p, command.General))
 	}
 	for _, part := range []struct {
 		name string
@@ -123,7 +124,7 @@ func (a *App) showHelp() {
 	}{{"Mouse", mouseDoc}, {"Signs", legend}} {
 		lines = append(lines, "", part.name)
 		for _, s := range part.list {
-			add(s[0], keyed(s[1]))
+			add(s[0], command.Keyed(s[1]))
 		}
 	}
 	if t := a.shownTable(); t != nil {
@@ -139,8 +140,8 @@ func (a *App) showHelp() {
 
 // shownTable is the table of the view, nil where it has none.
 func (a *App) shownTable() *table.Table {
-	if l, ok := a.view().(lister); ok {
-		return l.pane().Table
+	if rows := a.view().pane(); rows != nil {
+		return rows.Table
 	}
 	return nil
 }
@@ -217,39 +218,6 @@ func wrapSigned(l string, w int) []string {
 	return lines
 }
 
-// wrapHanging breaks a line of a detail to w cells; what follows stands under what is behind the label.
-func wrapHanging(l string, w int) []string {
-	const deep = inspect.DetailLabel
-	switch {
-	case len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " "):
-		return widget.WrapUnder(l, w, deep, deep)
-	case strings.HasPrefix(l, " "):
-		return widget.WrapIndented(l, w)
-	}
-	return widget.WrapText(l, w)
-}
-
-func (a *App) showSource() {
-	if t, ok := a.view().(sourcer).source(); ok {
-		a.look(t)
-	} else {
-		a.remark("select a dispatch first")
-	}
-}
-
-func (a *App) showWhy() {
-	t, explains := a.view().(whyer).why()
-	l, ok := a.view().(lister)
-	switch {
-	case explains:
-		a.look(t)
-	case ok && l.pane().Current() < 0:
-		a.remark("why: nothing is selected; there are no rows")
-	default:
-		a.remark(cmp.Or(t.none, "why: select a dispatch, an operator or a value"))
-	}
-}
-
 // question is a line of text that is being typed.
 type question struct {
 	label string
@@ -304,15 +272,15 @@ func (a *App) typed(k widget.Key) {
 type palette struct {
 	app   *App
 	line  widget.InputLine
-	all   []*action
-	found []*action
+	all   []*command.Row
+	found []*command.Row
 	widget.Picker
 }
 
 func (a *App) openPalette() {
 	p := &palette{app: a}
-	for _, act := range here(place{[]scope{inViews, anywhere}, a.view()}, false) {
-		if act.name != "palette" {
+	for _, act := range command.Here(command.Where{In: []command.Place{command.InViews, command.Anywhere}, Offers: a.offers}, false) {
+		if act.Name != "palette" {
 			p.all = append(p.all, act)
 		}
 	}
@@ -353,14 +321,14 @@ func (p *palette) search() {
 	}
 	texts := make([]string, len(p.all))
 	for i, act := range p.all {
-		texts[i] = act.name + " " + act.doc
+		texts[i] = act.Name + " " + act.Doc
 	}
 	p.found = nil
 	for _, m := range fuzzy.Find(p.line.Text(), texts) {
 		p.found = append(p.found, p.all[m.Index])
 	}
-	rank := func(act *action) int {
-		name, doc := strings.ToLower(act.name), strings.ToLower(act.doc)
+	rank := func(act *command.Row) int {
+		name, doc := strings.ToLower(act.Name), strings.ToLower(act.Doc)
 		switch typed := strings.ToLower(p.line.Text()); {
 		case name == typed:
 			return 0
@@ -371,7 +339,7 @@ func (p *palette) search() {
 		}
 		return 3
 	}
-	slices.SortStableFunc(p.found, func(a, b *action) int { return rank(a) - rank(b) })
+	slices.SortStableFunc(p.found, func(a, b *command.Row) int { return rank(a) - rank(b) })
 }
 
 func (p *palette) Hints() [][2]string {
@@ -386,11 +354,11 @@ func (p *palette) Render(t *widget.Theme, w, h int) []string {
 	from, to := p.Window(len(p.found), len(lines), h-1)
 	for i := from; i < to; i++ {
 		act := p.found[i]
-		text := act.doc
-		if why := act.why(p.app); why != "" {
+		text := act.Doc
+		if why := p.app.why(act); why != "" {
 			text = "not now: " + why
 		}
-		l := widget.Cut(fmt.Sprintf(" %s  %s  %s", widget.Fit(act.name, 12), widget.Fit(act.keyNames(), 9),
+		l := widget.Cut(fmt.Sprintf(" %s  %s  %s", widget.Fit(act.Name, 12), widget.Fit(act.KeyNames(), 9),
 			text), w-1)
 		if i == p.Cursor {
 			lines = append(lines, t.Put(widget.Selected, widget.MarkSelected+l))
@@ -407,13 +375,13 @@ func (p *palette) Render(t *widget.Theme, w, h int) []string {
 // copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
 func (a *App) copy() {
 	var text string
-	switch v, ok := a.view().(copier); {
+	switch {
 	case a.over != nil:
 		text = cmp.Or(a.over.whole, strings.Join(a.over.text.Lines, "\n"))
 	case a.inDetail:
 		text = strings.Join(a.detail.Lines, "\n")
-	case ok:
-		text = v.copied()
+	default:
+		text = a.view().copied()
 	}
 	if text == "" {
 		a.remark("there is nothing to copy")

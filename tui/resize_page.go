@@ -9,13 +9,26 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // resizePage is view 3: which change woke which operator, pass by pass.
-type resizePage struct{ listPage }
+type resizePage struct {
+	listPage
+	host host
+}
 
-func newResizePage(*App) view { return &resizePage{listOf("resize")} }
+func newResizePage(h host, _ *widget.Log) View { return &resizePage{listOf("resize"), h} }
+
+func (p *resizePage) actions() []command.Action {
+	return append(p.listPage.actions(), command.Action{Name: "why", Run: func() {
+		t, explains := p.why()
+		explain(p.host, &p.rows, t, explains)
+	}})
+}
+
+func (p *resizePage) detailed() bool { return true }
 
 func (p *resizePage) load(j *widget.Jobs, s snapshot, _ int) { p.want(j, s, 0) }
 
@@ -37,8 +50,8 @@ func (p *resizePage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 }
 
 // has leaves of what happened the changes of grids, which are what a resize makes.
-func (p *resizePage) has(e inspect.Event) bool {
-	return p.at().index != nil && p.at().index.Regridded(e.Step)
+func (p *resizePage) has() func(inspect.Event) bool {
+	return func(e inspect.Event) bool { return p.at().index != nil && p.at().index.Regridded(e.Step) }
 }
 
 // current is what the selected row stands for, nil for none.
@@ -54,13 +67,13 @@ func (p *resizePage) current() *inspect.ResizeRow {
 }
 
 // detail says in full what the table has room for in part.
-func (p *resizePage) detail() detail {
+func (p *resizePage) detail() *detail {
 	r, l, s := p.current(), p.rows.Listing, p.at()
 	if r == nil {
-		return detail{}
+		return &detail{}
 	}
 	at := p.rows.Current()
-	return detail{p.rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
+	return &detail{p.rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
 		return resizeDetail(l, s.index, at, r), ctx.Err()
 	}}
 }
@@ -74,7 +87,7 @@ func resizeDetail(l widget.Listing, x *inspect.Index, at int, r *inspect.ResizeR
 		v := &g.Values[r.Change.Value]
 		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, x.Bounds(v))
 		reached := x.Reaches(v.ID)
-		add(keyed("can wake %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
+		add(command.Keyed("can wake %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)

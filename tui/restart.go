@@ -132,7 +132,7 @@ func (a *App) failed(reason error) {
 			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	format := keyed("the engine has gone%s; {restart} starts it again. %w%s" + keep)
+	format := command.Keyed("the engine has gone%s; {restart} starts it again. %w%s" + keep)
 	a.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
@@ -146,7 +146,7 @@ func (a *App) resumed(r session.Reply, err error) {
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
 	if len(a.edited) > 0 && a.opts.Shaders == "" { // whose folder the engine has read again
-		said += fmt.Sprintf(keyed("; not in force any more, {use kernel} on its dispatch puts it there again: %s"),
+		said += fmt.Sprintf(command.Keyed("; not in force any more, {use kernel} on its dispatch puts it there again: %s"),
 			strings.Join(a.edited, ", "))
 	}
 	a.say(said)

@@ -17,6 +17,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
 	"gpuscope/tui/plain"
 	"gpuscope/tui/widget"
 )
@@ -142,7 +143,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		if err != nil {
 			return err
 		}
-		actions = list
+		command.Table = list
 	}
 	a, err := newApp(o)
 	if err != nil {

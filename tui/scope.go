@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gpuscope/trace/inspect"
-	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -59,15 +57,6 @@ type chosen struct {
 	fileTask widget.Task[string, *inspect.Index]
 }
 
-// base is what tables are compared with: without a choice the step before, for several steps the prefill.
-type base struct {
-	scope int // in scopes; of this step: step; -1: no choice
-	step  int
-	file  string // path of another trace, "": this one
-}
-
-var noBase = base{scope: -1, step: -1}
-
 // marks are the ends of the range that is marked.
 func (m *model) marks() (from, to int, ok bool) {
 	if m.from < 0 {
@@ -104,7 +93,7 @@ func (a *App) scopeWords() (words, short string) {
 // tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
 func (a *App) tabled() inspect.Scope {
 	s := a.speaks().scope
-	if takenBy(a.view()) == inspect.AnySteps {
+	if a.view().takes() == inspect.AnySteps {
 		s = a.index.Routed(s)
 	}
 	return s
@@ -154,53 +143,6 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 	return command.SameKind(m.file, m.base.file, m.index, to)
 }
 
-// of is the part of the scope that is spoken of where so many steps are taken.
-func (s snapshot) of(takes inspect.Takes) inspect.Scope { return command.Part(s.index, s.scope, takes) }
-
-// named is what the steps are called that a view takes; "" where there are none. What is of steps of another
-// name is not of these.
-func (s snapshot) named(takes inspect.Takes) string {
-	if s.step < 0 || s.trace == nil {
-		return ""
-	}
-	return s.of(takes).Name
-}
-
-// options are what a table is asked with.
-func (s snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
-	return inspect.Options{Scope: s.of(takes), Base: s.against, Fold: fold}
-}
-
-// takenBy says which steps a view speaks of; of one that does not say, none.
-func takenBy(v view) inspect.Takes {
-	if s, ok := v.(speaker); ok {
-		return s.takes()
-	}
-	return inspect.NoSteps
-}
-
-// stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
-// go without saying.
-func (s snapshot) stands(v view) table.Part {
-	if _, one := s.scope.One(); s.step < 0 || one || takenBy(v) != inspect.OneStep {
-		return table.Part{}
-	}
-	n := s.trace.Steps[s.step].Index
-	return table.Part{
-		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(s.scope.Words(), "all ")),
-		Short: fmt.Sprintf("s%d of %s", n, s.scope.Name),
-	}
-}
-
-// lastOfBase is the base with the last of its steps alone: what a plan is compared with.
-func (s snapshot) lastOfBase() *inspect.Base {
-	b := s.against
-	if b == nil {
-		return nil
-	}
-	return &inspect.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Last())}
-}
-
 // nextScope goes to the next choice that has steps, or the one before.
 func (a *App) nextScope(by int) {
 	n := len(scopes)
@@ -215,7 +157,7 @@ func (a *App) nextScope(by int) {
 	words, _ := a.scopeWords()
 	if s := a.tabled(); s.Rerouted > 0 {
 		const others = "; the other %d, up to %s, took others: {mark step} on two of them marks a range"
-		words += fmt.Sprintf(keyed(others), s.Rerouted, s.Unlike)
+		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	a.say("scope: " + words)
 }
@@ -254,12 +196,12 @@ func (a *App) markStep() {
 	switch {
 	case a.from < 0 || a.to >= 0:
 		a.from, a.to = a.shown, -1
-		a.say(fmt.Sprintf(keyed("marked from s%d on; {mark step} on another step marks the range"),
+		a.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step marks the range"),
 			a.shownIndex()))
 	default:
 		a.to = a.shown
 		from, to, _ := a.marks()
-		a.say(fmt.Sprintf(keyed("marked %s; {scope} makes it the scope of tables"),
+		a.say(fmt.Sprintf(command.Keyed("marked %s; {scope} makes it the scope of tables"),
 			a.index.Range(from, to).Name))
 	}
 	a.version++
@@ -277,9 +219,9 @@ func (a *App) setBase() {
 	} else {
 		a.base = b
 		s := a.speaks().scope
-		said := fmt.Sprintf(keyed("base: %s, until {base} is pressed on it again"), s.Words())
+		said := fmt.Sprintf(command.Keyed("base: %s, until {base} is pressed on it again"), s.Words())
 		if s.Chunk != "" {
-			said += keyed("; for another chunk show that one ({step before}) and press {base}")
+			said += command.Keyed("; for another chunk show that one ({step before}) and press {base}")
 		}
 		a.say(said)
 	}

@@ -11,13 +11,14 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // rects are where everything is now.
 func (a *App) rects() map[region]widget.Rect {
 	return layout(a.w, a.h, arrangement{
-		detail: is[detailer](a.view()), zoom: a.zooms[a.current], notice: len(a.footLines()),
+		detail: a.view().detailed(), zoom: a.zooms[a.current], notice: len(a.footLines()),
 		split: a.split[a.current],
 	})
 }
@@ -48,8 +49,8 @@ func (a *App) frame() string {
 	default:
 		v := a.view()
 		var lines []string
-		if l, ok := v.(lister); ok {
-			l.pane().Screen = a.w
+		if rows := v.pane(); rows != nil {
+			rows.Screen = a.w
 		}
 		if body.H > 0 {
 			lines = v.render(a.theme, a.glyphs, body.W, body.H, !a.inDetail)
@@ -107,7 +108,7 @@ func (a *App) scopeParts() []table.Part {
 		return nil
 	}
 	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
-	takes := takenBy(a.view())
+	takes := a.view().takes()
 	if _, one := a.speaks().scope.One(); takes == inspect.OneStep || takes == inspect.AnySteps && one {
 		n = samples(s)
 	}
@@ -146,10 +147,9 @@ func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
 	}
-	s, takes := a.snapshot(), takenBy(a.view())
-	line := table.Line{}
-	if v, ok := a.view().(abouter); ok {
-		line = v.about(s)
+	s, takes := a.snapshot(), a.view().takes()
+	line, own := a.view().about(s)
+	if own {
 	} else if of := &a.took.Given; of.takes == takes && of.of == s.named(takes) {
 		line = a.took.Value
 	}
@@ -160,7 +160,7 @@ func (a *App) about(w int) string {
 }
 
 // title is the line over the list.
-func (a *App) title(v view, w int) string {
+func (a *App) title(v View, w int) string {
 	s := a.snapshot()
 	parts := append([]table.Part{s.stands(v)}, v.title(w)...)
 	if way := a.crumbs(); way != "" {
@@ -199,9 +199,9 @@ func (a *App) detailLine(w int, side bool) string {
 	}
 	if a.inDetail {
 		p = widget.Accent
-		name = widget.MarkClosed + " " + name + keyed("{pane} goes back ")
+		name = widget.MarkClosed + " " + name + command.Keyed("{pane} goes back ")
 	} else if more != "" {
-		more = keyed("{pane}, then ") + widget.Sign(keyOf("down")) + " " + more
+		more = command.Keyed("{pane}, then ") + widget.Sign(command.KeyOf("down")) + " " + more
 	}
 	if more != "" {
 		more = " " + more + " " + fill
@@ -229,7 +229,7 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
 	}
-	dismiss, more := keyed(" ({back out} dismisses)"), keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
+	dismiss, more := command.Keyed(" ({back out} dismisses)"), command.Keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
 	if a.over != nil { // which takes these keys
 		dismiss, more = "", " … the whole is in the log"
 	}
@@ -252,11 +252,11 @@ func shortened(lines []string, most, w int, more string) []string {
 
 // filterError says what is wrong with what was typed as a filter, whole, on any screen.
 func (a *App) filterError() []string {
-	l, ok := a.view().(lister)
-	if !ok || a.empty() != "" || l.pane().Err == nil {
+	rows := a.view().pane()
+	if rows == nil || a.empty() != "" || rows.Err == nil {
 		return nil
 	}
-	lines := widget.WrapText(widget.MarkFail+" "+l.pane().Err.Error(), a.w-2)
+	lines := widget.WrapText(widget.MarkFail+" "+rows.Err.Error(), a.w-2)
 	lines = lines[:min(len(lines), max(3, a.h/3))] // a table may have many columns to name
 	for i := range lines {
 		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
@@ -274,7 +274,7 @@ func (a *App) noteLines(w int) []string {
 	if a.failure != "" {
 		most = 1
 	}
-	lines := shortened(widget.WrapText(a.note, w-2), most, w-2, keyed(" … (in the log, {Log})"))
+	lines := shortened(widget.WrapText(a.note, w-2), most, w-2, command.Keyed(" … (in the log, {Log})"))
 	for i, l := range lines {
 		lines[i] = a.theme.Put(widget.Accent, " "+l)
 	}
@@ -296,45 +296,45 @@ func (a *App) hints(w int) string {
 			w-2))
 	}
 	if a.over != nil {
-		scroll := widget.Sign(keyOf("up")) + widget.Sign(keyOf("down")) + widget.Sign(keyOf("left")) + widget.Sign(keyOf("right")) + " " +
-			keyOf("page up") + " " + keyOf("page down")
-		said := [][2]string{{keyOf("close"), "close"}}
+		scroll := widget.Sign(command.KeyOf("up")) + widget.Sign(command.KeyOf("down")) + widget.Sign(command.KeyOf("left")) + widget.Sign(command.KeyOf("right")) + " " +
+			command.KeyOf("page up") + " " + command.KeyOf("page down")
+		said := [][2]string{{command.KeyOf("close"), "close"}}
 		if a.over.earlier != nil || a.over.later != nil {
-			said = append(said, [2]string{keyOf("earlier") + " " + keyOf("later"), "changes of this grid"})
+			said = append(said, [2]string{command.KeyOf("earlier") + " " + command.KeyOf("later"), "changes of this grid"})
 		}
 		if a.over.folded != nil {
-			said = append(said, [2]string{keyOf("unfold"), "the chain"})
+			said = append(said, [2]string{command.KeyOf("unfold"), "the chain"})
 		}
 		if a.over == a.lab.over && cannotUse(a) == "" {
-			said = append(said, [2]string{keyOf("use text"), a.usedNext()})
+			said = append(said, [2]string{command.KeyOf("use text"), a.usedNext()})
 		}
-		said = append(said, [2]string{keyOf("find"), "find"}, [2]string{scroll, "scroll"},
-			[2]string{keyOf("copy"), "copy"})
+		said = append(said, [2]string{command.KeyOf("find"), "find"}, [2]string{scroll, "scroll"},
+			[2]string{command.KeyOf("copy"), "copy"})
 		return strings.TrimRight(a.theme.Hinted(said, w), " ")
 	}
 	right := ""
-	if l, ok := a.view().(lister); ok && w >= widget.SideWidth && a.empty() == "" {
-		right = l.pane().Stands()
+	if rows := a.view().pane(); rows != nil && w >= widget.SideWidth && a.empty() == "" {
+		right = rows.Stands()
 		if s := a.snapshot(); s.stands(a.view()).Text != "" {
 			right = fmt.Sprintf("s%d: %s", a.shownIndex(), right)
 		}
 	}
-	list := here(a.place(), true)
+	list := command.Here(a.place(), true)
 	// help and quit, the last two, are always there
 	var said, kept [][2]string
 	used := widget.Width(right) + 1
 	for _, act := range list[len(list)-2:] {
-		kept = append(kept, act.hinted(a))
-		used += hintWidth(act.hinted(a))
+		kept = append(kept, a.hinted(act))
+		used += hintWidth(a.hinted(act))
 	}
 	for _, act := range list[:len(list)-2] {
-		if act.why(a) != "" {
+		if a.why(act) != "" {
 			continue
 		}
-		if used += hintWidth(act.hinted(a)); used > w {
+		if used += hintWidth(a.hinted(act)); used > w {
 			break
 		}
-		said = append(said, act.hinted(a))
+		said = append(said, a.hinted(act))
 	}
 	said = append(said, kept...)
 	left := strings.TrimRight(a.theme.Hinted(said, w+1), " ")

@@ -83,7 +83,7 @@ func (a *App) done(m doneMsg) {
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
 		// The log has the event.
-		a.show(keyed(session.ResetText + "; {prompt} types a prompt"))
+		a.show(command.Keyed(session.ResetText + "; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
 		a.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:
@@ -207,9 +207,9 @@ func (a *App) nextEvent(by int) {
 		return
 	}
 	what := "nothing happened "
-	if v, ok := a.view().(eventful); ok {
+	if has := a.view().has(); has != nil {
 		what = "no grid changed "
-		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !v.has(e) })
+		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !has(e) })
 	}
 	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.at() })
 	if by < 0 {
@@ -228,8 +228,8 @@ func (a *App) nextEvent(by int) {
 			continue
 		}
 		said = append(said, e.Text)
-		if l, ok := a.view().(lister); ok && e.Dispatch != nil {
-			l.pane().Seek(*e.Dispatch)
+		if rows := a.view().pane(); rows != nil && e.Dispatch != nil {
+			rows.Seek(*e.Dispatch)
 		}
 	}
 	a.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
@@ -284,18 +284,29 @@ func (a *App) askPrompt() {
 }
 
 func (a *App) askFilter() {
-	f, ok := a.view().(filterer)
-	if !ok {
+	f := a.view().filter()
+	if f == nil {
 		return
 	}
-	before := f.filtered()
+	before := f.text
 	q := &question{
 		label: "filter", hint: "norm, !norm, re:^fd_, #37 (an id), op:=q, us:>10",
-		live: f.setFilter, take: f.setFilter,
-		leave: func() { f.setFilter(before) },
+		live: f.set, take: f.set,
+		leave: func() { f.set(before) },
 	}
 	q.line.Suggest(before)
 	a.ask(q)
 }
 
 // Reasons for which an action cannot be done now.
+
+// verified says what came of it.
+func (a *App) verified() {
+	t := a.mirror.Trace
+	for i := len(t.Events) - 1; i >= 0; i-- {
+		if e := &t.Events[i]; e.Kind == string(session.Verify) {
+			a.say(e.Text)
+			return
+		}
+	}
+}

@@ -10,15 +10,17 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // stepPage is view 1: what was generated, what a step costs and where its wall time goes, and where in the
 // run something happened.
 type stepPage struct {
+	basics
 	steps listPage
 	task  widget.Task[summaryBase, *stepFacts]
-	app   *App
+	host  host
 	part  int      // of the GPU's track, that is drawn alone; -1: all of it is drawn
 	now   snapshot // that was loaded last: what happened, and what is marked
 
@@ -55,8 +57,8 @@ type stepFacts struct {
 	pace            table.Line // how fast the run is
 }
 
-func newStepPage(a *App) view {
-	p := &stepPage{app: a, steps: listOf("steps"), part: -1}
+func newStepPage(h host, _ *widget.Log) View {
+	p := &stepPage{host: h, steps: listOf("steps"), part: -1}
 	p.steps.rows.PlainColumns = true
 	p.steps.rows.GiveUp = []string{
 		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
@@ -64,6 +66,20 @@ func newStepPage(a *App) view {
 	}
 	return p
 }
+
+func (p *stepPage) actions() []command.Action {
+	return []command.Action{{Name: "mark step"}, {Name: "zoom in", Off: p.undivided, Run: p.zoomIn}}
+}
+
+// move goes to another step, or while a part of the GPU's track is open up and down through the parts.
+func (p *stepPage) move(m widget.Motion) {
+	if by := p.stepsBy(m); by != 0 {
+		p.host.ShowStep(by)
+	}
+}
+
+// scrolls is one: the wheel goes to the next step.
+func (p *stepPage) scrolls() int { return 1 }
 
 func (p *stepPage) takes() inspect.Takes { return inspect.OneStep }
 
@@ -142,11 +158,11 @@ func (p *stepPage) title(int) []table.Part {
 }
 
 // about is the line over the page: how fast the run is, up to the step that is looked at.
-func (p *stepPage) about(s snapshot) table.Line {
+func (p *stepPage) about(s snapshot) (table.Line, bool) {
 	if f := p.task.Value; f != nil && f.s.named(p.takes()) == s.named(p.takes()) {
-		return f.pace
+		return f.pace, true
 	}
-	return table.Line{}
+	return table.Line{}, true
 }
 
 // steps that a motion goes.
@@ -178,7 +194,7 @@ func (p *stepPage) undivided() string {
 
 // zoomIn opens a part of the GPU's track, the longest first, or closes it.
 func (p *stepPage) zoomIn() {
-	if p.zoomOut() {
+	if p.back() {
 		return
 	}
 	p.part = 0
@@ -190,8 +206,8 @@ func (p *stepPage) zoomIn() {
 	}
 }
 
-// zoomOut closes the part that is open, and says whether one was.
-func (p *stepPage) zoomOut() bool {
+// back closes the part that is open, and says whether one was.
+func (p *stepPage) back() bool {
 	was := p.part >= 0
 	p.part = -1
 	return was
@@ -282,7 +298,7 @@ func (p *stepPage) pointAt(x, y, w int) bool {
 		ok = true
 	}
 	if ok {
-		p.app.lookAt(step)
+		p.host.LookAt(step)
 	}
 	return ok
 }
@@ -359,11 +375,11 @@ func (p *stepPage) verdict(f *stepFacts) string {
 	case !p.now.live || p.now.running || f.sum.Planned:
 		return said
 	case f.sum.FewSamples:
-		return said + keyed("; {Dispatches}, then {cost}: more samples, and what each row costs")
+		return said + command.Keyed("; {Dispatches}, then {cost}: more samples, and what each row costs")
 	case f.costed:
 		return said
 	}
-	return said + keyed("; {Dispatches}, then {cost}: what each row costs")
+	return said + command.Keyed("; {Dispatches}, then {cost}: what each row costs")
 }
 
 // run draws the strip with its lanes, of which a low page has fewer.
@@ -380,7 +396,7 @@ func (p *stepPage) run(t *widget.Theme, g widget.Glyphs, f *stepFacts, s *strip,
 	words := printable.Clean(s.said(f.s.step))
 	if len(p.now.events) > 0 {
 		signs := strings.Join(s.signs, "")
-		line, fits := s.lane("event", signs, words+keyed("   {next event} next {event before} back"), w)
+		line, fits := s.lane("event", signs, words+command.Keyed("   {next event} next {event before} back"), w)
 		if !fits {
 			line, fits = s.lane("event", signs, words, w)
 		}

@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -85,7 +86,7 @@ func gpuTexts(r *inspect.Tracks, timed string) []string {
 	}
 	parts := fmt.Sprintf("▒ %s busy ░ %s between", micros(busy), micros(max(0, last-begin-busy)))
 	return []string{
-		fmt.Sprintf("%s%s · %s: %s · %s", run, where, span, parts, keyed("{zoom in} opens a part")),
+		fmt.Sprintf("%s%s · %s: %s · %s", run, where, span, parts, command.Keyed("{zoom in} opens a part")),
 		fmt.Sprintf("%s%s · %s: %s", run, where, span, parts), run + span + ": " + parts, run + span,
 	}
 }

@@ -32,13 +32,6 @@ type viewState struct {
 	own     any // of a viewer; comparable
 }
 
-// rememberer has more to remember of how a person looks at it than rows: its fold, a filter of its own.
-type rememberer interface {
-	// state is a comparable value that restore takes.
-	state() any
-	restore(any)
-}
-
 // Views that are remembered: who looks further back than that has forgotten them too.
 const mostUndo = 100
 
@@ -49,12 +42,10 @@ func (a *App) memento() memento {
 	}
 	for _, v := range a.views {
 		var s viewState
-		if l, ok := v.(lister); ok {
-			s.choice, s.choices = l.pane().Wanted, l.pane().WantedOf
+		if rows := v.pane(); rows != nil {
+			s.choice, s.choices = rows.Wanted, rows.WantedOf
 		}
-		if r, ok := v.(rememberer); ok {
-			s.own = r.state()
-		}
+		s.own = v.look()
 		m.views = append(m.views, s)
 	}
 	return m
@@ -113,11 +104,12 @@ func (a *App) undo() {
 	a.setScope(m.scope)
 	a.settling = m.settled
 	for i, s := range m.views {
-		if r, ok := a.views[i].(rememberer); ok && r.state() != s.own {
-			r.restore(s.own) // first: it may have another pane then
+		v := a.views[i]
+		if v.look() != s.own {
+			v.restore(s.own) // first: it may have another pane then
 		}
-		if l, ok := a.views[i].(lister); ok && l.pane().WantedOf != s.choices {
-			l.pane().Choose(s.choice)
+		if rows := v.pane(); rows != nil && rows.WantedOf != s.choices {
+			rows.Choose(s.choice)
 		}
 	}
 }

@@ -14,19 +14,22 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // valueRow is what the table of views would say of an opened value.
 var valueRow = viewRow{
-	name: "Value", needs: needsGraph, doc: "The numbers inside a value, read from the running model.",
-	new: func(a *App) view { return newValuePage(a, 0) },
+	name: "Value", needs: command.Opened, doc: "The numbers inside a value, read from the running model.",
+	new: func(h host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
 // valuePage is a value opened: what its numbers come to, how they are spread, and a window of them. The model
 // is asked for what is in sight and no more: a step runs again up to a dispatch, and the value is read there.
 type valuePage struct {
-	app    *App
+	basics
+	host   host
+	jobs   *widget.Jobs
 	value  trace.ValueID
 	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
 	writes []inspect.Written
@@ -66,21 +69,30 @@ type seen struct {
 	err error
 }
 
-func newValuePage(a *App, v trace.ValueID) *valuePage {
-	return &valuePage{app: a, value: v, write: -1}
+func newValuePage(h host, v trace.ValueID) *valuePage {
+	return &valuePage{host: h, value: v, write: -1}
 }
 
 // openValue opens a value over the view, as it is in a snapshot's step.
-func (a *App) openValue(v trace.ValueID, s snapshot) {
-	p := newValuePage(a, v)
+func openValue(h host, v trace.ValueID, s snapshot) {
+	p := newValuePage(h, v)
 	p.at = s
-	a.push(&valueRow, p)
+	h.Push(&valueRow, p)
 }
 
 // why lists what the value that is shown reaches.
 func (p *valuePage) why() (text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
+
+func (p *valuePage) actions() []command.Action {
+	return []command.Action{{Name: "why", Run: func() {
+		t, explains := p.why()
+		explain(p.host, nil, t, explains)
+	}}}
+}
+
+func (p *valuePage) detailed() bool { return true }
 
 func (p *valuePage) takes() inspect.Takes { return inspect.OneStep }
 
@@ -98,9 +110,9 @@ func (p *valuePage) key() (k valueKey, why string) {
 	switch {
 	case v == nil:
 		return k, "There is no such value."
-	case p.app.isTrace && !p.at.trace.Device.None():
+	case p.at.recorded && !p.at.trace.Device.None():
 		return k, "Its numbers are not in a trace: they need a running model."
-	case p.app.lost:
+	case p.at.lost:
 		return k, "The engine has gone, and the numbers with it."
 	case v.Kind == "symint":
 		return k, "It is an integer of the host, " + p.at.index.Bounds(v) + "."
@@ -115,7 +127,7 @@ func (p *valuePage) key() (k valueKey, why string) {
 		return k, ""
 	}
 	if p.at.step < 0 {
-		return k, keyed("It has no numbers before the first step. {prompt} types a prompt.")
+		return k, command.Keyed("It has no numbers before the first step. {prompt} types a prompt.")
 	}
 	k.step = p.at.trace.Steps[p.at.step].Index
 	if p.write >= 0 && p.write < len(p.writes) {
@@ -126,7 +138,7 @@ func (p *valuePage) key() (k valueKey, why string) {
 }
 
 func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
-	p.at = s
+	p.at, p.jobs = s, j
 	if s.trace != nil && s.step >= 0 {
 		find := func(ctx context.Context) ([]inspect.Written, error) {
 			return s.index.Writes(s.step, p.value), ctx.Err()
@@ -136,7 +148,7 @@ func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
 		})
 	}
 	key, why := p.key()
-	if why != "" || p.app.session == nil || p.app.job != nil { // what is shown stays, and is stale
+	if why != "" || s.session == nil || s.running { // what is shown stays, and is stale
 		p.stats.Drop(j)
 		p.page.Drop(j)
 		return
@@ -154,20 +166,20 @@ func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
 	}
 }
 
-// stopReading stops reading all of the value; what is in sight stays.
-func (p *valuePage) stopReading() bool {
+// stop stops reading all of the value; what is in sight stays.
+func (p *valuePage) stop() bool {
 	if p.stats.Cancel == nil {
 		return false
 	}
 	key, _ := p.key()
 	p.stopped = &key
-	p.stats.Drop(p.app.jobs)
+	p.stats.Drop(p.jobs)
 	return true
 }
 
 // ask looks at a value. That it cannot be seen is told in its place, and is no error of the program.
 func (p *valuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
-	s := p.app.session
+	s := p.at.session
 	at.Value = key.value
 	if key.step >= 0 {
 		at.Step = &key.step
@@ -232,17 +244,20 @@ const numberCells, rowCells, statLines = 11, 14, 3
 func chartLines(h int) int { return widget.Clamp(h/5, 2, 8) }
 
 // fits is how many columns of numbers there is room for.
-func (p *valuePage) fits() int { return max(1, (p.app.rects()[regionList].W-rowCells)/numberCells) }
+func (p *valuePage) fits() int {
+	w, _ := p.host.Size()
+	return max(1, (w-rowCells)/numberCells)
+}
 
 // window is how many rows and columns of the grid are in sight at most.
 func (p *valuePage) window() (rows, columns int) {
-	r := p.app.rects()[regionList]
-	rows = max(1, r.H-statLines-chartLines(r.H)-2)
+	_, h := p.host.Size()
+	rows = max(1, h-statLines-chartLines(h)-2)
 	columns = p.fits()
 	return min(rows, session.MostNumbers/columns), columns
 }
 
-func (p *valuePage) Move(m widget.Motion) {
+func (p *valuePage) move(m widget.Motion) {
 	rows, columns := p.window()
 	height, width := p.shape()
 	switch m {
@@ -272,10 +287,10 @@ func (p *valuePage) Move(m widget.Motion) {
 }
 
 // turn goes to the next dispatch of the step that writes this memory, or the one before.
-func (p *valuePage) turn(by int) {
+func (p *valuePage) turn(by int) bool {
 	if len(p.writes) == 0 {
-		p.app.remark("no dispatch of the step writes it")
-		return
+		p.host.Remark("no dispatch of the step writes it")
+		return true
 	}
 	at := p.write
 	if at < 0 { // the last that writes the value
@@ -287,10 +302,11 @@ func (p *valuePage) turn(by int) {
 	}
 	to := widget.Clamp(at+by, 0, len(p.writes)-1)
 	if to == at {
-		p.app.remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
+		p.host.Remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
 			" dispatch of the step that writes this memory")
 	}
 	p.write, p.row, p.column = to, 0, 0
+	return true
 }
 
 func (p *valuePage) title(int) []table.Part {
@@ -338,7 +354,7 @@ func (p *valuePage) stands() (text string, stale bool) {
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w inspect.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf(keyed("write %d of %d of this memory ({event before} {next event})"), i+1, n))
+			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d of this memory ({event before} {next event})"), i+1, n))
 		}
 	}
 	key, _ := p.key()
@@ -363,11 +379,11 @@ func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	where, stale := p.stands()
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
-	case stale && p.app.job != nil:
+	case stale && p.at.running:
 		where, style = "stale, until the model pauses: "+where, widget.Warn
 	case stale:
 		where, style = "stale, running the step again: "+where, widget.Warn
-	case where == "" && p.app.job != nil:
+	case where == "" && p.at.running:
 		where = "It is read when the model pauses."
 	case where == "" && waiting:
 		where = "Reading …"
@@ -423,7 +439,7 @@ func (p *valuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
 		return "not read to its end: it was stopped"
 	}
-	if g := p.app.mirror.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
+	if g := p.at.progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
 		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
 	}
 	return "reading all of it …"
@@ -546,13 +562,13 @@ func (p *valuePage) copied() string {
 }
 
 // detail is what the trace knows of the value.
-func (p *valuePage) detail() detail {
+func (p *valuePage) detail() *detail {
 	v, s := p.info(), p.at
 	if v == nil {
-		return detail{}
+		return &detail{}
 	}
 	id := p.shownValue()
-	return detail{
+	return &detail{
 		fmt.Sprintf("v%d", id), s.trace.Graph.Values[id].Name,
 		func(ctx context.Context) ([]string, error) { return s.index.ValueLines(s.step, id), ctx.Err() },
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/widget"
 )
@@ -528,8 +529,8 @@ func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 
 func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 	d := bare(t, Options{Width: 80, Height: 24})
-	for i := range actions {
-		for _, k := range actions[i].keys {
+	for i := range command.Table {
+		for _, k := range command.Table[i].Keys {
 			if k == "ctrl+c" || k == "ctrl+z" || k == "q" {
 				continue
 			}

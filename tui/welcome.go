@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
@@ -22,7 +23,7 @@ func (a *App) welcome(w, h int) []string {
 	}
 	switch t := a.mirror.Trace; {
 	case t == nil && a.lost:
-		say(widget.Strong, "%s", keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
+		say(widget.Strong, "%s", command.Keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
 	case t == nil:
 		say(widget.Strong, "Opening the model")
 		lines = append(lines, "")
@@ -40,16 +41,16 @@ func (a *App) welcome(w, h int) []string {
 		case a.job != nil:
 			say(widget.Strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
-			say(widget.Strong, "%s", keyed("The trace has no steps. {Graph} shows what would run."))
+			say(widget.Strong, "%s", command.Keyed("The trace has no steps. {Graph} shows what would run."))
 		case len(a.mirror.Text.Prompt) > 0:
-			say(widget.Strong, "%s", keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
+			say(widget.Strong, "%s", command.Keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
 		case len(t.Steps) > 0:
-			say(widget.Strong, "%s", keyed("No text. Press {prompt} and type a prompt."))
+			say(widget.Strong, "%s", command.Keyed("No text. Press {prompt} and type a prompt."))
 		default:
 			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(widget.Plain, keyed("%s recorded: {step before} shows the first, {export} exports all"), widget.Plural(n, "step"))
+			say(widget.Plain, command.Keyed("%s recorded: {step before} shows the first, {export} exports all"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {
@@ -75,7 +76,7 @@ func (a *App) lastSaid(w, h int) []string {
 		case l.Level == widget.LevelKey:
 			continue
 		case len(lines) == 0:
-			lines = shortened(broken, h, w, keyed(" … (in the log, {Log})"))
+			lines = shortened(broken, h, w, command.Keyed(" … (in the log, {Log})"))
 		case len(lines)+len(broken) > h:
 			return lines
 		default:

@@ -1,11 +1,14 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
+	"gpuscope/tui/command"
+	"gpuscope/tui/widget"
 )
 
 // What w shows: why a dispatch has its grid, or none, and what a value reaches.
@@ -62,7 +65,7 @@ func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool
 		p := page{title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
 		if p.lines = w.Lines(""); w.Folds() {
 			if p.folded = at(step, !open); !open {
-				p.lines = w.Lines(keyed("{unfold} opens"))
+				p.lines = w.Lines(command.Keyed("{unfold} opens"))
 			}
 		}
 		p.first, p.last = "the run has no earlier change of this grid", "the run has no later change of this grid"
@@ -79,4 +82,16 @@ func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool
 		return p, ctx.Err()
 	}
 	return text{of: make}
+}
+
+// explain shows why what is selected is as it is, or says why there is nothing to explain.
+func explain(h host, rows *widget.TablePane, t text, explains bool) {
+	switch {
+	case explains:
+		h.Show(t)
+	case rows != nil && rows.Current() < 0:
+		h.Remark("why: nothing is selected; there are no rows")
+	default:
+		h.Remark(cmp.Or(t.none, "why: select a dispatch, an operator or a value"))
+	}
 }

@@ -160,21 +160,21 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 				p.fail(fmt.Errorf("there is no command %q; %s lists them", printable.Short(word, 40),
 					helpWord))
 			case row == nil:
-			case p.recorded && !row.Recorded:
+			case p.recorded && !row.Plain.Recorded:
 				p.fail(errors.New(command.IsRecorded))
-			case row.Takes == "" && rest != "":
+			case row.Plain.Takes == "" && rest != "":
 				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
 					printable.Short(rest, 40)))
-			case row.Word == helpWord:
+			case row.Plain.Word == helpWord:
 				p.help()
-			case row.of != nil:
-				if c, err := row.of(p, rest); err != nil {
+			case deeds[row.Name].of != nil:
+				if c, err := deeds[row.Name].of(p, rest); err != nil {
 					p.fail(err)
 				} else {
-					do(c, row.said)
+					do(c, deeds[row.Name].said)
 				}
-			case row.do != nil:
-				row.do(p, rest)
+			case deeds[row.Name].do != nil:
+				deeds[row.Name].do(p, rest)
 			default: // quit
 				return cmp.Or(p.err, p.failed(in))
 			}
@@ -338,95 +338,42 @@ func costText(s *inspect.StepSummary) string {
 	return line.String()
 }
 
-// Command is what can be typed in plain mode: a command of the session, or something of the program's
-// own, or the end.
-type Command struct {
-	Word, Takes, doc string
-	of               func(p *front, rest string) (session.Command, error)
-	do               func(p *front, rest string)
-	// said says what the command gave, where no event has said it.
+// deed is what a command of the table does in plain mode: it sends one to the session, or does something
+// itself.
+type deed struct {
+	of func(p *front, rest string) (session.Command, error)
+	do func(p *front, rest string)
+	// said prints what the command gave, where no event has.
 	said func(*front, session.Reply)
-	// Recorded says that it is there on a recorded trace too.
-	Recorded bool
 }
 
-var Commands = []Command{
-	{Word: "s", doc: "next token", of: just(session.Command{Kind: session.Next})},
-	{Word: "S", doc: "previous", of: just(session.Command{Kind: session.Previous}), said: (*front).back},
-	{
-		Word: "r", Takes: "[TO]", doc: "run, to the end or to a position, a condition or d and a dispatch; without a device also TOKENS,POSITION",
-		of: runCommand, said: (*front).upto,
-	},
-	{
-		Word: "b", Takes: "[CONDITION]", doc: "add a breakpoint, or list them and what they may be",
-		do: (*front).addBreak,
-	},
-	{Word: "B", Takes: "N", doc: "remove breakpoint N", do: (*front).removeBreak},
-	{Word: "R", Takes: "[STEP]", doc: "repeat the step, or an older one", of: repeatCommand},
-	{Word: "p", Takes: "TEXT", doc: "prompt, or with --chat your turn", of: promptCommand},
-	{
-		Word: "e", Takes: "N TEXT", doc: "keep N tokens of the text and put others behind them",
-		of: editCommand,
-	},
-	{Word: "k", Takes: "N", doc: "tokens a step of a prompt, 0 for as many as it takes", of: chunkCommand},
-	{Word: "T", Takes: "LEVEL", doc: "timing level", of: timingCommand},
-	{
-		Word: "t", Takes: "TEXT", doc: "tokens of a text", of: tokenizeCommand,
-		said: (*front).tokens,
-	},
-	{
-		Word: "c", Takes: "[NAMES]", doc: "cost of each row, or of those with the names N,.. together",
-		of: costCommand, said: func(p *front, _ session.Reply) { p.printOf("cost", spokenOf{}) },
-	},
-	{
-		Word: "a", Takes: "[NAMES]", doc: "how far each dispatch, or those with the names N,.., is from its reference",
-		of: verifyCommand, said: func(p *front, _ session.Reply) { p.printOf("gaps", spokenOf{}) },
-	},
-	{
-		Word: "o", Takes: "OP [M ...]", doc: "time an operator alone on each route, at some prompt lengths",
-		of: timeOpCommand, said: (*front).trials,
-	},
-	{
-		Word: "l", Takes: "FILE", doc: "run the text in NAME.wgsl in turns with kernel NAME", of: labCommand,
-		said: (*front).tried,
-	},
-	{
-		Word: "u", Takes: "FILE or NAME", doc: "steps to come run the text in NAME.wgsl, or kernel NAME itself",
-		of: useCommand,
-	},
-	{
-		Word: "L", doc: "measure what the device can do at best",
-		of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings,
-	},
-	{
-		Word: "v", Takes: "VALUE [DISPATCH]",
-		doc: "what the numbers in a value come to, by its number in table values, behind a dispatch",
-		of:  lookCommand, said: (*front).looked,
-	},
-	{Word: "X", doc: "reset", of: just(session.Command{Kind: session.Reset}), said: (*front).back},
-	{
-		Word: "d", Takes: "[TABLE]", doc: "dispatches, or another table", do: (*front).print,
-		Recorded: true,
-	},
-	{
-		Word: "w", Takes: "NAME", doc: "why a dispatch has its grid, or what a value reaches",
-		do: (*front).why, Recorded: true,
-	},
-	{
-		Word: "scope", Takes: "[STEPS]", doc: "tables are of these steps: " + inspect.ScopeWords,
-		do: (*front).setScope, Recorded: true,
-	},
-	{
-		Word: "base", Takes: "[STEPS or FILE]", doc: "tables are compared with these, or with another trace",
-		do: (*front).setBase, Recorded: true,
-	},
-	{
-		Word: "filter", Takes: "[WORDS]", doc: "tables have the rows that match, such as norm or us:>10",
-		do: (*front).setFilter, Recorded: true,
-	},
-	{Word: "x", Takes: "FILE", doc: "export", do: (*front).export, Recorded: true},
-	{Word: helpWord, doc: "list the commands, as help does", Recorded: true},
-	{Word: "q", doc: "quit", Recorded: true},
+// deeds are by the names of commands. Help and quit are in the loop.
+var deeds = map[string]deed{
+	"token":             {of: just(session.Command{Kind: session.Next})},
+	"back":              {of: just(session.Command{Kind: session.Previous}), said: (*front).back},
+	"run":               {of: runCommand, said: (*front).upto},
+	"breakpoints":       {do: (*front).addBreak},
+	"remove breakpoint": {do: (*front).removeBreak},
+	"repeat":            {of: repeatCommand},
+	"prompt":            {of: promptCommand},
+	"edit":              {of: editCommand},
+	"chunk":             {of: chunkCommand},
+	"timing":            {of: timingCommand},
+	"tokens":            {of: tokenizeCommand, said: (*front).tokens},
+	"cost":              {of: costCommand, said: func(p *front, _ session.Reply) { p.printOf("cost", spokenOf{}) }},
+	"verify":            {of: verifyCommand, said: func(p *front, _ session.Reply) { p.printOf("gaps", spokenOf{}) }},
+	"time":              {of: timeOpCommand, said: (*front).trials},
+	"try kernel":        {of: labCommand, said: (*front).tried},
+	"use kernel":        {of: useCommand},
+	"ceilings":          {of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings},
+	"value":             {of: lookCommand, said: (*front).looked},
+	"reset":             {of: just(session.Command{Kind: session.Reset}), said: (*front).back},
+	"table":             {do: (*front).print},
+	"why":               {do: (*front).why},
+	"scope":             {do: (*front).setScope},
+	"base":              {do: (*front).setBase},
+	"filter":            {do: (*front).setFilter},
+	"export":            {do: (*front).export},
 }
 
 const helpWord = "?"
@@ -445,25 +392,26 @@ func tokenizeCommand(_ *front, text string) (session.Command, error) {
 }
 
 // commandOf is the row of a word, nil where there is none.
-func commandOf(word string) *Command {
+func commandOf(word string) *command.Row {
 	if word == "help" {
 		word = helpWord
 	}
-	i := slices.IndexFunc(Commands, func(c Command) bool { return c.Word == word })
+	i := slices.IndexFunc(command.Table, func(r command.Row) bool { return word != "" && r.Plain.Word == word })
 	if i < 0 {
 		return nil
 	}
-	return &Commands[i]
+	return &command.Table[i]
 }
 
 // help lists what can be typed, a command a line.
 func (p *front) help() {
 	p.say("Type a command and enter:")
-	for _, c := range Commands {
-		if p.recorded && !c.Recorded {
+	for i := range command.Table {
+		line := &command.Table[i].Plain
+		if line.Word == "" || p.recorded && !line.Recorded {
 			continue
 		}
-		p.say("  %s", strings.TrimSpace(c.Word+" "+c.Takes)+": "+c.doc)
+		p.say("  %s", strings.TrimSpace(line.Word+" "+line.Takes)+": "+line.Doc)
 	}
 }
 

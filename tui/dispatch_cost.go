@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -9,53 +8,64 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
-// coster has rows of dispatches that can be left out of a step.
-type coster interface {
-	// parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
-	// that they are of.
-	parts(marked bool) (parts []inspect.Part, step *trace.Step)
-	// ranked shows first what there is most to save in, where nobody chose another order.
-	ranked()
-}
-
 // costOfRows measures what each row that is shown costs.
-func (a *App) costOfRows() {
-	c := a.view().(coster)
-	parts, step := c.parts(false)
+func (p *dispatchPage) costOfRows() {
+	parts, step := p.parts(false)
 	if len(parts) > trace.MaxCosts/2 {
-		a.remark(fmt.Sprintf(keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
+		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
 			len(parts)))
 		return
 	}
-	c.ranked()
-	a.cost(step, parts...)
+	p.ranked()
+	p.ask(session.Cost, step, parts...)
 }
 
 // costOfMarked measures what the marked rows cost together.
-func (a *App) costOfMarked() {
-	parts, step := a.view().(coster).parts(true)
-	if len(parts) == 0 {
-		a.remark("the marked rows are not in this table")
-		return
+func (p *dispatchPage) costOfMarked() {
+	if parts, step, ok := p.markedParts(); ok {
+		p.ask(session.Cost, step, inspect.Together(parts))
 	}
-	a.cost(step, inspect.Together(parts))
 }
 
-func (a *App) cost(step *trace.Step, parts ...inspect.Part) {
-	c := session.Command{Kind: session.Cost}
-	if step.Index != a.mirror.State.Step {
+// verifyRows compares the dispatches of the marked rows, or of the selected one, with their references.
+func (p *dispatchPage) verifyRows() {
+	if parts, step, ok := p.markedParts(); ok {
+		p.ask(session.Verify, step, inspect.Together(parts))
+	}
+}
+
+// verifyStep compares all dispatches of the step with the references, and with a reference run of the text.
+func (p *dispatchPage) verifyStep() {
+	_, step := p.parts(true)
+	p.ask(session.Verify, step)
+}
+
+// markedParts are the marked rows, or the selected one; it says so where the table has none of them.
+func (p *dispatchPage) markedParts() (parts []inspect.Part, step *trace.Step, ok bool) {
+	if parts, step = p.parts(true); len(parts) == 0 {
+		p.host.Remark("the marked rows are not in this table")
+	}
+	return parts, step, len(parts) > 0
+}
+
+// ask sends a command about parts of a step.
+func (p *dispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...inspect.Part) {
+	c := session.Command{Kind: kind}
+	if step.Index != p.now.state.Step {
 		c.Step = &step.Index
 	}
-	for _, p := range parts {
-		c.Parts = append(c.Parts, session.Part(p))
+	for _, part := range parts {
+		c.Parts = append(c.Parts, session.Part(part))
 	}
-	a.command(c)
+	p.host.Do(c)
 }
 
-// parts implements coster.
+// parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
+// that they are of.
 func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 	t := p.table()
 	step := &t.Index.Trace.Steps[t.Scope.Last()]
@@ -93,7 +103,7 @@ func (p *dispatchPage) member(t *inspect.DispatchTable, row int) bool {
 	return up >= 0 && !t.Folded[up].Group && (p.rows.Shown == nil || p.rows.Shown[up] == p.rows.Leaves[up])
 }
 
-// ranked implements coster.
+// ranked shows first what there is most to save in, where nobody chose another order.
 func (p *dispatchPage) ranked() {
 	if p.rows.Wanted.Sort == "" && !p.rows.Wanted.Reverse {
 		p.rows.SortBy(p.at().index.CostOrder())
@@ -152,8 +162,8 @@ func (p *dispatchPage) measureOn(title []table.Part) []table.Part {
 		return title
 	}
 	if at := slices.Index(title, t.Undecided()); at >= 0 {
-		title[at].Text += keyed(": {cost} measures on")
-		title[at].Short += keyed(", {cost} measures on")
+		title[at].Text += command.Keyed(": {cost} measures on")
+		title[at].Short += command.Keyed(", {cost} measures on")
 	}
 	return title
 }
@@ -167,30 +177,19 @@ func (p *dispatchPage) uncosted() table.Part {
 	case t.Costs == nil:
 		return table.Part{
 			Rank: 1,
-			Text: keyed("{cost} measures what each row costs"), Short: keyed("{cost} measures costs"),
+			Text: command.Keyed("{cost} measures what each row costs"), Short: command.Keyed("{cost} measures costs"),
 		}
 	case t.Uncosted() == 0:
 		return table.Part{}
 	case t.Costed():
-		return table.Part{Rank: 1, Text: fmt.Sprintf(keyed("{cost} measures the other %d"), t.Uncosted())}
+		return table.Part{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"), t.Uncosted())}
 	}
-	return table.Part{Rank: 3, Text: keyed("{cost} measures them")}
-}
-
-// measuring is how far a command has come that measures, in per cent.
-func (a *App) measuring() string {
-	if p := a.mirror.Progress; p.Total > 0 {
-		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)
-	}
-	return ""
+	return table.Part{Rank: 3, Text: command.Keyed("{cost} measures them")}
 }
 
 // cannotCost says why rows cannot be left out now.
-func cannotCost(a *App) string {
-	if why := cmp.Or(needsRun(a), noRows(a)); why != "" {
-		return why
-	}
-	if madeAt(a.view().(lister).pane()).step != a.at() {
+func (p *dispatchPage) cannotCost() string {
+	if p.at().step != p.now.step {
 		return "the rows of the step are not there yet"
 	}
 	return ""
