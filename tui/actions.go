@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -13,9 +14,10 @@ func init() { command.Table = withViews() }
 // withViews is the table of commands with those that go to a view.
 func withViews() []command.Row {
 	var rows []command.Row
-	for i := range views {
+	for i := range view.Views {
 		rows = append(rows, command.Row{
-			Keys: []string{views[i].key}, Name: views[i].name, Doc: views[i].doc, In: []command.Place{command.InViews},
+			Keys: []string{view.Views[i].Key}, Name: view.Views[i].Name, Doc: view.Views[i].Doc,
+			In: []command.Place{command.InViews},
 		})
 	}
 	return command.Default(rows...)
@@ -27,7 +29,10 @@ func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return cannotNext(a) }, Run: a.next},
 		{Name: "back", Off: func() string { return cannotBack(a) }, Run: a.back},
-		{Name: "run", Off: func() string { return cannotRun(a) }, Now: func() string { return pauses(a) }, Run: a.runPause},
+		{
+			Name: "run", Off: func() string { return cannotRun(a) }, Now: func() string { return pauses(a) },
+			Run: a.runPause,
+		},
 		{Name: "repeat", Run: a.repeat},
 		{Name: "run to", Off: func() string { return cannotTarget(a) }, Run: a.askTarget},
 		{Name: "breakpoints", Run: a.askBreaks},
@@ -35,7 +40,10 @@ func (a *App) actions() []command.Action {
 		{Name: "edit", Run: a.askEdit},
 		{Name: "chunk", Run: a.askChunk},
 		{Name: "reset", Run: a.reset},
-		{Name: "restart", Off: func() string { return cannotRestart(a) }, Miss: a.wishRestart, Run: a.restart},
+		{
+			Name: "restart", Off: func() string { return cannotRestart(a) }, Miss: a.wishRestart,
+			Run: a.restart,
+		},
 		{Name: "timing", Run: a.askTiming},
 		{Name: "ceilings", Run: a.ceilings},
 		{Name: "follow", Off: func() string { return cannotFollow(a) }, Run: a.toggleFollow},
@@ -96,8 +104,8 @@ func (a *App) actions() []command.Action {
 		{Name: "cancel", Run: a.cancel},
 		{Name: "suspend", Run: a.suspend},
 	}
-	for i := range views {
-		list = append(list, command.Action{Name: views[i].name, Run: func() { a.goTo(i) }})
+	for i := range view.Views {
+		list = append(list, command.Action{Name: view.Views[i].Name, Run: func() { a.goTo(i) }})
 	}
 	return list
 }
@@ -108,7 +116,7 @@ func (a *App) action(r *command.Row) command.Action {
 	if r.Of == "" {
 		return own
 	}
-	act := actionOf(a.view(), r.Name)
+	act := view.ActionOf(a.view(), r.Name)
 	switch {
 	case act == nil:
 		return own
@@ -175,7 +183,7 @@ func KeysDoc() string {
 	section(command.InViews.String(), command.Under(command.InViews, command.General))
 	for _, of := range command.Headings {
 		list := command.Under(command.InViews, func(heading string) bool { return heading == of })
-		names := offering(list[0].Name, func(r *viewRow) string { return r.name })
+		names := view.Offering(list[0].Name, func(r *view.ViewRow) string { return r.Name })
 		section(of+" ("+strings.Join(names, ", ")+")", list)
 	}
 	for _, p := range []command.Place{command.Moving, command.Overlays, command.Anywhere} {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
@@ -70,8 +71,8 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 			t.Errorf("command %v %q is not whole", r.Keys, r.Name)
 		}
 		done := false
-		for _, row := range views {
-			if act := actionOf(row.new(hosting{d.app}, d.app.log), r.Name); act != nil {
+		for _, row := range view.Views {
+			if act := view.ActionOf(row.New(hosting{d.app}, d.app.log), r.Name); act != nil {
 				done = done || act.Run != nil
 			}
 		}

@@ -31,6 +31,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -48,7 +49,7 @@ type App struct {
 	model                           // the session, or the trace, and where it stands (model.go)
 	jobs  *widget.Jobs              // what computes what is shown
 	deeds map[string]command.Action // what commands do, by their names
-	views []View                    // in the order of the table of views
+	views []view.View               // in the order of the table of views
 	// pushes are what lies over each view.
 	pushes map[int][]pushed
 
@@ -144,9 +145,9 @@ func newApp(opts Options) (*App, error) {
 	for _, act := range a.actions() {
 		a.deeds[act.Name] = act
 	}
-	for i := range views {
-		a.views = append(a.views, views[i].new(hosting{a}, a.log))
-		if views[i].first {
+	for i := range view.Views {
+		a.views = append(a.views, view.Views[i].New(hosting{a}, a.log))
+		if view.Views[i].First {
 			a.current = i
 		}
 	}
@@ -280,7 +281,7 @@ func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
 	}
-	rows := a.view().pane()
+	rows := a.view().Pane()
 	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
@@ -336,11 +337,11 @@ func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
 		if r := &command.Table[i]; a.over == nil && r.Of != "" && slices.Contains(r.Keys, key) {
-			means = append(means, r.Name+" in "+strings.Join(offering(r.Name, (*viewRow).label), ", "))
+			means = append(means, r.Name+" in "+strings.Join(view.Offering(r.Name, (*view.ViewRow).Label), ", "))
 		}
 	}
 	if means != nil {
-		a.remark(fmt.Sprintf("%s does nothing in %s: %s", widget.Sign(key), a.row().name, strings.Join(means, "; ")))
+		a.remark(fmt.Sprintf("%s does nothing in %s: %s", widget.Sign(key), a.row().Name, strings.Join(means, "; ")))
 	}
 }
 
@@ -367,7 +368,7 @@ func (a *App) place() command.Where {
 }
 
 // offers says whether the view offers a command.
-func (a *App) offers(name string) bool { return offered(a.view(), name) }
+func (a *App) offers(name string) bool { return view.Offered(a.view(), name) }
 
 func (a *App) quit() {
 	a.leaving = true
@@ -417,7 +418,7 @@ func (a *App) cancel() {
 	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
 		a.say(command.Keyed("{cancel} again to quit"))
-	case a.stopLooking(), a.stop(), a.view().stop():
+	case a.stopLooking(), a.stop(), a.view().Stop():
 		a.say(command.Keyed("cancelled; {cancel} again to quit"))
 	default:
 		a.remark(command.Keyed("nothing is running; {cancel} again to quit"))
@@ -471,7 +472,7 @@ func (a *App) unsay() { a.note, a.noteOfKey, a.noteHolds = "", false, nil }
 // fail shows an error until it is dismissed, or until the same is done again and succeeds: a task, a kind of
 // command, what later was told. It is of nil where there is no such thing.
 func (a *App) fail(of any, err error) {
-	a.failure, a.failureOf = printable.Short(err.Error(), mostShown), of
+	a.failure, a.failureOf = printable.Short(err.Error(), view.MostShown), of
 	a.log.Add("error", err.Error())
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 )
 
 // ActionNames are the names by which Options.Keys speaks of actions.
@@ -92,8 +93,8 @@ func shared(a, b *command.Row) string {
 
 // meet says whether there is a place where both commands work.
 func meet(a, b *command.Row) bool {
-	for i := range views {
-		at := command.Where{In: inView, Offers: views[i].offers}
+	for i := range view.Views {
+		at := command.Where{In: inView, Offers: view.Views[i].Offers}
 		if a.Holds(at) && b.Holds(at) {
 			return true
 		}

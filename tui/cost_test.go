@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 )
 
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
@@ -91,7 +92,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
 	d.press("c").sees("then linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
 	for i := range d.app.table().Table.Rows {
-		r := &d.app.view().(*dispatchPage).table().Folded[i]
+		r := &d.app.view().(*view.DispatchPage).Table().Folded[i]
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
 		}
@@ -159,7 +160,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 // An order by what no row has yet is that of the graph, the right way up.
 func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
 	d := live(t, 120, 40).press("2").sees("embed")
-	d.app.view().(*dispatchPage).ranked()
+	d.app.view().(*view.DispatchPage).Ranked()
 	d.press("down").misses("order graph↓", "order ~save")
 	if p := d.app.table(); p.Choice.Reverse || len(p.Rows) == 0 || p.Rows[0] != 0 {
 		t.Errorf("reversed %v, rows %v", p.Choice.Reverse, p.Rows)
@@ -172,7 +173,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 		d.press("down")
 	}
 	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", " (n=30)")
-	if !slices.ContainsFunc(d.app.view().(*dispatchPage).title(200), func(p table.Part) bool {
+	if !slices.ContainsFunc(d.app.view().(*view.DispatchPage).Title(200), func(p table.Part) bool {
 		return p.With && p.Text == "(fusing them gives that at most)"
 	}) {
 		t.Errorf("nobody says what for: %s", d.screen())

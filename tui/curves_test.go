@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -38,20 +39,20 @@ func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
 		for range 200 {
 			d.press("l")
 		}
-		page := d.app.view().(*curvesPage)
-		c, _ := page.current()
-		if at := page.cursor(c); at != c.To {
+		page := d.app.view().(*view.CurvesPage)
+		c, _ := page.Current()
+		if at := page.Cursor(c); at != c.To {
 			t.Errorf("%v: 200 columns to the right the cursor is at %d, the axis ends at %d", axis, at, c.To)
 		}
 		for range 200 {
 			d.press("h")
 		}
-		if at := page.cursor(c); at != c.From {
+		if at := page.Cursor(c); at != c.From {
 			t.Errorf("%v: back again it is at %d, the axis begins at %d", axis, at, c.From)
 		}
 		d.press("l", "l")
-		if was := page.cursor(c); !page.jump(1) || page.cursor(c) <= was {
-			t.Errorf("%v: the next change is at %d, after %d", axis, page.cursor(c), was)
+		if was := page.Cursor(c); !page.Jump(1) || page.Cursor(c) <= was {
+			t.Errorf("%v: the next change is at %d, after %d", axis, page.Cursor(c), was)
 		}
 	}
 }
@@ -112,48 +113,49 @@ func TestPlotsInEveryGlyphSet(t *testing.T) {
 // Times stand where steps were, whatever the context holds: the axis is theirs, and more of it is a key away.
 func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
-	page := d.app.view().(*curvesPage)
-	drawn := func() part {
-		c, r := page.current()
-		return page.part(c, r)
+	page := d.app.view().(*view.CurvesPage)
+	drawn := func() view.Part {
+		c, r := page.Current()
+		return page.Part(c, r)
 	}
-	c, _ := page.current()
+	c, _ := page.Current()
 	if c.To < 10*c.Last {
 		t.Fatalf("the axis ends at %d, the steps at %d: want one that is much longer", c.To, c.Last)
 	}
 	first := drawn()
-	if first.from > c.First || first.to < c.Last || first.to-first.from > 3*(c.Last-c.First) {
-		t.Errorf("steps from %d to %d are drawn on an axis from %d to %d", c.First, c.Last, first.from,
-			first.to)
+	if first.From > c.First || first.To < c.Last || first.To-first.From > 3*(c.Last-c.First) {
+		t.Errorf("steps from %d to %d are drawn on an axis from %d to %d", c.First, c.Last, first.From,
+			first.To)
 	}
 	d.sees(" of " + widget.Count(c.To))
-	cursor := page.cursor(c)
+	cursor := page.Cursor(c)
 	for range 20 {
 		d.press("-")
 	}
-	if d.sees("all of the axis is drawn"); drawn() != (part{c.From, c.To}) {
-		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().from, drawn().to)
+	if d.sees("all of the axis is drawn"); drawn() != (view.Part{From: c.From, To: c.To}) {
+		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().From, drawn().To)
 	}
 	for range 20 {
-		if d.press("+"); drawn().from > cursor || drawn().to < cursor {
-			t.Fatalf("closer it is from %d to %d, without the cursor at %d", drawn().from, drawn().to, cursor)
+		if d.press("+"); drawn().From > cursor || drawn().To < cursor {
+			t.Fatalf("closer it is from %d to %d, without the cursor at %d", drawn().From, drawn().To, cursor)
 		}
 	}
 	closest := drawn()
 	for range 100 {
 		d.press("l")
 	}
-	if at := page.cursor(c); at <= closest.to || drawn().to != at || drawn().to-drawn().from < leastPart {
-		t.Errorf("the cursor went on to %d, the axis is drawn from %d to %d", at, drawn().from, drawn().to)
+	if at := page.Cursor(c); at <= closest.To || drawn().To != at ||
+		drawn().To-drawn().From < view.LeastPart {
+		t.Errorf("the cursor went on to %d, the axis is drawn from %d to %d", at, drawn().From, drawn().To)
 	}
-	for i := 0; page.drawn[page.along] != (part{}) && i < 40; i++ {
+	for i := 0; page.Drawn[page.Along] != (view.Part{}) && i < 40; i++ {
 		d.press("u")
 	}
-	if page.drawn[page.along] != (part{}) {
-		t.Errorf("undone, %+v is still chosen", page.drawn[page.along])
+	if page.Drawn[page.Along] != (view.Part{}) {
+		t.Errorf("undone, %+v is still chosen", page.Drawn[page.Along])
 	}
-	if d.press("d"); drawn() != (part{c.From, c.To}) {
-		t.Errorf("what the plans say is drawn from %d to %d only", drawn().from, drawn().to)
+	if d.press("d"); drawn() != (view.Part{From: c.From, To: c.To}) {
+		t.Errorf("what the plans say is drawn from %d to %d only", drawn().From, drawn().To)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -227,8 +228,8 @@ var _ session.Session = (*tuitest.Session)(nil)
 // viewKeys are the keys of all views.
 func viewKeys() []string {
 	var keys []string
-	for i := range views {
-		keys = append(keys, views[i].key)
+	for i := range view.Views {
+		keys = append(keys, view.Views[i].Key)
 	}
 	return keys
 }

@@ -15,6 +15,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -38,7 +39,7 @@ func (d *driver) flaw() string {
 	case !strings.HasSuffix(lines[0], a.stateWord()):
 		return fmt.Sprintf("the header is %q without %s", lines[0], a.stateWord())
 	case a.dialog == nil && !strings.Contains(lines[1], "["+a.tabLabel(a.current)+"]"):
-		return fmt.Sprintf("the tabs are %q without %s", lines[1], views[a.current].name)
+		return fmt.Sprintf("the tabs are %q without %s", lines[1], view.Views[a.current].Name)
 	case lines[a.h-1] == "" && a.dialog == nil:
 		return "the last line is empty"
 	}
@@ -48,7 +49,7 @@ func (d *driver) flaw() string {
 // unselected says where the selected row is not to be seen, "" where it is, or where there are no rows.
 func (d *driver) unselected(lines []string) string {
 	a := d.app
-	p := a.view().pane()
+	p := a.view().Pane()
 	r := a.rects()[regionList]
 	if p == nil || r.H == 0 || a.over != nil || a.dialog != nil || a.chord != nil || a.empty() != "" ||
 		len(a.noteLines(a.w)) > 1 {

@@ -14,6 +14,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -32,16 +33,16 @@ func (a *App) askExportTable() {
 		label: "table to " + strings.Join(table.Suffixes(), " "),
 		take:  func(path string) { a.exportTable(pane, path) },
 	}
-	q.line.Suggest(free(fileName(pane, a.view().takes())))
+	q.line.Suggest(free(fileName(pane, a.view().Takes())))
 	a.ask(q)
 }
 
 // fileName is what a file with the table is called: by the steps that the table is of where a view takes so
 // many, which may be one of those that are spoken of, or none.
 func fileName(p *widget.TablePane, takes inspect.Takes) string {
-	name, s := p.Table.Name, madeAt(p)
-	if s.step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
-		name += "-" + strings.ReplaceAll(s.of(takes).Name, "–", "-")
+	name, s := p.Table.Name, view.MadeAt(p)
+	if s.Step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
+		name += "-" + strings.ReplaceAll(s.Of(takes).Name, "–", "-")
 	}
 	return name + ".csv"
 }

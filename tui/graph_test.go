@@ -13,6 +13,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -301,7 +302,7 @@ func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
 		return trace.ValueID(slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == name }))
 	}
 	show := func(v trace.ValueID) {
-		openValue(hosting{d.app}, v, d.app.snapshot())
+		view.OpenValue(hosting{d.app}, v, d.app.snapshot())
 		d.press("g")
 	}
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")

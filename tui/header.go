@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -135,18 +136,18 @@ func (a *App) step() *trace.Step {
 // timed. Else the current one has.
 func (a *App) tabsNamed() bool {
 	used := 2
-	for i := range views {
-		used += widget.Width(views[i].label()) + 1
+	for i := range view.Views {
+		used += widget.Width(view.Views[i].Label()) + 1
 	}
 	return used+widget.Width("scope this step · 1 sample") <= a.w
 }
 
 // tabLabel is how a view stands in the line of tabs.
 func (a *App) tabLabel(at int) string {
-	if row := &views[at]; at == a.current || a.tabsNamed() {
-		return row.label()
+	if row := &view.Views[at]; at == a.current || a.tabsNamed() {
+		return row.Label()
 	}
-	return command.KeyOf(views[at].name)
+	return command.KeyOf(view.Views[at].Name)
 }
 
 // tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
@@ -165,7 +166,7 @@ func (a *App) tabText(at int) string {
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
-	for i := range views {
+	for i := range view.Views {
 		p, text := widget.Plain, a.tabText(i)
 		if used += widget.Width(text); i == a.current {
 			p = widget.Accent
@@ -179,7 +180,7 @@ func (a *App) tabs(w int) string {
 // tabAt is the view whose tab is at a cell.
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
-	for i := range views {
+	for i := range view.Views {
 		if at += widget.Width(a.tabText(i)); x < at {
 			return i, true
 		}

@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -103,8 +104,8 @@ func TestEveryViewCleansTextAtEveryWidth(t *testing.T) {
 	hostile := tracetest.Hostile(tracetest.Llama(2, 6))
 	for _, w := range widths(60, 200, 7) {
 		d := drive(t, w, 29, hostile, &tuitest.Script{}, Options{Prompt: tracetest.HostileText})
-		for i := range views {
-			key := views[i].key
+		for i := range view.Views {
+			key := view.Views[i].Key
 			d.touch(key)
 			d.settle()
 			for _, l := range strings.Split(d.app.View(), "\n") {

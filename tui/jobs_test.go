@@ -11,6 +11,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -22,10 +23,10 @@ type held struct {
 }
 
 // hold makes a page's table, one of the registry, hang.
-func hold(p *listPage) *held {
+func hold(p *view.ListPage) *held {
 	h := &held{make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 100)}
-	of := p.from.Of
-	p.from.Of = func(ctx context.Context, x *inspect.Index, o inspect.Options) (*table.Table, error) {
+	of := p.From.Of
+	p.From.Of = func(ctx context.Context, x *inspect.Index, o inspect.Options) (*table.Table, error) {
 		select {
 		case <-h.release:
 			h.made <- struct{}{}
@@ -38,12 +39,12 @@ func hold(p *listPage) *held {
 	return h
 }
 
-func (d *driver) dispatches() *dispatchPage { return d.app.views[1].(*dispatchPage) }
+func (d *driver) dispatches() *view.DispatchPage { return d.app.views[1].(*view.DispatchPage) }
 
 func TestATableThatHangsBlocksNoKey(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("fold layer")
 	d.app.jobs.Patience = 0
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	d.touch("F")
 	d.sees("computing …", "▾ layers 0–15") // what was there, and that it is not what is wanted
 	for _, keys := range [][]string{{"j"}, {"o"}, {"?"}, {"esc"}, {":"}, {"esc"}, {"z"}, {"z"}, {"tab"}, {"tab"}} {
@@ -72,7 +73,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 func TestAStaleTableIsDropped(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.app.jobs.Patience = 0
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	d.touch("F")
 	d.touch("F")
 	<-h.cancelled
@@ -90,7 +91,7 @@ func TestAStaleTableIsDropped(t *testing.T) {
 // Nobody sees the steps of a fast run if each of them cancels the table of the one before.
 func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"}).press("2")
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	d.touch("s")
 	for d.app.job != nil {
 		d.update(<-d.messages)
@@ -114,13 +115,13 @@ func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 
 func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
-	of := d.dispatches().from.Of
-	d.dispatches().from.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
+	of := d.dispatches().From.Of
+	d.dispatches().From.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
 		return nil, errors.New("dispatches: the trace is odd")
 	}
 	d.press("F").sees("dismisses", "could not be made: dispatches: the trace is odd").misses("▸ norm")
 	d.press("j", "esc").misses("dismisses").sees("could not be made") // what is there is of something else
-	d.dispatches().from.Of = of
+	d.dispatches().From.Of = of
 	d.press("F").misses("could not be made").sees("fold kernel")
 }
 
@@ -131,9 +132,9 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	d.app.jobs.Asked++
-	d.app.look(text{of: func(context.Context) (page, error) {
+	d.app.look(view.Text{Of: func(context.Context) (view.Page, error) {
 		<-release
-		return page{title: "Why", lines: []string{"late"}}, nil
+		return view.Page{Title: "Why", Lines: []string{"late"}}, nil
 	}})
 	d.touch("j")
 	d.touch("3")
@@ -158,7 +159,7 @@ func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
 	if got := d.row(); !strings.Contains(got, "select") {
 		t.Errorf("by kernel the last row is %q", got)
 	}
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	d.touch("F")
 	d.touch("3")
 	d.misses("[3 Resize]")
@@ -173,7 +174,7 @@ func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
 // A sort, a filter or an opened row uses the table that is there.
 func TestAChoiceMakesNoTableAnew(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	close(h.release)
 	d.press("o", "O", "/").typed("norm").press("enter", "h", "l", "enter")
 	if n := len(h.made); n != 0 {

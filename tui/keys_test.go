@@ -17,6 +17,7 @@ import (
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -45,14 +46,18 @@ var literalKey = regexp.MustCompile(`(?i:\bpress) [^{% ]|(^|[ (;:,])(esc|Esc|ctr
 	`(again|types|goes|shows|exports|lists|adds|dismisses|clears|closes|is pressed)\b|\((x|w|0|b|i|esc)\)`)
 
 func TestNoSentenceHasALiteralKey(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, folder := range []string{"*.go", "*/*.go"} {
+		list, err := filepath.Glob(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, list...)
 	}
 	n := 0
 	for _, name := range files {
 		// plain mode has commands, not keys
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "plain") {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "plain/") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
@@ -75,18 +80,21 @@ func TestNoSentenceHasALiteralKey(t *testing.T) {
 }
 
 // idle is a view that a test adds.
-type idle struct{ basics }
+type idle struct{ view.Basics }
 
-func (idle) load(*widget.Jobs, snapshot, int) {}
-func (idle) title(int) []table.Part           { return []table.Part{{Text: "nothing to do"}} }
-func (idle) render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
+func (idle) Load(*widget.Jobs, view.Snapshot, int) {}
+func (idle) Title(int) []table.Part                { return []table.Part{{Text: "nothing to do"}} }
+func (idle) Render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 	return []string{" at rest"}
 }
 
 // What is typed as an action's name is that action, whatever else has its letters.
 func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
-	for _, act := range command.Here(command.Where{In: []command.Place{command.InViews, command.Anywhere}, Offers: d.app.offers}, false) {
+	for _, act := range command.Here(command.Where{
+		In:     []command.Place{command.InViews, command.Anywhere},
+		Offers: d.app.offers,
+	}, false) {
 		if act.Name == "palette" {
 			continue
 		}
@@ -119,13 +127,16 @@ func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
 
 // A view is a file and a row: key, tab, help, palette and documentation follow.
 func TestAViewIsARow(t *testing.T) {
-	rows := views
+	rows := view.Views
 	t.Cleanup(func() {
-		views = rows
+		view.Views = rows
 		command.Table = withViews()
 	})
-	views = append(rows[:len(rows):len(rows)],
-		viewRow{key: "9", name: "Idle", doc: "Nothing at all.", new: func(host, *widget.Log) View { return idle{} }})
+	view.Views = append(rows[:len(rows):len(rows)],
+		view.ViewRow{
+			Key: "9", Name: "Idle", Doc: "Nothing at all.",
+			New: func(view.Host, *widget.Log) view.View { return idle{} },
+		})
 	command.Table = withViews()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("9")
 	d.sees("[9 Idle]", "nothing to do", "at rest")
@@ -140,17 +151,20 @@ func TestAViewIsARow(t *testing.T) {
 
 // However many views there are, their tabs leave room for which step is shown, and the mouse finds them.
 func TestTabsLeaveRoomForTheStep(t *testing.T) {
-	rows := views
+	rows := view.Views
 	t.Cleanup(func() {
-		views = rows
+		view.Views = rows
 		command.Table = withViews()
 	})
 	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
-		if slices.ContainsFunc(rows, func(r viewRow) bool { return r.key == key }) {
+		if slices.ContainsFunc(rows, func(r view.ViewRow) bool { return r.Key == key }) {
 			continue
 		}
-		views = append(views[:len(views):len(views)],
-			viewRow{key: key, name: "Idle" + key, doc: "Nothing.", new: func(host, *widget.Log) View { return idle{} }})
+		view.Views = append(view.Views[:len(view.Views):len(view.Views)],
+			view.ViewRow{
+				Key: key, Name: "Idle" + key, Doc: "Nothing.",
+				New: func(view.Host, *widget.Log) view.View { return idle{} },
+			})
 		command.Table = withViews()
 		d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("[2 Dispatches]", "decode pos 64")
 		d.press(key).sees("[" + key + " Idle" + key + "]").press("2")

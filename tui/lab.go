@@ -12,6 +12,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -85,18 +86,18 @@ func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Cons
 // editKernel opens the text of the selected dispatch's kernel in the person's editor. Where no model runs, or
 // the trace has no texts, it shows what there is.
 func (a *App) editKernel() {
-	l := a.view().launch()
+	l := a.view().Launch()
 	if l == nil {
 		a.remark("select a dispatch first")
 		return
 	}
 	if needsRun(a) != "" {
-		a.look(sourceOf(l.Plan.Kernel, l.Kernel))
+		a.look(view.SourceOf(l.Plan.Kernel, l.Kernel))
 		return
 	}
 	k := command.Own(a.index, l.Plan.Kernel)
 	if k == nil || k.Source == "" {
-		a.look(sourceOf(l.Plan.Kernel, l.Kernel))
+		a.look(view.SourceOf(l.Plan.Kernel, l.Kernel))
 		return
 	}
 	at := labStand{l.ID, a.index.Trace.Steps[l.Step].Index}
@@ -236,9 +237,9 @@ func (a *App) showTried(kernel string) {
 		return // it is on its way
 	case t.err != nil:
 		a.log.Add("error", t.err.Error())
-		a.over = overlayOf(page{
-			title: kernel + " is not changed", broken: widget.WrapIndented,
-			lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
+		a.over = overlayOf(view.Page{
+			Title: kernel + " is not changed", Broken: widget.WrapIndented,
+			Lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
 		})
 	default:
 		next := command.Keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
@@ -246,7 +247,7 @@ func (a *App) showTried(kernel string) {
 			next = command.Keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
 		}
 		lines := append(command.TriedLines(a.index, t.tried), "", next)
-		a.over = overlayOf(page{title: t.tried.Name, lines: lines, broken: wrapHanging})
+		a.over = overlayOf(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
 	}
 	a.lab.last, a.lab.over = kernel, a.over
 }
@@ -272,7 +273,7 @@ func (a *App) labKernel() string {
 	if a.over != nil && a.over == a.lab.over {
 		return a.lab.last
 	}
-	if l := a.view().launch(); l != nil {
+	if l := a.view().Launch(); l != nil {
 		if k := command.Own(a.index, l.Plan.Kernel); k != nil {
 			return k.Name
 		}

@@ -88,7 +88,8 @@ func (m *meter) lines(a *App, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),
 		fmt.Sprintf("update %s · of the last %d", m.update.said(), min(m.messages, metered)),
-		fmt.Sprintf("%.0f messages/s · %s running", m.rate(), jobs) + command.Keyed(" · {timings} hides this"),
+		fmt.Sprintf("%.0f messages/s · %s running", m.rate(), jobs) +
+			command.Keyed(" · {timings} hides this"),
 	}
 	for i, l := range said {
 		said[i] = a.theme.Put(widget.Dim, " "+widget.Cut(printable.Clean(l), w-2))

@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -67,12 +68,12 @@ type spoken struct {
 }
 
 func newModel() model {
-	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: noBase}}
+	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
 // tookKey is what the line of what steps took is of: what a view takes of the scope.
 type tookKey struct {
-	summaryKey
+	view.SummaryKey
 	takes inspect.Takes
 	of    string // the scope
 }
@@ -97,40 +98,40 @@ func (m *model) at() int {
 	return m.speaks().scope.Last()
 }
 
-func (m *model) snapshot() snapshot {
-	s := snapshot{
-		step: -1, base: -1, from: -1, to: -1, state: m.state, text: m.text,
-		live: m.session != nil, running: m.job != nil, version: m.version, events: m.happened.Value,
-		chosen: m.base, recorded: m.isTrace, lost: m.lost, session: m.session, progress: m.mirror.Progress,
+func (m *model) snapshot() view.Snapshot {
+	s := view.Snapshot{
+		Step: -1, Base: -1, From: -1, To: -1, State: m.state, Text: m.text,
+		Live: m.session != nil, Running: m.job != nil, Version: m.version, Events: m.happened.Value,
+		Chosen: m.base, Recorded: m.isTrace, Lost: m.lost, Session: m.session, Progress: m.mirror.Progress,
 	}
 	if m.index != nil {
-		s.index, s.trace, s.step = m.index, m.index.Trace, m.at()
+		s.Index, s.Trace, s.Step = m.index, m.index.Trace, m.at()
 	}
-	if s.step < 0 {
+	if s.Step < 0 {
 		return s
 	}
 	if from, to, ok := m.marks(); ok {
-		s.from, s.to = from, to
+		s.From, s.To = from, to
 	}
-	s.scope, s.against = m.speaks().scope, m.speaks().against
-	if s.against != nil && s.against.Index == s.index {
-		if step, one := s.against.Scope.One(); one {
-			s.base = step
+	s.Scope, s.Against = m.speaks().scope, m.speaks().against
+	if s.Against != nil && s.Against.Index == s.Index {
+		if step, one := s.Against.Scope.One(); one {
+			s.Base = step
 		}
 	}
 	return s
 }
 
 // loadTook wants what the steps took that the view speaks of, and what happened in all steps.
-func (a *App) loadTook(s snapshot) {
-	if s.step < 0 {
+func (a *App) loadTook(s view.Snapshot) {
+	if s.Step < 0 {
 		a.took.Clear(a.jobs)
 		return
 	}
-	a.happened.Want(a.jobs, s.index, s.index.Events, nil)
-	takes := a.view().takes()
-	a.took.Want(a.jobs, tookKey{summaryKey{s.version, s.step}, takes, s.named(takes)},
-		func(context.Context) (table.Line, error) { return s.index.CostLine(s.of(takes)), nil }, nil)
+	a.happened.Want(a.jobs, s.Index, s.Index.Events, nil)
+	takes := a.view().Takes()
+	a.took.Want(a.jobs, tookKey{view.SummaryKey{Version: s.Version, Step: s.Step}, takes, s.Named(takes)},
+		func(context.Context) (table.Line, error) { return s.Index.CostLine(s.Of(takes)), nil }, nil)
 }
 
 func (a *App) opened(m openedMsg) {

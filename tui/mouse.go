@@ -3,6 +3,7 @@ package tui
 import (
 	"time"
 
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -84,7 +85,7 @@ func (a *App) point(p pointer) {
 
 // wheel scrolls the pane under the pointer. Where steps stand side by side it goes to the next one.
 func (a *App) wheel(p pointer) {
-	m, move, lines := a.rects(), a.moveView, wheelLines
+	m, move, lines := a.rects(), a.moveView, view.WheelLines
 	switch {
 	case a.over != nil:
 		move = a.over.text.Move
@@ -93,7 +94,7 @@ func (a *App) wheel(p pointer) {
 	case !m[regionList].Holds(p.x, p.y) && !m[regionTitle].Holds(p.x, p.y):
 		return
 	default:
-		lines = a.view().scrolls()
+		lines = a.view().Scrolls()
 	}
 	for range lines {
 		move(p.motion())
@@ -104,13 +105,13 @@ func (a *App) wheel(p pointer) {
 // table.
 func (a *App) clickView(x, y, w int, second bool) {
 	v := a.view()
-	if v.pointAt(x, y, w) {
+	if v.PointAt(x, y, w) {
 		if second {
-			v.open()
+			v.Open()
 		}
 		return
 	}
-	p := v.pane()
+	p := v.Pane()
 	if p == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -41,7 +42,7 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 		list, detail := m[regionList], m[regionDetail]
 		cursor, first := d.app.table().Cursor, d.app.detail.First
 		d.at(list.X+1, list.Y+1, tea.MouseButtonWheelUp)
-		if d.app.table().Cursor != cursor-wheelLines || d.app.detail.First != first {
+		if d.app.table().Cursor != cursor-view.WheelLines || d.app.detail.First != first {
 			t.Errorf("%v: over the list the wheel moved its cursor to %d and the detail to %d", size,
 				d.app.table().Cursor, d.app.detail.First)
 		}
@@ -49,7 +50,7 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 		d.press("tab")
 		cursor = d.app.table().Cursor
 		d.at(detail.X+1, detail.Y, tea.MouseButtonWheelDown)
-		if d.app.table().Cursor != cursor || d.app.detail.First != wheelLines || d.app.inDetail {
+		if d.app.table().Cursor != cursor || d.app.detail.First != view.WheelLines || d.app.inDetail {
 			t.Errorf("%v: over the detail the wheel moved the list to %d and the detail to %d", size,
 				d.app.table().Cursor, d.app.detail.First)
 		}
@@ -58,7 +59,7 @@ func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
 			t.Errorf("%v: over the tabs the wheel moved the list", size)
 		}
 		d.press("?").at(1, 6, tea.MouseButtonWheelDown)
-		if d.app.over.text.First != wheelLines || d.app.table().Cursor != cursor {
+		if d.app.over.text.First != view.WheelLines || d.app.table().Cursor != cursor {
 			t.Errorf("%v: the wheel did not scroll what lies over the view", size)
 		}
 	}
@@ -87,34 +88,34 @@ func TestADoubleClickOpens(t *testing.T) {
 func TestAClickOnAChartSortsNoTable(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
-		page := d.app.view().(*curvesPage)
+		page := d.app.view().(*view.CurvesPage)
 		list := d.app.rects()[regionList]
-		if page.rows.Line == 0 {
+		if page.Rows.Line == 0 {
 			continue // no room for the chart
 		}
-		c, r := page.current()
-		drawn := page.part(c, r)
+		c, r := page.Current()
+		drawn := page.Part(c, r)
 		d.at(list.X+widget.Axis+1, list.Y+2, tea.MouseButtonLeft)
-		if at := page.cursor(c); at != drawn.from || page.rows.Wanted.Sort != "" {
+		if at := page.Cursor(c); at != drawn.From || page.Rows.Wanted.Sort != "" {
 			t.Errorf("%v: a click on the first column put the cursor at %d, sorted by %q", size, at,
-				page.rows.Wanted.Sort)
+				page.Rows.Wanted.Sort)
 		}
-		d.at(list.X+widget.Axis+page.w, list.Y+2, tea.MouseButtonLeft)
-		if at := page.cursor(c); at != drawn.to {
-			t.Errorf("%v: a click on the last column put the cursor at %d, want %d", size, at, drawn.to)
+		d.at(list.X+widget.Axis+page.W, list.Y+2, tea.MouseButtonLeft)
+		if at := page.Cursor(c); at != drawn.To {
+			t.Errorf("%v: a click on the last column put the cursor at %d, want %d", size, at, drawn.To)
 		}
-		row := page.rows.Cursor
+		row := page.Rows.Cursor
 		x := 1
-		for _, col := range page.rows.Columns[:1] {
+		for _, col := range page.Rows.Columns[:1] {
 			x += col.Width + 1
 		}
-		d.at(list.X+x, list.Y+page.rows.Line, tea.MouseButtonLeft)
-		if want := page.rows.Table.Columns[page.rows.Columns[1].Col].Name; page.rows.Wanted.Sort != want {
-			t.Errorf("%v: a click on the header sorts by %q, want %q", size, page.rows.Wanted.Sort, want)
+		d.at(list.X+x, list.Y+page.Rows.Line, tea.MouseButtonLeft)
+		if want := page.Rows.Table.Columns[page.Rows.Columns[1].Col].Name; page.Rows.Wanted.Sort != want {
+			t.Errorf("%v: a click on the header sorts by %q, want %q", size, page.Rows.Wanted.Sort, want)
 		}
-		d.press("g").at(list.X+3, list.Y+page.rows.Line+3, tea.MouseButtonLeft)
-		if page.rows.Cursor != 2 {
-			t.Errorf("%v: a click on the third row selected %d (was %d)", size, page.rows.Cursor, row)
+		d.press("g").at(list.X+3, list.Y+page.Rows.Line+3, tea.MouseButtonLeft)
+		if page.Rows.Cursor != 2 {
+			t.Errorf("%v: a click on the third row selected %d (was %d)", size, page.Rows.Cursor, row)
 		}
 	}
 }
@@ -131,12 +132,12 @@ func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 	if d.app.shown != 1 {
 		t.Errorf("a click on the second column shows step %d", d.app.shown)
 	}
-	page := d.app.view().(*stepPage)
-	d.at(3, list.Y+page.steps.rows.Line+1, tea.MouseButtonLeft)
+	page := d.app.view().(*view.StepPage)
+	d.at(3, list.Y+page.Steps.Rows.Line+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click on the first row shows step %d", d.app.shown)
 	}
-	d.at(widget.Axis+50, list.Y+page.high+1, tea.MouseButtonLeft)
+	d.at(widget.Axis+50, list.Y+page.High+1, tea.MouseButtonLeft)
 	d.at(1, list.Y+1, tea.MouseButtonLeft)
 	if d.app.shown != 0 {
 		t.Errorf("a click beside the strip shows step %d", d.app.shown)
@@ -169,26 +170,26 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 // Operators, values and neighbours are selected with a click and opened with two.
 func TestTheMouseInTheGraph(t *testing.T) {
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
-	page := d.app.view().(*nearPage)
+	page := d.app.view().(*view.NearPage)
 	list := d.app.rects()[regionList]
-	spot := page.task.Value.spots[-1][0]
-	d.at(2, list.Y+1+spot.line, tea.MouseButtonLeft)
-	if page.column != -1 || page.line != spot.line {
-		t.Errorf("a click selected column %d line %d", page.column, page.line)
+	spot := page.Task.Value.Spots[-1][0]
+	d.at(2, list.Y+1+spot.Line, tea.MouseButtonLeft)
+	if page.Column != -1 || page.Line != spot.Line {
+		t.Errorf("a click selected column %d line %d", page.Column, page.Line)
 	}
-	op := page.op
-	d.at(2, list.Y+1+spot.line, tea.MouseButtonLeft)
-	if spot.Op == nil || page.op != spot.Op.ID || page.op == op {
-		t.Errorf("a double click put operator %d in the middle", page.op)
+	op := page.Op
+	d.at(2, list.Y+1+spot.Line, tea.MouseButtonLeft)
+	if spot.Op == nil || page.Op != spot.Op.ID || page.Op == op {
+		t.Errorf("a double click put operator %d in the middle", page.Op)
 	}
 
 	d = opened(t, 80, 24, &tuitest.Script{}, "lm_head").press("enter", "G")
 	x, y := d.find("out f32")
 	d.at(x, y, tea.MouseButtonLeft).misses("Graph › Value")
 	d.at(x, y, tea.MouseButtonLeft).sees("Graph › Value")
-	value := d.app.view().(*valuePage)
+	value := d.app.view().(*view.ValuePage)
 	d.at(20, 12, tea.MouseButtonWheelDown)
-	if value.row == 0 {
+	if value.Row == 0 {
 		t.Error("the wheel does not scroll a value")
 	}
 }

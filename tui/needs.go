@@ -76,10 +76,10 @@ func cannotFollow(a *App) string {
 
 // cannotScope says why the scope is of no account in a view.
 func cannotScope(a *App) string {
-	if why := needsShown(a); why != "" || a.view().takes() != inspect.WholeRun {
+	if why := needsShown(a); why != "" || a.view().Takes() != inspect.WholeRun {
 		return why
 	}
-	return a.row().name + " draws the whole run, whatever the scope"
+	return a.row().Name + " draws the whole run, whatever the scope"
 }
 
 // needsStep wants a step that the session stands at, or is about to.

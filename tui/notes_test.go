@@ -17,6 +17,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -53,7 +54,7 @@ func TestANoteThatIsCutSaysSo(t *testing.T) {
 func TestTheVerdictIsNotCut(t *testing.T) {
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
-	verdict := d.app.view().(*stepPage).task.Value.sum.Verdict
+	verdict := d.app.view().(*view.StepPage).Task.Value.Sum.Verdict
 	if widget.Width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}
@@ -74,15 +75,15 @@ func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
 
 // oddDetail is the list of dispatches with a detail that cannot be made of some rows.
 type oddDetail struct {
-	*dispatchPage
+	*view.DispatchPage
 	odd bool
 }
 
-func (p *oddDetail) detail() *detail {
-	d := p.dispatchPage.detail()
-	if lines := d.lines; p.odd {
-		d.of += " odd"
-		d.lines = func(ctx context.Context) ([]string, error) {
+func (p *oddDetail) Detail() *view.Detail {
+	d := p.DispatchPage.Detail()
+	if lines := d.Lines; p.odd {
+		d.Of += " odd"
+		d.Lines = func(ctx context.Context) ([]string, error) {
 			lines(ctx)
 			return nil, errors.New("detail: the trace is odd")
 		}
@@ -95,7 +96,7 @@ func (p *oddDetail) detail() *detail {
 func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{})
-		p := &oddDetail{dispatchPage: d.dispatches()}
+		p := &oddDetail{DispatchPage: d.dispatches()}
 		d.app.views[1] = p
 		d.press("2", "g", "j").sees("0 embedding_q4gsw · embed")
 		p.odd = true
@@ -185,7 +186,7 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 // The rows in a row that is opened at the foot of a list come into sight, and the row itself stays.
 func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
-	p := d.dispatches().pane()
+	p := d.dispatches().Pane()
 	p.GoTo(p.Top + p.Page - 1)
 	for !p.Table.Rows[p.Current()].Children || p.IsOpen(p.Current()) {
 		p.GoTo(p.Cursor + 1)
@@ -235,7 +236,7 @@ func TestAResetSaysOnceWhatItDid(t *testing.T) {
 // The help explains the columns of the view as programs have them explained, and the marks that costs have.
 func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
 	d := live(t, 200, 50).press("2", "?")
-	said := strings.Join(d.app.over.lines, "\n")
+	said := strings.Join(d.app.over.Lines, "\n")
 	for _, c := range d.app.shownTable().Columns {
 		if c.Width != table.Unseen && !strings.Contains(said, c.Doc) {
 			t.Errorf("the help has not %s: %s", c.Title, c.Doc)
@@ -246,7 +247,7 @@ func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
 			t.Errorf("the help has no%s", sign)
 		}
 	}
-	said = strings.Join(live(t, 80, 24).press("1", "?").app.over.lines, "\n")
+	said = strings.Join(live(t, 80, 24).press("1", "?").app.over.Lines, "\n")
 	if strings.Contains(said, "\nColumns") {
 		t.Error("Step has no table, and its help columns")
 	}

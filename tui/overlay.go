@@ -14,31 +14,32 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
 type overlay struct {
-	page
+	view.Page
 	text  widget.TextPane
 	width int // of the screen that its lines are broken for
 }
 
-func overlayOf(p page) *overlay {
-	p.title = printable.Clean(p.title)
-	return &overlay{page: p, text: widget.TextPane{Lines: p.lines, Marks: p.marks}}
+func overlayOf(p view.Page) *overlay {
+	p.Title = printable.Clean(p.Title)
+	return &overlay{Page: p, text: widget.TextPane{Lines: p.Lines, Marks: p.Marks}}
 }
 
 // lay breaks the lines for a screen of w cells. What was found is found again.
 func (o *overlay) lay(w int) {
-	if o.width == w || o.broken == nil {
+	if o.width == w || o.Broken == nil {
 		return
 	}
 	o.width = w
 	var lines []string
 	var of []int
-	for i, l := range o.lines {
-		for _, part := range o.broken(l, w-2) {
+	for i, l := range o.Lines {
+		for _, part := range o.Broken(l, w-2) {
 			lines, of = append(lines, part), append(of, i)
 		}
 	}
@@ -50,18 +51,18 @@ func (a *App) closeOverlay() { a.over = nil }
 
 // unfold opens what is folded in the text that lies over the view, or closes it. One without is closed.
 func (a *App) unfold() {
-	if a.over.folded == nil {
+	if a.over.Folded == nil {
 		a.closeOverlay()
 		return
 	}
-	a.look(*a.over.folded)
+	a.look(*a.over.Folded)
 }
 
 // turnOver shows the text of another step: the same, when what it is of had changed before, or changed next.
 func (a *App) turnOver(by int) {
-	to, why := a.over.later, a.over.last
+	to, why := a.over.Later, a.over.Last
 	if by < 0 {
-		to, why = a.over.earlier, a.over.first
+		to, why = a.over.Earlier, a.over.First
 	}
 	if to == nil {
 		a.say(cmp.Or(why, "only why has other changes to go to"))
@@ -94,7 +95,7 @@ func (a *App) nextFound(by int) {
 
 // showHelp lists what the keys do in this view.
 func (a *App) showHelp() {
-	name := a.row().name
+	name := a.row().Name
 	var lines []string
 	add := func(sign, text string) {
 		lines = append(lines,
@@ -135,12 +136,12 @@ func (a *App) showHelp() {
 			}
 		}
 	}
-	a.over = overlayOf(page{title: "Help: " + name, lines: lines[1:], broken: wrapSigned})
+	a.over = overlayOf(view.Page{Title: "Help: " + name, Lines: lines[1:], Broken: wrapSigned})
 }
 
 // shownTable is the table of the view, nil where it has none.
 func (a *App) shownTable() *table.Table {
-	if rows := a.view().pane(); rows != nil {
+	if rows := a.view().Pane(); rows != nil {
 		return rows.Table
 	}
 	return nil
@@ -171,16 +172,16 @@ var legend = [][2]string{
 }
 
 // look shows a text over the view, once a job has made it.
-func (a *App) look(t text) {
+func (a *App) look(t view.Text) {
 	a.asked++
-	none := t.none
+	none := t.None
 	a.overTask.Want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
-		p, err := t.of(ctx)
-		if err != nil || len(p.lines) == 0 {
+		p, err := t.Of(ctx)
+		if err != nil || len(p.Lines) == 0 {
 			return nil, err
 		}
-		if !t.code {
-			p.broken = widget.WrapIndented
+		if !t.Code {
+			p.Broken = widget.WrapIndented
 		}
 		return overlayOf(p), nil
 	}, func(o *overlay) {
@@ -279,7 +280,10 @@ type palette struct {
 
 func (a *App) openPalette() {
 	p := &palette{app: a}
-	for _, act := range command.Here(command.Where{In: []command.Place{command.InViews, command.Anywhere}, Offers: a.offers}, false) {
+	for _, act := range command.Here(command.Where{
+		In:     []command.Place{command.InViews, command.Anywhere},
+		Offers: a.offers,
+	}, false) {
 		if act.Name != "palette" {
 			p.all = append(p.all, act)
 		}
@@ -377,11 +381,11 @@ func (a *App) copy() {
 	var text string
 	switch {
 	case a.over != nil:
-		text = cmp.Or(a.over.whole, strings.Join(a.over.text.Lines, "\n"))
+		text = cmp.Or(a.over.Whole, strings.Join(a.over.text.Lines, "\n"))
 	case a.inDetail:
 		text = strings.Join(a.detail.Lines, "\n")
 	default:
-		text = a.view().copied()
+		text = a.view().Copied()
 	}
 	if text == "" {
 		a.remark("there is nothing to copy")

@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -112,7 +113,7 @@ func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
 	parts := []string{"92 passes", "1 submit", "2 writes of 1,156 B", "12.2 MiB live"}
 	for w := range 80 {
 		for most := 1; most < 4; most++ {
-			lines := packed(parts, w, most)
+			lines := view.Packed(parts, w, most)
 			var said []string
 			for _, line := range lines {
 				if table.Width(line) > w {
@@ -129,7 +130,7 @@ func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
 			}
 		}
 	}
-	if got := packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
+	if got := view.Packed(parts, 80, 1); len(got) != 1 || got[0] != strings.Join(parts, " · ") {
 		t.Errorf("with room for all: %q", got)
 	}
 }
@@ -148,7 +149,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 		{46, "32 % of the step the GPU waits"},
 		{10, "32 % of t…"},
 	} {
-		if got := clauses(verdict, c.w); got != c.want {
+		if got := view.Clauses(verdict, c.w); got != c.want {
 			t.Errorf("in %d cells: %q, want %q", c.w, got, c.want)
 		}
 	}
@@ -164,7 +165,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 		36: "encode 0.90 wait 654 ms …",
 		20: "wait 654 ms …",
 	} {
-		if got := longestSpans(list, w); got != want {
+		if got := view.LongestSpans(list, w); got != want {
 			t.Errorf("in %d cells: %q, want %q", w, got, want)
 		}
 	}
@@ -185,7 +186,7 @@ func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
 		"  it fits": "  it fits",
 	} {
-		lines := wrapHanging(line, 28)
+		lines := view.WrapHanging(line, 28)
 		if got := strings.Join(lines, "|"); got != want {
 			t.Errorf("%q is broken as\n%q, want\n%q", line, got, want)
 		}
@@ -194,7 +195,7 @@ func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 
 func TestASCIISpellsAnEllipsis(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
-	h := hold(&d.dispatches().listPage)
+	h := hold(&d.dispatches().ListPage)
 	d.app.jobs.Patience = 0
 	d.touch("F")
 	d.sees("computing .. . ")

@@ -11,6 +11,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -30,9 +31,9 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 		}, Options{Prompt: "once"})
 		x.sees("[ENGINE GONE]", "the engine has gone while opening the model; r starts it again", "signal: killed",
 			"The engine went before the model was open").misses("exports")
-		for i := range views {
-			x.press(views[i].key + "scR?")
-			x.sees("Help: " + views[i].name).press(escape).misses("Help: ")
+		for i := range view.Views {
+			x.press(view.Views[i].Key + "scR?")
+			x.sees("Help: " + view.Views[i].Name).press(escape).misses("Help: ")
 		}
 		if !again {
 			x.press("1q")

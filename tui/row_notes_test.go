@@ -9,14 +9,15 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/view"
 )
 
 // The detail of a row that holds others names the members that stand out among its own dispatches, and none
 // of another row's.
 func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 	tr := standingOut()
-	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*dispatchPage)
-	table := p.table()
+	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*view.DispatchPage)
+	table := p.Table()
 	for key, want := range map[string]bool{
 		"prologue": false, "layer0": true, "layer0/attn": false, "layer0/mlp": true,
 	} {
@@ -24,12 +25,12 @@ func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 		if row < 0 {
 			t.Fatalf("no row %s", key)
 		}
-		for i, r := range p.rows.Rows {
+		for i, r := range p.Rows.Rows {
 			if r == row {
-				p.rows.GoTo(i)
+				p.Rows.GoTo(i)
 			}
 		}
-		lines, err := p.detail().lines(context.Background())
+		lines, err := p.Detail().Lines(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +73,7 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 		for _, h := range []int{24, 40, 41, 42} {
 			d := drive(t, w, h, standingOut(), nil, Options{}).press("2", "z")
 			said := strings.Join(strings.Fields(d.screen()), " ")
-			for _, note := range d.app.view().(*dispatchPage).table().Notes {
+			for _, note := range d.app.view().(*view.DispatchPage).Table().Notes {
 				if begin := note[:min(len(note), 20)]; strings.Contains(said, begin) {
 					if seen++; !strings.Contains(said, note) {
 						t.Fatalf("%dx%d has a part of %q:\n%s", w, h, note, d.screen())

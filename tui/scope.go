@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/trace/inspect"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -52,7 +53,7 @@ type chosen struct {
 	settling bool
 	// from and to are the indices of the marked steps; to < 0: up to the one that is shown; from < 0: none.
 	from, to int
-	base     base
+	base     view.Base
 	file     *inspect.Index // the trace that base.file names
 	fileTask widget.Task[string, *inspect.Index]
 }
@@ -93,7 +94,7 @@ func (a *App) scopeWords() (words, short string) {
 // tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
 func (a *App) tabled() inspect.Scope {
 	s := a.speaks().scope
-	if a.view().takes() == inspect.AnySteps {
+	if a.view().Takes() == inspect.AnySteps {
 		s = a.index.Routed(s)
 	}
 	return s
@@ -104,15 +105,15 @@ func (m *model) compared(to inspect.Scope) *inspect.Base {
 	if len(to.Steps) == 0 {
 		return nil
 	}
-	if m.base.file != "" {
+	if m.base.File != "" {
 		return m.inFile(to)
 	}
 	var s inspect.Scope
 	switch b := m.base; {
-	case b.scope == thisStep && b.step < len(m.index.Trace.Steps):
-		s = m.index.Step(b.step)
-	case b.scope > thisStep:
-		s = scopes[b.scope].of(m.index, m)
+	case b.Scope == thisStep && b.Step < len(m.index.Trace.Steps):
+		s = m.index.Step(b.Step)
+	case b.Scope > thisStep:
+		s = scopes[b.Scope].of(m.index, m)
 	}
 	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
 		s = m.before(to)
@@ -140,7 +141,7 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 	if m.file == nil {
 		return nil
 	}
-	return command.SameKind(m.file, m.base.file, m.index, to)
+	return command.SameKind(m.file, m.base.File, m.index, to)
 }
 
 // nextScope goes to the next choice that has steps, or the one before.
@@ -209,12 +210,12 @@ func (a *App) markStep() {
 
 // setBase makes what the tables speak of what they are compared with, or with it as the base nothing special.
 func (a *App) setBase() {
-	b := base{scope: a.speaks().of, step: -1}
-	if b.scope == thisStep {
-		b.step = a.at()
+	b := view.Base{Scope: a.speaks().of, Step: -1}
+	if b.Scope == thisStep {
+		b.Step = a.at()
 	}
 	if b == a.base {
-		a.base = noBase
+		a.base = view.NoBase
 		a.say("base: the step before, of several steps the prefill")
 	} else {
 		a.base = b
@@ -234,7 +235,7 @@ func (a *App) askBase() {
 	const hint = "the path of a trace; nothing: the step before again"
 	a.ask(&question{label: "base trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
-			a.base, a.file = noBase, nil
+			a.base, a.file = view.NoBase, nil
 			a.mended(&a.fileTask)
 			a.version++
 			return
@@ -249,7 +250,7 @@ func (a *App) openBase(path string) {
 	a.fileTask.Want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
 		return command.ReadBase(ctx, path)
 	}, func(x *inspect.Index) {
-		a.base, a.file = base{scope: -1, step: -1, file: path}, x
+		a.base, a.file = view.Base{Scope: -1, Step: -1, File: path}, x
 		a.version++
 		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), widget.Plural(len(x.Trace.Steps), "step"))
 		a.say(widget.Joined("; ", said, a.index.Other(x).Text))
@@ -264,9 +265,9 @@ func (c *chosen) dropped(n int) {
 	if c.to >= 0 {
 		c.to = max(0, c.to-n)
 	}
-	if c.base.scope == thisStep {
-		if c.base.step -= n; c.base.step < 0 {
-			c.base = noBase
+	if c.base.Scope == thisStep {
+		if c.base.Step -= n; c.base.Step < 0 {
+			c.base = view.NoBase
 		}
 	}
 }

@@ -12,13 +12,14 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
 // rects are where everything is now.
 func (a *App) rects() map[region]widget.Rect {
 	return layout(a.w, a.h, arrangement{
-		detail: a.view().detailed(), zoom: a.zooms[a.current], notice: len(a.footLines()),
+		detail: a.view().Detailed(), zoom: a.zooms[a.current], notice: len(a.footLines()),
 		split: a.split[a.current],
 	})
 }
@@ -41,7 +42,7 @@ func (a *App) frame() string {
 		lines := a.over.text.Paint(a.theme, r.W-1, r.H)
 		right := widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()) + " "
 		f.Draw(widget.Area(0, 3, a.w, 1), []string{a.theme.Put(widget.Strong,
-			widget.Spread(" "+a.over.title, right, a.w))})
+			widget.Spread(" "+a.over.Title, right, a.w))})
 		f.Draw(r, lines)
 	case a.empty() != "":
 		r := widget.Area(0, 3, a.w, a.h-4-m[regionNotice].H)
@@ -49,11 +50,11 @@ func (a *App) frame() string {
 	default:
 		v := a.view()
 		var lines []string
-		if rows := v.pane(); rows != nil {
+		if rows := v.Pane(); rows != nil {
 			rows.Screen = a.w
 		}
 		if body.H > 0 {
-			lines = v.render(a.theme, a.glyphs, body.W, body.H, !a.inDetail)
+			lines = v.Render(a.theme, a.glyphs, body.W, body.H, !a.inDetail)
 		}
 		f.Draw(m[regionTitle], []string{a.title(v, m[regionTitle].W)})
 		f.Draw(body, lines)
@@ -64,7 +65,7 @@ func (a *App) frame() string {
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.Render(r.W-2, r.H)
 			if err := a.detailTask.Err; err != nil { // what is there is of something else
-				lines = complain(a.theme, r.W-2, "This could not be made: "+err.Error())[1:]
+				lines = view.Complain(a.theme, r.W-2, "This could not be made: "+err.Error())[1:]
 			}
 			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
 			f.Draw(r, widget.Indent(lines))
@@ -108,7 +109,7 @@ func (a *App) scopeParts() []table.Part {
 		return nil
 	}
 	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
-	takes := a.view().takes()
+	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == inspect.OneStep || takes == inspect.AnySteps && one {
 		n = samples(s)
 	}
@@ -147,22 +148,22 @@ func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
 	}
-	s, takes := a.snapshot(), a.view().takes()
-	line, own := a.view().about(s)
+	s, takes := a.snapshot(), a.view().Takes()
+	line, own := a.view().About(s)
 	if own {
-	} else if of := &a.took.Given; of.takes == takes && of.of == s.named(takes) {
+	} else if of := &a.took.Given; of.takes == takes && of.of == s.Named(takes) {
 		line = a.took.Value
 	}
-	if s.step >= 0 && len(line.Parts) == 0 {
+	if s.Step >= 0 && len(line.Parts) == 0 {
 		line = table.Title(table.Say(0, "…"))
 	}
 	return " " + printable.Clean(line.Fit(w-2))
 }
 
 // title is the line over the list.
-func (a *App) title(v View, w int) string {
+func (a *App) title(v view.View, w int) string {
 	s := a.snapshot()
-	parts := append([]table.Part{s.stands(v)}, v.title(w)...)
+	parts := append([]table.Part{s.Stands(v)}, v.Title(w)...)
 	if way := a.crumbs(); way != "" {
 		parts = append([]table.Part{{Rank: 1, Text: way}}, parts...)
 	}
@@ -252,7 +253,7 @@ func shortened(lines []string, most, w int, more string) []string {
 
 // filterError says what is wrong with what was typed as a filter, whole, on any screen.
 func (a *App) filterError() []string {
-	rows := a.view().pane()
+	rows := a.view().Pane()
 	if rows == nil || a.empty() != "" || rows.Err == nil {
 		return nil
 	}
@@ -299,10 +300,10 @@ func (a *App) hints(w int) string {
 		scroll := widget.Sign(command.KeyOf("up")) + widget.Sign(command.KeyOf("down")) + widget.Sign(command.KeyOf("left")) + widget.Sign(command.KeyOf("right")) + " " +
 			command.KeyOf("page up") + " " + command.KeyOf("page down")
 		said := [][2]string{{command.KeyOf("close"), "close"}}
-		if a.over.earlier != nil || a.over.later != nil {
+		if a.over.Earlier != nil || a.over.Later != nil {
 			said = append(said, [2]string{command.KeyOf("earlier") + " " + command.KeyOf("later"), "changes of this grid"})
 		}
-		if a.over.folded != nil {
+		if a.over.Folded != nil {
 			said = append(said, [2]string{command.KeyOf("unfold"), "the chain"})
 		}
 		if a.over == a.lab.over && cannotUse(a) == "" {
@@ -313,9 +314,9 @@ func (a *App) hints(w int) string {
 		return strings.TrimRight(a.theme.Hinted(said, w), " ")
 	}
 	right := ""
-	if rows := a.view().pane(); rows != nil && w >= widget.SideWidth && a.empty() == "" {
+	if rows := a.view().Pane(); rows != nil && w >= widget.SideWidth && a.empty() == "" {
 		right = rows.Stands()
-		if s := a.snapshot(); s.stands(a.view()).Text != "" {
+		if s := a.snapshot(); s.Stands(a.view()).Text != "" {
 			right = fmt.Sprintf("s%d: %s", a.shownIndex(), right)
 		}
 	}

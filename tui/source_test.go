@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -34,7 +35,7 @@ func templated() *trace.Trace {
 func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
 	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e")
 	d.sees("▎ of its constants: Lanes 64", "1  fn one() {", "2 ▎    use(“64”);", "3  }", "4 ▎fn taken() {", "5 ▎}")
-	if got, want := d.app.over.whole, templated().Graph.Kernels[0].Source; got != want {
+	if got, want := d.app.over.Whole, templated().Graph.Kernels[0].Source; got != want {
 		t.Errorf("copied is %q, want %q", got, want)
 	}
 	d = drive(t, 80, 24, templated(), nil, Options{Color: "256"}).press("2", "F", "F", "F", "e")
@@ -181,8 +182,8 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 // A title that is cut has a blank before how far the text is.
 func TestATitleOverAViewIsApartFromItsCount(t *testing.T) {
 	d := drive(t, 60, 16, llama, nil, Options{})
-	d.app.over = overlayOf(page{
-		title: "WGSL " + strings.Repeat("a constant, ", 9), lines: slices.Repeat([]string{"line"}, 99),
+	d.app.over = overlayOf(view.Page{
+		Title: "WGSL " + strings.Repeat("a constant, ", 9), Lines: slices.Repeat([]string{"line"}, 99),
 	})
 	d.sees("WGSL a constant,").sees("… 11/99")
 }

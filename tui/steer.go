@@ -207,7 +207,7 @@ func (a *App) nextEvent(by int) {
 		return
 	}
 	what := "nothing happened "
-	if has := a.view().has(); has != nil {
+	if has := a.view().Has(); has != nil {
 		what = "no grid changed "
 		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !has(e) })
 	}
@@ -228,7 +228,7 @@ func (a *App) nextEvent(by int) {
 			continue
 		}
 		said = append(said, e.Text)
-		if rows := a.view().pane(); rows != nil && e.Dispatch != nil {
+		if rows := a.view().Pane(); rows != nil && e.Dispatch != nil {
 			rows.Seek(*e.Dispatch)
 		}
 	}
@@ -284,15 +284,15 @@ func (a *App) askPrompt() {
 }
 
 func (a *App) askFilter() {
-	f := a.view().filter()
+	f := a.view().Filter()
 	if f == nil {
 		return
 	}
-	before := f.text
+	before := f.Text
 	q := &question{
 		label: "filter", hint: "norm, !norm, re:^fd_, #37 (an id), op:=q, us:>10",
-		live: f.set, take: f.set,
-		leave: func() { f.set(before) },
+		live: f.Set, take: f.Set,
+		leave: func() { f.Set(before) },
 	}
 	q.line.Suggest(before)
 	a.ask(q)

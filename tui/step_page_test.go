@@ -9,6 +9,7 @@ import (
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -25,40 +26,40 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		{Step: 700, Kind: "repeat", Text: "repeated"},
 		{Step: 701, Kind: inspect.OutlierEvent, Text: "late"},
 	}
-	s := newStrip(steps, events, 2000, 80)
-	if s.per != 13 || len(s.median) != 77 {
-		t.Fatalf("%d columns of %d steps", len(s.median), s.per)
+	s := view.NewStrip(steps, events, 2000, 80)
+	if s.Per != 13 || len(s.Median) != 77 {
+		t.Fatalf("%d columns of %d steps", len(s.Median), s.Per)
 	}
-	c := s.column(701)
-	if s.median[c] != 1000 || s.most[c] != 4000 || s.signs[c] != "!" {
-		t.Errorf("the column of step 701 has median %g, longest %g, sign %q", s.median[c], s.most[c],
-			s.signs[c])
+	c := s.Column(701)
+	if s.Median[c] != 1000 || s.Most[c] != 4000 || s.Signs[c] != "!" {
+		t.Errorf("the column of step 701 has median %g, longest %g, sign %q", s.Median[c], s.Most[c],
+			s.Signs[c])
 	}
 	g, _ := widget.NewGlyphs("")
 	dark, _ := widget.NewTheme("dark", "never", nil, nil)
-	rows := s.chart(dark, g, 4)
+	rows := s.Chart(dark, g, 4)
 	column := func(row string) string { return string([]rune(row)[widget.Axis+1+c]) }
 	if column(rows[0]) != "↑" || column(rows[1]) != "░" || column(rows[3]) != "█" {
 		t.Errorf("the column of step 701 in\n%s", strings.Join(rows, "\n"))
 	}
-	if got := strings.Join(s.legend(), "  "); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
+	if got := strings.Join(s.Legend(), "  "); got != "a column is 13 steps: █ median ░ longest  ↑ higher  ! outlier  c cold" {
 		t.Errorf("legend %q", got)
 	}
-	if got := s.said(700); got != "R s700 pos 0: repeated" {
+	if got := s.Said(700); got != "R s700 pos 0: repeated" {
 		t.Errorf("at a step with an event of its own, beside another's: %q", got)
 	}
-	if got := s.said(690); got != "! s701 pos 0: late" {
+	if got := s.Said(690); got != "! s701 pos 0: late" {
 		t.Errorf("in its column: %q", got)
 	}
-	if got := s.said(500); got != "next ! s701 pos 0: late" {
+	if got := s.Said(500); got != "next ! s701 pos 0: late" {
 		t.Errorf("it happened: %q", got)
 	}
 	for step := range steps {
-		if at := []rune(s.cursor(step, -1)); at[s.column(step)] != '▲' || len(at) != 77 {
+		if at := []rune(s.Cursor(step, -1)); at[s.Column(step)] != '▲' || len(at) != 77 {
 			t.Fatalf("step %d: cursor %q", step, string(at))
 		}
 	}
-	if got := strings.TrimSpace(s.marked(130, 400)); got != "├──── s130–s400 ────┤" {
+	if got := strings.TrimSpace(s.Marked(130, 400)); got != "├──── s130–s400 ────┤" {
 		t.Errorf("mark %q", got)
 	}
 }
@@ -67,7 +68,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 	t.Parallel()
 	ms := func(v float64) trace.Time { return trace.Measured(int64(v * 1e6)) }
-	f := &stepFacts{tracks: &inspect.Tracks{}, sum: &inspect.StepSummary{
+	f := &view.StepFacts{Tracks: &inspect.Tracks{}, Sum: &inspect.StepSummary{
 		Step: &trace.Step{},
 		Untimed: inspect.Untimed{
 			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31",
@@ -78,7 +79,7 @@ func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 		70:  "step 2.03 ms = 0.52 CPU before it + 1.28 GPU + 0.23 after it",
 		58:  "step 2.03 ms = 0.52 CPU + 1.28 GPU + 0.23 after",
 	} {
-		if got := f.split().Fit(w); got != want {
+		if got := f.Split().Fit(w); got != want {
 			t.Errorf("in %d cells: %q, want %q", w, got, want)
 		}
 	}
@@ -149,27 +150,27 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 	}
 	d.app.news = true
 	d.press("1").sees("Grüße").misses("�")
-	words := wordsAround(snapshot{
-		trace: &trace.Trace{Steps: []trace.Step{{Tokens: []int{1}, Token: new(int)}}}, live: true,
-		text: session.Text{Prompt: []session.Token{{ID: 1, Text: "a"}}, Given: []session.Token{{ID: 0}}},
+	words := view.WordsAround(view.Snapshot{
+		Trace: &trace.Trace{Steps: []trace.Step{{Tokens: []int{1}, Token: new(int)}}}, Live: true,
+		Text: session.Text{Prompt: []session.Token{{ID: 1, Text: "a"}}, Given: []session.Token{{ID: 0}}},
 	})
-	f := &stepFacts{words: words}
+	f := &view.StepFacts{Words: words}
 	dark, _ := widget.NewTheme("dark", "never", nil, nil)
-	if got := f.text(dark, 40, 2); len(got) != 1 || got[0] != " a[…]" {
+	if got := f.Text(dark, 40, 2); len(got) != 1 || got[0] != " a[…]" {
 		t.Errorf("the text is %q", got)
 	}
 }
 
 func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
-	p := d.app.views[0].(*stepPage)
+	p := d.app.views[0].(*view.StepPage)
 	for step := range llama.Steps {
-		if got, ok := p.stepAt(widget.Axis+1+step, 80); !ok || got != step {
+		if got, ok := p.StepAt(widget.Axis+1+step, 80); !ok || got != step {
 			t.Errorf("at the column of step %d is step %d, %v", step, got, ok)
 		}
 	}
 	for _, x := range []int{0, widget.Axis, widget.Axis + 1 + len(llama.Steps), 79} {
-		if step, ok := p.stepAt(x, 80); ok {
+		if step, ok := p.StepAt(x, 80); ok {
 			t.Errorf("at cell %d is step %d", x, step)
 		}
 	}
@@ -177,15 +178,15 @@ func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 
 func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
-	f := &stepFacts{sum: &inspect.StepSummary{Step: s}}
-	if got := f.candidates(60); got != `✓ " cat" · " dog" 50.0%` {
+	f := &view.StepFacts{Sum: &inspect.StepSummary{Step: s}}
+	if got := f.Candidates(60); got != `✓ " cat" · " dog" 50.0%` {
 		t.Errorf("a token from behind the candidates: %s", got)
 	}
-	if got := f.drawn(); got != nil {
+	if got := f.Drawn(); got != nil {
 		t.Errorf("the highest logit: %s", got)
 	}
 	s.Sampling = map[string]any{"top_k": 40.0, "temperature": 0.8}
-	if got := strings.Join(f.drawn(), " · "); got != "drawn by top k 40 · temperature 0.8" {
+	if got := strings.Join(f.Drawn(), " · "); got != "drawn by top k 40 · temperature 0.8" {
 		t.Error(got)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -387,7 +388,7 @@ func TestALongErrorIsShownInPart(t *testing.T) {
 	d := live(t, 80, 24)
 	d.update(noteMsg{err: errors.New("begin\n" + strings.Repeat("x ", 1<<20) + "end")})
 	d.sees("✗ begin", "the whole is in the log")
-	if n := len(d.app.failure); n > 4*mostShown {
+	if n := len(d.app.failure); n > 4*view.MostShown {
 		t.Errorf("%d bytes are wrapped for every frame", n)
 	}
 	if lines, _ := d.app.log.Snapshot(); !strings.HasSuffix(lines[len(lines)-1].Text, "end") {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpuscope/tui/view"
 )
 
 // Beside the detail the list has what screens of that width are to have, and both grids of what changed:
@@ -40,7 +42,7 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 	tr.Static = true
 	for _, w := range []int{80, 120, 200} {
 		head := drive(t, w, 40, &tr, nil, Options{}).press("2").line("# op")
-		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= roomy) {
+		if !strings.Contains(head, " Σµs") || strings.Contains(head, " µs ") != (w >= view.Roomy) {
 			t.Errorf("at %d columns: %q, want Σµs", w, head)
 		}
 	}

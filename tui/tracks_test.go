@@ -10,6 +10,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/trace/tracetest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -31,9 +32,9 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 				x := inspect.NewIndex(run)
 				r := x.Tracks(1)
 				for _, w := range []int{8, 60, 104} {
-					lines := tracks(dark, x, 1, r, nil, w, true)
+					lines := view.Tracks(dark, x, 1, r, nil, w, true)
 					for i := range r.GPU {
-						lines = append(lines, tracks(dark, x, 1, r, &r.GPU[i], w, true)...)
+						lines = append(lines, view.Tracks(dark, x, 1, r, &r.GPU[i], w, true)...)
 					}
 					for _, l := range lines {
 						if n := ansi.StringWidth(l); n > max(w, len(" GPU - not measured")) {
@@ -55,12 +56,12 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 	s.Timing, s.Cold, run.Observer = "dispatch", false, nil
 	s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 	s.Whole = &trace.Whole{NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31}
-	facts := func() *stepFacts {
+	facts := func() *view.StepFacts {
 		x := inspect.NewIndex(run)
-		return &stepFacts{sum: x.Summary(1), tracks: x.Tracks(1)}
+		return &view.StepFacts{Sum: x.Summary(1), Tracks: x.Tracks(1)}
 	}
 	const sum = "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed"
-	if got := facts().split().String(); !strings.HasPrefix(got, sum) {
+	if got := facts().Split().String(); !strings.HasPrefix(got, sum) {
 		t.Errorf("%q", got)
 	}
 	s.Whole = nil
@@ -68,7 +69,7 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{1, 2, 3}
 	}
 	f := facts()
-	for _, line := range append(gpuTexts(f.tracks, ""), f.split().String()) {
+	for _, line := range append(view.GPUTexts(f.Tracks, ""), f.Split().String()) {
 		if !strings.Contains(line, "first of 4 runs") {
 			t.Errorf("%q does not say which run it is of", line)
 		}

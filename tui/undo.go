@@ -3,6 +3,7 @@ package tui
 import (
 	"maps"
 
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -13,7 +14,7 @@ type memento struct {
 	split   map[int]split
 	scope   int
 	settled bool // the scope came with a run
-	base    base
+	base    view.Base
 	views   []viewState
 }
 
@@ -42,10 +43,10 @@ func (a *App) memento() memento {
 	}
 	for _, v := range a.views {
 		var s viewState
-		if rows := v.pane(); rows != nil {
+		if rows := v.Pane(); rows != nil {
 			s.choice, s.choices = rows.Wanted, rows.WantedOf
 		}
-		s.own = v.look()
+		s.own = v.Look()
 		m.views = append(m.views, s)
 	}
 	return m
@@ -93,8 +94,8 @@ func (a *App) undo() {
 		a.goTo(m.current)
 	}
 	a.zooms, a.split = m.zooms, m.split
-	if m.base.file != "" && m.base.file != a.base.file {
-		a.openBase(m.base.file)
+	if m.base.File != "" && m.base.File != a.base.File {
+		a.openBase(m.base.File)
 	} else if m.base != a.base {
 		a.base, a.file = m.base, nil
 	}
@@ -105,10 +106,10 @@ func (a *App) undo() {
 	a.settling = m.settled
 	for i, s := range m.views {
 		v := a.views[i]
-		if v.look() != s.own {
-			v.restore(s.own) // first: it may have another pane then
+		if v.Look() != s.own {
+			v.Restore(s.own) // first: it may have another pane then
 		}
-		if rows := v.pane(); rows != nil && rows.WantedOf != s.choices {
+		if rows := v.Pane(); rows != nil && rows.WantedOf != s.choices {
 			rows.Choose(s.choice)
 		}
 	}

@@ -7,28 +7,29 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/tui/command"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
 // pushed is one of them, opened.
 type pushed struct {
-	row *viewRow
-	View
+	row *view.ViewRow
+	view.View
 }
 
 // view is the current view, row what the table of views says of it.
-func (a *App) view() View {
+func (a *App) view() view.View {
 	if top := a.top(); top != nil {
 		return top.View
 	}
 	return a.views[a.current]
 }
 
-func (a *App) row() *viewRow {
+func (a *App) row() *view.ViewRow {
 	if top := a.top(); top != nil {
 		return top.row
 	}
-	return &views[a.current]
+	return &view.Views[a.current]
 }
 
 // top is what lies over the current view, nil where nothing does.
@@ -40,7 +41,7 @@ func (a *App) top() *pushed {
 }
 
 // push opens a view over the current one.
-func (a *App) push(row *viewRow, v View) {
+func (a *App) push(row *view.ViewRow, v view.View) {
 	a.pushes[a.current] = append(a.pushes[a.current], pushed{row, v})
 	a.inDetail = false
 }
@@ -58,9 +59,9 @@ func (a *App) pop() bool {
 
 // crumbs name the way to what is shown, "" for a view itself.
 func (a *App) crumbs() string {
-	names := []string{views[a.current].name}
+	names := []string{view.Views[a.current].Name}
 	for _, p := range a.pushes[a.current] {
-		names = append(names, p.row.name)
+		names = append(names, p.row.Name)
 	}
 	if len(names) == 1 {
 		return ""
@@ -70,7 +71,7 @@ func (a *App) crumbs() string {
 
 // empty says why the current view has nothing to show yet, "" where it has.
 func (a *App) empty() string {
-	return a.lacks(a.row().needs)
+	return a.lacks(a.row().Needs)
 }
 
 // noRows says why there are no rows to do something with.
@@ -78,7 +79,7 @@ func noRows(a *App) string {
 	if why := a.empty(); why != "" {
 		return why
 	}
-	if rows := a.view().pane(); rows == nil || rows.Table == nil {
+	if rows := a.view().Pane(); rows == nil || rows.Table == nil {
 		return "there are no rows yet"
 	}
 	return ""
@@ -92,7 +93,7 @@ func (a *App) nextMatch(by int) {
 }
 
 // table is the table of the current view.
-func (a *App) table() *widget.TablePane { return a.view().pane() }
+func (a *App) table() *widget.TablePane { return a.view().Pane() }
 
 // reload wants what is newest for what is on the screen.
 func (a *App) reload() {
@@ -102,33 +103,33 @@ func (a *App) reload() {
 	s := a.snapshot()
 	a.loadTook(s)
 	v := a.view()
-	v.load(a.jobs, s, a.w)
-	if !v.detailed() {
+	v.Load(a.jobs, s, a.w)
+	if !v.Detailed() {
 		return
 	}
-	more := v.detail()
-	a.detailTitle = more.title
-	if more.lines == nil {
+	more := v.Detail()
+	a.detailTitle = more.Title
+	if more.Lines == nil {
 		a.detailTask.Clear(a.jobs)
-		a.detail, a.detailOf = widget.TextPane{}, more.of
+		a.detail, a.detailOf = widget.TextPane{}, more.Of
 		return
 	}
 	w := a.rects()[regionDetail].W - 2
-	key := detailKey{view: a.current, width: w, of: more.of}
-	if rows := v.pane(); rows != nil {
+	key := detailKey{view: a.current, width: w, of: more.Of}
+	if rows := v.Pane(); rows != nil {
 		key.listing = rows.Listings
 	}
 	a.detailTask.Want(a.jobs, key, func(ctx context.Context) ([]string, error) {
-		made, err := more.lines(ctx)
+		made, err := more.Lines(ctx)
 		var out []string
 		for _, l := range made {
-			out = append(out, wrapHanging(l, w)...)
+			out = append(out, view.WrapHanging(l, w)...)
 		}
 		return out, err
 	}, func(lines []string) {
 		a.detail.Load(lines, nil)
-		if a.detailOf != more.of {
-			a.detailOf, a.detail.X = more.of, 0
+		if a.detailOf != more.Of {
+			a.detailOf, a.detail.X = more.Of, 0
 			a.detail.GoTo(0)
 		}
 	})
@@ -153,7 +154,7 @@ func (a *App) goTo(view int) {
 
 // turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
 func (a *App) turn(by int) {
-	if !a.view().turn(by) {
+	if !a.view().Turn(by) {
 		a.nextEvent(by)
 	}
 }
@@ -170,21 +171,21 @@ func (a *App) move(m widget.Motion) {
 }
 
 // moveView moves in what the view shows, wherever the focus is.
-func (a *App) moveView(m widget.Motion) { a.view().move(m) }
+func (a *App) moveView(m widget.Motion) { a.view().Move(m) }
 
 func (a *App) open() {
 	if a.inDetail {
 		a.inDetail = false
 		return
 	}
-	if !a.view().open() {
+	if !a.view().Open() {
 		a.nextPane()
 	}
 }
 
 // onePane says why there is no other pane to go to, or to leave out.
 func onePane(a *App) string {
-	if !a.view().detailed() {
+	if !a.view().Detailed() {
 		return "this view has one pane"
 	}
 	return ""
@@ -241,7 +242,7 @@ func zoomOf(detail bool) zoom {
 
 // backOut leaves one level.
 func (a *App) backOut() {
-	f := a.view().filter()
+	f := a.view().Filter()
 	switch {
 	case a.overTask.Cancel != nil:
 		a.overTask.Drop(a.jobs)
@@ -252,12 +253,12 @@ func (a *App) backOut() {
 		if a.zooms[a.current] != zoomNone {
 			a.zooms[a.current] = zoomNone
 		}
-	case f != nil && f.text != "":
-		f.set("")
+	case f != nil && f.Text != "":
+		f.Set("")
 	case a.zooms[a.current] != zoomNone:
 		a.zooms[a.current] = zoomNone
 	default:
-		if !a.view().back() {
+		if !a.view().Back() {
 			a.pop()
 		}
 	}
@@ -276,7 +277,7 @@ func (h hosting) ShowStep(by int) {
 		h.a.showStep(by)
 	}
 }
-func (h hosting) LookAt(step int)           { h.a.lookAt(step) }
-func (h hosting) Push(row *viewRow, v View) { h.a.push(row, v) }
-func (h hosting) Show(t text)               { h.a.look(t) }
-func (h hosting) Do(c session.Command)      { h.a.command(c) }
+func (h hosting) LookAt(step int)                     { h.a.lookAt(step) }
+func (h hosting) Push(row *view.ViewRow, v view.View) { h.a.push(row, v) }
+func (h hosting) Show(t view.Text)                    { h.a.look(t) }
+func (h hosting) Do(c session.Command)                { h.a.command(c) }

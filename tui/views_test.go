@@ -13,6 +13,7 @@ import (
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
+	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
 
@@ -204,7 +205,7 @@ func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
 
 func TestRowsAreMarkedAndCounted(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
-	marked, _ := d.dispatches().parts(true)
+	marked, _ := d.dispatches().Parts(true)
 	if len(marked) != 2 || marked[0].Name != "embed" || fmt.Sprint(marked[1].Dispatches) != "[2]" {
 		t.Errorf("%+v are marked", marked)
 	}
@@ -296,7 +297,7 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
 	d.sees("No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
-		"s0 (prefill): w explains it there, v shows other steps.").press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
+		"s0 (prefill): w explains it, v shows other steps.").press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
 	if got := d.row(); !strings.Contains(got, " L1 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
 	}
@@ -521,8 +522,8 @@ func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
 	if d.app.mirror.Trace.DroppedSteps == 0 {
 		t.Fatal("no step was dropped: this test shows nothing")
 	}
-	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.base.step != -1 {
-		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.base.step)
+	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.base.Step != -1 {
+		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.base.Step)
 	}
 	d.press("1", "g").sees("older dropped)")
 }
@@ -593,15 +594,15 @@ func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 // A click sorts by the header that it points at, and by no other.
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
-	p := d.app.views[0].(*stepPage)
-	before := p.steps.rows.WantedOf
+	p := d.app.views[0].(*view.StepPage)
+	before := p.Steps.Rows.WantedOf
 	for y := range 20 {
 		for x := 0; x < 80; x += 4 {
 			d.app.current = 0 // a click on a tab went elsewhere
 			d.at(x, y, tea.MouseButtonLeft)
 		}
 	}
-	if p.steps.rows.WantedOf != before {
-		t.Errorf("clicks on the step sorted its table by %q", p.steps.rows.Wanted.Sort)
+	if p.Steps.Rows.WantedOf != before {
+		t.Errorf("clicks on the step sorted its table by %q", p.Steps.Rows.Wanted.Sort)
 	}
 }

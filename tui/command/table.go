@@ -57,7 +57,10 @@ const (
 )
 
 // Headings are those in the order of docs/keys.md.
-var Headings = []string{Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed, WithDispatch, WithCurves, InGraph, WithLists}
+var Headings = []string{
+	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
+	WithDispatch, WithCurves, InGraph, WithLists,
+}
 
 // Row is a command: one thing that a person can do. The table of rows assigns keys, and the hint line, the
 // help, the palette, plain mode and docs/keys.md are made from it.
@@ -144,7 +147,10 @@ func Default(views ...Row) []Row {
 			Keys: []string{"I"}, Name: "edit",
 			Doc: "Edit the text from the shown step on, and continue; what the cache holds of it is kept.",
 			In:  []Place{InViews}, Needs: []Needs{Text},
-			Plain: Line{Word: "e", Takes: "N TEXT", Doc: "keep N tokens of the text and put others after them"},
+			Plain: Line{
+				Word: "e", Takes: "N TEXT",
+				Doc: "keep N tokens of the text and put others after them",
+			},
 		},
 		{
 			Keys: []string{"K"}, Name: "chunk",
@@ -279,9 +285,15 @@ func Default(views ...Row) []Row {
 			Keys: []string{"w"}, Name: "why",
 			Doc: "Why is this grid what it is, or runs no more: the chain back to the token count. Of a value: all it reaches.",
 			In:  []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
-			Plain: Line{Word: "w", Takes: "NAME", Doc: "why a dispatch has its grid, or what a value reaches", Recorded: true},
+			Plain: Line{
+				Word: "w", Takes: "NAME",
+				Doc: "why a dispatch has its grid, or what a value reaches", Recorded: true,
+			},
 		},
-		{Name: "table", Plain: Line{Word: "d", Takes: "[TABLE]", Doc: "dispatches, or another table", Recorded: true}},
+		{Name: "table", Plain: Line{
+			Word: "d", Takes: "[TABLE]", Doc: "dispatches, or another table",
+			Recorded: true,
+		}},
 		{
 			Keys: []string{"c"}, Name: "cost",
 			Doc: "Measure what the rows on the screen cost the step: it runs without each, in turns. Again adds rounds.",

@@ -360,20 +360,28 @@ var deeds = map[string]deed{
 	"chunk":             {of: chunkCommand},
 	"timing":            {of: timingCommand},
 	"tokens":            {of: tokenizeCommand, said: (*front).tokens},
-	"cost":              {of: costCommand, said: func(p *front, _ session.Reply) { p.printOf("cost", spokenOf{}) }},
-	"verify":            {of: verifyCommand, said: func(p *front, _ session.Reply) { p.printOf("gaps", spokenOf{}) }},
-	"time":              {of: timeOpCommand, said: (*front).trials},
-	"try kernel":        {of: labCommand, said: (*front).tried},
-	"use kernel":        {of: useCommand},
-	"ceilings":          {of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings},
-	"value":             {of: lookCommand, said: (*front).looked},
-	"reset":             {of: just(session.Command{Kind: session.Reset}), said: (*front).back},
-	"table":             {do: (*front).print},
-	"why":               {do: (*front).why},
-	"scope":             {do: (*front).setScope},
-	"base":              {do: (*front).setBase},
-	"filter":            {do: (*front).setFilter},
-	"export":            {do: (*front).export},
+	"cost": {of: costCommand, said: func(p *front,
+		_ session.Reply,
+	) {
+		p.printOf("cost", spokenOf{})
+	}},
+	"verify": {of: verifyCommand, said: func(p *front,
+		_ session.Reply,
+	) {
+		p.printOf("gaps", spokenOf{})
+	}},
+	"time":       {of: timeOpCommand, said: (*front).trials},
+	"try kernel": {of: labCommand, said: (*front).tried},
+	"use kernel": {of: useCommand},
+	"ceilings":   {of: just(session.Command{Kind: session.Ceilings}), said: (*front).ceilings},
+	"value":      {of: lookCommand, said: (*front).looked},
+	"reset":      {of: just(session.Command{Kind: session.Reset}), said: (*front).back},
+	"table":      {do: (*front).print},
+	"why":        {do: (*front).why},
+	"scope":      {do: (*front).setScope},
+	"base":       {do: (*front).setBase},
+	"filter":     {do: (*front).setFilter},
+	"export":     {do: (*front).export},
 }
 
 const helpWord = "?"
@@ -396,7 +404,10 @@ func commandOf(word string) *command.Row {
 	if word == "help" {
 		word = helpWord
 	}
-	i := slices.IndexFunc(command.Table, func(r command.Row) bool { return word != "" && r.Plain.Word == word })
+	i := slices.IndexFunc(command.Table, func(r command.Row) bool {
+		return word != "" &&
+			r.Plain.Word == word
+	})
 	if i < 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -17,47 +17,48 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// curvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
+// CurvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
 // list has the whole step and its operators; above it the chart of the selected one. Along another axis it is
 // all drawn once its curves are there: until then everything on the page is along the one before.
-type curvesPage struct {
-	listPage
-	host  host
-	along string // as a person wants it
+type CurvesPage struct {
+	ListPage
+	host  Host
+	Along string // as a person wants it
 	shows map[string]inspect.Quantity
 	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
-	drawn map[string]part // of each axis, where a person chose one
+	Drawn map[string]Part // of each axis, where a person chose one
 	chart widget.Task[chartKey, *chart]
-	w     int // columns of the chart as last drawn
+	W     int // columns of the chart as last drawn
 }
 
-func newCurvesPage(h host, _ *widget.Log) View {
-	p := &curvesPage{
-		listPage: listOf("slope"), host: h, along: trace.AlongPosition, at: map[string]int{}, drawn: map[string]part{},
+func newCurvesPage(h Host, _ *widget.Log) View {
+	p := &CurvesPage{
+		ListPage: listOf("slope"), host: h, Along: trace.AlongPosition, at: map[string]int{},
+		Drawn: map[string]Part{},
 		shows: map[string]inspect.Quantity{
 			trace.AlongPosition: inspect.Time,
 			trace.AlongTokens:   inspect.Grid, // there is an exact line of it; few prompts are timed
 		},
 	}
-	p.rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
+	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
 }
 
-// takes says that curves are of all steps, whatever the scope.
-func (p *curvesPage) takes() inspect.Takes { return inspect.WholeRun }
+// Takes says that curves are of all steps, whatever the scope.
+func (p *CurvesPage) Takes() inspect.Takes { return inspect.WholeRun }
 
 // curvesKey is what the table of the curves is of, chartKey what a chart is of.
 type (
 	curvesKey struct {
 		version int
 		along   string
-		against base
+		against Base
 	}
 	chartKey struct {
 		listing int
 		row     string
 		shows   inspect.Quantity
-		part    part
+		part    Part
 	}
 )
 
@@ -69,69 +70,69 @@ type curvesLook struct {
 
 type axisLook struct {
 	shows inspect.Quantity
-	drawn part
+	drawn Part
 }
 
-// look is what undo gives back.
-func (p *curvesPage) look() any {
-	of := func(along string) axisLook { return axisLook{p.shows[along], p.drawn[along]} }
-	return curvesLook{p.along, of(trace.AlongPosition), of(trace.AlongTokens)}
+// Look is what undo gives back.
+func (p *CurvesPage) Look() any {
+	of := func(along string) axisLook { return axisLook{p.shows[along], p.Drawn[along]} }
+	return curvesLook{p.Along, of(trace.AlongPosition), of(trace.AlongTokens)}
 }
 
-func (p *curvesPage) restore(s any) {
+func (p *CurvesPage) Restore(s any) {
 	l := s.(curvesLook)
-	p.along = l.along
+	p.Along = l.along
 	for along, of := range map[string]axisLook{
 		trace.AlongPosition: l.positions, trace.AlongTokens: l.tokens,
 	} {
-		p.shows[along], p.drawn[along] = of.shows, of.drawn
+		p.shows[along], p.Drawn[along] = of.shows, of.drawn
 	}
 }
 
-func (p *curvesPage) load(j *widget.Jobs, s snapshot, _ int) {
-	if s.trace == nil || s.index == nil {
-		p.rows.Unload(j)
+func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
+	if s.Trace == nil || s.Index == nil {
+		p.Rows.Unload(j)
 		return
 	}
-	along := p.along
-	against := s.against
-	if s.chosen == noBase { // the step before says nothing of a line through all of them
+	along := p.Along
+	against := s.Against
+	if s.Chosen == NoBase { // the step before says nothing of a line through all of them
 		against = nil
 	}
-	key := curvesKey{curvesVersion(s), along, s.chosen}
-	p.rows.Load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
-		c, err := s.index.Curves(ctx, along, against)
+	key := curvesKey{curvesVersion(s), along, s.Chosen}
+	p.Rows.Load(j, key, s, s.Running, func(ctx context.Context) (*table.Table, error) {
+		c, err := s.Index.Curves(ctx, along, against)
 		if err != nil {
 			return nil, err
 		}
 		return c.Table(), nil
 	})
-	c, r := p.current()
+	c, r := p.Current()
 	if c == nil {
 		p.chart.Clear(j)
 		return
 	}
 	d := p.emptyChart(c, r)
-	p.chart.Want(j, chartKey{p.rows.Listings, r.Name, d.shows, d.part}, d.filled, nil)
+	p.chart.Want(j, chartKey{p.Rows.Listings, r.Name, d.shows, d.part}, d.filled, nil)
 }
 
 // curvesVersion is another with every change of the data while nothing runs. Curves are of all steps: while a
 // model runs they are made anew when the steps are some more, not with each of them.
-func curvesVersion(s snapshot) int {
-	if !s.state.Running {
-		return s.version
+func curvesVersion(s Snapshot) int {
+	if !s.State.Running {
+		return s.Version
 	}
-	n := len(s.trace.Steps)
+	n := len(s.Trace.Steps)
 	return -1 - n/max(4, 1<<bits.Len(uint(n))/16)
 }
 
-// current is the selected row, nil where there is none.
-func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
-	if p.rows.Table == nil {
+// Current is the selected row, nil where there is none.
+func (p *CurvesPage) Current() (*inspect.Curves, *inspect.CurveRow) {
+	if p.Rows.Table == nil {
 		return nil, nil
 	}
-	c, _ := p.rows.Table.From.(*inspect.Curves)
-	r := p.rows.Current()
+	c, _ := p.Rows.Table.From.(*inspect.Curves)
+	r := p.Rows.Current()
 	if c == nil || r < 0 {
 		return nil, nil
 	}
@@ -139,30 +140,30 @@ func (p *curvesPage) current() (*inspect.Curves, *inspect.CurveRow) {
 }
 
 // nextAxis looks along the other axis, redraw at the next quantity.
-func (p *curvesPage) nextAxis() {
-	p.along = map[string]string{
+func (p *CurvesPage) nextAxis() {
+	p.Along = map[string]string{
 		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
-	}[p.along]
+	}[p.Along]
 }
 
-func (p *curvesPage) redraw() {
+func (p *CurvesPage) redraw() {
 	all := inspect.Quantities()
-	p.shows[p.along] = all[(slices.Index(all, p.shows[p.along])+1)%len(all)]
+	p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
 }
 
-func (p *curvesPage) title(w int) []table.Part {
-	t := p.rows.Table
+func (p *CurvesPage) Title(w int) []table.Part {
+	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Curves"}}
 	}
-	return slices.Concat(t.Title[0].Parts, p.rows.Own(w))
+	return slices.Concat(t.Title[0].Parts, p.Rows.Own(w))
 }
 
-// cursor is the place that is looked at: where the person put it, else where the shown step stands.
-func (p *curvesPage) cursor(c *inspect.Curves) int {
+// Cursor is the place that is looked at: where the person put it, else where the shown step stands.
+func (p *CurvesPage) Cursor(c *inspect.Curves) int {
 	at, chosen := p.at[c.Along]
-	if s := p.listPage.at(); !chosen && s.step >= 0 && s.step < len(s.trace.Steps) {
-		step := &s.trace.Steps[s.step]
+	if s := p.ListPage.at(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
+		step := &s.Trace.Steps[s.Step]
 		at = step.Position
 		if c.Along == trace.AlongTokens {
 			at = len(step.Tokens)
@@ -172,29 +173,29 @@ func (p *curvesPage) cursor(c *inspect.Curves) int {
 }
 
 // Move goes up and down the list, and left and right along the axis by a column of the chart.
-func (p *curvesPage) move(m widget.Motion) {
+func (p *CurvesPage) Move(m widget.Motion) {
 	by := map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
-	c, r := p.current()
+	c, r := p.Current()
 	if by == 0 || c == nil {
-		p.rows.Move(m)
+		p.Rows.Move(m)
 		return
 	}
-	d, at := p.emptyChart(c, r), p.cursor(c)
-	col, _ := widget.Spot(d.axis().Share(float64(at)), max(2, p.w))
-	next := d.place(col+by, p.w)
+	d, at := p.emptyChart(c, r), p.Cursor(c)
+	col, _ := widget.Spot(d.axis().Share(float64(at)), max(2, p.W))
+	next := d.place(col+by, p.W)
 	if next == at || widget.Toward(next-at) != by {
 		next = at + by
 	}
 	p.at[c.Along] = widget.Clamp(next, c.From, c.To)
 }
 
-// jump puts the cursor on the next or previous change of the selected row's grid.
-func (p *curvesPage) jump(by int) bool {
-	c, r := p.current()
+// Jump puts the cursor on the next or previous change of the selected row's grid.
+func (p *CurvesPage) Jump(by int) bool {
+	c, r := p.Current()
 	if c == nil {
 		return false
 	}
-	at, best := p.cursor(c), -1
+	at, best := p.Cursor(c), -1
 	for _, change := range c.ChangesOf(r) {
 		var next int
 		switch {
@@ -215,9 +216,9 @@ func (p *curvesPage) jump(by int) bool {
 	return best >= 0
 }
 
-func (p *curvesPage) render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
-	c, r := p.current()
-	p.rows.Line = 0
+func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string {
+	c, r := p.Current()
+	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
 			"No step was taken that stands on this axis, and the trace has no forecast.")
@@ -226,34 +227,34 @@ func (p *curvesPage) render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {
 		lines = p.drawChart(t, g, c, r, w, rows)
 	}
-	p.rows.Line = len(lines)
+	p.Rows.Line = len(lines)
 	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
 }
 
-// pointAt puts the cursor on the place of the axis that the chart has there.
-func (p *curvesPage) pointAt(x, y, _ int) bool {
-	c, r := p.current()
-	if c == nil || y >= p.rows.Line {
+// PointAt puts the cursor on the place of the axis that the chart has there.
+func (p *CurvesPage) PointAt(x, y, _ int) bool {
+	c, r := p.Current()
+	if c == nil || y >= p.Rows.Line {
 		return false
 	}
-	if col := x - widget.Axis - 1; y > 0 && col >= 0 && col < p.w {
-		p.at[c.Along] = p.emptyChart(c, r).place(col, p.w)
+	if col := x - widget.Axis - 1; y > 0 && col >= 0 && col < p.W {
+		p.at[c.Along] = p.emptyChart(c, r).place(col, p.W)
 	}
 	return true
 }
 
 // drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
-func (p *curvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curves, r *inspect.CurveRow,
+func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curves, r *inspect.CurveRow,
 	w, h int,
 ) []string {
-	p.w = w - widget.Axis - 2
+	p.W = w - widget.Axis - 2
 	d := p.chart.Value
 	if d == nil || d.row != r || d.shows != p.shows[c.Along] {
 		d = p.emptyChart(c, r)
 	}
-	at := p.cursor(c)
+	at := p.Cursor(c)
 	xs, ys := d.axis(), d.values()
-	plot := widget.NewPlot(g, p.w, h, xs, ys)
+	plot := widget.NewPlot(g, p.W, h, xs, ys)
 	label := d.shows.Axis(ys.Lo, ys.Hi)
 	plot.Label = func(y float64) string {
 		if d.lo > d.hi {
@@ -262,10 +263,10 @@ func (p *curvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 		return strings.TrimSuffix(label(y), " wg")
 	}
 	plot.Position = func(x float64) string { return widget.Count(int(math.Round(x))) }
-	if d.part.to < c.To {
+	if d.part.To < c.To {
 		plot.Beyond = " of " + widget.Count(c.To)
 	}
-	if col, in := widget.Spot(xs.Share(float64(at)), p.w); in { // the chart may be of a part drawn before
+	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may be of a part drawn before
 		plot.Column, plot.At = col, float64(at)
 	}
 	said := "exact, from the plans"
@@ -276,7 +277,7 @@ func (p *curvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 	}
 	routes := false
 	for _, change := range c.ChangesOf(r) {
-		if change.Until-change.At > p.w || change.Until > change.At {
+		if change.Until-change.At > p.W || change.Until > change.At {
 			continue // at every place: no sign for each
 		}
 		sign := '·'
@@ -332,47 +333,47 @@ func (d *chart) atCursor(at int) string {
 	return fmt.Sprintf("at %s: –", widget.Count(at))
 }
 
-// detail says what there is at the cursor, and where it changes.
-func (p *curvesPage) detail() *detail {
-	c, r := p.current()
+// Detail says what there is at the cursor, and where it changes.
+func (p *CurvesPage) Detail() *Detail {
+	c, r := p.Current()
 	if c == nil {
-		return &detail{}
+		return &Detail{}
 	}
-	at := p.cursor(c)
+	at := p.Cursor(c)
 	of := fmt.Sprintf("%s %s %d", c.Along, r.Name, at)
 	lines := func(ctx context.Context) ([]string, error) { return c.Lines(r, at), ctx.Err() }
-	return &detail{of, r.Name, lines}
+	return &Detail{of, r.Name, lines}
 }
 
 // why explains the dispatch of the row in the shown step.
-func (p *curvesPage) why() (text, bool) {
-	_, r := p.current()
+func (p *CurvesPage) why() (Text, bool) {
+	_, r := p.Current()
 	switch {
-	case r == nil || p.listPage.at().step < 0:
-		return text{}, false
+	case r == nil || p.ListPage.at().Step < 0:
+		return Text{}, false
 	case len(r.Dispatches) == 0:
 		none := "why explains grids: the " + r.Name + " has none of its own, the rows below have"
-		return text{none: none}, false
+		return Text{None: none}, false
 	}
-	return whyDispatch(p.listPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
+	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
 // timed is the operator of the selected row, to be timed where its routes change, to both sides, and at the
 // cursor.
-func (p *curvesPage) timed() (op trace.OpID, lengths []int, why string) {
-	c, r := p.current()
+func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
+	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
 		return 0, nil, "no operator is selected: the whole step is timed by its steps"
 	}
 	if c.Along == trace.AlongTokens {
-		lengths = append(lengths, p.cursor(c))
+		lengths = append(lengths, p.Cursor(c))
 	}
-	lengths = p.listPage.at().index.Crossings(r.Dispatches[0], lengths...)
-	return p.listPage.at().trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
+	lengths = p.ListPage.at().Index.Crossings(r.Dispatches[0], lengths...)
+	return p.ListPage.at().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
 // cannotTime says why no operator can be timed.
-func (p *curvesPage) cannotTime() string {
+func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
 		why = "there is no forecast that says at which lengths"
@@ -381,22 +382,22 @@ func (p *curvesPage) cannotTime() string {
 }
 
 // showRoutes draws times against the length of a prompt: there routes are compared.
-func (p *curvesPage) showRoutes() {
-	p.along, p.shows[trace.AlongTokens] = trace.AlongTokens, inspect.Time
+func (p *CurvesPage) showRoutes() {
+	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, inspect.Time
 }
 
 // timeOperator has the selected operator timed, and shows the times.
-func (p *curvesPage) timeOperator() {
+func (p *CurvesPage) timeOperator() {
 	op, lengths, _ := p.timed()
 	p.showRoutes()
 	p.host.Do(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
 }
 
-func (p *curvesPage) actions() []command.Action {
-	return append(p.listPage.actions(), []command.Action{
+func (p *CurvesPage) actions() []command.Action {
+	return append(p.ListPage.actions(), []command.Action{
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, &p.rows, t, explains)
+			explain(p.host, &p.Rows, t, explains)
 		}},
 		{Name: "axis", Run: p.nextAxis},
 		{Name: "time", Off: p.cannotTime, Run: p.timeOperator},
@@ -406,18 +407,18 @@ func (p *curvesPage) actions() []command.Action {
 	}...)
 }
 
-func (p *curvesPage) detailed() bool { return true }
+func (p *CurvesPage) Detailed() bool { return true }
 
-// turn goes to the next change of the row's grid, or the one before.
-func (p *curvesPage) turn(by int) bool {
-	if !p.jump(by) {
+// Turn goes to the next change of the row's grid, or the one before.
+func (p *CurvesPage) Turn(by int) bool {
+	if !p.Jump(by) {
 		p.host.Remark("nothing more of this row changes that way")
 	}
 	return true
 }
 
 // drawMore draws so many times as much of the axis, or says why it cannot.
-func (p *curvesPage) drawMore(times float64) {
+func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)
 	}

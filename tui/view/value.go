@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -19,24 +19,24 @@ import (
 )
 
 // valueRow is what the table of views would say of an opened value.
-var valueRow = viewRow{
-	name: "Value", needs: command.Opened, doc: "The numbers inside a value, read from the running model.",
-	new: func(h host, _ *widget.Log) View { return newValuePage(h, 0) },
+var valueRow = ViewRow{
+	Name: "Value", Needs: command.Opened, Doc: "The numbers inside a value, read from the running model.",
+	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
-// valuePage is a value opened: what its numbers come to, how they are spread, and a window of them. The model
+// ValuePage is a value opened: what its numbers come to, how they are spread, and a window of them. The model
 // is asked for what is in sight and no more: a step runs again up to a dispatch, and the value is read there.
-type valuePage struct {
-	basics
-	host   host
+type ValuePage struct {
+	Basics
+	host   Host
 	jobs   *widget.Jobs
 	value  trace.ValueID
 	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
 	writes []inspect.Written
 	find   widget.Task[writesKey, []inspect.Written]
-	row    int // of the grid, at the top of the window
+	Row    int // of the grid, at the top of the window
 	column int // of the grid, at its left
-	at     snapshot
+	at     Snapshot
 
 	stopped *valueKey // of what a person did not want to be read to its end
 	stats   widget.Task[valueKey, seen]
@@ -69,54 +69,54 @@ type seen struct {
 	err error
 }
 
-func newValuePage(h host, v trace.ValueID) *valuePage {
-	return &valuePage{host: h, value: v, write: -1}
+func newValuePage(h Host, v trace.ValueID) *ValuePage {
+	return &ValuePage{host: h, value: v, write: -1}
 }
 
-// openValue opens a value over the view, as it is in a snapshot's step.
-func openValue(h host, v trace.ValueID, s snapshot) {
+// OpenValue opens a value over the view, as it is in a snapshot's step.
+func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	p := newValuePage(h, v)
 	p.at = s
 	h.Push(&valueRow, p)
 }
 
 // why lists what the value that is shown reaches.
-func (p *valuePage) why() (text, bool) {
+func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
 
-func (p *valuePage) actions() []command.Action {
+func (p *ValuePage) actions() []command.Action {
 	return []command.Action{{Name: "why", Run: func() {
 		t, explains := p.why()
 		explain(p.host, nil, t, explains)
 	}}}
 }
 
-func (p *valuePage) detailed() bool { return true }
+func (p *ValuePage) Detailed() bool { return true }
 
-func (p *valuePage) takes() inspect.Takes { return inspect.OneStep }
+func (p *ValuePage) Takes() inspect.Takes { return inspect.OneStep }
 
 // info is the value as the trace has it, nil where there is none.
-func (p *valuePage) info() *trace.Value {
-	if p.at.trace == nil || int(p.value) >= len(p.at.trace.Graph.Values) {
+func (p *ValuePage) info() *trace.Value {
+	if p.at.Trace == nil || int(p.value) >= len(p.at.Trace.Graph.Values) {
 		return nil
 	}
-	return &p.at.trace.Graph.Values[p.value]
+	return &p.at.Trace.Graph.Values[p.value]
 }
 
 // key is what is to be looked at; why says why nothing can be.
-func (p *valuePage) key() (k valueKey, why string) {
+func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
 	case v == nil:
 		return k, "There is no such value."
-	case p.at.recorded && !p.at.trace.Device.None():
+	case p.at.Recorded && !p.at.Trace.Device.None():
 		return k, "Its numbers are not in a trace: they need a running model."
-	case p.at.lost:
+	case p.at.Lost:
 		return k, "The engine has gone, and the numbers with it."
 	case v.Kind == "symint":
-		return k, "It is an integer of the host, " + p.at.index.Bounds(v) + "."
-	case p.at.trace.Device.None():
+		return k, "It is an integer of the host, " + p.at.Index.Bounds(v) + "."
+	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
 	if why := inspect.Nowhere(v); why != "" {
@@ -126,10 +126,10 @@ func (p *valuePage) key() (k valueKey, why string) {
 	if v.Role == "constant" {
 		return k, ""
 	}
-	if p.at.step < 0 {
+	if p.at.Step < 0 {
 		return k, command.Keyed("It has no numbers before the first step. {prompt} types a prompt.")
 	}
-	k.step = p.at.trace.Steps[p.at.step].Index
+	k.step = p.at.Trace.Steps[p.at.Step].Index
 	if p.write >= 0 && p.write < len(p.writes) {
 		k.after = p.writes[p.write].Dispatch
 		k.value = p.writes[p.write].Value
@@ -137,18 +137,18 @@ func (p *valuePage) key() (k valueKey, why string) {
 	return k, ""
 }
 
-func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
+func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.at, p.jobs = s, j
-	if s.trace != nil && s.step >= 0 {
+	if s.Trace != nil && s.Step >= 0 {
 		find := func(ctx context.Context) ([]inspect.Written, error) {
-			return s.index.Writes(s.step, p.value), ctx.Err()
+			return s.Index.Writes(s.Step, p.value), ctx.Err()
 		}
-		p.find.Want(j, writesKey{s.trace.Steps[s.step].Index, p.value}, find, func(list []inspect.Written) {
+		p.find.Want(j, writesKey{s.Trace.Steps[s.Step].Index, p.value}, find, func(list []inspect.Written) {
 			p.writes, p.write = list, min(p.write, len(list)-1)
 		})
 	}
 	key, why := p.key()
-	if why != "" || s.session == nil || s.running { // what is shown stays, and is stale
+	if why != "" || s.Session == nil || s.Running { // what is shown stays, and is stale
 		p.stats.Drop(j)
 		p.page.Drop(j)
 		return
@@ -156,8 +156,8 @@ func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
 	rows, columns := p.window()
 	_, width := p.shape()
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
-	p.page.Want(j, windowKey{key, p.row, p.column, rows, columns}, p.ask(key, session.LookAt{
-		Offset: p.row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
+	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns}, p.ask(key, session.LookAt{
+		Offset: p.Row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
 	// What is in sight comes first: all of a large value takes its time, and commands wait for each other.
 	stopped := p.stopped != nil && *p.stopped == key
@@ -166,8 +166,8 @@ func (p *valuePage) load(j *widget.Jobs, s snapshot, _ int) {
 	}
 }
 
-// stop stops reading all of the value; what is in sight stays.
-func (p *valuePage) stop() bool {
+// Stop stops reading all of the value; what is in sight stays.
+func (p *ValuePage) Stop() bool {
 	if p.stats.Cancel == nil {
 		return false
 	}
@@ -178,8 +178,8 @@ func (p *valuePage) stop() bool {
 }
 
 // ask looks at a value. That it cannot be seen is told in its place, and is no error of the program.
-func (p *valuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
-	s := p.at.session
+func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
+	s := p.at.Session
 	at.Value = key.value
 	if key.step >= 0 {
 		at.Step = &key.step
@@ -197,21 +197,21 @@ func (p *valuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 }
 
 // dims are the live dims: those that the model told, before that those of the trace.
-func (p *valuePage) dims() []int {
+func (p *ValuePage) dims() []int {
 	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
 		return t.Dims
 	}
-	if p.at.step < 0 {
+	if p.at.Step < 0 {
 		if v := p.info(); v != nil {
 			return v.MaxDims
 		}
 		return nil
 	}
-	return p.at.index.Dims(p.at.step, p.shownValue())
+	return p.at.Index.Dims(p.at.Step, p.shownValue())
 }
 
 // shownValue is the value whose numbers are wanted: another that has the memory, where that was chosen.
-func (p *valuePage) shownValue() trace.ValueID {
+func (p *ValuePage) shownValue() trace.ValueID {
 	if p.write >= 0 && p.write < len(p.writes) {
 		return p.writes[p.write].Value
 	}
@@ -220,7 +220,7 @@ func (p *valuePage) shownValue() trace.ValueID {
 
 // shape is how many rows and columns the grid has: the columns are the last dim. A single row is broken into
 // as many as it takes on the screen.
-func (p *valuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
+func (p *ValuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
 
 func gridOf(dims []int, fits int) (rows, columns int) {
 	n := 1
@@ -244,50 +244,50 @@ const numberCells, rowCells, statLines = 11, 14, 3
 func chartLines(h int) int { return widget.Clamp(h/5, 2, 8) }
 
 // fits is how many columns of numbers there is room for.
-func (p *valuePage) fits() int {
+func (p *ValuePage) fits() int {
 	w, _ := p.host.Size()
 	return max(1, (w-rowCells)/numberCells)
 }
 
 // window is how many rows and columns of the grid are in sight at most.
-func (p *valuePage) window() (rows, columns int) {
+func (p *ValuePage) window() (rows, columns int) {
 	_, h := p.host.Size()
 	rows = max(1, h-statLines-chartLines(h)-2)
 	columns = p.fits()
 	return min(rows, session.MostNumbers/columns), columns
 }
 
-func (p *valuePage) move(m widget.Motion) {
+func (p *ValuePage) Move(m widget.Motion) {
 	rows, columns := p.window()
 	height, width := p.shape()
 	switch m {
 	case widget.Up:
-		p.row--
+		p.Row--
 	case widget.Down:
-		p.row++
+		p.Row++
 	case widget.HalfUp:
-		p.row -= max(1, rows/2)
+		p.Row -= max(1, rows/2)
 	case widget.HalfDown:
-		p.row += max(1, rows/2)
+		p.Row += max(1, rows/2)
 	case widget.PageUp:
-		p.row -= rows
+		p.Row -= rows
 	case widget.PageDown:
-		p.row += rows
+		p.Row += rows
 	case widget.Top:
-		p.row, p.column = 0, 0
+		p.Row, p.column = 0, 0
 	case widget.Bottom:
-		p.row = height
+		p.Row = height
 	case widget.Left:
 		p.column -= max(1, columns/2)
 	case widget.Right:
 		p.column += max(1, columns/2)
 	}
-	p.row = widget.Clamp(p.row, 0, max(0, height-rows))
+	p.Row = widget.Clamp(p.Row, 0, max(0, height-rows))
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
-// turn goes to the next dispatch of the step that writes this memory, or the one before.
-func (p *valuePage) turn(by int) bool {
+// Turn goes to the next dispatch of the step that writes this memory, or the one before.
+func (p *ValuePage) Turn(by int) bool {
 	if len(p.writes) == 0 {
 		p.host.Remark("no dispatch of the step writes it")
 		return true
@@ -305,17 +305,17 @@ func (p *valuePage) turn(by int) bool {
 		p.host.Remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
 			" dispatch of the step that writes this memory")
 	}
-	p.write, p.row, p.column = to, 0, 0
+	p.write, p.Row, p.column = to, 0, 0
 	return true
 }
 
-func (p *valuePage) title(int) []table.Part {
+func (p *ValuePage) Title(int) []table.Part {
 	v := p.info()
 	if v == nil {
 		return nil
 	}
 	if other := p.shownValue(); other != p.value {
-		v = &p.at.trace.Graph.Values[other]
+		v = &p.at.Trace.Graph.Values[other]
 	}
 	dtype := v.DType
 	if t := p.page.Value.t; t != nil && t.Value == v.ID {
@@ -323,7 +323,7 @@ func (p *valuePage) title(int) []table.Part {
 	}
 	parts := []table.Part{
 		{Rank: 0, Text: v.Name},
-		{Rank: 1, Text: strings.TrimSpace(dtype + " " + p.at.index.Shape(v.ID, p.dims()))},
+		{Rank: 1, Text: strings.TrimSpace(dtype + " " + p.at.Index.Shape(v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
@@ -332,7 +332,7 @@ func (p *valuePage) title(int) []table.Part {
 }
 
 // stands says what the numbers on the screen are of, and that they are old where they are.
-func (p *valuePage) stands() (text string, stale bool) {
+func (p *ValuePage) stands() (text string, stale bool) {
 	t := p.page.Value.t
 	if t == nil {
 		return "", false
@@ -346,8 +346,8 @@ func (p *valuePage) stands() (text string, stale bool) {
 	}
 	if t.After != nil {
 		name := ""
-		if int(*t.After) < len(p.at.trace.Graph.Dispatches) {
-			name = " " + p.at.index.Name(*t.After)
+		if int(*t.After) < len(p.at.Trace.Graph.Dispatches) {
+			name = " " + p.at.Index.Name(*t.After)
 		}
 		parts = append(parts, fmt.Sprintf("read behind d%d%s", *t.After, name))
 	}
@@ -362,7 +362,7 @@ func (p *valuePage) stands() (text string, stale bool) {
 	return strings.Join(parts, ", "), stale
 }
 
-func (p *valuePage) render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
+func (p *ValuePage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
 	if _, why := p.key(); why != "" {
 		lines := []string{""}
 		for _, l := range widget.WrapText(why, w-4) {
@@ -375,15 +375,15 @@ func (p *valuePage) render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) [
 }
 
 // summary is what the numbers come to and how they are spread: always as many lines.
-func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
+func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
 	where, stale := p.stands()
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
-	case stale && p.at.running:
+	case stale && p.at.Running:
 		where, style = "stale, until the model pauses: "+where, widget.Warn
 	case stale:
 		where, style = "stale, running the step again: "+where, widget.Warn
-	case where == "" && p.at.running:
+	case where == "" && p.at.Running:
 		where = "It is read when the model pauses."
 	case where == "" && waiting:
 		where = "Reading …"
@@ -435,26 +435,26 @@ func (p *valuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 }
 
 // reading says how far the reading of all elements is.
-func (p *valuePage) reading() string {
+func (p *ValuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
 		return "not read to its end: it was stopped"
 	}
-	if g := p.at.progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
+	if g := p.at.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
 		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
 	}
 	return "reading all of it …"
 }
 
 // odd says which elements are no numbers, and how far the value is from its reference.
-func (p *valuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
+func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified against the reference"
 	got := p.page.Value.t
 	if got != nil && got.After == nil {
 		gap = "nothing computes it"
 	}
-	if got != nil && got.After != nil && p.at.step >= 0 {
-		if i := p.at.index.Find(p.at.step, *got.After); i >= 0 {
-			if n := p.at.trace.Steps[p.at.step].Dispatches[i].Gap; n != nil {
+	if got != nil && got.After != nil && p.at.Step >= 0 {
+		if i := p.at.Index.Find(p.at.Step, *got.After); i >= 0 {
+			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Gap; n != nil {
 				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, widget.Number(float64(n.MaxAbs)),
 					n.Reference)
 			}
@@ -482,7 +482,7 @@ func indices(at int, dims []int) []string {
 }
 
 // grid is the window of numbers, with the names of rows and columns.
-func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
+func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	got := p.page.Value
 	switch {
 	case got.err != nil:
@@ -497,7 +497,7 @@ func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
 	k := p.page.Given
 	dims := got.t.Dims
 	height, across := gridOf(dims, k.columns)
-	live, isCache := p.at.index.LiveRows(p.at.step, got.t.Value)
+	live, isCache := p.at.Index.LiveRows(p.at.Step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
 		return []string{t.Put(widget.Dim, " It has no elements at this shape.")}
@@ -543,7 +543,7 @@ func (p *valuePage) grid(t *widget.Theme, w, h int) []string {
 	return lines
 }
 
-func (p *valuePage) copied() string {
+func (p *ValuePage) Copied() string {
 	got := p.page.Value.t
 	if got == nil {
 		return ""
@@ -561,16 +561,16 @@ func (p *valuePage) copied() string {
 	return b.String()
 }
 
-// detail is what the trace knows of the value.
-func (p *valuePage) detail() *detail {
+// Detail is what the trace knows of the value.
+func (p *ValuePage) Detail() *Detail {
 	v, s := p.info(), p.at
 	if v == nil {
-		return &detail{}
+		return &Detail{}
 	}
 	id := p.shownValue()
-	return &detail{
-		fmt.Sprintf("v%d", id), s.trace.Graph.Values[id].Name,
-		func(ctx context.Context) ([]string, error) { return s.index.ValueLines(s.step, id), ctx.Err() },
+	return &Detail{
+		fmt.Sprintf("v%d", id), s.Trace.Graph.Values[id].Name,
+		func(ctx context.Context) ([]string, error) { return s.Index.ValueLines(s.Step, id), ctx.Err() },
 	}
 }
 

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -15,66 +15,66 @@ import (
 
 // resizePage is view 3: which change woke which operator, pass by pass.
 type resizePage struct {
-	listPage
-	host host
+	ListPage
+	host Host
 }
 
-func newResizePage(h host, _ *widget.Log) View { return &resizePage{listOf("resize"), h} }
+func newResizePage(h Host, _ *widget.Log) View { return &resizePage{listOf("resize"), h} }
 
 func (p *resizePage) actions() []command.Action {
-	return append(p.listPage.actions(), command.Action{Name: "why", Run: func() {
+	return append(p.ListPage.actions(), command.Action{Name: "why", Run: func() {
 		t, explains := p.why()
-		explain(p.host, &p.rows, t, explains)
+		explain(p.host, &p.Rows, t, explains)
 	}})
 }
 
-func (p *resizePage) detailed() bool { return true }
+func (p *resizePage) Detailed() bool { return true }
 
-func (p *resizePage) load(j *widget.Jobs, s snapshot, _ int) { p.want(j, s, 0) }
+func (p *resizePage) Load(j *widget.Jobs, s Snapshot, _ int) { p.want(j, s, 0) }
 
-func (p *resizePage) title(w int) []table.Part {
-	t := p.rows.Table
+func (p *resizePage) Title(w int) []table.Part {
+	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Resize"}}
 	}
-	parts := slices.Concat(p.rows.Own(w), t.Title[0].Parts)
-	if s := p.at(); s.stands(p).Text != "" { // the other steps of the scope that are worth a look
-		parts = append(parts, table.Say(0, "%s", s.index.Regrids(s.scope)))
+	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Parts)
+	if s := p.at(); s.Stands(p).Text != "" { // the other steps of the scope that are worth a look
+		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}
-	return append(parts, p.rows.Alike(w)...)
+	return append(parts, p.Rows.Alike(w)...)
 }
 
-func (p *resizePage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	return p.draw(t, w, h, focused,
 		"Nothing changed in this step: no shape, no SymInt. No operator was planned, no params were written.")
 }
 
-// has leaves of what happened the changes of grids, which are what a resize makes.
-func (p *resizePage) has() func(inspect.Event) bool {
-	return func(e inspect.Event) bool { return p.at().index != nil && p.at().index.Regridded(e.Step) }
+// Has leaves of what happened the changes of grids, which are what a resize makes.
+func (p *resizePage) Has() func(inspect.Event) bool {
+	return func(e inspect.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
 
 // current is what the selected row stands for, nil for none.
 func (p *resizePage) current() *inspect.ResizeRow {
-	if p.rows.Table == nil {
+	if p.Rows.Table == nil {
 		return nil
 	}
-	t, _ := p.rows.Table.From.(*inspect.ResizeTable)
-	if r := p.rows.Current(); t != nil && r >= 0 {
+	t, _ := p.Rows.Table.From.(*inspect.ResizeTable)
+	if r := p.Rows.Current(); t != nil && r >= 0 {
 		return &t.Lines[r]
 	}
 	return nil
 }
 
-// detail says in full what the table has room for in part.
-func (p *resizePage) detail() *detail {
-	r, l, s := p.current(), p.rows.Listing, p.at()
+// Detail says in full what the table has room for in part.
+func (p *resizePage) Detail() *Detail {
+	r, l, s := p.current(), p.Rows.Listing, p.at()
 	if r == nil {
-		return &detail{}
+		return &Detail{}
 	}
-	at := p.rows.Current()
-	return &detail{p.rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
-		return resizeDetail(l, s.index, at, r), ctx.Err()
+	at := p.Rows.Current()
+	return &Detail{p.Rows.Key, l.Table.Cell(at, 0).Text, func(ctx context.Context) ([]string, error) {
+		return resizeDetail(l, s.Index, at, r), ctx.Err()
 	}}
 }
 
@@ -124,12 +124,12 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 
 // why explains the dispatch of the row, or lists what its values reach: what the row changed, of a pass what
 // was dirty.
-func (p *resizePage) why() (text, bool) {
+func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {
-		return text{}, false
+		return Text{}, false
 	}
-	if id, ok := r.Dispatch(s.trace); ok {
+	if id, ok := r.Dispatch(s.Trace); ok {
 		return whyDispatch(s, id, firstOf(len(r.Hooks))), true
 	}
 	values := r.Values()

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // graphPage is view 4: operators, values and memory, one list at a time. Neighbourhoods and values open over
 // it.
 type graphPage struct {
-	basics
-	host  host
-	lists []listPage // of graphLists
+	Basics
+	host  Host
+	lists []ListPage // of graphLists
 	at    int
 	fold  inspect.Fold
 	mark  int // of inspect.GraphWeights: by what operators are marked
@@ -32,12 +32,12 @@ var graphLists = []struct{ table, name string }{
 // operatorList is the place of the operators among them, slotList that of the slots.
 const operatorList, slotList = 0, 3
 
-func newGraphPage(h host, _ *widget.Log) View {
+func newGraphPage(h Host, _ *widget.Log) View {
 	p := &graphPage{host: h}
 	for _, l := range graphLists {
 		p.lists = append(p.lists, listOf(l.table))
 	}
-	tree := &p.lists[operatorList].rows
+	tree := &p.lists[operatorList].Rows
 	tree.SortKeys = []widget.SortKey{{Letter: "c", Column: "cost_us"}, {Letter: "u", Column: "us"}, {Letter: "w", Column: "waste"}}
 	tree.KinOf = firstOperator
 	tree.GiveUp = []string{"role", "source", "id", "parts", "dispatches", "live", "kind"}
@@ -65,17 +65,17 @@ type graphLook struct {
 	fold     inspect.Fold
 }
 
-// look is what undo gives back.
-func (p *graphPage) look() any { return graphLook{p.at, p.mark, p.fold} }
+// Look is what undo gives back.
+func (p *graphPage) Look() any { return graphLook{p.at, p.mark, p.fold} }
 
-func (p *graphPage) restore(s any) {
+func (p *graphPage) Restore(s any) {
 	l := s.(graphLook)
 	p.at, p.mark, p.fold = l.at, l.mark, l.fold
 }
 
-func (p *graphPage) list() *listPage { return &p.lists[p.at] }
+func (p *graphPage) list() *ListPage { return &p.lists[p.at] }
 
-func (p *graphPage) takes() inspect.Takes { return p.list().takes() }
+func (p *graphPage) Takes() inspect.Takes { return p.list().Takes() }
 
 // graphKey is what a list is of.
 type graphKey struct {
@@ -83,20 +83,20 @@ type graphKey struct {
 	mark int
 }
 
-func (p *graphPage) load(j *widget.Jobs, s snapshot, _ int) {
+func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	l := p.list()
-	if s.trace == nil {
-		l.rows.Unload(j)
+	if s.Trace == nil {
+		l.Rows.Unload(j)
 		return
 	}
 	o := inspect.Options{Fold: p.fold}
-	if s.step >= 0 {
-		o = s.options(l.from.Takes, p.fold)
+	if s.Step >= 0 {
+		o = s.options(l.From.Takes, p.fold)
 	}
 	mark, tree := inspect.GraphWeights[p.mark], p.at == operatorList
-	key := graphKey{listKey{s.version, p.fold}, p.mark}
-	l.rows.Load(j, key, s, s.running, func(ctx context.Context) (*table.Table, error) {
-		t, err := l.from.Of(ctx, s.index, o)
+	key := graphKey{listKey{s.Version, p.fold}, p.mark}
+	l.Rows.Load(j, key, s, s.Running, func(ctx context.Context) (*table.Table, error) {
+		t, err := l.From.Of(ctx, s.Index, o)
 		if err != nil || !tree {
 			return t, err
 		}
@@ -104,17 +104,17 @@ func (p *graphPage) load(j *widget.Jobs, s snapshot, _ int) {
 	})
 }
 
-func (p *graphPage) pane() *widget.TablePane { return p.list().pane() }
-func (p *graphPage) move(m widget.Motion)    { p.list().move(m) }
-func (p *graphPage) filter() *filter         { return p.list().filter() }
-func (p *graphPage) copied() string          { return p.list().copied() }
+func (p *graphPage) Pane() *widget.TablePane { return p.list().Pane() }
+func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
+func (p *graphPage) Filter() *filter         { return p.list().Filter() }
+func (p *graphPage) Copied() string          { return p.list().Copied() }
 
 func (p *graphPage) actions() []command.Action {
 	return append(p.list().actions(), []command.Action{
 		{Name: "fold", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, p.pane(), t, explains)
+			explain(p.host, p.Pane(), t, explains)
 		}},
 		{Name: "producers", Run: func() { p.near(false) }},
 		{Name: "consumers", Run: func() { p.near(true) }},
@@ -123,7 +123,7 @@ func (p *graphPage) actions() []command.Action {
 	}...)
 }
 
-func (p *graphPage) detailed() bool { return true }
+func (p *graphPage) Detailed() bool { return true }
 
 // nextList shows another list.
 func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
@@ -147,11 +147,11 @@ func (p *graphPage) reweigh() {
 	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
 }
 
-func (p *graphPage) title(w int) []table.Part {
+func (p *graphPage) Title(w int) []table.Part {
 	l := p.list()
 	name := graphLists[p.at].name
 	parts := []table.Part{{Rank: 0, Text: name}}
-	t := l.rows.Table
+	t := l.Rows.Table
 	if t == nil {
 		return parts
 	}
@@ -162,14 +162,14 @@ func (p *graphPage) title(w int) []table.Part {
 		}
 		parts = append(parts, table.Part{Rank: 3, Text: marked})
 	}
-	parts = append(parts, l.rows.Own(w)...)
+	parts = append(parts, l.Rows.Own(w)...)
 	if len(t.Title) > 0 {
 		parts = append(parts, t.Title[0].Parts...)
 	}
-	return append(parts, l.rows.Alike(w)...)
+	return append(parts, l.Rows.Alike(w)...)
 }
 
-func (p *graphPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	none := "The graph has none."
 	if p.at == slotList {
 		none = "No value shares memory with another."
@@ -186,36 +186,36 @@ type picked struct {
 
 func (p *graphPage) picked() picked {
 	l, none := p.list(), picked{value: -1}
-	r := l.rows.Current()
-	if l.rows.Table == nil || r < 0 {
+	r := l.Rows.Current()
+	if l.Rows.Table == nil || r < 0 {
 		return none
 	}
-	if t, ok := l.rows.Table.From.(*inspect.GraphTable); ok {
+	if t, ok := l.Rows.Table.From.(*inspect.GraphTable); ok {
 		n := &t.Nodes[r]
 		if n.Edge != "" {
 			return picked{t.Op(r), n.Value, n}
 		}
 		return picked{t.Op(r), -1, n}
 	}
-	if id, err := strconv.Atoi(strings.TrimPrefix(l.rows.Table.Rows[r].Key, "v")); err == nil {
+	if id, err := strconv.Atoi(strings.TrimPrefix(l.Rows.Table.Rows[r].Key, "v")); err == nil {
 		none.value = trace.ValueID(id)
 	}
 	return none
 }
 
-// open opens a value; of a slot in the list of memory it shows who has it.
-func (p *graphPage) open() bool {
+// Open opens a value; of a slot in the list of memory it shows who has it.
+func (p *graphPage) Open() bool {
 	if v := p.picked().value; v >= 0 {
-		openValue(p.host, v, p.list().at())
+		OpenValue(p.host, v, p.list().at())
 		return true
 	}
-	key := p.list().rows.Key
+	key := p.list().Rows.Key
 	if graphLists[p.at].table == "memory" && strings.HasPrefix(key, "slot") && key != "slots" {
 		p.at = slotList
-		p.list().rows.TurnTo(key)
+		p.list().Rows.TurnTo(key)
 		return true
 	}
-	return p.list().open()
+	return p.list().Open()
 }
 
 // near shows the neighbourhood of the operator under the cursor, of a value that of one which gives or takes
@@ -223,13 +223,13 @@ func (p *graphPage) open() bool {
 func (p *graphPage) near(consumers bool) {
 	got, s := p.picked(), p.list().at()
 	op := got.op
-	if op == nil && got.value >= 0 && s.index != nil {
-		of := s.index.Producers(got.value)
+	if op == nil && got.value >= 0 && s.Index != nil {
+		of := s.Index.Producers(got.value)
 		if len(of) == 0 {
-			of = s.index.Consumers(got.value)
+			of = s.Index.Consumers(got.value)
 		}
 		if len(of) > 0 {
-			op = &s.trace.Graph.Ops[of[0]]
+			op = &s.Trace.Graph.Ops[of[0]]
 		}
 	}
 	if op == nil {
@@ -239,32 +239,35 @@ func (p *graphPage) near(consumers bool) {
 	p.host.Push(&nearRow, newNearPage(p.host, op.ID, consumers))
 }
 
-func (p *graphPage) detail() *detail {
+func (p *graphPage) Detail() *Detail {
 	l, got := p.list(), p.picked()
-	s, key := l.at(), l.rows.Key
+	s, key := l.at(), l.Rows.Key
 	switch {
-	case s.index == nil:
-		return &detail{}
+	case s.Index == nil:
+		return &Detail{}
 	case got.value >= 0:
-		return &detail{key, s.trace.Graph.Values[got.value].Name, func(ctx context.Context) ([]string, error) {
-			lines := s.index.ValueLines(s.step, got.value)
-			return append(lines, numbersWhere(s.trace, s.recorded)), ctx.Err()
-		}}
+		return &Detail{
+			key, s.Trace.Graph.Values[got.value].Name,
+			func(ctx context.Context) ([]string, error) {
+				lines := s.Index.ValueLines(s.Step, got.value)
+				return append(lines, numbersWhere(s.Trace, s.Recorded)), ctx.Err()
+			},
+		}
 	case got.op != nil && !got.node.Group:
-		return &detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
+		return &Detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
 			lines := standsFor(got.node)
-			return append(lines, s.index.OperatorLines(s.step, got.op.ID)...), ctx.Err()
+			return append(lines, s.Index.OperatorLines(s.Step, got.op.ID)...), ctx.Err()
 		}}
 	case graphLists[p.at].table == "memory" && key != "":
-		return &detail{key, key, func(ctx context.Context) ([]string, error) {
-			return s.index.HoldingLines(s.step, key), ctx.Err()
+		return &Detail{key, key, func(ctx context.Context) ([]string, error) {
+			return s.Index.HoldingLines(s.Step, key), ctx.Err()
 		}}
 	case got.node != nil:
-		return &detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
+		return &Detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
 			return standsFor(got.node), ctx.Err()
 		}}
 	}
-	return &detail{}
+	return &Detail{}
 }
 
 // standsFor says what a row costs, and of more than one operator what it has in it.
@@ -303,17 +306,17 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 }
 
 // why explains the operator, or the first of those that the row stands for, or lists what a value reaches.
-func (p *graphPage) why() (text, bool) {
+func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {
 	case got.value >= 0:
 		return whatWakes(s, got.value), true
-	case got.node == nil || s.step < 0:
-		return text{}, false
+	case got.node == nil || s.Step < 0:
+		return Text{}, false
 	}
 	ops := slices.Concat(got.node.Ops...)
 	if len(ops) == 0 {
-		return text{}, false
+		return Text{}, false
 	}
 	return whyOperator(s, ops[0], firstOf(len(ops)))
 }

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -16,23 +16,23 @@ import (
 )
 
 // nearRow is what the table of views would say of a neighbourhood.
-var nearRow = viewRow{
-	name: "Neighbourhood", needs: command.Opened, doc: "An operator between those that it reads from and those that read it.",
-	new: func(h host, _ *widget.Log) View { return newNearPage(h, 0, false) },
+var nearRow = ViewRow{
+	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator between those that it reads from and those that read it.",
+	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
 }
 
-// nearPage is the neighbourhood of an operator: who gives what it takes on its left, who takes what it gives
+// NearPage is the neighbourhood of an operator: who gives what it takes on its left, who takes what it gives
 // on its right, with the live shapes on the edges.
-type nearPage struct {
-	basics
-	host   host
-	op     trace.OpID
+type NearPage struct {
+	Basics
+	host   Host
+	Op     trace.OpID
 	former []trace.OpID // centres before this one
-	column int          // of the cursor: 0 is the operator, below it stands on the left
-	line   int          // of the cursor in its column
+	Column int          // of the cursor: 0 is the operator, below it stands on the left
+	Line   int          // of the cursor in its column
 	seek   int          // column to go to once it is there: -1, 1; 0: none
-	at     snapshot
-	task   widget.Task[nearKey, *nearness]
+	at     Snapshot
+	Task   widget.Task[nearKey, *nearness]
 	first  int // line at the top of the window
 	page   int
 }
@@ -46,7 +46,7 @@ type nearKey struct {
 // nearness is a neighbourhood with its place on the screen.
 type nearness struct {
 	far    int // columns on each side
-	spots  map[int][]stand
+	Spots  map[int][]stand
 	height int
 	full   []int // cells that the columns take, those of names and those of edges between them in turns
 }
@@ -55,12 +55,12 @@ type nearness struct {
 // stand below.
 type stand struct {
 	inspect.Neighbour
-	line, of int
+	Line, of int
 	last     bool
 }
 
-func newNearPage(h host, op trace.OpID, consumers bool) *nearPage {
-	p := &nearPage{host: h, op: op, seek: -1}
+func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
+	p := &NearPage{host: h, Op: op, seek: -1}
 	if consumers {
 		p.seek = 1
 	}
@@ -79,18 +79,18 @@ func nearFar(w int) int {
 	return 1
 }
 
-func (p *nearPage) load(j *widget.Jobs, s snapshot, w int) {
+func (p *NearPage) Load(j *widget.Jobs, s Snapshot, w int) {
 	p.at = s
-	if s.index == nil || int(p.op) >= len(s.trace.Graph.Ops) {
-		p.task.Clear(j)
+	if s.Index == nil || int(p.Op) >= len(s.Trace.Graph.Ops) {
+		p.Task.Clear(j)
 		return
 	}
-	key := nearKey{s.version, s.step, nearFar(p.width()), p.op}
-	p.task.Want(j, key, func(ctx context.Context) (*nearness, error) {
-		n := &nearness{far: key.far, spots: map[int][]stand{}}
-		n.spots[0] = []stand{{Neighbour: s.index.Node(key.step, key.op), last: true}}
+	key := nearKey{s.Version, s.Step, nearFar(p.width()), p.Op}
+	p.Task.Want(j, key, func(ctx context.Context) (*nearness, error) {
+		n := &nearness{far: key.far, Spots: map[int][]stand{}}
+		n.Spots[0] = []stand{{Neighbour: s.Index.Node(key.step, key.op), last: true}}
 		for side := -1; side <= 1; side += 2 {
-			around := s.index.Around(key.step, key.op, key.far, side > 0)
+			around := s.Index.Around(key.step, key.op, key.far, side > 0)
 			n.height = max(n.height, n.place(around, side, 0, 0))
 		}
 		n.height = max(n.height, 1)
@@ -100,12 +100,12 @@ func (p *nearPage) load(j *widget.Jobs, s snapshot, w int) {
 }
 
 // width is how many cells there are for the list.
-func (p *nearPage) width() int {
+func (p *NearPage) width() int {
 	w, _ := p.host.Size()
 	return w
 }
 
-func (p *nearPage) actions() []command.Action {
+func (p *NearPage) actions() []command.Action {
 	return []command.Action{
 		{Name: "open"},
 		{Name: "why", Run: func() {
@@ -117,9 +117,9 @@ func (p *nearPage) actions() []command.Action {
 	}
 }
 
-func (p *nearPage) detailed() bool { return true }
+func (p *NearPage) Detailed() bool { return true }
 
-func (p *nearPage) takes() inspect.Takes { return inspect.OneStep }
+func (p *NearPage) Takes() inspect.Takes { return inspect.OneStep }
 
 // place puts neighbours one below the other, each beside the first of its own, and says where the next line
 // is.
@@ -129,31 +129,31 @@ func (n *nearness) place(list []inspect.Neighbour, column, line, of int) int {
 		side = -1
 	}
 	for i := range list {
-		n.spots[column] = append(n.spots[column], stand{list[i], line, of, i == len(list)-1})
+		n.Spots[column] = append(n.Spots[column], stand{list[i], line, of, i == len(list)-1})
 		line = max(line+1, n.place(list[i].Far, column+side, line, line))
 	}
 	return line
 }
 
 // placed brings the cursor to where it was to go.
-func (p *nearPage) placed(n *nearness) {
-	if p.seek != 0 && len(n.spots[p.seek]) > 0 {
-		p.column, p.line = p.seek, n.spots[p.seek][0].line
+func (p *NearPage) placed(n *nearness) {
+	if p.seek != 0 && len(n.Spots[p.seek]) > 0 {
+		p.Column, p.Line = p.seek, n.Spots[p.seek][0].Line
 	}
 	p.seek = 0
 	if p.spot() == nil {
-		p.column, p.line = 0, 0
+		p.Column, p.Line = 0, 0
 	}
 }
 
 // spot is what the cursor is on, nil for nothing.
-func (p *nearPage) spot() *stand {
-	n := p.task.Value
+func (p *NearPage) spot() *stand {
+	n := p.Task.Value
 	if n == nil {
 		return nil
 	}
-	for i := range n.spots[p.column] {
-		if s := &n.spots[p.column][i]; s.line == p.line {
+	for i := range n.Spots[p.Column] {
+		if s := &n.Spots[p.Column][i]; s.Line == p.Line {
 			return s
 		}
 	}
@@ -161,13 +161,13 @@ func (p *nearPage) spot() *stand {
 }
 
 // Move goes along a column, or to the nearest in the next one.
-func (p *nearPage) move(m widget.Motion) {
-	n, here := p.task.Value, p.spot()
+func (p *NearPage) Move(m widget.Motion) {
+	n, here := p.Task.Value, p.spot()
 	if here == nil {
 		return
 	}
-	column := n.spots[p.column]
-	at := slices.IndexFunc(column, func(s stand) bool { return s.line == p.line })
+	column := n.Spots[p.Column]
+	at := slices.IndexFunc(column, func(s stand) bool { return s.Line == p.Line })
 	by := map[widget.Motion]int{
 		widget.Up: -1, widget.Down: 1, widget.HalfUp: -5, widget.HalfDown: 5, widget.PageUp: -10,
 		widget.PageDown: 10, widget.Top: -len(column),
@@ -175,42 +175,42 @@ func (p *nearPage) move(m widget.Motion) {
 	}
 	switch m {
 	case widget.Left, widget.Right:
-		to := p.column + map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
-		if len(n.spots[to]) == 0 {
+		to := p.Column + map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
+		if len(n.Spots[to]) == 0 {
 			return
 		}
-		line := p.line
-		if (to < p.column) == (p.column > 0) { // towards the operator
+		line := p.Line
+		if (to < p.Column) == (p.Column > 0) { // towards the operator
 			line = here.of
 		}
-		p.column, p.line = to, nearest(n.spots[to], line)
+		p.Column, p.Line = to, nearest(n.Spots[to], line)
 	default:
-		p.line = column[widget.Clamp(at+by[m], 0, len(column)-1)].line
+		p.Line = column[widget.Clamp(at+by[m], 0, len(column)-1)].Line
 	}
 }
 
 // nearest is the line of the spot that is nearest to a line.
 func nearest(list []stand, line int) int {
-	best := list[0].line
+	best := list[0].Line
 	for _, s := range list {
-		if max(s.line-line, line-s.line) < max(best-line, line-best) {
-			best = s.line
+		if max(s.Line-line, line-s.Line) < max(best-line, line-best) {
+			best = s.Line
 		}
 	}
 	return best
 }
 
-// open makes the operator under the cursor the one in the middle; of what is only a value, and of the middle
+// Open makes the operator under the cursor the one in the middle; of what is only a value, and of the middle
 // itself, it opens the value.
-func (p *nearPage) open() bool {
+func (p *NearPage) Open() bool {
 	s := p.spot()
 	switch {
 	case s == nil:
 	case s.Op == nil:
-		openValue(p.host, s.Value, p.at)
-	case s.Op.ID == p.op:
+		OpenValue(p.host, s.Value, p.at)
+	case s.Op.ID == p.Op:
 		if len(s.Op.Outputs) > 0 {
-			openValue(p.host, s.Op.Outputs[0], p.at)
+			OpenValue(p.host, s.Op.Outputs[0], p.at)
 		}
 	default:
 		p.goTo(s.Op.ID, 0)
@@ -219,40 +219,40 @@ func (p *nearPage) open() bool {
 }
 
 // goTo puts another operator into the middle.
-func (p *nearPage) goTo(op trace.OpID, seek int) {
-	p.former = append(p.former, p.op)
-	p.op, p.column, p.line, p.seek, p.first = op, 0, 0, seek, 0
+func (p *NearPage) goTo(op trace.OpID, seek int) {
+	p.former = append(p.former, p.Op)
+	p.Op, p.Column, p.Line, p.seek, p.first = op, 0, 0, seek, 0
 }
 
-// back goes to the operator that was in the middle before.
-func (p *nearPage) back() bool {
+// Back goes to the operator that was in the middle before.
+func (p *NearPage) Back() bool {
 	n := len(p.former)
 	if n == 0 {
 		return false
 	}
-	p.op, p.column, p.line, p.first = p.former[n-1], 0, 0, 0
+	p.Op, p.Column, p.Line, p.first = p.former[n-1], 0, 0, 0
 	p.former = p.former[:n-1]
 	return true
 }
 
 // near goes on in that direction: from the operator under the cursor.
-func (p *nearPage) near(consumers bool) {
+func (p *NearPage) near(consumers bool) {
 	side := -1
 	if consumers {
 		side = 1
 	}
-	s, n := p.spot(), p.task.Value
+	s, n := p.spot(), p.Task.Value
 	switch {
 	case s == nil:
-	case s.Op != nil && s.Op.ID != p.op:
+	case s.Op != nil && s.Op.ID != p.Op:
 		p.goTo(s.Op.ID, side)
-	case s.Op == nil && p.column*side < 0: // back to the one that it stands beside
-		p.move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
+	case s.Op == nil && p.Column*side < 0: // back to the one that it stands beside
+		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
 		what := map[int]string{-1: "no other operator gives ", 1: "no other operator takes "}
 		p.host.Remark(what[side] + printable.Clean(s.Label))
-	case s.Op != nil && len(n.spots[side]) > 0:
-		p.column, p.line = side, n.spots[side][0].line
+	case s.Op != nil && len(n.Spots[side]) > 0:
+		p.Column, p.Line = side, n.Spots[side][0].Line
 	default:
 		what := map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}
 		p.host.Remark(what[side])
@@ -272,7 +272,7 @@ func (n *nearness) edgeAt(column int) int {
 // measure finds what the columns take.
 func (n *nearness) measure() {
 	n.full = make([]int, 4*n.far+1)
-	for column, list := range n.spots {
+	for column, list := range n.Spots {
 		for i := range list {
 			s, name, edge := &list[i], n.nameAt(column), n.edgeAt(column)
 			n.full[name] = max(n.full[name], besideName+widget.Width(s.label()+s.tail()))
@@ -309,9 +309,9 @@ func (n *nearness) widths(w int) []int {
 	return widths
 }
 
-// pointAt puts the cursor on the neighbour that is there.
-func (p *nearPage) pointAt(x, y, w int) bool {
-	n := p.task.Value
+// PointAt puts the cursor on the neighbour that is there.
+func (p *NearPage) PointAt(x, y, w int) bool {
+	n := p.Task.Value
 	if n == nil || y < 1 || y > p.page {
 		return false
 	}
@@ -319,8 +319,8 @@ func (p *nearPage) pointAt(x, y, w int) bool {
 	for k, cells := range n.widths(w) {
 		column := k/2 - n.far
 		if x < cells && k%2 == 0 &&
-			slices.ContainsFunc(n.spots[column], func(s stand) bool { return s.line == line }) {
-			p.column, p.line = column, line
+			slices.ContainsFunc(n.Spots[column], func(s stand) bool { return s.Line == line }) {
+			p.Column, p.Line = column, line
 			return true
 		}
 		if x -= cells; x < 0 {
@@ -330,20 +330,20 @@ func (p *nearPage) pointAt(x, y, w int) bool {
 	return false
 }
 
-func (p *nearPage) title(int) []table.Part {
-	if p.at.trace == nil || int(p.op) >= len(p.at.trace.Graph.Ops) {
+func (p *NearPage) Title(int) []table.Part {
+	if p.at.Trace == nil || int(p.Op) >= len(p.at.Trace.Graph.Ops) {
 		return nil
 	}
-	o := &p.at.trace.Graph.Ops[p.op]
+	o := &p.at.Trace.Graph.Ops[p.Op]
 	parts := []table.Part{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
-	if n := p.task.Value; n != nil {
-		parts = append(parts, table.Say(3, "takes from %d, gives to %d", len(n.spots[-1]), len(n.spots[1])))
+	if n := p.Task.Value; n != nil {
+		parts = append(parts, table.Say(3, "takes from %d, gives to %d", len(n.Spots[-1]), len(n.Spots[1])))
 	}
 	return parts
 }
 
-func (p *nearPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
-	n := p.task.Value
+func (p *NearPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
+	n := p.Task.Value
 	if n == nil {
 		return []string{"", t.Put(widget.Dim, "  Computing …")}
 	}
@@ -355,11 +355,11 @@ func (p *nearPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []
 			grid[i][c] = widget.Blank(cells)
 		}
 	}
-	for column, list := range n.spots {
+	for column, list := range n.Spots {
 		name, edge := n.nameAt(column), n.edgeAt(column)
 		for i := range list {
 			s := &list[i]
-			grid[s.line][name] = p.name(t, s, widths[name], column == p.column && s.line == p.line)
+			grid[s.Line][name] = p.name(t, s, widths[name], column == p.Column && s.Line == p.Line)
 			if column != 0 {
 				drawEdge(t, grid, s, edge, column, widths[edge])
 			}
@@ -368,7 +368,7 @@ func (p *nearPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []
 	head := widget.Spread(" takes from", "gives to ", w)
 	lines := []string{t.Put(widget.Dim, head)}
 	p.page = max(1, h-1)
-	p.first = widget.Clamp(widget.Clamp(p.first, p.line-p.page+1, p.line), 0, max(0, n.height-p.page))
+	p.first = widget.Clamp(widget.Clamp(p.first, p.Line-p.page+1, p.Line), 0, max(0, n.height-p.page))
 	for _, cells := range grid[p.first:min(n.height, p.first+p.page)] {
 		lines = append(lines, strings.TrimRight(widget.Cut(strings.Join(cells, ""), w), " "))
 	}
@@ -376,14 +376,14 @@ func (p *nearPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []
 }
 
 // name is a neighbour in its column, with the level that it runs at.
-func (p *nearPage) name(t *widget.Theme, s *stand, w int, cursor bool) string {
+func (p *NearPage) name(t *widget.Theme, s *stand, w int, cursor bool) string {
 	mark, style := " ", widget.Plain
 	switch {
 	case cursor:
 		mark, style = widget.MarkSelected, widget.Selected
 	case s.Op == nil:
 		style = widget.Dim
-	case s.Op.ID == p.op:
+	case s.Op.ID == p.Op:
 		style = widget.Strong
 	}
 	label := widget.CutMiddle(s.label(), max(1, w-besideName-widget.Width(s.tail())))
@@ -405,7 +405,7 @@ func (s *stand) tail() string {
 // drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges; side is below
 // 0 where that is on the right.
 func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
-	first := s.line == s.of
+	first := s.Line == s.of
 	shape := widget.CutMiddle(s.shape(), w-besideShape)
 	line := widget.MarkRule + shape
 	line += strings.Repeat(widget.MarkRule, max(0, w-3-widget.Width(line)))
@@ -433,8 +433,8 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	default:
 		cell = " " + join + line + "→"
 	}
-	grid[s.line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
-	for i := s.line - 1; i > s.of && !first; i-- { // past what stands between it and the one before
+	grid[s.Line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
+	for i := s.Line - 1; i > s.of && !first; i-- { // past what stands between it and the one before
 		if strings.TrimSpace(grid[i][at]) != "" {
 			break
 		}
@@ -446,29 +446,29 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	}
 }
 
-// detail is of what the cursor is on.
-func (p *nearPage) detail() *detail {
+// Detail is of what the cursor is on.
+func (p *NearPage) Detail() *Detail {
 	s, at := p.spot(), p.at
 	switch {
-	case s == nil || at.index == nil:
-		return &detail{}
+	case s == nil || at.Index == nil:
+		return &Detail{}
 	case s.Op == nil:
-		return &detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
-			lines := at.index.ValueLines(at.step, s.Value)
-			return append(lines, numbersWhere(at.trace, at.recorded)), ctx.Err()
+		return &Detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
+			lines := at.Index.ValueLines(at.Step, s.Value)
+			return append(lines, numbersWhere(at.Trace, at.Recorded)), ctx.Err()
 		}}
 	}
-	return &detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
-		return at.index.OperatorLines(at.step, s.Op.ID), ctx.Err()
+	return &Detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
+		return at.Index.OperatorLines(at.Step, s.Op.ID), ctx.Err()
 	}}
 }
 
 // why explains the operator under the cursor, or lists what the value there reaches.
-func (p *nearPage) why() (text, bool) {
+func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {
-	case s == nil || p.at.step < 0:
-		return text{}, false
+	case s == nil || p.at.Step < 0:
+		return Text{}, false
 	case s.Op == nil:
 		return whatWakes(p.at, s.Value), true
 	}

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
 // somebody scrolled up.
 type logPage struct {
-	basics
+	Basics
 	log    *widget.Log
 	wanted string // that is wanted
 	text   widget.TextPane
@@ -37,11 +37,11 @@ type logText struct {
 	found  int // lines that the filter lets through
 }
 
-func newLogPage(_ host, l *widget.Log) View {
+func newLogPage(_ Host, l *widget.Log) View {
 	return &logPage{log: l, text: widget.TextPane{Tail: true}}
 }
 
-func (p *logPage) load(j *widget.Jobs, _ snapshot, w int) {
+func (p *logPage) Load(j *widget.Jobs, _ Snapshot, w int) {
 	lines, version := p.log.Snapshot()
 	key := logKey{version, w - 2, p.wanted}
 	p.task.Want(j, key, func(ctx context.Context) (logText, error) { return wrapLog(ctx, lines, key) },
@@ -86,7 +86,7 @@ func lets(filter, s string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""
 }
 
-func (p *logPage) title(int) []table.Part {
+func (p *logPage) Title(int) []table.Part {
 	t := &p.task.Value
 	parts := []table.Part{{Rank: 0, Text: widget.Plural(t.all, "line")}}
 	if t.filter != "" {
@@ -101,7 +101,7 @@ func (p *logPage) title(int) []table.Part {
 	return parts
 }
 
-func (p *logPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
+func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
 	if len(p.text.Lines) == 0 {
 		none := "Nothing was said yet."
 		if p.task.Value.all > 0 {
@@ -122,20 +122,20 @@ func (p *logPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 }
 
 // Move goes up and down: of lines that are broken for the screen nothing stands further right.
-func (p *logPage) move(m widget.Motion) {
+func (p *logPage) Move(m widget.Motion) {
 	if m != widget.Left && m != widget.Right {
 		p.text.Move(m)
 	}
 }
 
-func (p *logPage) filter() *filter {
+func (p *logPage) Filter() *filter {
 	return &filter{p.wanted, func(s string) { p.wanted = s }}
 }
 
 func (p *logPage) actions() []command.Action { return []command.Action{{Name: "filter"}} }
 
-func (p *logPage) look() any { return p.wanted }
+func (p *logPage) Look() any { return p.wanted }
 
-func (p *logPage) restore(s any) { p.wanted = s.(string) }
+func (p *logPage) Restore(s any) { p.wanted = s.(string) }
 
-func (p *logPage) copied() string { return strings.Join(p.text.Lines, "\n") }
+func (p *logPage) Copied() string { return strings.Join(p.text.Lines, "\n") }

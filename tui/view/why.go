@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"cmp"
@@ -16,14 +16,14 @@ import (
 // whyOperator explains the first dispatch of an operator that runs in the step that is shown, where none does
 // the first of all, and of an operator that has none what its values reach. It is false where there is none
 // of these.
-func whyOperator(s snapshot, op trace.OpID, of string) (text, bool) {
+func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	first := trace.DispatchID(-1)
-	for i := range s.trace.Graph.Dispatches {
-		d := &s.trace.Graph.Dispatches[i]
+	for i := range s.Trace.Graph.Dispatches {
+		d := &s.Trace.Graph.Dispatches[i]
 		if d.Op != op {
 			continue
 		}
-		if s.index.Find(s.step, d.ID) >= 0 {
+		if s.Index.Find(s.Step, d.ID) >= 0 {
 			return whyDispatch(s, d.ID, of), true
 		}
 		if first < 0 {
@@ -33,16 +33,16 @@ func whyOperator(s snapshot, op trace.OpID, of string) (text, bool) {
 	if first >= 0 {
 		return whyDispatch(s, first, of), true
 	}
-	values := s.trace.Graph.Ops[op].Outputs
+	values := s.Trace.Graph.Ops[op].Outputs
 	return whatWakes(s, values...), len(values) > 0
 }
 
 // whatWakes lists the operators that changes of values reach.
-func whatWakes(s snapshot, ids ...trace.ValueID) text {
-	return text{of: func(ctx context.Context) (page, error) {
-		p := page{title: "Why " + valueNames(&s.trace.Graph, ids)}
+func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
+	return Text{Of: func(ctx context.Context) (Page, error) {
+		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}
 		for _, id := range ids {
-			p.lines = append(p.lines, s.index.ReachLines(id)...)
+			p.Lines = append(p.Lines, s.Index.ReachLines(id)...)
 		}
 		return p, ctx.Err()
 	}}
@@ -50,48 +50,48 @@ func whatWakes(s snapshot, ids ...trace.ValueID) text {
 
 // whyDispatch is the way from a dispatch back to the inputs of the graph. Of several that a row stands for it
 // says so.
-func whyDispatch(s snapshot, id trace.DispatchID, of string) text {
-	return whyAt(s.index, s.step, id, of, false)
+func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
+	return whyAt(s.Index, s.Step, id, of, false)
 }
 
 // whyAt explains a dispatch in a step, with its chains open or closed.
-func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool) text {
-	make := func(ctx context.Context) (page, error) {
+func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool) Text {
+	make := func(ctx context.Context) (Page, error) {
 		w := x.Why(step, id)
-		at := func(step int, open bool) *text {
+		at := func(step int, open bool) *Text {
 			t := whyAt(x, step, id, of, open)
 			return &t
 		}
-		p := page{title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
-		if p.lines = w.Lines(""); w.Folds() {
-			if p.folded = at(step, !open); !open {
-				p.lines = w.Lines(command.Keyed("{unfold} opens"))
+		p := Page{Title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
+		if p.Lines = w.Lines(""); w.Folds() {
+			if p.Folded = at(step, !open); !open {
+				p.Lines = w.Lines(command.Keyed("{unfold} opens"))
 			}
 		}
-		p.first, p.last = "the run has no earlier change of this grid", "the run has no later change of this grid"
+		p.First, p.Last = "the run has no earlier change of this grid", "the run has no later change of this grid"
 		if next := x.NextChange(step, id); next != "" {
-			p.last += "; by the plan: " + next
+			p.Last += "; by the plan: " + next
 		}
 		earlier, later := w.Around()
 		if earlier >= 0 {
-			p.earlier = at(earlier, open)
+			p.Earlier = at(earlier, open)
 		}
 		if later >= 0 {
-			p.later = at(later, open)
+			p.Later = at(later, open)
 		}
 		return p, ctx.Err()
 	}
-	return text{of: make}
+	return Text{Of: make}
 }
 
 // explain shows why what is selected is as it is, or says why there is nothing to explain.
-func explain(h host, rows *widget.TablePane, t text, explains bool) {
+func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	switch {
 	case explains:
 		h.Show(t)
 	case rows != nil && rows.Current() < 0:
 		h.Remark("why: nothing is selected; there are no rows")
 	default:
-		h.Remark(cmp.Or(t.none, "why: select a dispatch, an operator or a value"))
+		h.Remark(cmp.Or(t.None, "why: select a dispatch, an operator or a value"))
 	}
 }

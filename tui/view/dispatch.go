@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -12,42 +12,42 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// dispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
-type dispatchPage struct {
-	listPage
-	host host
+// DispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
+type DispatchPage struct {
+	ListPage
+	host Host
 	fold inspect.Fold
-	now  snapshot
+	now  Snapshot
 }
 
-func newDispatchPage(h host, _ *widget.Log) View {
-	p := &dispatchPage{listPage: listOf("dispatches"), host: h}
-	p.rows.SortKeys = []widget.SortKey{
+func newDispatchPage(h Host, _ *widget.Log) View {
+	p := &DispatchPage{ListPage: listOf("dispatches"), host: h}
+	p.Rows.SortKeys = []widget.SortKey{
 		{Letter: "s", Column: "save_us"}, {Letter: "c", Column: "cost_us"}, {Letter: "l", Column: "lost_us"}, {Letter: "u", Column: "us"}, {Letter: "m", Column: "sum_us"}, {Letter: "d", Column: "delta"},
 	}
-	p.rows.GiveUp, p.rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
-	p.rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
-	p.rows.Spare, p.rows.Guest, p.rows.Stays = p.spare, p.guest, p.stays
-	p.rows.Margin, p.rows.KinOf = p.joined, firstDispatch
+	p.Rows.GiveUp, p.Rows.Soft = []string{"sum_us", "id", "grid"}, "kernel"
+	p.Rows.Keep = []string{"spark", "limit", "layers", "sum_us", "gap_db"}
+	p.Rows.Spare, p.Rows.Guest, p.Rows.Stays = p.spare, p.guest, p.stays
+	p.Rows.Margin, p.Rows.KinOf = p.joined, firstDispatch
 	return p
 }
 
-// table is the table that is shown, nil before there is one.
-func (p *dispatchPage) table() *inspect.DispatchTable {
-	if p.rows.Table == nil {
+// Table is the table that is shown, nil before there is one.
+func (p *DispatchPage) Table() *inspect.DispatchTable {
+	if p.Rows.Table == nil {
 		return nil
 	}
-	t, _ := p.rows.Table.From.(*inspect.DispatchTable)
+	t, _ := p.Rows.Table.From.(*inspect.DispatchTable)
 	return t
 }
 
 // joined draws a bracket before rows whose dispatches run side by side: no barrier stands between them.
-func (p *dispatchPage) joined(i int) string {
-	t := p.table()
-	if t == nil || p.rows.Choice.Sort != "" || p.rows.Choice.Reverse {
+func (p *DispatchPage) joined(i int) string {
+	t := p.Table()
+	if t == nil || p.Rows.Choice.Sort != "" || p.Rows.Choice.Reverse {
 		return " "
 	}
-	rows := p.rows.Rows
+	rows := p.Rows.Rows
 	with := func(i int) bool { return 0 < i && i < len(rows) && t.AtOnce(rows[i-1], rows[i]) }
 	before, after := with(i), with(i+1)
 	switch {
@@ -61,7 +61,7 @@ func (p *dispatchPage) joined(i int) string {
 	return " "
 }
 
-func (p *dispatchPage) load(j *widget.Jobs, s snapshot, _ int) {
+func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.now = s
 	p.want(j, s, p.fold)
 }
@@ -75,53 +75,54 @@ func firstDispatch(t *table.Table, row int) any {
 	return d.Launch(&d.Folded[row]).ID
 }
 
-func (p *dispatchPage) actions() []command.Action {
-	return append(p.listPage.actions(), []command.Action{
+func (p *DispatchPage) actions() []command.Action {
+	return append(p.ListPage.actions(), []command.Action{
 		{Name: "fold", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
-			explain(p.host, &p.rows, t, explains)
+			explain(p.host, &p.Rows, t, explains)
 		}},
 		{Name: "cost", Off: p.cannotCost, Run: p.costOfRows},
 		{Name: "cost of marked", Off: p.cannotCost, Run: p.costOfMarked},
 		{Name: "verify", Off: p.cannotCost, Run: p.verifyRows},
 		{Name: "verify step", Off: p.cannotCost, Run: p.verifyStep},
-		{Name: "mark row", Run: p.rows.Mark},
-		{Name: "WGSL"}, {Name: "use kernel"},
+		{Name: "mark row", Run: p.Rows.Mark},
+		{Name: "WGSL"},
+		{Name: "use kernel"},
 	}...)
 }
 
-func (p *dispatchPage) detailed() bool { return true }
+func (p *DispatchPage) Detailed() bool { return true }
 
-func (p *dispatchPage) look() any { return p.fold }
+func (p *DispatchPage) Look() any { return p.fold }
 
-func (p *dispatchPage) restore(s any) { p.fold = s.(inspect.Fold) }
+func (p *DispatchPage) Restore(s any) { p.fold = s.(inspect.Fold) }
 
-func (p *dispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
+func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
 
-// about is what the steps cost that the table is of; nothing where that is of others than are looked at.
-func (p *dispatchPage) about(s snapshot) (table.Line, bool) {
-	if t := p.rows.Table; t != nil && len(t.Title) > 1 && p.at().named(p.takes()) == s.named(p.takes()) {
+// About is what the steps cost that the table is of; nothing where that is of others than are looked at.
+func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
+	if t := p.Rows.Table; t != nil && len(t.Title) > 1 && p.at().Named(p.Takes()) == s.Named(p.Takes()) {
 		return t.Title[0], true
 	}
 	return table.Line{}, true
 }
 
-func (p *dispatchPage) title(w int) []table.Part {
-	t := p.rows.Table
+func (p *DispatchPage) Title(w int) []table.Part {
+	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
 		return []table.Part{{Rank: 0, Text: "Dispatches"}}
 	}
 	// The cost of the step has a line of its own on the screen; this is the other.
 	said := t.Title[len(t.Title)-1].Parts
 	first := min(2, len(said))
-	own := append([]table.Part{p.edited(), p.uncosted()}, p.rows.Own(w)...)
-	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.rows.Alike(w)))
+	own := append([]table.Part{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
+	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
-func (p *dispatchPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
+func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	lines := p.draw(t, w, h, focused, "The step has no dispatches.")
-	for _, n := range p.rows.Notes {
+	for _, n := range p.Rows.Notes {
 		broken := widget.WrapUnder("   "+n, w, 3, 5)
 		if len(lines)+len(broken) > h {
 			break // a part of it could say something else
@@ -133,27 +134,27 @@ func (p *dispatchPage) render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 	return lines
 }
 
-// launch is the launch of the selected row, of a fold its first.
-func (p *dispatchPage) launch() *inspect.Launch {
-	t, r := p.table(), p.rows.Current()
+// Launch is the launch of the selected row, of a fold its first.
+func (p *DispatchPage) Launch() *inspect.Launch {
+	t, r := p.Table(), p.Rows.Current()
 	if t == nil || r < 0 {
 		return nil
 	}
 	return t.Launch(&t.Folded[r])
 }
 
-// detail is what is known of the dispatch, under what the row says of all that it stands for.
-func (p *dispatchPage) detail() *detail {
-	t, r, s := p.table(), p.rows.Current(), p.at()
+// Detail is what is known of the dispatch, under what the row says of all that it stands for.
+func (p *DispatchPage) Detail() *Detail {
+	t, r, s := p.Table(), p.Rows.Current(), p.at()
 	if t == nil || r < 0 {
-		return &detail{}
+		return &Detail{}
 	}
 	title := timesOf(t.Folded[r].Label, len(t.Folded[r].Units))
 	if up := t.Rows[r].Parent; up >= 0 && !t.Folded[up].Group {
 		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
 	}
 	canCost := p.canCost()
-	return &detail{p.rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
+	return &Detail{p.Rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
 		row := &t.Folded[r]
 		var lines []string
 		if row.Count() > 1 || ofSteps(t, row) {
@@ -177,7 +178,7 @@ func (p *dispatchPage) detail() *detail {
 		if row.Group {
 			return append(lines, t.NotesOf(r)...), nil
 		}
-		l, x := t.Launch(row), s.index
+		l, x := t.Launch(row), s.Index
 		if of := firstOfAll(t, row); of != "" { // what stands above is of all
 			lines = append(lines, of)
 		}
@@ -195,7 +196,7 @@ func (p *dispatchPage) detail() *detail {
 				d.Limit.LostNS = 0 // the cost stands above
 			}
 			lines = append(lines, d.Lines()...)
-			if d.Time.N == 1 && s.live && row.Count() == 1 {
+			if d.Time.N == 1 && s.Live && row.Count() == 1 {
 				lines = append(lines, command.Keyed("1 sample: {repeat} for more"))
 			}
 		}
@@ -300,26 +301,26 @@ func several(t *inspect.DispatchTable, r int) []string {
 	return lines
 }
 
-func (p *dispatchPage) why() (text, bool) {
-	l := p.launch()
+func (p *DispatchPage) why() (Text, bool) {
+	l := p.Launch()
 	if l == nil {
 		id, _, step, asked := p.elsewhere()
 		if !asked {
-			return text{}, false
+			return Text{}, false
 		}
-		return whyAt(p.at().index, step, id, "", false), true
+		return whyAt(p.at().Index, step, id, "", false), true
 	}
-	t, s := p.table(), p.at()
-	row := &t.Folded[p.rows.Current()]
+	t, s := p.Table(), p.at()
+	row := &t.Folded[p.Rows.Current()]
 	of := firstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones
 		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)
 	}
 	if !row.Gone() {
-		return whyAt(s.index, l.Step, l.ID, of, false), true
+		return whyAt(s.Index, l.Step, l.ID, of, false), true
 	}
 	// That it is gone is of this run, unless only the base's model has it.
-	id, here := s.index.Called(t.Base.Index.Name(l.ID))
+	id, here := s.Index.Called(t.Base.Index.Name(l.ID))
 	if !here {
 		return whyAt(t.Base.Index, l.Step, l.ID, of+", of the base", false), true
 	}
@@ -327,8 +328,8 @@ func (p *dispatchPage) why() (text, bool) {
 }
 
 // edited names what runs in place of kernels.
-func (p *dispatchPage) edited() table.Part {
-	names := p.now.state.Edited
+func (p *DispatchPage) edited() table.Part {
+	names := p.now.State.Edited
 	if len(names) == 0 {
 		return table.Part{}
 	}

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -14,19 +14,19 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// stepPage is view 1: what was generated, what a step costs and where its wall time goes, and where in the
+// StepPage is view 1: what was generated, what a step costs and where its wall time goes, and where in the
 // run something happened.
-type stepPage struct {
-	basics
-	steps listPage
-	task  widget.Task[summaryBase, *stepFacts]
-	host  host
+type StepPage struct {
+	Basics
+	Steps ListPage
+	Task  widget.Task[summaryBase, *StepFacts]
+	host  Host
 	part  int      // of the GPU's track, that is drawn alone; -1: all of it is drawn
-	now   snapshot // that was loaded last: what happened, and what is marked
+	now   Snapshot // that was loaded last: what happened, and what is marked
 
 	strip   *strip
 	stripOf stripKey
-	high    int // lines of the strip with its lanes, as last drawn
+	High    int // lines of the strip with its lanes, as last drawn
 
 	// What takes its time to draw, as it was drawn last.
 	tracks drawn[tracksKey]
@@ -35,7 +35,7 @@ type stepPage struct {
 
 // summaryBase is what the page is of: a step and what it is compared with, in a version of the data.
 type summaryBase struct {
-	summaryKey
+	SummaryKey
 	base int
 }
 
@@ -45,67 +45,67 @@ type stepsKey struct {
 	against *inspect.Base
 }
 
-// stepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
-type stepFacts struct {
-	s               snapshot
-	sum             *inspect.StepSummary
+// StepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
+type StepFacts struct {
+	s               Snapshot
+	Sum             *inspect.StepSummary
 	prefill, decode int
 	costed          bool    // costs of a step were measured
 	scale           float64 // ns at the top of the strip
-	words           []word  // of the text around the step
-	tracks          *inspect.Tracks
+	Words           []word  // of the text around the step
+	Tracks          *inspect.Tracks
 	pace            table.Line // how fast the run is
 }
 
-func newStepPage(h host, _ *widget.Log) View {
-	p := &stepPage{host: h, steps: listOf("steps"), part: -1}
-	p.steps.rows.PlainColumns = true
-	p.steps.rows.GiveUp = []string{
+func newStepPage(h Host, _ *widget.Log) View {
+	p := &StepPage{host: h, Steps: listOf("steps"), part: -1}
+	p.Steps.Rows.PlainColumns = true
+	p.Steps.Rows.GiveUp = []string{
 		"timing", "cold", "submits", "polls", "gc_ms", "compiled", "bind_groups",
 		"passes", "levels", "dispatches", "idle_ms", "gaps_ms",
 	}
 	return p
 }
 
-func (p *stepPage) actions() []command.Action {
+func (p *StepPage) actions() []command.Action {
 	return []command.Action{{Name: "mark step"}, {Name: "zoom in", Off: p.undivided, Run: p.zoomIn}}
 }
 
-// move goes to another step, or while a part of the GPU's track is open up and down through the parts.
-func (p *stepPage) move(m widget.Motion) {
+// Move goes to another step, or while a part of the GPU's track is open up and down through the parts.
+func (p *StepPage) Move(m widget.Motion) {
 	if by := p.stepsBy(m); by != 0 {
 		p.host.ShowStep(by)
 	}
 }
 
-// scrolls is one: the wheel goes to the next step.
-func (p *stepPage) scrolls() int { return 1 }
+// Scrolls is one: the wheel goes to the next step.
+func (p *StepPage) Scrolls() int { return 1 }
 
-func (p *stepPage) takes() inspect.Takes { return inspect.OneStep }
+func (p *StepPage) Takes() inspect.Takes { return inspect.OneStep }
 
-func (p *stepPage) load(j *widget.Jobs, s snapshot, _ int) {
+func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.now = s
-	if s.step < 0 || s.trace == nil {
-		p.task.Clear(j)
-		p.steps.rows.Unload(j)
+	if s.Step < 0 || s.Trace == nil {
+		p.Task.Clear(j)
+		p.Steps.Rows.Unload(j)
 		return
 	}
-	p.task.Want(j, summaryBase{summaryKey{s.version, s.step}, s.base},
-		func(ctx context.Context) (*stepFacts, error) { return gather(ctx, s) }, nil)
-	p.steps.rows.Load(j, stepsKey{s.index, s.against}, s, s.running,
+	p.Task.Want(j, summaryBase{SummaryKey{s.Version, s.Step}, s.Base},
+		func(ctx context.Context) (*StepFacts, error) { return gather(ctx, s) }, nil)
+	p.Steps.Rows.Load(j, stepsKey{s.Index, s.Against}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) {
-			return p.steps.from.Of(ctx, s.index, inspect.Options{Base: s.against})
+			return p.Steps.From.Of(ctx, s.Index, inspect.Options{Base: s.Against})
 		})
-	p.steps.rows.GoTo(s.step)
+	p.Steps.Rows.GoTo(s.Step)
 }
 
 // gather looks at all steps.
-func gather(ctx context.Context, s snapshot) (*stepFacts, error) {
-	f := &stepFacts{s: s, sum: s.index.Summary(s.step), tracks: s.index.Tracks(s.step)}
+func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
+	f := &StepFacts{s: s, Sum: s.Index.Summary(s.Step), Tracks: s.Index.Tracks(s.Step)}
 	var decodes []float64
 	all := 0.0
-	for i := range s.trace.Steps {
-		step := &s.trace.Steps[i]
+	for i := range s.Trace.Steps {
+		step := &s.Trace.Steps[i]
 		switch step.Phase {
 		case "prefill":
 			f.prefill++
@@ -125,8 +125,8 @@ func gather(ctx context.Context, s snapshot) (*stepFacts, error) {
 	if f.scale == 0 {
 		f.scale = all
 	}
-	f.words = wordsAround(s)
-	f.pace = s.index.Pace(s.step)
+	f.Words = WordsAround(s)
+	f.pace = s.Index.Pace(s.Step)
 	return f, ctx.Err()
 }
 
@@ -136,30 +136,30 @@ func wallNS(s *trace.Step) float64 {
 	return float64(ns)
 }
 
-func (p *stepPage) title(int) []table.Part {
-	f := p.task.Value
+func (p *StepPage) Title(int) []table.Part {
+	f := p.Task.Value
 	if f == nil {
 		return []table.Part{{Rank: 0, Text: "Step"}}
 	}
-	t := f.s.trace
+	t := f.s.Trace
 	steps := widget.Plural(len(t.Steps), "step")
 	if n := t.DroppedSteps; n > 0 { // out of the recorder's budget
 		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
-	if base := f.s.against; base != nil {
-		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), f.s.index.Other(base.Index))
+	if base := f.s.Against; base != nil {
+		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), f.s.Index.Other(base.Index))
 	}
-	if upto := f.s.state.Upto; upto != nil && f.s.live {
+	if upto := f.s.State.Upto; upto != nil && f.s.Live {
 		parts = append(parts, table.Say(0, "s%d stands after dispatch %d: the rest of it has not run again",
-			f.s.state.Step, *upto))
+			f.s.State.Step, *upto))
 	}
 	return parts
 }
 
-// about is the line over the page: how fast the run is, up to the step that is looked at.
-func (p *stepPage) about(s snapshot) (table.Line, bool) {
-	if f := p.task.Value; f != nil && f.s.named(p.takes()) == s.named(p.takes()) {
+// About is the line over the page: how fast the run is, up to the step that is looked at.
+func (p *StepPage) About(s Snapshot) (table.Line, bool) {
+	if f := p.Task.Value; f != nil && f.s.Named(p.Takes()) == s.Named(p.Takes()) {
 		return f.pace, true
 	}
 	return table.Line{}, true
@@ -174,10 +174,10 @@ var steps = map[widget.Motion]int{
 
 // stepsBy is how many steps a motion goes. While a part of the GPU's track is open, up and down go through
 // the parts.
-func (p *stepPage) stepsBy(m widget.Motion) int {
+func (p *StepPage) stepsBy(m widget.Motion) int {
 	if p.part >= 0 && (m == widget.Up || m == widget.Down) {
-		if f := p.task.Value; f != nil {
-			p.part = widget.Clamp(p.part+steps[m], 0, max(0, len(f.tracks.GPU)-1))
+		if f := p.Task.Value; f != nil {
+			p.part = widget.Clamp(p.part+steps[m], 0, max(0, len(f.Tracks.GPU)-1))
 		}
 		return 0
 	}
@@ -185,20 +185,20 @@ func (p *stepPage) stepsBy(m widget.Motion) int {
 }
 
 // undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
-func (p *stepPage) undivided() string {
-	if f := p.task.Value; p.part < 0 && (f == nil || len(f.tracks.GPU) < 2) {
+func (p *StepPage) undivided() string {
+	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
 		return "the parts of this step were not timed: steps at timing level block or dispatch have some"
 	}
 	return ""
 }
 
 // zoomIn opens a part of the GPU's track, the longest first, or closes it.
-func (p *stepPage) zoomIn() {
-	if p.back() {
+func (p *StepPage) zoomIn() {
+	if p.Back() {
 		return
 	}
 	p.part = 0
-	gpu := p.task.Value.tracks.GPU
+	gpu := p.Task.Value.Tracks.GPU
 	for i := range gpu {
 		if gpu[i].NS() > gpu[p.part].NS() {
 			p.part = i
@@ -206,38 +206,38 @@ func (p *stepPage) zoomIn() {
 	}
 }
 
-// back closes the part that is open, and says whether one was.
-func (p *stepPage) back() bool {
+// Back closes the part that is open, and says whether one was.
+func (p *StepPage) Back() bool {
 	was := p.part >= 0
 	p.part = -1
 	return was
 }
 
-func (p *stepPage) copied() string { return p.steps.rows.RowText() }
+func (p *StepPage) Copied() string { return p.Steps.Rows.RowText() }
 
 // stripKey is what a strip is made of.
 type stripKey struct {
-	facts   *stepFacts
+	facts   *StepFacts
 	events  *inspect.Event // the first of them
 	n       int
 	columns int
 }
 
 // stripIn is the strip on a page of w cells.
-func (p *stepPage) stripIn(f *stepFacts, w int) *strip {
-	key := stripKey{facts: f, n: len(p.now.events), columns: stripColumns(w)}
+func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
+	key := stripKey{facts: f, n: len(p.now.Events), columns: stripColumns(w)}
 	if key.n > 0 {
-		key.events = &p.now.events[0]
+		key.events = &p.now.Events[0]
 	}
 	if p.strip == nil || p.stripOf != key {
-		p.strip, p.stripOf = newStrip(f.s.trace.Steps, p.now.events, f.scale, key.columns), key
+		p.strip, p.stripOf = NewStrip(f.s.Trace.Steps, p.now.Events, f.scale, key.columns), key
 	}
 	return p.strip
 }
 
 // tracksKey is what the lines of the tracks are made of.
 type tracksKey struct {
-	facts   *stepFacts
+	facts   *StepFacts
 	theme   *widget.Theme
 	part, w int
 	figures bool
@@ -245,7 +245,7 @@ type tracksKey struct {
 
 // textKey is what the lines of the text are made of.
 type textKey struct {
-	facts *stepFacts
+	facts *StepFacts
 	theme *widget.Theme
 	w, h  int
 }
@@ -264,37 +264,37 @@ func (d *drawn[K]) with(of K, draw func() []string) []string {
 }
 
 // tracksIn are the tracks on a page of w cells.
-func (p *stepPage) tracksIn(t *widget.Theme, f *stepFacts, w int, figures bool) []string {
+func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) []string {
 	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
 		var part *inspect.Span
-		if p.part >= 0 && p.part < len(f.tracks.GPU) {
-			part = &f.tracks.GPU[p.part]
+		if p.part >= 0 && p.part < len(f.Tracks.GPU) {
+			part = &f.Tracks.GPU[p.part]
 		}
-		return tracks(t, f.s.index, f.s.step, f.tracks, part, w, figures)
+		return Tracks(t, f.s.Index, f.s.Step, f.Tracks, part, w, figures)
 	})
 }
 
 // stripColumns are the columns of the strip on a page of w cells.
 func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
-// stepAt is the step whose column in the strip is at a cell of a page of w cells.
-func (p *stepPage) stepAt(x, w int) (step int, ok bool) {
-	f := p.task.Value
+// StepAt is the step whose column in the strip is at a cell of a page of w cells.
+func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
+	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
 		return 0, false
 	}
-	step = (x - widget.Axis - 1) * p.stripIn(f, w).per
-	return step, step < len(f.s.trace.Steps)
+	step = (x - widget.Axis - 1) * p.stripIn(f, w).Per
+	return step, step < len(f.s.Trace.Steps)
 }
 
-// pointAt shows the step whose column of the strip, or whose row, is there.
-func (p *stepPage) pointAt(x, y, w int) bool {
-	step, ok := p.steps.rows.RowAt(y), false
+// PointAt shows the step whose column of the strip, or whose row, is there.
+func (p *StepPage) PointAt(x, y, w int) bool {
+	step, ok := p.Steps.Rows.RowAt(y), false
 	switch {
-	case p.task.Value == nil:
-	case y < p.high:
-		step, ok = p.stepAt(x, w)
-	case p.steps.rows.Line > 0 && step >= 0:
+	case p.Task.Value == nil:
+	case y < p.High:
+		step, ok = p.StepAt(x, w)
+	case p.Steps.Rows.Line > 0 && step >= 0:
 		ok = true
 	}
 	if ok {
@@ -303,47 +303,47 @@ func (p *stepPage) pointAt(x, y, w int) bool {
 	return ok
 }
 
-func (p *stepPage) render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
-	f := p.task.Value
-	p.high, p.steps.rows.Line = 0, 0
+func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []string {
+	f := p.Task.Value
+	p.High, p.Steps.Rows.Line = 0, 0
 	if f == nil {
 		return []string{"", t.Put(widget.Dim, "  Computing …")}
 	}
 	lines := p.run(t, g, f, p.stripIn(f, w), w, widget.Clamp((h-9)/3, 2, 8), h)
-	p.high = len(lines)
+	p.High = len(lines)
 
 	facts := p.facts(t, f, w, h, 0)
 	high := widget.Clamp(h-len(lines)-len(facts), 1, max(2, h/5))
-	text := func() []string { return f.text(t, w, high) }
+	text := func() []string { return f.Text(t, w, high) }
 	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
 	const listed = 5 // lines that the list of steps needs
 	rest := h - len(lines) - len(facts)
-	if rest >= listed && p.steps.rows.Table != nil {
+	if rest >= listed && p.Steps.Rows.Table != nil {
 		rest -= listed
 	}
 	if rest > 0 {
 		facts = p.facts(t, f, w, h, rest)
 	}
 	lines = append(lines, facts...)
-	if rest := h - len(lines); rest >= listed && p.steps.rows.Table != nil {
+	if rest := h - len(lines); rest >= listed && p.Steps.Rows.Table != nil {
 		lines = append(lines, "")
-		p.steps.rows.Line = len(lines)
-		lines = append(lines, p.steps.rows.Render(t, w, rest-1, true, "")...)
+		p.Steps.Rows.Line = len(lines)
+		lines = append(lines, p.Steps.Rows.Render(t, w, rest-1, true, "")...)
 	}
 	return lines
 }
 
 // facts are what stands under the text. What does not fit in the lines that it has on a page of this height
 // takes more of them where as many would be blank.
-func (p *stepPage) facts(t *widget.Theme, f *stepFacts, w, h, blank int) []string {
-	facts := []string{widget.Cut(" "+f.candidates(w-2), w)}
-	if drawn := f.drawn(); h >= 18 && drawn != nil {
-		facts = append(facts, t.Put(widget.Dim, widget.Cut(" "+packed(drawn, w-2, 1)[0], w)))
+func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
+	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
+	if drawn := f.Drawn(); h >= 18 && drawn != nil {
+		facts = append(facts, t.Put(widget.Dim, widget.Cut(" "+Packed(drawn, w-2, 1)[0], w)))
 	}
 	if h >= 16 {
 		facts = append(facts, "")
 	}
-	facts = append(facts, t.Put(widget.Strong, " "+f.split().Fit(w-2)))
+	facts = append(facts, t.Put(widget.Strong, " "+f.Split().Fit(w-2)))
 	facts = append(facts, p.tracksIn(t, f, w, h >= 16)...)
 	said := p.verdict(f)
 	verdict := widget.WrapIndented(said, w-2)
@@ -351,14 +351,14 @@ func (p *stepPage) facts(t *widget.Theme, f *stepFacts, w, h, blank int) []strin
 		if more := len(verdict) - 1; more <= blank {
 			blank -= more
 		} else {
-			verdict = []string{clauses(said, w-1)}
+			verdict = []string{Clauses(said, w-1)}
 		}
 	}
 	few := max(1, h/10)
-	counts := packed(counted(f.sum), w-2, few+blank)
+	counts := Packed(counted(f.Sum), w-2, few+blank)
 	facts = append(facts, widget.Indent(counts)...)
 	if cold := f.coldStart(); h >= 18 && cold != nil {
-		for _, l := range packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
+		for _, l := range Packed(cold, w-2, 1+blank-max(0, len(counts)-few)) {
 			facts = append(facts, t.Put(widget.Dim, " "+l))
 		}
 	}
@@ -369,12 +369,12 @@ func (p *stepPage) facts(t *widget.Theme, f *stepFacts, w, h, blank int) []strin
 }
 
 // verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
-func (p *stepPage) verdict(f *stepFacts) string {
-	said := widget.MarkClosed + " " + f.sum.Verdict
+func (p *StepPage) verdict(f *StepFacts) string {
+	said := widget.MarkClosed + " " + f.Sum.Verdict
 	switch {
-	case !p.now.live || p.now.running || f.sum.Planned:
+	case !p.now.Live || p.now.Running || f.Sum.Planned:
 		return said
-	case f.sum.FewSamples:
+	case f.Sum.FewSamples:
 		return said + command.Keyed("; {Dispatches}, then {cost}: more samples, and what each row costs")
 	case f.costed:
 		return said
@@ -383,51 +383,52 @@ func (p *stepPage) verdict(f *stepFacts) string {
 }
 
 // run draws the strip with its lanes, of which a low page has fewer.
-func (p *stepPage) run(t *widget.Theme, g widget.Glyphs, f *stepFacts, s *strip, w, chart, h int) []string {
-	lines := s.chart(t, g, chart)
-	cursor, legend := "", s.legend()
+func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip, w, chart, h int) []string {
+	lines := s.Chart(t, g, chart)
+	cursor, legend := "", s.Legend()
 	for n := len(legend); n >= 0; n-- { // as much of it as fits
 		var fits bool
-		if cursor, fits = s.lane("", s.cursor(f.s.step, f.s.base), strings.Join(legend[:n], "  "), w); fits {
+		if cursor, fits = s.lane("", s.Cursor(f.s.Step, f.s.Base), strings.Join(legend[:n], "  "), w); fits {
 			break
 		}
 	}
 	lines = append(lines, t.Put(widget.Accent, cursor))
-	words := printable.Clean(s.said(f.s.step))
-	if len(p.now.events) > 0 {
-		signs := strings.Join(s.signs, "")
-		line, fits := s.lane("event", signs, words+command.Keyed("   {next event} next {event before} back"), w)
+	words := printable.Clean(s.Said(f.s.Step))
+	if len(p.now.Events) > 0 {
+		signs := strings.Join(s.Signs, "")
+		line, fits := s.lane("event", signs,
+			words+command.Keyed("   {next event} next {event before} back"), w)
 		if !fits {
 			line, fits = s.lane("event", signs, words, w)
 		}
 		const least = 12 // cells that words say something in
 		if room := w - widget.Width(line) - 3; !fits && h < 18 && room >= least {
-			line, _ = s.lane("event", signs, clauses(words, room), w)
+			line, _ = s.lane("event", signs, Clauses(words, room), w)
 		}
 		if lines = append(lines, line); !fits && h >= 18 {
-			lines = append(lines, widget.Blank(widget.Axis+1)+clauses(words, w-widget.Axis-1))
+			lines = append(lines, widget.Blank(widget.Axis+1)+Clauses(words, w-widget.Axis-1))
 		}
 	}
-	if from, to := p.now.from, p.now.to; from >= 0 && to < len(s.steps) && h >= 14 {
-		line, _ := s.lane("mark", s.marked(from, to), "", w)
+	if from, to := p.now.From, p.now.To; from >= 0 && to < len(s.steps) && h >= 14 {
+		line, _ := s.lane("mark", s.Marked(from, to), "", w)
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// split says what the step takes untimed: before, on and behind the GPU.
-func (f *stepFacts) split() table.Line {
-	u := &f.sum.Untimed
-	if !u.Known() && f.sum.Planned {
+// Split says what the step takes untimed: before, on and behind the GPU.
+func (f *StepFacts) Split() table.Line {
+	u := &f.Sum.Untimed
+	if !u.Known() && f.Sum.Planned {
 		return table.Title(table.Say(0, "step: planned, not run; how long it takes is not known"))
 	}
 	if !u.Known() {
 		run := ""
-		if f.tracks.Of != "" {
-			run = ", the " + f.tracks.Of
+		if f.Tracks.Of != "" {
+			run = ", the " + f.Tracks.Of
 		}
 		return table.Title(table.Say(0, "step: %s as timed%s; what it takes untimed was not measured",
-			table.Millis(f.sum.Wall.NS()), run))
+			table.Millis(f.Sum.Wall.NS()), run))
 	}
 	var long, short []string
 	for _, part := range []struct {
@@ -450,7 +451,7 @@ func (f *stepFacts) split() table.Line {
 	if u.From != "" {
 		parts = append(parts, table.Say(2, "untimed, %s", u.From))
 	}
-	if step := f.sum.Step; inTimed(step) {
+	if step := f.Sum.Step; inTimed(step) {
 		timed := table.Part{Rank: 1, Text: "below as timed"}
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
 			timed.Text += ", " + table.MillisBare(ns, true)
@@ -461,8 +462,8 @@ func (f *stepFacts) split() table.Line {
 }
 
 // coldStart says where the time before the first token went, nil where the trace does not.
-func (f *stepFacts) coldStart() []string {
-	list := f.s.index.ColdStart()
+func (f *StepFacts) coldStart() []string {
+	list := f.s.Index.ColdStart()
 	if len(list) == 0 {
 		return nil
 	}

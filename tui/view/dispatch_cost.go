@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"fmt"
@@ -13,49 +13,49 @@ import (
 )
 
 // costOfRows measures what each row that is shown costs.
-func (p *dispatchPage) costOfRows() {
-	parts, step := p.parts(false)
+func (p *DispatchPage) costOfRows() {
+	parts, step := p.Parts(false)
 	if len(parts) > trace.MaxCosts/2 {
 		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
 			len(parts)))
 		return
 	}
-	p.ranked()
+	p.Ranked()
 	p.ask(session.Cost, step, parts...)
 }
 
 // costOfMarked measures what the marked rows cost together.
-func (p *dispatchPage) costOfMarked() {
+func (p *DispatchPage) costOfMarked() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Cost, step, inspect.Together(parts))
 	}
 }
 
 // verifyRows compares the dispatches of the marked rows, or of the selected one, with their references.
-func (p *dispatchPage) verifyRows() {
+func (p *DispatchPage) verifyRows() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Verify, step, inspect.Together(parts))
 	}
 }
 
 // verifyStep compares all dispatches of the step with the references, and with a reference run of the text.
-func (p *dispatchPage) verifyStep() {
-	_, step := p.parts(true)
+func (p *DispatchPage) verifyStep() {
+	_, step := p.Parts(true)
 	p.ask(session.Verify, step)
 }
 
 // markedParts are the marked rows, or the selected one; it says so where the table has none of them.
-func (p *dispatchPage) markedParts() (parts []inspect.Part, step *trace.Step, ok bool) {
-	if parts, step = p.parts(true); len(parts) == 0 {
+func (p *DispatchPage) markedParts() (parts []inspect.Part, step *trace.Step, ok bool) {
+	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
 	}
 	return parts, step, len(parts) > 0
 }
 
 // ask sends a command about parts of a step.
-func (p *dispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...inspect.Part) {
+func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...inspect.Part) {
 	c := session.Command{Kind: kind}
-	if step.Index != p.now.state.Step {
+	if step.Index != p.now.State.Step {
 		c.Step = &step.Index
 	}
 	for _, part := range parts {
@@ -64,17 +64,17 @@ func (p *dispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...
 	p.host.Do(c)
 }
 
-// parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
+// Parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
 // that they are of.
-func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
-	t := p.table()
+func (p *DispatchPage) Parts(marked bool) ([]inspect.Part, *trace.Step) {
+	t := p.Table()
 	step := &t.Index.Trace.Steps[t.Scope.Last()]
 	if !marked {
-		rows := slices.DeleteFunc(p.withHeadings(t, p.rows.Rows), func(r int) bool { return p.member(t, r) })
+		rows := slices.DeleteFunc(p.withHeadings(t, p.Rows.Rows), func(r int) bool { return p.member(t, r) })
 		return t.CostParts(rows), step
 	}
 	rows := p.markedRows()
-	if r := p.rows.Current(); len(rows) == 0 && len(p.rows.Marked) == 0 && r >= 0 {
+	if r := p.Rows.Current(); len(rows) == 0 && len(p.Rows.Marked) == 0 && r >= 0 {
 		rows = []int{r}
 	}
 	return t.Parts(rows), step
@@ -83,9 +83,9 @@ func (p *dispatchPage) parts(marked bool) ([]inspect.Part, *trace.Step) {
 // withHeadings are rows and the headings that they stand under in the graph, in its order: an order by a
 // column shows no headings, and without them their costs would stay of fewer rounds. What a filter leaves of
 // a heading is not what it stands for.
-func (p *dispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int {
+func (p *DispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
-	if p.rows.Shown == nil {
+	if p.Rows.Shown == nil {
 		for _, r := range rows {
 			for up := t.Folded[r].Parent; up >= 0 && t.Folded[up].Group; up = t.Folded[up].Parent {
 				all = append(all, up)
@@ -98,26 +98,26 @@ func (p *dispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int 
 
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too
 // little to tell from noise. Members that a filter chose are what somebody asks for.
-func (p *dispatchPage) member(t *inspect.DispatchTable, row int) bool {
+func (p *DispatchPage) member(t *inspect.DispatchTable, row int) bool {
 	up := t.Folded[row].Parent
-	return up >= 0 && !t.Folded[up].Group && (p.rows.Shown == nil || p.rows.Shown[up] == p.rows.Leaves[up])
+	return up >= 0 && !t.Folded[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
 
-// ranked shows first what there is most to save in, where nobody chose another order.
-func (p *dispatchPage) ranked() {
-	if p.rows.Wanted.Sort == "" && !p.rows.Wanted.Reverse {
-		p.rows.SortBy(p.at().index.CostOrder())
+// Ranked shows first what there is most to save in, where nobody chose another order.
+func (p *DispatchPage) Ranked() {
+	if p.Rows.Wanted.Sort == "" && !p.Rows.Wanted.Reverse {
+		p.Rows.SortBy(p.at().Index.CostOrder())
 	}
 }
 
 // markedRows are the marked rows of what is shown.
-func (p *dispatchPage) markedRows() (rows []int) {
-	t := p.table()
+func (p *DispatchPage) markedRows() (rows []int) {
+	t := p.Table()
 	if t == nil {
 		return nil
 	}
 	for i := range t.Folded {
-		if p.rows.Marked[t.Folded[i].Key] {
+		if p.Rows.Marked[t.Folded[i].Key] {
 			rows = append(rows, i)
 		}
 	}
@@ -125,8 +125,8 @@ func (p *dispatchPage) markedRows() (rows []int) {
 }
 
 // together says in a line what marked rows cost that were left out together, and what that is for.
-func (p *dispatchPage) together() []table.Part {
-	t := p.table()
+func (p *DispatchPage) together() []table.Part {
+	t := p.Table()
 	if t == nil || t.Costs == nil {
 		return nil
 	}
@@ -150,14 +150,14 @@ func (p *dispatchPage) together() []table.Part {
 }
 
 // canCost says that costs can be measured now.
-func (p *dispatchPage) canCost() bool {
-	t := p.table()
-	return t != nil && p.now.live && !p.now.running && !t.Index.Trace.Device.None()
+func (p *DispatchPage) canCost() bool {
+	t := p.Table()
+	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
 // measureOn says in a title where nothing stands out of the scatter what goes on until something does.
-func (p *dispatchPage) measureOn(title []table.Part) []table.Part {
-	t := p.table()
+func (p *DispatchPage) measureOn(title []table.Part) []table.Part {
+	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
 		return title
 	}
@@ -169,8 +169,8 @@ func (p *dispatchPage) measureOn(title []table.Part) []table.Part {
 }
 
 // uncosted says how the rows get a cost that have none, where they can get it.
-func (p *dispatchPage) uncosted() table.Part {
-	t := p.table()
+func (p *DispatchPage) uncosted() table.Part {
+	t := p.Table()
 	switch {
 	case !p.canCost():
 		return table.Part{}
@@ -182,29 +182,30 @@ func (p *dispatchPage) uncosted() table.Part {
 	case t.Uncosted() == 0:
 		return table.Part{}
 	case t.Costed():
-		return table.Part{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"), t.Uncosted())}
+		return table.Part{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"),
+			t.Uncosted())}
 	}
 	return table.Part{Rank: 3, Text: command.Keyed("{cost} measures them")}
 }
 
 // cannotCost says why rows cannot be left out now.
-func (p *dispatchPage) cannotCost() string {
-	if p.at().step != p.now.step {
+func (p *DispatchPage) cannotCost() string {
+	if p.at().Step != p.now.Step {
 		return "the rows of the step are not there yet"
 	}
 	return ""
 }
 
 // From roomy cells on there is room for all that a row says.
-const roomy = 200
+const Roomy = 200
 
 // spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
 // where no costs stand beside them, and where rows have costs, which say more, of how many steps they are.
 // What was not needed is of all dispatches of a row, and so is then the time that stands beside it, as it is
 // beside a cost.
-func (p *dispatchPage) spare(name string, screen int) bool {
-	t := p.table()
-	if t == nil || screen >= roomy {
+func (p *DispatchPage) spare(name string, screen int) bool {
+	t := p.Table()
+	if t == nil || screen >= Roomy {
 		return false
 	}
 	beside, static := screen >= widget.SideWidth, t.Index.Static()
@@ -218,13 +219,13 @@ func (p *dispatchPage) spare(name string, screen int) bool {
 }
 
 // guest says that what costs may be off by, which the detail has too, stands beside it where there is room.
-func (p *dispatchPage) guest(name string, screen int) bool {
-	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < roomy
+func (p *DispatchPage) guest(name string, screen int) bool {
+	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }
 
 // stays says that the sum of times alone stays beside costs, which are of all dispatches of a row as well,
 // but where the detail has it.
-func (p *dispatchPage) stays(name string) bool {
-	t := p.table()
-	return t != nil && name == "sum_us" && t.Costed() && p.rows.Screen < widget.SideWidth
+func (p *DispatchPage) stays(name string) bool {
+	t := p.Table()
+	return t != nil && name == "sum_us" && t.Costed() && p.Rows.Screen < widget.SideWidth
 }

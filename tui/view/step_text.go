@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"cmp"
@@ -24,14 +24,14 @@ type word struct {
 // around is how many tokens before the current one are shown at least, where there are so many.
 const around = 4096
 
-// wordsAround are the tokens of the run around the step of a snapshot. A long text begins at one token for
+// WordsAround are the tokens of the run around the step of a snapshot. A long text begins at one token for
 // thousands of steps, so that its lines stay where they are while the run goes on.
-func wordsAround(s snapshot) []word {
+func WordsAround(s Snapshot) []word {
 	var out []word
-	step := &s.trace.Steps[s.step]
+	step := &s.Trace.Steps[s.Step]
 	at := step.Position + len(step.Tokens) // position of the token that came out
-	if s.live {
-		prompt, given := s.text.Prompt, s.text.Given
+	if s.Live {
+		prompt, given := s.Text.Prompt, s.Text.Given
 		from, to := 0, min(len(prompt)+len(given), max(0, at)+around)
 		if at > 2*around {
 			from = min(at/around*around-around, to)
@@ -49,8 +49,8 @@ func wordsAround(s snapshot) []word {
 	}
 	// A trace has the texts of what was generated only: the way to the shown step, position by position.
 	texts := map[int]string{}
-	for i := range s.trace.Steps[:s.step+1] {
-		if s := &s.trace.Steps[i]; s.Token != nil {
+	for i := range s.Trace.Steps[:s.Step+1] {
+		if s := &s.Trace.Steps[i]; s.Token != nil {
 			texts[s.Position+len(s.Tokens)] = s.Text
 		}
 	}
@@ -78,8 +78,8 @@ func wordsAround(s snapshot) []word {
 	return out
 }
 
-// text draws the tokens in at most h lines of w cells, those around the current one.
-func (f *stepFacts) text(t *widget.Theme, w, h int) []string {
+// Text draws the tokens in at most h lines of w cells, those around the current one.
+func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 	var lines []string
 	var b strings.Builder
 	used, found := 0, 0
@@ -88,7 +88,7 @@ func (f *stepFacts) text(t *widget.Theme, w, h int) []string {
 		b.Reset()
 		used = 0
 	}
-	for _, x := range f.words {
+	for _, x := range f.Words {
 		s := printable.Clean(x.text)
 		if x.current {
 			if s == "" {
@@ -124,12 +124,12 @@ func (f *stepFacts) text(t *widget.Theme, w, h int) []string {
 	return lines[from:min(len(lines), from+h)]
 }
 
-// candidates are the tokens that the model thought of, as many as w cells hold.
-func (f *stepFacts) candidates(w int) string {
-	s := f.sum.Step
+// Candidates are the tokens that the model thought of, as many as w cells hold.
+func (f *StepFacts) Candidates(w int) string {
+	s := f.Sum.Step
 	if len(s.Top) == 0 {
 		switch {
-		case f.sum.Planned:
+		case f.Sum.Planned:
 			return "no token: the step was planned, not run"
 		case s.Token == nil:
 			return "no token: more of the prompt follows"
@@ -169,11 +169,11 @@ var samplingNames = []string{
 	"repeat_penalty", "repeat_last_n", "top_k", "top_p", "min_p", "temperature", "seed",
 }
 
-// drawn says how the token was picked where it is not simply the highest logit.
-func (f *stepFacts) drawn() []string {
+// Drawn says how the token was picked where it is not simply the highest logit.
+func (f *StepFacts) Drawn() []string {
 	var parts []string
 	for _, name := range samplingNames {
-		if value, ok := f.sum.Step.Sampling[name]; ok {
+		if value, ok := f.Sum.Step.Sampling[name]; ok {
 			parts = append(parts, fmt.Sprintf("%s %v", strings.ReplaceAll(name, "_", " "), value))
 		}
 	}
@@ -183,9 +183,9 @@ func (f *stepFacts) drawn() []string {
 	return parts
 }
 
-// packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
+// Packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
 // fact of its own. The end says that some are left out.
-func packed(parts []string, w, most int) []string {
+func Packed(parts []string, w, most int) []string {
 	const more = " …"
 	var lines []string
 	for i, part := range parts {
@@ -207,8 +207,8 @@ func packed(parts []string, w, most int) []string {
 	return lines
 }
 
-// clauses is as much of a sentence as w cells hold, by whole clauses where one has room.
-func clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
+// Clauses is as much of a sentence as w cells hold, by whole clauses where one has room.
+func Clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
 
 // counted is what a step did, counted and not timed, the most telling first.
 func counted(sum *inspect.StepSummary) []string {

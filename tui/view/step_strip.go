@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"fmt"
@@ -15,12 +15,12 @@ import (
 // they took, and in lanes under it what happened and what is marked.
 type strip struct {
 	steps  []trace.Step
-	per    int // steps a column stands for
-	median []float64
-	most   []float64
+	Per    int // steps a column stands for
+	Median []float64
+	Most   []float64
 	scale  float64         // ns at the top
 	events []inspect.Event // by their steps
-	signs  []string
+	Signs  []string
 	first  []inspect.Event // of each column the event that its sign is for
 }
 
@@ -52,41 +52,41 @@ func signOf(kind string) int {
 	return len(eventSigns) - 1
 }
 
-// newStrip fits the steps of a run into so many columns.
-func newStrip(steps []trace.Step, events []inspect.Event, scale float64, columns int) *strip {
+// NewStrip fits the steps of a run into so many columns.
+func NewStrip(steps []trace.Step, events []inspect.Event, scale float64, columns int) *strip {
 	per := max(1, (len(steps)+columns-1)/max(1, columns))
-	p := &strip{steps: steps, events: events, scale: scale, per: per}
-	n := (len(steps) + p.per - 1) / p.per
-	p.median, p.most = make([]float64, n), make([]float64, n)
-	p.signs, p.first = slices.Repeat([]string{" "}, n), make([]inspect.Event, n)
-	walls := make([]float64, 0, p.per)
+	p := &strip{steps: steps, events: events, scale: scale, Per: per}
+	n := (len(steps) + p.Per - 1) / p.Per
+	p.Median, p.Most = make([]float64, n), make([]float64, n)
+	p.Signs, p.first = slices.Repeat([]string{" "}, n), make([]inspect.Event, n)
+	walls := make([]float64, 0, p.Per)
 	for c := range n {
 		walls = walls[:0]
-		for i := c * p.per; i < min(len(steps), (c+1)*p.per); i++ {
+		for i := c * p.Per; i < min(len(steps), (c+1)*p.Per); i++ {
 			walls = append(walls, wallNS(&steps[i]))
 		}
 		slices.Sort(walls)
-		p.median[c], p.most[c] = walls[(len(walls)-1)/2], walls[len(walls)-1]
+		p.Median[c], p.Most[c] = walls[(len(walls)-1)/2], walls[len(walls)-1]
 	}
 	rank := make([]int, n)
 	for i := range rank {
 		rank[i] = len(eventSigns)
 	}
 	for _, e := range events {
-		c := e.Step / p.per
+		c := e.Step / p.Per
 		if r := signOf(e.Kind); e.Step < len(steps) && r < rank[c] {
-			rank[c], p.signs[c], p.first[c] = r, eventSigns[r].sign, e
+			rank[c], p.Signs[c], p.first[c] = r, eventSigns[r].sign, e
 		}
 	}
 	return p
 }
 
-// column is where a step stands.
-func (p *strip) column(step int) int { return step / p.per }
+// Column is where a step stands.
+func (p *strip) Column(step int) int { return step / p.Per }
 
-// chart draws the times in h rows: up to the median of a column filled, up to its longest step lighter. What
+// Chart draws the times in h rows: up to the median of a column filled, up to its longest step lighter. What
 // is higher than the scale is cut off and says so.
-func (p *strip) chart(t *widget.Theme, g widget.Glyphs, h int) []string {
+func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	share := func(list []float64) []float64 {
 		out := make([]float64, len(list))
 		for i, ns := range list {
@@ -96,12 +96,12 @@ func (p *strip) chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 		}
 		return out
 	}
-	prefill := func(c int) bool { return p.steps[c*p.per].Phase == "prefill" }
-	light := g.ColumnChart(share(p.most), h, func(int) bool { return false })
-	rows := g.ColumnChart(share(p.median), h, prefill)
+	prefill := func(c int) bool { return p.steps[c*p.Per].Phase == "prefill" }
+	light := g.ColumnChart(share(p.Most), h, func(int) bool { return false })
+	rows := g.ColumnChart(share(p.Median), h, prefill)
 	var tops strings.Builder
 	cutOff := false
-	for _, ns := range p.most {
+	for _, ns := range p.Most {
 		if ns > p.scale && p.scale > 0 {
 			cutOff = true
 			tops.WriteString("↑")
@@ -118,7 +118,7 @@ func (p *strip) chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 		case r == h-1 && p.scale > 0:
 			label = "0"
 		}
-		if p.per > 1 {
+		if p.Per > 1 {
 			row = over(strings.Map(func(s rune) rune {
 				if s == ' ' {
 					return s
@@ -155,39 +155,39 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 	return strings.TrimRight(line+"   "+words, " "), true
 }
 
-// legend explains the signs that are there, each in a part of its own.
-func (p *strip) legend() []string {
+// Legend explains the signs that are there, each in a part of its own.
+func (p *strip) Legend() []string {
 	var parts []string
-	if p.per > 1 {
-		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", widget.Plural(p.per, "step")))
+	if p.Per > 1 {
+		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", widget.Plural(p.Per, "step")))
 	}
-	if slices.ContainsFunc(p.most, func(ns float64) bool { return ns > p.scale }) {
+	if slices.ContainsFunc(p.Most, func(ns float64) bool { return ns > p.scale }) {
 		parts = append(parts, "↑ higher")
 	}
 	for i, s := range eventSigns {
-		if slices.Contains(p.signs, s.sign) && (i == 0 || eventSigns[i-1].word != s.word) {
+		if slices.Contains(p.Signs, s.sign) && (i == 0 || eventSigns[i-1].word != s.word) {
 			parts = append(parts, s.sign+" "+s.word)
 		}
 	}
 	return parts
 }
 
-// cursor is the line that says which step is shown, and which is the base.
-func (p *strip) cursor(shown, base int) string {
-	row := slices.Repeat([]string{" "}, len(p.median))
+// Cursor is the line that says which step is shown, and which is the base.
+func (p *strip) Cursor(shown, base int) string {
+	row := slices.Repeat([]string{" "}, len(p.Median))
 	if base >= 0 && base < len(p.steps) {
-		row[p.column(base)] = "b"
+		row[p.Column(base)] = "b"
 	}
 	if shown < len(p.steps) {
-		row[p.column(shown)] = "▲"
+		row[p.Column(shown)] = "▲"
 	}
 	return strings.Join(row, "")
 }
 
-// marked is the lane of the range that a person marked.
-func (p *strip) marked(from, to int) string {
-	row := slices.Repeat([]string{" "}, len(p.median))
-	a, b := p.column(from), min(p.column(to), len(row)-1)
+// Marked is the lane of the range that a person marked.
+func (p *strip) Marked(from, to int) string {
+	row := slices.Repeat([]string{" "}, len(p.Median))
+	a, b := p.Column(from), min(p.Column(to), len(row)-1)
 	for c := a; c <= b; c++ {
 		row[c] = widget.MarkRule
 	}
@@ -205,9 +205,9 @@ func (p *strip) marked(from, to int) string {
 	return strings.Join(row, "")
 }
 
-// said is what happened at the shown step, or else in its column, or next after that, in words.
-func (p *strip) said(shown int) string {
-	from := p.column(shown)
+// Said is what happened at the shown step, or else in its column, or next after that, in words.
+func (p *strip) Said(shown int) string {
+	from := p.Column(shown)
 	for c := from; c < len(p.first); c++ {
 		e := p.first[c]
 		if c == from {

@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"fmt"
@@ -25,9 +25,9 @@ func micros(ns int64) string {
 	return fmt.Sprintf("%d µs", (ns+500)/1000)
 }
 
-// tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
+// Tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
 // track that is drawn alone, nil for all.
-func tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
+func Tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
 	figures bool,
 ) []string {
 	room := w - 6
@@ -45,7 +45,7 @@ func tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *
 	}
 	if figures {
 		lines = append(lines, t.Put(widget.Dim, "     "+widget.FirstThatFits(w-6, timed+spans(r.CPU, " · ")+" of "+micros(r.End),
-			timed+spans(r.CPU, " · "), timed+longestSpans(r.CPU, w-6-widget.Width(timed)))))
+			timed+spans(r.CPU, " · "), timed+LongestSpans(r.CPU, w-6-widget.Width(timed)))))
 	}
 	switch {
 	case len(r.GPU) == 0:
@@ -54,7 +54,7 @@ func tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *
 		lines = append(lines, " GPU "+t.Put(widget.GraphA, lay(r.GPU, 0, r.End, room, "▒", "░")))
 	}
 	if figures {
-		lines = append(lines, t.Put(widget.Dim, "     "+widget.FirstThatFits(w-6, gpuTexts(r, timed)...)))
+		lines = append(lines, t.Put(widget.Dim, "     "+widget.FirstThatFits(w-6, GPUTexts(r, timed)...)))
 	}
 	return lines
 }
@@ -62,8 +62,8 @@ func tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *
 // inTimed says whether times within a step were taken, which makes all of it longer than it is untimed.
 func inTimed(s *trace.Step) bool { return s.Timing == "dispatch" || s.Timing == "block" }
 
-// gpuTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
-func gpuTexts(r *inspect.Tracks, timed string) []string {
+// GPUTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
+func GPUTexts(r *inspect.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
 		for _, b := range r.GPU[i].Busy {
@@ -103,15 +103,15 @@ func inside(t *widget.Theme, x *inspect.Index, step int, in *inspect.Span, room 
 	}
 	lines = append(lines, "     "+t.Put(widget.GraphA, lay(list, in.From, in.To, room, "▒", "░")))
 	if figures {
-		for _, l := range packed(strings.Split(spans(list, " · "), " · "), room, 3) {
+		for _, l := range Packed(strings.Split(spans(list, " · "), " · "), room, 3) {
 			lines = append(lines, t.Put(widget.Dim, "     "+l))
 		}
 	}
 	return lines
 }
 
-// longestSpans are names with their times, of which the shortest are left out until w cells hold the others.
-func longestSpans(list []inspect.Span, w int) string {
+// LongestSpans are names with their times, of which the shortest are left out until w cells hold the others.
+func LongestSpans(list []inspect.Span, w int) string {
 	text := spans(list, " ")
 	for list = slices.Clone(list); widget.Width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
 		least := 0

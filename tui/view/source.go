@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 // markTemplated stands before a line of a kernel of which constants made something.
 const markTemplated = "▎"
 
-// sourceOf is a kernel's source, with numbers to its lines. What a constant filled in is painted, and so is
+// SourceOf is a kernel's source, with numbers to its lines. What a constant filled in is painted, and so is
 // what was taken in for one: the rest is the same in every kernel of the template.
-func sourceOf(name string, k *trace.Kernel) text {
+func SourceOf(name string, k *trace.Kernel) Text {
 	none := "the trace does not carry the source of " + name
-	return text{code: true, none: none, of: func(ctx context.Context) (page, error) {
+	return Text{Code: true, None: none, Of: func(ctx context.Context) (Page, error) {
 		if k == nil || k.Source == "" {
-			return page{}, ctx.Err()
+			return Page{}, ctx.Err()
 		}
-		p := page{title: "WGSL " + name, whole: k.Source}
+		p := Page{Title: "WGSL " + name, Whole: k.Source}
 		if len(k.Filled)+len(k.Taken) > 0 {
-			p.title += fmt.Sprintf(" · %s of its constants: %s", markTemplated, k.Constants)
+			p.Title += fmt.Sprintf(" · %s of its constants: %s", markTemplated, k.Constants)
 		}
 		own := widget.Overlaid(widget.Stretches(k.Taken, widget.Stretch{Paint: widget.GraphA}),
 			widget.Stretches(k.Filled, widget.Stretch{Paint: widget.Accent, Quoted: true}))
@@ -32,7 +32,7 @@ func sourceOf(name string, k *trace.Kernel) text {
 		at := 0
 		for i, l := range lines {
 			if i%100 == 0 && ctx.Err() != nil {
-				return page{}, ctx.Err()
+				return Page{}, ctx.Err()
 			}
 			line, marks := "", []widget.Stretch(nil)
 			for _, s := range widget.Within(own, at, at+len(l)) {
@@ -51,7 +51,7 @@ func sourceOf(name string, k *trace.Kernel) text {
 				marks[j].From += len(head)
 				marks[j].To += len(head)
 			}
-			p.lines, p.marks = append(p.lines, head+line), append(p.marks, marks)
+			p.Lines, p.Marks = append(p.Lines, head+line), append(p.Marks, marks)
 			at += len(l) + 1
 		}
 		return p, ctx.Err()

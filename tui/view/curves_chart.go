@@ -1,4 +1,4 @@
-package tui
+package view
 
 import (
 	"context"
@@ -17,39 +17,39 @@ type chart struct {
 	curves *inspect.Curves
 	row    *inspect.CurveRow
 	shows  inspect.Quantity
-	part   part      // of the axis
+	part   Part      // of the axis
 	xs, ys []float64 // the exact line
 	lo, hi float64   // of all values
 	higher int       // times over hi, which are not drawn
 }
 
-// part is the part of an axis that is drawn, with both its ends.
-type part struct{ from, to int }
+// Part is the part of an axis that is drawn, with both its ends.
+type Part struct{ From, To int }
 
-// leastPart is how many places are drawn at least.
-const leastPart = 4
+// LeastPart is how many places are drawn at least.
+const LeastPart = 4
 
 // axisOf is the axis of a part: lengths of prompts matter by their ratio.
-func axisOf(c *inspect.Curves, p part) widget.Scale {
-	return widget.Scale{Lo: float64(p.from), Hi: float64(p.to), Log: c.Along == trace.AlongTokens}
+func axisOf(c *inspect.Curves, p Part) widget.Scale {
+	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }
 
-// part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
+// Part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
 // cursor is always on it.
-func (p *curvesPage) part(c *inspect.Curves, r *inspect.CurveRow) part {
-	at := p.cursor(c)
-	chosen, ok := p.drawn[c.Along]
-	if !ok || chosen == (part{}) {
+func (p *CurvesPage) Part(c *inspect.Curves, r *inspect.CurveRow) Part {
+	at := p.Cursor(c)
+	chosen, ok := p.Drawn[c.Along]
+	if !ok || chosen == (Part{}) {
 		from, to := c.OfInterest(r, p.shows[c.Along])
-		return part{min(from, at), max(to, at)}
+		return Part{min(from, at), max(to, at)}
 	}
-	xs := axisOf(c, part{widget.Clamp(chosen.from, c.From, c.To), widget.Clamp(chosen.to, c.From, c.To)})
+	xs := axisOf(c, Part{widget.Clamp(chosen.From, c.From, c.To), widget.Clamp(chosen.To, c.From, c.To)})
 	share := xs.Share(float64(at))
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
 // between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
-func between(c *inspect.Curves, xs widget.Scale, lo, hi float64) part {
+func between(c *inspect.Curves, xs widget.Scale, lo, hi float64) Part {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
 	case lo < first:
@@ -58,26 +58,26 @@ func between(c *inspect.Curves, xs widget.Scale, lo, hi float64) part {
 		lo, hi = max(first, lo+last-hi), last
 	}
 	place := func(share float64) int { return widget.Clamp(int(math.Round(xs.At(share))), c.From, c.To) }
-	return part{place(lo), place(hi)}
+	return Part{place(lo), place(hi)}
 }
 
 // widen draws so many times as much of the axis, with the cursor where it is; it says why it cannot.
-func (p *curvesPage) widen(times float64) string {
-	c, r := p.current()
+func (p *CurvesPage) widen(times float64) string {
+	c, r := p.Current()
 	if c == nil {
 		return "there is no curve yet"
 	}
-	now := p.part(c, r)
+	now := p.Part(c, r)
 	xs := axisOf(c, now)
-	share := xs.Share(float64(p.cursor(c)))
+	share := xs.Share(float64(p.Cursor(c)))
 	next := between(c, xs, share-times*share, share+times*(1-share))
 	switch {
 	case times > 1 && next == now:
 		return "all of the axis is drawn"
-	case times < 1 && next.to-next.from < leastPart:
+	case times < 1 && next.To-next.From < LeastPart:
 		return "the axis is drawn as close as it goes"
 	}
-	p.drawn[c.Along] = next
+	p.Drawn[c.Along] = next
 	return ""
 }
 
@@ -85,9 +85,9 @@ func (p *curvesPage) widen(times float64) string {
 const chartPlaces = 1024
 
 // emptyChart is the chart of a row with nothing in it yet.
-func (p *curvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
+func (p *CurvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
 	return &chart{
-		curves: c, row: r, shows: p.shows[c.Along], part: p.part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
+		curves: c, row: r, shows: p.shows[c.Along], part: p.Part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
 	}
 }
 

@@ -1,0 +1,138 @@
+package view
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/inspect"
+	"gpuscope/trace/table"
+	"gpuscope/tui/command"
+	"gpuscope/tui/widget"
+)
+
+// ListPage is what views of one table of the registry have in common.
+type ListPage struct {
+	Basics
+	Rows widget.TablePane
+	From inspect.Table
+}
+
+// listOf is the page of a table. Tables are registered before the program starts.
+func listOf(name string) ListPage {
+	t, err := inspect.TableNamed(name)
+	if err != nil {
+		panic(err)
+	}
+	return ListPage{From: t}
+}
+
+func (p *ListPage) Takes() inspect.Takes { return p.From.Takes }
+
+// listKey is what a table is of. The version rises with every change of scope and base as well.
+type listKey struct {
+	version int
+	fold    inspect.Fold
+}
+
+// want shows the table of the snapshot's scope.
+func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold inspect.Fold) {
+	if s.Step < 0 || s.Trace == nil {
+		p.Rows.Unload(j)
+		return
+	}
+	o := s.options(p.From.Takes, fold)
+	p.Rows.Load(j, listKey{s.Version, fold}, s, s.Running,
+		func(ctx context.Context) (*table.Table, error) { return p.From.Of(ctx, s.Index, o) })
+}
+
+func (p *ListPage) Pane() *widget.TablePane { return &p.Rows }
+
+func (p *ListPage) Move(m widget.Motion) { p.Rows.Move(m) }
+
+func (p *ListPage) Filter() *filter { return &filter{p.Rows.Wanted.Typed, p.Rows.SetFilter} }
+
+// actions are those of all rows; the program has its own way to do them.
+func (p *ListPage) actions() []command.Action {
+	return []command.Action{
+		{Name: "open"},
+		{Name: "sort"},
+		{Name: "reverse"},
+		{Name: "filter"},
+		{Name: "next match"},
+		{Name: "match before"},
+		{Name: "export table"},
+	}
+}
+
+// Open opens the row or closes it.
+func (p *ListPage) Open() bool { return p.Rows.Toggle() }
+
+func (p *ListPage) Copied() string { return p.Rows.RowText() }
+
+// Complain is the picture of what went wrong: nothing else stands there, and it is not dismissed.
+func Complain(t *widget.Theme, w int, what string) []string {
+	lines := []string{""}
+	for _, l := range widget.WrapText(widget.MarkFail+" "+printable.Short(what, MostShown), w-4) {
+		lines = append(lines, t.Put(widget.Bad, "  "+l))
+	}
+	return lines
+}
+
+// elsewhere is the dispatch that a filter of Dispatches asks for by its id and nothing else, in how many
+// steps it runs, and the last of them, where it runs in none the one that is shown; false where it asks for
+// none.
+func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
+	l, s := &p.Rows.Listing, p.at()
+	if l.Table == nil || l.Table.Name != "dispatches" {
+		return 0, 0, -1, false
+	}
+	f, err := l.Table.ParseFilter(l.Choice.Typed)
+	n, equal := f.Equal(l.Table.Column("id"))
+	id = trace.DispatchID(n)
+	if err != nil || !equal || float64(id) != n || id < 0 || int(id) >= len(s.Trace.Graph.Dispatches) {
+		return 0, 0, -1, false
+	}
+	if steps, at = s.Index.Ran(id); steps == 0 {
+		at = s.Step
+	}
+	return id, steps, at, true
+}
+
+// draw draws the list, or says why it is empty: of a step that has no rows, in these words.
+func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
+	l := &p.Rows.Listing
+	switch {
+	case p.Rows.Job.Err != nil: // what is there is of something else
+		return Complain(t, w, "This table could not be made: "+p.Rows.Job.Err.Error())
+	case l.Table == nil:
+		none = "Computing …"
+	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
+		none = command.Keyed("No row matches the filter. {back out} clears it")
+		switch id, steps, at, asked := p.elsewhere(); {
+		case asked && steps > 0:
+			s := &p.at().Trace.Steps[at]
+			const runs = ". Dispatch %d runs in %s, last in s%d (%s): {why} explains it, " +
+				"{scope} shows other steps"
+			none += fmt.Sprintf(command.Keyed(runs), id, widget.Plural(steps, "step"), s.Index, s.Phase)
+		case asked:
+			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"),
+				id,
+				p.at().Index.Name(id))
+		case p.Takes() == inspect.AnySteps || p.Takes() == inspect.OneStep:
+			none += command.Keyed("; {scope} shows other steps")
+		}
+		none += "."
+	}
+	return p.Rows.Render(t, w, h, focused, none)
+}
+
+// at is what the screen showed when the rows were made.
+func (p *ListPage) at() Snapshot { return MadeAt(&p.Rows) }
+
+// MadeAt is what the screen showed when the rows of a pane were made.
+func MadeAt(p *widget.TablePane) Snapshot {
+	s, _ := p.At.(Snapshot)
+	return s
+}
