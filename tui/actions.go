@@ -116,7 +116,7 @@ func (a *App) action(r *command.Row) command.Action {
 	if r.Of == "" {
 		return own
 	}
-	act := view.ActionOf(a.view(), r.Name)
+	act := view.ActionOf(a.view().Actions(), r.Name)
 	switch {
 	case act == nil:
 		return own
@@ -154,11 +154,8 @@ func (a *App) hinted(r *command.Row) [2]string {
 // hintWidth is how many cells a key and a word take in the hint line.
 func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width(said[1]) + 3 }
 
-// overlaid and inView are where keys are pressed.
-var (
-	overlaid = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
-	inView   = []command.Place{command.Moving, command.InViews, command.Anywhere}
-)
+// overText is where keys are pressed while a text lies over the view.
+var overText = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
 
 // KeysDoc is docs/keys.md, made from the table of actions.
 func KeysDoc() string {

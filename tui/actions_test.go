@@ -10,12 +10,14 @@ import (
 )
 
 func TestNoKeyHasTwoActions(t *testing.T) {
+	t.Parallel()
 	if err := CheckKeys(nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		keys map[string][]string
@@ -72,7 +74,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 		}
 		done := false
 		for _, row := range view.Views {
-			if act := view.ActionOf(row.New(hosting{d.app}, d.app.log), r.Name); act != nil {
+			if act := view.ActionOf(row.New(hosting{d.app}, d.app.log).Actions(), r.Name); act != nil {
 				done = done || act.Run != nil
 			}
 		}
@@ -83,6 +85,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 }
 
 func TestADisabledActionSaysWhy(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{})
 	d.press("R").sees("repeat: this is a recorded trace")
 	if d.press("?", "pgdown"); !strings.Contains(d.squeezed(), "(not now: this is a recorded trace;") {
@@ -91,6 +94,7 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 }
 
 func TestAKeyOfOtherViewsSaysInWhichItDoesWhat(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("0", "C")
 	d.sees("C does nothing in Log: cost of marked in 2 Dispatches")
 	d.press("c").sees("c does nothing in Log: cost in 2 Dispatches; consumers in 4 Graph, Neighbourhood")

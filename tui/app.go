@@ -362,13 +362,16 @@ func (a *App) do(r *command.Row) {
 // place is where keys are pressed now.
 func (a *App) place() command.Where {
 	if a.over != nil {
-		return overlaid
+		return overText
 	}
-	return command.Where{In: inView, Offers: a.offers}
+	return a.inView(command.Moving, command.InViews, command.Anywhere)
 }
 
-// offers says whether the view offers a command.
-func (a *App) offers(name string) bool { return view.Offered(a.view(), name) }
+// inView is the view, and which of its places keys are pressed in.
+func (a *App) inView(in ...command.Place) command.Where {
+	list := a.view().Actions()
+	return command.Where{In: in, Offers: func(name string) bool { return view.ActionOf(list, name) != nil }}
+}
 
 func (a *App) quit() {
 	a.leaving = true

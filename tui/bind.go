@@ -94,12 +94,15 @@ func shared(a, b *command.Row) string {
 // meet says whether there is a place where both commands work.
 func meet(a, b *command.Row) bool {
 	for i := range view.Views {
-		at := command.Where{In: inView, Offers: view.Views[i].Offers}
+		at := command.Where{
+			In:     []command.Place{command.Moving, command.InViews, command.Anywhere},
+			Offers: view.Views[i].Offers,
+		}
 		if a.Holds(at) && b.Holds(at) {
 			return true
 		}
 	}
-	return a.Holds(overlaid) && b.Holds(overlaid)
+	return a.Holds(overText) && b.Holds(overText)
 }
 
 // namedKeys are keys that print nothing.

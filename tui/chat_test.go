@@ -27,6 +27,7 @@ func heard(list *[]session.Command) tuitest.Script {
 
 // In a conversation the key for a prompt sends turns of the user.
 func TestAConversationIsTypedTurnByTurn(t *testing.T) {
+	t.Parallel()
 	var got []session.Command
 	x := start(t, context.Background(), opens(heard(&got)), Options{Chat: true})
 	x.sees("[PAUSED]", "no step yet")
@@ -46,6 +47,7 @@ func TestAConversationIsTypedTurnByTurn(t *testing.T) {
 }
 
 func TestPlainModeHoldsAConversation(t *testing.T) {
+	t.Parallel()
 	for _, chat := range []bool{false, true} {
 		var got []session.Command
 		var out strings.Builder

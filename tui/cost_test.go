@@ -15,6 +15,7 @@ import (
 )
 
 func TestRowsOnTheScreenAreCosted(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2").misses("~save")
 	d.press("c").sees("[PAUSED]", "26 rows share 7.0", "cost", "~save↓")
 	d.press("down", "down").sees(" µs a step ± 0.5 (n=30), ", "~save")
@@ -34,6 +35,7 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 
 // The first screen says how to find out what to fix first, and then what that is.
 func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := live(t, size[0], size[1]).sees("c measures ")
 		d.press("1").sees("c: what each row costs").press("2", "c")
@@ -50,6 +52,7 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 // Where one round was measured on a busy device the largest cost is chance. The title names none, and says
 // how to go on; what is measured again joins what was, until the largest stands out.
 func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		busy := &tuitest.Script{Rounds: 3, Scatter: 270_000}
 		d := drive(t, size[0], size[1], llama, busy, Options{Prompt: "Once upon a time"})
@@ -68,6 +71,7 @@ func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 
 // What to fix first stays in the title of several steps, beside how many they are and what changed.
 func TestWhatToFixFirstOutlivesWhatIsNiceToKnow(t *testing.T) {
+	t.Parallel()
 	for _, w := range []int{80, 120} {
 		live(t, w, 40).press("2", "c", "v").sees("decode", "fix first ", "Δ prefill")
 	}
@@ -76,6 +80,7 @@ func TestWhatToFixFirstOutlivesWhatIsNiceToKnow(t *testing.T) {
 // Times alone stand beside costs: layers of an open row have no others. What costs may be off by,
 // which the detail has, stands there where nothing gives way for it.
 func TestTimesAloneStandBesideCosts(t *testing.T) {
+	t.Parallel()
 	for w, off := range map[int]bool{80: false, 110: false, 120: false, 180: true, 200: true} {
 		head, _, _ := strings.Cut(live(t, w, 40).press("2", "c").line("# op"), "│")
 		if !strings.Contains(head, " Σµs ") || strings.Contains(head, " ± ") != off {
@@ -88,6 +93,7 @@ func TestTimesAloneStandBesideCosts(t *testing.T) {
 
 // In another fold than the one that was measured rows have no cost until they are measured too, each of them.
 func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", "c").misses("no cost").press("F", "F")
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
 	d.press("c").sees("then linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
@@ -102,6 +108,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 // Members of a row that is costed are not: each costs too little to tell from noise. A mark, or a filter that
 // leaves them alone, asks for them.
 func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
+	t.Parallel()
 	costs := func(d *driver) []trace.Cost { return d.app.mirror.Trace.Steps[3].Costs }
 	closed := costs(live(t, 200, 50).press("2", "c"))
 	d := live(t, 200, 50).press("2")
@@ -130,6 +137,7 @@ func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
 
 // What all dispatches of a row cost stands above what is said of the first of them.
 func TestTheCostOfSeveralStandsBeforeTheFirstOfThem(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", "c", "down", "down").sees("of them layers.", " µs a step")
 	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "of them layers.") {
 		t.Errorf("the cost of all stands under the first of them:\n%s", s)
@@ -137,6 +145,7 @@ func TestTheCostOfSeveralStandsBeforeTheFirstOfThem(t *testing.T) {
 }
 
 func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
+	t.Parallel()
 	for _, view := range []string{"2", "3", "4"} {
 		d := live(t, 120, 40).press(view, "/").typed("nobody").press("enter", "w")
 		d.sees("why: nothing is selected").misses("this row")
@@ -145,6 +154,7 @@ func TestWhyWithoutRowsSaysThatNothingIsSelected(t *testing.T) {
 
 // On a device of which nothing is known of the least that rows can take, rows stand in the order of costs.
 func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
+	t.Parallel()
 	for said, without := range map[string]func(*trace.Device){
 		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
 		"no ~save":                       func(d *trace.Device) { d.AdapterType = "cpu" },
@@ -159,6 +169,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 
 // An order by what no row has yet is that of the graph, the right way up.
 func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2").sees("embed")
 	d.app.view().(*view.DispatchPage).Ranked()
 	d.press("down").misses("order graph↓", "order ~save")
@@ -168,6 +179,7 @@ func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
 }
 
 func TestMarkedRowsAreCostedTogether(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", "/").typed("norm").press("enter")
 	for !strings.Contains(d.row(), "norm") {
 		d.press("down")
@@ -189,6 +201,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 }
 
 func TestCostsOfTheStepThatIsShown(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", ",", ",", "c").sees("cost at s1, 30 rounds").wantShown(1)
 	d.press(".").misses("cost at")
 }
@@ -202,6 +215,7 @@ func (d *driver) wantShown(want int) *driver {
 }
 
 func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	x := start(t, context.Background(), opens(gated(session.Cost, gate)), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("2s").sees("step 1 decode", "Δ s0").press("c").sees("[MEASURING 0 %]")
@@ -218,6 +232,7 @@ func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
 }
 
 func TestCostsNeedASessionAndAStep(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "c").sees("this is a recorded trace")
 	if d.app.job != nil {
 		t.Error("a command was sent")
@@ -226,6 +241,7 @@ func TestCostsNeedASessionAndAStep(t *testing.T) {
 }
 
 func TestPlainModeMeasuresCosts(t *testing.T) {
+	t.Parallel()
 	got, err := plainly(opens(tuitest.Script{}), "once", "s\nc\nc attn.norm, mlp.norm\nc nothing\nq\n")
 	if err == nil {
 		t.Error("a script whose command failed ends well")
@@ -246,6 +262,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 // Rows are told apart by one kind of number: costs of a few, measured in another fold or of rows left out
 // together, take no time from the others.
 func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2", "c", "F", "F")
 	if row := d.line("▸ rms_norm"); !strings.Contains(row, "█") || !strings.Contains(row, "–") {
 		t.Errorf("%q: want a bar of its time, and no cost", row)
@@ -263,6 +280,7 @@ func TestFewCostsLeaveTheTimesWhereTheyAre(t *testing.T) {
 
 // Costs that add up to more than the step are no mistake of theirs, and the detail says why.
 func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2", "c").sees("share 7.0").misses("more than the step")
 	recorded := *d.app.mirror.Trace
 	recorded.Steps = slices.Clone(recorded.Steps)
@@ -277,6 +295,7 @@ func TestTheDetailSaysWhatANegativeShareMeans(t *testing.T) {
 // What is measured again is measured with the headings that an order by costs does not show: all costs are of
 // as many rounds.
 func TestHeadingsAreMeasuredAgainWithTheirRows(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{Rounds: 2, Scatter: 1000}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	d.press("s", "2", "c", "c", "c").sees("~save↓")
@@ -290,6 +309,7 @@ func TestHeadingsAreMeasuredAgainWithTheirRows(t *testing.T) {
 
 // A bar under a filter is the part of the step that it is without one.
 func TestABarIsOfTheStepUnderAFilterToo(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 40).press("2", "c", "o", "space")
 	bar := func() string {
 		return strings.TrimFunc(d.line("▸ attn.k "), func(r rune) bool { return !strings.ContainsRune("█▏▎▍▋▊▉", r) })
@@ -304,6 +324,7 @@ func TestABarIsOfTheStepUnderAFilterToo(t *testing.T) {
 // That costs do not add up to the step is said in every width, of one step and of several, also where rows
 // are gone that ran at the base.
 func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
+	t.Parallel()
 	for w, want := range map[int]string{80: "26 rows share 7.0 µs", 120: "26 rows share 7.0 ± 2.5 µs"} {
 		d := live(t, w, 40).press("2", "c").sees(want)
 		d.press("v").sees("decode", "Δ prefill", want)
@@ -314,6 +335,7 @@ func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
 // alone; the detail, and marked rows of what they cost together, say which key goes on. Rows stay in the
 // order of the graph.
 func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
+	t.Parallel()
 	tr := *llama
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 50}}) {
 		d := drive(t, size[0], size[1], &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})

@@ -14,6 +14,7 @@ import (
 )
 
 func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5")
 	d.sees("decode slows down", "attn.sdpa.split 100 %")
 	d.press("j").sees("▌attn.sdpa.split", "311 ± 34.1 µs", "128: 64 → 96")
@@ -21,6 +22,7 @@ func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
 }
 
 func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "a")
 	d.sees("other routes from M = 2 on: bicol 1 · steel 2").press("j")
 	d.sees("attn.q: grid against the tokens of a prompt", "routes    bicol 1 · steel 2–512")
@@ -28,12 +30,14 @@ func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
 
 // Before there are decode steps nothing but one is missing.
 func TestCurvesWaitForADecodeStep(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 200, 50, llama, &tuitest.Script{}, Options{Prompt: "Once"}).press("5", "j")
 	d.sees("no decode step yet: s takes one").press("s").misses("no decode step yet")
 }
 
 // The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
 func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
+	t.Parallel()
 	for _, axis := range [][]string{{"5"}, {"5", "a"}} {
 		d := drive(t, 80, 24, llama, nil, Options{}).press(axis...).press("j", "d")
 		for range 200 {
@@ -58,6 +62,7 @@ func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
 }
 
 func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("5", "t").sees("no operator is selected")
 	d.press("a", "j", "t").sees("One of them timed alone, 10 times", "▸ M 1 ", "M 512", "1.85 times as fast")
 	d.sees("attn.q: time against the tokens of a prompt")
@@ -70,6 +75,7 @@ func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
 
 // Without a forecast there is what was measured, and what is not known is said.
 func TestCurvesWithoutAForecast(t *testing.T) {
+	t.Parallel()
 	old := tracetest.Llama(16, 24)
 	d := drive(t, 120, 40, old, nil, Options{}).press("5").sees("decode slows down with position")
 	d.press("a").sees("no forecast: routes at lengths that did not run are not known")
@@ -80,6 +86,7 @@ func TestCurvesWithoutAForecast(t *testing.T) {
 
 // Each glyph set draws a line through the corners of the plot, in as many cells as it was given.
 func TestPlotsInEveryGlyphSet(t *testing.T) {
+	t.Parallel()
 	th, err := widget.NewTheme("dark", "never", nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -112,6 +119,7 @@ func TestPlotsInEveryGlyphSet(t *testing.T) {
 
 // Times stand where steps were, whatever the context holds: the axis is theirs, and more of it is a key away.
 func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
 	page := d.app.view().(*view.CurvesPage)
 	drawn := func() view.Part {
@@ -162,6 +170,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 // Until the curves along the other axis are there everything on the page is along the one before, and then
 // all of it along the other.
 func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
 	here := []string{"time against the position", "measured  214.4 µs in s23"}
 	d.sees(here...).touch("a")
@@ -176,6 +185,7 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 
 // What the whole step comes to is told from what a step takes; it has no grid to explain: w says whose are.
 func TestTheWholeStepIsASumWithoutAGrid(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("5", "w").sees("at 64: Σ 3.11 ms")
 	d.sees("why explains grids: the whole step has none of its own, the rows below have")
 	d.press("j", "w").sees(" Why ").misses("why explains")
@@ -184,6 +194,7 @@ func TestTheWholeStepIsASumWithoutAGrid(t *testing.T) {
 // On a narrow screen an operator that was timed takes no room of the names and routes of the others: the
 // detail says which route was the fastest.
 func TestWhatIsFastestLeavesNamesTheirRoom(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("5", "a", "j", "t").misses("fastest timed").press("tab", "z").sees("fastest ")
 	d.press("z", "tab")
 	d.update(tea.WindowSizeMsg{Width: 200, Height: 40})

@@ -226,6 +226,7 @@ func (d *driver) resize(w, h int) {
 
 // While a run goes on the window takes any size, one a step: each frame is whole.
 func TestTheWindowIsResizedWhileAModelRuns(t *testing.T) {
+	t.Parallel()
 	for _, view := range viewKeys() {
 		step := make(chan struct{})
 		script := tuitest.Script{Before: func(ctx context.Context, c session.Command) error {

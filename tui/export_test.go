@@ -16,6 +16,7 @@ import (
 
 // The file has the rows that stand on the screen, in their order.
 func TestAnExportedTableIsTheOneOnTheScreen(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("step 1 decode").press("2FFF/norm" + enter).sees("filter norm:")
@@ -65,6 +66,7 @@ func TestAnExportedRowSaysThatItsSumsAreOfMoreThanIsThere(t *testing.T) {
 // The name of a file says which steps are in it: those of the scope, the one of them that a view is of, or
 // none.
 func TestTheNameOfAnExportSaysWhatIsInIt(t *testing.T) {
+	t.Parallel()
 	for view, want := range map[string]string{
 		"2": "dispatches-decode.csv", "3": "resize-s23.csv", "4": "graph-decode.csv", "4a": "values-s23.csv",
 		"5": "slope.csv",
@@ -146,6 +148,7 @@ func TestATraceIsExportedUnderTheNameOfAForm(t *testing.T) {
 }
 
 func TestASuggestionGivesWayToWhatIsTyped(t *testing.T) {
+	t.Parallel()
 	var l widget.InputLine
 	for _, c := range []struct {
 		keys []widget.Key

@@ -28,6 +28,7 @@ func opened(t *testing.T, w, h int, s *tuitest.Script, operator string) *driver 
 
 // A value's numbers at every size: what they come to, how they are spread, a window of them.
 func TestAnOpenedValue(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
 			d := opened(t, size[0], size[1], &tuitest.Script{NaN: 70}, "select last").press("enter", "G", "enter")
@@ -37,6 +38,7 @@ func TestAnOpenedValue(t *testing.T) {
 }
 
 func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
+	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{NaN: 70}, "lm_head").press("enter", "G")
 	d.press("enter").sees("Graph › Value", "lm_head", "step 1 run again, read behind", "NaN 1", "first at [0, 70]",
 		"not verified against the reference", "rows 0–")
@@ -50,6 +52,7 @@ func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
 
 // Numbers are never those of another step without a word.
 func TestNumbersAreStaleUntilTheStepHasRunAgain(t *testing.T) {
+	t.Parallel()
 	held := make(chan struct{})
 	script := &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
 		if c.Kind != session.Look || held == nil {
@@ -74,6 +77,7 @@ func TestNumbersAreStaleUntilTheStepHasRunAgain(t *testing.T) {
 }
 
 func TestNumbersWaitForARunToPause(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	script := gated(session.Run, gate)
 	d := opened(t, 80, 24, &script, "lm_head").press("enter", "G", "enter").sees("step 1 run again")
@@ -89,6 +93,7 @@ func TestNumbersWaitForARunToPause(t *testing.T) {
 }
 
 func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
+	t.Parallel()
 	asked := 0
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if c.Kind == session.Look && !c.At.Statistics {
@@ -105,11 +110,13 @@ func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
 
 // In a trace there are no numbers, and the screen says so.
 func TestAValueOfATraceSaysThatNumbersNeedAModel(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
 	d.sees("Graph › Value", "they need a running model", "given by embed", "intermediate")
 }
 
 func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
+	t.Parallel()
 	shared := *llama
 	shared.Graph.Values = append(shared.Graph.Values[:0:0], llama.Graph.Values...)
 	slot := 2
@@ -127,6 +134,7 @@ func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
 }
 
 func TestProducersAndConsumersAreWalked(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
 	d.sees("Graph › Neighbourhood", "1×1×512", "slice cos", "attn.rope_k")
 	if !strings.Contains(d.row(), "attn.k") {
@@ -139,6 +147,7 @@ func TestProducersAndConsumersAreWalked(t *testing.T) {
 
 // A value that no operator gives is taken all the same: by the one that it stands beside.
 func TestFromAValueOfTheNeighbourhoodOneGoesToWhoTakesIt(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "j", "p").sees("Graph › Neighbourhood")
 	if !strings.Contains(d.row(), "▌tokens") {
 		t.Fatalf("selected is %q", d.row())
@@ -148,6 +157,7 @@ func TestFromAValueOfTheNeighbourhoodOneGoesToWhoTakesIt(t *testing.T) {
 }
 
 func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "a", "a").sees("Memory", "forced by", "at most 144.2 KiB at once")
 	d.press("/").typed("layers.0.mlp.up").press("enter", "G", "enter").sees("Slots", "slot and value")
 	if !strings.Contains(d.row(), "slot ") {
@@ -156,6 +166,7 @@ func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
 }
 
 func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by time alone", "██████")
 	d.press("A").sees("marked by cost: no row has any").misses("██████")
 	d.press("A").sees("marked by waste: no row has any").press("A").sees("marked by gap: no row has any")
@@ -167,6 +178,7 @@ func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 // A fold in which a row stands in another selects that one; the next finds the row itself again, until a
 // person goes elsewhere.
 func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"lm_head", "select last"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed(name).press("enter", "/", "ctrl+u", "enter")
 		before := d.row()
@@ -191,6 +203,7 @@ func TestARowIsFoundAgainThroughAllFolds(t *testing.T) {
 }
 
 func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "/").typed("lm_head").press("enter", "G")
 	kin := func() any {
 		p := d.app.table()
@@ -207,6 +220,7 @@ func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 
 // A value opened in the program itself, in a terminal: found, its numbers seen, stepped on, left.
 func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
+	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("4").sees("Operators", "marked by time alone")
 	x.press("G").sees("▌  ▸ lm_head").press(enter).sees("▾ lm_head").press("G").sees("▌    lm_head ")
@@ -218,6 +232,7 @@ func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
 }
 
 func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
+	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{NaN: 5}), "once", "v 3\nv 3 d0\nq\n")
 	for _, want := range []string{
 		"value 3, x: f32 1×42×2048, step 0 run again, read behind dispatch 0",
@@ -241,6 +256,7 @@ func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
 
 // Reading all of a large value can be stopped: its page stays, and the model is free.
 func TestReadingAValueIsCancelled(t *testing.T) {
+	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
 		if c.Kind == session.Look && c.At.Statistics {
 			<-ctx.Done()
@@ -258,6 +274,7 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 
 // What cannot be read is not being read either.
 func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
+	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if c.Kind == session.Look {
 			return errors.New("nothing writes it in this step")
@@ -269,6 +286,7 @@ func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
 
 // A part of a range or of a figure would be read as another one: on a narrow screen whole columns go.
 func TestNoRangeOrFigureIsCut(t *testing.T) {
+	t.Parallel()
 	for _, w := range widths(minWidth, 140, 4) {
 		for _, key := range []string{"2", "4"} {
 			d := drive(t, w, 24, llama, nil, Options{}).press(key)
@@ -296,6 +314,7 @@ func TestNoRangeOrFigureIsCut(t *testing.T) {
 
 // What a cache holds behind the position is not of the text, and must not be read as if it were.
 func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
+	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{}, "layers.0.attn.cache_k")
 	values := d.app.index.Trace.Graph.Values
 	at := func(name string) trace.ValueID {
@@ -315,6 +334,7 @@ func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
 
 // The height of the histogram is a figure: it is shorter in little room, and no part of it.
 func TestTheHeightOfAHistogramIsNotCut(t *testing.T) {
+	t.Parallel()
 	for w, want := range map[int]string{75: " · top 5", 80: " · highest 5"} {
 		d := opened(t, w, 24, &tuitest.Script{}, "select last").press("enter", "G", "enter").sees(want)
 		for _, l := range strings.Split(d.screen(), "\n") {
@@ -326,6 +346,7 @@ func TestTheHeightOfAHistogramIsNotCut(t *testing.T) {
 }
 
 func TestNoLineEndsWithAMinus(t *testing.T) {
+	t.Parallel()
 	got := widget.WrapText("numbers from -1403.2 to +695.4 of up-to-date 3-17", 14)
 	want := []string{"numbers from", "-1403.2 to", "+695.4 of up-", "to-date 3-17"}
 	if !slices.Equal(want, got) {

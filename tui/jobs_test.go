@@ -42,6 +42,7 @@ func hold(p *view.ListPage) *held {
 func (d *driver) dispatches() *view.DispatchPage { return d.app.views[1].(*view.DispatchPage) }
 
 func TestATableThatHangsBlocksNoKey(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("fold layer")
 	d.app.jobs.Patience = 0
 	h := hold(&d.dispatches().ListPage)
@@ -71,6 +72,7 @@ func TestATableThatHangsBlocksNoKey(t *testing.T) {
 
 // A fold that is not wanted any more is cancelled, and what comes of it is dropped.
 func TestAStaleTableIsDropped(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.app.jobs.Patience = 0
 	h := hold(&d.dispatches().ListPage)
@@ -90,6 +92,7 @@ func TestAStaleTableIsDropped(t *testing.T) {
 
 // Nobody sees the steps of a fast run if each of them cancels the table of the one before.
 func TestARunDoesNotCancelWhatItShows(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"}).press("2")
 	h := hold(&d.dispatches().ListPage)
 	d.touch("s")
@@ -114,6 +117,7 @@ func TestARunDoesNotCancelWhatItShows(t *testing.T) {
 }
 
 func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	of := d.dispatches().From.Of
 	d.dispatches().From.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
@@ -127,6 +131,7 @@ func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 
 // The lines of the detail and the chain of reasons come from jobs too.
 func TestADetailThatHangsBlocksNoKey(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j")
 	d.app.jobs.Patience = 0
 	release := make(chan struct{})
@@ -173,6 +178,7 @@ func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
 
 // A sort, a filter or an opened row uses the table that is there.
 func TestAChoiceMakesNoTableAnew(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	h := hold(&d.dispatches().ListPage)
 	close(h.release)
@@ -188,6 +194,7 @@ func TestAChoiceMakesNoTableAnew(t *testing.T) {
 // Header and views are of one state of a run: what it brings is taken in at once, and then rests. What a
 // person does shows the newest.
 func TestWhatARunBringsIsShownAllAtOnce(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"}).press("1")
 	d.touch("space")
 	var ended []any // that the run has, long before the screen has its steps

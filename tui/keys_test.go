@@ -46,6 +46,7 @@ var literalKey = regexp.MustCompile(`(?i:\bpress) [^{% ]|(^|[ (;:,])(esc|Esc|ctr
 	`(again|types|goes|shows|exports|lists|adds|dismisses|clears|closes|is pressed)\b|\((x|w|0|b|i|esc)\)`)
 
 func TestNoSentenceHasALiteralKey(t *testing.T) {
+	t.Parallel()
 	var files []string
 	for _, folder := range []string{"*.go", "*/*.go"} {
 		list, err := filepath.Glob(folder)
@@ -90,11 +91,9 @@ func (idle) Render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 
 // What is typed as an action's name is that action, whatever else has its letters.
 func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
-	for _, act := range command.Here(command.Where{
-		In:     []command.Place{command.InViews, command.Anywhere},
-		Offers: d.app.offers,
-	}, false) {
+	for _, act := range command.Here(d.app.inView(command.InViews, command.Anywhere), false) {
 		if act.Name == "palette" {
 			continue
 		}
@@ -176,6 +175,7 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 
 // What the engine recorded of barriers and fusion stands in the detail, for a person who scrolls there.
 func TestTheDetailSaysWhatABarrierWaitsForAndWhatWasFused(t *testing.T) {
+	t.Parallel()
 	tr := *llama
 	tr.Graph.Ops = append(tr.Graph.Ops[:0:0], tr.Graph.Ops...)
 	for i := range tr.Graph.Ops {

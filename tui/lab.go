@@ -127,7 +127,7 @@ func (a *App) editKernel() {
 
 // openEditor gives the terminal to the editor until it ends. A run pauses: nobody would see its steps.
 func (a *App) openEditor(kernel, path string) {
-	cmd, err := editorOf(path, a.opts.Input, a.opts.output())
+	cmd, err := editorOf(path, a.opts.editor, a.opts.Input, a.opts.output())
 	if err != nil {
 		a.fail(nil, err)
 		return

@@ -55,9 +55,9 @@ func removeUnchanged(dir string, made map[string]string) {
 	_ = os.Remove(dir)
 }
 
-// editorOf is the command that opens a file in the person's editor. It has the terminal to itself.
-func editorOf(path string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
-	words := strings.Fields(cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
+// editorOf is the command that opens a file in an editor, "" for the person's. It has the terminal to itself.
+func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
+	words := strings.Fields(cmp.Or(editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
 	if len(words) == 0 {
 		words = []string{"vi"}
 	}
@@ -76,8 +76,8 @@ func editorOf(path string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// watchEvery is how often files are looked at that may have changed.
-const watchEvery = 500 * time.Millisecond
+// watchEvery is how often files are looked at that may have changed; tests look more often.
+var watchEvery = 500 * time.Millisecond
 
 // stamp is what tells that a file has changed.
 type stamp struct {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,15 +33,22 @@ func sourced() *trace.Trace {
 	return t
 }
 
-// editor makes the person's editor a script.
-func editor(t *testing.T, script string) {
+// editor is an editor that runs a script.
+func editor(t *testing.T, text string) (path string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "editor")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+	path = filepath.Join(t.TempDir(), "editor")
+	script(t, path, text)
+	return path
+}
+
+// script writes a program of the shell.
+func script(t *testing.T, path, text string) {
+	t.Helper()
+	syscall.ForkLock.RLock() // a program that a child holds open for writing cannot be run
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("VISUAL", "")
-	t.Setenv("EDITOR", path)
 }
 
 // opensOn is a session that plays a recording back.
@@ -63,9 +71,10 @@ func texts(t *testing.T, dir string) []string {
 // A kernel is edited in the person's editor; what came of it lies over the view; a key puts it in force, and
 // again takes it out. A mistake shows its line, and nothing else changes.
 func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
-	editor(t, `echo "// faster" >> "$1"`)
+	t.Parallel()
+	ed := editor(t, `echo "// faster" >> "$1"`)
 	cache := t.TempDir()
-	x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: cache})
+	x := start(t, context.Background(), opensOn(sourced()), Options{editor: ed, Prompt: "once", Cache: cache})
 	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode")
 	x.press("2e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
 		"3 of 2,048 elements differ, 1 are not written", "gap    ✓ 0.25 of its tolerance")
@@ -83,7 +92,7 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	x.press("U").sees("it leaves out 1 of what the kernel writes; U again").press("U")
 	x.sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited").misses("In place of")
 	x.press("U").sees(kernel + " itself runs from the next step on").misses("edited")
-	editor(t, `echo broken >> "$1"`)
+	script(t, ed, `echo broken >> "$1"`)
 	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error",
 		"U has the steps to come run the text before it, "+tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
@@ -99,12 +108,13 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 
 // A text that was in force goes with its engine: the screen says so, and a key puts it there again.
 func TestATextIsNotInForceBehindARestart(t *testing.T) {
-	editor(t, `echo "// faster" >> "$1"`)
+	t.Parallel()
+	ed := editor(t, `echo "// faster" >> "$1"`)
 	var engine *tuitest.Session
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) {
 		engine = tuitest.Play(sourced(), tuitest.Script{})
 		return engine, nil
-	}, Options{Prompt: "once"})
+	}, Options{editor: ed, Prompt: "once"})
 	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2e").sees("In place of")
 	x.input.back()
 	x.press("UU").sees("runs from the next step on", "edited")
@@ -118,6 +128,7 @@ func TestATextIsNotInForceBehindARestart(t *testing.T) {
 
 // A text that was edited while the engine went is not lost, nor called the kernel's own.
 func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) {
+	t.Parallel()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Prompt: "once"})
@@ -138,6 +149,7 @@ func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) 
 
 // Before the first step there is nothing to try a text on.
 func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
+	t.Parallel()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Shaders: t.TempDir()})
@@ -151,6 +163,7 @@ func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
 // A text that changes in another editor is tried as well, and one of the folder that was given comes into
 // force.
 func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
@@ -176,6 +189,7 @@ func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
 
 // What changes behind a link is seen as well, and a file that is no text says so, once.
 func TestOnlyTextsOfFilesAreTried(t *testing.T) {
+	t.Parallel()
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "text")
 	put := func(text string) {
 		t.Helper()
@@ -228,28 +242,30 @@ func TestWhatCannotBeEditedSaysWhy(t *testing.T) {
 	t.Setenv("EDITOR", "no-such-editor --wait")
 	d.press("e").sees("there is no editor no-such-editor")
 	t.Setenv("EDITOR", " ")
-	if cmd, err := editorOf("x", nil, nil); err == nil && filepath.Base(cmd.Path) != "vi" {
+	if cmd, err := editorOf("x", "", nil, nil); err == nil && filepath.Base(cmd.Path) != "vi" {
 		t.Errorf("without an editor it is %s", cmd.Path)
 	}
 }
 
 func TestARunPausesWhileAKernelIsEdited(t *testing.T) {
-	editor(t, "exit 0")
+	t.Parallel()
+	ed := editor(t, "exit 0")
 	script := tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
 		if c.Kind == session.Run {
 			<-ctx.Done()
 		}
 		return ctx.Err()
 	}}
-	d := drive(t, 120, 40, sourced(), &script, Options{Prompt: "once"}).press("s", "2", "F", "F", "F")
+	d := drive(t, 120, 40, sourced(), &script, Options{editor: ed, Prompt: "once"}).press("s", "2", "F", "F", "F")
 	d.touch("space")
 	d.press("e").sees("[PAUSED]") // or it never ends
 }
 
 // An editor that fails, and one that changes nothing, are said to have.
 func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
-	editor(t, "exit 0")
-	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once"})
+	t.Parallel()
+	ed := editor(t, "exit 0")
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{editor: ed, Prompt: "once"})
 	d.press("s", "2", "F", "F", "F", "e")
 	files := texts(t, d.app.opts.Cache)
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
@@ -263,15 +279,17 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 
 // Of a folder that the program made there is afterwards what somebody changed, and no folder without.
 func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		script, sees, keys string
 		want               int
 	}{
 		{"exit 0", "is the kernel's own text", "q", 0}, {`echo "// faster" >> "$1"`, "In place of", "UUq", 1},
 	} {
-		editor(t, c.script)
+		ed := editor(t, c.script)
 		cache := t.TempDir()
-		x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: cache})
+		x := start(t, context.Background(), opensOn(sourced()),
+			Options{editor: ed, Prompt: "once", Cache: cache})
 		x.sees("[PAUSED]", "step 0 prefill").press("2e").sees(c.sees)
 		x.input.back()
 		x.press(c.keys)
@@ -287,15 +305,18 @@ func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
 
 // How an editor ended, or that there is none, is what the screen says, not what it said as it began.
 func TestAnEditorThatFailsSaysSo(t *testing.T) {
-	editor(t, "exit 3")
-	x := start(t, context.Background(), opensOn(sourced()), Options{Prompt: "once", Cache: t.TempDir()})
+	t.Parallel()
+	ed := editor(t, "exit 3")
+	x := start(t, context.Background(), opensOn(sourced()),
+		Options{editor: ed, Prompt: "once", Cache: t.TempDir()})
 	x.sees("[PAUSED]", "step 0 prefill").press("2e").sees("the editor: exit status 3")
 	x.input.back()
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
-	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: t.TempDir()})
+	d := drive(t, 120, 40, sourced(), &tuitest.Script{},
+		Options{editor: ed, Prompt: "once", Cache: t.TempDir()})
 	d.press("s", "2", "F", "F", "F", "e")
 	file := texts(t, d.app.opts.Cache)[0]
 	kernel := strings.TrimSuffix(filepath.Base(file), ".wgsl")
@@ -306,6 +327,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 
 // Where the cache takes no folder another one can be given.
 func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -316,6 +338,7 @@ func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
 
 // In plain mode a text is tried and put in force by its file.
 func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
+	t.Parallel()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
 	file := filepath.Join(t.TempDir(), k.Name+".wgsl")
@@ -377,6 +400,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 
 // A gain and where it lies have no more digits than what they are of.
 func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
+	t.Parallel()
 	for _, is := range []struct {
 		own, gain, q1, q3 int64
 		want              string
@@ -396,6 +420,7 @@ func TestAGainHasTheDigitsOfItsTimes(t *testing.T) {
 }
 
 func TestAFolderThatWasEmptiedIsMadeAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for range 2 {
 		path, err := writeText(filepath.Join(dir, "shaders"), "add", "text")

@@ -26,6 +26,7 @@ func (d *driver) said(text string) (list []string) {
 }
 
 func TestTheLogHasWhatWasCompiled(t *testing.T) {
+	t.Parallel()
 	recorded := drive(t, 120, 40, tracetest.Tiny(), nil, Options{})
 	live := drive(t, 120, 40, tracetest.Tiny(), &tuitest.Script{}, Options{Prompt: "once"}).sees("step 0")
 	for _, d := range []*driver{recorded, live} {
@@ -39,6 +40,7 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 
 // What is refused stands in the log once, and not as what was done; what a key cannot do is no warning.
 func TestARefusalIsOneLineOfTheLog(t *testing.T) {
+	t.Parallel()
 	script := refusing(session.Next)
 	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").sees("the next is refused")
 	if got := d.said("the next is refused"); len(got) != 1 || got[0] != "warn the next is refused" {
@@ -52,6 +54,7 @@ func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 
 // Lines are broken for the screen: to go right would only take their times away.
 func TestTheLogDoesNotGoSideways(t *testing.T) {
+	t.Parallel()
 	d := live(t, 60, 16).press("0")
 	d.app.log.Add("info", strings.Repeat("long ", 40))
 	d.press("l", "right").sees("12:00:00.000   info  long long")
@@ -59,6 +62,7 @@ func TestTheLogDoesNotGoSideways(t *testing.T) {
 
 // The title counts lines of the log, not those that they are broken into.
 func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("0")
 	for i := range 60 {
 		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 10)))
@@ -75,6 +79,7 @@ func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
 // A text stays where a person went, whatever its lines are broken for meanwhile: the log, and a text over a
 // view, in which to find is left as if it had not been begun.
 func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("0")
 	for i := range 60 {
 		d.app.log.Add("info", fmt.Sprintf("line %d: %s", i, strings.Repeat("some words ", 5+i%4)))
@@ -107,6 +112,7 @@ func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
 
 // Before the first step the end of the log is there, whole: not what keys were told that had nothing to do.
 func TestTheStartHasTheEndOfTheLog(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("2", "t", "n", "X")
 	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
 	d.update(fadeMsg{d.app.noteID})

@@ -36,6 +36,7 @@ func (d *driver) click(text string, times int) *driver {
 
 // The wheel scrolls the pane that it points at, whichever has the focus, and leaves the focus where it was.
 func TestTheWheelScrollsThePaneUnderThePointer(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "G", "tab")
 		m := d.app.rects()
@@ -86,6 +87,7 @@ func TestADoubleClickOpens(t *testing.T) {
 
 // A click on a chart does what it points at; a header sorts the table that it stands over.
 func TestAClickOnAChartSortsNoTable(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("5")
 		page := d.app.view().(*view.CurvesPage)
@@ -122,6 +124,7 @@ func TestAClickOnAChartSortsNoTable(t *testing.T) {
 
 // In Step a column of the strip is a step, and so is a row of the table.
 func TestAClickOnTheStripShowsTheStep(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1")
 	list := d.app.rects()[regionList]
 	d.at(widget.Axis+1, list.Y+1, tea.MouseButtonLeft)
@@ -145,6 +148,7 @@ func TestAClickOnTheStripShowsTheStep(t *testing.T) {
 }
 
 func TestTheMouseChoosesInDialogs(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("zoom")
 	cursor := d.app.table().Cursor
 	d.click("The pane alone", 1)
@@ -169,6 +173,7 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 
 // Operators, values and neighbours are selected with a click and opened with two.
 func TestTheMouseInTheGraph(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("4", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "j", "p")
 	page := d.app.view().(*view.NearPage)
 	list := d.app.rects()[regionList]
@@ -195,6 +200,7 @@ func TestTheMouseInTheGraph(t *testing.T) {
 }
 
 func TestTheHelpSaysHowToSelectText(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "?").press("G")
 	for range 20 {
 		d.press("k")
@@ -264,6 +270,7 @@ func TestAClickLeavesWhatIsTyped(t *testing.T) {
 
 // A program that was suspended has the mouse again where it is on, and leaves it where it is off.
 func TestASuspendedProgramComesBackWithItsMouse(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{})
 	_, resumed := d.app.Update(resumedMsg{})
 	if want := tea.EnableMouseCellMotion(); resumed == nil || resumed() != want {

@@ -26,6 +26,7 @@ func (d *driver) squeezed() string { return strings.Join(strings.Fields(d.screen
 
 // A note that is longer than the screen takes a second line. It covers no error, and the hints come back.
 func TestANoteIsNotCut(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "r")
 	if d.app.note == "" || widget.Width(d.app.note) < 60 {
 		t.Fatalf("the note %q fits on a line", d.app.note)
@@ -42,6 +43,7 @@ func TestANoteIsNotCut(t *testing.T) {
 
 // A note that would cover the screen says where the rest of it is.
 func TestANoteThatIsCutSaysSo(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 16, tracetest.Tiny(), nil, Options{})
 	d.app.say(strings.Repeat("word ", 100) + "end")
 	d.sees("word … (in the log, 0)").misses("end")
@@ -52,6 +54,7 @@ func TestANoteThatIsCutSaysSo(t *testing.T) {
 
 // What bounds a step is said to its end where there is room.
 func TestTheVerdictIsNotCut(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
 	verdict := d.app.view().(*view.StepPage).Task.Value.Sum.Verdict
@@ -65,6 +68,7 @@ func TestTheVerdictIsNotCut(t *testing.T) {
 
 // A trace without steps says what can be seen of it.
 func TestATraceWithoutStepsLeadsToItsGraph(t *testing.T) {
+	t.Parallel()
 	bare := *llama
 	bare.Steps, bare.Events = []trace.Step{}, nil
 	for _, view := range []string{"1", "2", "3"} {
@@ -94,6 +98,7 @@ func (p *oddDetail) Detail() *view.Detail {
 // Where a detail cannot be made the pane says so, also when the error was dismissed: it never shows what
 // belongs to another row.
 func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{})
 		p := &oddDetail{DispatchPage: d.dispatches()}
@@ -109,6 +114,7 @@ func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
 
 // On the smallest screen the line over the rows of a resize still has its counts whole.
 func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("3", "z").sees("zoomed")
 	if l := d.line("zoomed"); strings.Contains(l, "…") || !strings.Contains(l, " params") {
 		t.Errorf("the title is %q", l)
@@ -117,6 +123,7 @@ func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 
 // What answers a key is not read as being about what another one did: a view, a row, a chart.
 func TestANoteGoesWithTheNextKey(t *testing.T) {
+	t.Parallel()
 	recorded := func() *driver { return drive(t, 120, 40, llama, nil, Options{}) }
 	recorded().press("2", "n").sees("there is no filter").press("5").misses("there is no filter")
 	recorded().press("2", "v").sees("scope: all 23 warm decode steps").press("5").sees("scope whole run").
@@ -153,6 +160,7 @@ func TestTheWayOutIsSaidForAsLongAsItIsOpen(t *testing.T) {
 
 // What a job has said stays its time, whatever is pressed.
 func TestANoteOfAJobOutlastsKeys(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("X").sees("reset: the text is empty").press("1", "j").
 		sees("reset: the text is empty")
 	d.update(fadeMsg{d.app.noteID})
@@ -173,6 +181,7 @@ func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
 
 // Every condition is explained to its end, on the smallest screen too.
 func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("D")
 		for _, k := range session.Breaks {
@@ -185,6 +194,7 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 
 // The rows in a row that is opened at the foot of a list come into sight, and the row itself stays.
 func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	p := d.dispatches().Pane()
 	p.GoTo(p.Top + p.Page - 1)
@@ -209,6 +219,7 @@ func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 
 // What lies over a view says its own keys, whatever there is to say: nobody knows by heart how to leave it.
 func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("?", "n").sees("nothing is searched for", "esc close")
 	d.app.fail(nil, errors.New("the engine has gone"))
 	d.press("N").sees("nothing is searched for", "esc close", "the engine has gone").misses("esc dismisses")
@@ -217,11 +228,13 @@ func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
 
 // An error tells of keys that hold wherever it is read.
 func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("?", "x").sees("export to:").press("esc").sees("Help:")
 	d.press("r").sees("restart: the engine is there")
 }
 
 func TestAResetSaysOnceWhatItDid(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("X").sees("reset: the text is empty, at position 0; i types a prompt")
 	lines, _ := d.app.log.Snapshot()
 	said := 0
@@ -235,6 +248,7 @@ func TestAResetSaysOnceWhatItDid(t *testing.T) {
 
 // The help explains the columns of the view as programs have them explained, and the marks that costs have.
 func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", "?")
 	said := strings.Join(d.app.over.Lines, "\n")
 	for _, c := range d.app.shownTable().Columns {

@@ -12,6 +12,7 @@ import (
 // A run that pauses has what timing costs measured: what is said of its speed is of the untimed step from
 // then on. A key stops that, and does what it does.
 func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
+	t.Parallel()
 	bare := *llama
 	bare.Observer = nil
 	observed, waits := 0, false
@@ -59,6 +60,7 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 
 // Where a run was cancelled nothing begins by itself: what is cancelled next is what a person began.
 func TestAfterARunThatWasCancelledNothingIsMeasured(t *testing.T) {
+	t.Parallel()
 	bare := *llama
 	bare.Observer = nil
 	observed := 0
@@ -89,6 +91,7 @@ func TestAfterARunThatWasCancelledNothingIsMeasured(t *testing.T) {
 
 // What a device can do at best is said when it was measured; from then on dispatches are judged against it.
 func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
+	t.Parallel()
 	bare := *llama
 	bare.Device.Ceilings = nil
 	d := drive(t, 200, 40, &bare, &tuitest.Script{}, Options{Prompt: "once"})
@@ -100,6 +103,7 @@ func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 
 // One sample is called that, with the way to more of them; after repeats it is not.
 func TestOneSampleSaysHowToGetMore(t *testing.T) {
+	t.Parallel()
 	once := *llama
 	once.Steps = slices.Clone(llama.Steps)
 	for i := range once.Steps {

@@ -114,8 +114,9 @@ func (a *App) showHelp() {
 			add(act.KeyNames(), text)
 		}
 	}
+	here := a.inView()
 	section("In "+name, slices.DeleteFunc(command.Under(command.InViews, func(of string) bool { return of != "" }),
-		func(r *command.Row) bool { return !a.offers(r.Name) }))
+		func(r *command.Row) bool { return !here.Offers(r.Name) }))
 	for _, p := range []command.Place{command.InViews, command.Moving, command.Overlays, command.Anywhere} {
 		section(p.String(), command.Under(p, command.General))
 	}
@@ -280,10 +281,7 @@ type palette struct {
 
 func (a *App) openPalette() {
 	p := &palette{app: a}
-	for _, act := range command.Here(command.Where{
-		In:     []command.Place{command.InViews, command.Anywhere},
-		Offers: a.offers,
-	}, false) {
+	for _, act := range command.Here(a.inView(command.InViews, command.Anywhere), false) {
 		if act.Name != "palette" {
 			p.all = append(p.all, act)
 		}

@@ -17,6 +17,7 @@ import (
 )
 
 func TestLayoutTilesTheScreen(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w, h := rapid.IntRange(minWidth, 400).Draw(t, "w"), rapid.IntRange(minHeight, 120).Draw(t, "h")
 		a := arrangement{
@@ -43,6 +44,7 @@ func TestLayoutTilesTheScreen(t *testing.T) {
 }
 
 func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		w, h         int
 		list, detail widget.Rect
@@ -64,6 +66,7 @@ func TestTheMainSizeKeepsRoomForTheList(t *testing.T) {
 }
 
 func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.typed("jjj")
 	if d.app.table().Cursor != 3 {
@@ -72,6 +75,7 @@ func TestKeysTypedInOneReadAreEachPressed(t *testing.T) {
 }
 
 func TestWrongOptionsSayWhatTheyMayBe(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Options{{Theme: "pink"}, {Color: "some"}, {Glyphs: "emoji"}} {
 		if _, err := newApp(o); err == nil || !strings.Contains(err.Error(), "choose one of") {
 			t.Errorf("%+v: %v", o, err)
@@ -81,6 +85,7 @@ func TestWrongOptionsSayWhatTheyMayBe(t *testing.T) {
 
 // A change of colours, or of the terminal library, must touch few files.
 func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
+	t.Parallel()
 	var files []string
 	for _, folder := range []string{"*.go", "*/*.go"} {
 		list, err := filepath.Glob(folder)
@@ -173,6 +178,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 
 // Every column that sorts is in the menu, on the smallest screen too.
 func TestEveryColumnIsInTheMenu(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("2", "o").sees("sort by:", "space graph order").misses(" more")
 		d.press("esc").misses("sort by:")
@@ -180,6 +186,7 @@ func TestEveryColumnIsInTheMenu(t *testing.T) {
 }
 
 func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
 		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
@@ -194,6 +201,7 @@ func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 }
 
 func TestASCIISpellsAnEllipsis(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{Glyphs: "ascii"}).press("2")
 	h := hold(&d.dispatches().ListPage)
 	d.app.jobs.Patience = 0

@@ -23,6 +23,7 @@ func unrun() *trace.Trace {
 }
 
 func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
+	t.Parallel()
 	d := playing(t, 120, 40, unrun())
 	d.sees("no device: planned, not run", "planned without a device: not measured")
 	for _, key := range []string{"R", "T", "L", "c", "C"} {
@@ -37,6 +38,7 @@ func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
 
 // The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.
 func TestAShapeIsTypedWhereStepsArePlanned(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, unrun(), &tuitest.Script{}, Options{})
 	d.settle()
 	d.sees(`plan: unknown command "plan"`) // a session without a prompt begins with a full step

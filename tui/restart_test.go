@@ -18,6 +18,7 @@ import (
 // An engine that goes before the model is open leaves the screen too. Who leaves then leaves with the reason;
 // what is started again opens the model and begins with the prompt.
 func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
+	t.Parallel()
 	lost := fmt.Errorf("%w: signal: killed", session.ErrLost)
 	for _, again := range []bool{false, true} {
 		starts := 0
@@ -53,6 +54,7 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 // Of a session that ends at once the screen hears that it is there first, however late: else the next key
 // would be sent to it, in the place of the one that was started after it.
 func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
+	t.Parallel()
 	d := bare(t, Options{})
 	messages, ended := make(chan any, 10), make(chan bool)
 	d.app.runs(widget.NewRunner(t.Context(), func(m any) {
@@ -82,6 +84,7 @@ func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 // The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be
 // exported, and another engine goes on where the first one stood.
 func TestAnEngineThatHasGoneIsStartedAgainWhereItWas(t *testing.T) {
+	t.Parallel()
 	var engines []*tuitest.Session
 	refuse := false
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) {
@@ -141,6 +144,7 @@ func (d *dying) Do(ctx context.Context, c session.Command) (session.Reply, error
 // What the engine before was asked for goes with it, however late it answers: nothing of the one that was
 // started in its place waits for that.
 func TestAnEngineThatIsStartedAgainWaitsForNothingOfTheOneBefore(t *testing.T) {
+	t.Parallel()
 	first := &dying{tuitest.Play(llama, tuitest.Script{}), make(chan struct{})}
 	engines := []session.Session{first, tuitest.Play(llama, tuitest.Script{})}
 	x := start(t, context.Background(), func(context.Context) (s session.Session, err error) {

@@ -15,6 +15,7 @@ import (
 // The detail of a row that holds others names the members that stand out among its own dispatches, and none
 // of another row's.
 func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
+	t.Parallel()
 	tr := standingOut()
 	p := drive(t, 120, 40, tr, nil, Options{}).press("2").app.view().(*view.DispatchPage)
 	table := p.Table()
@@ -61,6 +62,7 @@ func standingOut() *trace.Trace {
 
 // What stands under the rows is about those that a filter shows.
 func TestNotesUnderTheRowsAreOfWhatIsShown(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 60, standingOut(), nil, Options{}).press("2", "z").sees("outlier: layers.5.mlp.down")
 	d.press("/").typed("norm").press("enter").misses("outlier: ").press("esc").sees("outlier: layers.5.mlp.down")
 	d.press("/").typed("down").press("enter").sees("outlier: layers.5.mlp.down")
@@ -68,6 +70,7 @@ func TestNotesUnderTheRowsAreOfWhatIsShown(t *testing.T) {
 
 // What stands under the rows stands there to its end, or not at all: the end has the figures.
 func TestNotesUnderTheRowsAreWhole(t *testing.T) {
+	t.Parallel()
 	seen := 0
 	for _, w := range widths(minWidth, 199, 7) {
 		for _, h := range []int{24, 40, 41, 42} {
@@ -90,17 +93,20 @@ func TestNotesUnderTheRowsAreWhole(t *testing.T) {
 // Of rows that did not run it is said that they did not, before what they are: on a small screen no more is
 // seen.
 func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{}).press("2", "v", "G", "k").misses("not all were timed")
 	d.sees("dispatches that did not run").press("z", "tab").sees("The first of them in s0:")
 }
 
 // Why of a row over different operators does not call the first of them one of several like it.
 func TestWhyOfAHeadingNamesWhatItIsTheFirstOf(t *testing.T) {
+	t.Parallel()
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "g", "w").sees("Why embed in s23, first of the 3 in prologue")
 }
 
 // Of how many steps and dispatches times are is said as it is: of some, of all, of none.
 func TestADetailSaysOfHowManyStepsItsTimesAre(t *testing.T) {
+	t.Parallel()
 	untimed := func(steps int) *trace.Trace {
 		tr := tracetest.Run(3, 1, 1, 1, 1, 1)
 		for i := range tr.Steps[:steps] {

@@ -66,6 +66,7 @@ type Options struct {
 	// Width and Height are the size of the screen where Output is no terminal.
 	Width, Height int
 
+	editor string      // instead of the person's; tests have their own
 	isDark func() bool // the terminal's background; nil: dark
 }
 

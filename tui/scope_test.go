@@ -12,6 +12,7 @@ import (
 )
 
 func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("scope this step")
 	d.press("v").sees("scope all 23 warm decode steps", "decode: medians of 23 steps")
 	d.press("v").sees("scope the one prefill step").press("v").sees("scope this step")
@@ -22,6 +23,7 @@ func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 
 // Beside a table of many steps the detail says which of them it describes, and first what all of them take.
 func TestADetailUnderAScopeSaysOfWhichStepItIs(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v")
 	d.sees("medians of 23 steps").press("j").sees("embed: 1 dispatch, medians of 23 steps", "embed in s23:")
 	d.press("/").typed("gate").press("enter").sees("of them layers.0.mlp.gate in s23:")
@@ -29,6 +31,7 @@ func TestADetailUnderAScopeSaysOfWhichStepItIs(t *testing.T) {
 }
 
 func TestAMarkedRangeIsAScope(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").sees("marked from s2 on")
 	d.press("right", "right", "right", "m").sees("marked s2–s5")
 	d.press("v", "v", "v").sees("scope s2–s5: 4 steps").press("2").sees("s2–s5: medians of 4 steps")
@@ -38,6 +41,7 @@ func TestAMarkedRangeIsAScope(t *testing.T) {
 
 // Three presses from a decode step to what differs from the prefill.
 func TestAScopeIsABase(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("Δ s22:")
 	d.press("V", "b").sees("base: the one prefill step").press("v").sees("Δ prefill:", "scope this step")
 	d.press("v").sees("scope all 23 warm decode steps", "Δ prefill:")
@@ -46,11 +50,13 @@ func TestAScopeIsABase(t *testing.T) {
 }
 
 func TestSeveralStepsAreComparedWithThePrefillUnlessSomebodyChose(t *testing.T) {
+	t.Parallel()
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("Δ prefill:")
 }
 
 // The first warm decode step alone is compared with what many are.
 func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
+	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
 	for i := range recorded.Steps {
 		recorded.Steps[i].Cold = i != 2
@@ -61,6 +67,7 @@ func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
 // Of a prompt that was read in two chunks, the first of them cold, the prefill is the second, and is called
 // that.
 func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
+	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
 	first, second := recorded.Steps[0], recorded.Steps[0]
 	first.Tokens, second.Tokens = first.Tokens[:20], first.Tokens[20:]
@@ -79,6 +86,7 @@ func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
 }
 
 func TestABaseMayBeAnotherTrace(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "other.json")
 	if err := trace.WriteFile(path, tracetest.Llama(16, 12)); err != nil {
 		t.Fatal(err)
@@ -94,6 +102,7 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 
 // What differs from a base of another model or device is no change: that is said wherever the base is.
 func TestABaseOfAnotherModelOrDeviceIsCalledThat(t *testing.T) {
+	t.Parallel()
 	tr := tracetest.Llama(16, 12)
 	tr.Model.Name, tr.Device.Name = "small", "llvmpipe"
 	path := filepath.Join(t.TempDir(), "other.json")
@@ -120,6 +129,7 @@ func TestABaseOfAnotherModelOrDeviceIsCalledThat(t *testing.T) {
 
 // While the model runs, tables speak of all warm steps so far; who asks for a step sees that step.
 func TestARunShowsAllItsWarmSteps(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.settle()
 	d.press("2").sees("scope this step").press("space").sees("warm decode steps", "medians of")
@@ -128,6 +138,7 @@ func TestARunShowsAllItsWarmSteps(t *testing.T) {
 }
 
 func TestEventsAreJumpedTo(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	d.press("]").sees("nothing happened after this step")
 	d.press("1", "g", "[").sees("nothing happened before this step")
@@ -141,6 +152,7 @@ func TestEventsAreJumpedTo(t *testing.T) {
 }
 
 func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5").sees("at position 64")
 	d.press("]").misses("at position 64").press("[").misses("nothing happened")
 	for range 100 {
@@ -151,6 +163,7 @@ func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
 
 // A base that somebody sets is what every table of times compares with.
 func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "m", "left", "left", "left", "m", "G")
 	d.press("v", "v", "v", "b", "v", "v").sees("scope all", "base s18–s21", "Δwall ms")
 	d.press("2").sees("Δ s18–s21: ")
@@ -162,6 +175,7 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 
 // Where steps took other routes, tables of times are of those of the last, and that is said in any width.
 func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
+	t.Parallel()
 	tr := tracetest.Run(3, 1, 1, 1, 1, 1)
 	for i := range 3 {
 		s := &tr.Steps[i]
@@ -181,6 +195,7 @@ func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
 
 // Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
 func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
 	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("342 dispatches new", "scope this step")
 	d.press("v", "v").sees("scope the one prefill step", "342 dispatches new")
@@ -189,6 +204,7 @@ func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
 // In each view the header has the last step of the scope, and going round the choices comes back to the step
 // that a person was at.
 func TestEveryViewIsOfTheScope(t *testing.T) {
+	t.Parallel()
 	for _, view := range viewKeys()[:5] {
 		d := drive(t, 120, 40, llama, nil, Options{}).press(",", ",", "2").sees("step 21 (newest 23)")
 		for _, want := range []string{"step 23 decode", "step 0 (newest 23) prefill", "step 21 (newest 23)"} {
@@ -202,6 +218,7 @@ func TestEveryViewIsOfTheScope(t *testing.T) {
 
 // Of several steps, a view of one says in its title and below which of them that is.
 func TestAViewOfOneStepSaysWhichOfTheScopeItIs(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 160, 40, llama, nil, Options{}).press("1", "v").sees("s23, last of 23 warm decode steps")
 	d.press("3").sees("s23, last of 23 warm decode steps", "grids change in s1, s23")
 	d.app.note = "" // it stands over the foot
@@ -213,6 +230,7 @@ func TestAViewOfOneStepSaysWhichOfTheScopeItIs(t *testing.T) {
 
 // Who asks for a step sees that step, in every view, and is told that the scope is left.
 func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
+	t.Parallel()
 	for _, view := range some(viewKeys()[:5]) {
 		for keys, want := range map[string]string{
 			",": "step 22 (newest 23)", "S": "step 22 (newest 23)", ".": "step 23 decode", "s": "step 23 decode",
@@ -238,6 +256,7 @@ func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 // A row of the prefill is explained by the prefill, whatever step was looked at before. What does not run
 // in the scope is not explained by a step in which it does.
 func TestWhyIsOfTheScopesStep(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "V", "/").typed("id:=4").press("enter")
 	d.sees("linear_q4gsw_steel", "32")
 	d.press("w").sees("in s0, first of ×16", "attn.q  grid 32, runs since s0 (prefill, position 0)")
@@ -255,6 +274,7 @@ func TestWhyIsOfTheScopesStep(t *testing.T) {
 }
 
 func TestCurvesAreOfTheWholeRunWhateverTheScope(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", "5").sees("scope whole run").misses("scope all 23")
 	d.press("v").sees("scope: Curves draws the whole run, whatever the scope").press("2")
 	d.sees("scope all 23 warm decode steps")
@@ -262,6 +282,7 @@ func TestCurvesAreOfTheWholeRunWhateverTheScope(t *testing.T) {
 
 // A run takes the scope with it, and so does what it pauses for.
 func TestARunTakesTheScopeWithIt(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2", "V").sees("scope the one prefill step", "step 0 (newest 3)")
 	d.press("P").typed("50").press("enter").sees("scope this step", "decode pos 49")
 	d.press("V").sees("scope the one prefill step").press("s").sees("scope this step", "decode pos 50")
@@ -271,6 +292,7 @@ func TestARunTakesTheScopeWithIt(t *testing.T) {
 // The scope that a run brought is no change of the person's: what is undone is the fold, and what they chose
 // in its place gives it back.
 func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2", "space").sees("warm decode steps", "fold layer")
 	d.press("F").misses("fold layer").press("u").sees("fold layer", "warm decode steps")
 	d.press("v").sees("the one prefill step").press("u").sees("warm decode steps").press("S").sees("scope this step")
@@ -282,6 +304,7 @@ func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
 // What a run pauses for is shown alone, and nobody is told of a scope that came with the run. A range that is
 // open grows with it.
 func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2", "D").typed("position 52").press("enter", "enter", "space")
 	d.sees("[BREAKPOINT]", "scope this step")
 	d.press("D", "delete", "esc", "space").sees("warm decode steps").press("S").sees("scope this step")
@@ -294,12 +317,14 @@ func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
 
 // The header says of the step that is shown, and not of another, that the text has gone on without it.
 func TestAStepOfTheScopeThatIsNotInTheTextSaysSo(t *testing.T) {
+	t.Parallel()
 	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").misses("not in the text")
 	d.press("V").sees("scope s3", "step 3 (newest 4)", "not in the text any more")
 }
 
 // How often the dispatches of one step were timed is said of that step alone.
 func TestRepeatsAreOfOneStep(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("timing dispatch n=20")
 	for _, keys := range [][]string{{"v"}, {"5"}, {"0"}} {
 		if d.press(keys...); strings.Contains(d.line("scope "), "n=") {
@@ -312,6 +337,7 @@ func TestRepeatsAreOfOneStep(t *testing.T) {
 // The line over a view is of the steps that the header names: while what they took is being computed there is
 // no figure, not that of the step before.
 func TestHeaderNeverShowsAFigureOfAnotherStep(t *testing.T) {
+	t.Parallel()
 	const digits = "0123456789"
 	for _, view := range []string{"1", "2", "3", "4"} {
 		d := drive(t, 120, 30, llama, nil, Options{})

@@ -33,6 +33,7 @@ func templated() *trace.Trace {
 // What constants made of a kernel is marked, by a glyph before its lines and by colour, or by quotes where
 // there is none; what is copied is the source alone.
 func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e")
 	d.sees("▎ of its constants: Lanes 64", "1  fn one() {", "2 ▎    use(“64”);", "3  }", "4 ▎fn taken() {", "5 ▎}")
 	if got, want := d.app.over.Whole, templated().Graph.Kernels[0].Source; got != want {
@@ -48,6 +49,7 @@ func TestWGSLMarksWhatItsConstantsMade(t *testing.T) {
 
 // One search for every text that lies over a view: what is found is marked, n and N go through it.
 func TestATextOverAViewIsSearched(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, templated(), nil, Options{Color: "never"}).press("2", "F", "F", "F", "e", "/")
 	d.typed("FN").sees("find FN: 1 of 2 lines", "▌1  fn one", "•4 ▎fn taken", "find: FN▏")
 	d.press("enter", "n").sees("find FN: 2 of 2 lines", "•1  fn one", "▌4 ▎fn taken")
@@ -65,6 +67,7 @@ func TestATextOverAViewIsSearched(t *testing.T) {
 
 // Why goes through the changes of its grid in the run, and says where there are no more.
 func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
 	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "changes of this grid")
 	d.press("]").sees("the run has no later change of this grid; by the plan: pos 128: 64 → 96", "in s23")
@@ -79,6 +82,7 @@ func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 // The chain is closed at first: what the grid comes from is one line. Of a row that stands for several the
 // title says which of them is explained.
 func TestWhyOpensItsChain(t *testing.T) {
+	t.Parallel()
 	link := "layers.0.mlp.gate ← "
 	d := drive(t, 160, 40, llama, nil, Options{}).press("2", "/").typed("op:=gate").press("enter", "w")
 	d.sees("Why layers.0.mlp.gate in s23, first of ×16", "enter opens)").misses(link)
@@ -89,6 +93,7 @@ func TestWhyOpensItsChain(t *testing.T) {
 // A text that lies over the view is broken anew for a window of another size: nothing of it is cut off, and
 // what was found stays found.
 func TestATextOverAViewFitsAnyWindow(t *testing.T) {
+	t.Parallel()
 	for keys, want := range map[string]string{"w": "changes next at: not with the position", "?": "Find a text:"} {
 		d := drive(t, 160, 40, llama, nil, Options{}).press("2", "j", "j", "j", keys, "/").typed(want).press("enter")
 		d.sees("1 of 1 line")
@@ -109,6 +114,7 @@ func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 
 // Whatever stretches two lists have, each byte has the one that lies over the other.
 func TestStretchesLieOverEachOther(t *testing.T) {
+	t.Parallel()
 	const n = 30
 	rapid.Check(t, func(r *rapid.T) {
 		draw := func(what string, p widget.Paint) (list []widget.Stretch, of [n]widget.Paint) {
@@ -152,6 +158,7 @@ func TestStretchesLieOverEachOther(t *testing.T) {
 
 // A painted line is as wide as there is room, whatever is cut off it at both ends.
 func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
+	t.Parallel()
 	th, err := widget.NewTheme("dark", "never", nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -181,6 +188,7 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 
 // A title that is cut has a blank before how far the text is.
 func TestATitleOverAViewIsApartFromItsCount(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{})
 	d.app.over = overlayOf(view.Page{
 		Title: "WGSL " + strings.Repeat("a constant, ", 9), Lines: slices.Repeat([]string{"line"}, 99),

@@ -91,6 +91,7 @@ func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 }
 
 func TestAStepThatWasTakenBackStaysVisible(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("1", "S", "S")
 	d.sees("← set back")
 	lane := d.line("event │")
@@ -101,6 +102,7 @@ func TestAStepThatWasTakenBackStaysVisible(t *testing.T) {
 }
 
 func TestALayerOpensToItsDispatches(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1").sees("enter zoom in")
 	d.press("enter").sees("GPU, L", "alone: 20 dispatches", "gate 1").misses(" CPU │")
 	first := d.line("alone")
@@ -126,6 +128,7 @@ func TestALayerOpensToItsDispatches(t *testing.T) {
 }
 
 func TestTheColdStartIsSplit(t *testing.T) {
+	t.Parallel()
 	run := *llama
 	run.Opening = []trace.Opening{
 		{Phase: "load", NS: trace.Measured(20e6)},
@@ -143,6 +146,7 @@ func TestTheColdStartIsSplit(t *testing.T) {
 
 // A character of several tokens is there whole, and once; a token in its middle is marked all the same.
 func TestCharactersOfTheTextAreWhole(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
 	d.app.mirror.Text.Prompt = []session.Token{
@@ -162,6 +166,7 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 }
 
 func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
 	p := d.app.views[0].(*view.StepPage)
 	for step := range llama.Steps {
@@ -177,6 +182,7 @@ func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 }
 
 func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
+	t.Parallel()
 	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
 	f := &view.StepFacts{Sum: &inspect.StepSummary{Step: s}}
 	if got := f.Candidates(60); got != `✓ " cat" · " dog" 50.0%` {

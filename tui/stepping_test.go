@@ -36,6 +36,7 @@ func (d *driver) wantStep(want int) {
 }
 
 func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
+	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("D").sees("no breakpoints", "kernel PATTERN")
 	d.typed("position").press("enter").sees("want position N").typed(" 46").press("enter")
@@ -51,6 +52,7 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 }
 
 func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
+	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("P").typed("45").press("enter").sees("[PAUSED]").wantStep(3)
 	d.press("s").press("P").typed("position 47").press("enter").sees("[PAUSED]").wantStep(5)
@@ -69,6 +71,7 @@ func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
 }
 
 func TestATraceGoesToAPosition(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("P").typed("50").press("enter")
 	if s := d.app.step(); s.Position != 50 || s.Phase != "decode" {
 		t.Errorf("it shows the %s step at position %d", s.Phase, s.Position)
@@ -89,6 +92,7 @@ func TestATraceGoesToAPosition(t *testing.T) {
 
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
 func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("s").sees("step 23 is the last that was recorded")
 	before, _ := d.app.log.Snapshot()
 	d.press("s", "s", ".")
@@ -99,6 +103,7 @@ func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
 }
 
 func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
+	t.Parallel()
 	var d *driver
 	said := ""
 	d = drive(t, 80, 24, llama, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
@@ -122,6 +127,7 @@ func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 }
 
 func TestAKeyThatIsHeldToTheEndLeavesANote(t *testing.T) {
+	t.Parallel()
 	d, _ := asks(t, Options{Prompt: "once"})
 	for range 3 * len(llama.Steps) {
 		d.touch("s") // faster than the model
@@ -141,6 +147,7 @@ func TestAKeyThatIsHeldToTheEndLeavesANote(t *testing.T) {
 }
 
 func TestTheTextIsEditedFromTheShownStepOn(t *testing.T) {
+	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("s", "s", "s", ",", ",")
 	var behind strings.Builder // what came out of the shown step, and after it
@@ -157,6 +164,7 @@ func TestTheTextIsEditedFromTheShownStepOn(t *testing.T) {
 }
 
 func TestChunkAndTimingAreChosen(t *testing.T) {
+	t.Parallel()
 	d, list := asks(t, Options{})
 	d.press("K").sees("at most").press("ctrl+u").typed("16").press("enter")
 	d.press("T").sees("✓ dispatch", "a pass for each attention").press("up", "enter")
@@ -173,6 +181,7 @@ func TestChunkAndTimingAreChosen(t *testing.T) {
 }
 
 func TestPlainModeGoesThroughTheText(t *testing.T) {
+	t.Parallel()
 	var list []session.Command
 	script := tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if n := len(list); c.Kind != session.Run || n == 0 || list[n-1].Kind != session.Run {
@@ -212,6 +221,7 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 
 // Who looks at a step that the text has gone on without must see it, and where the text stands.
 func TestTheHeaderSaysThatAStepIsNotInTheText(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("s", "s", "S", "S", ".", ".")
 		d.sees(" 5 ", "set back", "text ends at s3")

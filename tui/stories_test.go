@@ -33,6 +33,7 @@ func opens(s tuitest.Script) func(context.Context) (session.Session, error) {
 }
 
 func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
+	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{})
 	x.sees("[PAUSED]", "no step yet", "Press i and type a prompt")
 	x.press("i").sees("prompt:").press("qs? yes").sees("prompt: qs? yes").press(enter)
@@ -46,6 +47,7 @@ func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 }
 
 func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	x := start(t, context.Background(),
 		opens(gated(session.Run, gate)), Options{Prompt: "once"})
@@ -62,6 +64,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 }
 
 func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json.gz")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("step 1 decode")
@@ -93,6 +96,7 @@ func unexported(p cmp.Path) bool {
 }
 
 func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
+	t.Parallel()
 	x := start(t, context.Background(),
 		opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 			if c.Kind == session.Next {
@@ -110,6 +114,7 @@ func TestAnErrorStaysUntilItIsDismissed(t *testing.T) {
 }
 
 func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
+	t.Parallel()
 	x := start(t, context.Background(),
 		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
 			if c.Kind == session.Next {
@@ -129,6 +134,7 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 // What is cancelled second is another thing where a key, or a command that ended, lies between: it is no
 // wish to leave.
 func TestCtrlCDoesNotQuitForTheNextJob(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	x := start(t, context.Background(),
 		opens(tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
@@ -162,6 +168,7 @@ func TestCtrlCDoesNotQuitForTheNextJob(t *testing.T) {
 }
 
 func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
+	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
 	x := start(t, context.Background(),
@@ -178,6 +185,7 @@ func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
 }
 
 func TestAPanicRestoresTheTerminal(t *testing.T) {
+	t.Parallel()
 	x := start(t, context.Background(),
 		opens(tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 			if c.Kind == session.Next {
@@ -208,6 +216,7 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 }
 
 func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	x := start(t, ctx, opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("step 0 prefill")
@@ -218,6 +227,7 @@ func TestTheEndOfTheContextEndsTheProgram(t *testing.T) {
 }
 
 func TestAnExportWritesOverNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "model.gguf")
 	if err := os.WriteFile(path, []byte("weights"), 0o644); err != nil {
 		t.Fatal(err)
@@ -235,6 +245,7 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 }
 
 func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
+	t.Parallel()
 	ready := make(chan struct{})
 	x := start(t, context.Background(), func(ctx context.Context) (session.Session, error) {
 		<-ready
@@ -250,6 +261,7 @@ func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
 
 // The error is for the shell, where it stays to be read.
 func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
+	t.Parallel()
 	cause := errors.New("no adapter: apt-get install libvulkan1 mesa-vulkan-drivers")
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause },
 		Options{})
@@ -259,6 +271,7 @@ func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
 }
 
 func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
+	t.Parallel()
 	s := tuitest.Play(llama, tuitest.Script{})
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil },
 		Options{Prompt: "once"})
@@ -273,6 +286,7 @@ func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 }
 
 func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
+	t.Parallel()
 	var out strings.Builder
 	err := Run(context.Background(), opens(tuitest.Script{}),
 		Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
@@ -294,6 +308,7 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 }
 
 func TestPlainModeEndsWithTheWordsOfAModelThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
 	events := make(chan session.Event)
 	close(events)
 	open := func(context.Context) (session.Session, error) {
@@ -317,6 +332,7 @@ func (s justEvents) Events() <-chan session.Event { return s.events }
 func (s justEvents) Close() error                 { return s.reason }
 
 func TestAThousandEventsAreFewFrames(t *testing.T) {
+	t.Parallel()
 	events := make(chan session.Event, 1000)
 	for i := range 1000 {
 		events <- session.Event{Log: &session.Log{Level: "info", Text: fmt.Sprint(i)}}
@@ -348,6 +364,7 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 // Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes
 // first.
 func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
+	t.Parallel()
 	for _, eventsFirst := range []bool{false, true} {
 		d := bare(t, Options{Prompt: "once", Width: 80, Height: 24})
 		d.session = tuitest.Play(llama, tuitest.Script{})
@@ -368,6 +385,7 @@ func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
 
 // An error waits to be dismissed whatever lies over the view.
 func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1])
 		d.update(endedMsg{command.ErrEnded})
@@ -385,6 +403,7 @@ func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 
 // Frames do not become slow because somebody has much to say.
 func TestALongErrorIsShownInPart(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24)
 	d.update(noteMsg{err: errors.New("begin\n" + strings.Repeat("x ", 1<<20) + "end")})
 	d.sees("✗ begin", "the whole is in the log")
@@ -423,6 +442,7 @@ func TestTheSelectedRowIsCopied(t *testing.T) {
 // Frames go out whole: each between its marks, none clears the screen for the next, and none has no rows
 // between two that have, while a model runs and keys are held.
 func TestNoFrameFlickers(t *testing.T) {
+	t.Parallel()
 	gate := make(chan struct{})
 	x := start(t, context.Background(),
 		opens(gated(session.Run, gate)), Options{Prompt: "once"})

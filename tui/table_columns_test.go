@@ -11,6 +11,7 @@ import (
 // Beside the detail the list has what screens of that width are to have, and both grids of what changed:
 // names of kernels give way.
 func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		w    int
 		want string
@@ -33,11 +34,13 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 
 // The layer that stands out is named beside the bars.
 func TestTheOutlierOfARowStandsInItsColumn(t *testing.T) {
+	t.Parallel()
 	live(t, 200, 50).press("2", "c", "R").sees("layers.10.mlp.gate takes 19.9", "19.0 µs", "L10 +5 %")
 }
 
 // Where grids are pinned what was not needed stands beside a time of the same dispatches, in any room.
 func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
+	t.Parallel()
 	tr := *llama
 	tr.Static = true
 	for _, w := range []int{80, 120, 200} {
@@ -50,6 +53,7 @@ func TestWasteAndTimeAreOfTheSameDispatches(t *testing.T) {
 
 // What the few rows that a filter leaves have in common is what somebody looks for, and sorts by.
 func TestAFilterTakesNoColumnAway(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("kernel", "grid")
 	d.press("/").typed("attn.k").press("enter", "o", "m").sees("filter attn.k", "kernel", "grid", "Σµs↓")
 	d.press("o", "g").sees("grid↓")
@@ -57,6 +61,7 @@ func TestAFilterTakesNoColumnAway(t *testing.T) {
 
 // The letters that sort stand in the headings where these are.
 func TestLettersMoveNoHeading(t *testing.T) {
+	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("2", "c")
 		before := d.line("kernel")

@@ -79,6 +79,7 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 // The tracks are of the step as it was timed, under a line on the step untimed: each says of which it is, and
 // both times stand there. What timing adds was measured on its own, and is one figure, in other views.
 func TestTracksSayThatTheyAreOfTheTimedStep(t *testing.T) {
+	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
 		d.sees("step 7.70 ms · untimed", "below as timed, 8.70", "timed: resize 41").misses("%)")

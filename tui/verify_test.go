@@ -3,6 +3,7 @@ package tui
 import "testing"
 
 func TestDispatchesAreHeldToTheirReferences(t *testing.T) {
+	t.Parallel()
 	d := live(t, 200, 50).press("2", "A").sees("[PAUSED]", "gap dB", "120.0", "90.0")
 	d.press("down").sees("% of its tolerance, 2e-05: 2048 products", "to the reference run: max abs 4e-05")
 	gaps := func(step int) (n int) {

@@ -27,6 +27,7 @@ func (d *driver) at(x, y int, b tea.MouseButton) *driver {
 }
 
 func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/")
 	d.typed("fd_split").sees("filter: fd_split▏", "filter fd_split: 16 of 326 rows").misses("rms_norm")
 	d.press("enter").sees("filter fd_split: 16 of 326 rows")
@@ -35,6 +36,7 @@ func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
 }
 
 func TestAFilterCountsWhatAClosedRowStandsFor(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/")
 	d.typed("fd_split").press("enter").sees("filter fd_split: 16 of 326 rows")
 	d.press("F", "F").sees("fold kernel", "filter fd_split: 16 of 326 rows")
@@ -43,6 +45,7 @@ func TestAFilterCountsWhatAClosedRowStandsFor(t *testing.T) {
 // Keys answer for the row under the cursor, so that is what the filter found, and not what it stands in; the
 // detail says of which row it is one.
 func TestAFilterSelectsWhatItFound(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
 	if got := d.row(); !strings.Contains(got, " L3 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
@@ -59,6 +62,7 @@ func TestAFilterSelectsWhatItFound(t *testing.T) {
 }
 
 func TestPrintableKeysBelongToTheInput(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("2", "/")
 	before := d.app.mirror.State.Step
 	d.typed("sqx?").press("space")
@@ -69,6 +73,7 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 }
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# id")
 	d.press("l").sees("~lost↓").misses("sort by:")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
@@ -90,6 +95,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 // A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
 // has no room for, which it gets when rows are sorted by it.
 func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
+	t.Parallel()
 	for _, w := range some([]int{60, 80, 120, 200}) {
 		d := live(t, w, 40).press("2", "o").sees("sort by:").misses(" s share").press("esc")
 		d.press("c", "o", "space").misses("~save↓").press("o").sees("s ~save").press("s").sees("~save↓")
@@ -99,6 +105,7 @@ func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
 
 // Whatever becomes of the rows, the one that was selected stays selected, where it was on the screen.
 func TestTheSelectionFollowsItsRow(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("mlp.down").press("enter")
 	d.press("G", "esc")
 	row := func(what string, want string) {
@@ -127,6 +134,7 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 }
 
 func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	begin := d.screen()
 	d.press("u").sees("undo: nothing was changed")
@@ -149,6 +157,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 }
 
 func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split")
 	d.typed(" us:>x").sees("✗ filter us:>x:", "not a number").misses("rms_norm")
 	d.press("enter").sees("✗ filter us:>x:").misses("rms_norm")
@@ -159,6 +168,7 @@ func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
 // What is wrong with a filter is said whole, however narrow the screen; a filter that is asked for again
 // begins anew.
 func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
+	t.Parallel()
 	want := `filter us:>abc: "abc" is not a number`
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "v", "/").typed("layers").press("enter", "/")
@@ -169,6 +179,7 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 }
 
 func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
+	t.Parallel()
 	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
 		d.sees("attn 32/192", "whole rows").misses("sdpa.split 16/16")
@@ -181,11 +192,13 @@ func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
 }
 
 func TestAFilterOpensTheRowsInWhichItFindsSomething(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
 	d.sees("▾ q 1/16", "layers.3.attn.q", "1 of 326 rows")
 }
 
 func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("there is no filter")
 	d.press("/").typed("norm").press("enter", "g", "n")
 	if !strings.Contains(d.row(), "norm") {
@@ -204,6 +217,7 @@ func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
 }
 
 func TestRowsAreMarkedAndCounted(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
 	marked, _ := d.dispatches().Parts(true)
 	if len(marked) != 2 || marked[0].Name != "embed" || fmt.Sprint(marked[1].Dispatches) != "[2]" {
@@ -213,6 +227,7 @@ func TestRowsAreMarkedAndCounted(t *testing.T) {
 }
 
 func TestFoldingGoesRound(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	for _, fold := range []string{"op", "kernel", "none", "layer"} {
 		d.press("F").sees("fold " + fold)
@@ -220,6 +235,7 @@ func TestFoldingGoesRound(t *testing.T) {
 }
 
 func TestARowOpensAndClosesAndKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j", "j", "j")
 	if !strings.Contains(d.row(), "▾ layers 0–15") {
 		t.Fatalf("selected is %q", d.row())
@@ -235,6 +251,7 @@ func TestARowOpensAndClosesAndKeepsItsPlace(t *testing.T) {
 }
 
 func TestTheSelectedRowSurvivesAnotherStep(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("2", "j", "j", "j", "j", "j", "j", "j")
 	before := strings.Fields(d.row())[3]
 	d.press("s", "s", "S")
@@ -244,12 +261,14 @@ func TestTheSelectedRowSurvivesAnotherStep(t *testing.T) {
 }
 
 func TestTheBaseStaysWhereItIsMarked(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("2").sees("Δ s2:")
 	d.press("b", "s", "s").sees("Δ s3:").press("S", "S").sees("Δ s2:") // on the base itself: the step before
 	d.press("b", "s").sees("Δ s5:")
 }
 
 func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2").sees("1 sample")
 	step := d.app.shown
 	d.press("R").sees("n=10").press("R").sees("n=20")
@@ -259,6 +278,7 @@ func TestRepeatingAddsSamplesAndNothingElse(t *testing.T) {
 }
 
 func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("1")
 	d.press(",", ",").sees("step 1 (newest 3)").press("f").sees("step 3 decode pos 44")
 	d.press("left").sees("step 2 (newest 3)")
@@ -266,6 +286,7 @@ func TestLookingBackDoesNotMoveTheModel(t *testing.T) {
 }
 
 func TestWhyLeadsBackToTheTokens(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F",
 		"/").typed("fd_split").press("enter", "w")
 	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64",
@@ -274,6 +295,7 @@ func TestWhyLeadsBackToTheTokens(t *testing.T) {
 }
 
 func TestResizeShowsWhatAValueReaches(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
 	d.sees("can wake").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
 }
@@ -281,6 +303,7 @@ func TestResizeShowsWhatAValueReaches(t *testing.T) {
 // On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
 // its own values, of a pass what was dirty, in the neighbourhood and over the numbers the value itself.
 func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
+	t.Parallel()
 	tr := tracetest.Llama(2, 2)
 	tr.Steps[1].Resize.Passes[0].Hooks[0].Plans = nil // of embed
 	d := drive(t, 120, 40, tr, nil, Options{}).press("3", "w")
@@ -295,6 +318,7 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 
 // A filter that comes to other rows selects what it finds there.
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
 	d.sees("No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
 		"s0 (prefill): w explains it, v shows other steps.").press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
@@ -307,6 +331,7 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 // Where a dispatch runs is said where its number alone keeps it from the table: another word may be what
 // does, and in Graph a number is that of an operator.
 func TestWhereADispatchRunsIsSaidOfItsNumberAlone(t *testing.T) {
+	t.Parallel()
 	for view, said := range map[string]string{"2": "#34 zzz", "4": "#34 zzz", "5": "#34"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "/").typed(said).press("enter")
 		d.misses("Dispatch 34 runs")
@@ -317,6 +342,7 @@ func TestWhereADispatchRunsIsSaidOfItsNumberAlone(t *testing.T) {
 
 // A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
 func TestADispatchIsFoundByItsNumberAndExplainedWhereNoStepRunsIt(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏", "#37 (an id)").typed("#")
 	d.misses("(an id)").typed("27").press("enter").sees("filter #27: 1 of ")
 	detail := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("#27").press("enter")
@@ -334,6 +360,7 @@ func TestADispatchIsFoundByItsNumberAndExplainedWhereNoStepRunsIt(t *testing.T) 
 
 // The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
 func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
+	t.Parallel()
 	tr := tracetest.Llama(2, 26)
 	for i := range tr.Steps {
 		tr.Steps[i].Cold = i == 0
@@ -346,6 +373,7 @@ func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
 
 // Opening a row shows what is in it and moves no column.
 func TestOpeningARowMovesNoColumn(t *testing.T) {
+	t.Parallel()
 	for _, view := range []string{"2", "3"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "j", "j", "j")
 		head := func() string { return widget.Cut(strings.Split(d.screen(), "\n")[4], 78) }
@@ -360,11 +388,13 @@ func TestOpeningARowMovesNoColumn(t *testing.T) {
 }
 
 func TestThePaletteFindsAndRuns(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("fold")
 	d.sees("▌ fold").press("enter").sees("fold op").misses("▌ fold")
 }
 
 func TestZoomGivesAPaneTheScreen(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").sees("zoomed")
 	if rows := d.app.table().Page; rows != 18 {
 		t.Errorf("the zoomed list has %d rows, want 18", rows)
@@ -373,6 +403,7 @@ func TestZoomGivesAPaneTheScreen(t *testing.T) {
 }
 
 func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	d.at(10, 8, tea.MouseButtonLeft)
 	if !strings.Contains(d.row(), "slice sin") {
@@ -390,6 +421,7 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
 // The last line says what can be done and where the cursor stands, a dialog its own keys.
 func TestTheFootSaysKeysAndPlace(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "G").sees("[ ] event")
 	p := d.app.table()
 	want := fmt.Sprintf("%d/%d rows of 326", len(p.Rows), len(p.Rows))
@@ -403,11 +435,13 @@ func TestTheFootSaysKeysAndPlace(t *testing.T) {
 }
 
 func TestAViewOfOnePaneSaysSo(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1", "z").misses("zoomed")
 	d.sees("zoom: this view has one pane").press("tab").sees("pane: this view has one pane")
 }
 
 func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
+	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2")
 		at := d.app.rects()
@@ -432,6 +466,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 
 // The detail stands where its lines have room: nothing is cut that fits.
 func TestTheDetailStandsAtTheRightWhereThereIsRoom(t *testing.T) {
+	t.Parallel()
 	wide := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
 	if l := wide.line(widget.MarkSelected); !strings.Contains(l, "embed") ||
 		!strings.Contains(l, widget.MarkBar) {
@@ -448,6 +483,7 @@ func TestTheDetailStandsAtTheRightWhereThereIsRoom(t *testing.T) {
 }
 
 func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24)
 	d.update(tea.WindowSizeMsg{Width: 50, Height: 10})
 	d.sees("50 x 10", "60 x 16").press("s")
@@ -462,6 +498,7 @@ func TestASmallWindowSaysWhatIsNeeded(t *testing.T) {
 }
 
 func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
+	t.Parallel()
 	soft := *llama
 	soft.Device.Name, soft.Device.AdapterType = "llvmpipe (LLVM 15.0.6, 256 bits)", "cpu"
 	for _, size := range some(sizes) {
@@ -474,6 +511,7 @@ func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
 }
 
 func TestACommandDuringARunStopsTheRunFirst(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
 	d.touch("space")
@@ -488,6 +526,7 @@ func TestACommandDuringARunStopsTheRunFirst(t *testing.T) {
 // The prompt, a token and what ran must be the same whether a run is live or its trace was opened. Only of a
 // live one does the title say what can be measured.
 func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
+	t.Parallel()
 	d := live(t, 120, 40).press("2")
 	recorded := *d.app.index.Trace
 	opened := drive(t, 120, 40, &recorded, nil, Options{}).press("2")
@@ -502,11 +541,13 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 
 // Where no step is shown there is none to stay on; what comes next is followed on.
 func TestNoStepIsStayedOnWhereNoneIsShown(t *testing.T) {
+	t.Parallel()
 	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows those that were recorded")
 	d.misses("staying on").press("i").typed("again").press("enter").sees("step 4 prefill")
 }
 
 func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
+	t.Parallel()
 	d := bare(t, Options{Width: 80, Height: 24, Prompt: "Once upon a time"})
 	d.app.mirror.Budget = 256 << 10
 	d.session = tuitest.Play(llama, tuitest.Script{})
@@ -548,6 +589,7 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 // What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what
 // timing costs, that grids are pinned.
 func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
+	t.Parallel()
 	static := *llama
 	static.Command = []string{"gpuscope", "--static", "llama.gguf"}
 	rapid.Check(t, func(r *rapid.T) {
@@ -579,6 +621,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 
 // That grids are pinned is said by every view, first of all.
 func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
+	t.Parallel()
 	static := *llama
 	static.Static = true
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
@@ -593,6 +636,7 @@ func TestEveryViewOfAStaticRunSaysSo(t *testing.T) {
 
 // A click sorts by the header that it points at, and by no other.
 func TestAClickOnTheChartSortsNoTable(t *testing.T) {
+	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
 	p := d.app.views[0].(*view.StepPage)
 	before := p.Steps.Rows.WantedOf

@@ -393,8 +393,8 @@ func (p *CurvesPage) timeOperator() {
 	p.host.Do(session.Command{Kind: session.TimeOp, Op: &op, Lengths: lengths})
 }
 
-func (p *CurvesPage) actions() []command.Action {
-	return append(p.ListPage.actions(), []command.Action{
+func (p *CurvesPage) Actions() []command.Action {
+	return append(p.ListPage.Actions(), []command.Action{
 		{Name: "why", Run: func() {
 			t, explains := p.why()
 			explain(p.host, &p.Rows, t, explains)

@@ -75,8 +75,8 @@ func firstDispatch(t *table.Table, row int) any {
 	return d.Launch(&d.Folded[row]).ID
 }
 
-func (p *DispatchPage) actions() []command.Action {
-	return append(p.ListPage.actions(), []command.Action{
+func (p *DispatchPage) Actions() []command.Action {
+	return append(p.ListPage.Actions(), []command.Action{
 		{Name: "fold", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()

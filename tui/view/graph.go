@@ -109,8 +109,8 @@ func (p *graphPage) Move(m widget.Motion)    { p.list().Move(m) }
 func (p *graphPage) Filter() *filter         { return p.list().Filter() }
 func (p *graphPage) Copied() string          { return p.list().Copied() }
 
-func (p *graphPage) actions() []command.Action {
-	return append(p.list().actions(), []command.Action{
+func (p *graphPage) Actions() []command.Action {
+	return append(p.list().Actions(), []command.Action{
 		{Name: "fold", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()

@@ -62,7 +62,7 @@ func (r *ViewRow) Label() string {
 
 // Offers says whether the views of a row offer a command.
 func (r *ViewRow) Offers(name string) bool {
-	return Offered(r.New(nil, widget.NewLog()), name)
+	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
 // Offering are the views that offer a command, as they are called.
@@ -80,12 +80,8 @@ func Offering(name string, called func(*ViewRow) string) (names []string) {
 	return names
 }
 
-// Offered says whether a view offers a command.
-func Offered(v View, name string) bool { return ActionOf(v, name) != nil }
-
-// ActionOf is what a command does in a view, nil where the view does not offer it.
-func ActionOf(v View, name string) *command.Action {
-	list := v.actions()
+// ActionOf is the action of a name, nil where there is none.
+func ActionOf(list []command.Action, name string) *command.Action {
 	for i := range list {
 		if list[i].Name == name {
 			return &list[i]
@@ -116,8 +112,8 @@ type View interface {
 	Title(w int) []table.Part
 	// Render draws into w by h cells: at most h lines of at most w cells.
 	Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string
-	// actions are the commands that the view offers besides those that every view has.
-	actions() []command.Action
+	// Actions are the commands that the view offers besides those that every view has.
+	Actions() []command.Action
 	// Move moves the cursor.
 	Move(m widget.Motion)
 	// Takes says which steps the view shows: as many as the selection has, the last of them, or the whole
@@ -167,7 +163,7 @@ const WheelLines = 3
 // Basics are the methods of a view that can do nothing.
 type Basics struct{}
 
-func (Basics) actions() []command.Action         { return nil }
+func (Basics) Actions() []command.Action         { return nil }
 func (Basics) Move(widget.Motion)                {}
 func (Basics) Takes() inspect.Takes              { return inspect.NoSteps }
 func (Basics) Pane() *widget.TablePane           { return nil }

@@ -53,8 +53,8 @@ func (p *ListPage) Move(m widget.Motion) { p.Rows.Move(m) }
 
 func (p *ListPage) Filter() *filter { return &filter{p.Rows.Wanted.Typed, p.Rows.SetFilter} }
 
-// actions are those of all rows; the program has its own way to do them.
-func (p *ListPage) actions() []command.Action {
+// Actions are those of all rows; the program has its own way to do them.
+func (p *ListPage) Actions() []command.Action {
 	return []command.Action{
 		{Name: "open"},
 		{Name: "sort"},

@@ -132,7 +132,7 @@ func (p *logPage) Filter() *filter {
 	return &filter{p.wanted, func(s string) { p.wanted = s }}
 }
 
-func (p *logPage) actions() []command.Action { return []command.Action{{Name: "filter"}} }
+func (p *logPage) Actions() []command.Action { return []command.Action{{Name: "filter"}} }
 
 func (p *logPage) Look() any { return p.wanted }
 

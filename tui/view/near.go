@@ -105,7 +105,7 @@ func (p *NearPage) width() int {
 	return w
 }
 
-func (p *NearPage) actions() []command.Action {
+func (p *NearPage) Actions() []command.Action {
 	return []command.Action{
 		{Name: "open"},
 		{Name: "why", Run: func() {

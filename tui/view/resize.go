@@ -21,8 +21,8 @@ type resizePage struct {
 
 func newResizePage(h Host, _ *widget.Log) View { return &resizePage{listOf("resize"), h} }
 
-func (p *resizePage) actions() []command.Action {
-	return append(p.ListPage.actions(), command.Action{Name: "why", Run: func() {
+func (p *resizePage) Actions() []command.Action {
+	return append(p.ListPage.Actions(), command.Action{Name: "why", Run: func() {
 		t, explains := p.why()
 		explain(p.host, &p.Rows, t, explains)
 	}})

@@ -67,7 +67,7 @@ func newStepPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-func (p *StepPage) actions() []command.Action {
+func (p *StepPage) Actions() []command.Action {
 	return []command.Action{{Name: "mark step"}, {Name: "zoom in", Off: p.undivided, Run: p.zoomIn}}
 }
 

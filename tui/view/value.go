@@ -85,7 +85,7 @@ func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
 
-func (p *ValuePage) actions() []command.Action {
+func (p *ValuePage) Actions() []command.Action {
 	return []command.Action{{Name: "why", Run: func() {
 		t, explains := p.why()
 		explain(p.host, nil, t, explains)

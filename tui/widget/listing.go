@@ -99,30 +99,44 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 		return l, err
 	}
 	l.least = make([]int, len(t.Columns))
-	if l.widths, err = l.measure(ctx, every); err != nil {
+	measured := map[int][]int{}
+	if l.widths, err = l.measure(ctx, every, measured); err != nil {
 		return l, err
 	}
-	l.narrow, err = l.measure(ctx, l.Rows)
+	l.narrow, err = l.measure(ctx, l.Rows, measured)
 	return l, err
 }
 
-// measure finds how wide the cells of each column are.
-func (l *Listing) measure(ctx context.Context, rows []int) ([]int, error) {
-	t := l.Table
-	widths := make([]int, len(t.Columns))
+// measure finds how wide the cells of each column are. Rows that were measured are kept: a cell is costly.
+func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]int) ([]int, error) {
+	widths := make([]int, len(l.Table.Columns))
 	for i, r := range rows[:min(len(rows), measuredRows)] {
 		if i%100 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		for c := range t.Columns {
-			cell := t.Cell(r, c)
-			widths[c] = max(widths[c], Width(l.placed(cell.Text, r, c)))
-			if cell.Short != "" {
-				l.least[c] = max(l.least[c], Width(l.placed(cell.Short, r, c)))
-			}
+		cells, known := measured[r]
+		if !known {
+			cells = l.measureRow(r)
+			measured[r] = cells
+		}
+		for c, n := range cells {
+			widths[c] = max(widths[c], n)
 		}
 	}
 	return widths, nil
+}
+
+// measureRow finds how wide the cells of a row are, and what must not be lost of them.
+func (l *Listing) measureRow(r int) []int {
+	cells := make([]int, len(l.Table.Columns))
+	for c := range cells {
+		cell := l.Table.Cell(r, c)
+		cells[c] = Width(l.placed(cell.Text, r, c))
+		if cell.Short != "" {
+			l.least[c] = max(l.least[c], Width(l.placed(cell.Short, r, c)))
+		}
+	}
+	return cells
 }
 
 // longest finds the largest number of each column that is drawn as bars: that is what a whole bar is.
