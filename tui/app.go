@@ -14,7 +14,6 @@
 package tui
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os/exec"
@@ -26,7 +25,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
@@ -35,61 +33,38 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// App is the program's state. All of it belongs to the event loop.
+// App is the program: it takes messages in, finds what a key means and draws the frame. What it knows and
+// does is in the parts that it embeds. All of it belongs to the event loop.
 type App struct {
 	opts   Options
 	theme  *widget.Theme
 	glyphs widget.Glyphs
 	runner *widget.Runner
-	last   lastOpened
-	log    *Log
 	w, h   int
 
-	again
-	model                           // the session, or the trace, and where it stands (model.go)
+	*notes     // what is said to the person
+	*model     // the session, or the trace, and where it stands
+	*stage     // the views, and which of them has the screen
+	*inputs    // what is being typed
+	*selection // the steps that tables show, and the baseline
+	*pilot     // sends commands to the session
+	*restarts  // starts a crashed engine again
+	*overlays  // a text over the view
+	*exporter  // writes files, and the clipboard
+	*history   // undo
+	lab        *lab
+
 	jobs  *widget.Jobs              // what computes what is shown
 	deeds map[string]command.Action // what commands do, by their names
-	views []view.View               // in the order of the table of views
-	// pushes are what lies over each view.
-	pushes map[int][]pushed
+	held  []widget.Key              // pressed, and to be done once what they are about is there
 
-	current, previous int // of views
-	zooms             map[int]zoom
-	split             map[int]split
-	inDetail          bool // the detail has the focus
-	detail            widget.TextPane
-	detailOf          string
-	detailTitle       string
-	detailTask        widget.Task[detailKey, []string]
-
-	held     []widget.Key // pressed, and to be done once what they are about is there
-	lab      lab
-	over     *overlay // help, source, why
-	overTask widget.Task[int, *overlay]
-	asked    int           // overlays that were asked for
-	question *question     // a line of text being typed
-	dialog   widget.Dialog // at the foot of the screen
-	chord    *widget.Chord // the next key says what is meant
-
-	before  *memento // how things were looked at before what is being typed
-	undone  []memento
-	undoing bool
-
-	doing       []string    // what later does
-	note        string      // fades,
-	noteOfKey   bool        // or goes with the next key: it answers one,
-	noteHolds   func() bool // or when this holds no more, nil for what always does
-	noteID      int
-	failure     string // stays until dismissed,
-	failureOf   any    // or until what failed has been done; nil: nothing that is done again
-	interrupted time.Time
-	lent        atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
-	shell       *jobControl
-	mouse       bool
-	clicked     clicked
-	meter       meter
-	leaving     bool // the program was told to end
-	cmds        []tea.Cmd
+	lent    atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
+	shell   *jobControl
+	mouse   bool
+	clicked clicked
+	meter   meter
+	leaving bool // the program was told to end
+	cmds    []tea.Cmd
 }
 
 // Messages of the runner's goroutines to the event loop.
@@ -130,17 +105,13 @@ func newApp(opts Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{
-		opts: opts, theme: t, glyphs: g, log: opts.Log, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{}, shell: &jobControl{},
-	}
-	if a.log == nil {
-		a.log = NewLog()
+		opts: opts, theme: t, glyphs: g, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
+		shell: &jobControl{},
 	}
 	if a.w == 0 || a.h == 0 {
 		a.w, a.h = widget.MainWidth, mainHeight
 	}
-	a.model = newModel()
-	a.jobs = widget.NewJobs(a.fail, a.mended)
+	a.assemble()
 	a.deeds = map[string]command.Action{}
 	for _, act := range a.actions() {
 		a.deeds[act.Name] = act
@@ -152,6 +123,31 @@ func newApp(opts Options) (*App, error) {
 		}
 	}
 	return a, nil
+}
+
+// assemble makes the parts of the program.
+func (a *App) assemble() {
+	a.notes = &notes{log: a.opts.Log, after: func(d time.Duration, m any) {
+		a.cmds = append(a.cmds, tea.Tick(d, func(time.Time) tea.Msg { return m }))
+	}}
+	if a.notes.log == nil {
+		a.notes.log = NewLog()
+	}
+	a.jobs = widget.NewJobs(a.fail, a.mended)
+	a.notes.work = a.jobs
+	a.model = newModel(a.jobs)
+	a.stage = newStage()
+	a.inputs = &inputs{notes: a.notes}
+	a.overlays = &overlays{notes: a.notes, inputs: a.inputs, work: a.jobs}
+	a.stage.onLeave = func() { a.overTask.Drop(a.jobs) }
+	a.selection = &selection{model: a.model, notes: a.notes, inputs: a.inputs, stage: a.stage}
+	a.pilot = &pilot{selection: a.selection, opts: &a.opts}
+	a.restarts = &restarts{pilot: a.pilot}
+	a.lab = &lab{pilot: a.pilot, overlays: a.overlays, handOver: a.handOver}
+	a.exporter = &exporter{
+		selection: a.selection, texts: a.overlays, opts: &a.opts, width: func() int { return a.w },
+	}
+	a.history = &history{selection: a.selection}
 }
 
 // runs gives the app who runs its goroutines, before the first message.
@@ -228,10 +224,11 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		if m.err != nil {
 			a.fail(nil, m.err)
 		} else {
-			a.changedText(m.kernel, m.text)
+			a.lab.changedText(m.kernel, m.text)
 		}
 	case editedMsg:
-		a.closedEditor(m)
+		a.takeMouse()
+		a.lab.closedEditor(m)
 	case leaveMsg:
 		a.quit()
 	}
@@ -428,70 +425,4 @@ func (a *App) cancel() {
 	}
 	a.noteHolds = a.armed
 	a.fade(command.Again)
-}
-
-// armed says that the next cancel leaves.
-func (a *App) armed() bool {
-	return !a.interrupted.IsZero() && widget.Now().Sub(a.interrupted) < command.Again
-}
-
-// disarm has the next cancel stop something: what is there to stop may be another thing than before.
-func (a *App) disarm() { a.interrupted = time.Time{} }
-
-// remark says, in answer to a key, why something cannot be done.
-func (a *App) remark(text string) {
-	a.tell(widget.LevelKey, text)
-	a.noteOfKey = true
-}
-
-// say shows a note, and keeps it in the log.
-func (a *App) say(text string) { a.tell("info", text) }
-
-// tell shows a note. What is on the screen already is in the log.
-func (a *App) tell(level, text string) {
-	if text != a.note {
-		a.log.Add(level, text)
-	}
-	a.show(text)
-}
-
-// show shows a note for four seconds.
-func (a *App) show(text string) {
-	a.unsay()
-	a.note = text
-	a.noteID++
-	a.fade(4 * time.Second)
-}
-
-// fade takes the note back after a time.
-func (a *App) fade(after time.Duration) {
-	id := a.noteID
-	a.cmds = append(a.cmds, tea.Tick(after, func(time.Time) tea.Msg { return fadeMsg{id} }))
-}
-
-// unsay takes the note back.
-func (a *App) unsay() { a.note, a.noteOfKey, a.noteHolds = "", false, nil }
-
-// fail shows an error until it is dismissed, or until the same is done again and succeeds: a task, a kind of
-// command, what later was told. It is of nil where there is no such thing.
-func (a *App) fail(of any, err error) {
-	a.failure, a.failureOf = printable.Short(err.Error(), view.MostShown), of
-	a.log.Add("error", err.Error())
-}
-
-// mended takes the error back that something had, now that it has succeeded.
-func (a *App) mended(of any) {
-	if a.failureOf == of {
-		a.failure = ""
-	}
-}
-
-// later runs f beside the event loop and shows what it says. Until then the screen says what is being done. A
-// kind is a word for all that is done like it.
-func (a *App) later(kind, what string, f func(context.Context) (string, error)) {
-	a.doing = append(a.doing, what)
-	a.runner.Start(func(ctx context.Context) {
-		text, err := f(ctx)
-		a.runner.Send(noteMsg{kind, what, text, err})
-	})
 }

@@ -18,23 +18,31 @@ import (
 	"gpuscope/tui/widget"
 )
 
+// exporter writes traces and tables to files, and text to the clipboard.
+type exporter struct {
+	*selection
+	texts *overlays
+	opts  *Options
+	width func() int // of the screen, in cells
+}
+
 // askExport asks where the trace is to go.
-func (a *App) askExport() {
-	q := &question{label: "export to", take: a.export}
+func (ex *exporter) askExport() {
+	q := &question{label: "export to", take: ex.export}
 	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
-	a.ask(q)
+	ex.ask(q)
 }
 
 // askExportTable asks where the table on the screen is to go: that one, whatever a click on a tab shows by
 // the time that its file has a name.
-func (a *App) askExportTable() {
-	pane := a.table()
+func (ex *exporter) askExportTable() {
+	pane := ex.table()
 	q := &question{
 		label: "table to " + strings.Join(table.Suffixes(), " "),
-		take:  func(path string) { a.exportTable(pane, path) },
+		take:  func(path string) { ex.exportTable(pane, path) },
 	}
-	q.line.Suggest(free(fileName(pane, a.view().Takes())))
-	a.ask(q)
+	q.line.Suggest(free(fileName(pane, ex.view().Takes())))
+	ex.ask(q)
 }
 
 // fileName is what a file with the table is called: by the steps that the table is of where a view takes so
@@ -74,12 +82,12 @@ func whole(path string) string {
 }
 
 // export writes the trace as it is now.
-func (a *App) export(path string) {
+func (ex *exporter) export(path string) {
 	if path = command.Expand(path); path == "" {
 		return
 	}
-	t := a.index.Trace
-	a.later("export", "writing "+path, func(context.Context) (string, error) {
+	t := ex.index.Trace
+	ex.later("export", "writing "+path, func(context.Context) (string, error) {
 		err := absent(path)
 		if err == nil {
 			err = trace.WriteFile(path, t)
@@ -93,14 +101,14 @@ func (a *App) export(path string) {
 }
 
 // exportTable writes a table of the screen as it is filtered, folded, sorted and scoped.
-func (a *App) exportTable(pane *widget.TablePane, path string) {
+func (ex *exporter) exportTable(pane *widget.TablePane, path string) {
 	if path = command.Expand(path); path == "" {
 		return
 	}
 	l := pane.Listing
 	said := table.Title(pane.Own(1 << 10)...)
-	screen := a.w
-	a.later("export", "writing "+path, func(ctx context.Context) (string, error) {
+	screen := ex.width()
+	ex.later("export", "writing "+path, func(ctx context.Context) (string, error) {
 		format, err := table.FormatOf(path)
 		if err != nil {
 			return "", fmt.Errorf("export: %w", err)

@@ -38,23 +38,23 @@ func (a *App) header(w int) string {
 }
 
 // stepParts say which step is shown. Who looks back must see it, on any screen.
-func (a *App) stepParts() []table.Part {
-	s := a.step()
+func (m *model) stepParts() []table.Part {
+	s := m.step()
 	if s == nil {
-		if len(a.index.Trace.Steps) > 0 {
+		if len(m.index.Trace.Steps) > 0 {
 			return []table.Part{{Rank: 0, Text: "no step shown"}}
 		}
 		return []table.Part{{Rank: 0, Text: "no step yet"}}
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
 	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
-	switch newest := a.newestStep(); {
+	switch newest := m.newestStep(); {
 	case newest < 0:
 		long, short = long+where+", the text is empty", short+", the text is empty"
 	case newest < s.Index:
 		end := fmt.Sprintf("text ends at s%d", newest)
 		long, short = long+where+", set back: "+end, short+" set back, "+end
-	case a.index.Replaced(a.at(), newest):
+	case m.index.Replaced(m.at(), newest):
 		long += fmt.Sprintf(" (newest %d)%s, not in the text any more", newest, where)
 		short += fmt.Sprintf(" not in the text, newest s%d", newest)
 	case newest > s.Index:
@@ -74,46 +74,46 @@ func (a *App) stepParts() []table.Part {
 }
 
 // newestStep is the number of the step that the session stands at, of a trace the last.
-func (a *App) newestStep() int {
-	if a.session != nil {
-		return a.mirror.State.Step
+func (m *model) newestStep() int {
+	if m.session != nil {
+		return m.mirror.State.Step
 	}
-	return a.index.Trace.Steps[len(a.index.Trace.Steps)-1].Index
+	return m.index.Trace.Steps[len(m.index.Trace.Steps)-1].Index
 }
 
 // stateWord is how things stand, in one word.
-func (a *App) stateWord() string {
+func (m *model) stateWord() string {
 	switch {
-	case a.lost:
+	case m.lost:
 		return "[ENGINE GONE]"
-	case a.mirror.Trace == nil || a.restarting():
-		return "[LOADING" + a.progress() + "]"
-	case a.isTrace:
+	case m.mirror.Trace == nil || m.restarting():
+		return "[LOADING" + m.progress() + "]"
+	case m.isTrace:
 		return "[TRACE]"
-	case a.job != nil && a.job.cancelled:
+	case m.job != nil && m.job.cancelled:
 		return "[STOPPING]"
-	case a.job != nil:
-		return a.busyWord()
-	case a.standing() != "":
-		return a.standing()
-	case a.mirror.State.Ended:
+	case m.job != nil:
+		return m.busyWord()
+	case m.standing() != "":
+		return m.standing()
+	case m.mirror.State.Ended:
 		return "[ENDED]"
 	}
 	return "[PAUSED]"
 }
 
-func (a *App) statePaint() widget.Paint {
+func (m *model) statePaint() widget.Paint {
 	switch {
-	case a.lost:
+	case m.lost:
 		return widget.Bad
-	case a.job != nil:
+	case m.job != nil:
 		return widget.Good
 	}
 	return widget.Accent
 }
 
-func (a *App) progress() string {
-	p := a.mirror.Progress
+func (m *model) progress() string {
+	p := m.mirror.Progress
 	switch {
 	case p.Phase == "":
 		return ""
@@ -124,12 +124,12 @@ func (a *App) progress() string {
 }
 
 // step is the step that is shown, nil before the first.
-func (a *App) step() *trace.Step {
-	at := a.at()
+func (m *model) step() *trace.Step {
+	at := m.at()
 	if at < 0 {
 		return nil
 	}
-	return &a.index.Trace.Steps[at]
+	return &m.index.Trace.Steps[at]
 }
 
 // tabsNamed says whether all tabs have the names of their views: they leave room for the scope and how it was
@@ -189,8 +189,8 @@ func (a *App) tabAt(x int) (int, bool) {
 }
 
 // measuring is how far a command has come that measures, in per cent.
-func (a *App) measuring() string {
-	if p := a.mirror.Progress; p.Total > 0 {
+func (m *model) measuring() string {
+	if p := m.mirror.Progress; p.Total > 0 {
 		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)
 	}
 	return ""

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,13 +22,17 @@ import (
 
 // lab is what is known of the texts that a person changes.
 type lab struct {
-	dir   string            // where their files are, "" before there is one
-	own   map[string]string // by file: the kernel's own text
-	look  chan struct{}     // wakes who watches it
-	on    map[string]labStand
-	tried map[string]*attempt // by kernel
-	last  string              // the kernel that was tried last
-	over  *overlay            // what came of it
+	*pilot
+	*overlays
+	handOver func(cmd *exec.Cmd, ended func(error) any) // gives the terminal to a program
+
+	dir    string            // where their files are, "" before there is one
+	own    map[string]string // by file: the kernel's own text
+	wake   chan struct{}     // wakes who watches it
+	on     map[string]labStand
+	tried  map[string]*attempt // by kernel
+	newest string              // the kernel that was tried last
+	shown  *overlay            // what came of it
 }
 
 // labStand is a dispatch of a step, on whose inputs a kernel is tried.
@@ -66,17 +71,18 @@ type (
 )
 
 // begins watches the folder that was given, where one was. What is in it is in force already.
-func (l *lab) begins(a *App) {
-	if l.dir == "" && a.opts.Shaders != "" && !a.isTrace {
-		l.watch(a, a.opts.Shaders)
+func (l *lab) begins() {
+	if l.dir == "" && l.opts.Shaders != "" && !l.isTrace {
+		l.watch(l.opts.Shaders)
 	}
 }
 
-func (l *lab) watch(a *App, dir string) {
-	l.dir, l.look = dir, make(chan struct{}, 1)
+func (l *lab) watch(dir string) {
+	l.dir, l.wake = dir, make(chan struct{}, 1)
 	l.on, l.tried, l.own = map[string]labStand{}, map[string]*attempt{}, map[string]string{}
-	a.runner.Start(func(ctx context.Context) {
-		watchTexts(ctx, dir, l.look, func(m changedMsg) { a.runner.Send(m) })
+	run := l.jobs.Runner
+	run.Start(func(ctx context.Context) {
+		watchTexts(ctx, dir, l.wake, func(m changedMsg) { run.Send(m) })
 	})
 }
 
@@ -85,24 +91,24 @@ func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Cons
 
 // editKernel opens the text of the selected dispatch's kernel in the person's editor. Where no model runs, or
 // the trace has no texts, it shows what there is.
-func (a *App) editKernel() {
-	l := a.view().Launch()
-	if l == nil {
-		a.remark("select a dispatch first")
+func (l *lab) editKernel() {
+	under := l.view().Launch()
+	if under == nil {
+		l.remark("select a dispatch first")
 		return
 	}
-	if needsRun(a) != "" {
-		a.look(view.SourceOf(l.Plan.Kernel, l.Kernel))
+	if l.needsRun() != "" {
+		l.look(view.SourceOf(under.Plan.Kernel, under.Kernel))
 		return
 	}
-	k := command.Own(a.index, l.Plan.Kernel)
+	k := command.Own(l.index, under.Plan.Kernel)
 	if k == nil || k.Source == "" {
-		a.look(view.SourceOf(l.Plan.Kernel, l.Kernel))
+		l.look(view.SourceOf(under.Plan.Kernel, under.Kernel))
 		return
 	}
-	at := labStand{l.ID, a.index.Trace.Steps[l.Step].Index}
-	dir, opts := a.lab.dir, a.opts
-	a.jobs.Start(func(context.Context) func() {
+	at := labStand{under.ID, l.index.Trace.Steps[under.Step].Index}
+	dir, opts := l.dir, *l.opts
+	l.jobs.Start(func(context.Context) func() {
 		var path string
 		var err error
 		if dir == "" {
@@ -112,52 +118,51 @@ func (a *App) editKernel() {
 			path, err = writeText(dir, k.Name, fileText(k))
 		}
 		return func() {
-			if a.jobs.Open--; err != nil {
-				a.fail(nil, fmt.Errorf("edit %s: %w", k.Name, err))
+			if l.jobs.Open--; err != nil {
+				l.fail(nil, fmt.Errorf("edit %s: %w", k.Name, err))
 				return
 			}
-			if a.lab.dir == "" {
-				a.lab.watch(a, dir)
+			if l.dir == "" {
+				l.watch(dir)
 			}
-			a.lab.on[k.Name], a.lab.own[path] = at, fileText(k)
-			a.openEditor(k.Name, path)
+			l.on[k.Name], l.own[path] = at, fileText(k)
+			l.openEditor(k.Name, path)
 		}
 	})
 }
 
 // openEditor gives the terminal to the editor until it ends. A run pauses: nobody would see its steps.
-func (a *App) openEditor(kernel, path string) {
-	cmd, err := editorOf(path, a.opts.editor, a.opts.Input, a.opts.output())
+func (l *lab) openEditor(kernel, path string) {
+	cmd, err := editorOf(path, l.opts.editor, l.opts.Input, l.opts.output())
 	if err != nil {
-		a.fail(nil, err)
+		l.fail(nil, err)
 		return
 	}
-	if a.job != nil && a.job.command.Kind == session.Run {
-		a.stop()
+	if l.job != nil && l.job.command.Kind == session.Run {
+		l.stop()
 	}
-	a.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
+	l.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
 }
 
 // closedEditor looks at what the editor left.
-func (a *App) closedEditor(m editedMsg) {
-	a.takeMouse()
+func (l *lab) closedEditor(m editedMsg) {
 	if m.err != nil { // nobody knows whether it was edited
-		a.fail(nil, fmt.Errorf("the editor: %w", m.err))
+		l.fail(nil, fmt.Errorf("the editor: %w", m.err))
 	} else {
-		a.say("edited in " + m.path)
+		l.say("edited in " + m.path)
 	}
-	a.jobs.Start(func(context.Context) func() {
+	l.jobs.Start(func(context.Context) func() {
 		text, err := session.ReadKernelText(m.path)
 		return func() {
-			if a.jobs.Open--; err != nil {
-				a.fail(nil, err)
+			if l.jobs.Open--; err != nil {
+				l.fail(nil, err)
 				return
 			}
-			switch k := a.index.Kernel(m.kernel); {
-			case needsDevice(a) != "" && k != nil && text != fileText(k):
-				a.say(command.Keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
-			case !a.changedText(m.kernel, text) && m.err == nil:
-				a.showTried(m.kernel)
+			switch k := l.index.Kernel(m.kernel); {
+			case l.needsDevice() != "" && k != nil && text != fileText(k):
+				l.say(command.Keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
+			case !l.changedText(m.kernel, text) && m.err == nil:
+				l.showTried(m.kernel)
 			}
 		}
 	})
@@ -166,115 +171,115 @@ func (a *App) closedEditor(m editedMsg) {
 // changedText has a text tried that is new, and says whether it is. The kernel's own text takes the place of
 // another; before the first step there is nothing to try a text on, and one of the folder that was given is
 // put in force.
-func (a *App) changedText(kernel, text string) bool {
-	if needsDevice(a) != "" {
+func (l *lab) changedText(kernel, text string) bool {
+	if l.needsDevice() != "" {
 		return false
 	}
-	k, was := a.index.Kernel(kernel), a.lab.tried[kernel]
+	k, was := l.index.Kernel(kernel), l.tried[kernel]
 	e := &session.KernelEdit{Kernel: kernel, Text: text}
 	switch {
 	case k == nil, was != nil && was.text == text:
 		return false
 	case text == fileText(k):
-		if delete(a.lab.tried, kernel); a.inPlace(kernel) == "" {
+		if delete(l.tried, kernel); l.inPlace(kernel) == "" {
 			return false
 		}
 		e.Text = ""
-		a.command(session.Command{Kind: session.Kernel, Edit: e})
+		l.command(session.Command{Kind: session.Kernel, Edit: e})
 		return true
 	}
-	a.lab.tried[kernel] = &attempt{text: text, before: was.ran()}
+	l.tried[kernel] = &attempt{text: text, before: was.ran()}
 	c := session.Command{Kind: session.Lab, Edit: e}
-	if needsStep(a) != "" {
-		if c.Kind = session.Kernel; a.opts.Shaders == "" {
+	if l.needsStep() != "" {
+		if c.Kind = session.Kernel; l.opts.Shaders == "" {
 			return false
 		}
 	}
-	if at, ok := a.lab.on[kernel]; ok && a.standsOn(at.step) {
+	if at, ok := l.on[kernel]; ok && l.standsOn(at.step) {
 		c.Edit.Dispatch = &at.dispatch
-		if at.step != a.mirror.State.Step {
+		if at.step != l.mirror.State.Step {
 			c.Step = &at.step
 		}
 	}
-	a.command(c)
+	l.command(c)
 	return true
 }
 
 // standsOn says whether a step is one of the text, which can be run again.
-func (a *App) standsOn(step int) bool {
+func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
-	return slices.ContainsFunc(a.mirror.Left().Turns, is)
+	return slices.ContainsFunc(l.mirror.Left().Turns, is)
 }
 
 // triedText takes in what came of a text. One of the folder that was given is in force from now on, where
 // nothing is wrong with it.
-func (a *App) triedText(c session.Command, m doneMsg) {
-	t := a.lab.tried[c.Edit.Kernel]
+func (l *lab) triedText(c session.Command, m doneMsg) {
+	t := l.tried[c.Edit.Kernel]
 	if t == nil || t.text != c.Edit.Text {
 		return
 	}
 	if errors.Is(m.err, context.Canceled) {
-		if a.lab.tried[c.Edit.Kernel] = t.before; t.before == nil { // it can be tried again
-			delete(a.lab.tried, c.Edit.Kernel)
+		if l.tried[c.Edit.Kernel] = t.before; t.before == nil { // it can be tried again
+			delete(l.tried, c.Edit.Kernel)
 		}
 		return
 	}
 	t.tried, t.err = m.reply.Tried, m.err
-	a.showTried(c.Edit.Kernel)
-	if t.err == nil && t.tried.Wrong() == "" && a.opts.Shaders != "" && a.queued == nil {
-		a.queued = &session.Command{Kind: session.Kernel, Edit: c.Edit}
+	l.showTried(c.Edit.Kernel)
+	if t.err == nil && t.tried.Wrong() == "" && l.opts.Shaders != "" && l.queued == nil {
+		l.queued = &session.Command{Kind: session.Kernel, Edit: c.Edit}
 	}
 }
 
 // showTried lays over the view what came of a kernel's newest text.
-func (a *App) showTried(kernel string) {
-	t := a.lab.tried[kernel]
+func (l *lab) showTried(kernel string) {
+	t := l.tried[kernel]
 	switch {
 	case t == nil:
-		a.remark(kernel + session.KernelSuffix + " is the kernel's own text: nothing to try")
+		l.remark(kernel + session.KernelSuffix + " is the kernel's own text: nothing to try")
 		return
 	case t.err == nil && t.tried == nil:
 		return // it is on its way
 	case t.err != nil:
-		a.log.Add("error", t.err.Error())
-		a.over = overlayOf(view.Page{
+		l.log.Add("error", t.err.Error())
+		l.over = overlayOf(view.Page{
 			Title: kernel + " is not changed", Broken: widget.WrapIndented,
-			Lines: append(strings.Split(t.err.Error(), "\n"), a.keepText(kernel, t.before)...),
+			Lines: append(strings.Split(t.err.Error(), "\n"), l.keepText(kernel, t.before)...),
 		})
 	default:
 		next := command.Keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
-		if a.opts.Shaders != "" && t.tried.Wrong() == "" {
+		if l.opts.Shaders != "" && t.tried.Wrong() == "" {
 			next = command.Keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
 		}
-		lines := append(command.TriedLines(a.index, t.tried), "", next)
-		a.over = overlayOf(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
+		lines := append(command.TriedLines(l.index, t.tried), "", next)
+		l.over = overlayOf(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
 	}
-	a.lab.last, a.lab.over = kernel, a.over
+	l.newest, l.shown = kernel, l.over
 }
 
 // keepText keeps a text that ran beside the file that has another by now, and says where; nil for no text.
-func (a *App) keepText(kernel string, t *attempt) []string {
+func (l *lab) keepText(kernel string, t *attempt) []string {
 	if t == nil {
 		return nil
 	}
-	path := filepath.Join(a.lab.dir, kernel+session.KernelSuffix+".last")
-	a.later("text", "keep "+path, func(context.Context) (string, error) {
+	path := filepath.Join(l.dir, kernel+session.KernelSuffix+".last")
+	l.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
 	said := command.Keyed("{use text} has the steps to come run the text before it, ") + t.tried.Name
-	if t.tried.Name == a.inPlace(kernel) {
+	if t.tried.Name == l.inPlace(kernel) {
 		said = "The text before it stays in force, " + t.tried.Name
 	}
 	return []string{"", said + "; it is in " + path}
 }
 
 // labKernel is the kernel that is spoken of: of what lies over the view, or of the selected dispatch.
-func (a *App) labKernel() string {
-	if a.over != nil && a.over == a.lab.over {
-		return a.lab.last
+func (l *lab) labKernel() string {
+	if l.over != nil && l.over == l.shown {
+		return l.newest
 	}
-	if l := a.view().Launch(); l != nil {
-		if k := command.Own(a.index, l.Plan.Kernel); k != nil {
+	if under := l.view().Launch(); under != nil {
+		if k := command.Own(l.index, under.Plan.Kernel); k != nil {
 			return k.Name
 		}
 	}
@@ -282,8 +287,8 @@ func (a *App) labKernel() string {
 }
 
 // inPlace is the name of what runs in place of a kernel, "" for itself.
-func (a *App) inPlace(kernel string) string {
-	for _, name := range a.mirror.State.Edited {
+func (l *lab) inPlace(kernel string) string {
+	for _, name := range l.mirror.State.Edited {
 		if strings.HasPrefix(name, kernel+"+") {
 			return name
 		}
@@ -292,31 +297,31 @@ func (a *App) inPlace(kernel string) string {
 }
 
 // cannotUse says why no text can be put in a kernel's place, or taken from there.
-func cannotUse(a *App) string {
-	if why := needsDevice(a); why != "" {
+func (l *lab) cannotUse() string {
+	if why := l.needsDevice(); why != "" {
 		return why
 	}
-	kernel := a.labKernel()
+	kernel := l.labKernel()
 	if kernel == "" {
 		return "select a dispatch first"
 	}
-	if a.inPlace(kernel) == "" && a.lab.tried[kernel].ran() == nil {
+	if l.inPlace(kernel) == "" && l.tried[kernel].ran() == nil {
 		return kernel + command.Keyed(" has no other text that runs; {WGSL} edits it")
 	}
 	return ""
 }
 
 // unused is the newest text of a kernel that ran, where it is not in force; else nil.
-func (a *App) unused(kernel string) *attempt {
-	if t := a.lab.tried[kernel].ran(); t != nil && t.tried.Name != a.inPlace(kernel) {
+func (l *lab) unused(kernel string) *attempt {
+	if t := l.tried[kernel].ran(); t != nil && t.tried.Name != l.inPlace(kernel) {
 		return t
 	}
 	return nil
 }
 
 // usedNext says what useText puts in force.
-func (a *App) usedNext() string {
-	if a.unused(a.labKernel()) != nil {
+func (l *lab) usedNext() string {
+	if l.unused(l.labKernel()) != nil {
 		return "use it"
 	}
 	return "use the kernel's own"
@@ -324,29 +329,29 @@ func (a *App) usedNext() string {
 
 // useText has the steps to come run the newest text of a kernel that ran, or where they do, the kernel's own.
 // Of a text that is wrong it says so the first time.
-func (a *App) useText() {
-	kernel := a.labKernel()
+func (l *lab) useText() {
+	kernel := l.labKernel()
 	e := &session.KernelEdit{Kernel: kernel}
-	if t := a.unused(kernel); t != nil {
+	if t := l.unused(kernel); t != nil {
 		if why := t.tried.Wrong(); why != "" && !t.warned {
 			t.warned = true
-			a.say(fmt.Sprintf(command.Keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
+			l.say(fmt.Sprintf(command.Keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
 				widget.MarkFail, t.tried.Name, why))
 			return
 		}
 		e.Text = t.text
 	}
-	a.closeOverlay()
-	a.command(session.Command{Kind: session.Kernel, Edit: e})
+	l.closeOverlay()
+	l.command(session.Command{Kind: session.Kernel, Edit: e})
 }
 
 // usedText says what runs from now on.
-func (a *App) usedText(c session.Command) {
+func (l *lab) usedText(c session.Command) {
 	name := c.Edit.Kernel + " itself"
-	if t := a.lab.tried[c.Edit.Kernel]; c.Edit.Text != "" {
+	if t := l.tried[c.Edit.Kernel]; c.Edit.Text != "" {
 		if name = c.Edit.Kernel + session.KernelSuffix; t.ran() != nil && t.ran().text == c.Edit.Text {
 			name = t.ran().tried.Name
 		}
 	}
-	a.show(name + " runs from the next step on") // the log has the event
+	l.show(name + " runs from the next step on") // the log has the event
 }

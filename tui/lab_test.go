@@ -155,7 +155,7 @@ func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Shaders: t.TempDir()})
 	d.update(changedMsg{kernel: k.Name, text: fileText(k) + "// faster\n"})
 	d.settle()
-	if d.events(); d.app.inPlace(k.Name) == "" {
+	if d.events(); d.app.lab.inPlace(k.Name) == "" {
 		t.Errorf("in place are %v", d.app.mirror.State.Edited)
 	}
 }

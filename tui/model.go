@@ -19,6 +19,8 @@ import (
 
 // model is what is looked at: a running session or a recorded trace, and which of its steps.
 type model struct {
+	again
+	jobs    *widget.Jobs
 	session session.Session // nil until opened, and where a trace is shown
 	isTrace bool
 	lost    bool // the session's events ended
@@ -67,8 +69,8 @@ type spoken struct {
 	against        *inspect.Base
 }
 
-func newModel() model {
-	return model{shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
+func newModel(j *widget.Jobs) *model {
+	return &model{jobs: j, shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
 // tookKey is what the line of what steps took is of: what a view takes of the scope.
@@ -157,7 +159,7 @@ func (a *App) opened(m openedMsg) {
 		a.follow = false
 	default:
 		a.session = m.session
-		a.lab.begins(a)
+		a.lab.begins()
 		a.begin()
 	}
 }
@@ -200,29 +202,29 @@ func (a *App) events(list eventsMsg) {
 
 // takeNews takes in what the mirror has, if it is time: header and views are of one state of the run. What a
 // person does and the end of a command show the newest; else it waits for what is being computed, and rests.
-func (a *App) takeNews() {
-	asked := a.newsAsked != a.jobs.Asked
+func (m *model) takeNews() {
+	asked := m.newsAsked != m.jobs.Asked
 	switch {
-	case !a.news:
+	case !m.news:
 		return
-	case a.index == nil || a.job == nil || asked || a.lost:
-	case a.jobs.Open > 0:
+	case m.index == nil || m.job == nil || asked || m.lost:
+	case m.jobs.Open > 0:
 		return
-	case widget.Now().Before(a.jobs.Rest):
-		a.jobs.Resting = true
+	case widget.Now().Before(m.jobs.Rest):
+		m.jobs.Resting = true
 		return
 	}
-	a.news, a.newsAsked = false, a.jobs.Asked
-	a.jobs.Rest = time.Time{}
-	t := a.mirror.Trace
-	if a.index != nil {
-		a.dropped(t.DroppedSteps - a.index.Trace.DroppedSteps)
+	m.news, m.newsAsked = false, m.jobs.Asked
+	m.jobs.Rest = time.Time{}
+	t := m.mirror.Trace
+	if m.index != nil {
+		m.dropped(t.DroppedSteps - m.index.Trace.DroppedSteps)
 	}
-	a.index, a.state, a.text = a.index.Next(t), a.mirror.State, a.mirror.Text
-	if a.follow && a.session != nil {
-		a.shown = a.stepOfState()
+	m.index, m.state, m.text = m.index.Next(t), m.mirror.State, m.mirror.Text
+	if m.follow && m.session != nil {
+		m.shown = m.stepOfState()
 	}
-	a.version++
+	m.version++
 }
 
 // logCompiled tells the log which kernels a step had to wait for.
@@ -242,8 +244,8 @@ func (m *model) dropped(n int) {
 }
 
 // stepOfState is where the session's current step stands among those recorded.
-func (a *App) stepOfState() int {
-	at, ok := slices.BinarySearchFunc(a.index.Trace.Steps, a.state.Step,
+func (m *model) stepOfState() int {
+	at, ok := slices.BinarySearchFunc(m.index.Trace.Steps, m.state.Step,
 		func(s trace.Step, index int) int { return cmp.Compare(s.Index, index) })
 	if !ok {
 		return -1

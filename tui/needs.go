@@ -9,13 +9,13 @@ import (
 
 // Why something cannot be done now, "" where it can: of views, and of actions.
 
-func needsSession(a *App) string {
+func (m *model) needsSession() string {
 	switch {
-	case a.isTrace:
+	case m.isTrace:
 		return command.IsRecorded
-	case a.lost:
+	case m.lost:
 		return command.Keyed("the engine has gone; {restart} starts it again")
-	case a.session == nil || a.mirror.Trace == nil:
+	case m.session == nil || m.mirror.Trace == nil:
 		return "the model is still loading"
 	}
 	return ""
@@ -25,125 +25,125 @@ func needsSession(a *App) string {
 const nothingRuns = "there is no device: steps are planned, and nothing runs"
 
 // needsDevice wants a session whose steps run.
-func needsDevice(a *App) string {
-	if why := needsSession(a); why != "" {
+func (m *model) needsDevice() string {
+	if why := m.needsSession(); why != "" {
 		return why
 	}
-	if a.mirror.Trace.Device.None() {
+	if m.mirror.Trace.Device.None() {
 		return nothingRuns
 	}
 	return ""
 }
 
 // needsRun wants a step that has run and that the session stands at, or is about to.
-func needsRun(a *App) string { return cmp.Or(needsDevice(a), needsStep(a)) }
+func (m *model) needsRun() string { return cmp.Or(m.needsDevice(), m.needsStep()) }
 
 // needsGraph is content with what is known before the first step.
-func needsGraph(a *App) string {
-	if a.mirror.Trace == nil {
+func (m *model) needsGraph() string {
+	if m.mirror.Trace == nil {
 		return "nothing is open yet"
 	}
 	return ""
 }
 
-func needsTrace(a *App) string {
-	if a.mirror.Trace == nil {
+func (m *model) needsTrace() string {
+	if m.mirror.Trace == nil {
 		return "nothing is open yet"
 	}
-	if len(a.index.Trace.Steps) == 0 {
+	if len(m.index.Trace.Steps) == 0 {
 		return "no step was run yet"
 	}
 	return ""
 }
 
-func needsShown(a *App) string {
-	if why := needsTrace(a); why != "" {
+func (m *model) needsShown() string {
+	if why := m.needsTrace(); why != "" {
 		return why
 	}
-	if a.at() < 0 {
+	if m.at() < 0 {
 		return command.Keyed("no step is shown; {step before} shows those that were recorded")
 	}
 	return ""
 }
 
 // cannotFollow lets a step be stayed on where one is shown.
-func cannotFollow(a *App) string {
-	if a.session == nil || a.follow {
-		return needsShown(a)
+func (m *model) cannotFollow() string {
+	if m.session == nil || m.follow {
+		return m.needsShown()
 	}
-	return needsTrace(a)
+	return m.needsTrace()
 }
 
 // cannotScope says why the scope is of no account in a view.
-func cannotScope(a *App) string {
-	if why := needsShown(a); why != "" || a.view().Takes() != inspect.WholeRun {
+func (sel *selection) cannotScope() string {
+	if why := sel.needsShown(); why != "" || sel.view().Takes() != inspect.WholeRun {
 		return why
 	}
-	return a.row().Name + " draws the whole run, whatever the scope"
+	return sel.row().Name + " draws the whole run, whatever the scope"
 }
 
 // needsStep wants a step that the session stands at, or is about to.
-func needsStep(a *App) string {
-	if why := needsSession(a); why != "" {
+func (m *model) needsStep() string {
+	if why := m.needsSession(); why != "" {
 		return why
 	}
-	if a.mirror.State.Step < 0 && a.job == nil {
+	if m.mirror.State.Step < 0 && m.job == nil {
 		return "the model stands before the first step"
 	}
 	return ""
 }
 
-func cannotNext(a *App) string {
-	if a.isTrace {
-		return needsTrace(a)
+func (m *model) cannotNext() string {
+	if m.isTrace {
+		return m.needsTrace()
 	}
-	if why := needsSession(a); why != "" {
+	if why := m.needsSession(); why != "" {
 		return why
 	}
 	switch {
-	case a.mirror.State.Ended:
+	case m.mirror.State.Ended:
 		return command.Keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
-	case len(a.mirror.Text.Prompt) == 0 && a.mirror.State.Position == 0 && a.job == nil:
+	case len(m.mirror.Text.Prompt) == 0 && m.mirror.State.Position == 0 && m.job == nil:
 		return command.Keyed("there is no text yet: {prompt} types a prompt")
 	}
 	return ""
 }
 
 // cannotRun lets a run be paused whatever else is.
-func cannotRun(a *App) string {
-	if a.job != nil {
-		return needsSession(a)
+func (m *model) cannotRun() string {
+	if m.job != nil {
+		return m.needsSession()
 	}
-	if a.isTrace {
-		return needsSession(a)
+	if m.isTrace {
+		return m.needsSession()
 	}
-	return cannotNext(a)
+	return m.cannotNext()
 }
 
-func cannotBack(a *App) string {
-	if a.isTrace {
-		return needsTrace(a)
+func (m *model) cannotBack() string {
+	if m.isTrace {
+		return m.needsTrace()
 	}
-	return needsStep(a)
+	return m.needsStep()
 }
 
 // cannotTarget is content with a trace, in which a position can be shown.
-func cannotTarget(a *App) string {
-	if a.isTrace {
-		return needsTrace(a)
+func (m *model) cannotTarget() string {
+	if m.isTrace {
+		return m.needsTrace()
 	}
-	if a.mirror.Trace != nil && a.mirror.Trace.Device.None() { // any step can be planned
-		return needsSession(a)
+	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // any step can be planned
+		return m.needsSession()
 	}
-	return cannotRun(a)
+	return m.cannotRun()
 }
 
 // needsText wants a text to edit.
-func needsText(a *App) string {
-	if why := needsSession(a); why != "" {
+func (m *model) needsText() string {
+	if why := m.needsSession(); why != "" {
 		return why
 	}
-	if len(a.mirror.Text.Prompt) == 0 {
+	if len(m.mirror.Text.Prompt) == 0 {
 		return command.Keyed("there is no text yet: {prompt} types a prompt")
 	}
 	return ""
@@ -153,23 +153,23 @@ func needsText(a *App) string {
 func (a *App) lacks(n command.Needs) string {
 	switch n {
 	case command.Opened:
-		return needsGraph(a)
+		return a.needsGraph()
 	case command.Steps:
-		return needsTrace(a)
+		return a.needsTrace()
 	case command.Shown:
-		return needsShown(a)
+		return a.needsShown()
 	case command.View:
 		return a.empty()
 	case command.Rows:
-		return noRows(a)
+		return a.noRows()
 	case command.Session:
-		return needsSession(a)
+		return a.needsSession()
 	case command.Text:
-		return needsText(a)
+		return a.needsText()
 	case command.Device:
-		return needsDevice(a)
+		return a.needsDevice()
 	case command.Run:
-		return needsRun(a)
+		return a.needsRun()
 	}
 	return ""
 }

@@ -18,6 +18,16 @@ import (
 	"gpuscope/tui/widget"
 )
 
+// overlays has the text that lies over a view, or is being made.
+type overlays struct {
+	*notes
+	*inputs
+	work     *widget.Jobs
+	over     *overlay // help, source, why
+	overTask widget.Task[int, *overlay]
+	asked    int // overlays that were asked for
+}
+
 // overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
 type overlay struct {
 	view.Page
@@ -47,33 +57,33 @@ func (o *overlay) lay(w int) {
 	o.text.Find(o.text.Sought)
 }
 
-func (a *App) closeOverlay() { a.over = nil }
+func (o *overlays) closeOverlay() { o.over = nil }
 
 // unfold opens what is folded in the text that lies over the view, or closes it. One without is closed.
-func (a *App) unfold() {
-	if a.over.Folded == nil {
-		a.closeOverlay()
+func (o *overlays) unfold() {
+	if o.over.Folded == nil {
+		o.closeOverlay()
 		return
 	}
-	a.look(*a.over.Folded)
+	o.look(*o.over.Folded)
 }
 
 // turnOver shows the text of another step: the same, when what it is of had changed before, or changed next.
-func (a *App) turnOver(by int) {
-	to, why := a.over.Later, a.over.Last
+func (o *overlays) turnOver(by int) {
+	to, why := o.over.Later, o.over.Last
 	if by < 0 {
-		to, why = a.over.Earlier, a.over.First
+		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		a.say(cmp.Or(why, "only why has other changes to go to"))
+		o.say(cmp.Or(why, "only why has other changes to go to"))
 		return
 	}
-	a.look(*to)
+	o.look(*to)
 }
 
 // askFind asks for a text to find in what lies over the view.
-func (a *App) askFind() {
-	p := &a.over.text
+func (o *overlays) askFind() {
+	p := &o.over.text
 	sought, at, stays := p.Sought, p.At, p.Stays
 	q := &question{
 		label: "find", live: p.Find, take: p.Find,
@@ -83,13 +93,13 @@ func (a *App) askFind() {
 		},
 	}
 	q.line.Suggest(p.Sought)
-	a.ask(q)
+	o.ask(q)
 }
 
 // nextFound goes to the next line that was found, or the one before.
-func (a *App) nextFound(by int) {
-	if why := a.over.text.Next(by); why != "" {
-		a.say(command.Keyed(why))
+func (o *overlays) nextFound(by int) {
+	if why := o.over.text.Next(by); why != "" {
+		o.say(command.Keyed(why))
 	}
 }
 
@@ -173,10 +183,10 @@ var legend = [][2]string{
 }
 
 // look shows a text over the view, once a job has made it.
-func (a *App) look(t view.Text) {
-	a.asked++
+func (o *overlays) look(t view.Text) {
+	o.asked++
 	none := t.None
-	a.overTask.Want(a.jobs, a.asked, func(ctx context.Context) (*overlay, error) {
+	o.overTask.Want(o.work, o.asked, func(ctx context.Context) (*overlay, error) {
 		p, err := t.Of(ctx)
 		if err != nil || len(p.Lines) == 0 {
 			return nil, err
@@ -185,19 +195,19 @@ func (a *App) look(t view.Text) {
 			p.Broken = widget.WrapIndented
 		}
 		return overlayOf(p), nil
-	}, func(o *overlay) {
-		if o == nil {
-			a.remark(none)
+	}, func(made *overlay) {
+		if made == nil {
+			o.remark(none)
 			return
 		}
-		a.over = o
+		o.over = made
 	})
 }
 
 // stopLooking drops the text that somebody waits for, and says whether there was one.
-func (a *App) stopLooking() bool {
-	waits := a.overTask.Cancel != nil
-	a.overTask.Drop(a.jobs)
+func (o *overlays) stopLooking() bool {
+	waits := o.overTask.Cancel != nil
+	o.overTask.Drop(o.work)
 	return waits
 }
 
@@ -220,6 +230,14 @@ func wrapSigned(l string, w int) []string {
 	return lines
 }
 
+// inputs is what a person is typing into: one of these at a time.
+type inputs struct {
+	*notes
+	question *question     // a line of text
+	dialog   widget.Dialog // at the foot of the screen
+	chord    *widget.Chord // the next key says what is meant
+}
+
 // question is a line of text that is being typed.
 type question struct {
 	label string
@@ -230,39 +248,39 @@ type question struct {
 	leave func()
 }
 
-func (a *App) ask(q *question) { a.question = q }
+func (in *inputs) ask(q *question) { in.question = q }
 
-func (a *App) closeInput() {
-	if q := a.question; q != nil && q.leave != nil {
+func (in *inputs) closeInput() {
+	if q := in.question; q != nil && q.leave != nil {
 		q.leave()
 	}
-	if a.chord != nil {
-		a.struck(widget.Key{Name: "esc"})
+	if in.chord != nil {
+		in.struck(widget.Key{Name: "esc"})
 	}
-	a.question, a.dialog = nil, nil
+	in.question, in.dialog = nil, nil
 }
 
 // typedInDialog hands a key to the dialog, which may be over then.
-func (a *App) typedInDialog(k widget.Key) {
-	d := a.dialog
-	if d.Typed(k) && a.dialog == d {
-		a.dialog = nil
+func (in *inputs) typedInDialog(k widget.Key) {
+	d := in.dialog
+	if d.Typed(k) && in.dialog == d {
+		in.dialog = nil
 	}
 }
 
 // typed takes a key while text is being typed.
-func (a *App) typed(k widget.Key) {
-	if a.dialog != nil {
-		a.typedInDialog(k)
+func (in *inputs) typed(k widget.Key) {
+	if in.dialog != nil {
+		in.typedInDialog(k)
 		return
 	}
-	q := a.question
+	q := in.question
 	switch {
 	case k.Name == "enter":
-		a.question = nil
+		in.question = nil
 		q.take(q.line.Text())
 	case k.Name == "esc":
-		a.closeInput()
+		in.closeInput()
 	case q.line.Handle(k):
 		if q.live != nil {
 			q.live(q.line.Text())
@@ -375,22 +393,22 @@ func (p *palette) Render(t *widget.Theme, w, h int) []string {
 }
 
 // copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
-func (a *App) copy() {
+func (ex *exporter) copy() {
 	var text string
 	switch {
-	case a.over != nil:
-		text = cmp.Or(a.over.Whole, strings.Join(a.over.text.Lines, "\n"))
-	case a.inDetail:
-		text = strings.Join(a.detail.Lines, "\n")
+	case ex.texts.over != nil:
+		text = cmp.Or(ex.texts.over.Whole, strings.Join(ex.texts.over.text.Lines, "\n"))
+	case ex.inDetail:
+		text = strings.Join(ex.detail.Lines, "\n")
 	default:
-		text = a.view().Copied()
+		text = ex.view().Copied()
 	}
 	if text == "" {
-		a.remark("there is nothing to copy")
+		ex.remark("there is nothing to copy")
 		return
 	}
-	out := a.opts.output()
-	a.later("copy", "copying", func(context.Context) (string, error) {
+	out := ex.opts.output()
+	ex.later("copy", "copying", func(context.Context) (string, error) {
 		if _, err := osc52.New(text).WriteTo(out); err != nil {
 			return "", fmt.Errorf("copy: %w", err)
 		}
@@ -403,10 +421,10 @@ func (a *App) copy() {
 }
 
 // struck takes the key that follows one of several meanings.
-func (a *App) struck(k widget.Key) {
-	c := a.chord
-	a.chord = nil
+func (in *inputs) struck(k widget.Key) {
+	c := in.chord
+	in.chord = nil
 	if wrong := c.Struck(k); wrong != "" {
-		a.remark(wrong)
+		in.remark(wrong)
 	}
 }

@@ -25,73 +25,79 @@ type again struct {
 	wished time.Time                       // when a restart was asked for of an engine that was there
 }
 
+// restarts starts an engine in the place of one that has crashed.
+type restarts struct {
+	*pilot
+	last lastOpened
+}
+
 // wishFor is for how long after it was asked for too early an engine is started again: who sees that it has
 // gone may see it before the screen is told.
 const wishFor = 5 * time.Second
 
-func (a *App) wishRestart() { a.wished = widget.Now() }
+func (re *restarts) wishRestart() { re.wished = widget.Now() }
 
 // keepWish starts an engine again that has gone, where somebody asked for that not long ago.
-func (a *App) keepWish() {
-	if a.lost && a.job == nil && widget.Now().Sub(a.wished) < wishFor && cannotRestart(a) == "" {
-		a.restart()
-		a.say("the engine had gone: it is started again")
+func (re *restarts) keepWish() {
+	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
+		re.restart()
+		re.say("the engine had gone: it is started again")
 	}
 }
 
 // start opens what is shown beside the event loop, which hears of a session before it hears from it: of one
 // that had ended by then it would take it for the one that was started in its place.
-func (a *App) start() {
-	a.runner.Start(func(ctx context.Context) {
-		m := a.starts(ctx)
+func (re *restarts) start() {
+	re.jobs.Runner.Start(func(ctx context.Context) {
+		m := re.starts(ctx)
 		if m.session != nil {
-			a.last.keep(m.session)
+			re.last.keep(m.session)
 		}
-		if a.runner.Send(m); m.session != nil {
-			pump(ctx, a.runner, m.session)
+		if re.jobs.Runner.Send(m); m.session != nil {
+			pump(ctx, re.jobs.Runner, m.session)
 		}
 	})
 }
 
 // restart starts an engine in the place of the one that has gone. What that was asked for has gone with it.
-func (a *App) restart() {
-	a.job, a.queued = nil, nil
-	a.lost, a.again.opened, a.session, a.failure, a.wished = false, false, nil, "", time.Time{}
-	a.mirror.Progress = session.Progress{}
-	if a.mirror.Trace != nil {
-		a.left, a.edited = a.mirror.Left(), a.mirror.State.Edited
-		a.mirror.Continue()
-		a.news = true
+func (re *restarts) restart() {
+	re.job, re.queued = nil, nil
+	re.lost, re.again.opened, re.session, re.failure, re.wished = false, false, nil, "", time.Time{}
+	re.mirror.Progress = session.Progress{}
+	if re.mirror.Trace != nil {
+		re.left, re.edited = re.mirror.Left(), re.mirror.State.Edited
+		re.mirror.Continue()
+		re.news = true
 	}
-	a.start()
+	re.start()
 }
 
 // cannotRestart says why no engine can be started.
-func cannotRestart(a *App) string {
+func (m *model) cannotRestart() string {
 	switch {
-	case a.isTrace:
-		return needsSession(a)
-	case !a.lost:
+	case m.isTrace:
+		return m.needsSession()
+	case !m.lost:
 		return "the engine is there"
 	}
 	return ""
 }
 
 // restarting says whether an engine starts, or runs the text again, in the place of one that has gone.
-func (a *App) restarting() bool { return a.left != nil && !a.lost }
+func (m *model) restarting() bool { return m.left != nil && !m.lost }
 
 // begin sends what a session begins with, once it is there and has said what it runs: the prompt that the
 // program was started with, or what an engine before has left.
-func (a *App) begin() {
+func (re *restarts) begin() {
 	switch {
-	case a.session == nil || !a.again.opened:
-	case a.left != nil:
-		a.command(session.Command{Kind: session.Resume, Left: a.left})
+	case re.session == nil || !re.again.opened:
+	case re.left != nil:
+		re.command(session.Command{Kind: session.Resume, Left: re.left})
 	default:
-		if c := command.First(a.opts.Prompt, a.opts.Chat, a.mirror.Trace); c != nil {
-			a.command(*c)
+		if c := command.First(re.opts.Prompt, re.opts.Chat, re.mirror.Trace); c != nil {
+			re.command(*c)
 		}
-		a.opts.Prompt = ""
+		re.opts.Prompt = ""
 	}
 }
 
@@ -112,19 +118,19 @@ func (a *App) ended(reason error) {
 }
 
 // failed says of an engine that has gone, or that did not start again, what it did last.
-func (a *App) failed(reason error) {
-	if a.job != nil {
-		a.died = busyWith[a.job.command.Kind]
+func (re *restarts) failed(reason error) {
+	if re.job != nil {
+		re.died = busyWith[re.job.command.Kind]
 	}
 	doing := ""
-	if a.died != "" {
-		doing, a.died = " while "+a.died, ""
+	if re.died != "" {
+		doing, re.died = " while "+re.died, ""
 	}
 	last, keep := "", ""
-	if a.mirror.Trace != nil {
+	if re.mirror.Trace != nil {
 		keep = "; {export} exports what was recorded"
 	}
-	if t := a.mirror.Trace; t != nil && len(t.Steps) > 0 {
+	if t := re.mirror.Trace; t != nil && len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
 		last = fmt.Sprintf(". The last known to run: step %d at position %d", s.Index, s.Position)
 		if n := len(s.Dispatches); n > 0 {
@@ -133,21 +139,21 @@ func (a *App) failed(reason error) {
 		}
 	}
 	format := command.Keyed("the engine has gone%s; {restart} starts it again. %w%s" + keep)
-	a.fail(nil, fmt.Errorf(format, doing, reason, last))
+	re.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
 // resumed says that the engine that was started stands where the one before stood.
-func (a *App) resumed(r session.Reply, err error) {
+func (re *restarts) resumed(r session.Reply, err error) {
 	if errors.Is(err, session.ErrClosed) {
 		return // ended says it
 	}
-	if a.left = nil; err != nil {
+	if re.left = nil; err != nil {
 		return
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
-	if len(a.edited) > 0 && a.opts.Shaders == "" { // whose folder the engine has read again
+	if len(re.edited) > 0 && re.opts.Shaders == "" { // whose folder the engine has read again
 		said += fmt.Sprintf(command.Keyed("; not in force any more, {use kernel} on its dispatch puts it there again: %s"),
-			strings.Join(a.edited, ", "))
+			strings.Join(re.edited, ", "))
 	}
-	a.say(said)
+	re.say(said)
 }

@@ -12,6 +12,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
+// selection is which steps tables show, and what they are compared with.
+type selection struct {
+	*model
+	*notes
+	*inputs
+	*stage
+}
+
 // scopeRow is a choice of steps that the tables may speak of.
 type scopeRow struct {
 	name string
@@ -80,10 +88,10 @@ func (m *model) inScope() (of int, s inspect.Scope) {
 }
 
 // scopeWords say which steps tables speak of, in some room and in little.
-func (a *App) scopeWords() (words, short string) {
-	s := a.tabled()
+func (sel *selection) scopeWords() (words, short string) {
+	s := sel.tabled()
 	switch {
-	case a.speaks().of == thisStep:
+	case sel.speaks().of == thisStep:
 		return scopes[thisStep].name, s.Short()
 	case s.Rerouted > 0:
 		return s.Words(), s.Counted()
@@ -92,10 +100,10 @@ func (a *App) scopeWords() (words, short string) {
 }
 
 // tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
-func (a *App) tabled() inspect.Scope {
-	s := a.speaks().scope
-	if a.view().Takes() == inspect.AnySteps {
-		s = a.index.Routed(s)
+func (sel *selection) tabled() inspect.Scope {
+	s := sel.speaks().scope
+	if sel.view().Takes() == inspect.AnySteps {
+		s = sel.index.Routed(s)
 	}
 	return s
 }
@@ -145,45 +153,45 @@ func (m *model) inFile(to inspect.Scope) *inspect.Base {
 }
 
 // nextScope goes to the next choice that has steps, or the one before.
-func (a *App) nextScope(by int) {
+func (sel *selection) nextScope(by int) {
 	n := len(scopes)
-	to := a.scope
+	to := sel.scope
 	for range n {
 		to = (to + by + n) % n
-		if len(scopes[to].of(a.index, &a.model).Steps) > 0 {
+		if len(scopes[to].of(sel.index, sel.model).Steps) > 0 {
 			break
 		}
 	}
-	a.setScope(to)
-	words, _ := a.scopeWords()
-	if s := a.tabled(); s.Rerouted > 0 {
+	sel.setScope(to)
+	words, _ := sel.scopeWords()
+	if s := sel.tabled(); s.Rerouted > 0 {
 		const others = "; the other %d, up to %s, took others: {mark step} on two of them marks a range"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
-	a.say("scope: " + words)
+	sel.say("scope: " + words)
 }
 
-func (a *App) setScope(to int) {
-	a.scope, a.settling = to, false
-	a.version++
+func (sel *selection) setScope(to int) {
+	sel.scope, sel.settling = to, false
+	sel.version++
 }
 
 // settle lets the tables speak of all warm steps while the model runs, unless a person chose what grows with
 // the run.
-func (a *App) settle() {
-	if a.scope == warmDecode || a.scope == markedSteps && a.to < 0 {
+func (sel *selection) settle() {
+	if sel.scope == warmDecode || sel.scope == markedSteps && sel.to < 0 {
 		return
 	}
-	a.setScope(warmDecode)
-	a.settling = true
+	sel.setScope(warmDecode)
+	sel.settling = true
 }
 
 // leaveScope goes back to this step: one step was asked for, and that is what a person is to see, in every
 // view. It says so where the scope was chosen.
-func (a *App) leaveScope() string {
-	chosen := a.scope != thisStep && !a.settling
-	if a.scope != thisStep {
-		a.setScope(thisStep)
+func (sel *selection) leaveScope() string {
+	chosen := sel.scope != thisStep && !sel.settling
+	if sel.scope != thisStep {
+		sel.setScope(thisStep)
 	}
 	if chosen {
 		return "scope: " + scopes[thisStep].name
@@ -192,68 +200,68 @@ func (a *App) leaveScope() string {
 }
 
 // markStep marks the step that is shown as one end of a range, and the next time as the other.
-func (a *App) markStep() {
-	a.shown = a.at() // up to which an open range goes
+func (sel *selection) markStep() {
+	sel.shown = sel.at() // up to which an open range goes
 	switch {
-	case a.from < 0 || a.to >= 0:
-		a.from, a.to = a.shown, -1
-		a.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step marks the range"),
-			a.shownIndex()))
+	case sel.from < 0 || sel.to >= 0:
+		sel.from, sel.to = sel.shown, -1
+		sel.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step marks the range"),
+			sel.shownIndex()))
 	default:
-		a.to = a.shown
-		from, to, _ := a.marks()
-		a.say(fmt.Sprintf(command.Keyed("marked %s; {scope} makes it the scope of tables"),
-			a.index.Range(from, to).Name))
+		sel.to = sel.shown
+		from, to, _ := sel.marks()
+		sel.say(fmt.Sprintf(command.Keyed("marked %s; {scope} makes it the scope of tables"),
+			sel.index.Range(from, to).Name))
 	}
-	a.version++
+	sel.version++
 }
 
 // setBase makes what the tables speak of what they are compared with, or with it as the base nothing special.
-func (a *App) setBase() {
-	b := view.Base{Scope: a.speaks().of, Step: -1}
+func (sel *selection) setBase() {
+	b := view.Base{Scope: sel.speaks().of, Step: -1}
 	if b.Scope == thisStep {
-		b.Step = a.at()
+		b.Step = sel.at()
 	}
-	if b == a.base {
-		a.base = view.NoBase
-		a.say("base: the step before, of several steps the prefill")
+	if b == sel.base {
+		sel.base = view.NoBase
+		sel.say("base: the step before, of several steps the prefill")
 	} else {
-		a.base = b
-		s := a.speaks().scope
+		sel.base = b
+		s := sel.speaks().scope
 		said := fmt.Sprintf(command.Keyed("base: %s, until {base} is pressed on it again"), s.Words())
 		if s.Chunk != "" {
 			said += command.Keyed("; for another chunk show that one ({step before}) and press {base}")
 		}
-		a.say(said)
+		sel.say(said)
 	}
-	a.file = nil
-	a.version++
+	sel.file = nil
+	sel.version++
 }
 
 // askBase wants the trace that tables are compared with.
-func (a *App) askBase() {
+func (sel *selection) askBase() {
 	const hint = "the path of a trace; nothing: the step before again"
-	a.ask(&question{label: "base trace", hint: hint, take: func(path string) {
+	sel.ask(&question{label: "base trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
-			a.base, a.file = view.NoBase, nil
-			a.mended(&a.fileTask)
-			a.version++
+			sel.base, sel.file = view.NoBase, nil
+			sel.mended(&sel.fileTask)
+			sel.version++
 			return
 		}
-		a.openBase(path)
+		sel.openBase(path)
 	}})
 }
 
 // openBase reads a trace beside the event loop.
-func (a *App) openBase(path string) {
-	a.fileTask.Clear(a.jobs)
-	a.fileTask.Want(a.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
+func (sel *selection) openBase(path string) {
+	sel.fileTask.Clear(sel.jobs)
+	sel.fileTask.Want(sel.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
 		return command.ReadBase(ctx, path)
 	}, func(x *inspect.Index) {
-		a.base, a.file = view.Base{Scope: -1, Step: -1, File: path}, x
-		a.version++
+		sel.base, sel.file = view.Base{Scope: -1, Step: -1, File: path}, x
+		sel.version++
 		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), widget.Plural(len(x.Trace.Steps), "step"))
-		a.say(widget.Joined("; ", said, a.index.Other(x).Text))
+		sel.say(widget.Joined("; ", said, sel.index.Other(x).Text))
 	})
 }
 

@@ -7,12 +7,20 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	"gpuscope/session"
 	"gpuscope/trace/inspect"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
+
+// pilot sends commands to the session, one after the other, and shows what they bring.
+type pilot struct {
+	*selection
+	opts        *Options
+	interrupted time.Time // when a person cancelled
+}
 
 // still are the commands that leave the text and its position as they are.
 var still = []session.CommandKind{
@@ -26,27 +34,27 @@ var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost,
 // command sends a command to the session. While another one runs it waits for it, and stops it if that is a
 // yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
 // not longer than it is held.
-func (a *App) command(c session.Command) {
-	if a.job != nil {
-		a.queued = &c
-		if slices.Contains(yielding, a.job.command.Kind) {
-			a.stopJob()
+func (pi *pilot) command(c session.Command) {
+	if pi.job != nil {
+		pi.queued = &c
+		if slices.Contains(yielding, pi.job.command.Kind) {
+			pi.stopJob()
 		}
 		return
 	}
-	a.mirror.Progress = session.Progress{} // what was said before is of another command
+	pi.mirror.Progress = session.Progress{} // what was said before is of another command
 	if !slices.Contains(still, c.Kind) {
-		a.follow, a.hit = true, nil
+		pi.follow, pi.hit = true, nil
 	}
-	a.commands++
-	ctx, cancel := context.WithCancel(a.runner.Ctx)
-	j := &job{id: a.commands, command: c, cancel: cancel}
-	a.job = j
-	s := a.session
-	a.runner.Start(func(context.Context) {
+	pi.commands++
+	ctx, cancel := context.WithCancel(pi.jobs.Runner.Ctx)
+	j := &job{id: pi.commands, command: c, cancel: cancel}
+	pi.job = j
+	s := pi.session
+	pi.jobs.Runner.Start(func(context.Context) {
 		defer cancel()
 		reply, err := s.Do(ctx, c)
-		a.runner.Send(doneMsg{j.id, reply, err})
+		pi.jobs.Runner.Send(doneMsg{j.id, reply, err})
 	})
 }
 
@@ -85,9 +93,9 @@ func (a *App) done(m doneMsg) {
 		// The log has the event.
 		a.show(command.Keyed(session.ResetText + "; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
-		a.triedText(j.command, m)
+		a.lab.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:
-		a.usedText(j.command)
+		a.lab.usedText(j.command)
 	}
 	if m.reply.Rewritten != nil {
 		a.show(m.reply.Rewritten.Text) // the log has the event
@@ -109,154 +117,154 @@ const observedFor = 64
 
 // unobserved says whether what timing costs the current step should be measured: it is a decode step of which
 // each dispatch was timed, and that has not been measured near it.
-func (a *App) unobserved() bool {
-	t := a.mirror.Trace
-	if t == nil || len(t.Steps) == 0 || a.lost || a.mirror.State.Upto != nil {
+func (pi *pilot) unobserved() bool {
+	t := pi.mirror.Trace
+	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {
 		return false
 	}
 	s := &t.Steps[len(t.Steps)-1]
-	if s.Timing != "dispatch" || s.Phase != "decode" || s.Index != a.mirror.State.Step {
+	if s.Timing != "dispatch" || s.Phase != "decode" || s.Index != pi.mirror.State.Step {
 		return false
 	}
 	o := t.Observer
 	return o == nil || o.Step != nil && s.Index-*o.Step >= observedFor
 }
 
-func (a *App) stopJob() {
-	a.job.cancelled = true
-	a.job.cancel()
+func (pi *pilot) stopJob() {
+	pi.job.cancelled = true
+	pi.job.cancel()
 }
 
 // stop cancels what runs and what waits, and says whether there was anything.
-func (a *App) stop() bool {
-	a.queued = nil
-	if a.job == nil {
+func (pi *pilot) stop() bool {
+	pi.queued = nil
+	if pi.job == nil {
 		return false
 	}
-	a.stopJob()
+	pi.stopJob()
 	return true
 }
 
 // ceilings measures the device.
-func (a *App) ceilings() { a.command(session.Command{Kind: session.Ceilings}) }
+func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
 // goOn sends a command that brings another step, which is then what a person sees.
-func (a *App) goOn(c session.Command) {
-	if left := a.leaveScope(); left != "" {
-		a.say(left)
+func (pi *pilot) goOn(c session.Command) {
+	if left := pi.leaveScope(); left != "" {
+		pi.say(left)
 	}
-	a.command(c)
+	pi.command(c)
 }
 
-func (a *App) next() {
-	if a.session == nil {
-		a.showStep(1)
+func (pi *pilot) next() {
+	if pi.session == nil {
+		pi.showStep(1)
 		return
 	}
-	a.goOn(session.Command{Kind: session.Next})
+	pi.goOn(session.Command{Kind: session.Next})
 }
 
-func (a *App) back() {
-	if a.session == nil {
-		a.showStep(-1)
+func (pi *pilot) back() {
+	if pi.session == nil {
+		pi.showStep(-1)
 		return
 	}
-	a.goOn(session.Command{Kind: session.Previous})
+	pi.goOn(session.Command{Kind: session.Previous})
 }
 
 // running says whether a run is on its way.
-func (a *App) running() bool { return a.job != nil && a.job.command.Kind == session.Run }
+func (m *model) running() bool { return m.job != nil && m.job.command.Kind == session.Run }
 
 // pauses is what runPause does to a run.
-func pauses(a *App) string {
-	if a.running() {
+func (m *model) pauses() string {
+	if m.running() {
 		return "pause"
 	}
 	return ""
 }
 
-func (a *App) runPause() {
-	if a.running() {
-		a.stop()
+func (pi *pilot) runPause() {
+	if pi.running() {
+		pi.stop()
 		return
 	}
-	a.settle()
-	a.command(a.breaks.Runs(session.Command{Kind: session.Run}))
+	pi.settle()
+	pi.command(pi.breaks.Runs(session.Command{Kind: session.Run}))
 }
 
-func (a *App) reset() { a.goOn(session.Command{Kind: session.Reset}) }
+func (pi *pilot) reset() { pi.goOn(session.Command{Kind: session.Reset}) }
 
-func (a *App) toggleFollow() {
-	if follow := !a.follow && a.session != nil; follow {
-		a.lookAt(a.stepOfState(), "following the newest step")
-		a.follow = true
-		if a.running() {
-			a.settle()
+func (pi *pilot) toggleFollow() {
+	if follow := !pi.follow && pi.session != nil; follow {
+		pi.lookAt(pi.stepOfState(), "following the newest step")
+		pi.follow = true
+		if pi.running() {
+			pi.settle()
 		}
 	} else {
-		a.lookAt(a.at(), fmt.Sprintf("staying on step %d", a.shownIndex()))
+		pi.lookAt(pi.at(), fmt.Sprintf("staying on step %d", pi.shownIndex()))
 	}
 }
 
 // nextEvent shows the next step at which something happened, or the one before, and says what. In a list the
 // dispatch that it happened to is selected.
-func (a *App) nextEvent(by int) {
-	events := a.happened.Value
-	if !a.happened.Has {
-		a.remark("still looking for what happened")
+func (pi *pilot) nextEvent(by int) {
+	events := pi.happened.Value
+	if !pi.happened.Has {
+		pi.remark("still looking for what happened")
 		return
 	}
 	what := "nothing happened "
-	if has := a.view().Has(); has != nil {
+	if has := pi.view().Has(); has != nil {
 		what = "no grid changed "
 		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !has(e) })
 	}
-	i := sort.Search(len(events), func(i int) bool { return events[i].Step > a.at() })
+	i := sort.Search(len(events), func(i int) bool { return events[i].Step > pi.at() })
 	if by < 0 {
-		i = sort.Search(len(events), func(i int) bool { return events[i].Step >= a.at() }) - 1
+		i = sort.Search(len(events), func(i int) bool { return events[i].Step >= pi.at() }) - 1
 	}
 	if i < 0 || i >= len(events) {
 		where := map[int]string{-1: "before", 1: "after"}[by]
-		a.remark(what + where + " this step")
+		pi.remark(what + where + " this step")
 		return
 	}
 	at := events[i].Step
-	s := &a.index.Trace.Steps[at]
+	s := &pi.index.Trace.Steps[at]
 	var said []string
 	for _, e := range events {
 		if e.Step != at {
 			continue
 		}
 		said = append(said, e.Text)
-		if rows := a.view().Pane(); rows != nil && e.Dispatch != nil {
+		if rows := pi.view().Pane(); rows != nil && e.Dispatch != nil {
 			rows.Seek(*e.Dispatch)
 		}
 	}
-	a.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
+	pi.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
 }
 
 // lookAt shows a recorded step, and that alone: whatever tables spoke of, they speak of this step now. It
 // says what there is to say of it.
-func (a *App) lookAt(step int, words ...string) {
-	a.follow = false
-	said := widget.Joined(" · ", append([]string{a.leaveScope()}, words...)...)
-	if step != a.shown {
-		a.shown = step
-		a.version++
+func (sel *selection) lookAt(step int, words ...string) {
+	sel.follow = false
+	said := widget.Joined(" · ", append([]string{sel.leaveScope()}, words...)...)
+	if step != sel.shown {
+		sel.shown = step
+		sel.version++
 	}
 	if said != "" {
-		a.say(said)
+		sel.say(said)
 	}
 }
 
 // showStep shows the recorded step so many further on.
-func (a *App) showStep(by int) {
-	at, last := a.at(), len(a.index.Trace.Steps)-1
+func (sel *selection) showStep(by int) {
+	at, last := sel.at(), len(sel.index.Trace.Steps)-1
 	words := ""
 	if by < 0 && at == 0 || by > 0 && at == last {
-		words = fmt.Sprintf("step %d is the %s that was recorded", a.shownIndex(), end(by))
+		words = fmt.Sprintf("step %d is the %s that was recorded", sel.shownIndex(), end(by))
 	}
-	a.lookAt(widget.Clamp(at+by, 0, last), words)
+	sel.lookAt(widget.Clamp(at+by, 0, last), words)
 }
 
 // end is the word for where the steps end, forwards or back.
@@ -268,19 +276,19 @@ func end(by int) string {
 }
 
 // shownIndex is the number of the shown step.
-func (a *App) shownIndex() int {
-	if s := a.step(); s != nil {
+func (sel *selection) shownIndex() int {
+	if s := sel.step(); s != nil {
 		return s.Index
 	}
 	return -1
 }
 
-func (a *App) askPrompt() {
+func (pi *pilot) askPrompt() {
 	label := "prompt"
-	if a.opts.Chat {
+	if pi.opts.Chat {
 		label = "your turn"
 	}
-	a.ask(&question{label: label, take: func(s string) { a.goOn(command.Prompt(s, a.opts.Chat)) }})
+	pi.ask(&question{label: label, take: func(s string) { pi.goOn(command.Prompt(s, pi.opts.Chat)) }})
 }
 
 func (a *App) askFilter() {
@@ -301,12 +309,20 @@ func (a *App) askFilter() {
 // Reasons for which an action cannot be done now.
 
 // verified says what came of it.
-func (a *App) verified() {
-	t := a.mirror.Trace
+func (pi *pilot) verified() {
+	t := pi.mirror.Trace
 	for i := len(t.Events) - 1; i >= 0; i-- {
 		if e := &t.Events[i]; e.Kind == string(session.Verify) {
-			a.say(e.Text)
+			pi.say(e.Text)
 			return
 		}
 	}
 }
+
+// armed says that the next cancel leaves.
+func (pi *pilot) armed() bool {
+	return !pi.interrupted.IsZero() && widget.Now().Sub(pi.interrupted) < command.Again
+}
+
+// disarm has the next cancel stop something: what is there to stop may be another thing than before.
+func (pi *pilot) disarm() { pi.interrupted = time.Time{} }

@@ -13,53 +13,53 @@ import (
 	"gpuscope/tui/widget"
 )
 
-func (a *App) askBreaks() {
-	a.dialog = &widget.Chooser{
+func (pi *pilot) askBreaks() {
+	pi.dialog = &widget.Chooser{
 		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: command.BreakHelp(), Keep: true,
 		None: "no breakpoints: a run goes on to the end of the text",
 		Rows: func() []string {
 			var list []string
-			for _, b := range a.breaks {
+			for _, b := range pi.breaks {
 				list = append(list, b.String()+"   (delete removes it)")
 			}
 			return list
 		},
 		Take: func(_ int, typed string) error {
-			err := a.breaks.Add(typed, a.mirror.Trace)
+			err := pi.breaks.Add(typed, pi.mirror.Trace)
 			if err == nil {
-				a.log.Add("info", "breakpoint "+typed)
+				pi.log.Add("info", "breakpoint "+typed)
 			}
 			return err
 		},
 		Remove: func(row int) {
-			a.log.Add("info", "no breakpoint any more: "+a.breaks[row].String())
-			a.breaks.Remove(row)
+			pi.log.Add("info", "no breakpoint any more: "+pi.breaks[row].String())
+			pi.breaks.Remove(row)
 		},
 	}
 }
 
 // showPosition shows the recorded step that a position is in, at the end of the text the one that reached it.
-func (a *App) showPosition(to int) error {
-	steps := a.index.Trace.Steps
+func (sel *selection) showPosition(to int) error {
+	steps := sel.index.Trace.Steps
 	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
 	for i := range steps {
 		if end(i) > to || i == len(steps)-1 && end(i) == to {
-			a.lookAt(i)
+			sel.lookAt(i)
 			return nil
 		}
 	}
 	return fmt.Errorf("no step of this trace reaches position %d", to)
 }
 
-func (a *App) askTarget() {
-	if a.isTrace {
-		a.dialog = &widget.Chooser{
+func (pi *pilot) askTarget() {
+	if pi.isTrace {
+		pi.dialog = &widget.Chooser{
 			Title: "show position:", Line: &widget.InputLine{}, Rows: func() []string { return nil },
 			None: "the step of this trace that it is in",
 			Take: func(_ int, typed string) error {
 				n, err := command.ParseCount("position", typed)
 				if err == nil {
-					err = a.showPosition(n)
+					err = pi.showPosition(n)
 				}
 				return err
 			},
@@ -67,36 +67,36 @@ func (a *App) askTarget() {
 		return
 	}
 	title, none := "run to:", "a position, or d and the number of a dispatch of this step, or a condition:"
-	if a.mirror.Trace.Device.None() {
+	if pi.mirror.Trace.Device.None() {
 		title, none = "plan to:", "a position, or a step of any shape as TOKENS,POSITION (512,0), or a condition:"
 	}
-	a.dialog = &widget.Chooser{
+	pi.dialog = &widget.Chooser{
 		Title: title, Line: &widget.InputLine{}, Rows: func() []string { return nil }, None: none,
 		More: command.BreakHelp(),
 		Take: func(_ int, typed string) error {
-			c, err := command.ParseTarget(typed, a.mirror.Trace)
+			c, err := command.ParseTarget(typed, pi.mirror.Trace)
 			if err == nil {
-				a.goOn(a.breaks.Runs(c))
+				pi.goOn(pi.breaks.Runs(c))
 			}
 			return err
 		},
 	}
 }
 
-func (a *App) askChunk() {
+func (pi *pilot) askChunk() {
 	q := &question{label: fmt.Sprintf("tokens a step of a prompt, at most %s; 0 for as many as it takes",
-		widget.Count(a.mirror.State.MaxChunk))}
-	q.line.Set(strconv.Itoa(a.mirror.State.Chunk))
+		widget.Count(pi.mirror.State.MaxChunk))}
+	q.line.Set(strconv.Itoa(pi.mirror.State.Chunk))
 	q.take = func(s string) {
 		n, err := command.ParseCount("chunk", s)
 		if err != nil {
-			a.say(err.Error())
+			pi.say(err.Error())
 			return
 		}
-		a.command(session.Command{Kind: session.Chunk, N: n})
-		a.say("prompts to come are read " + chunkText(n))
+		pi.command(session.Command{Kind: session.Chunk, N: n})
+		pi.say("prompts to come are read " + chunkText(n))
 	}
-	a.ask(q)
+	pi.ask(q)
 }
 
 func chunkText(n int) string {
@@ -114,16 +114,16 @@ var levelDocs = map[string]string{
 	"dispatch": "a pass for each dispatch: what overlapped no longer does",
 }
 
-func (a *App) askTiming() {
+func (pi *pilot) askTiming() {
 	levels := trace.TimingLevels
-	a.dialog = &widget.Chooser{
+	pi.dialog = &widget.Chooser{
 		Title:  "how closely the steps to come are timed:",
-		Picker: widget.Picker{Cursor: max(0, slices.Index(levels, a.mirror.State.Timing))},
+		Picker: widget.Picker{Cursor: max(0, slices.Index(levels, pi.mirror.State.Timing))},
 		Rows: func() []string {
 			var list []string
 			for _, level := range levels {
 				now := "  "
-				if level == a.mirror.State.Timing {
+				if level == pi.mirror.State.Timing {
 					now = widget.MarkOK + " "
 				}
 				list = append(list, now+widget.Fit(level, 10)+levelDocs[level])
@@ -131,18 +131,18 @@ func (a *App) askTiming() {
 			return list
 		},
 		Take: func(row int, _ string) error {
-			a.command(session.Command{Kind: session.Timing, Level: levels[row]})
-			a.say("timing " + levels[row] + " from the next step on")
+			pi.command(session.Command{Kind: session.Timing, Level: levels[row]})
+			pi.say("timing " + levels[row] + " from the next step on")
 			return nil
 		},
 	}
 }
 
 // askEdit asks what is to stand in the place of the text, from the token that came out of the shown step on.
-func (a *App) askEdit() {
-	all := slices.Concat(a.mirror.Text.Prompt, a.mirror.Text.Given)
+func (pi *pilot) askEdit() {
+	all := slices.Concat(pi.mirror.Text.Prompt, pi.mirror.Text.Given)
 	keep := len(all)
-	if s := a.step(); s != nil {
+	if s := pi.step(); s != nil {
 		if keep = s.Position; s.Token != nil {
 			keep += len(s.Tokens)
 		}
@@ -158,18 +158,18 @@ func (a *App) askEdit() {
 	q := &question{label: fmt.Sprintf("the text from token %d on", keep)}
 	q.line.Set(text.String())
 	q.take = func(s string) {
-		a.goOn(session.Command{Kind: session.Edit, N: keep, Text: s})
+		pi.goOn(session.Command{Kind: session.Edit, N: keep, Text: s})
 	}
-	a.ask(q)
+	pi.ask(q)
 }
 
 // repeat adds samples to the step that is shown.
-func (a *App) repeat() {
+func (pi *pilot) repeat() {
 	c := session.Command{Kind: session.Repeat, N: command.Repeats}
-	if s := a.step(); s != nil && s.Index != a.mirror.State.Step {
+	if s := pi.step(); s != nil && s.Index != pi.mirror.State.Step {
 		c.Step = &s.Index
 	}
-	a.command(c)
+	pi.command(c)
 }
 
 // steers are the commands that go through the text. That one of them cannot go on is no fault of anything.
@@ -178,40 +178,40 @@ var steers = []session.CommandKind{
 }
 
 // refused says what a command was refused for: what a held key may meet is a note, all else stays in sight.
-func (a *App) refused(c session.Command, err error) {
+func (pi *pilot) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
-		a.log.Add("warn", err.Error())
-		a.show(err.Error())
+		pi.log.Add("warn", err.Error())
+		pi.show(err.Error())
 		return
 	}
-	a.fail(c.Kind, fmt.Errorf("%s: %w", c.Kind, err))
+	pi.fail(c.Kind, fmt.Errorf("%s: %w", c.Kind, err))
 }
 
 // paused says at which condition a run has paused.
-func (a *App) paused(hit *trace.Event) {
-	if a.hit = hit; hit != nil {
-		a.leaveScope()   // it is this step that somebody waits for
-		a.show(hit.Text) // the log has the event
+func (pi *pilot) paused(hit *trace.Event) {
+	if pi.hit = hit; hit != nil {
+		pi.leaveScope()   // it is this step that somebody waits for
+		pi.show(hit.Text) // the log has the event
 	}
 }
 
 // standing is the word for a step that was left in its middle, or that a run has paused behind; "" for
 // others.
-func (a *App) standing() string {
-	switch upto := a.mirror.State.Upto; {
+func (m *model) standing() string {
+	switch upto := m.mirror.State.Upto; {
 	case upto != nil:
 		return fmt.Sprintf("[AFTER DISPATCH %d]", *upto)
-	case a.hit != nil:
+	case m.hit != nil:
 		return "[BREAKPOINT]"
 	}
 	return ""
 }
 
 // busyWord is the word for a command that runs.
-func (a *App) busyWord() string {
-	switch c := a.job.command; c.Kind {
+func (m *model) busyWord() string {
+	switch c := m.job.command; c.Kind {
 	case session.Repeat:
-		step := a.mirror.State.Step
+		step := m.mirror.State.Step
 		if c.Step != nil {
 			step = *c.Step
 		}
@@ -219,11 +219,11 @@ func (a *App) busyWord() string {
 	case session.Prompt, session.Edit:
 		return "[READING]"
 	case session.Observe, session.Ceilings, session.TimeOp:
-		return "[MEASURING" + a.progress() + "]"
+		return "[MEASURING" + m.progress() + "]"
 	case session.Cost, session.Lab:
-		return "[MEASURING" + a.measuring() + "]"
+		return "[MEASURING" + m.measuring() + "]"
 	case session.Verify:
-		return "[VERIFYING" + a.measuring() + "]"
+		return "[VERIFYING" + m.measuring() + "]"
 	}
 	return "[RUNNING]"
 }

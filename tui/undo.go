@@ -7,6 +7,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
+// history is what undo goes back to.
+type history struct {
+	*selection
+	before  *memento // how things were looked at before what is being typed
+	undone  []memento
+	undoing bool
+}
+
 // memento is how a person looks at things: what undo gives back. It holds no data and no position.
 type memento struct {
 	current int
@@ -36,12 +44,12 @@ type viewState struct {
 // Views that are remembered: who looks further back than that has forgotten them too.
 const mostUndo = 100
 
-func (a *App) memento() memento {
+func (hi *history) memento() memento {
 	m := memento{
-		current: a.current, zooms: maps.Clone(a.zooms), split: maps.Clone(a.split),
-		scope: a.scope, settled: a.settling, base: a.base,
+		current: hi.current, zooms: maps.Clone(hi.zooms), split: maps.Clone(hi.split),
+		scope: hi.scope, settled: hi.settling, base: hi.base,
 	}
-	for _, v := range a.views {
+	for _, v := range hi.views {
 		var s viewState
 		if rows := v.Pane(); rows != nil {
 			s.choice, s.choices = rows.Wanted, rows.WantedOf
@@ -68,44 +76,44 @@ func (m *memento) same(o *memento) bool {
 
 // changing runs what a person did and remembers how things were looked at before, if that changed them. What
 // is being typed is one change, from its first letter to enter.
-func (a *App) changing(f func()) {
-	if a.before == nil {
-		m := a.memento()
-		a.before = &m
+func (hi *history) changing(f func()) {
+	if hi.before == nil {
+		m := hi.memento()
+		hi.before = &m
 	}
 	f()
-	if a.question != nil || a.chord != nil {
+	if hi.question != nil || hi.chord != nil {
 		return
 	}
-	before := a.before
-	a.before = nil
-	if now := a.memento(); !before.same(&now) && !a.undoing {
-		a.undone = append(a.undone[max(0, len(a.undone)-mostUndo+1):], *before)
+	before := hi.before
+	hi.before = nil
+	if now := hi.memento(); !before.same(&now) && !hi.undoing {
+		hi.undone = append(hi.undone[max(0, len(hi.undone)-mostUndo+1):], *before)
 	}
-	a.undoing = false
+	hi.undoing = false
 }
 
 // undo gives back how things were looked at before the last change.
-func (a *App) undo() {
-	n := len(a.undone) - 1
-	m, now := a.undone[n], a.memento()
-	a.undone, a.undoing = a.undone[:n], true
-	if m.current != a.current {
-		a.goTo(m.current)
+func (hi *history) undo() {
+	n := len(hi.undone) - 1
+	m, now := hi.undone[n], hi.memento()
+	hi.undone, hi.undoing = hi.undone[:n], true
+	if m.current != hi.current {
+		hi.goTo(m.current)
 	}
-	a.zooms, a.split = m.zooms, m.split
-	if m.base.File != "" && m.base.File != a.base.File {
-		a.openBase(m.base.File)
-	} else if m.base != a.base {
-		a.base, a.file = m.base, nil
+	hi.zooms, hi.split = m.zooms, m.split
+	if m.base.File != "" && m.base.File != hi.base.File {
+		hi.openBase(m.base.File)
+	} else if m.base != hi.base {
+		hi.base, hi.file = m.base, nil
 	}
 	if m.chosen() == now.chosen() {
 		m.scope, m.settled = now.scope, now.settled
 	}
-	a.setScope(m.scope)
-	a.settling = m.settled
+	hi.setScope(m.scope)
+	hi.settling = m.settled
 	for i, s := range m.views {
-		v := a.views[i]
+		v := hi.views[i]
 		if v.Look() != s.own {
 			v.Restore(s.own) // first: it may have another pane then
 		}
@@ -115,8 +123,8 @@ func (a *App) undo() {
 	}
 }
 
-func cannotUndo(a *App) string {
-	if len(a.undone) == 0 {
+func (hi *history) cannotUndo() string {
+	if len(hi.undone) == 0 {
 		return "nothing was changed"
 	}
 	return ""

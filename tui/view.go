@@ -11,56 +11,76 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// pushed is one of them, opened.
+// stage has the views, which of them has the screen, and how the screen is split.
+type stage struct {
+	views []view.View // in the order of the table of views
+	// pushes are what lies over each view.
+	pushes            map[int][]pushed
+	current, previous int    // of views
+	onLeave           func() // is called when another view comes
+	zooms             map[int]zoom
+	split             map[int]split
+	inDetail          bool // the detail has the focus
+	detail            widget.TextPane
+	detailOf          string
+	detailTitle       string
+	detailTask        widget.Task[detailKey, []string]
+}
+
+func newStage() *stage {
+	return &stage{zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{}}
+}
+
+// pushed is a view that lies over another.
 type pushed struct {
 	row *view.ViewRow
 	view.View
 }
 
 // view is the current view, row what the table of views says of it.
-func (a *App) view() view.View {
-	if top := a.top(); top != nil {
+func (st *stage) view() view.View {
+	if top := st.top(); top != nil {
 		return top.View
 	}
-	return a.views[a.current]
+	return st.views[st.current]
 }
 
-func (a *App) row() *view.ViewRow {
-	if top := a.top(); top != nil {
+func (st *stage) row() *view.ViewRow {
+	if top := st.top(); top != nil {
 		return top.row
 	}
-	return &view.Views[a.current]
+	return &view.Views[st.current]
 }
 
 // top is what lies over the current view, nil where nothing does.
-func (a *App) top() *pushed {
-	if list := a.pushes[a.current]; len(list) > 0 {
+func (st *stage) top() *pushed {
+	if list := st.pushes[st.current]; len(list) > 0 {
 		return &list[len(list)-1]
 	}
 	return nil
 }
 
 // push opens a view over the current one.
-func (a *App) push(row *view.ViewRow, v view.View) {
-	a.pushes[a.current] = append(a.pushes[a.current], pushed{row, v})
-	a.inDetail = false
+func (st *stage) push(row *view.ViewRow, v view.View) {
+	st.pushes[st.current] = append(st.pushes[st.current], pushed{row, v})
+	st.inDetail = false
 }
 
 // pop leaves the view that lies over another, and says whether there was one.
-func (a *App) pop() bool {
-	list := a.pushes[a.current]
+func (st *stage) pop() bool {
+	list := st.pushes[st.current]
 	if len(list) == 0 {
 		return false
 	}
-	a.pushes[a.current] = list[:len(list)-1]
-	a.inDetail = false
+	st.pushes[st.current] = list[:len(list)-1]
+	st.inDetail = false
 	return true
 }
 
 // crumbs name the way to what is shown, "" for a view itself.
-func (a *App) crumbs() string {
-	names := []string{view.Views[a.current].Name}
-	for _, p := range a.pushes[a.current] {
+func (st *stage) crumbs() string {
+	names := []string{view.Views[st.current].Name}
+	for _, p := range st.pushes[st.current] {
 		names = append(names, p.row.Name)
 	}
 	if len(names) == 1 {
@@ -75,7 +95,7 @@ func (a *App) empty() string {
 }
 
 // noRows says why there are no rows to do something with.
-func noRows(a *App) string {
+func (a *App) noRows() string {
 	if why := a.empty(); why != "" {
 		return why
 	}
@@ -93,7 +113,7 @@ func (a *App) nextMatch(by int) {
 }
 
 // table is the table of the current view.
-func (a *App) table() *widget.TablePane { return a.view().Pane() }
+func (st *stage) table() *widget.TablePane { return st.view().Pane() }
 
 // reload wants what is newest for what is on the screen.
 func (a *App) reload() {
@@ -141,15 +161,15 @@ type detailKey struct {
 	of                   string
 }
 
-func (a *App) goTo(view int) {
-	if view == a.current { // to the view itself
-		for a.pop() {
+func (st *stage) goTo(view int) {
+	if view == st.current { // to the view itself
+		for st.pop() {
 		}
 		return
 	}
-	a.previous, a.current = a.current, view
-	a.inDetail = false
-	a.overTask.Drop(a.jobs)
+	st.previous, st.current = st.current, view
+	st.inDetail = false
+	st.onLeave()
 }
 
 // turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
@@ -184,29 +204,29 @@ func (a *App) open() {
 }
 
 // onePane says why there is no other pane to go to, or to leave out.
-func onePane(a *App) string {
-	if !a.view().Detailed() {
+func (st *stage) onePane() string {
+	if !st.view().Detailed() {
 		return "this view has one pane"
 	}
 	return ""
 }
 
-func (a *App) nextPane() {
-	if onePane(a) != "" {
+func (st *stage) nextPane() {
+	if st.onePane() != "" {
 		return
 	}
-	a.inDetail = !a.inDetail
-	if z := a.zooms[a.current]; z != zoomNone {
-		a.zooms[a.current] = zoomOf(a.inDetail)
+	st.inDetail = !st.inDetail
+	if z := st.zooms[st.current]; z != zoomNone {
+		st.zooms[st.current] = zoomOf(st.inDetail)
 	}
 }
 
-func (a *App) toggleZoom() {
-	if a.zooms[a.current] != zoomNone {
-		a.zooms[a.current] = zoomNone
+func (st *stage) toggleZoom() {
+	if st.zooms[st.current] != zoomNone {
+		st.zooms[st.current] = zoomNone
 		return
 	}
-	a.zooms[a.current] = zoomOf(a.inDetail)
+	st.zooms[st.current] = zoomOf(st.inDetail)
 }
 
 // moveSplit moves the border between list and detail, where there is room, and remembers it for this view.
@@ -226,8 +246,8 @@ func (a *App) moveSplit(by int) {
 }
 
 // cannotSplit says why there is no split to move.
-func cannotSplit(a *App) string {
-	if why := onePane(a); why != "" || a.zooms[a.current] == zoomNone {
+func (a *App) cannotSplit() string {
+	if why := a.onePane(); why != "" || a.zooms[a.current] == zoomNone {
 		return why
 	}
 	return command.Keyed("one pane has the screen; {zoom} shows both")
@@ -273,7 +293,7 @@ func (h hosting) Size() (cols, rows int) {
 }
 func (h hosting) Remark(text string) { h.a.remark(text) }
 func (h hosting) ShowStep(by int) {
-	if needsTrace(h.a) == "" {
+	if h.a.needsTrace() == "" {
 		h.a.showStep(by)
 	}
 }
