@@ -106,7 +106,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		shell: &jobControl{},
+		shell: newJobControl(),
 	}
 	if a.w == 0 || a.h == 0 {
 		a.w, a.h = widget.MainWidth, mainHeight

@@ -67,6 +67,9 @@ type ttyInput struct {
 	late func(dark bool)
 }
 
+// newTTYInput is the input of a terminal; late is told of an answer that comes late.
+func newTTYInput(f *os.File, late func(dark bool)) ttyInput { return ttyInput{f, late} }
+
 func (t ttyInput) Read(p []byte) (int, error) {
 	n, err := t.File.Read(p)
 	if colorAnswer.Match(p[:n]) {

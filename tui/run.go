@@ -126,13 +126,13 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	signals := make(chan os.Signal, 8) // a burst of them; each counts
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
-	shell := &jobControl{}
+	shell := newJobControl()
 	if terminal {
 		shell.control(out.(*os.File), signals)
 	}
 	var program *tea.Program
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
-		o.Input = ttyInput{os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) }}
+		o.Input = newTTYInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
 		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
 		// Bubble Tea gives back the mode that an editor left.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
@@ -246,39 +246,4 @@ func watch(ctx context.Context, l *Log, send func(any)) {
 		case <-tick.C:
 		}
 	}
-}
-
-// Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux.
-// Bubble Tea writes each frame in one call.
-const beginFrame, endFrame = "\x1b[?2026h", "\x1b[?2026l"
-
-// synchronized puts the marks around every write.
-func synchronized(out io.Writer) io.Writer {
-	if f, ok := out.(*os.File); ok {
-		return &syncFile{File: f}
-	}
-	return &syncWriter{out}
-}
-
-// syncFile is still the terminal that Bubble Tea looks for.
-type syncFile struct{ *os.File }
-
-func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
-
-// WriteString is what io.WriteString calls; the file's own would pass the marks by.
-func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
-
-type syncWriter struct{ w io.Writer }
-
-func (f *syncWriter) Write(p []byte) (int, error) { return writeFrame(f.w, p) }
-
-func writeFrame(w io.Writer, p []byte) (int, error) {
-	framed := make([]byte, 0, len(p)+len(beginFrame)+len(endFrame))
-	framed = append(framed, beginFrame...)
-	framed = append(framed, p...)
-	framed = append(framed, endFrame...)
-	if _, err := w.Write(framed); err != nil {
-		return 0, err
-	}
-	return len(p), nil
 }

@@ -11,14 +11,8 @@ import (
 // terminal back, stops, and sets the terminal up again when it is continued. After a stop that no program can
 // see (SIGSTOP) it does the same as soon as it runs again, since the shell has used the terminal since.
 
-type (
-	// suspendMsg says that a signal asks the program to stop.
-	suspendMsg struct{}
-	// retakeMsg says that another program has had the terminal, or has it, without its being given back.
-	retakeMsg struct{}
-	// resumedMsg says that the program has the terminal again.
-	resumedMsg struct{}
-)
+// resumedMsg says that the program has the terminal again.
+type resumedMsg struct{}
 
 // suspend stops the program until its shell continues it.
 func (a *App) suspend() {

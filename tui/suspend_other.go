@@ -14,8 +14,6 @@ type jobControl struct {
 	ended  <-chan struct{}
 }
 
-const heldByScreen, heldByShell, heldByEditor int32 = 0, 1, 2
-
 func (*jobControl) control(*os.File, chan<- os.Signal) {}
 func (*jobControl) hear(os.Signal) (any, bool)         { return nil, false }
 func (*jobControl) stop()                              {}

@@ -23,13 +23,6 @@ type jobControl struct {
 	ended     <-chan struct{} // closed when the program is to leave
 }
 
-// Holders of the terminal.
-const (
-	heldByScreen int32 = iota
-	heldByShell        // from the moment a signal asks for it
-	heldByEditor
-)
-
 // control begins to hear the signals of job control. They go to a channel, of which each is given to hear.
 // SIGTTOU keeps its default action: a program that hears it and sets the mode of a terminal in the background
 // is sent it for ever.
