@@ -2,7 +2,6 @@ package tui
 
 import (
 	"cmp"
-	"strings"
 
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
@@ -158,38 +157,9 @@ func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width
 // overText is where keys are pressed while a text lies over the view.
 var overText = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
 
-// KeysDoc is docs/keys.md, made from the table of actions.
+// KeysDoc is docs/keys.md, made from the table of commands.
 func KeysDoc() string {
-	var b strings.Builder
-	b.WriteString("# Keys\n\nMade from the table in `tui/command/table.go` by " +
-		"`go test ./tui -run KeysDoc -update`. Do not edit.\n\n" +
-		"While a line of text is being typed (prompt, filter, file name) it takes every printable key; " +
-		"`enter`\ntakes the text, `esc` leaves it.\n\n" + settingsDoc)
-	section := func(name string, list []*command.Row) {
-		b.WriteString("\n## " + name + "\n\n| key | action | what it does |\n| --- | --- | --- |\n")
-		for _, a := range list {
-			keys := make([]string, len(a.Keys))
-			for i, k := range a.Keys {
-				keys[i] = "`" + k + "`"
-				if k == "`" {
-					keys[i] = "`` ` ``"
-				}
-			}
-			b.WriteString("| " + strings.Join(keys, " ") + " | " + a.Name + " | " + a.Doc + " |\n")
-		}
-	}
-	section(command.InViews.String(), command.Under(command.InViews, command.General))
-	for _, of := range command.Headings {
-		list := command.Under(command.InViews, func(heading string) bool { return heading == of })
-		names := view.Offering(list[0].Name, func(r *view.ViewRow) string { return r.Name })
-		section(of+" ("+strings.Join(names, ", ")+")", list)
-	}
-	for _, p := range []command.Place{command.Moving, command.Overlays, command.Anywhere} {
-		section(p.String(), command.Under(p, command.General))
-	}
-	b.WriteString("\n## Mouse\n\n| mouse | what it does |\n| --- | --- |\n")
-	for _, m := range mouseDoc {
-		b.WriteString("| " + m[0] + " | " + m[1] + " |\n")
-	}
-	return b.String()
+	return command.KeysDoc(func(name string) []string {
+		return view.Offering(name, func(r *view.ViewRow) string { return r.Name })
+	}, mouseDoc)
 }

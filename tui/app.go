@@ -29,6 +29,7 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/tui/command"
+	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
 )
@@ -59,10 +60,10 @@ type App struct {
 	held  []widget.Key              // pressed, and to be done once what they are about is there
 
 	lent    atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
-	shell   *jobControl
+	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
-	meter   meter
+	meter   widget.Meter
 	leaving bool // the program was told to end
 	cmds    []tea.Cmd
 }
@@ -106,7 +107,7 @@ func newApp(opts Options) (*App, error) {
 	}
 	a := &App{
 		opts: opts, theme: t, glyphs: g, w: opts.Width, h: opts.Height, mouse: !opts.NoMouse,
-		shell: newJobControl(),
+		shell: tty.NewJobControl(),
 	}
 	if a.w == 0 || a.h == 0 {
 		a.w, a.h = widget.MainWidth, mainHeight
@@ -164,7 +165,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 			cmd = tea.Quit
 		}
 	}()
-	defer a.meter.updated(widget.Now())
+	defer a.meter.Updated(widget.Now())
 	switch m := m.(type) {
 	case tea.WindowSizeMsg:
 		a.w, a.h = m.Width, m.Height
@@ -182,10 +183,10 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		if p, ok := pointerOf(m); ok {
 			a.answering(func() { a.point(p) })
 		}
-	case suspendMsg:
+	case tty.SuspendMsg:
 		a.suspend()
-	case retakeMsg:
-		a.leaveTerminal(a.shell.awaitForeground)
+	case tty.RetakeMsg:
+		a.leaveTerminal(a.shell.AwaitForeground)
 	case resumedMsg:
 		a.takeMouse()
 	case widget.ReadyMsg:
@@ -268,7 +269,7 @@ func (a *App) View() (frame string) {
 			frame = ""
 		}
 	}()
-	defer a.meter.drawn(widget.Now())
+	defer a.meter.Drawn(widget.Now())
 	return a.frame()
 }
 
@@ -388,9 +389,9 @@ const lentOver = time.Second
 // handOver gives the terminal to a program until it ends; what ended makes of that is a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
-	a.shell.holder.Store(heldByEditor)
+	a.shell.Holder.Store(tty.HeldByEditor)
 	a.cmds = append(a.cmds, tea.ExecProcess(cmd, func(err error) tea.Msg {
-		a.shell.holder.Store(heldByScreen)
+		a.shell.Holder.Store(tty.HeldByScreen)
 		a.lent.Store(time.Now().Add(lentOver).UnixNano())
 		return ended(err)
 	}))

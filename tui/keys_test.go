@@ -97,24 +97,25 @@ func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
 		if act.Name == "palette" {
 			continue
 		}
-		p := d.press(":").typed(act.Name).app.dialog.(*palette)
-		if p.found[0] != act {
-			t.Errorf("%s: the first is %s", act.Name, p.found[0].Name)
+		p := d.press(":").typed(act.Name).app.dialog.(*command.Palette)
+		if p.Found()[0] != act {
+			t.Errorf("%s: the first is %s", act.Name, p.Found()[0].Name)
 		}
 		d.press("esc")
 	}
-	p := d.press(":").typed("Copy").app.dialog.(*palette)
-	if p.found[0].Name != "copy" {
-		t.Errorf("Copy: the first is %s", p.found[0].Name)
+	p := d.press(":").typed("Copy").app.dialog.(*command.Palette)
+	if p.Found()[0].Name != "copy" {
+		t.Errorf("Copy: the first is %s", p.Found()[0].Name)
 	}
 	d.press("esc")
-	if p = d.press(":").typed("co").app.dialog.(*palette); !strings.HasPrefix(p.found[1].Name, "co") {
-		t.Errorf("co: the second is %s", p.found[1].Name)
+	if p = d.press(":").typed("co").app.dialog.(*command.Palette); !strings.HasPrefix(p.Found()[1].Name,
+		"co") {
+		t.Errorf("co: the second is %s", p.Found()[1].Name)
 	}
 	d.press("esc")
 	for _, word := range []string{"time", "prefill", "grid"} {
-		p, others := d.press(":").typed(word).app.dialog.(*palette), false
-		for i, act := range p.found {
+		p, others := d.press(":").typed(word).app.dialog.(*command.Palette), false
+		for i, act := range p.Found() {
 			has := strings.Contains(" "+strings.ToLower(act.Name+" "+act.Doc), " "+word)
 			if others = others || !has; i == 0 && others || others && has {
 				t.Errorf("%s: %s, %q comes before or behind words", word, act.Name, act.Doc)

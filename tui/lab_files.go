@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpuscope/session"
+	"gpuscope/tui/tty"
 )
 
 // labFolder is the folder for the texts of kernels: the one that was given, else a new one in the cache.
@@ -70,7 +71,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 	switch f := in.(type) {
 	case nil:
 		cmd.Stdin = os.Stdin
-	case ttyInput: // the program reads it through something of its own
+	case tty.Input: // the program reads it through something of its own
 		cmd.Stdin = f.File
 	}
 	return cmd, nil

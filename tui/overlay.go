@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-osc52/v2"
-	"github.com/sahilm/fuzzy"
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
@@ -288,110 +287,6 @@ func (in *inputs) typed(k widget.Key) {
 	}
 }
 
-// palette finds an action by its name.
-type palette struct {
-	app   *App
-	line  widget.InputLine
-	all   []*command.Row
-	found []*command.Row
-	widget.Picker
-}
-
-func (a *App) openPalette() {
-	p := &palette{app: a}
-	for _, act := range command.Here(a.inView(command.InViews, command.Anywhere), false) {
-		if act.Name != "palette" {
-			p.all = append(p.all, act)
-		}
-	}
-	p.found = p.all
-	a.dialog = p
-}
-
-func (p *palette) Typed(k widget.Key) (closed bool) {
-	switch k.Name {
-	case "enter":
-		if p.Cursor < len(p.found) {
-			p.app.dialog = nil // the action may open another
-			p.app.do(p.found[p.Cursor])
-			return false
-		}
-		return true
-	case "esc":
-		return true
-	case "up", "ctrl+p":
-		p.Cursor = max(0, p.Cursor-1)
-	case "down", "ctrl+n":
-		p.Cursor = min(p.Cursor+1, max(0, len(p.found)-1))
-	default:
-		if p.line.Handle(k) {
-			p.search()
-		}
-	}
-	return false
-}
-
-// search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
-// then those that begin with it, then those with a word that does, then letters here and there.
-func (p *palette) search() {
-	p.Cursor = 0
-	if p.line.Text() == "" {
-		p.found = p.all
-		return
-	}
-	texts := make([]string, len(p.all))
-	for i, act := range p.all {
-		texts[i] = act.Name + " " + act.Doc
-	}
-	p.found = nil
-	for _, m := range fuzzy.Find(p.line.Text(), texts) {
-		p.found = append(p.found, p.all[m.Index])
-	}
-	rank := func(act *command.Row) int {
-		name, doc := strings.ToLower(act.Name), strings.ToLower(act.Doc)
-		switch typed := strings.ToLower(p.line.Text()); {
-		case name == typed:
-			return 0
-		case strings.HasPrefix(name, typed):
-			return 1
-		case strings.Contains(" "+name+" "+doc, " "+typed):
-			return 2
-		}
-		return 3
-	}
-	slices.SortStableFunc(p.found, func(a, b *command.Row) int { return rank(a) - rank(b) })
-}
-
-func (p *palette) Hints() [][2]string {
-	return [][2]string{{"enter", "do it"}, {widget.Sign("up") + widget.Sign("down"), "choose"}, {"esc", "close"}}
-}
-
-func (p *palette) Lines(int) (all, least int) { return len(p.found) + 2, 0 }
-
-// Render draws the actions found, at most h lines.
-func (p *palette) Render(t *widget.Theme, w, h int) []string {
-	lines := []string{t.Put(widget.Accent, " : ") + p.line.Render(w-4)}
-	from, to := p.Window(len(p.found), len(lines), h-1)
-	for i := from; i < to; i++ {
-		act := p.found[i]
-		text := act.Doc
-		if why := p.app.why(act); why != "" {
-			text = "not now: " + why
-		}
-		l := widget.Cut(fmt.Sprintf(" %s  %s  %s", widget.Fit(act.Name, 12), widget.Fit(act.KeyNames(), 9),
-			text), w-1)
-		if i == p.Cursor {
-			lines = append(lines, t.Put(widget.Selected, widget.MarkSelected+l))
-		} else {
-			lines = append(lines, " "+l)
-		}
-	}
-	if len(p.found) == 0 {
-		lines = append(lines, t.Put(widget.Dim, "   no action has that name"))
-	}
-	return lines
-}
-
 // copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
 func (ex *exporter) copy() {
 	var text string
@@ -427,4 +322,13 @@ func (in *inputs) struck(k widget.Key) {
 	if wrong := c.Struck(k); wrong != "" {
 		in.remark(wrong)
 	}
+}
+
+func (a *App) openPalette() {
+	rows := slices.DeleteFunc(command.Here(a.inView(command.InViews, command.Anywhere), false),
+		func(r *command.Row) bool { return r.Name == "palette" })
+	a.dialog = command.NewPalette(rows, a.why, func(r *command.Row) {
+		a.dialog = nil // the command may open another
+		a.do(r)
+	})
 }

@@ -18,7 +18,9 @@ import (
 	"gpuscope/trace"
 	"gpuscope/trace/inspect"
 	"gpuscope/tui/command"
+	"gpuscope/tui/internal/quiet"
 	"gpuscope/tui/plain"
+	"gpuscope/tui/tty"
 	"gpuscope/tui/widget"
 )
 
@@ -80,6 +82,8 @@ func (o Options) output() io.Writer {
 // leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
 const leaveWithin = 2 * time.Second
 
+func init() { quiet.Restore() } // Bubble Tea has been initialised
+
 // Run opens a session beside the first frame and is the program until the person leaves. It returns the error
 // of open if that was what ended it, *Panic after a bug, *Interrupted after SIGTERM or SIGHUP; in every case
 // the terminal is as it was.
@@ -126,14 +130,14 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	signals := make(chan os.Signal, 8) // a burst of them; each counts
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
-	shell := newJobControl()
+	shell := tty.NewJobControl()
 	if terminal {
-		shell.control(out.(*os.File), signals)
+		shell.Control(out.(*os.File), signals)
 	}
 	var program *tea.Program
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
-		o.Input = newTTYInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
-		o.isDark = func() bool { return darkBackground(os.Stdin, out.(*os.File)) }
+		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
+		o.isDark = func() bool { return tty.DarkBackground(os.Stdin, out.(*os.File)) }
 		// Bubble Tea gives back the mode that an editor left.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
@@ -153,7 +157,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	a.shell = shell
 	options := []tea.ProgramOption{
 		tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(),
-		tea.WithOutput(synchronized(out)), tea.WithFPS(writes),
+		tea.WithOutput(tty.Synchronized(out)), tea.WithFPS(writes),
 	}
 	if o.Input != nil {
 		options = append(options, tea.WithInput(o.Input))
@@ -173,7 +177,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	}))
 	var signalled os.Signal
 	ended := make(chan struct{})
-	shell.ended = ended
+	shell.Ended = ended
 	heard := make(chan struct{})
 	a.runner.Start(func(ctx context.Context) {
 		defer close(heard)
@@ -182,7 +186,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			case <-ctx.Done():
 				return
 			case sig := <-signals:
-				switch m, ours := shell.hear(sig); {
+				switch m, ours := shell.Hear(sig); {
 				case m != nil:
 					go program.Send(m) // the next signal may be what the event loop waits for
 				case ours, sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load():

@@ -219,8 +219,8 @@ func (a *App) detailLine(w int, side bool) string {
 // the screen itself takes.
 func (a *App) footLines() []string {
 	lines := a.noticeLines()
-	if a.meter.shown {
-		lines = append(lines, a.meter.lines(a, a.w)...)
+	if a.meter.Shown {
+		lines = append(lines, a.meterLines()...)
 	}
 	return lines
 }
@@ -354,4 +354,15 @@ var busyWith = map[session.CommandKind]string{
 	session.Chunk: "setting the chunk size", session.Resume: "running the text again",
 	session.Cost: "measuring costs", session.Verify: "verifying", session.Lab: "trying a kernel",
 	session.Kernel: "changing a kernel",
+}
+
+func (a *App) toggleMeter() { a.meter.Shown = !a.meter.Shown }
+
+// meterLines are what the screen itself takes.
+func (a *App) meterLines() []string {
+	running := widget.Plural(a.jobs.Busy, "job")
+	if a.job != nil {
+		running += " and " + string(a.job.command.Kind)
+	}
+	return a.meter.Lines(a.theme, running, command.Keyed("{timings} hides this"), a.w)
 }

@@ -18,6 +18,7 @@ import (
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui/command"
+	"gpuscope/tui/tty"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -474,8 +475,8 @@ func TestNoFrameFlickers(t *testing.T) {
 	if strings.Contains(raw, "\x1b[2J") || strings.Contains(raw, "\x1b[3J") {
 		t.Errorf("a frame clears the screen: %.300q", raw)
 	}
-	for i, part := range strings.Split(raw, beginFrame) {
-		if _, after, _ := strings.Cut(part, endFrame); i > 0 && after != "" || i == 0 && part != "" {
+	for i, part := range strings.Split(raw, tty.BeginFrame) {
+		if _, after, _ := strings.Cut(part, tty.EndFrame); i > 0 && after != "" || i == 0 && part != "" {
 			t.Errorf("outside of frames there is %.100q", after)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 
 	tea "github.com/charmbracelet/bubbletea"
+
+	"gpuscope/tui/tty"
 )
 
 // A shell stops and continues its jobs by signals, and expects that a stopped job has left the terminal as it
@@ -16,18 +18,18 @@ type resumedMsg struct{}
 
 // suspend stops the program until its shell continues it.
 func (a *App) suspend() {
-	if !a.shell.job {
+	if !a.shell.Job {
 		a.remark("suspend: no shell would bring the program back")
 		return
 	}
-	a.leaveTerminal(a.shell.stop)
+	a.leaveTerminal(a.shell.Stop)
 }
 
 // leaveTerminal gives the terminal back, does what is to be done meanwhile, and takes the terminal again.
 func (a *App) leaveTerminal(meanwhile func()) {
-	a.shell.holder.Store(heldByShell)
+	a.shell.Holder.Store(tty.HeldByShell)
 	a.cmds = append(a.cmds, tea.Exec(meantime(meanwhile), func(error) tea.Msg {
-		a.shell.holder.Store(heldByScreen)
+		a.shell.Holder.Store(tty.HeldByScreen)
 		return resumedMsg{}
 	}))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/charmbracelet/x/vt"
 
 	"gpuscope/session"
+	"gpuscope/tui/tty"
 )
 
 // terminal is a terminal in memory in which the real program runs.
@@ -136,7 +137,7 @@ func (x *terminal) ends() error {
 			x.t.Errorf("the terminal was not restored: program's screen %v, cursor hidden %v", x.alt,
 				x.hidden)
 		}
-		if raw := x.raw.String(); strings.Count(raw, beginFrame) != strings.Count(raw, endFrame) {
+		if raw := x.raw.String(); strings.Count(raw, tty.BeginFrame) != strings.Count(raw, tty.EndFrame) {
 			x.t.Error("a frame was begun and not ended")
 		}
 		return err

@@ -1,4 +1,4 @@
-package tui
+package tty
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func TestLateAnswersAreNoKeys(t *testing.T) {
 	w.Close()
 	buf := make([]byte, 100)
 	told := ""
-	in := ttyInput{r, func(dark bool) { told += fmt.Sprint(dark) }}
+	in := Input{r, func(dark bool) { told += fmt.Sprint(dark) }}
 	if n, err := in.Read(buf); err != nil || string(buf[:n]) != "ab\x1b[A" || told != "true" {
 		t.Errorf("%q, %v, dark: %q", buf[:n], err, told)
 	}

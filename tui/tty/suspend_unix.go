@@ -1,6 +1,6 @@
 //go:build unix
 
-package tui
+package tty
 
 import (
 	"os"
@@ -11,33 +11,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// jobControl is the program as a shell's job.
-type jobControl struct {
+// JobControl is the program as a shell's job.
+type JobControl struct {
 	// A shell would continue the program after a stop. Where there is none (the program is the first of its
 	// session) the system itself keeps the signals that stop from stopping it.
-	job       bool
-	holder    atomic.Int32 // of the terminal
+	Job       bool
+	Holder    atomic.Int32 // of the terminal
 	tty       int
 	returned  time.Time       // from the last stop in the background; only hear uses it
 	continued chan struct{}   // SIGCONT was heard while a shell had the terminal
-	ended     <-chan struct{} // closed when the program is to leave
+	Ended     <-chan struct{} // closed when the program is to leave
 }
 
-// control begins to hear the signals of job control. They go to a channel, of which each is given to hear.
+// Control begins to hear the signals of job control. They go to a channel, of which each is given to hear.
 // SIGTTOU keeps its default action: a program that hears it and sets the mode of a terminal in the background
 // is sent it for ever.
-func (j *jobControl) control(tty *os.File, signals chan<- os.Signal) {
+func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
 	session, err := unix.Getsid(0)
-	j.job = err == nil && session != unix.Getpgrp()
+	j.Job = err == nil && session != unix.Getpgrp()
 	j.tty, j.continued = int(tty.Fd()), make(chan struct{}, 1)
 	signal.Notify(signals, unix.SIGCONT)
-	if j.job {
+	if j.Job {
 		signal.Notify(signals, unix.SIGTSTP, unix.SIGTTIN)
 	}
 }
 
-// hear says whether a signal is one of job control, and what it means to the event loop, if anything.
-func (j *jobControl) hear(sig os.Signal) (m any, ours bool) {
+// Hear says whether a signal is one of job control, and what it means to the event loop, if anything.
+func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
 	case stops && j.background(): // the terminal was taken away, and a read of it would be signalled for ever
@@ -47,19 +47,19 @@ func (j *jobControl) hear(sig os.Signal) (m any, ours bool) {
 	case stops && time.Since(j.returned) < continuedWithin:
 		return nil, true // the read was signalled more than once before the stop
 	case stops:
-		m = suspendMsg{}
+		m = SuspendMsg{}
 	case sig == unix.SIGCONT:
-		m = retakeMsg{}
+		m = RetakeMsg{}
 	default:
 		return nil, false
 	}
-	if j.holder.CompareAndSwap(heldByScreen, heldByShell) {
+	if j.Holder.CompareAndSwap(HeldByScreen, HeldByShell) {
 		return m, true
 	}
 	switch {
-	case stops && j.holder.Load() == heldByEditor: // which has restored the terminal, and stops as well
+	case stops && j.Holder.Load() == HeldByEditor: // which has restored the terminal, and stops as well
 		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // a process may signal itself
-	case !stops && j.holder.Load() == heldByShell:
+	case !stops && j.Holder.Load() == HeldByShell:
 		select {
 		case j.continued <- struct{}{}:
 		default:
@@ -68,20 +68,20 @@ func (j *jobControl) hear(sig os.Signal) (m any, ours bool) {
 	return nil, true
 }
 
-// stop stops the program and all of its process group, the engine among them, as ctrl+z does where the
+// Stop stops the program and all of its process group, the engine among them, as ctrl+z does where the
 // terminal makes a signal of it. It returns when the program has been continued in the foreground.
-func (j *jobControl) stop() {
+func (j *JobControl) Stop() {
 	j.send(unix.SIGSTOP)
-	j.awaitForeground()
+	j.AwaitForeground()
 }
 
-// awaitForeground stops the program for as long as the terminal belongs to another process group. Afterwards
+// AwaitForeground stops the program for as long as the terminal belongs to another process group. Afterwards
 // all of the own group run, whichever of them the shell continued.
-func (j *jobControl) awaitForeground() {
+func (j *JobControl) AwaitForeground() {
 	defer j.send(unix.SIGCONT)
 	for j.background() {
 		select {
-		case <-j.ended:
+		case <-j.Ended:
 			return
 		default:
 			j.send(unix.SIGSTOP)
@@ -89,7 +89,7 @@ func (j *jobControl) awaitForeground() {
 	}
 }
 
-func (j *jobControl) background() bool {
+func (j *JobControl) background() bool {
 	group, err := unix.IoctlGetInt(j.tty, unix.TIOCGPGRP)
 	return err == nil && group != unix.Getpgrp()
 }
@@ -98,7 +98,7 @@ func (j *jobControl) background() bool {
 const continuedWithin = time.Second
 
 // send sends a signal to the process group and returns when SIGCONT was heard after it.
-func (j *jobControl) send(sig unix.Signal) {
+func (j *JobControl) send(sig unix.Signal) {
 	select {
 	case <-j.continued: // by a signal before
 	default:

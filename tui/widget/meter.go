@@ -1,4 +1,4 @@
-package tui
+package widget
 
 import (
 	"fmt"
@@ -6,16 +6,14 @@ import (
 	"time"
 
 	"gpuscope/internal/printable"
-	"gpuscope/tui/command"
-	"gpuscope/tui/widget"
 )
 
 // metered is how many of the last messages and frames are measured.
 const metered = 100
 
-// meter measures the screen itself: how long a message takes, how long a frame, and how many come.
-type meter struct {
-	shown         bool
+// Meter measures the screen itself: how long a message takes, how long a frame, and how many come.
+type Meter struct {
+	Shown         bool
 	update, frame ring // Update; and with it the View that follows
 	view          ring
 	came          [metered]time.Time
@@ -46,25 +44,25 @@ func (r *ring) said() string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// updated takes in that a message was handled, drawn that a frame was.
-func (m *meter) updated(begun time.Time) {
+// Updated takes in that a message was handled, Drawn that a frame was.
+func (m *Meter) Updated(begun time.Time) {
 	m.came[m.messages%metered] = begun
 	m.messages++
-	d := widget.Now().Sub(begun)
+	d := Now().Sub(begun)
 	m.update.add(d)
 	m.taken += d
 }
 
-func (m *meter) drawn(begun time.Time) {
-	d := widget.Now().Sub(begun)
+func (m *Meter) Drawn(begun time.Time) {
+	d := Now().Sub(begun)
 	m.view.add(d)
 	m.frame.add(m.taken + d)
 	m.taken = 0
 }
 
 // rate is how many messages came in a second: those of the last second, or of as long as the last take.
-func (m *meter) rate() float64 {
-	at, n, since := widget.Now(), 0, time.Second
+func (m *Meter) rate() float64 {
+	at, n, since := Now(), 0, time.Second
 	for i := m.messages - 1; i >= max(0, m.messages-metered); i-- {
 		ago := at.Sub(m.came[i%metered])
 		if ago > time.Second {
@@ -77,22 +75,15 @@ func (m *meter) rate() float64 {
 	return float64(n) / since.Seconds()
 }
 
-func (a *App) toggleMeter() { a.meter.shown = !a.meter.shown }
-
-// lines are what stands under a view.
-func (m *meter) lines(a *App, w int) []string {
-	jobs := widget.Plural(a.jobs.Busy, "job")
-	if a.job != nil {
-		jobs += " and " + string(a.job.command.Kind)
-	}
+// Lines are what it measured; running says what else runs, and how says how to hide this.
+func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),
 		fmt.Sprintf("update %s · of the last %d", m.update.said(), min(m.messages, metered)),
-		fmt.Sprintf("%.0f messages/s · %s running", m.rate(), jobs) +
-			command.Keyed(" · {timings} hides this"),
+		fmt.Sprintf("%.0f messages/s · %s running · %s", m.rate(), running, how),
 	}
 	for i, l := range said {
-		said[i] = a.theme.Put(widget.Dim, " "+widget.Cut(printable.Clean(l), w-2))
+		said[i] = t.Put(Dim, " "+Cut(printable.Clean(l), w-2))
 	}
 	return said
 }

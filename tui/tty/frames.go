@@ -1,4 +1,4 @@
-package tui
+package tty
 
 import (
 	"io"
@@ -7,10 +7,10 @@ import (
 
 // Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux.
 // Bubble Tea writes each frame in one call.
-const beginFrame, endFrame = "\x1b[?2026h", "\x1b[?2026l"
+const BeginFrame, EndFrame = "\x1b[?2026h", "\x1b[?2026l"
 
-// synchronized puts the marks around every write.
-func synchronized(out io.Writer) io.Writer {
+// Synchronized puts the marks around every write.
+func Synchronized(out io.Writer) io.Writer {
 	if f, ok := out.(*os.File); ok {
 		return &syncFile{File: f}
 	}
@@ -30,10 +30,10 @@ type syncWriter struct{ w io.Writer }
 func (f *syncWriter) Write(p []byte) (int, error) { return writeFrame(f.w, p) }
 
 func writeFrame(w io.Writer, p []byte) (int, error) {
-	framed := make([]byte, 0, len(p)+len(beginFrame)+len(endFrame))
-	framed = append(framed, beginFrame...)
+	framed := make([]byte, 0, len(p)+len(BeginFrame)+len(EndFrame))
+	framed = append(framed, BeginFrame...)
 	framed = append(framed, p...)
-	framed = append(framed, endFrame...)
+	framed = append(framed, EndFrame...)
 	if _, err := w.Write(framed); err != nil {
 		return 0, err
 	}

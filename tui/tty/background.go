@@ -1,12 +1,10 @@
-package tui
+package tty
 
 import (
 	"os"
 	"regexp"
 	"strconv"
 	"strings"
-
-	"gpuscope/tui/internal/quiet"
 )
 
 // Whether the terminal's background is dark is asked of the terminal itself, once, before the program starts,
@@ -28,11 +26,9 @@ var (
 	anyAnswer    = regexp.MustCompile(colorAnswer.String() + `|` + deviceAnswer.String())
 )
 
-func init() { quiet.Restore() } // Bubble Tea has been initialised
-
-// darkBackground is the answer where the person at the terminal has not given it by COLORFGBG; dark where
+// DarkBackground is the answer where the person at the terminal has not given it by COLORFGBG; dark where
 // nobody says otherwise.
-func darkBackground(in, out *os.File) bool {
+func DarkBackground(in, out *os.File) bool {
 	if fields := strings.Split(os.Getenv("COLORFGBG"), ";"); len(fields) > 1 {
 		if color, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
 			return color < 7 || color == 8 // of the 16 colours: not white, nor one of the bright ones
@@ -61,16 +57,16 @@ func isDark(answer string) bool {
 	return luma < 0.5
 }
 
-// ttyInput is the terminal's input without answers that come late; late is told of them.
-type ttyInput struct {
+// Input is the terminal's input without answers that come late; late is told of them.
+type Input struct {
 	*os.File
 	late func(dark bool)
 }
 
-// newTTYInput is the input of a terminal; late is told of an answer that comes late.
-func newTTYInput(f *os.File, late func(dark bool)) ttyInput { return ttyInput{f, late} }
+// NewInput is the input of a terminal; late is told of an answer that comes late.
+func NewInput(f *os.File, late func(dark bool)) Input { return Input{f, late} }
 
-func (t ttyInput) Read(p []byte) (int, error) {
+func (t Input) Read(p []byte) (int, error) {
 	n, err := t.File.Read(p)
 	if colorAnswer.Match(p[:n]) {
 		t.late(isDark(string(p[:n])))

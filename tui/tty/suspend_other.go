@@ -1,0 +1,20 @@
+//go:build !unix
+
+package tty
+
+import (
+	"os"
+	"sync/atomic"
+)
+
+// JobControl is nothing where no shell stops and continues its programs.
+type JobControl struct {
+	Job    bool
+	Holder atomic.Int32
+	Ended  <-chan struct{}
+}
+
+func (*JobControl) Control(*os.File, chan<- os.Signal) {}
+func (*JobControl) Hear(os.Signal) (any, bool)         { return nil, false }
+func (*JobControl) Stop()                              {}
+func (*JobControl) AwaitForeground()                   {}
