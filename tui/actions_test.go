@@ -25,12 +25,12 @@ func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
 	}{
 		{"another", map[string][]string{"token": {"f6", "f5"}, "last view": {}}, ""},
 		{"swapped", map[string][]string{"token": {"S"}, "back": {"s"}}, ""},
-		{"taken", map[string][]string{"token": {"q"}}, `keys of "token": "q" is the key of "quit" as well`},
-		{"taken by one that moves", map[string][]string{"why": {"j"}}, `keys of "why": "j" is the key of "down" as well`},
-		{"unknown", map[string][]string{"tokn": {"n"}}, `keys of "tokn": there is no such action`},
-		{"another's name", map[string][]string{"why": {"ctrl+i"}}, `keys of "why": "ctrl+i" is what a terminal sends as tab`},
-		{"no key", map[string][]string{"why": {"ww"}}, `keys of "why": "ww" is no key`},
-		{"no way out", map[string][]string{"cancel": {"f1"}}, `keys of "cancel": want ctrl+c`},
+		{"taken", map[string][]string{"token": {"q"}}, `keys of "token": "q" is also the key of "quit"`},
+		{"taken by one that moves", map[string][]string{"why": {"j"}}, `keys of "why": "j" is also the key of "down"`},
+		{"unknown", map[string][]string{"tokn": {"n"}}, `keys of "tokn": no such command`},
+		{"another's name", map[string][]string{"why": {"ctrl+i"}}, `keys of "why": terminals send "ctrl+i" as tab`},
+		{"no key", map[string][]string{"why": {"ww"}}, `keys of "why": "ww" is not a key`},
+		{"no way out", map[string][]string{"cancel": {"f1"}}, `keys of "cancel": ctrl+c must be one`},
 	} {
 		err := CheckKeys(c.keys)
 		if ok := err == nil && c.want == "" ||

@@ -383,7 +383,7 @@ func (a *App) takeMouse() {
 	}
 }
 
-// lentOver is for how long, behind the end of who had the terminal, a signal may be what ended it.
+// lentOver is for how long, after the program that had the terminal has ended, a signal may be what ended it.
 const lentOver = time.Second
 
 // handOver gives the terminal to a program until it ends; what ended makes of that is a message.

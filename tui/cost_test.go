@@ -26,7 +26,7 @@ func TestRowsOnTheScreenAreCosted(t *testing.T) {
 		}
 	}
 	before := len(d.app.mirror.Trace.Steps[3].Costs)
-	d.press("v").sees("scope all", "86.8") // in every scope that has the step
+	d.press("v").sees("showing all", "86.8") // in every scope that has the step
 	d.press("V", "o", "space", "/").typed("rope").press("enter", "F", "F", "F", "c")
 	if n := len(d.app.mirror.Trace.Steps[3].Costs) - before; n != 32 { // each of the 16 layers' two
 		t.Errorf("%d rows more were measured", n)
@@ -57,15 +57,16 @@ func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 		busy := &tuitest.Script{Rounds: 3, Scatter: 270_000}
 		d := drive(t, size[0], size[1], llama, busy, Options{Prompt: "Once upon a time"})
 		d.settle()
-		d.press("s", "2", "c").sees("3 of 5 rounds", "c measures on").misses("fix first")
-		d.press("c").sees("nothing stands out", "c measures on").misses("fix first")
+		d.press("s", "2", "c").sees("3 of 5 rounds", "c keeps measuring").misses("fix first")
+		d.press("c").sees("nothing stands out", "c keeps measuring").misses("fix first")
 		d.press("c").sees("fix first ").misses("nothing stands out", "measures on")
 		// From sixteen rounds on more of them say the same.
 		d = drive(t, size[0], size[1], llama, &tuitest.Script{Rounds: 8, Scatter: 700_000}, Options{
 			Prompt: "Once upon a time",
 		})
 		d.settle()
-		d.press("s", "2", "c").sees("nothing stands out", "c measures on").press("c").misses("measures on")
+		d.press("s", "2", "c").sees("nothing stands out",
+			"c keeps measuring").press("c").misses("measures on")
 	}
 }
 
@@ -186,7 +187,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 	}
 	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", " (n=30)")
 	if !slices.ContainsFunc(d.app.view().(*view.DispatchPage).Title(200), func(p table.Part) bool {
-		return p.With && p.Text == "(fusing them gives that at most)"
+		return p.With && p.Text == "(fusing them saves at most that)"
 	}) {
 		t.Errorf("nobody says what for: %s", d.screen())
 	}
@@ -237,7 +238,7 @@ func TestCostsNeedASessionAndAStep(t *testing.T) {
 	if d.app.job != nil {
 		t.Error("a command was sent")
 	}
-	drive(t, 120, 40, llama, &tuitest.Script{}, Options{}).press("2", "C").sees("before the first step")
+	drive(t, 120, 40, llama, &tuitest.Script{}, Options{}).press("2", "C").sees("no step has run yet")
 }
 
 func TestPlainModeMeasuresCosts(t *testing.T) {
@@ -356,7 +357,7 @@ func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
 	}
 	d := drive(t, 120, 40, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 	d.settle()
-	d.press("s", "2", "c").sees(" ? ").sees("cost ? 1 of 5 rounds, too few for a ±;", "alone 25.1 · c measures on").
+	d.press("s", "2", "c").sees(" ? ").sees("cost ? 1 of 5 rounds, too few for a ±;", "alone 25.1 · c keeps measuring").
 		press("4", "g").sees("cost ? 1 of 5 rounds, too few for a ±")
 	d = drive(t, 200, 50, &tr, &tuitest.Script{Rounds: 1}, Options{Prompt: "Once upon a time"})
 	d.settle()

@@ -32,7 +32,7 @@ func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
 func TestCurvesWaitForADecodeStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 200, 50, llama, &tuitest.Script{}, Options{Prompt: "Once"}).press("5", "j")
-	d.sees("no decode step yet: s takes one").press("s").misses("no decode step yet")
+	d.sees("no decode step yet: press s").press("s").misses("no decode step yet")
 }
 
 // The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
@@ -63,7 +63,7 @@ func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
 
 func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
 	t.Parallel()
-	d := live(t, 120, 40).press("5", "t").sees("no operator is selected")
+	d := live(t, 120, 40).press("5", "t").sees("no operator selected")
 	d.press("a", "j", "t").sees("One of them timed alone, 10 times", "▸ M 1 ", "M 512", "1.85 times as fast")
 	d.sees("attn.q: time against the tokens of a prompt")
 	d.sees("fastest   bicol 1–2 · steel 512", "bicol 1–2 · steel 512  ")
@@ -140,7 +140,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	for range 20 {
 		d.press("-")
 	}
-	if d.sees("all of the axis is drawn"); drawn() != (view.Part{From: c.From, To: c.To}) {
+	if d.sees("the whole axis is drawn"); drawn() != (view.Part{From: c.From, To: c.To}) {
 		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().From, drawn().To)
 	}
 	for range 20 {

@@ -58,7 +58,7 @@ func fileName(p *widget.TablePane, takes inspect.Takes) string {
 // absent refuses to write over anything: a slip of the finger must not cost a model.
 func absent(path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		return fmt.Errorf("%s is there already; choose another name", path)
+		return fmt.Errorf("%s exists; choose another name", path)
 	}
 	return nil
 }

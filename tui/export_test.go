@@ -71,7 +71,7 @@ func TestTheNameOfAnExportSaysWhatIsInIt(t *testing.T) {
 		"2": "dispatches-decode.csv", "3": "resize-s23.csv", "4": "graph-decode.csv", "4a": "values-s23.csv",
 		"5": "slope.csv",
 	} {
-		d := drive(t, 120, 40, llama, nil, Options{}).press("v").sees("scope all 23 warm decode steps")
+		d := drive(t, 120, 40, llama, nil, Options{}).press("v").sees("showing all 23 warm decode steps")
 		d.press(strings.Split(view, "")...).settle()
 		d.press("E").sees(" .txt: " + want)
 	}
@@ -118,7 +118,7 @@ func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"a.xls": "want .csv, .json, .md, .txt", "a.csv": "is there already", "no/such/folder.csv": "no such file",
+		"a.xls": "want .csv, .json, .md, .txt", "a.csv": "exists; choose", "no/such/folder.csv": "no such file",
 	} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed(name).press("enter").sees(want)
 		if _, err := os.Stat(name); err == nil && name != "a.csv" {

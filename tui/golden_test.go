@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/exp/golden"
 
 	"gpuscope/trace"
+	"gpuscope/tui/command"
 )
 
 var sizes = [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 60}}
@@ -116,10 +118,24 @@ func TestFramesFit(t *testing.T) {
 	}
 }
 
-func TestKeysDocIsFresh(t *testing.T) {
-	const path = "../docs/keys.md"
+func TestKeysDocIsFresh(t *testing.T) { fresh(t, "keys.md", KeysDoc()) }
+
+func TestGlossaryIsFresh(t *testing.T) { fresh(t, "glossary.md", command.GlossaryDoc()) }
+
+// fresh holds a page of the docs, in whatever folder it is, to what it is made from.
+func fresh(t *testing.T, page, want string) {
+	t.Helper()
+	path := filepath.Join("../docs/guide", page)
+	for _, folder := range []string{"../docs", "../docs/reference"} {
+		if _, err := os.Stat(filepath.Join(folder, page)); err == nil {
+			path = filepath.Join(folder, page)
+		}
+	}
 	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(path, []byte(KeysDoc()), 0o644); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +143,7 @@ func TestKeysDocIsFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != KeysDoc() {
-		t.Error("docs/keys.md is old: go test ./tui -run KeysDoc -update")
+	if string(have) != want {
+		t.Errorf("%s is old: go test ./tui -run IsFresh -update", path)
 	}
 }

@@ -40,8 +40,8 @@ func TestAnOpenedValue(t *testing.T) {
 func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{NaN: 70}, "lm_head").press("enter", "G")
-	d.press("enter").sees("Graph › Value", "lm_head", "step 1 run again, read behind", "NaN 1", "first at [0, 70]",
-		"not verified against the reference", "rows 0–")
+	d.press("enter").sees("Graph › Value", "lm_head", "step 1 run again, read after", "NaN 1", "first at [0, 70]",
+		"not verified", "rows 0–")
 	d.press("esc").misses("Graph ›").sees("Operators")
 	if !strings.Contains(d.row(), "out f32") {
 		t.Errorf("selected is %q", d.row())
@@ -112,7 +112,7 @@ func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
 func TestAValueOfATraceSaysThatNumbersNeedAModel(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
-	d.sees("Graph › Value", "they need a running model", "given by embed", "intermediate")
+	d.sees("Graph › Value", "this needs a running model", "given by embed", "intermediate")
 }
 
 func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
@@ -152,7 +152,7 @@ func TestFromAValueOfTheNeighbourhoodOneGoesToWhoTakesIt(t *testing.T) {
 	if !strings.Contains(d.row(), "▌tokens") {
 		t.Fatalf("selected is %q", d.row())
 	}
-	d.press("p").sees("no other operator gives tokens").misses("what it takes")
+	d.press("p").sees("no other operator writes tokens").misses("what it takes")
 	d.press("c").misses("nothing takes", "▌tokens").sees("▌embed")
 }
 
@@ -235,8 +235,8 @@ func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{NaN: 5}), "once", "v 3\nv 3 d0\nq\n")
 	for _, want := range []string{
-		"value 3, x: f32 1×42×2048, step 0 run again, read behind dispatch 0",
-		"86,016 elements, NaN 1, infinities 0, zeros 0, min -1.7", "the first that is no number at 5",
+		"value 3, x: f32 1×42×2048, step 0 run again, read after dispatch 0",
+		"86,016 elements, NaN 1, infinities 0, zeros 0, min -1.7", "first NaN or Inf at 5",
 		"the first: 0.14112",
 	} {
 		if !strings.Contains(out, want) {
@@ -269,7 +269,7 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 		d.update(<-d.messages)
 	}
 	d.sees("step 1 run again", "reading all of it", "rows 0–")
-	d.press("ctrl+c").sees("not read to its end: it was stopped", "rows 0–", "cancelled;")
+	d.press("ctrl+c").sees("reading was stopped", "rows 0–", "cancelled;")
 }
 
 // What cannot be read is not being read either.
@@ -327,7 +327,7 @@ func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")
 	show(cache)
 	last := (s.Position+len(s.Tokens))*values[cache].MaxDims[2] - 1
-	d.sees(fmt.Sprintf("(0–%d live, the rest is not of the text)", last))
+	d.sees(fmt.Sprintf("(0–%d live, the rest is unused)", last))
 	show(at("layers.0.attn.normed"))
 	d.misses("not of the text")
 }

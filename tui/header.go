@@ -85,7 +85,7 @@ func (m *model) newestStep() int {
 func (m *model) stateWord() string {
 	switch {
 	case m.lost:
-		return "[ENGINE GONE]"
+		return "[ENGINE CRASHED]"
 	case m.mirror.Trace == nil || m.restarting():
 		return "[LOADING" + m.progress() + "]"
 	case m.isTrace:
@@ -139,7 +139,7 @@ func (a *App) tabsNamed() bool {
 	for i := range view.Views {
 		used += widget.Width(view.Views[i].Label()) + 1
 	}
-	return used+widget.Width("scope this step · 1 sample") <= a.w
+	return used+widget.Width("this step · 1 sample") <= a.w
 }
 
 // tabLabel is how a view stands in the line of tabs.

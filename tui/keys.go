@@ -32,7 +32,7 @@ func keysOf(m tea.KeyMsg) []widget.Key {
 }
 
 // noStep is what stands where a step would be, before the first.
-func noStep() string { return command.Keyed("No step was run yet. Press {prompt} and type a prompt.") }
+func noStep() string { return command.Keyed("No step has run yet. Press {prompt} and type a prompt.") }
 
 // pointerOf is what the mouse did, false for what means nothing here.
 func pointerOf(m tea.MouseMsg) (pointer, bool) {

@@ -236,7 +236,7 @@ func (l *lab) showTried(kernel string) {
 	t := l.tried[kernel]
 	switch {
 	case t == nil:
-		l.remark(kernel + session.KernelSuffix + " is the kernel's own text: nothing to try")
+		l.remark(kernel + session.KernelSuffix + " is the original source: nothing to try")
 		return
 	case t.err == nil && t.tried == nil:
 		return // it is on its way
@@ -247,9 +247,9 @@ func (l *lab) showTried(kernel string) {
 			Lines: append(strings.Split(t.err.Error(), "\n"), l.keepText(kernel, t.before)...),
 		})
 	default:
-		next := command.Keyed("{use text} has the steps to come run it; {WGSL} on the dispatch edits it further.")
+		next := command.Keyed("{use text} uses it from the next step on; {WGSL} on the dispatch edits it further.")
 		if l.opts.Shaders != "" && t.tried.Wrong() == "" {
-			next = command.Keyed("The steps to come run it; {WGSL} on the dispatch edits it further.")
+			next = command.Keyed("It is used from the next step on; {WGSL} on the dispatch edits it further.")
 		}
 		lines := append(command.TriedLines(l.index, t.tried), "", next)
 		l.over = overlayOf(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
@@ -266,9 +266,9 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	l.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
-	said := command.Keyed("{use text} has the steps to come run the text before it, ") + t.tried.Name
+	said := command.Keyed("{use text} uses the previous source from the next step on, ") + t.tried.Name
 	if t.tried.Name == l.inPlace(kernel) {
-		said = "The text before it stays in force, " + t.tried.Name
+		said = "The previous source stays in use, " + t.tried.Name
 	}
 	return []string{"", said + "; it is in " + path}
 }
@@ -306,7 +306,7 @@ func (l *lab) cannotUse() string {
 		return "select a dispatch first"
 	}
 	if l.inPlace(kernel) == "" && l.tried[kernel].ran() == nil {
-		return kernel + command.Keyed(" has no other text that runs; {WGSL} edits it")
+		return kernel + command.Keyed(" has no other source that runs; {WGSL} edits it")
 	}
 	return ""
 }
@@ -324,7 +324,7 @@ func (l *lab) usedNext() string {
 	if l.unused(l.labKernel()) != nil {
 		return "use it"
 	}
-	return "use the kernel's own"
+	return "use the original"
 }
 
 // useText has the steps to come run the newest text of a kernel that ran, or where they do, the kernel's own.
@@ -335,7 +335,7 @@ func (l *lab) useText() {
 	if t := l.unused(kernel); t != nil {
 		if why := t.tried.Wrong(); why != "" && !t.warned {
 			t.warned = true
-			l.say(fmt.Sprintf(command.Keyed("%s %s: %s; {use text} again has the steps to come run it all the same"),
+			l.say(fmt.Sprintf(command.Keyed("%s %s: %s; press {use text} again to use it anyway"),
 				widget.MarkFail, t.tried.Name, why))
 			return
 		}

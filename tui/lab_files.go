@@ -27,7 +27,7 @@ func labFolder(o *Options) (dir string, err error) {
 		dir, err = os.MkdirTemp(base, "")
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: name a folder by --shaders DIR", err)
+		err = fmt.Errorf("%w: choose a folder with --shaders DIR", err)
 	}
 	return dir, err
 }
@@ -63,7 +63,7 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 		words = []string{"vi"}
 	}
 	if _, err := exec.LookPath(words[0]); err != nil {
-		return nil, fmt.Errorf("there is no editor %s, and VISUAL or EDITOR names no other; the file is %s",
+		return nil, fmt.Errorf("editor %s not found: set VISUAL or EDITOR; the file is %s",
 			words[0], path)
 	}
 	cmd := exec.Command(words[0], append(words[1:], path)...)

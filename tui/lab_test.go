@@ -76,7 +76,7 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	cache := t.TempDir()
 	x := start(t, context.Background(), opensOn(sourced()), Options{editor: ed, Prompt: "once", Cache: cache})
 	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode")
-	x.press("2e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
+	x.press("2").sees("prologue").press("e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
 		"3 of 2,048 elements differ, 1 are not written", "gap    ✓ 0.25 of its tolerance")
 	files := texts(t, cache)
 	if len(files) != 1 {
@@ -89,12 +89,12 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 	}
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
 	x.input.back()
-	x.press("U").sees("it leaves out 1 of what the kernel writes; U again").press("U")
+	x.press("U").sees("it leaves out 1 of what the kernel writes; press U").press("U")
 	x.sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited").misses("In place of")
 	x.press("U").sees(kernel + " itself runs from the next step on").misses("edited")
 	script(t, ed, `echo broken >> "$1"`)
 	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error",
-		"U has the steps to come run the text before it, "+tuitest.EditedName(kernel), ".wgsl.last")
+		"U uses the previous source from the next step on, "+tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
 	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
 		t.Errorf("kept is %q, %v", kept, err)
@@ -115,11 +115,11 @@ func TestATextIsNotInForceBehindARestart(t *testing.T) {
 		engine = tuitest.Play(sourced(), tuitest.Script{})
 		return engine, nil
 	}, Options{editor: ed, Prompt: "once"})
-	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2e").sees("In place of")
+	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2").sees("prologue").press("e").sees("In place of")
 	x.input.back()
 	x.press("UU").sees("runs from the next step on", "edited")
 	engine.Die(errors.New("device lost"))
-	x.sees("[ENGINE GONE]").press("r").sees("[PAUSED]", "not in force any more")
+	x.sees("[ENGINE CRASHED]").press("r").sees("[PAUSED]", "no longer in use")
 	x.misses("kernel edited").press("U").sees("runs from the next step on", "kernel edited").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) 
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Prompt: "once"})
 	path := filepath.Join(t.TempDir(), k.Name+".wgsl")
 	for text, said := range map[string]string{
-		fileText(k):                 k.Name + ".wgsl is the kernel's own text",
+		fileText(k):                 k.Name + ".wgsl is the original source",
 		fileText(k) + "// faster\n": "r, then e tries what was edited in ",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -143,7 +143,7 @@ func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) 
 		d.update(endedMsg{errors.New("signal: killed")})
 		d.update(editedMsg{kernel: k.Name, path: path})
 		d.settle()
-		d.sees("[ENGINE GONE]", said)
+		d.sees("[ENGINE CRASHED]", said)
 	}
 }
 
@@ -237,10 +237,10 @@ func TestWhatCannotBeEditedSaysWhy(t *testing.T) {
 	drive(t, 120, 40, sourced(), nil, Options{}).press("2", "F", "F", "F", "e").sees("WGSL ", "fn main() {}").
 		press("q", "U").sees("this is a recorded trace")
 	d := drive(t, 120, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once"}).press("s", "2", "F", "F", "F")
-	d.press("U").sees("has no other text that runs")
+	d.press("U").sees("has no other source that runs")
 	t.Setenv("VISUAL", "")
 	t.Setenv("EDITOR", "no-such-editor --wait")
-	d.press("e").sees("there is no editor no-such-editor")
+	d.press("e").sees("editor no-such-editor not found")
 	t.Setenv("EDITOR", " ")
 	if cmd, err := editorOf("x", "", nil, nil); err == nil && filepath.Base(cmd.Path) != "vi" {
 		t.Errorf("without an editor it is %s", cmd.Path)
@@ -271,7 +271,7 @@ func TestAnEditorThatChangesNothingSaysSo(t *testing.T) {
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
 	d.update(editedMsg{kernel: kernel, path: files[0]})
 	d.settle()
-	d.sees("is the kernel's own text: nothing to try")
+	d.sees("is the original source: nothing to try")
 	d.update(editedMsg{kernel: kernel, path: files[0], err: os.ErrPermission})
 	d.settle()
 	d.sees("the editor: permission denied")
@@ -284,13 +284,13 @@ func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
 		script, sees, keys string
 		want               int
 	}{
-		{"exit 0", "is the kernel's own text", "q", 0}, {`echo "// faster" >> "$1"`, "In place of", "UUq", 1},
+		{"exit 0", "is the original source", "q", 0}, {`echo "// faster" >> "$1"`, "In place of", "UUq", 1},
 	} {
 		ed := editor(t, c.script)
 		cache := t.TempDir()
 		x := start(t, context.Background(), opensOn(sourced()),
 			Options{editor: ed, Prompt: "once", Cache: cache})
-		x.sees("[PAUSED]", "step 0 prefill").press("2e").sees(c.sees)
+		x.sees("[PAUSED]", "step 0 prefill").press("2").sees("prologue").press("e").sees(c.sees)
 		x.input.back()
 		x.press(c.keys)
 		if err := x.ends(); err != nil {
@@ -309,7 +309,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	ed := editor(t, "exit 3")
 	x := start(t, context.Background(), opensOn(sourced()),
 		Options{editor: ed, Prompt: "once", Cache: t.TempDir()})
-	x.sees("[PAUSED]", "step 0 prefill").press("2e").sees("the editor: exit status 3")
+	x.sees("[PAUSED]", "step 0 prefill").press("2").sees("prologue").press("e").sees("the editor: exit status 3")
 	x.input.back()
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -333,7 +333,7 @@ func TestNoFolderForTextsNamesTheFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := drive(t, 160, 40, sourced(), &tuitest.Script{}, Options{Prompt: "once", Cache: file})
-	d.press("s", "2", "F", "F", "F", "e").sees("✗ edit ", "name a folder by --shaders DIR")
+	d.press("s", "2", "F", "F", "F", "e").sees("✗ edit ", "choose a folder with --shaders DIR")
 }
 
 // In plain mode a text is tried and put in force by its file.
@@ -382,7 +382,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	said, err := plainly(func(context.Context) (session.Session, error) {
 		return tuitest.Play(recorded, script), nil
 	}, "once", "l "+file+"\nu "+file+"\nu "+file+"\n")
-	refused := k.Name + ".wgsl: it writes State where the kernel does not; u again has the steps to come run it all the same"
+	refused := k.Name + ".wgsl: it writes State where the kernel does not; type u again to use it anyway"
 	if err == nil || err.Error() != "1 command failed, the first: "+refused || len(got) != 2 {
 		t.Errorf("%v, commands %v:\n%s", err, got, said)
 	}

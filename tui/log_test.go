@@ -117,8 +117,8 @@ func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
 	d.update(fadeMsg{d.app.noteID})
 	d.sees("Press i and type a prompt", "reset: the text is empty", "device memory: ", "at most").
-		misses("does nothing in Dispatches", "there is no filter")
-	d.app.fail(nil, errors.New("the engine has gone: "+strings.Repeat("it had reasons ", 20)+"and an end"))
+		misses("does nothing in Dispatches", "no filter; ")
+	d.app.fail(nil, errors.New("the engine crashed: "+strings.Repeat("it had reasons ", 20)+"and an end"))
 	d.update(widget.LateMsg{})
 	d.sees("and an end", "dismisses")
 	d.press("esc", "0").sees("key   t does nothing in Dispatches: time in 5 Curves").misses("! warn")

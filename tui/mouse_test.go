@@ -151,11 +151,11 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("zoom")
 	cursor := d.app.table().Cursor
-	d.click("The pane alone", 1)
+	d.click("Shows this pane alone", 1)
 	if d.app.dialog == nil || d.app.table().Cursor != cursor {
 		t.Fatal("a click took the row, or what lies under it")
 	}
-	d.at(0, 0, tea.MouseButtonLeft).click("The pane alone", 2).sees("zoomed")
+	d.at(0, 0, tea.MouseButtonLeft).click("Shows this pane alone", 2).sees("zoomed")
 
 	d = live(t, 80, 24).press("2", "T").sees("dispatch")
 	c := d.app.dialog.(*widget.Chooser)

@@ -14,7 +14,7 @@ func (m *model) needsSession() string {
 	case m.isTrace:
 		return command.IsRecorded
 	case m.lost:
-		return command.Keyed("the engine has gone; {restart} starts it again")
+		return command.Keyed("the engine has crashed; {restart} restarts it")
 	case m.session == nil || m.mirror.Trace == nil:
 		return "the model is still loading"
 	}
@@ -22,7 +22,7 @@ func (m *model) needsSession() string {
 }
 
 // nothingRuns is why what needs a GPU is refused without one.
-const nothingRuns = "there is no device: steps are planned, and nothing runs"
+const nothingRuns = "no device: steps are planned, not run"
 
 // needsDevice wants a session whose steps run.
 func (m *model) needsDevice() string {
@@ -41,17 +41,17 @@ func (m *model) needsRun() string { return cmp.Or(m.needsDevice(), m.needsStep()
 // needsGraph is content with what is known before the first step.
 func (m *model) needsGraph() string {
 	if m.mirror.Trace == nil {
-		return "nothing is open yet"
+		return "the model is still loading"
 	}
 	return ""
 }
 
 func (m *model) needsTrace() string {
 	if m.mirror.Trace == nil {
-		return "nothing is open yet"
+		return "the model is still loading"
 	}
 	if len(m.index.Trace.Steps) == 0 {
-		return "no step was run yet"
+		return "no step has run yet"
 	}
 	return ""
 }
@@ -61,7 +61,7 @@ func (m *model) needsShown() string {
 		return why
 	}
 	if m.at() < 0 {
-		return command.Keyed("no step is shown; {step before} shows those that were recorded")
+		return command.Keyed("no step is shown; {previous step} shows the recorded ones")
 	}
 	return ""
 }
@@ -79,7 +79,7 @@ func (sel *selection) cannotScope() string {
 	if why := sel.needsShown(); why != "" || sel.view().Takes() != inspect.WholeRun {
 		return why
 	}
-	return sel.row().Name + " draws the whole run, whatever the scope"
+	return sel.row().Name + " always shows the whole run"
 }
 
 // needsStep wants a step that the session stands at, or is about to.
@@ -88,7 +88,7 @@ func (m *model) needsStep() string {
 		return why
 	}
 	if m.mirror.State.Step < 0 && m.job == nil {
-		return "the model stands before the first step"
+		return "no step has run yet"
 	}
 	return ""
 }

@@ -125,13 +125,14 @@ func TestTheCountsOfAResizeAreNotCut(t *testing.T) {
 func TestANoteGoesWithTheNextKey(t *testing.T) {
 	t.Parallel()
 	recorded := func() *driver { return drive(t, 120, 40, llama, nil, Options{}) }
-	recorded().press("2", "n").sees("there is no filter").press("5").misses("there is no filter")
-	recorded().press("2", "v").sees("scope: all 23 warm decode steps").press("5").sees("scope whole run").
-		misses("scope: all 23")
-	recorded().press("5", "a", "-").sees("all of the axis is drawn").press("+").misses("is drawn")
-	said := "select an operator or a value that one gives or takes"
+	recorded().press("2", "n").sees("no filter; ").press("5").misses("no filter; ")
+	recorded().press("2",
+		"v").sees("selection: all 23 warm decode steps").press("5").sees("showing whole run").
+		misses("selection: all 23")
+	recorded().press("5", "a", "-").sees("the whole axis is drawn").press("+").misses("is drawn")
+	said := "select an operator, or a value that one reads or writes"
 	recorded().press("4", "g", "p").sees(said).press("j").misses(said)
-	d := recorded().press("1", "l").sees("is the last that was recorded")
+	d := recorded().press("1", "l").sees("is the last recorded step")
 	if d.press("l", "l").sees("is the last"); len(d.said("is the last")) != 1 {
 		t.Errorf("a key that is held says %q", d.said("is the last"))
 	}
@@ -176,7 +177,7 @@ func TestANoteGoesWhenItDoesNotHold(t *testing.T) {
 	d.misses("still loading")
 	t.Chdir(t.TempDir())
 	d.press("2", "E", "enter").sees("wrote ").press("E").typed("dispatches-s23.csv")
-	d.press("enter").sees("is there already", "dismisses").misses("wrote ")
+	d.press("enter").sees("exists; choose", "dismisses").misses("wrote ")
 }
 
 // Every condition is explained to its end, on the smallest screen too.
@@ -220,17 +221,17 @@ func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 // What lies over a view says its own keys, whatever there is to say: nobody knows by heart how to leave it.
 func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
 	t.Parallel()
-	d := live(t, 80, 24).press("?", "n").sees("nothing is searched for", "esc close")
-	d.app.fail(nil, errors.New("the engine has gone"))
-	d.press("N").sees("nothing is searched for", "esc close", "the engine has gone").misses("esc dismisses")
-	d.press("esc").sees("the engine has gone (esc dismisses)").misses("Help:")
+	d := live(t, 80, 24).press("?", "n").sees("no search text", "esc close")
+	d.app.fail(nil, errors.New("the engine crashed"))
+	d.press("N").sees("no search text", "esc close", "the engine crashed").misses("esc dismisses")
+	d.press("esc").sees("the engine crashed (esc dismisses)").misses("Help:")
 }
 
 // An error tells of keys that hold wherever it is read.
 func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("?", "x").sees("export to:").press("esc").sees("Help:")
-	d.press("r").sees("restart: the engine is there")
+	d.press("r").sees("restart: the engine is running")
 }
 
 func TestAResetSaysOnceWhatItDid(t *testing.T) {

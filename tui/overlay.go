@@ -74,7 +74,7 @@ func (o *overlays) turnOver(by int) {
 		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		o.say(cmp.Or(why, "only why has other changes to go to"))
+		o.say(cmp.Or(why, "other changes are only in why"))
 		return
 	}
 	o.look(*to)
@@ -132,7 +132,7 @@ func (a *App) showHelp() {
 	for _, part := range []struct {
 		name string
 		list [][2]string
-	}{{"Mouse", mouseDoc}, {"Signs", legend}} {
+	}{{"Mouse", mouseDoc}, {"Signs", command.Signs}, {"Terms", command.Terms}} {
 		lines = append(lines, "", part.name)
 		for _, s := range part.list {
 			add(s[0], command.Keyed(s[1]))
@@ -155,30 +155,6 @@ func (a *App) shownTable() *table.Table {
 		return rows.Table
 	}
 	return nil
-}
-
-// legend explains the signs of the screens.
-var legend = [][2]string{
-	{"┌ ├ └", "one level: no barrier stands between these dispatches"},
-	{"n/m", "n of the m rows in it pass the filter; its sums are of all m"},
-	{"•", "marked; in a text: found"},
-	{"▎ “”", "of a kernel's source what its constants made; what they filled in, where there are no colours"},
-	{"→", "from, to"},
-	{"~", "modelled from shapes, not measured"},
-	{"–", "not measured; never 0"},
-	{"‹", "under two ticks of the clock"},
-	{"=", "no difference that the clock can tell"},
-	{"?", "a cost of too few rounds to say what it may be off by"},
-	{"alone", "timed between barriers and timestamps, beside nothing else; Σ of all dispatches of a row"},
-	{"timing +9 %", "what timing each dispatch adds to the step"},
-	{"(s63 ×8)", "the figures before it are medians of so many untimed runs of that step"},
-	{"(2.4×)", "so many times what the step takes untimed"},
-	{"drift", "of the clock or the device: the operator slopes, but its plan is the same at every position"},
-	{"≈floor", "takes about as long as an empty timed pass"},
-	{"Δ 48→96 r p", "against the base: grid, route, params alone; in a heading a letter each"},
-	{"Δ + - %", "new, gone, time"},
-	{"n", "samples of a median; {repeat} adds some"},
-	{"clk", "speed of a fixed kernel against the first step"},
 }
 
 // look shows a text over the view, once a job has made it.
@@ -210,10 +186,10 @@ func (o *overlays) stopLooking() bool {
 	return waits
 }
 
-// signed is where the text begins in a line of the help, behind keys or a sign.
+// signed is where the text begins in a line of the help, after keys or a sign.
 const signed = 16
 
-// wrapSigned breaks a line of the help to w cells; what follows stands under what is behind the sign.
+// wrapSigned breaks a line of the help to w cells; what follows is aligned with the text after the sign.
 func wrapSigned(l string, w int) []string {
 	if widget.Width(l) <= w || !strings.HasPrefix(l, " ") {
 		return []string{widget.Cut(l, w)}

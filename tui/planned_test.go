@@ -27,13 +27,13 @@ func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
 	d := playing(t, 120, 40, unrun())
 	d.sees("no device: planned, not run", "planned without a device: not measured")
 	for _, key := range []string{"R", "T", "L", "c", "C"} {
-		d.press(key).sees("there is no device: steps are planned, and nothing runs").press("esc")
+		d.press(key).sees("no device: steps are planned, not run").press("esc")
 	}
 	playing(t, 200, 50, unrun()).press("5", "j").sees("not timed: there is no device")
-	d.press("5", "a", "j", "t").sees("there is no device").press("esc")
+	d.press("5", "a", "j", "t").sees("no device: steps are planned").press("esc")
 	d.press("1").sees("no token: the step was planned, not run", "GPU – not measured", "decode steps planned")
 	d.sees(" to allocate").misses(" allocated")
-	d.sees("step: planned, not run", "– │").misses("as timed", "0.00 ms", "0 │", "0 passes", "0 compiled", "0 polls")
+	d.sees("step planned, not run", "– │").misses("as timed", "0.00 ms", "0 │", "0 passes", "0 compiled", "0 polls")
 }
 
 // The session that is played back refuses to plan, as one with a device does: so one sees that it was asked.

@@ -41,7 +41,7 @@ func (re *restarts) wishRestart() { re.wished = widget.Now() }
 func (re *restarts) keepWish() {
 	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
 		re.restart()
-		re.say("the engine had gone: it is started again")
+		re.say("the engine had crashed: it is restarted")
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *model) cannotRestart() string {
 	case m.isTrace:
 		return m.needsSession()
 	case !m.lost:
-		return "the engine is there"
+		return "the engine is running"
 	}
 	return ""
 }
@@ -132,13 +132,13 @@ func (re *restarts) failed(reason error) {
 	}
 	if t := re.mirror.Trace; t != nil && len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
-		last = fmt.Sprintf(". The last known to run: step %d at position %d", s.Index, s.Position)
+		last = fmt.Sprintf(". Last step: %d at position %d", s.Index, s.Position)
 		if n := len(s.Dispatches); n > 0 {
 			d := t.Plans[s.Dispatches[n-1].Plan].Dispatch
 			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	format := command.Keyed("the engine has gone%s; {restart} starts it again. %w%s" + keep)
+	format := command.Keyed("the engine crashed%s; {restart} restarts it. %w%s" + keep)
 	re.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
@@ -152,7 +152,7 @@ func (re *restarts) resumed(r session.Reply, err error) {
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
 	if len(re.edited) > 0 && re.opts.Shaders == "" { // whose folder the engine has read again
-		said += fmt.Sprintf(command.Keyed("; not in force any more, {use kernel} on its dispatch puts it there again: %s"),
+		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, {use kernel} on the dispatch uses one again: %s"),
 			strings.Join(re.edited, ", "))
 	}
 	re.say(said)

@@ -30,8 +30,8 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 				Lost: lost, Progress: []session.Progress{{Phase: "upload weights", Done: 1, Total: 7}},
 			}), nil
 		}, Options{Prompt: "once"})
-		x.sees("[ENGINE GONE]", "the engine has gone while opening the model; r starts it again", "signal: killed",
-			"The engine went before the model was open").misses("exports")
+		x.sees("[ENGINE CRASHED]", "the engine crashed while opening the model; r restarts it", "signal: killed",
+			"The engine crashed before the model was open").misses("exports")
 		for i := range view.Views {
 			x.press(view.Views[i].Key + "scR?")
 			x.sees("Help: " + view.Views[i].Name).press(escape).misses("Help: ")
@@ -43,7 +43,7 @@ func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
 			}
 			continue
 		}
-		x.press("1r").sees("[ENGINE GONE]", "signal: killed").press("r").sees("[PAUSED]", "step 0 prefill").press("s")
+		x.press("1r").sees("[ENGINE CRASHED]", "signal: killed").press("r").sees("[PAUSED]", "step 0 prefill").press("s")
 		x.sees("step 1 decode").press("q")
 		if err := x.ends(); err != nil {
 			t.Error(err)
@@ -102,24 +102,24 @@ func TestAnEngineThatHasGoneIsStartedAgainWhereItWas(t *testing.T) {
 	}, Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("step 1 decode").press("s").sees("step 2 decode")
 	engines[0].Die(errors.New("signal: killed; its last words:\n  out of memory"))
-	x.sees("[ENGINE GONE]", "the engine has gone; r starts it again. signal: killed", "step 2 at position", "r restart")
-	x.press("s").sees("token: the engine has gone; r starts it again").press("1").sees("[1 Step]")
+	x.sees("[ENGINE CRASHED]", "the engine crashed; r restarts it. signal: killed", "Last step: 2 at position", "r restart")
+	x.press("s").sees("token: the engine has crashed; r restarts it").press("1").sees("[1 Step]")
 	path := filepath.Join(t.TempDir(), "x.json")
 	x.press("x").sees("export to").press("\x15" + path + "\r").sees("wrote")
 	if tr, err := trace.ReadFile(path); err != nil || len(tr.Steps) != 3 {
 		t.Errorf("%v", err)
 	}
 	refuse = true
-	x.press(escape).misses("the engine has gone").press("r").sees("[ENGINE GONE]", "no adapter")
+	x.press(escape).misses("the engine crashed").press("r").sees("[ENGINE CRASHED]", "no adapter")
 	refuse = false
 	x.press(escape).misses("no adapter").press("r").sees("[PAUSED]", "step 2 decode", "the engine is back at position 44")
 	x.press("s").sees("step 3 decode").press("S").sees("step 2")
 	engines[1].Die(errors.New("device lost"))
-	x.sees("[ENGINE GONE]", "device lost").press("r").sees("[PAUSED]").press("s").sees("step 4 decode")
-	x.press("r").sees("restart: the engine is there")
+	x.sees("[ENGINE CRASHED]", "device lost").press("r").sees("[PAUSED]").press("s").sees("step 4 decode")
+	x.press("r").sees("restart: the engine is running")
 	engines[2].Die(errors.New("signal: killed")) // which was seen before it was told
 	x.sees("[PAUSED]", "the engine is back at position ").misses("r starts it again")
-	x.press("0").sees("the engine had gone: it is started again")
+	x.press("0").sees("the engine had crashed: it is restarted")
 	x.press("s").sees("step 5 decode").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestAnEngineThatIsStartedAgainWaitsForNothingOfTheOneBefore(t *testing.T) {
 		s, engines = engines[0], engines[1:]
 		return s, nil
 	}, Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("[ENGINE GONE]", "the engine has gone while")
+	x.sees("step 0 prefill").press("s").sees("[ENGINE CRASHED]", "the engine crashed while")
 	x.press("r").sees("[PAUSED]", "the engine is back at position")
 	close(first.answer)
 	x.press("s").sees("step 1 decode").press("q")

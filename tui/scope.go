@@ -165,10 +165,10 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; the other %d, up to %s, took others: {mark step} on two of them marks a range"
+		const others = "; the other %d, up to %s, took other routes: {mark step} on two of them marks a range"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
-	sel.say("scope: " + words)
+	sel.say("selection: " + words)
 }
 
 func (sel *selection) setScope(to int) {
@@ -194,7 +194,7 @@ func (sel *selection) leaveScope() string {
 		sel.setScope(thisStep)
 	}
 	if chosen {
-		return "scope: " + scopes[thisStep].name
+		return "selection: " + scopes[thisStep].name
 	}
 	return ""
 }
@@ -205,12 +205,12 @@ func (sel *selection) markStep() {
 	switch {
 	case sel.from < 0 || sel.to >= 0:
 		sel.from, sel.to = sel.shown, -1
-		sel.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step marks the range"),
+		sel.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step ends the range"),
 			sel.shownIndex()))
 	default:
 		sel.to = sel.shown
 		from, to, _ := sel.marks()
-		sel.say(fmt.Sprintf(command.Keyed("marked %s; {scope} makes it the scope of tables"),
+		sel.say(fmt.Sprintf(command.Keyed("marked %s; {selection} selects it"),
 			sel.index.Range(from, to).Name))
 	}
 	sel.version++
@@ -224,13 +224,13 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("base: the step before, of several steps the prefill")
+		sel.say("baseline: the previous step; for several steps the prefill")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
-		said := fmt.Sprintf(command.Keyed("base: %s, until {base} is pressed on it again"), s.Words())
+		said := fmt.Sprintf(command.Keyed("baseline: %s; {baseline} on it again removes it"), s.Words())
 		if s.Chunk != "" {
-			said += command.Keyed("; for another chunk show that one ({step before}) and press {base}")
+			said += command.Keyed("; for another chunk, show it ({previous step}) and press {baseline}")
 		}
 		sel.say(said)
 	}
@@ -240,8 +240,8 @@ func (sel *selection) setBase() {
 
 // askBase wants the trace that tables are compared with.
 func (sel *selection) askBase() {
-	const hint = "the path of a trace; nothing: the step before again"
-	sel.ask(&question{label: "base trace", hint: hint, take: func(path string) {
+	const hint = "the path of a trace; empty: the previous step again"
+	sel.ask(&question{label: "baseline trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
 			sel.base, sel.file = view.NoBase, nil
 			sel.mended(&sel.fileTask)
@@ -260,7 +260,8 @@ func (sel *selection) openBase(path string) {
 	}, func(x *inspect.Index) {
 		sel.base, sel.file = view.Base{Scope: -1, Step: -1, File: path}, x
 		sel.version++
-		said := fmt.Sprintf("base: %s, %s", filepath.Base(path), widget.Plural(len(x.Trace.Steps), "step"))
+		said := fmt.Sprintf("baseline: %s, %s", filepath.Base(path),
+			widget.Plural(len(x.Trace.Steps), "step"))
 		sel.say(widget.Joined("; ", said, sel.index.Other(x).Text))
 	})
 }

@@ -13,12 +13,12 @@ import (
 
 func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("scope this step")
-	d.press("v").sees("scope all 23 warm decode steps", "decode: medians of 23 steps")
-	d.press("v").sees("scope the one prefill step").press("v").sees("scope this step")
-	d.press("V", "V").sees("scope all 23 warm decode steps")
-	d.press("3").sees("scope all 23 warm decode steps").press("1").sees("scope all 23 warm decode steps")
-	drive(t, 80, 24, llama, nil, Options{}).press("2", "v").sees("scope decode")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("showing this step")
+	d.press("v").sees("showing all 23 warm decode steps", "decode: medians of 23 steps")
+	d.press("v").sees("showing the one prefill step").press("v").sees("showing this step")
+	d.press("V", "V").sees("showing all 23 warm decode steps")
+	d.press("3").sees("showing all 23 warm decode steps").press("1").sees("showing all 23 warm decode steps")
+	drive(t, 80, 24, llama, nil, Options{}).press("2", "v").sees("decode")
 }
 
 // Beside a table of many steps the detail says which of them it describes, and first what all of them take.
@@ -27,25 +27,26 @@ func TestADetailUnderAScopeSaysOfWhichStepItIs(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v")
 	d.sees("medians of 23 steps").press("j").sees("embed: 1 dispatch, medians of 23 steps", "embed in s23:")
 	d.press("/").typed("gate").press("enter").sees("of them layers.0.mlp.gate in s23:")
-	d.press("esc", "V").sees("scope this step").misses(" in s23:")
+	d.press("esc", "V").sees("showing this step").misses(" in s23:")
 }
 
 func TestAMarkedRangeIsAScope(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").sees("marked from s2 on")
 	d.press("right", "right", "right", "m").sees("marked s2–s5")
-	d.press("v", "v", "v").sees("scope s2–s5: 4 steps").press("2").sees("s2–s5: medians of 4 steps")
+	d.press("v", "v", "v").sees("showing s2–s5: 4 steps").press("2").sees("s2–s5: medians of 4 steps")
 	// What is marked is what is shown, the last step of the scope, whichever was looked at before.
-	d.press("1", "g", "v", "m").sees("marked from s23 on", "scope all 23").press("v", "v").sees("scope s23")
+	d.press("1", "g", "v", "m").sees("marked from s23 on", "showing all 23").press("v", "v").sees("showing s23")
 }
 
 // Three presses from a decode step to what differs from the prefill.
 func TestAScopeIsABase(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("Δ s22:")
-	d.press("V", "b").sees("base: the one prefill step").press("v").sees("Δ prefill:", "scope this step")
-	d.press("v").sees("scope all 23 warm decode steps", "Δ prefill:")
-	d.press("b", "V").sees("scope this step", "Δ decode:")
+	d.press("V", "b").sees("baseline: the one prefill step").press("v").sees("Δ prefill:",
+		"showing this step")
+	d.press("v").sees("showing all 23 warm decode steps", "Δ prefill:")
+	d.press("b", "V").sees("showing this step", "Δ decode:")
 	d.press("v", "b", "V").sees("Δ s22:")
 }
 
@@ -61,7 +62,7 @@ func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
 	for i := range recorded.Steps {
 		recorded.Steps[i].Cold = i != 2
 	}
-	playing(t, 120, 40, recorded).press("2", "v").sees("scope the one warm decode step, s2", "Δ prefill:")
+	playing(t, 120, 40, recorded).press("2", "v").sees("showing the one warm decode step, s2", "Δ prefill:")
 }
 
 // Of a prompt that was read in two chunks, the first of them cold, the prefill is the second, and is called
@@ -77,10 +78,10 @@ func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
 		recorded.Steps[i].Index = i
 	}
 	d := drive(t, 160, 40, recorded, nil, Options{}).press("2", "v").sees("Δ prefill s1, chunk 2 of 2:")
-	d.press("v").sees("scope the one warm prefill step, s1, chunk 2 of 2", "chunk 2 of 2, 1 warm step of 2")
+	d.press("v").sees("showing the one warm prefill step, s1, chunk 2 of 2", "chunk 2 of 2, 1 warm step of 2")
 	d.press("4").sees("prefill s1, chunk 2 of 2: 1 warm step of 2").press("2")
-	d.press("b").sees("base: the one warm prefill step, s1, chunk 2 of 2", "for another chunk show that one (,)")
-	d.press("v").sees("Δ prefill s1, chunk 2 of 2:").press("1").sees("base prefill s1, chunk 2 of 2")
+	d.press("b").sees("baseline: the one warm prefill step, s1, chunk 2 of 2", "for another chunk, show it (,)")
+	d.press("v").sees("Δ prefill s1, chunk 2 of 2:").press("1").sees("baseline prefill s1, chunk 2 of 2")
 	d.press("v", "v", "2", ",").sees("step 0 ").press("b", "G", "1", "G", "2").sees("Δ s0:")
 	drive(t, 60, 16, recorded, nil, Options{}).press("2", "v").sees("Δ chunk 2:")
 }
@@ -92,12 +93,12 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "B").typed(path).press("enter")
-	d.sees("base: other.json, 12 steps", "Δ other.json decode:")
+	d.sees("baseline: other.json, 12 steps", "Δ other.json decode:")
 	d.press("V").sees("Δ other.json prefill:").press("v")
-	d.press("B").typed("nothing.json").press("enter").sees("✗ base: ", "nothing.json")
+	d.press("B").typed("nothing.json").press("enter").sees("✗ baseline: ", "nothing.json")
 	d.press("esc").sees("Δ other.json decode:").press("B", "enter").sees("Δ s22:")
-	d.press("B").typed("nothing.json").press("enter", "1").sees("✗ base: ")
-	d.press("B").typed(path).press("enter").misses("✗ base: ") // it went with what was wrong
+	d.press("B").typed("nothing.json").press("enter", "1").sees("✗ baseline: ")
+	d.press("B").typed(path).press("enter").misses("✗ baseline: ") // it went with what was wrong
 }
 
 // What differs from a base of another model or device is no change: that is said wherever the base is.
@@ -111,7 +112,7 @@ func TestABaseOfAnotherModelOrDeviceIsCalledThat(t *testing.T) {
 	}
 	const both = "another model and device: small q4_0 on llvmpipe"
 	d := drive(t, 200, 50, llama, nil, Options{}).press("2", "B").typed(path).press("enter")
-	d.sees("base: other.json, 12 steps; "+both).press("v", "0").sees(both)
+	d.sees("baseline: other.json, 12 steps; "+both).press("v", "0").sees(both)
 	for _, view := range []string{"1", "2", "4"} {
 		d.press(view).sees(both)
 	}
@@ -132,8 +133,8 @@ func TestARunShowsAllItsWarmSteps(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.settle()
-	d.press("2").sees("scope this step").press("space").sees("warm decode steps", "medians of")
-	d.press("S").sees("scope this step")
+	d.press("2").sees("showing this step").press("space").sees("warm decode steps", "medians of")
+	d.press("S").sees("showing this step")
 	d.press("v", "space").sees("warm decode steps")
 }
 
@@ -158,14 +159,14 @@ func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
 	for range 100 {
 		d.press("]")
 	}
-	d.sees("nothing more of this row changes that way")
+	d.sees("no further change of this row in that direction")
 }
 
 // A base that somebody sets is what every table of times compares with.
 func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 200, 60, llama, nil, Options{}).press("1", "left", "left", "m", "left", "left", "left", "m", "G")
-	d.press("v", "v", "v", "b", "v", "v").sees("scope all", "base s18–s21", "Δwall ms")
+	d.press("v", "v", "v", "b", "v", "v").sees("showing all", "baseline s18–s21", "Δwall ms")
 	d.press("2").sees("Δ s18–s21: ")
 	d.press("4").sees("Δ against s18–s21", "Δµs")
 	d.press("5").sees("Δlast against s18–s21 at 62", "Δlast")
@@ -186,19 +187,20 @@ func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
 		tr.Steps[i].CPU.TotalNS = trace.Measured([]int64{90e6, 90e6, 90e6, 4e6, 6e6}[i])
 	}
 	d := drive(t, 160, 40, tr, nil, Options{}).press("2", "v")
-	d.sees("scope 2 of 5 decode steps: on the routes of s4", "decode: medians of 2 of 5 steps")
-	d.sees("the other 3, up to s2, took others: m on two of them marks a range")
+	d.sees("showing 2 of 5 decode steps: on the routes of s4", "decode: medians of 2 of 5 steps")
+	d.sees("the other 3, up to s2, took other routes: m on two of them marks a range")
 	d.sees("wall 5.00 ms")
-	d.press("1").sees("scope all 5 warm decode steps")
-	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("scope decode n=2 of 5")
+	d.press("1").sees("showing all 5 warm decode steps")
+	drive(t, 80, 24, tr, nil, Options{}).press("2", "v").sees("decode n=2 of 5")
 }
 
 // Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
 func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("scope all 23 warm decode steps")
-	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("342 dispatches new", "scope this step")
-	d.press("v", "v").sees("scope the one prefill step", "342 dispatches new")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("showing all 23 warm decode steps")
+	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("342 dispatches new",
+		"showing this step")
+	d.press("v", "v").sees("showing the one prefill step", "342 dispatches new")
 }
 
 // In each view the header has the last step of the scope, and going round the choices comes back to the step
@@ -210,7 +212,7 @@ func TestEveryViewIsOfTheScope(t *testing.T) {
 		for _, want := range []string{"step 23 decode", "step 0 (newest 23) prefill", "step 21 (newest 23)"} {
 			d.press("2", "v", view)
 			if d.sees(want); view == "5" {
-				d.sees("scope whole run")
+				d.sees("showing whole run")
 			}
 		}
 	}
@@ -241,9 +243,9 @@ func TestWhatAsksForAStepLeavesTheScope(t *testing.T) {
 				continue // it goes along the line
 			}
 			if d.press(strings.Fields(keys)...).sees(want); view != "5" {
-				d.sees("scope this step")
+				d.sees("showing this step")
 			}
-			if !strings.Contains(d.app.note, "scope: this step") {
+			if !strings.Contains(d.app.note, "selection: this step") {
 				t.Errorf("view %s, %s: the note is %q", view, keys, d.app.note)
 			}
 			if d.press("u"); d.app.scope != warmDecode {
@@ -275,18 +277,18 @@ func TestWhyIsOfTheScopesStep(t *testing.T) {
 
 func TestCurvesAreOfTheWholeRunWhateverTheScope(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", "5").sees("scope whole run").misses("scope all 23")
-	d.press("v").sees("scope: Curves draws the whole run, whatever the scope").press("2")
-	d.sees("scope all 23 warm decode steps")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", "5").sees("showing whole run").misses("showing all 23")
+	d.press("v").sees("selection: Curves always shows the whole run").press("2")
+	d.sees("showing all 23 warm decode steps")
 }
 
 // A run takes the scope with it, and so does what it pauses for.
 func TestARunTakesTheScopeWithIt(t *testing.T) {
 	t.Parallel()
-	d := live(t, 120, 40).press("2", "V").sees("scope the one prefill step", "step 0 (newest 3)")
-	d.press("P").typed("50").press("enter").sees("scope this step", "decode pos 49")
-	d.press("V").sees("scope the one prefill step").press("s").sees("scope this step", "decode pos 50")
-	d.press("V", "space").sees("warm decode steps").press("u").sees("scope the one prefill step")
+	d := live(t, 120, 40).press("2", "V").sees("showing the one prefill step", "step 0 (newest 3)")
+	d.press("P").typed("50").press("enter").sees("showing this step", "decode pos 49")
+	d.press("V").sees("showing the one prefill step").press("s").sees("showing this step", "decode pos 50")
+	d.press("V", "space").sees("warm decode steps").press("u").sees("showing the one prefill step")
 }
 
 // The scope that a run brought is no change of the person's: what is undone is the fold, and what they chose
@@ -295,8 +297,8 @@ func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "space").sees("warm decode steps", "fold layer")
 	d.press("F").misses("fold layer").press("u").sees("fold layer", "warm decode steps")
-	d.press("v").sees("the one prefill step").press("u").sees("warm decode steps").press("S").sees("scope this step")
-	if strings.Contains(d.app.note, "scope") {
+	d.press("v").sees("the one prefill step").press("u").sees("warm decode steps").press("S").sees("showing this step")
+	if strings.Contains(d.app.note, "selection") {
 		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
 	}
 }
@@ -306,20 +308,20 @@ func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
 func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "D").typed("position 52").press("enter", "enter", "space")
-	d.sees("[BREAKPOINT]", "scope this step")
-	d.press("D", "delete", "esc", "space").sees("warm decode steps").press("S").sees("scope this step")
-	if strings.Contains(d.app.note, "scope") {
+	d.sees("[BREAKPOINT]", "showing this step")
+	d.press("D", "delete", "esc", "space").sees("warm decode steps").press("S").sees("showing this step")
+	if strings.Contains(d.app.note, "selection") {
 		t.Errorf("a scope that nobody chose is left with %q", d.app.note)
 	}
-	d = live(t, 120, 40).press("1", "m", "s", "2", "V").sees("scope s3–s4")
-	d.press("space").sees("scope s3–s").misses("scope s3–s4", "warm decode steps")
+	d = live(t, 120, 40).press("1", "m", "s", "2", "V").sees("showing s3–s4")
+	d.press("space").sees("showing s3–s").misses("showing s3–s4", "warm decode steps")
 }
 
 // The header says of the step that is shown, and not of another, that the text has gone on without it.
 func TestAStepOfTheScopeThatIsNotInTheTextSaysSo(t *testing.T) {
 	t.Parallel()
 	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").misses("not in the text")
-	d.press("V").sees("scope s3", "step 3 (newest 4)", "not in the text any more")
+	d.press("V").sees("showing s3", "step 3 (newest 4)", "not in the text any more")
 }
 
 // How often the dispatches of one step were timed is said of that step alone.
@@ -327,8 +329,8 @@ func TestRepeatsAreOfOneStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").sees("timing dispatch n=20")
 	for _, keys := range [][]string{{"v"}, {"5"}, {"0"}} {
-		if d.press(keys...); strings.Contains(d.line("scope "), "n=") {
-			t.Errorf("%v: %s", keys, d.line("scope "))
+		if d.press(keys...); strings.Contains(d.line("showing "), "n=") {
+			t.Errorf("%v: %s", keys, d.line("showing "))
 		}
 	}
 	d.press("1").sees("timing dispatch n=20")

@@ -114,12 +114,12 @@ func (a *App) scopeParts() []table.Part {
 		n = samples(s)
 	}
 	words, short := a.scopeWords()
-	scope := table.Part{Rank: 0, Text: "scope " + words, Short: "scope " + short}
+	scope := table.Part{Rank: 0, Text: "showing " + words, Short: short}
 	switch {
 	case takes == inspect.WholeRun:
-		scope = table.Part{Rank: 1, Text: "scope whole run"}
+		scope = table.Part{Rank: 1, Text: "showing whole run", Short: "whole run"}
 	case a.speaks().of == thisStep:
-		scope = table.Part{Rank: 1, Text: scope.Text}
+		scope = table.Part{Rank: 1, Text: scope.Text, Short: words}
 	}
 	parts := []table.Part{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {

@@ -57,9 +57,9 @@ func TestATextOverAViewIsSearched(t *testing.T) {
 	d.press("/", "ctrl+u").typed("nothing like it").sees("✗ find nothing like it: no line")
 	d.press("esc").sees("find FN: 1 of 2 lines").press("esc").misses("find FN: 1 of")
 
-	d.press("?").misses("To the last").press("n").sees("nothing is searched for")
-	d.press("/").typed("to the last").press("enter").sees("find to the last: 1 of 1 line", "To the last.")
-	if got := d.line(widget.MarkSelected); !strings.Contains(got, "To the last.") {
+	d.press("?").misses("To the last").press("n").sees("no search text")
+	d.press("/").typed("goes to the last").press("enter").sees("find goes to the last: 1 of 1 line", "Goes to the last row.")
+	if got := d.line(widget.MarkSelected); !strings.Contains(got, "Goes to the last row.") {
 		t.Errorf("found is %q", got)
 	}
 	d.press("esc", "2", "w", "/").typed("kernel").press("enter").sees("find kernel: 1 of")
@@ -94,7 +94,7 @@ func TestWhyOpensItsChain(t *testing.T) {
 // what was found stays found.
 func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]string{"w": "changes next at: not with the position", "?": "Find a text:"} {
+	for keys, want := range map[string]string{"w": "changes next at: not with the position", "?": "Finds a text"} {
 		d := drive(t, 160, 40, llama, nil, Options{}).press("2", "j", "j", "j", keys, "/").typed(want).press("enter")
 		d.sees("1 of 1 line")
 		for _, w := range []int{60, 200, 80} {

@@ -211,7 +211,7 @@ func (pi *pilot) toggleFollow() {
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {
-		pi.remark("still looking for what happened")
+		pi.remark("still collecting events")
 		return
 	}
 	what := "nothing happened "
@@ -262,7 +262,7 @@ func (sel *selection) showStep(by int) {
 	at, last := sel.at(), len(sel.index.Trace.Steps)-1
 	words := ""
 	if by < 0 && at == 0 || by > 0 && at == last {
-		words = fmt.Sprintf("step %d is the %s that was recorded", sel.shownIndex(), end(by))
+		words = fmt.Sprintf("step %d is the %s recorded step", sel.shownIndex(), end(by))
 	}
 	sel.lookAt(widget.Clamp(at+by, 0, last), words)
 }

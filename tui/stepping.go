@@ -16,7 +16,7 @@ import (
 func (pi *pilot) askBreaks() {
 	pi.dialog = &widget.Chooser{
 		Title: "add a breakpoint:", Line: &widget.InputLine{}, More: command.BreakHelp(), Keep: true,
-		None: "no breakpoints: a run goes on to the end of the text",
+		None: "no breakpoints: a run continues to the end of the text",
 		Rows: func() []string {
 			var list []string
 			for _, b := range pi.breaks {
@@ -32,7 +32,7 @@ func (pi *pilot) askBreaks() {
 			return err
 		},
 		Remove: func(row int) {
-			pi.log.Add("info", "no breakpoint any more: "+pi.breaks[row].String())
+			pi.log.Add("info", "breakpoint removed: "+pi.breaks[row].String())
 			pi.breaks.Remove(row)
 		},
 	}
@@ -55,7 +55,7 @@ func (pi *pilot) askTarget() {
 	if pi.isTrace {
 		pi.dialog = &widget.Chooser{
 			Title: "show position:", Line: &widget.InputLine{}, Rows: func() []string { return nil },
-			None: "the step of this trace that it is in",
+			None: "shows the step that contains it",
 			Take: func(_ int, typed string) error {
 				n, err := command.ParseCount("position", typed)
 				if err == nil {
@@ -66,7 +66,7 @@ func (pi *pilot) askTarget() {
 		}
 		return
 	}
-	title, none := "run to:", "a position, or d and the number of a dispatch of this step, or a condition:"
+	title, none := "run to:", "a position, dispatch N of this step (d N), or a condition:"
 	if pi.mirror.Trace.Device.None() {
 		title, none = "plan to:", "a position, or a step of any shape as TOKENS,POSITION (512,0), or a condition:"
 	}
@@ -84,7 +84,7 @@ func (pi *pilot) askTarget() {
 }
 
 func (pi *pilot) askChunk() {
-	q := &question{label: fmt.Sprintf("tokens a step of a prompt, at most %s; 0 for as many as it takes",
+	q := &question{label: fmt.Sprintf("tokens per step of a prompt, at most %s; 0 for the maximum",
 		widget.Count(pi.mirror.State.MaxChunk))}
 	q.line.Set(strconv.Itoa(pi.mirror.State.Chunk))
 	q.take = func(s string) {
@@ -94,30 +94,30 @@ func (pi *pilot) askChunk() {
 			return
 		}
 		pi.command(session.Command{Kind: session.Chunk, N: n})
-		pi.say("prompts to come are read " + chunkText(n))
+		pi.say("the next prompts are read " + chunkText(n))
 	}
 	pi.ask(q)
 }
 
 func chunkText(n int) string {
 	if n == 0 {
-		return "as many tokens a step as it takes"
+		return "with as many tokens per step as possible"
 	}
-	return widget.Plural(n, "token") + " a step"
+	return widget.Plural(n, "token") + " per step"
 }
 
 // levelDocs say what the timing levels time.
 var levelDocs = map[string]string{
-	"off":      "the wall alone",
-	"step":     "two timestamps around the step: costs next to nothing",
-	"block":    "a pass for each attention and each MLP",
-	"dispatch": "a pass for each dispatch: what overlapped no longer does",
+	"off":      "wall time only",
+	"step":     "two timestamps around the step; costs almost nothing",
+	"block":    "one pass per attention and per MLP",
+	"dispatch": "one pass per dispatch; dispatches no longer overlap",
 }
 
 func (pi *pilot) askTiming() {
 	levels := trace.TimingLevels
 	pi.dialog = &widget.Chooser{
-		Title:  "how closely the steps to come are timed:",
+		Title:  "timing of the next steps:",
 		Picker: widget.Picker{Cursor: max(0, slices.Index(levels, pi.mirror.State.Timing))},
 		Rows: func() []string {
 			var list []string
@@ -195,7 +195,7 @@ func (pi *pilot) paused(hit *trace.Event) {
 	}
 }
 
-// standing is the word for a step that was left in its middle, or that a run has paused behind; "" for
+// standing is the word for a step that was left in its middle, or after which a run has paused; "" for
 // others.
 func (m *model) standing() string {
 	switch upto := m.mirror.State.Upto; {

@@ -93,13 +93,13 @@ func TestATraceGoesToAPosition(t *testing.T) {
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
 func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("s").sees("step 23 is the last that was recorded")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("s").sees("step 23 is the last recorded step")
 	before, _ := d.app.log.Snapshot()
 	d.press("s", "s", ".")
 	if after, _ := d.app.log.Snapshot(); len(after) != len(before) {
 		t.Errorf("a key that is held says it again: %q", after)
 	}
-	d.press("1", "g").misses("is the first").press("S").sees("step 0 is the first that was recorded")
+	d.press("1", "g").misses("is the first").press("S").sees("step 0 is the first recorded step")
 }
 
 func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
@@ -167,7 +167,7 @@ func TestChunkAndTimingAreChosen(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{})
 	d.press("K").sees("at most").press("ctrl+u").typed("16").press("enter")
-	d.press("T").sees("✓ dispatch", "a pass for each attention").press("up", "enter")
+	d.press("T").sees("✓ dispatch", "one pass per attention").press("up", "enter")
 	want := []session.Command{{Kind: session.Chunk, N: 16}, {Kind: session.Timing, Level: "block"}}
 	for i, c := range *list {
 		if c.Kind != want[i].Kind || c.N != want[i].N || c.Level != want[i].Level {
@@ -199,8 +199,8 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 	for _, want := range []string{
 		"breakpoint op zzz: the graph has no such operator",
 		"no breakpoints", "b nan an operator gives a NaN", "1 breakpoint\n", "breakpoint time \"1\": want how many times",
-		"note: breakpoint position 45", "no breakpoint any more: position 45", "there are 0 breakpoints",
-		"stands after dispatch 3: s finishes it", "repeated: step 1", `error: run to breakpoint "there"`,
+		"note: breakpoint position 45", "breakpoint removed: position 45", "there are 0 breakpoints",
+		"is paused after dispatch 3: s finishes it", "repeated: step 1", `error: run to breakpoint "there"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)

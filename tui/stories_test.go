@@ -235,7 +235,7 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 	}
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("x").sees("export to:").press("\x15" + path +
-		enter).sees("already; choose another name")
+		enter).sees("choose another name")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -278,8 +278,8 @@ func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
 		Options{Prompt: "once"})
 	x.sees("step 0 prefill")
 	s.Close()
-	x.sees("[ENGINE GONE]",
-		"the engine has gone").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
+	x.sees("[ENGINE CRASHED]",
+		"the engine crashed").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -291,7 +291,7 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	var out strings.Builder
 	err := Run(context.Background(), opens(tuitest.Script{}),
 		Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
-	if err == nil || err.Error() != `1 command failed, the first: there is no command "bogus"; ? lists them` {
+	if err == nil || err.Error() != `1 command failed, the first: unknown command "bogus"; ? lists them` {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -390,7 +390,7 @@ func TestAnErrorStaysInSightUnderHelp(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1])
 		d.update(endedMsg{command.ErrEnded})
-		d.press("?").sees("Help: Dispatches", "the engine has gone")
+		d.press("?").sees("Help: Dispatches", "the engine crashed")
 		if n := strings.Count(d.app.View(), "\n"); n != size[1]-1 {
 			t.Errorf("%d lines on a screen of %d", n+1, size[1])
 		}

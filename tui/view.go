@@ -241,7 +241,7 @@ func (a *App) moveSplit(by int) {
 	}
 	if a.split[a.current] = s; maps.Equal(before, a.rects()) {
 		a.split[a.current] = was
-		a.remark("the split goes no further")
+		a.remark("the split cannot move further")
 	}
 }
 
@@ -250,7 +250,7 @@ func (a *App) cannotSplit() string {
 	if why := a.onePane(); why != "" || a.zooms[a.current] == zoomNone {
 		return why
 	}
-	return command.Keyed("one pane has the screen; {zoom} shows both")
+	return command.Keyed("only one pane is shown; {zoom} shows both")
 }
 
 func zoomOf(detail bool) zoom {

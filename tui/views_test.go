@@ -87,7 +87,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 		last = n
 	}
 	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
-	d.press("o", "!").sees("! is none of its keys", "~lost↓").press("o", "esc").sees("~lost↓")
+	d.press("o", "!").sees("! is not one of its keys", "~lost↓").press("o", "esc").sees("~lost↓")
 	d.press("o", "space").misses("~lost↓", "~lost↑")
 	d.press("F", "o").sees("9 last").misses("…#") // by its name, where the title has no letter
 }
@@ -199,7 +199,7 @@ func TestAFilterOpensTheRowsInWhichItFindsSomething(t *testing.T) {
 
 func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("there is no filter")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("no filter; ")
 	d.press("/").typed("norm").press("enter", "g", "n")
 	if !strings.Contains(d.row(), "norm") {
 		t.Errorf("the next match is %q", d.row())
@@ -297,7 +297,7 @@ func TestWhyLeadsBackToTheTokens(t *testing.T) {
 func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
-	d.sees("can wake").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
+	d.sees("can re-plan").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
 }
 
 // On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
@@ -389,8 +389,8 @@ func TestOpeningARowMovesNoColumn(t *testing.T) {
 
 func TestThePaletteFindsAndRuns(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("fold")
-	d.sees("▌ fold").press("enter").sees("fold op").misses("▌ fold")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("group")
+	d.sees("▌ group by").press("enter").sees("fold op").misses("▌ group by")
 }
 
 func TestZoomGivesAPaneTheScreen(t *testing.T) {
@@ -449,7 +449,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 			d.press("<")
 		}
 		least := d.app.rects()
-		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split goes no further") {
+		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split cannot move further") {
 			t.Errorf("%v: the split does not move, or does not say where it ends", size)
 		}
 		d.press(">")
@@ -542,7 +542,7 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 // Where no step is shown there is none to stay on; what comes next is followed on.
 func TestNoStepIsStayedOnWhereNoneIsShown(t *testing.T) {
 	t.Parallel()
-	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows those that were recorded")
+	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows the recorded ones")
 	d.misses("staying on").press("i").typed("again").press("enter").sees("step 4 prefill")
 }
 
@@ -583,7 +583,7 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 	}
 	d.sees("[LOADING]")
 	d.touch("f")
-	d.sees("follow: nothing is open yet")
+	d.sees("follow: the model is still loading")
 }
 
 // What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what

@@ -23,7 +23,7 @@ func (a *App) welcome(w, h int) []string {
 	}
 	switch t := a.mirror.Trace; {
 	case t == nil && a.lost:
-		say(widget.Strong, "%s", command.Keyed("The engine went before the model was open. {restart} starts it again, {quit} leaves."))
+		say(widget.Strong, "%s", command.Keyed("The engine crashed before the model was open. {restart} restarts it, {quit} quits."))
 	case t == nil:
 		say(widget.Strong, "Opening the model")
 		lines = append(lines, "")
@@ -50,7 +50,7 @@ func (a *App) welcome(w, h int) []string {
 			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(widget.Plain, command.Keyed("%s recorded: {step before} shows the first, {export} exports all"), widget.Plural(n, "step"))
+			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first, {export} exports all"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {

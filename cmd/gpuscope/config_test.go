@@ -77,8 +77,8 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 		"theme = 1979-05-27":                  `config.toml:1: theme: want text, a number, true or false`,
 		"theme = \"dark\"\ntheme":             `config.toml:2: `,
 		"keys = 3":                            `config.toml: keys: want a table`,
-		"[keys]\nwhy = \"q\"":                 `config.toml:2: keys of "why": "q" is the key of "quit" as well`,
-		"why = 1\n[keys]\n\n\"why\" = \"ww\"": `config.toml:4: keys of "why": "ww" is no key`,
+		"[keys]\nwhy = \"q\"":                 `config.toml:2: keys of "why": "q" is also the key of "quit"`,
+		"why = 1\n[keys]\n\n\"why\" = \"ww\"": `config.toml:4: keys of "why": "ww" is not a key`,
 		"[keys]\nquit = [\"x\", 3]":           `config.toml:2: keys of "quit": want a key, or a list of them`,
 	} {
 		_, _, _, err := settled(t, file)

@@ -120,7 +120,7 @@ func TestTheScreenOutlivesItsEngines(t *testing.T) {
 			t.Fatal(err)
 		}
 		killed++
-		x.expect("[ENGINE GONE]")
+		x.expect("[ENGINE CRASHED]")
 	}
 	step := func() { // one more than the screen shows
 		t.Helper()

@@ -24,10 +24,10 @@ func SameKind(file *inspect.Index, path string, x *inspect.Index, to inspect.Sco
 func ReadBase(ctx context.Context, path string) (*inspect.Index, error) {
 	t, err := trace.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("base: %w", err)
+		return nil, fmt.Errorf("baseline: %w", err)
 	}
 	if len(t.Steps) == 0 {
-		return nil, errors.New("base: " + path + " has no steps to compare with")
+		return nil, errors.New("baseline: " + path + " has no steps to compare with")
 	}
 	return inspect.NewIndex(t), ctx.Err()
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,23 +27,24 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 	list := slices.Clone(table)
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
 		found := false
+		now := cmp.Or(renamed[name], name)
 		for i := range list {
-			if list[i].Name == name && len(list[i].In) > 0 {
+			if list[i].Name == now && len(list[i].In) > 0 {
 				found, list[i].Keys = true, keys[name]
 			}
 		}
 		if !found {
-			return nil, &KeyError{name, "there is no such action"}
+			return nil, &KeyError{name, "no such command"}
 		}
 		if name == "cancel" && !slices.Contains(keys[name], "ctrl+c") {
-			return nil, &KeyError{name, "want ctrl+c among them: it is how one always gets out"}
+			return nil, &KeyError{name, "ctrl+c must be one of them: it always quits"}
 		}
 		for _, k := range keys[name] {
 			if as, ok := sentAs[k]; ok {
-				return nil, &KeyError{name, fmt.Sprintf("%q is what a terminal sends as %s: say that", k, as)}
+				return nil, &KeyError{name, fmt.Sprintf("terminals send %q as %s: use that", k, as)}
 			}
 			if !isKey(k) {
-				return nil, &KeyError{name, fmt.Sprintf("%.20q is no key: want a character, or a name such as "+
+				return nil, &KeyError{name, fmt.Sprintf("%.20q is not a key: want a character, or a name such as "+
 					"enter, space, pgup, f5, ctrl+r or alt+x", k)}
 			}
 		}
@@ -54,7 +56,7 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 				if _, ok := keys[a]; !ok {
 					a, b = b, a
 				}
-				return nil, &KeyError{a, fmt.Sprintf("%q is the key of %q as well", key, b)}
+				return nil, &KeyError{a, fmt.Sprintf("%q is also the key of %q", key, b)}
 			}
 		}
 	}
@@ -94,4 +96,11 @@ func isKey(name string) bool {
 		return f >= 1 && f <= 20 && name == fmt.Sprintf("f%d", f)
 	}
 	return slices.Contains(namedKeys, name)
+}
+
+// renamed are commands by the names that they had before: files of settings may still use them.
+var renamed = map[string]string{
+	"scope": "selection", "scope back": "previous selection", "base": "baseline", "base trace": "baseline trace",
+	"fold": "group by", "step before": "previous step", "step after": "next step",
+	"event before": "previous event", "match before": "previous match", "found before": "previous found",
 }

@@ -104,7 +104,7 @@ func (p *Palette) Render(t *widget.Theme, w, h int) []string {
 		}
 	}
 	if len(p.found) == 0 {
-		lines = append(lines, t.Put(widget.Dim, "   no action has that name"))
+		lines = append(lines, t.Put(widget.Dim, "   no command has that name"))
 	}
 	return lines
 }

@@ -52,8 +52,8 @@ func TriedLines(x *inspect.Index, t *session.Tried) []string {
 		lines = append(lines, inspect.Labelled("gap", said))
 	}
 	if t.Alone != nil {
-		lines = append(lines, "", "The time alone is of runs one behind the other, with warm caches; the table's time is of the "+
-			"dispatch behind the others of its step. Both are right: compare within one of them.")
+		lines = append(lines, "", "Isolated times are of back-to-back runs with warm caches; the times in tables are of the "+
+			"dispatch inside its step. Both are right: compare only like with like.")
 	}
 	return lines
 }

@@ -39,7 +39,8 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 		return session.Command{},
 			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
 	}
-	if b.On == "position" { // as the number alone: one behind the text is refused, and no run would reach it
+	// as the number alone: one before the end of the text is refused, and no run would reach it
+	if b.On == "position" {
 		return ParseTarget(b.Of, t)
 	}
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)

@@ -14,7 +14,7 @@ import (
 func EditOfFile(path string) (*session.KernelEdit, error) {
 	kernel, is := strings.CutSuffix(filepath.Base(path), session.KernelSuffix)
 	if !is {
-		return nil, errors.New("which text? name a file NAME" + session.KernelSuffix + ", of kernel NAME")
+		return nil, errors.New("source missing: name a file NAME" + session.KernelSuffix + ", of kernel NAME")
 	}
 	text, err := session.ReadKernelText(path)
 	return &session.KernelEdit{Kernel: kernel, Text: text}, err
@@ -52,7 +52,7 @@ func useCommand(p *front, what string) (session.Command, error) {
 		e, err = EditOfFile(what)
 	}
 	if err == nil && *e == p.inTurns && p.wrong != "" {
-		err = fmt.Errorf("%s: %s; u again has the steps to come run it all the same", filepath.Base(what),
+		err = fmt.Errorf("%s: %s; type u again to use it anyway", filepath.Base(what),
 			p.wrong)
 		p.wrong = ""
 	}

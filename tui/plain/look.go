@@ -14,11 +14,11 @@ import (
 // numbersShown is how many numbers of a value are said: its first.
 const numbersShown = 16
 
-// lookCommand is a look at a value, by its number, and the dispatch behind which it is read.
+// lookCommand is a look at a value, by its number, and the dispatch after which it is read.
 func lookCommand(_ *front, rest string) (session.Command, error) {
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {
-		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: the number of a value, as table values has it")
+		return session.Command{}, fmt.Errorf("v VALUE [DISPATCH]: no value given; use an id from the values table")
 	}
 	at := session.LookAt{Count: numbersShown, Statistics: true}
 	n, err := command.ParseCount("value", strings.TrimPrefix(words[0], "v"))
@@ -48,7 +48,7 @@ func (p *front) looked(r session.Reply) {
 		where = fmt.Sprintf("step %d run again", *t.Step)
 	}
 	if t.After != nil {
-		where += fmt.Sprintf(", read behind dispatch %d", *t.After)
+		where += fmt.Sprintf(", read after dispatch %d", *t.After)
 	}
 	p.say("value %d, %s: %s %s, %s", t.Value, p.mirror.Trace.Graph.Values[t.Value].Name, t.DType,
 		table.Shape(t.Dims), where)
@@ -61,7 +61,7 @@ func (p *front) looked(r session.Reply) {
 				widget.Number(s.Mean), widget.Number(s.Std))
 		}
 		if s.FirstOdd != nil {
-			text += fmt.Sprintf(", the first that is no number at %d", *s.FirstOdd)
+			text += fmt.Sprintf(", first NaN or Inf at %d", *s.FirstOdd)
 		}
 		p.say("%s", text)
 	}

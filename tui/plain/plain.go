@@ -132,7 +132,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 				return command.ReasonOf(s)
 			}
 			if !ok {
-				return fmt.Errorf("the engine has gone: %w", command.ReasonOf(s))
+				return fmt.Errorf("the engine crashed: %w", command.ReasonOf(s))
 			}
 			p.event(e)
 		case r := <-results:
@@ -141,7 +141,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			switch {
 			case errors.Is(r.err, session.ErrClosed): // the end of the events has the reason
 			case r.err != nil && first != nil && p.opts.DefaultPrompt && errors.Is(r.err, session.ErrUsage):
-				p.say("warn: it begins without a prompt: %v", r.err)
+				p.say("warn: starting without a prompt: %v", r.err)
 			case r.err != nil && first != nil:
 				return r.err
 			case r.err != nil:
@@ -157,13 +157,13 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch row := commandOf(word); {
 			case row == nil && word != "":
-				p.fail(fmt.Errorf("there is no command %q; %s lists them", printable.Short(word, 40),
+				p.fail(fmt.Errorf("unknown command %q; %s lists them", printable.Short(word, 40),
 					helpWord))
 			case row == nil:
 			case p.recorded && !row.Plain.Recorded:
 				p.fail(errors.New(command.IsRecorded))
 			case row.Plain.Takes == "" && rest != "":
-				p.fail(fmt.Errorf("%s takes nothing: type one command a line, not %q after it", word,
+				p.fail(fmt.Errorf("%s takes no argument, got %q: type one command per line", word,
 					printable.Short(rest, 40)))
 			case row.Plain.Word == helpWord:
 				p.help()
@@ -378,8 +378,8 @@ var deeds = map[string]deed{
 	"reset":      {of: just(session.Command{Kind: session.Reset}), said: (*front).back},
 	"table":      {do: (*front).print},
 	"why":        {do: (*front).why},
-	"scope":      {do: (*front).setScope},
-	"base":       {do: (*front).setBase},
+	"selection":  {do: (*front).setScope},
+	"baseline":   {do: (*front).setBase},
 	"filter":     {do: (*front).setFilter},
 	"export":     {do: (*front).export},
 }

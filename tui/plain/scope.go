@@ -33,7 +33,7 @@ func (p *front) setScope(word string) {
 		said = s.Words()
 	}
 	p.of.scope = word
-	p.say("tables are of %s", said)
+	p.say("tables show %s", said)
 }
 
 func (p *front) setBase(word string) {
@@ -151,5 +151,5 @@ func (p *front) noStep() error {
 	if p.recorded {
 		return errors.New("the trace has no steps; d graph prints its operators")
 	}
-	return errors.New("no step was run yet: p and a text give a prompt")
+	return errors.New("no step has run yet: p and a text give a prompt")
 }

@@ -31,7 +31,7 @@ func runCommand(p *front, to string) (session.Command, error) {
 // upto says where a step was left in its middle; all else the events have said.
 func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
-		p.say("step %d stands after dispatch %d: s finishes it", p.mirror.State.Step, *id)
+		p.say("step %d is paused after dispatch %d: s finishes it", p.mirror.State.Step, *id)
 	}
 }
 
@@ -62,7 +62,7 @@ func (p *front) removeBreak(which string) {
 		p.fail(session.Refusef("B %.20q: there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
 		return
 	}
-	p.say("no breakpoint any more: %s", p.breaks[n-1])
+	p.say("breakpoint removed: %s", p.breaks[n-1])
 	p.breaks.Remove(n - 1)
 }
 

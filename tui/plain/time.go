@@ -13,7 +13,7 @@ import (
 )
 
 // timeOpCommand is the command to time an operator, named as tables call it or by its number: at the lengths
-// that stand behind it, or where its route changes.
+// that follow it, or where its route changes.
 func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)

@@ -304,7 +304,7 @@ func (p *Session) rewind(n int) {
 	}
 }
 
-// at moves the state behind a step.
+// at moves the state to the end of a step.
 func (p *Session) at(s trace.Step) {
 	p.state.Position, p.state.Step = s.Position+len(s.Tokens), s.Index
 	if s.Token != nil {

@@ -221,7 +221,7 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
-			"No step was taken that stands on this axis, and the trace has no forecast.")
+			"No recorded step is on this axis, and the trace has no forecast.")
 	}
 	var lines []string
 	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {
@@ -363,7 +363,7 @@ func (p *CurvesPage) why() (Text, bool) {
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
-		return 0, nil, "no operator is selected: the whole step is timed by its steps"
+		return 0, nil, "no operator selected: the row of the whole step has no kernel to time"
 	}
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.Cursor(c))
@@ -376,7 +376,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
-		why = "there is no forecast that says at which lengths"
+		why = "no forecast: the numbers of tokens to time are unknown"
 	}
 	return why
 }
@@ -412,7 +412,7 @@ func (p *CurvesPage) Detailed() bool { return true }
 // Turn goes to the next change of the row's grid, or the one before.
 func (p *CurvesPage) Turn(by int) bool {
 	if !p.Jump(by) {
-		p.host.Remark("nothing more of this row changes that way")
+		p.host.Remark("no further change of this row in that direction")
 	}
 	return true
 }

@@ -73,9 +73,9 @@ func (p *CurvesPage) widen(times float64) string {
 	next := between(c, xs, share-times*share, share+times*(1-share))
 	switch {
 	case times > 1 && next == now:
-		return "all of the axis is drawn"
+		return "the whole axis is drawn"
 	case times < 1 && next.To-next.From < LeastPart:
-		return "the axis is drawn as close as it goes"
+		return "the axis cannot be zoomed further"
 	}
 	p.Drawn[c.Along] = next
 	return ""
@@ -176,7 +176,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
 		}
 	}
 	if f := d.row.Fit; f != nil && !f.Slopes() {
-		return d.measured() + " · no slope can be told"
+		return d.measured() + " · slope not significant"
 	} else if f != nil {
 		for i := range plot.W {
 			x := plot.Xs.At(float64(i) / float64(max(1, plot.W-1)))
@@ -193,7 +193,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "one, alone, on the plan's route; · on the others"
+		return "isolated, on the plan's route; · on the others"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:
@@ -203,9 +203,9 @@ func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
 		return "not timed: there is no device"
 	}
 	if len(c.Index.Phase("decode").Steps) == 0 {
-		return command.Keyed("no decode step yet: {token} takes one")
+		return command.Keyed("no decode step yet: press {token}")
 	}
-	return "not timed: steps at timing level dispatch would say"
+	return "not timed: needs steps at timing level dispatch"
 }
 
 // measured says that times were, and how many are too high for the chart.

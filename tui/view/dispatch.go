@@ -77,7 +77,7 @@ func firstDispatch(t *table.Table, row int) any {
 
 func (p *DispatchPage) Actions() []command.Action {
 	return append(p.ListPage.Actions(), []command.Action{
-		{Name: "fold", Run: p.refold},
+		{Name: "group by", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
 			explain(p.host, &p.Rows, t, explains)
@@ -165,7 +165,7 @@ func (p *DispatchPage) Detail() *Detail {
 			case canCost && row.Other != nil:
 				cost += command.Keyed(" · {cost} measures it")
 			case canCost && row.Cost.Few():
-				cost += command.Keyed(" · {cost} measures on")
+				cost += command.Keyed(" · {cost} keeps measuring")
 			}
 			lines = append(lines, cost)
 			if shared := t.SharedLine(); shared != "" {

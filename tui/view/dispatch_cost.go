@@ -16,7 +16,7 @@ import (
 func (p *DispatchPage) costOfRows() {
 	parts, step := p.Parts(false)
 	if len(parts) > trace.MaxCosts/2 {
-		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to leave out one by one: fold or filter them ({fold}, {filter})"),
+		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to skip one by one: group or filter them ({group by}, {filter})"),
 			len(parts)))
 		return
 	}
@@ -144,7 +144,7 @@ func (p *DispatchPage) together() []table.Part {
 		Short: "together " + c.Short(),
 	}}
 	if c.Told() {
-		parts = append(parts, table.Part{Rank: 3, With: true, Text: "(fusing them gives that at most)"})
+		parts = append(parts, table.Part{Rank: 3, With: true, Text: "(fusing them saves at most that)"})
 	}
 	return parts
 }
@@ -162,8 +162,8 @@ func (p *DispatchPage) measureOn(title []table.Part) []table.Part {
 		return title
 	}
 	if at := slices.Index(title, t.Undecided()); at >= 0 {
-		title[at].Text += command.Keyed(": {cost} measures on")
-		title[at].Short += command.Keyed(", {cost} measures on")
+		title[at].Text += command.Keyed(": {cost} keeps measuring")
+		title[at].Short += command.Keyed(", {cost} keeps measuring")
 	}
 	return title
 }

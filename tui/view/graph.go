@@ -111,7 +111,7 @@ func (p *graphPage) Copied() string          { return p.list().Copied() }
 
 func (p *graphPage) Actions() []command.Action {
 	return append(p.list().Actions(), []command.Action{
-		{Name: "fold", Run: p.refold},
+		{Name: "group by", Run: p.refold},
 		{Name: "why", Run: func() {
 			t, explains := p.why()
 			explain(p.host, p.Pane(), t, explains)
@@ -131,7 +131,7 @@ func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
 // refold folds operators by layer, by kind, or not at all: an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
-		p.host.Remark("fold: only operators fold")
+		p.host.Remark("group by: only operators can be grouped")
 		return
 	}
 	folds := []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldNone}
@@ -141,7 +141,7 @@ func (p *graphPage) refold() {
 // reweigh marks operators by another quantity.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.host.Remark("mark by: only operators are marked")
+		p.host.Remark("mark by: only operators are coloured")
 		return
 	}
 	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
@@ -233,7 +233,7 @@ func (p *graphPage) near(consumers bool) {
 		}
 	}
 	if op == nil {
-		p.host.Remark("select an operator or a value that one gives or takes")
+		p.host.Remark("select an operator, or a value that one reads or writes")
 		return
 	}
 	p.host.Push(&nearRow, newNearPage(p.host, op.ID, consumers))
@@ -292,7 +292,7 @@ func standsFor(n *inspect.GraphNode) (lines []string) {
 }
 
 // noNumbers is why a value has none where steps are planned.
-const noNumbers = "It has no numbers: there is no device, and nothing runs."
+const noNumbers = "No numbers: there is no device, steps are only planned."
 
 // numbersWhere says how the numbers of a trace's values are to be seen.
 func numbersWhere(t *trace.Trace, isTrace bool) string {
@@ -300,7 +300,7 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	case t.Device.None():
 		return noNumbers
 	case isTrace:
-		return "Its numbers are not in a trace: they need a running model."
+		return "A trace has no tensor contents: this needs a running model."
 	}
 	return command.Keyed("{open} shows its numbers")
 }

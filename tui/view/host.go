@@ -18,7 +18,7 @@ import (
 var Views = []ViewRow{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
-		Doc: "What was generated, what a step cost and where its wall time went.",
+		Doc: "What was generated, what a step costs, and where its wall time goes.",
 	},
 	{
 		Key: "2", Name: "Dispatches", Needs: command.Shown, New: newDispatchPage, First: true,
@@ -26,17 +26,17 @@ var Views = []ViewRow{
 	},
 	{
 		Key: "3", Name: "Resize", Needs: command.Shown, New: newResizePage,
-		Doc: "Which change woke which operator, pass by pass.",
+		Doc: "Which change re-planned which operator, pass by pass.",
 	},
 	{
 		Key: "4", Name: "Graph", Needs: command.Opened, New: newGraphPage,
-		Doc: "Operators, values and memory: who makes and reads what, and the numbers inside.",
+		Doc: "Operators, values and memory: who writes and reads what, and the numbers inside.",
 	},
 	{
 		Key: "5", Name: "Curves", Needs: command.Steps, New: newCurvesPage,
-		Doc: "Time, grid, bytes and waste against the position or the length of a prompt.",
+		Doc: "Time, grid, bytes and waste against the position or the number of tokens in a prompt.",
 	},
-	{Key: "0", Name: "Log", New: newLogPage, Doc: "Everything said, compiled, refused."},
+	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
 }
 
 // inner are the screens that lie over a view until they are left. Commands of the view open them.
@@ -211,7 +211,7 @@ type Page struct {
 	First, Last            string // why there is no earlier one, or no later one
 }
 
-// WrapHanging breaks a line of a detail to w cells; what follows stands under what is behind the label.
+// WrapHanging breaks a line of a detail to w cells; what follows is aligned with the text after the label.
 func WrapHanging(l string, w int) []string {
 	const deep = inspect.DetailLabel
 	switch {

@@ -61,7 +61,7 @@ func (p *ListPage) Actions() []command.Action {
 		{Name: "reverse"},
 		{Name: "filter"},
 		{Name: "next match"},
-		{Name: "match before"},
+		{Name: "previous match"},
 		{Name: "export table"},
 	}
 }
@@ -114,14 +114,14 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 		case asked && steps > 0:
 			s := &p.at().Trace.Steps[at]
 			const runs = ". Dispatch %d runs in %s, last in s%d (%s): {why} explains it, " +
-				"{scope} shows other steps"
+				"{selection} shows other steps"
 			none += fmt.Sprintf(command.Keyed(runs), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
 			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"),
 				id,
 				p.at().Index.Name(id))
 		case p.Takes() == inspect.AnySteps || p.Takes() == inspect.OneStep:
-			none += command.Keyed("; {scope} shows other steps")
+			none += command.Keyed("; {selection} shows other steps")
 		}
 		none += "."
 	}

@@ -103,7 +103,7 @@ func (p *logPage) Title(int) []table.Part {
 
 func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []string {
 	if len(p.text.Lines) == 0 {
-		none := "Nothing was said yet."
+		none := "No messages yet."
 		if p.task.Value.all > 0 {
 			none = command.Keyed("No line matches the filter. {back out} clears it.")
 		}

@@ -249,12 +249,12 @@ func (p *NearPage) near(consumers bool) {
 	case s.Op == nil && p.Column*side < 0: // back to the one that it stands beside
 		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
-		what := map[int]string{-1: "no other operator gives ", 1: "no other operator takes "}
+		what := map[int]string{-1: "no other operator writes ", 1: "no other operator reads "}
 		p.host.Remark(what[side] + printable.Clean(s.Label))
 	case s.Op != nil && len(n.Spots[side]) > 0:
 		p.Column, p.Line = side, n.Spots[side][0].Line
 	default:
-		what := map[int]string{-1: "nothing gives what it takes", 1: "nothing takes what it gives"}
+		what := map[int]string{-1: "no operator writes its inputs", 1: "no operator reads its outputs"}
 		p.host.Remark(what[side])
 	}
 }
@@ -337,7 +337,7 @@ func (p *NearPage) Title(int) []table.Part {
 	o := &p.at.Trace.Graph.Ops[p.Op]
 	parts := []table.Part{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
 	if n := p.Task.Value; n != nil {
-		parts = append(parts, table.Say(3, "takes from %d, gives to %d", len(n.Spots[-1]), len(n.Spots[1])))
+		parts = append(parts, table.Say(3, "reads from %d, read by %d", len(n.Spots[-1]), len(n.Spots[1])))
 	}
 	return parts
 }
@@ -365,7 +365,7 @@ func (p *NearPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []
 			}
 		}
 	}
-	head := widget.Spread(" takes from", "gives to ", w)
+	head := widget.Spread(" reads from", "read by ", w)
 	lines := []string{t.Put(widget.Dim, head)}
 	p.page = max(1, h-1)
 	p.first = widget.Clamp(widget.Clamp(p.first, p.Line-p.page+1, p.Line), 0, max(0, n.height-p.page))

@@ -46,7 +46,7 @@ func (p *resizePage) Title(w int) []table.Part {
 
 func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	return p.draw(t, w, h, focused,
-		"Nothing changed in this step: no shape, no SymInt. No operator was planned, no params were written.")
+		"Nothing changed in this step: no shape and no SymInt, so no operator was re-planned and no params were written.")
 }
 
 // Has leaves of what happened the changes of grids, which are what a resize makes.
@@ -87,11 +87,11 @@ func resizeDetail(l widget.Listing, x *inspect.Index, at int, r *inspect.ResizeR
 		v := &g.Values[r.Change.Value]
 		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, x.Bounds(v))
 		reached := x.Reaches(v.ID)
-		add(command.Keyed("can wake %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
+		add(command.Keyed("can re-plan %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
-		add("woken by %s", valueNames(g, r.Hook.Triggers))
+		add("re-planned by %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("the same in %s", widget.Plural(len(r.Hooks), "layer"))
 			at++ // the first of them
@@ -102,10 +102,10 @@ func resizeDetail(l widget.Listing, x *inspect.Index, at int, r *inspect.ResizeR
 			}
 		}
 		if r.Same {
-			add("the step before did the same kind of thing")
+			add("the previous step was re-planned in the same way")
 		}
 	default:
-		add("dirty before the pass: %s", valueNames(g, r.Pass.Dirty))
+		add("changed before the pass: %s", valueNames(g, r.Pass.Dirty))
 		add("%s", widget.Plural(len(r.Pass.Hooks), "hook")+" ran")
 	}
 	return lines

@@ -27,7 +27,7 @@ type Snapshot struct {
 	From, To int
 	State    session.State
 	Text     session.Text
-	Live     bool // a session stands behind it
+	Live     bool // it is of a session, not of a recorded trace
 	Running  bool // it is doing something
 	Recorded bool // a recorded trace is shown
 	Lost     bool // the engine has crashed

@@ -16,7 +16,7 @@ const markTemplated = "▎"
 // SourceOf is a kernel's source, with numbers to its lines. What a constant filled in is painted, and so is
 // what was taken in for one: the rest is the same in every kernel of the template.
 func SourceOf(name string, k *trace.Kernel) Text {
-	none := "the trace does not carry the source of " + name
+	none := "the trace has no source of " + name
 	return Text{Code: true, None: none, Of: func(ctx context.Context) (Page, error) {
 		if k == nil || k.Source == "" {
 			return Page{}, ctx.Err()

@@ -148,10 +148,10 @@ func (p *StepPage) Title(int) []table.Part {
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.Against; base != nil {
-		parts = append(parts, table.Say(2, "base %s", base.Scope.Called()), f.s.Index.Other(base.Index))
+		parts = append(parts, table.Say(2, "baseline %s", base.Scope.Called()), f.s.Index.Other(base.Index))
 	}
 	if upto := f.s.State.Upto; upto != nil && f.s.Live {
-		parts = append(parts, table.Say(0, "s%d stands after dispatch %d: the rest of it has not run again",
+		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",
 			f.s.State.Step, *upto))
 	}
 	return parts
@@ -187,7 +187,7 @@ func (p *StepPage) stepsBy(m widget.Motion) int {
 // undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
 func (p *StepPage) undivided() string {
 	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
-		return "the parts of this step were not timed: steps at timing level block or dispatch have some"
+		return "the parts of this step were not timed: timing level block or dispatch is needed"
 	}
 	return ""
 }
@@ -397,7 +397,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	if len(p.now.Events) > 0 {
 		signs := strings.Join(s.Signs, "")
 		line, fits := s.lane("event", signs,
-			words+command.Keyed("   {next event} next {event before} back"), w)
+			words+command.Keyed("   {next event} next {previous event} back"), w)
 		if !fits {
 			line, fits = s.lane("event", signs, words, w)
 		}
@@ -416,18 +416,18 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split says what the step takes untimed: before, on and behind the GPU.
+// Split says what the step takes untimed: before, on and after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {
-		return table.Title(table.Say(0, "step: planned, not run; how long it takes is not known"))
+		return table.Title(table.Say(0, "step planned, not run: time unknown"))
 	}
 	if !u.Known() {
 		run := ""
 		if f.Tracks.Of != "" {
 			run = ", the " + f.Tracks.Of
 		}
-		return table.Title(table.Say(0, "step: %s as timed%s; what it takes untimed was not measured",
+		return table.Title(table.Say(0, "step %s with timing%s; untimed time not measured",
 			table.Millis(f.Sum.Wall.NS()), run))
 	}
 	var long, short []string

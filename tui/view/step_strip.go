@@ -146,7 +146,7 @@ func over(row, top string) string {
 	return string(under)
 }
 
-// lane is a line under the chart, with its name on the left, and words about it behind it where they fit.
+// lane is a line under the chart, with its name on the left, and words about it on the right where they fit.
 func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 	line = widget.FitLeft(name, widget.Axis-1) + " " + widget.MarkBar + row
 	if widget.Width(line)+3+widget.Width(words) > w {

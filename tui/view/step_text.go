@@ -140,7 +140,7 @@ func (f *StepFacts) Candidates(w int) string {
 	used := 0
 	told := func(c trace.Candidate) bool { return s.Token != nil && c.ID == *s.Token }
 	if s.Token != nil && !slices.ContainsFunc(s.Top, told) {
-		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // drawn from behind those
+		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // sampled from outside of these
 		used = widget.Width(parts[0]) + 3
 	}
 	for _, c := range s.Top {

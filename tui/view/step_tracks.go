@@ -74,7 +74,7 @@ func GPUTexts(r *inspect.Tracks, timed string) []string {
 	begin := r.GPU[0].From
 	where := "waits " + micros(begin)
 	if !r.Placed {
-		where = "begins behind the submit (not measured)"
+		where = "begins after the submit (not measured)"
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
 	run := timed

@@ -109,25 +109,25 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
 	case v == nil:
-		return k, "There is no such value."
+		return k, "No such value."
 	case p.at.Recorded && !p.at.Trace.Device.None():
-		return k, "Its numbers are not in a trace: they need a running model."
+		return k, "A trace has no tensor contents: this needs a running model."
 	case p.at.Lost:
-		return k, "The engine has gone, and the numbers with it."
+		return k, "The engine crashed; its values are lost."
 	case v.Kind == "symint":
-		return k, "It is an integer of the host, " + p.at.Index.Bounds(v) + "."
+		return k, "A host integer, " + p.at.Index.Bounds(v) + "."
 	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
 	if why := inspect.Nowhere(v); why != "" {
-		return k, "It is never in memory: " + why + "."
+		return k, "Never in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
 	if v.Role == "constant" {
 		return k, ""
 	}
 	if p.at.Step < 0 {
-		return k, command.Keyed("It has no numbers before the first step. {prompt} types a prompt.")
+		return k, command.Keyed("No numbers before the first step. Press {prompt} and type a prompt.")
 	}
 	k.step = p.at.Trace.Steps[p.at.Step].Index
 	if p.write >= 0 && p.write < len(p.writes) {
@@ -190,7 +190,7 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 	return func(ctx context.Context) (seen, error) {
 		r, err := s.Do(ctx, session.Command{Kind: session.Look, At: &at})
 		if err == nil && r.Tensor == nil {
-			err = errors.New("the model told nothing")
+			err = errors.New("the model sent no data")
 		}
 		return seen{key, r.Tensor, err}, nil
 	}
@@ -289,7 +289,7 @@ func (p *ValuePage) Move(m widget.Motion) {
 // Turn goes to the next dispatch of the step that writes this memory, or the one before.
 func (p *ValuePage) Turn(by int) bool {
 	if len(p.writes) == 0 {
-		p.host.Remark("no dispatch of the step writes it")
+		p.host.Remark("no dispatch of the step writes this value")
 		return true
 	}
 	at := p.write
@@ -349,12 +349,12 @@ func (p *ValuePage) stands() (text string, stale bool) {
 		if int(*t.After) < len(p.at.Trace.Graph.Dispatches) {
 			name = " " + p.at.Index.Name(*t.After)
 		}
-		parts = append(parts, fmt.Sprintf("read behind d%d%s", *t.After, name))
+		parts = append(parts, fmt.Sprintf("read after d%d%s", *t.After, name))
 	}
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w inspect.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d of this memory ({event before} {next event})"), i+1, n))
+			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d of this memory ({previous event} {next event})"), i+1, n))
 		}
 	}
 	key, _ := p.key()
@@ -384,7 +384,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	case stale:
 		where, style = "stale, running the step again: "+where, widget.Warn
 	case where == "" && p.at.Running:
-		where = "It is read when the model pauses."
+		where = "It will be read when the model pauses."
 	case where == "" && waiting:
 		where = "Reading …"
 	}
@@ -437,7 +437,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 // reading says how far the reading of all elements is.
 func (p *ValuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
-		return "not read to its end: it was stopped"
+		return "reading was stopped"
 	}
 	if g := p.at.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
 		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
@@ -447,10 +447,10 @@ func (p *ValuePage) reading() string {
 
 // odd says which elements are no numbers, and how far the value is from its reference.
 func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
-	gap := "not verified against the reference"
+	gap := "not verified"
 	got := p.page.Value.t
 	if got != nil && got.After == nil {
-		gap = "nothing computes it"
+		gap = "no dispatch computes it"
 	}
 	if got != nil && got.After != nil && p.at.Step >= 0 {
 		if i := p.at.Index.Find(p.at.Step, *got.After); i >= 0 {
@@ -531,7 +531,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	rows := (len(got.t.Numbers) + columns - 1) / columns
 	written := ""
 	if isCache && live < height {
-		written = fmt.Sprintf(" (0–%s live, the rest is not of the text)", widget.Count(live-1))
+		written = fmt.Sprintf(" (0–%s live, the rest is unused)", widget.Count(live-1))
 	}
 	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
 		widget.Count(k.row+rows-1),

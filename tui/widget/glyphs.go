@@ -98,7 +98,7 @@ func spell(s string) string {
 	return strings.Join(line, "")
 }
 
-// beside is the letter of a name that stands before a sign, or behind it, -1 where none does.
+// beside is the letter of a name before a sign, or after it, -1 where none does.
 func beside(line []string, sign int) int {
 	for _, at := range []int{sign - 1, sign + 1} {
 		if at < 0 || at >= len(line) {
@@ -111,15 +111,15 @@ func beside(line []string, sign int) int {
 	return -1
 }
 
-// makeRoom takes a blank away where several stand between columns: behind the sign, or before what stands to
+// makeRoom takes a blank away where several stand between columns: after the sign, or before what stands to
 // the right in its own. What has no columns becomes longer.
 func makeRoom(line []string, sign int) {
 	before, far := gap(line, sign, -1)
-	behind, farther := gap(line, sign, 1)
-	if before >= 0 && !far && (behind < 0 || farther) {
+	after, farther := gap(line, sign, 1)
+	if before >= 0 && !far && (after < 0 || farther) {
 		line[before] = ""
-	} else if behind >= 0 {
-		line[behind] = ""
+	} else if after >= 0 {
+		line[after] = ""
 	}
 }
 

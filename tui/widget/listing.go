@@ -259,7 +259,7 @@ func (l *Listing) nameOf(row int) string {
 // text is what a cell shows, the tree's column with its indentation.
 func (l *Listing) text(row, col int) string { return l.placed(l.Table.Cell(row, col).Text, row, col) }
 
-// placed is what a cell says, in the tree's column behind the indentation.
+// placed is what a cell says, in the tree's column after the indentation.
 func (l *Listing) placed(s string, row, col int) string {
 	if l.Table.Columns[col].Tree {
 		return l.branch(row) + l.named(s, row)

@@ -8,20 +8,20 @@ import (
 )
 
 // Plot is a drawing area of cells with axes: a series of points or lines in dots, as fine as the glyph set
-// has them, and a second one of lighter signs behind it. Which is which can be seen without colour.
+// has them, and a second one of lighter signs in the background. Which is which can be seen without colour.
 type Plot struct {
 	W, h     int // cells
 	set      string
 	nx, ny   int // dots of a cell
 	dots     []bool
-	behind   []bool // by cell
+	backdrop []bool // by cell
 	Xs, ys   Scale
 	marks    []rune // under the axis, by column
 	Column   int    // of the cursor, -1: none
 	At       float64
 	Label    func(y float64) string
 	Position func(x float64) string
-	Beyond   string // behind the last position
+	Beyond   string // after the last position
 }
 
 // Scale maps values to a range of places.
@@ -59,7 +59,7 @@ func NewPlot(g Glyphs, w, h int, xs, ys Scale) *Plot {
 	case "ascii":
 		p.ny = 1
 	}
-	p.dots, p.behind = make([]bool, w*p.nx*h*p.ny), make([]bool, w*h)
+	p.dots, p.backdrop = make([]bool, w*p.nx*h*p.ny), make([]bool, w*h)
 	p.marks = []rune(Blank(w))
 	return p
 }
@@ -108,7 +108,7 @@ func (p *Plot) Back(x, y float64) {
 	i, ok1 := Spot(p.Xs.Share(x), p.W)
 	j, ok2 := Spot(p.ys.Share(y), p.h)
 	if ok1 && ok2 {
-		p.behind[(p.h-1-j)*p.W+i] = true
+		p.backdrop[(p.h-1-j)*p.W+i] = true
 	}
 }
 
@@ -171,7 +171,7 @@ func (p *Plot) Render(t *Theme) []string {
 			switch sign := p.cell(row, col); {
 			case sign != "":
 				b.WriteString(t.Put(GraphA, sign))
-			case p.behind[row*p.W+col]:
+			case p.backdrop[row*p.W+col]:
 				b.WriteString(t.Put(GraphB, "·"))
 			case col == p.Column:
 				b.WriteString(t.Put(Dim, MarkBar))

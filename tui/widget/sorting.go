@@ -35,7 +35,7 @@ func (c *Chord) Struck(k Key) (wrong string) {
 			return ""
 		}
 	}
-	return c.label + ": " + printableKey(k) + " is none of its keys"
+	return c.label + ": " + printableKey(k) + " is not one of its keys"
 }
 
 func printableKey(k Key) string {

@@ -249,7 +249,7 @@ func (p *TablePane) Mark() {
 func (p *TablePane) NextMatch(by int) string {
 	typed := cmp.Or(p.Wanted.Typed, p.searched)
 	if typed == "" {
-		return "there is no filter; {filter} makes one"
+		return "no filter; {filter} sets one"
 	}
 	f, err := p.Table.ParseFilter(typed)
 	if err != nil {
@@ -398,7 +398,7 @@ func (p *TablePane) Own(w int) []table.Part {
 	said := []table.Part{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
 		said[0].Rank = 2 // what is shown stays, and is less than what is wrong
-		said = append([]table.Part{{Rank: 0, Text: MarkFail + " filter: why is below"}}, said...)
+		said = append([]table.Part{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
 	}
 	if p.partial {
 		sums := table.Part{Text: "n/m: sums of whole rows", Short: "sums: whole rows"}

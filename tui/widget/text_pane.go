@@ -127,7 +127,7 @@ func (p *TextPane) Find(s string) {
 func (p *TextPane) Next(by int) string {
 	switch {
 	case p.Sought == "":
-		return "nothing is searched for; {find} finds a text"
+		return "no search text; {find} asks for one"
 	case p.At+by < 0 || p.At+by >= len(p.Found):
 		return "find " + p.Sought + ": no more lines that way"
 	}

@@ -1,0 +1,80 @@
+package command
+
+import "strings"
+
+// Signs are the signs on the screens and in tables, and what each means. The help shows them, and the
+// glossary is made from them.
+var Signs = [][2]string{
+	{"┌ ├ └", "dispatches of one level: no barrier is between them"},
+	{"n/m", "n of the m rows inside match the filter; sums are of all m"},
+	{"•", "marked row; in a text: line found"},
+	{"▎ “”", "part of a kernel's source that its constants generated; quotes where there are no colours"},
+	{"→", "from, to"},
+	{"~", "modelled from shapes, not measured"},
+	{"–", "not measured; never 0"},
+	{"‹", "below two ticks of the timer"},
+	{"=", "no difference that the timer resolves"},
+	{"?", "cost with too few rounds to know its error"},
+	{"alone", "isolated time of one dispatch, between barriers and timestamps; Σ is the sum over all dispatches of a row"},
+	{"timing +9 %", "what timing every dispatch adds to the step"},
+	{"(s63 ×8)", "the figures are medians of 8 untimed runs of step 63"},
+	{"(2.4×)", "2.4 times the untimed step"},
+	{"drift", "of the clock or the device: the time changes although the plan is the same at every position"},
+	{"≈floor", "takes about as long as an empty timed pass"},
+	{"Δ 48→96 r p", "difference from the baseline: grid, route (r), params only (p)"},
+	{"Δ + - %", "new, gone, change of time"},
+	{"n", "number of samples in a median; {repeat} adds some"},
+	{"clk", "speed of a fixed kernel, relative to the first step"},
+}
+
+// Terms are the words of the screens that need a definition.
+var Terms = [][2]string{
+	{"baseline", "the steps that tables are compared with; {baseline} sets it"},
+	{"ceiling", "the highest rate measured on this device: bytes or operations per second"},
+	{"cost", "the time that an untimed step saves when this dispatch is skipped; {cost} measures it"},
+	{"dispatch", "one launch of a kernel with a grid of workgroups"},
+	{"error", "difference from the float64 reference; SNR is its ratio to the values, in dB"},
+	{
+		"excess",
+		"time above what the device needs at its ceilings for the bytes and operations of the dispatch",
+	},
+	{"floor", "the time of an empty timed pass: shorter times cannot be measured"},
+	{"grid", "how many workgroups a dispatch launches, in x, y and z"},
+	{"idle", "time in which the GPU runs nothing"},
+	{"level", "dispatches that run without a barrier between them"},
+	{"live shape", "the shape of a value in this step; its maximum shape is what memory is reserved for"},
+	{"operator", "a node of the graph; it runs as one dispatch, several or none"},
+	{"over-dispatch", "workgroups launched but not needed at the live shape"},
+	{"phase", "prefill (reads the prompt) or decode (generates a token)"},
+	{"plan", "the grids, params and routes of a step, computed before it runs"},
+	{"position", "how many tokens the cache holds"},
+	{"re-planned", "an operator whose plan was computed again because an input's shape or a SymInt changed"},
+	{"resize", "the passes that re-plan operators after a change of shapes"},
+	{"route", "which kernel an operator uses, and why"},
+	{"selection", "the steps that tables cover; {selection} chooses them"},
+	{"slot", "memory that values with disjoint lifetimes share"},
+	{"step", "one run of the graph: a chunk of the prompt, or one decoded token"},
+	{"tokens", "how many tokens a step takes; M in a kernel's formula"},
+	{"warm", "a step that compiled no kernel; cold: a step that did"},
+}
+
+// GlossaryDoc is docs/guide/glossary.md: signs and terms.
+func GlossaryDoc() string {
+	var b strings.Builder
+	b.WriteString("# Glossary\n\nMade from `tui/command/glossary.go` by `go test ./tui -run Glossary -update`. " +
+		"Do not edit.\n\nThe help (`?`) shows the same. Keys are the default ones.\n")
+	section := func(name, first string, list [][2]string) {
+		b.WriteString("\n## " + name + "\n\n| " + first + " | meaning |\n| --- | --- |\n")
+		for _, row := range list {
+			b.WriteString("| " + row[0] + " | " + keyedIn(row[1]) + " |\n")
+		}
+	}
+	section("Terms", "term", Terms)
+	section("Signs", "sign", Signs)
+	return b.String()
+}
+
+// keyedIn is a sentence with keys as code.
+func keyedIn(s string) string {
+	return braced.ReplaceAllStringFunc(s, func(name string) string { return "`" + Keyed(name) + "`" })
+}
