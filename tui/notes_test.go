@@ -57,7 +57,7 @@ func TestTheVerdictIsNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
-	verdict := d.app.view().(*view.StepPage).Task.Value.Sum.Verdict
+	verdict := d.app.view().(*view.StepPage).Task.Value.Sum.Verdict()
 	if widget.Width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}

@@ -1,10 +1,10 @@
 package inspect
 
-import "gpuscope/trace/table"
+import "gpuscope/trace/tree"
 
 // nameApart names rows for where they stand outside of their headings: with the block that they are in,
 // "attn.norm", and with the layers where layers differ, "layers 1–15 attn.norm".
-func nameApart(rows []table.Row, label func(row int) string) {
+func nameApart(rows []tree.Row, label func(row int) string) {
 	layers := map[int]bool{} // the headings that have blocks; several where layers differ
 	for i := range rows {
 		if rows[i].Group && rows[i].Parent >= 0 {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/trace/table"
+	"gpuscope/internal/cells"
+	"gpuscope/trace/tree"
 )
 
 // Rows between whose dispatches no barrier stands run at once and hide each other: of three projections side
@@ -20,7 +21,7 @@ const atOnce = " at once"
 const joinedWidth = 20
 
 // AtOnce says that two rows run at once, in every layer that they stand for.
-func (t *DispatchTable) AtOnce(a, b int) bool {
+func (t *DispatchTree) AtOnce(a, b int) bool {
 	r, s := &t.Folded[a], &t.Folded[b]
 	if r.Group || s.Group || r.Gone() || s.Gone() || r.Parent != s.Parent || len(r.Units) != len(s.Units) {
 		return false
@@ -35,7 +36,7 @@ func (t *DispatchTable) AtOnce(a, b int) bool {
 }
 
 // joint lists, of the fold by layer, the rows that run at once, set by set.
-func (t *DispatchTable) joint() (sets [][]int) {
+func (t *DispatchTree) joint() (sets [][]int) {
 	if t.Fold != FoldLayer {
 		return nil
 	}
@@ -55,10 +56,10 @@ func (t *DispatchTable) joint() (sets [][]int) {
 }
 
 // join is rows that run at once as one: "q + k + v".
-func (t *DispatchTable) join(set []int) DispatchRow {
+func (t *DispatchTree) join(set []int) DispatchRow {
 	first := &t.Folded[set[0]]
 	r := DispatchRow{
-		Row:     table.Row{Key: "at once " + first.Key, Parent: -1, Joint: true},
+		Row:     tree.Row{Key: "at once " + first.Key, Parent: -1, Joint: true},
 		Units:   make([][]int, len(first.Units)),
 		Joins:   set,
 		Outlier: -1,
@@ -70,7 +71,7 @@ func (t *DispatchTable) join(set []int) DispatchRow {
 			r.Units[k] = append(r.Units[k], unit...)
 		}
 	}
-	if r.Label = strings.Join(names, " + "); table.Width(r.Label) > joinedWidth {
+	if r.Label = strings.Join(names, " + "); cells.Width(r.Label) > joinedWidth {
 		r.Label = fmt.Sprintf("%s + %d more", names[0], len(names)-1)
 	}
 	return r
@@ -78,11 +79,11 @@ func (t *DispatchTable) join(set []int) DispatchRow {
 
 // nameJoint names rows that stand for several at once for where they stand outside of headings: with the
 // layers where the first of them has those.
-func (t *DispatchTable) nameJoint(rows []table.Row) {
+func (t *DispatchTree) nameJoint(rows []tree.Row) {
 	for i := range t.Folded {
 		if r := &t.Folded[i]; r.Joint {
 			first := r.Joins[0]
-			rows[i].Apart = strings.TrimSuffix(rows[first].Apart, t.Name(first)) + r.Label
+			rows[i].Apart = strings.TrimSuffix(rows[first].Apart, t.Called(first)) + r.Label
 		}
 	}
 }
@@ -92,7 +93,7 @@ func (t *DispatchTable) nameJoint(rows []table.Row) {
 func (t *DispatchTable) JointLine(row int) string {
 	for i := range t.Folded {
 		if r := &t.Folded[i]; slices.Contains(r.Joins, row) && r.Cost.Told() {
-			return t.called(r) + ": " + t.CostLine(r)
+			return t.nameOf(r) + ": " + t.CostLine(r)
 		}
 	}
 	return ""

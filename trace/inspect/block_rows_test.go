@@ -50,7 +50,7 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if int64(sum) != all {
 		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
 	}
-	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2)})
+	g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{500, 600}
 	}
 	x = inspect.NewIndex(tr)
-	if g, err = x.GraphTree(ctx, inspect.Options{Scope: x.Step(2)}); err != nil {
+	if g, err = x.Graph(ctx, inspect.Options{Scope: x.Step(2)}); err != nil {
 		t.Fatal(err)
 	}
 	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title, "alone ") {

@@ -45,7 +45,7 @@ func (c cover) with(d cover) cover {
 // cover covers the step by measured rows: by the finest there are, or by those that hold nothing but rows
 // (attention, the rest of a layer, what comes before and after). False where they do not cover it, as where
 // it is not known what one may be off by.
-func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
+func (t *DispatchTree) cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
 	all := func(rows []int) (c cover, ok bool) {
@@ -82,7 +82,7 @@ func (t *DispatchTable) cover(finest bool) (c cover, ok bool) {
 }
 
 // children are the rows in each row.
-func (t *DispatchTable) children() [][]int {
+func (t *DispatchTree) children() [][]int {
 	children := make([][]int, len(t.Folded))
 	for i := range t.Folded {
 		if p := t.Folded[i].Parent; p >= 0 {
@@ -100,7 +100,7 @@ type Shared struct {
 }
 
 // Shared is what the finest rows share that cover the step. False where no costs cover it.
-func (t *DispatchTable) Shared() (s Shared, ok bool) {
+func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
 		return s, false
 	}
@@ -276,7 +276,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 // and whether the rest make up most of what was timed alone: rows are told apart by one kind of number. In
 // another fold than the one that was measured there may be few. Costs of which it is not known what they may
 // be off by tell no rows apart.
-func (t *DispatchTable) judgeCosts() {
+func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Folded {
 		r := &t.Folded[i]
@@ -364,7 +364,7 @@ func (t *DispatchTable) fixFirst() []table.Part {
 	if first < 0 {
 		return []table.Part{t.Undecided()}
 	}
-	said, name := "fix first ", strings.TrimSuffix(t.Name(first), atOnce) // its row says so
+	said, name := "fix first ", strings.TrimSuffix(t.Called(first), atOnce) // its row says so
 	brief, off := said+name, short(t.Folded[first].Cost.SpreadNS)
 	untimed := t.Index.UntimedOf(t.Scope)
 	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
@@ -386,7 +386,7 @@ func (t *DispatchTable) fixFirst() []table.Part {
 }
 
 // most is the row that there is most to save in, and by which figure; -1 where none stands out.
-func (t *DispatchTable) most() (first int, most float64, what string) {
+func (t *DispatchTree) most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Folded {
 		r := &t.Folded[i]
@@ -422,13 +422,13 @@ func (t *DispatchTable) Undecided() table.Part {
 }
 
 // FewRounds says that a row has a cost of which more rounds say more: its ± becomes smaller with each.
-func (t *DispatchTable) FewRounds() bool {
+func (t *DispatchTree) FewRounds() bool {
 	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < manyRounds }
 	return slices.ContainsFunc(t.Folded, few)
 }
 
 // Uncosted is how many rows have no cost, where others have one, of this fold or of another.
-func (t *DispatchTable) Uncosted() int {
+func (t *DispatchTree) Uncosted() int {
 	if t.Costs == nil {
 		return 0
 	}
@@ -436,7 +436,7 @@ func (t *DispatchTable) Uncosted() int {
 }
 
 // CostKnown says that it is known what a row costs, or the row that it is a member of.
-func (t *DispatchTable) CostKnown(r *DispatchRow) bool {
+func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	if r.Cost != nil && r.Cost.Spread {
 		return true
 	}
@@ -444,10 +444,10 @@ func (t *DispatchTable) CostKnown(r *DispatchRow) bool {
 }
 
 // Costed says whether a row has a cost.
-func (t *DispatchTable) Costed() bool { return t.costed }
+func (t *DispatchTree) Costed() bool { return t.costed }
 
 // ByCost says that shares are of costs.
-func (t *DispatchTable) ByCost() bool { return t.byCost }
+func (t *DispatchTree) ByCost() bool { return t.byCost }
 
 // share is a row's part of the step.
 func (t *DispatchTable) share(r *DispatchRow) table.Cell {

@@ -25,7 +25,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 	var parts []Part
 	seen := map[string]bool{}
 	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
-		t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: fold})
+		t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: fold})
 		if err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 }
 
 // opened are the rows that are shown at first.
-func (t *DispatchTable) opened() (rows []int) {
+func (t *DispatchTree) opened() (rows []int) {
 	for i := range t.Folded {
 		if r := &t.Folded[i]; !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Open) {
 			rows = append(rows, i)
@@ -50,7 +50,7 @@ func (t *DispatchTable) opened() (rows []int) {
 }
 
 // CostParts are the parts that costs of rows are of: each row, and those together that run at once.
-func (t *DispatchTable) CostParts(rows []int) []Part {
+func (t *DispatchTree) CostParts(rows []int) []Part {
 	list := t.rowsAt(rows)
 	for _, set := range t.joint() {
 		if !slices.ContainsFunc(set, func(row int) bool { return !slices.Contains(rows, row) }) {
@@ -62,9 +62,9 @@ func (t *DispatchTable) CostParts(rows []int) []Part {
 
 // Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
 // steps they are those that ran in its last.
-func (t *DispatchTable) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
+func (t *DispatchTree) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
 
-func (t *DispatchTable) rowsAt(rows []int) []DispatchRow {
+func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 	list := make([]DispatchRow, len(rows))
 	for i, row := range rows {
 		list[i] = t.Folded[row]
@@ -72,7 +72,7 @@ func (t *DispatchTable) rowsAt(rows []int) []DispatchRow {
 	return list
 }
 
-func (t *DispatchTable) partsOf(rows []DispatchRow) []Part {
+func (t *DispatchTree) partsOf(rows []DispatchRow) []Part {
 	ran := map[trace.DispatchID]bool{}
 	for _, id := range t.Index.ran(t.Scope.Last()) {
 		ran[id] = true
@@ -80,7 +80,7 @@ func (t *DispatchTable) partsOf(rows []DispatchRow) []Part {
 	var parts []Part
 	seen := map[string]bool{}
 	for i := range rows {
-		p := Part{Name: t.called(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
+		p := Part{Name: t.nameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
 		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
 			seen[key] = true
 			parts = append(parts, p)
@@ -107,7 +107,7 @@ func Together(parts []Part) Part {
 // their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
 // name stands for any letters.
 func (x *Index) Named(ctx context.Context, step int, names string) (Part, error) {
-	t, err := x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
 	if err != nil {
 		return Part{}, err
 	}
@@ -179,12 +179,12 @@ func (x *Index) Nameable(names string) error {
 }
 
 // answers says whether a name is that of a row, or of what all its dispatches have in common.
-func (t *DispatchTable) answers(row int, name string) (is bool, err error) {
+func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
 	if r.Joint {
 		return false, nil // its rows have names
 	}
-	has := []string{t.Name(row), r.Label}
+	has := []string{t.Called(row), r.Label}
 	if !r.Group && r.Equal {
 		has = append(has, first.Op.Kind, first.Plan.Kernel)
 	}
@@ -197,18 +197,18 @@ func (t *DispatchTable) answers(row int, name string) (is bool, err error) {
 }
 
 // names lists the rows that are open at first.
-func (t *DispatchTable) names() string {
+func (t *DispatchTree) names() string {
 	var names []string
 	for _, i := range t.opened() {
-		names = append(names, t.Name(i))
+		names = append(names, t.Called(i))
 	}
 	return strings.Join(names, ", ")
 }
 
 // Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
-func (t *DispatchTable) Name(row int) string { return t.called(&t.Folded[row]) }
+func (t *DispatchTree) Called(row int) string { return t.nameOf(&t.Folded[row]) }
 
-func (t *DispatchTable) called(r *DispatchRow) string {
+func (t *DispatchTree) nameOf(r *DispatchRow) string {
 	if r.Joint {
 		return r.Label + atOnce
 	}
@@ -232,7 +232,7 @@ func (x *Index) ran(step int) []trace.DispatchID {
 }
 
 // dispatches are those of a row that are in a set, all without one, each once and rising.
-func (t *DispatchTable) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
+func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
 	var ids []trace.DispatchID
 	for _, u := range r.Units {
 		for _, i := range u {

@@ -65,9 +65,9 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 			switch {
 			case k < 0 || was.Folded[k].Cost == nil:
 			case other && (r.Cost != nil || r.Other == nil || d.CostLine(r) == ""):
-				t.Errorf("fold %s: %s runs another route and costs %v", fold, d.Name(i), r.Cost)
+				t.Errorf("fold %s: %s runs another route and costs %v", fold, d.Called(i), r.Cost)
 			case !other && (r.Cost == nil || r.Other != nil):
-				t.Errorf("fold %s: %s runs the same route and has no cost", fold, d.Name(i))
+				t.Errorf("fold %s: %s runs the same route and has no cost", fold, d.Called(i))
 			case other:
 				without++
 			default:
@@ -81,13 +81,13 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 	if with == 0 || without == 0 {
 		t.Errorf("%d rows have a cost, %d have none", with, without)
 	}
-	g, err := x.GraphTree(ctx, inspect.Options{Scope: after})
+	g, err := x.Graph(ctx, inspect.Options{Scope: after})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		if n.Edge == "" && n.Label == "attn" && (n.Cost != nil || n.NoCost == "") {
+		if n.Edge == "" && n.Label == "attn" && (n.Cost != nil || n.NoCost() == "") {
 			t.Errorf("attention has the cost %v in the graph", n.Cost)
 		}
 	}
@@ -145,7 +145,7 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 			last := 0
 			for _, row := range rows {
 				if is := class(d.Folded[row].Cost); d.Sortable(column) && (last > 0) && is == 0 {
-					t.Errorf("%s by %s: %s is above noise and comes late", kind, column, d.Name(row))
+					t.Errorf("%s by %s: %s is above noise and comes late", kind, column, d.Called(row))
 				} else {
 					last = max(last, is)
 				}

@@ -9,11 +9,12 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // costRow is a part of a step in the table of costs.
 type costRow struct {
-	table.Row
+	tree.Row
 	name       string
 	dispatches []trace.DispatchID
 	cost       *RowCost // nil where it was not measured
@@ -109,7 +110,7 @@ func (t *DispatchTable) unknown(rows []costRow) table.Part {
 
 // costRows are the rows of the step folded by layer that have a cost, or all where none has, and what was
 // left out together: first the rows that hold no other, then those that do.
-func (t *DispatchTable) costRows() []costRow {
+func (t *DispatchTree) costRows() []costRow {
 	var rows []costRow
 	known := map[string]bool{}
 	children := t.children()
@@ -120,7 +121,7 @@ func (t *DispatchTable) costRows() []costRow {
 			continue
 		}
 		row := costRow{
-			Row: table.Row{Key: r.Key}, name: t.Name(i), dispatches: t.dispatches(r, nil), cost: r.Cost,
+			Row: tree.Row{Key: r.Key}, name: t.Called(i), dispatches: t.dispatches(r, nil), cost: r.Cost,
 			aloneNS: r.SumNS, alone: r.Summed, lostNS: r.LostNS,
 		}
 		if key := setKey(row.dispatches); !known[key] {
@@ -139,7 +140,7 @@ func (t *DispatchTable) costRows() []costRow {
 }
 
 // together are the costs of what is in no row: several that were left out together.
-func (t *DispatchTable) together(known map[string]bool) (rows []costRow) {
+func (t *DispatchTree) together(known map[string]bool) (rows []costRow) {
 	alone := make(map[trace.DispatchID]Spread, len(t.Launches))
 	for i := range t.Launches {
 		alone[t.Launches[i].ID] = t.Launches[i].Time
@@ -151,7 +152,7 @@ func (t *DispatchTable) together(known map[string]bool) (rows []costRow) {
 			continue
 		}
 		row := costRow{
-			Row: table.Row{Key: fmt.Sprintf("set%d", i)}, name: cost.Name, dispatches: cost.Dispatches,
+			Row: tree.Row{Key: fmt.Sprintf("set%d", i)}, name: cost.Name, dispatches: cost.Dispatches,
 			cost: t.Costs.sets[key], holds: 1, alone: true,
 		}
 		for _, id := range cost.Dispatches {
@@ -285,7 +286,7 @@ func (t *DispatchTable) costNotes() []string {
 	}
 	var names []string
 	for _, row := range c.rows {
-		names = append(names, t.Name(row))
+		names = append(names, t.Called(row))
 	}
 	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
 		short(c.ns), short(c.spreadNS), short(float64(t.Costs.Step.Whole.NS)))}

@@ -65,7 +65,7 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 			if r.Joint {
 				continue
 			}
-			names := []string{d.Name(i), r.Label, l.Op.Kind, l.Plan.Kernel, "attn.*," + d.Name(i), "lay*"}
+			names := []string{d.Called(i), r.Label, l.Op.Kind, l.Plan.Kernel, "attn.*," + d.Called(i), "lay*"}
 			for _, name := range names {
 				if err := before.Nameable(name); err != nil {
 					t.Error(err)

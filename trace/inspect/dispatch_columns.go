@@ -367,7 +367,7 @@ func (t *DispatchTable) grid(r *DispatchRow) table.Cell {
 }
 
 // grids are the least and the most workgroups of the dispatches of a row that ran.
-func (t *DispatchTable) grids(r *DispatchRow) (least, most int64) {
+func (t *DispatchTree) grids(r *DispatchRow) (least, most int64) {
 	least = math.MaxInt64
 	for _, u := range r.Units {
 		for _, i := range u {

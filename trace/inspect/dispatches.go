@@ -7,11 +7,18 @@ import (
 	"slices"
 
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
-// DispatchTable is the dispatches of a scope, folded into rows.
+// DispatchTable is the dispatches of a scope as a table.
 type DispatchTable struct {
 	*table.Table
+	*DispatchTree
+}
+
+// DispatchTree is the dispatches of a scope, folded into rows.
+type DispatchTree struct {
+	Tree     []tree.Row // one for each of Folded, with its name outside of its heading
 	Index    *Index
 	Scope    Scope
 	Base     *Base
@@ -38,7 +45,7 @@ type DispatchTable struct {
 
 // DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
 type DispatchRow struct {
-	table.Row
+	tree.Row
 	Label string
 	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into
 	// Launches.
@@ -97,15 +104,27 @@ func init() {
 	})
 }
 
-// Dispatches computes the dispatch table of a scope.
+// Dispatches is the dispatch table of a scope.
 func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, error) {
+	d, err := x.DispatchTree(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &DispatchTable{DispatchTree: d}
+	t.Table = table.New("dispatches", t.columns(), d.Tree)
+	t.Title, t.Notes, t.From = t.title(), t.notes(), t
+	return t, nil
+}
+
+// DispatchTree computes the dispatches of a scope, folded into rows.
+func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, error) {
 	whole := o.Scope
 	o = o.routed(x)
 	launches, err := x.launches(ctx, o.Scope)
 	if err != nil {
 		return nil, err
 	}
-	t := &DispatchTable{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
+	t := &DispatchTree{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
 	t.blocks, t.Costs = x.blockTimes(o.Scope), x.costs(o.Scope, whole)
 	var base []*Launch
 	if o.Base != nil {
@@ -139,7 +158,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	}
 	t.Folded = append(t.Folded, t.goneRows()...)
 	// what headings have of their rows; the rows of a row that stands for them do not count twice
-	rows := make([]table.Row, len(t.Folded))
+	rows := make([]tree.Row, len(t.Folded))
 	for i := len(t.Folded) - 1; i >= 0; i-- {
 		r := &t.Folded[i]
 		rows[i] = r.Row
@@ -160,8 +179,7 @@ func (x *Index) Dispatches(ctx context.Context, o Options) (*DispatchTable, erro
 	t.judgeCosts()
 	nameApart(rows, func(row int) string { return t.Folded[row].Label })
 	t.nameJoint(rows)
-	t.Table = table.New("dispatches", t.columns(), rows)
-	t.Title, t.Notes, t.From = t.title(), t.notes(), t
+	t.Tree = rows
 	return t, nil
 }
 
@@ -179,7 +197,7 @@ func total(launches []Launch) float64 {
 }
 
 // single says that a row stands for itself: it is no heading, no member of another, and not several at once.
-func (t *DispatchTable) single(row int) bool {
+func (t *DispatchTree) single(row int) bool {
 	r := &t.Folded[row]
 	return !r.Group && !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Group)
 }
@@ -188,7 +206,7 @@ func (t *DispatchTable) single(row int) bool {
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
 // compare sets every launch's Delta and returns the launch of the base for each.
-func (t *DispatchTable) compare(ctx context.Context) ([]*Launch, error) {
+func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	c, err := t.Base.compare(ctx, t.Index, t.Scope, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.clockMoved, c.total
 	return c.of, err
@@ -205,10 +223,10 @@ func (x *Index) canary(s Scope) float64 {
 	return spreadOf(ratios).Median
 }
 
-func (t *DispatchTable) resolutionNS() float64 { return t.Base.resolutionNS(t.Index) }
+func (t *DispatchTree) resolutionNS() float64 { return t.Base.resolutionNS(t.Index) }
 
 // measure fills in what the row's own dispatches say.
-func (t *DispatchTable) measure(r *DispatchRow) {
+func (t *DispatchTree) measure(r *DispatchRow) {
 	first := &t.Launches[r.Units[0][0]]
 	r.Summed, r.Equal = true, !r.Joint
 	var iqrs []float64
@@ -308,7 +326,7 @@ func (t *DispatchTable) member() string {
 }
 
 // Each heads what is said of the members of a row one by one.
-func (t *DispatchTable) Each() string {
+func (t *DispatchTree) Each() string {
 	if t.Fold == FoldLayer {
 		return "layers"
 	}
@@ -316,7 +334,7 @@ func (t *DispatchTable) Each() string {
 }
 
 // delta compares the row's sum, repeat by repeat, with that of the base.
-func (t *DispatchTable) delta(r *DispatchRow, base []*Launch) {
+func (t *DispatchTree) delta(r *DispatchRow, base []*Launch) {
 	var now, then []*Launch
 	timed := true
 	for _, unit := range r.Units {
@@ -384,10 +402,10 @@ func sumOverSteps(launches []*Launch) Spread {
 }
 
 // timed says that dispatches were timed alone.
-func (t *DispatchTable) timed() bool { return t.TimedSteps() == len(t.Scope.Steps) }
+func (t *DispatchTree) timed() bool { return t.TimedSteps() == len(t.Scope.Steps) }
 
 // TimedSteps is the number of steps of the scope that have a time for every dispatch.
-func (t *DispatchTable) TimedSteps() int {
+func (t *DispatchTree) TimedSteps() int {
 	n := 0
 	for _, step := range t.Scope.Steps {
 		if timedAlone(&t.Index.Trace.Steps[step]) {
@@ -398,7 +416,7 @@ func (t *DispatchTable) TimedSteps() int {
 }
 
 // ofRow are the launches of a row.
-func (t *DispatchTable) ofRow(r *DispatchRow) (list []*Launch) {
+func (t *DispatchTree) ofRow(r *DispatchRow) (list []*Launch) {
 	for _, u := range r.Units {
 		for _, i := range u {
 			list = append(list, &t.Launches[i])
@@ -408,12 +426,12 @@ func (t *DispatchTable) ofRow(r *DispatchRow) (list []*Launch) {
 }
 
 // Row is the row of a key, or -1.
-func (t *DispatchTable) Row(key string) int {
+func (t *DispatchTree) Row(key string) int {
 	return slices.IndexFunc(t.Folded, func(r DispatchRow) bool { return r.Key == key })
 }
 
 // Launch is a row's first dispatch; of a row that is Gone the base's.
-func (t *DispatchTable) Launch(r *DispatchRow) *Launch {
+func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	if r.Gone() {
 		return r.gone[0]
 	}
@@ -425,7 +443,7 @@ func (r *DispatchRow) Gone() bool { return r.gone != nil }
 
 // goneRows are the dispatches of the base that did not run: under a heading, those of equal layers one row
 // with each of them in it.
-func (t *DispatchTable) goneRows() []DispatchRow {
+func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
 	}
@@ -442,14 +460,14 @@ func (t *DispatchTable) goneRows() []DispatchRow {
 		alike[name] = append(alike[name], l)
 	}
 	var rows []DispatchRow
-	add := func(r table.Row, label string, gone ...*Launch) (at int) {
+	add := func(r tree.Row, label string, gone ...*Launch) (at int) {
 		rows = append(rows, DispatchRow{
 			Row: r, Label: label, gone: gone, Outlier: -1, Equal: true,
 			Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
 		})
 		return len(t.Folded) + len(rows) - 1
 	}
-	top := table.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
+	top := tree.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
 	head := add(top, "gone", t.Gone...)
 	for _, name := range order {
 		list := alike[name]
@@ -458,14 +476,14 @@ func (t *DispatchTable) goneRows() []DispatchRow {
 		if t.Fold != FoldNone && first.Op.Layer != nil {
 			label = inLayer(label, *first.Op.Layer)
 		}
-		row := add(table.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
+		row := add(tree.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
 		for _, l := range list {
 			if len(list) > 1 {
 				of := t.Base.Index.Name(l.ID)
 				if l.Op.Layer != nil {
 					of = layerName(*l.Op.Layer)
 				}
-				add(table.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2}, of, l)
+				add(tree.Row{Key: fmt.Sprintf("%s/d%d", key, l.ID), Parent: row, Depth: 2}, of, l)
 			}
 		}
 	}
@@ -473,7 +491,7 @@ func (t *DispatchTable) goneRows() []DispatchRow {
 }
 
 // all says whether something holds for all dispatches of a row.
-func (t *DispatchTable) all(r *DispatchRow, holds func(*Launch) bool) bool {
+func (t *DispatchTree) all(r *DispatchRow, holds func(*Launch) bool) bool {
 	for _, u := range r.Units {
 		for _, i := range u {
 			if !holds(&t.Launches[i]) {
@@ -485,7 +503,7 @@ func (t *DispatchTable) all(r *DispatchRow, holds func(*Launch) bool) bool {
 }
 
 // same is a text that all dispatches of a row agree on, and whether they do.
-func (t *DispatchTable) same(r *DispatchRow, text func(*Launch) string) (string, bool) {
+func (t *DispatchTree) same(r *DispatchRow, text func(*Launch) string) (string, bool) {
 	first := text(t.Launch(r))
 	if !t.all(r, func(l *Launch) bool { return text(l) == first }) {
 		return "", false

@@ -156,7 +156,7 @@ func (t *DispatchTable) baseParts() []table.Part {
 }
 
 // repeats is the number of samples that every dispatch has at least; 0 where one was not measured.
-func (t *DispatchTable) repeats() int {
+func (t *DispatchTree) repeats() int {
 	n := 0
 	for i := range t.Launches {
 		if k := t.Launches[i].Time.N; i == 0 || k < n {
@@ -168,7 +168,7 @@ func (t *DispatchTable) repeats() int {
 
 // levels is how many levels the step had, and how many of the dispatches are in one: what other steps of a
 // scope did has none.
-func (t *DispatchTable) levels() (levels, in int) {
+func (t *DispatchTree) levels() (levels, in int) {
 	for i := range t.Launches {
 		if level := t.Launches[i].Level; level >= 0 {
 			levels, in = max(levels, level+1), in+1

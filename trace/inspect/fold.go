@@ -7,7 +7,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // Fold says how the dispatches of a step are put together into rows.
@@ -41,7 +41,7 @@ func ParseFold(s string) (Fold, error) {
 // launches of each layer (or of each member of a fold): one unit for a single dispatch or a part of the graph
 // that is there once.
 type place struct {
-	table.Row
+	tree.Row
 	label string
 	units [][]int
 }
@@ -68,7 +68,7 @@ func newFolder(x *Index, scope Scope, launches []Launch) *folder {
 }
 
 func (f *folder) add(parent int, key, label string, units [][]int, group, open bool) int {
-	p := place{Row: table.Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
+	p := place{Row: tree.Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
 	if parent >= 0 {
 		p.Depth = f.places[parent].Depth + 1
 		f.places[parent].Children = true

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 func init() {
@@ -28,7 +29,12 @@ func init() {
 // Gaps is the table of the dispatches that were held to a reference, step by step.
 type Gaps struct {
 	*table.Table
-	rows []gapRow
+	*HeldTree
+}
+
+// HeldTree is the dispatches of some steps that were compared with a reference, by step and by place.
+type HeldTree struct {
+	rows []HeldRow
 	// Compared dispatches, those that Diverge, being over their tolerance, and those that Inherit, since
 	// something diverges before them that they take in.
 	Compared, Diverge, Inherit int
@@ -52,30 +58,53 @@ func (h *HeldDispatch) Diverges() bool {
 	return h.Gap.Tolerance != "" && !(h.Gap.Share <= 1) && !follows
 }
 
-// gapRow is a row: a step, a place in it with all layers that have it, or one dispatch.
-type gapRow struct {
-	table.Row
-	label string
+// HeldRow is a row: a step, a place in it with all layers that have it, or one dispatch.
+type HeldRow struct {
+	tree.Row
+	label string          // "" of a step
+	step  int             // that the row is of, or in
 	held  []*HeldDispatch // the one that is farthest from its reference is first
 }
 
 // worst answers for the row; nil for a step.
-func (r *gapRow) worst() *HeldDispatch {
+func (r *HeldRow) worst() *HeldDispatch {
 	if len(r.held) == 0 {
 		return nil
 	}
 	return r.held[0]
 }
 
+// labelled names a row: a step with what went into it, a place, or a dispatch.
+func (g *Gaps) labelled(x *Index, r *HeldRow) string {
+	if r.label != "" {
+		return r.label
+	}
+	s := &x.Trace.Steps[r.step]
+	return fmt.Sprintf("s%d %s, %s at position %d", s.Index, s.Phase, table.Plural(len(s.Tokens), "token"),
+		s.Position)
+}
+
 // Gaps is the table of a scope; that of no steps is the whole run.
 func (x *Index) Gaps(ctx context.Context, scope Scope) (*Gaps, error) {
+	held, err := x.HeldTree(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gaps{HeldTree: held}
+	g.Table = table.New("gaps", g.columns(x), table.Tree(g.rows, func(r *HeldRow) tree.Row { return r.Row }))
+	g.Table.Title, g.Table.Notes, g.Table.From = g.title(x), g.notes(), g
+	return g, nil
+}
+
+// HeldTree finds what was compared with a reference in a scope; that of no steps is the whole run.
+func (x *Index) HeldTree(ctx context.Context, scope Scope) (*HeldTree, error) {
 	steps := scope.Steps
 	for i := range x.Trace.Steps {
 		if len(scope.Steps) == 0 { // cold ones, too: they compute the same
 			steps = append(steps, i)
 		}
 	}
-	g := &Gaps{}
+	g := &HeldTree{}
 	odd := map[trace.ValueID]bool{} // values that come from what diverges
 	for _, step := range steps {
 		if ctx.Err() != nil {
@@ -83,13 +112,11 @@ func (x *Index) Gaps(ctx context.Context, scope Scope) (*Gaps, error) {
 		}
 		g.addStep(x, step, g.hold(x, step, odd))
 	}
-	g.Table = table.New("gaps", g.columns(x), table.Tree(g.rows, func(r *gapRow) table.Row { return r.Row }))
-	g.Table.Title, g.Table.Notes, g.Table.From = g.title(x), g.notes(), g
 	return g, nil
 }
 
 // hold goes through the dispatches of a step, in order of submission, and along what they pass on.
-func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*HeldDispatch) {
+func (g *HeldTree) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*HeldDispatch) {
 	s := &x.Trace.Steps[step]
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
@@ -110,7 +137,7 @@ func (g *Gaps) hold(x *Index, step int, odd map[trace.ValueID]bool) (list []*Hel
 }
 
 // count adds a dispatch to the sums, and says whether it diverges.
-func (g *Gaps) count(h *HeldDispatch) bool {
+func (g *HeldTree) count(h *HeldDispatch) bool {
 	g.Compared++
 	g.samples = g.samples || h.Gap.Compared < h.Gap.Elements
 	g.runs = g.runs || h.Gap.Run != nil
@@ -129,17 +156,15 @@ func (g *Gaps) count(h *HeldDispatch) bool {
 }
 
 // addStep adds the rows of a step: those of equal layers are one, which opens.
-func (g *Gaps) addStep(x *Index, step int, list []*HeldDispatch) {
+func (g *HeldTree) addStep(x *Index, step int, list []*HeldDispatch) {
 	if len(list) == 0 {
 		return
 	}
 	s := &x.Trace.Steps[step]
 	key := fmt.Sprintf("s%d", s.Index)
 	heading := len(g.rows)
-	g.rows = append(g.rows, gapRow{
-		Row: table.Row{Key: key, Parent: -1, Open: true, Group: true},
-		label: fmt.Sprintf("%s %s, %s at position %d", key, s.Phase, table.Plural(len(s.Tokens), "token"),
-			s.Position),
+	g.rows = append(g.rows, HeldRow{
+		Row: tree.Row{Key: key, Parent: -1, Open: true, Group: true}, step: step,
 	})
 	var places []string
 	at := map[string][]*HeldDispatch{}
@@ -158,16 +183,16 @@ func (g *Gaps) addStep(x *Index, step int, list []*HeldDispatch) {
 			label = fmt.Sprintf("%s ×%d", place, len(held))
 		}
 		in := len(g.rows)
-		g.rows = append(g.rows, gapRow{
-			Row:   table.Row{Key: key + " " + place, Parent: heading, Depth: 1},
+		g.rows = append(g.rows, HeldRow{
+			Row:   tree.Row{Key: key + " " + place, Parent: heading, Depth: 1},
 			label: label, held: slices.SortedStableFunc(slices.Values(held), farther),
 		})
 		if len(held) == 1 {
 			continue
 		}
 		for _, h := range held {
-			g.rows = append(g.rows, gapRow{
-				Row:   table.Row{Key: fmt.Sprintf("%s %d", key, h.Dispatch), Parent: in, Depth: 2},
+			g.rows = append(g.rows, HeldRow{
+				Row:   tree.Row{Key: fmt.Sprintf("%s %d", key, h.Dispatch), Parent: in, Depth: 2},
 				label: x.Name(h.Dispatch), held: []*HeldDispatch{h},
 			})
 		}
@@ -187,7 +212,7 @@ func farther(a, b *HeldDispatch) int {
 }
 
 func (g *Gaps) columns(x *Index) []table.Column {
-	of := func(cell func(r *gapRow, h *HeldDispatch) table.Cell) func(int) table.Cell {
+	of := func(cell func(r *HeldRow, h *HeldDispatch) table.Cell) func(int) table.Cell {
 		return func(row int) table.Cell {
 			if h := g.rows[row].worst(); h != nil {
 				return cell(&g.rows[row], h)
@@ -199,7 +224,7 @@ func (g *Gaps) columns(x *Index) []table.Column {
 	) table.Column {
 		return table.Column{
 			Name: name, Title: title, Unit: unit, Is: table.Measured, Right: true, Width: width, Doc: doc,
-			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+			Of: of(func(_ *HeldRow, h *HeldDispatch) table.Cell {
 				v, ok := n(h.Gap)
 				if !ok {
 					return table.Cell{}
@@ -227,18 +252,18 @@ func (g *Gaps) columns(x *Index) []table.Column {
 		{
 			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
 			Doc: "what ran; equal layers are one row, of which the farthest from its reference is told",
-			Of:  func(row int) table.Cell { return table.Text(g.rows[row].label) },
+			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.rows[row])) },
 		},
 		{
 			Name: "said", Title: "said", Width: 80,
 			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, or its reference is no number, " +
 				"on inputs from what diverges",
-			Of: of(func(r *gapRow, _ *HeldDispatch) table.Cell { return table.Text(r.said()) }),
+			Of: of(func(r *HeldRow, _ *HeldDispatch) table.Cell { return table.Text(r.said()) }),
 		},
 		{
 			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
 			Doc: "part of its tolerance that the farthest element takes",
-			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+			Of: of(func(_ *HeldRow, h *HeldDispatch) table.Cell {
 				if h.Gap.Tolerance == "" {
 					return table.Cell{}
 				}
@@ -262,12 +287,12 @@ func (g *Gaps) columns(x *Index) []table.Column {
 		{
 			Name: "where", Title: "farthest", Width: 140,
 			Doc: "the farthest element: what the device and the reference have",
-			Of:  of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Text(x.farthest(h)) }),
+			Of:  of(func(_ *HeldRow, h *HeldDispatch) table.Cell { return table.Text(x.farthest(h)) }),
 		},
 		{
 			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
 			Doc: "elements that were compared, and of how many where samples were taken",
-			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+			Of: of(func(_ *HeldRow, h *HeldDispatch) table.Cell {
 				c := table.Count(h.Gap.Compared)
 				if h.Gap.Compared < h.Gap.Elements {
 					c.Text = fmt.Sprintf("%d of %d", h.Gap.Compared, h.Gap.Elements)
@@ -277,25 +302,25 @@ func (g *Gaps) columns(x *Index) []table.Column {
 		},
 		{
 			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "how far elements may be off, and why",
-			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Text(h.Gap.Tolerance) }),
+			Of: of(func(_ *HeldRow, h *HeldDispatch) table.Cell { return table.Text(h.Gap.Tolerance) }),
 		},
 		{
 			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: table.Unseen,
 			Doc: "index of the step",
-			Of: of(func(_ *gapRow, h *HeldDispatch) table.Cell {
+			Of: of(func(_ *HeldRow, h *HeldDispatch) table.Cell {
 				return table.Count(x.Trace.Steps[h.Step].Index)
 			}),
 		},
 		{
 			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
 			Doc: "of the dispatch",
-			Of:  of(func(_ *gapRow, h *HeldDispatch) table.Cell { return table.Count(int64(h.Dispatch)) }),
+			Of:  of(func(_ *HeldRow, h *HeldDispatch) table.Cell { return table.Count(int64(h.Dispatch)) }),
 		},
 	}
 }
 
 // said is what came of a row: of all that stand in it what is worst.
-func (r *gapRow) said() string {
+func (r *HeldRow) said() string {
 	is := func(what func(*HeldDispatch) bool) bool { return slices.ContainsFunc(r.held, what) }
 	switch {
 	case is((*HeldDispatch).Diverges):

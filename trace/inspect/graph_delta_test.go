@@ -27,7 +27,7 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		c.NS, c.Q1NS, c.Q3NS = c.NS+2000, c.Q1NS+2000, c.Q3NS+2000
 	}
 	tree := func(scope, base inspect.Scope) *inspect.GraphTable {
-		g, err := x.GraphTree(ctx, inspect.Options{Scope: scope, Base: &inspect.Base{Index: x, Scope: base}})
+		g, err := x.Graph(ctx, inspect.Options{Scope: scope, Base: &inspect.Base{Index: x, Scope: base}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +83,7 @@ func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 	at := slices.IndexFunc(inspect.GraphWeights, func(w inspect.GraphWeight) bool { return w.Column == "cost_us" })
 	bars := func() (weighed, differ int, marks string) {
 		base := &inspect.Base{Index: x, Scope: x.Step(2)}
-		g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(3), Base: base})
+		g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(3), Base: base})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestGraphFilterFindsWhatDispatchesFilterFinds(t *testing.T) {
 	for _, step := range []int{0, 2} {
 		for _, fold := range []inspect.Fold{inspect.FoldLayer, inspect.FoldNone} {
 			d := dispatched(x, step, inspect.Options{Fold: fold})
-			g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(step), Fold: fold})
+			g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(step), Fold: fold})
 			if err != nil {
 				t.Fatal(err)
 			}

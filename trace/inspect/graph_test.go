@@ -18,7 +18,7 @@ import (
 
 func TestTheGraphAsATree(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 6))
-	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(5), Fold: inspect.FoldLayer})
+	g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(5), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestTheGraphAsATree(t *testing.T) {
 func TestTheTreeAddsUp(t *testing.T) {
 	x := inspect.NewIndex(tracetest.Llama(4, 6))
 	for fold := inspect.FoldLayer; fold <= inspect.FoldNone; fold++ {
-		g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(5), Fold: fold})
+		g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(5), Fold: fold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 		scope       inspect.Scope
 		before, and string
 	}{{x.Step(2), "alone ", ""}, {x.Phase("decode"), "the medians add up to ", " alone"}} {
-		g, err := x.GraphTree(ctx, inspect.Options{Scope: c.scope})
+		g, err := x.Graph(ctx, inspect.Options{Scope: c.scope})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
 	norms := []trace.DispatchID{dispatch(t, x, "layers.1.attn.norm"), dispatch(t, x, "layers.0.attn.norm")}
 	slices.Sort(norms)
 	tr.Steps[2].Costs = []trace.Cost{{Name: "attn.norm", Dispatches: norms, NS: -3200, N: 30}}
-	g, err := inspect.NewIndex(tr).GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
+	g, err := inspect.NewIndex(tr).Graph(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 	tr.Plans = []trace.Plan{{Kernel: "k"}}
 	tr.Steps = []trace.Step{{Phase: "decode", Timing: "off", Dispatches: []trace.StepDispatch{{}}}}
 	x := inspect.NewIndex(tr)
-	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(0), Fold: inspect.FoldNone})
+	tree, err := x.Graph(ctx, inspect.Options{Scope: x.Step(0), Fold: inspect.FoldNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32", "100", "400 B"},
 		{"left in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", "left", "left"},
 	} {
-		tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(step), Fold: inspect.FoldNone})
+		tree, err := x.Graph(ctx, inspect.Options{Scope: x.Step(step), Fold: inspect.FoldNone})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 	// Of several outputs those are told that a step has.
 	tr.Graph.Ops[1].Outputs = append(tr.Graph.Ops[1].Outputs, 5)
 	x = inspect.NewIndex(tr)
-	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(1), Fold: inspect.FoldNone})
+	tree, err := x.Graph(ctx, inspect.Options{Scope: x.Step(1), Fold: inspect.FoldNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,7 +358,7 @@ func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 		}
 	}
 	x := inspect.NewIndex(tr)
-	g, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
+	g, err := x.Graph(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +443,7 @@ func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, c.got, c.want)
 		}
 	}
-	tree, err := x.GraphTree(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldNone})
+	tree, err := x.Graph(ctx, inspect.Options{Scope: x.Step(2), Fold: inspect.FoldNone})
 	if err != nil {
 		t.Fatal(err)
 	}

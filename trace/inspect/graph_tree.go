@@ -10,6 +10,7 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // GraphTable is the graph as a tree: layers with their blocks and operators, what stands before and behind
@@ -18,15 +19,23 @@ import (
 // operator may have several of these.
 type GraphTable struct {
 	*table.Table
+	*GraphTree
+}
+
+// GraphTree is the graph as a tree, with what a scope says of it.
+type GraphTree struct {
 	Index *Index
 	Scope Scope // without steps: nothing is known of times
 	Base  *Base // nil: it is compared with nothing
 	Nodes []GraphNode
+	Tree  []tree.Row // one for each node, with its name outside of its heading
+	w     *weights
+	fold  Fold
 }
 
 // GraphNode is a row: an operator, equal ones of several layers, a heading, or a value of an operator.
 type GraphNode struct {
-	table.Row
+	tree.Row
 	Label string
 	// Ops are the operators of each layer that the row stands for; of a value the one that it is shown in.
 	Ops [][]trace.OpID
@@ -44,7 +53,9 @@ type GraphNode struct {
 	Gap        float64  // dB, the worst
 	HasGap     bool     //
 	Cost       *RowCost // of leaving out just these dispatches, where that was measured
-	NoCost     string   // why a cost that was measured is not that of this row
+	// Other is a launch of the row that ran differently when a cost was measured, so that Cost is nil.
+	Other *Launch
+	costs *StepCosts // where there is such a launch
 	// Delta is the time against that of the base; of its plans nothing is said.
 	Delta Delta
 }
@@ -54,7 +65,7 @@ func init() {
 		Name: "graph", Takes: AnySteps, Folds: true, Compares: true, OfGraph: true,
 		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
 		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
-			t, err := x.GraphTree(ctx, o)
+			t, err := x.Graph(ctx, o)
 			if err != nil {
 				return nil, err
 			}
@@ -63,11 +74,31 @@ func init() {
 	})
 }
 
-// GraphTree is the graph with what a scope says of it, and what it says against a base.
-func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTable, error) {
+// NoCost says why a cost that was measured is not that of a node; "" where it is, or where none was measured.
+func (n *GraphNode) NoCost() string {
+	if n.Other == nil {
+		return ""
+	}
+	return n.costs.otherWork(n.Other)
+}
+
+// Graph is the graph with what a scope says of it, and what it says against a base, as a table.
+func (x *Index) Graph(ctx context.Context, o Options) (*GraphTable, error) {
+	g, err := x.GraphTree(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &GraphTable{GraphTree: g}
+	t.Table = table.New("graph", t.columns(g.w), g.Tree)
+	t.Title, t.From = []table.Line{t.title(g.fold, g.w)}, t
+	return t, nil
+}
+
+// GraphTree computes the graph with what a scope says of it, and what it says against a base.
+func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTree, error) {
 	whole := o.Scope
 	o = o.routed(x)
-	t := &GraphTable{Index: x, Scope: o.Scope, Base: o.Base}
+	t := &GraphTree{Index: x, Scope: o.Scope, Base: o.Base}
 	w, err := x.weigh(ctx, o, whole)
 	if err != nil {
 		return nil, err
@@ -84,10 +115,12 @@ func (x *Index) GraphTree(ctx context.Context, o Options) (*GraphTable, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	rows := table.Tree(t.Nodes, func(n *GraphNode) table.Row { return n.Row })
-	nameApart(rows, func(row int) string { return t.Nodes[row].Label })
-	t.Table = table.New("graph", t.columns(w), rows)
-	t.Title, t.From = []table.Line{t.title(fold, w)}, t
+	t.Tree = make([]tree.Row, len(t.Nodes))
+	for i := range t.Nodes {
+		t.Tree[i] = t.Nodes[i].Row
+	}
+	nameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
+	t.w, t.fold = w, fold
 	return t, nil
 }
 
@@ -191,9 +224,7 @@ func (w *weights) sum(n *GraphNode) {
 		_, n.NS, n.Share, n.Measured = w.blocks.of(sets)
 	}
 	cost, other := w.costs.Beside(launches)
-	if n.Cost = cost; other != nil {
-		n.NoCost = w.costs.otherWork(other)
-	}
+	n.Cost, n.Other, n.costs = cost, other, w.costs
 	if timed && len(now) > 0 {
 		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaseNS
 		n.Delta.Equal = noDifference(n.Delta.TimeNS, now, then, w.resolutionNS)
@@ -202,13 +233,13 @@ func (w *weights) sum(n *GraphNode) {
 
 // treeBuilder adds nodes in pre-order.
 type treeBuilder struct {
-	t *GraphTable
+	t *GraphTree
 	w *weights
 }
 
 func (b *treeBuilder) add(parent int, key, label string, ops [][]trace.OpID, group, open bool) int {
 	n := GraphNode{
-		Row:   table.Row{Key: key, Parent: parent, Group: group, Open: open},
+		Row:   tree.Row{Key: key, Parent: parent, Group: group, Open: open},
 		Label: label, Ops: ops,
 	}
 	if parent >= 0 {
@@ -230,7 +261,7 @@ func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
 	}{{"in", o.Inputs}, {"state", o.State}, {"out", o.Outputs}, {"makes", o.Makes}} {
 		for i, v := range list.values {
 			b.t.Nodes = append(b.t.Nodes, GraphNode{
-				Row: table.Row{
+				Row: tree.Row{
 					Key:    fmt.Sprintf("%s/%s%d", key, list.edge, i),
 					Parent: row, Depth: b.t.Nodes[row].Depth + 1,
 				},
@@ -383,7 +414,7 @@ func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 }
 
 // Op is the operator of a node, of several the first; nil for a heading.
-func (t *GraphTable) Op(row int) *trace.Op {
+func (t *GraphTree) Op(row int) *trace.Op {
 	n := &t.Nodes[row]
 	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
 		return nil
@@ -392,7 +423,7 @@ func (t *GraphTable) Op(row int) *trace.Op {
 }
 
 // step is the one that live shapes are of, -1 for none.
-func (t *GraphTable) step() int {
+func (t *GraphTree) step() int {
 	if len(t.Scope.Steps) == 0 {
 		return -1
 	}

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a
@@ -27,7 +27,7 @@ type Index struct {
 	phases    map[string]kindred   // the steps of each
 	levels    []levelsSince
 	routes    []int        // of each step the first that took the same
-	rows      []table.Row  // one for each step
+	rows      []tree.Row   // one for each step
 	extended  *atomic.Bool // a longer version has taken the memory behind the lists
 }
 
@@ -134,7 +134,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 			regridded = append(regridded, i)
 		}
 		routes = append(routes, routed(t, routes, i))
-		rows = append(rows, table.Row{Key: fmt.Sprintf("s%d", s.Index), Parent: -1})
+		rows = append(rows, tree.Row{Key: fmt.Sprintf("s%d", s.Index), Parent: -1})
 	}
 	return &Index{
 		Trace: t, graph: x.graph, dims: dims.histories, replanned: replanned.histories, levels: levels,

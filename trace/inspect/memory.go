@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 func init() {
@@ -245,9 +246,9 @@ func (x *Index) Memory(scope Scope) *table.Table {
 		}
 	}
 	var total int64
-	rows := make([]table.Row, len(list))
+	rows := make([]tree.Row, len(list))
 	for i := range list {
-		rows[i] = table.Row{Key: list[i].key, Parent: list[i].parent, Open: true}
+		rows[i] = tree.Row{Key: list[i].key, Parent: list[i].parent, Open: true}
 		if list[i].parent >= 0 {
 			rows[i].Depth = 1
 			continue
@@ -420,7 +421,7 @@ func (x *Index) Tenants(scope Scope) *table.Table {
 		n      int
 	}
 	var list []row
-	var rows []table.Row
+	var rows []tree.Row
 	for _, s := range t.numbers {
 		parent := len(list)
 		r := row{slot: s, n: len(t.slots[s])}
@@ -428,10 +429,10 @@ func (x *Index) Tenants(scope Scope) *table.Table {
 			r.size = max(r.size, n.Value.Bytes)
 		}
 		list = append(list, r)
-		rows = append(rows, table.Row{Key: fmt.Sprintf("slot%d", s), Parent: -1, Open: true, Group: true})
+		rows = append(rows, tree.Row{Key: fmt.Sprintf("slot%d", s), Parent: -1, Open: true, Group: true})
 		for _, n := range t.slots[s] {
 			list = append(list, row{slot: s, tenant: n, size: r.size})
-			rows = append(rows, table.Row{Key: fmt.Sprintf("v%d", n.Value.ID), Parent: parent, Depth: 1})
+			rows = append(rows, tree.Row{Key: fmt.Sprintf("v%d", n.Value.ID), Parent: parent, Depth: 1})
 		}
 	}
 	at := table.By(list)

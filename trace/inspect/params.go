@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // ParamValue is a field of a params block with its value, and the value that it had before.
@@ -46,7 +45,7 @@ func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 // decode reads the field from a little-endian block.
 func decode(f *trace.Param, block []byte) string {
 	if f.Offset < 0 || f.Offset+4 > len(block) {
-		return table.Unmeasured
+		return "–"
 	}
 	v := binary.LittleEndian.Uint32(block[f.Offset:])
 	switch f.Type {

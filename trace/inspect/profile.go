@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // Profile is what a run cost, over all of its steps: tokens a second, and each kernel's part.
@@ -400,7 +401,7 @@ func (r *Rate) line() string {
 
 // profileRow is a kernel of a phase, or the phase.
 type profileRow struct {
-	table.Row
+	tree.Row
 	KernelProfile
 }
 
@@ -413,11 +414,11 @@ func (p *Profile) Table() *table.Table {
 			phase = len(rows)
 			rows = append(rows,
 				profileRow{
-					table.Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
+					tree.Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
 					KernelProfile{Phase: k.Phase},
 				})
 		}
-		rows = append(rows, profileRow{table.Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
+		rows = append(rows, profileRow{tree.Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
 		all := &rows[phase].KernelProfile
 		all.Count += k.Count
 		all.Timed += k.Timed
@@ -481,7 +482,7 @@ func (p *Profile) Table() *table.Table {
 		},
 	}
 	columns = append(columns, p.costColumns(at)...)
-	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) table.Row { return r.Row }))
+	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))
 	for _, l := range p.Lines() {
 		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
 	}

@@ -9,12 +9,13 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
 )
 
 // ResizeRow is a line of a step's propagation: a pass, a hook in it (or the hooks of equal layers, which did
 // the same), or what a hook changed: a value or a plan.
 type ResizeRow struct {
-	table.Row
+	tree.Row
 	Pass *trace.Pass
 	Hook *trace.Hook // of equal layers the first; nil: the row is a pass
 	// Hooks are those that the row stands for.
@@ -82,7 +83,7 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 		pass := len(rows)
 		key := fmt.Sprintf("pass%d", i)
 		rows = append(rows, ResizeRow{
-			Row: table.Row{Key: key, Parent: -1, Group: true, Open: len(passes) == 1}, Pass: p, Same: true,
+			Row: tree.Row{Key: key, Parent: -1, Group: true, Open: len(passes) == 1}, Pass: p, Same: true,
 		})
 		for j, hooks := range x.equalHooks(p) {
 			if j%256 == 0 && ctx.Err() != nil {
@@ -92,7 +93,7 @@ func (x *Index) ResizeRows(ctx context.Context, step int) []ResizeRow {
 			if len(hooks) > 1 {
 				parent = len(rows)
 				rows = append(rows, ResizeRow{
-					Row:  table.Row{Key: fmt.Sprintf("%s/op%d×", key, hooks[0].Op), Parent: pass, Depth: 1},
+					Row:  tree.Row{Key: fmt.Sprintf("%s/op%d×", key, hooks[0].Op), Parent: pass, Depth: 1},
 					Pass: p, Hook: hooks[0], Hooks: hooks, Same: true,
 				})
 			}
@@ -122,10 +123,10 @@ func resizes(t *trace.Trace, h *trace.Hook) bool {
 func (x *Index) hookRows(rows []ResizeRow, parent int, key string, of ResizeRow) []ResizeRow {
 	h, hook := of.Hook, len(rows)
 	of.Hooks = []*trace.Hook{h}
-	of.Row = table.Row{Key: fmt.Sprintf("%s/op%d", key, h.Op), Parent: parent, Depth: rows[parent].Depth + 1}
+	of.Row = tree.Row{Key: fmt.Sprintf("%s/op%d", key, h.Op), Parent: parent, Depth: rows[parent].Depth + 1}
 	rows = append(rows, of)
 	add := func(r ResizeRow, kind string, id int) {
-		r.Row = table.Row{Key: fmt.Sprintf("%s/%s%d", of.Key, kind, id), Parent: hook, Depth: of.Depth + 1}
+		r.Row = tree.Row{Key: fmt.Sprintf("%s/%s%d", of.Key, kind, id), Parent: hook, Depth: of.Depth + 1}
 		rows = append(rows, r)
 	}
 	for k := range h.Changed {
@@ -253,7 +254,7 @@ func (x *Index) Resized(ctx context.Context, step int) (*ResizeTable, error) {
 				return table.Number(float64(sum)/1e3, 2)
 			}),
 		},
-	}, table.Tree(rows, func(r *ResizeRow) table.Row { return r.Row }))
+	}, table.Tree(rows, func(r *ResizeRow) tree.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
 	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)
 	t.Title = []table.Line{table.Title(append([]table.Part{which}, summary.parts(s.Resize.Order)...)...)}

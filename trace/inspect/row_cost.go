@@ -28,8 +28,8 @@ type RowCost struct {
 
 // The marks of costs that are no figures.
 const (
-	markNone    = table.Zero    // it is within its ±, or what the clock can tell: not different from 0
-	markUnknown = table.Unknown // what it may be off by is not known, and it is not shown
+	markNone    = "=" // it is within its ±, or what the clock can tell: not different from 0
+	markUnknown = "?" // what it may be off by is not known, and it is not shown
 )
 
 // Told says that the cost is a figure: more or less than nothing by more than it may be off by.

@@ -226,7 +226,7 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 			t.Errorf("row %d is %s, of s5 %s", i, r.Key, last.Rows[i].Key)
 		}
 	}
-	g, err := x.GraphTree(ctx, inspect.Options{Scope: scope})
+	g, err := x.Graph(ctx, inspect.Options{Scope: scope})
 	if err != nil || len(g.Scope.Steps) != 2 ||
 		!strings.Contains(g.Title[0].String(), "on the routes of s5") {
 		t.Errorf("%v, %v", g.Title, err)

@@ -125,7 +125,7 @@ func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
 }
 
 // CostOf is what a part of the table costs, skipped as a whole; nil where that is not known.
-func (t *DispatchTable) CostOf(p Part) *RowCost {
+func (t *DispatchTree) CostOf(p Part) *RowCost {
 	var list []*Launch
 	for i := range t.Launches {
 		if _, in := slices.BinarySearch(p.Dispatches, t.Launches[i].ID); in {

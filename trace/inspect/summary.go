@@ -11,10 +11,11 @@ import (
 // StepSummary is what a step cost and where its wall time went. What was not measured says so.
 type StepSummary struct {
 	Step    *trace.Step
+	index   *Index
+	at      int  // of Step in the trace
 	Planned bool // there was no device, and nothing below was measured
 	// Untimed is the step as it runs when no dispatch in it is timed, and what bounds it then.
 	Untimed    Untimed
-	Verdict    string
 	FewSamples bool    // more untimed runs would say more of what bounds the step
 	TokensPerS float64 // untimed; 0 where that is not known
 
@@ -68,7 +69,7 @@ func (x *Index) Summary(step int) *StepSummary {
 	s := &t.Steps[step]
 	gpu := gpuOf(s)
 	r := &StepSummary{
-		Step: s, Planned: t.Device.None(), Untimed: x.Untimed(step), Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
+		Step: s, index: x, at: step, Planned: t.Device.None(), Untimed: x.Untimed(step), Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
 		Gaps: minus(gpu.SpanNS, gpu.BusyNS), Idle: minus(s.CPU.TotalNS, gpu.SpanNS),
 		Dispatches: len(s.Dispatches), Levels: len(x.levelStarts(step)),
 	}
@@ -79,7 +80,7 @@ func (x *Index) Summary(step int) *StepSummary {
 		r.Work = minus(r.Busy, r.Timing)
 	}
 	r.TokensPerS = r.Untimed.tokensPerS(len(s.Tokens))
-	r.Verdict, r.FewSamples = x.verdictOf(step, &r.Untimed)
+	r.FewSamples = x.fewSamples(s, &r.Untimed)
 	return r
 }
 

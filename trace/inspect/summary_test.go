@@ -159,8 +159,8 @@ func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
 		},
 	} {
 		s := inspect.NewIndex(c.t).Summary(1)
-		if s.Verdict != c.want || math.Abs(s.TokensPerS-c.rate) > 1e-6 {
-			t.Errorf("%.2f tokens/s, want %.2f\n%q\nwant\n%q", s.TokensPerS, c.rate, s.Verdict, c.want)
+		if s.Verdict() != c.want || math.Abs(s.TokensPerS-c.rate) > 1e-6 {
+			t.Errorf("%.2f tokens/s, want %.2f\n%q\nwant\n%q", s.TokensPerS, c.rate, s.Verdict(), c.want)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 		if c.limit != nil {
 			c.limit(&tr.Device)
 		}
-		if got := inspect.NewIndex(tr).Summary(1).Verdict; got != c.want {
+		if got := inspect.NewIndex(tr).Summary(1).Verdict(); got != c.want {
 			t.Errorf("%s: %q\nwant %q", c.name, got, c.want)
 		}
 	}
@@ -210,7 +210,7 @@ func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
 		p.Workgroups, p.NeededGrid, p.NeededGroups = [3]int{64, 1, 1}, [3]int{1, 1, 1}, 1
 	}
 	want := "over-dispatched: 98.4% of 128 workgroups have no work; at the device's ceilings the work takes"
-	if got := inspect.NewIndex(tr).Summary(1).Verdict; !strings.HasPrefix(got, want) {
+	if got := inspect.NewIndex(tr).Summary(1).Verdict(); !strings.HasPrefix(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
@@ -221,18 +221,18 @@ func TestVerdictOfAColdStepSaysWhichRunItIsOf(t *testing.T) {
 	s := &tr.Steps[1]
 	s.Cold = true
 	summary := func() *inspect.StepSummary { return inspect.NewIndex(tr).Summary(1) }
-	if got := summary(); !strings.HasPrefix(got.Verdict, "cold: ") || !got.FewSamples {
-		t.Errorf("not run again: %q", got.Verdict)
+	if got := summary(); !strings.HasPrefix(got.Verdict(), "cold: ") || !got.FewSamples {
+		t.Errorf("not run again: %q", got.Verdict())
 	}
 	s.Whole = &trace.Whole{
 		NS: 25_000_000, Q1NS: 25_000_000, Q3NS: 25_000_000, N: 5, OffNS: us(20), WallNS: us(26_000),
 		WallOff: us(20),
 	}
-	if got := summary(); !strings.HasPrefix(got.Verdict, "run again warm: ") || !strings.Contains(got.Verdict, "25.0") {
-		t.Errorf("run again: %q", got.Verdict)
+	if got := summary(); !strings.HasPrefix(got.Verdict(), "run again warm: ") || !strings.Contains(got.Verdict(), "25.0") {
+		t.Errorf("run again: %q", got.Verdict())
 	}
-	if s.Cold = false; strings.Contains(summary().Verdict, "warm") {
-		t.Errorf("a warm step: %q", summary().Verdict)
+	if s.Cold = false; strings.Contains(summary().Verdict(), "warm") {
+		t.Errorf("a warm step: %q", summary().Verdict())
 	}
 }
 
@@ -255,9 +255,9 @@ func TestAVerdictNeedsFiveUntimedSamples(t *testing.T) {
 		o := tr.Observer
 		o.N, o.UntimedOff, o.SpanOff = c.n, us(c.off), us(c.off)
 		s := inspect.NewIndex(tr).Summary(1)
-		told := strings.Contains(s.Verdict, "% of the step")
-		if told != c.told || told && !strings.Contains(s.Verdict, "±") || s.FewSamples != c.few {
-			t.Errorf("%d samples ± %d: %q, few %v", c.n, c.off, s.Verdict, s.FewSamples)
+		told := strings.Contains(s.Verdict(), "% of the step")
+		if told != c.told || told && !strings.Contains(s.Verdict(), "±") || s.FewSamples != c.few {
+			t.Errorf("%d samples ± %d: %q, few %v", c.n, c.off, s.Verdict(), s.FewSamples)
 		}
 	}
 	for n, want := range map[int]bool{2: false, 5: true} {
@@ -378,15 +378,15 @@ func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
 	if title := s.Title().String(); !strings.HasSuffix(title, first) {
 		t.Errorf("%q does not end with %q", title, first)
 	}
-	if r := x.Tracks(1); r.Of != "first of 4 runs" {
-		t.Errorf("the track is of the run %q", r.Of)
+	if r := x.Tracks(1); r.Of() != "first of 4 runs" {
+		t.Errorf("the track is of the run %q", r.Of())
 	}
-	if r := x.Tracks(0); r.Of != "" {
-		t.Errorf("the track of a step that ran once is of the run %q", r.Of)
+	if r := x.Tracks(0); r.Of() != "" {
+		t.Errorf("the track of a step that ran once is of the run %q", r.Of())
 	}
 	tr.Steps[1].Timing = "step" // timed as a whole, repeated for its dispatches: no other sum to take it for
-	if r := inspect.NewIndex(tr).Tracks(1); r.Of != "" {
-		t.Errorf("the track of a step that was timed as a whole is of the run %q", r.Of)
+	if r := inspect.NewIndex(tr).Tracks(1); r.Of() != "" {
+		t.Errorf("the track of a step that was timed as a whole is of the run %q", r.Of())
 	}
 }
 

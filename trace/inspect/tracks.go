@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
+	"gpuscope/trace/table"
 )
 
 // Span is a part of a step's time, in ns from the step's begin.
@@ -26,8 +27,9 @@ type Tracks struct {
 	CPU, GPU []Span
 	// Placed says that the GPU's part stands where it was measured to be, and not merely behind the submit.
 	Placed bool
-	// Of says which run of the step this was, where it was repeated: "first of 11 runs".
-	Of string
+	// Runs is the number of runs of the step, of which this was the first; 0 where it was not repeated, or only
+	// timed as a whole.
+	Runs int
 }
 
 // Tracks are those of a step as it was recorded. The host's parts are in their order; a wait that is cut by
@@ -35,7 +37,10 @@ type Tracks struct {
 func (x *Index) Tracks(step int) *Tracks {
 	s := &x.Trace.Steps[step]
 	_, repeats := x.busyOf(s)
-	r := &Tracks{Of: firstOf(s, repeats)}
+	r := &Tracks{}
+	if repeats > 0 && !untimed(s) {
+		r.Runs = repeats + 1
+	}
 	at := int64(0)
 	behind := int64(0) // the submit
 	for _, part := range []struct {
@@ -61,6 +66,14 @@ func (x *Index) Tracks(step int) *Tracks {
 	r.End = max(at, total)
 	x.gpuTrack(r, s, behind)
 	return r
+}
+
+// Of says which run of the step this was, where it was repeated: "first of 11 runs".
+func (r *Tracks) Of() string {
+	if r.Runs == 0 {
+		return ""
+	}
+	return "first of " + table.Plural(r.Runs, "run")
 }
 
 // gpuTrack adds what the GPU did, from where its first tick was, or from behind the submit.

@@ -11,17 +11,29 @@ import (
 // waits is the part of a step that the GPU may wait for the CPU before that is what is said of the step.
 const waits = 0.1
 
-// verdictOf is the verdict of a step; of a cold one that of the same step run again warm, where that is
-// known, and it says which. Few says that more untimed runs would say more.
-func (x *Index) verdictOf(step int, u *Untimed) (said string, few bool) {
+// Verdict says what bounds a step; of a cold one the same step run again warm, where that is known, and it
+// says which.
+func (r *StepSummary) Verdict() string {
+	x, step, u := r.index, r.at, &r.Untimed
 	s := &x.Trace.Steps[step]
 	if !s.Cold || !untimed(s) {
-		return x.verdict(step, u), u.fewSamples()
+		return x.verdict(step, u)
 	}
 	if warm := x.untimedAgain(s); warm.split() {
-		return "run again warm: " + x.verdict(step, &warm), warm.fewSamples()
+		return "run again warm: " + x.verdict(step, &warm)
 	}
-	return "cold: " + x.verdict(step, u), u.fewSamples()
+	return "cold: " + x.verdict(step, u)
+}
+
+// fewSamples says that the untimed runs are too few to say what bounds a step; of a cold one, the warm runs of
+// the same step where there are some.
+func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
+	if s.Cold && untimed(s) {
+		if warm := x.untimedAgain(s); warm.split() {
+			return warm.fewSamples()
+		}
+	}
+	return u.fewSamples()
 }
 
 // fewSamples says that a step was run untimed, but too few times to say what bounds it.

@@ -171,7 +171,7 @@ func (t *DispatchTable) wasteParts() []table.Part {
 // staticTimes are what a step takes the GPU with dynamic grids, at the base, and with the largest: by the
 // sums of what was timed alone, or by the spans of untimed steps. They are 0 where there is nothing of one
 // kind on both sides, or the clock has moved.
-func (t *DispatchTable) staticTimes() (name string, then, now float64) {
+func (t *DispatchTree) staticTimes() (name string, then, now float64) {
 	if t.Base == nil || t.Base.Index.Static() || t.ClockMoved {
 		return "", 0, 0
 	}
@@ -185,7 +185,7 @@ func (t *DispatchTable) staticTimes() (name string, then, now float64) {
 }
 
 // worst is the row with the most workgroups that were not needed.
-func (t *DispatchTable) worst() (name string, groups int64) {
+func (t *DispatchTree) worst() (name string, groups int64) {
 	for i := range t.Folded {
 		r := &t.Folded[i]
 		if n := r.Waste.Groups(); t.single(i) && n > groups {

@@ -280,7 +280,7 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 		for _, fold := range []inspect.Fold{inspect.FoldLayer, inspect.FoldKernel, inspect.FoldOp} {
 			d := dispatched(x, step, inspect.Options{Fold: fold})
 			for i := range d.Folded {
-				name, up := d.Name(i), d.Folded[i].Parent
+				name, up := d.Called(i), d.Folded[i].Parent
 				if up >= 0 && !d.Folded[up].Open || strings.HasPrefix(name, "layers ") {
 					continue
 				}

@@ -25,6 +25,7 @@ import (
 	"sync"
 
 	"gpuscope/internal/printable"
+	"gpuscope/trace/tree"
 )
 
 // Table is what a view shows and a command prints: columns, rows that may be a tree, and what is said above
@@ -81,24 +82,8 @@ const (
 	Modelled Basis = "modelled" // computed from what is exact or measured, under an assumption; marked ~
 )
 
-// Row is a place in the tree.
-type Row struct {
-	// Key names the row by what it stands for: the same in every step, so that a selection and what is
-	// unfolded survive a change of step.
-	Key    string
-	Parent int // -1: none
-	Depth  int
-	// Children says that the row can be unfolded, Open that it is at first.
-	Children, Open bool
-	// Group is a heading: only the text of a filter looks at it, not its numbers.
-	Group bool
-	// Apart is the name of the row outside of its heading ("attn.norm"); "" for one that never leaves it.
-	Apart string
-	// Joint is a row that stands for several: it is shown only where rows are out of their headings.
-	Joint bool
-	// Quiet is a row whose numbers say little: the screen draws it as context.
-	Quiet bool
-}
+// Row is a place in the tree of rows.
+type Row = tree.Row
 
 // Cell is one field of a table. A number that was not measured, or does not apply, is absent: Has is false.
 type Cell struct {

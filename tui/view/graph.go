@@ -282,8 +282,8 @@ func standsFor(n *inspect.GraphNode) (lines []string) {
 	switch {
 	case n.Cost != nil:
 		lines = append(lines, "cost "+n.Cost.Says())
-	case n.NoCost != "":
-		lines = append(lines, "cost not known: "+n.NoCost)
+	case n.NoCost() != "":
+		lines = append(lines, "cost not known: "+n.NoCost())
 	}
 	if ops > 1 && !n.Group {
 		lines = append(lines, "the first of them:")

@@ -370,7 +370,7 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 
 // verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
 func (p *StepPage) verdict(f *StepFacts) string {
-	said := widget.MarkClosed + " " + f.Sum.Verdict
+	said := widget.MarkClosed + " " + f.Sum.Verdict()
 	switch {
 	case !p.now.Live || p.now.Running || f.Sum.Planned:
 		return said
@@ -424,8 +424,8 @@ func (f *StepFacts) Split() table.Line {
 	}
 	if !u.Known() {
 		run := ""
-		if f.Tracks.Of != "" {
-			run = ", the " + f.Tracks.Of
+		if f.Tracks.Of() != "" {
+			run = ", the " + f.Tracks.Of()
 		}
 		return table.Title(table.Say(0, "step %s with timing%s; untimed time not measured",
 			table.Millis(f.Sum.Wall.NS()), run))

@@ -78,8 +78,8 @@ func GPUTexts(r *inspect.Tracks, timed string) []string {
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
 	run := timed
-	if r.Of != "" {
-		run += r.Of + " · "
+	if r.Of() != "" {
+		run += r.Of() + " · "
 	}
 	if n == 0 {
 		return []string{run + where + " · " + span, run + span}
