@@ -3,8 +3,6 @@ package inspect
 import (
 	"context"
 	"math"
-
-	"gpuscope/trace/table"
 )
 
 // CurveBase is what a row of curves took at a base: by the line through the base's steps at the last of them,
@@ -100,14 +98,6 @@ func (f *Fit) scatter(xs, ys []float64) float64 {
 	return spreadOf(off).IQR
 }
 
-// delta is what a row takes at the last position less what it took at the base.
-func (r *CurveRow) delta() table.Cell {
-	if r.Base == nil || r.Fit == nil {
-		return table.Cell{}
-	}
-	return differenceCell(r.Base.by, 1, r.Base.equal)
-}
-
 // places are the points of a row as two lists.
 func (r *CurveRow) places() (xs, ys []float64) {
 	xs, ys = make([]float64, len(r.Points)), make([]float64, len(r.Points))
@@ -115,19 +105,4 @@ func (r *CurveRow) places() (xs, ys []float64) {
 		xs[i], ys[i] = float64(p.At), p.NS
 	}
 	return xs, ys
-}
-
-// baseParts say in a title what curves are compared with.
-func (c *Curves) baseParts() []table.Part {
-	switch {
-	case c.Base == nil:
-		return nil
-	case c.ClockMoved:
-		return []table.Part{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
-	case c.Rows[0].Base == nil:
-		return []table.Part{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Called(), c.Level)}
-	}
-	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Called(), c.Rows[0].Base.At)
-	part.Short = "Δ " + c.Base.Scope.Short()
-	return []table.Part{part, c.Index.Other(c.Base.Index)}
 }

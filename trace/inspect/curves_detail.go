@@ -1,12 +1,10 @@
 package inspect
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // RowChange is a change of a row of the curves.
@@ -30,19 +28,6 @@ func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	return list
 }
 
-// String is the change in a line: "576: 64 → 72", "2–512, each: 1 → 512", "5: batch4 → batch8, 24 → 48".
-func (c Change) String() string {
-	place := fmt.Sprint(c.At)
-	if c.Until > c.At {
-		place = fmt.Sprintf("%d–%d, each", c.At, c.Until)
-	}
-	if c.Rerouted() {
-		return fmt.Sprintf("%s: %s → %s, grid %s → %s", place, routeOf(c.From), routeOf(c.To), gridOf(c.From),
-			gridOf(c.To))
-	}
-	return fmt.Sprintf("%s: %s → %s", place, gridOf(c.From), gridOf(c.To))
-}
-
 func routeOf(p *trace.Plan) string {
 	switch {
 	case p == nil:
@@ -51,128 +36,6 @@ func routeOf(p *trace.Plan) string {
 		return p.Kernel
 	}
 	return p.Route
-}
-
-// Lines say in full what is known of a row at a place of the axis, and where it changes.
-func (c *Curves) Lines(r *CurveRow, at int) []string {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	what := fmt.Sprintf("position %s", table.Integer(at))
-	if c.Along == trace.AlongTokens {
-		what = fmt.Sprintf("%s from position 0", table.Plural(at, "token"))
-	}
-	if n := len(r.Dispatches); n > 0 {
-		add("%s: %s at %s", r.Name, table.Plural(n, "dispatch"), what)
-	} else {
-		add("%s at %s", r.Name, what)
-	}
-	c.exactLines(r, at, add)
-	for _, p := range r.Points {
-		if p.At == at {
-			all := ""
-			if r.Dispatches == nil {
-				all = ", " + c.Of
-			} else if len(r.Dispatches) > 1 {
-				all = ", all of them"
-			}
-			add("measured  %s in s%d%s", Time.Value(p.NS), c.Index.Trace.Steps[p.Step].Index, all)
-		}
-	}
-	if f := r.Fit; f != nil {
-		add("line      %s at 0, %s per 1,000 positions · n %d", Time.Value(f.A), f.slope(), f.N)
-		if len(f.Out) > 0 {
-			add("          far off, left out: %s", c.leftOut(r))
-		}
-		switch {
-		case f.N < tellSlope:
-			add("          that is no slope: of fewer than %d steps", tellSlope)
-		case !f.Slopes():
-			add("          that is no slope: less than three times its error")
-		}
-		if r.Drift > 0 {
-			add("drift     its plan is the same at every position, so its work does not grow: the clock or the "+
-				"device moved, by %.0f %% of the slope of the whole step", r.Drift)
-		}
-	}
-	if b := r.Base; b != nil && r.Fit != nil {
-		by := r.delta().Text
-		if !b.equal {
-			by += " µs"
-		}
-		add("base      %s at %.0f in %s, Δ %s at %.0f", Time.Value(b.NS), b.At, c.Base.Scope.Called(), by,
-			r.Fit.Last)
-	}
-	for _, s := range r.Shifts {
-		add("shift     %+.1f µs from %.0f on, ± %.1f%s", s.NS/1e3, s.At, s.SE/1e3, c.cause(s.At))
-	}
-	c.trialLines(r, add)
-	changes := c.ChangesOf(r)
-	if c.Line != nil && len(changes) == 0 {
-		add("its grid never changes, %d to %d", c.Line.From, c.Line.To)
-	}
-	for i, change := range changes {
-		name := ""
-		if r.Dispatches == nil {
-			name = change.Row.Name + " "
-		}
-		if i == 0 {
-			add("")
-			add("Grid or route changes at")
-		}
-		if i == 200 {
-			add("and %d more: trace show --table forecast lists all", len(changes)-i)
-			break
-		}
-		mark := " "
-		if change.At <= at && at <= change.Until {
-			mark = "▸"
-		}
-		add("%s %s%s", mark, name, change.Change)
-	}
-	return lines
-}
-
-// exactLines say what the plans say at a place.
-func (c *Curves) exactLines(r *CurveRow, at int, add func(string, ...any)) {
-	if c.Line == nil || at < c.Line.From || at > c.Line.To {
-		return
-	}
-	if len(r.Dispatches) > 0 {
-		p := planOn(c.Line, r.Dispatches[0], at)
-		if p == nil {
-			add("it does not run there")
-			return
-		}
-		add("grid      %s each · %s", table.Grid(p.Workgroups), p.Kernel)
-		if p.Route != "" {
-			add("route     %s: %s", p.Route, p.Reason)
-		}
-		if w := WasteOf(p, nil); w.Groups() > 0 {
-			add("waste     %s of %s workgroups each are not needed", table.Integer(w.Groups()),
-				table.Integer(w.Launched))
-		}
-		if len(r.Routes) > 1 {
-			add("routes    %s", routesOver(r.Routes))
-		}
-	}
-	for _, q := range []Quantity{Grid, Bytes, Idle} {
-		if v, ok := c.Exact(r, q, at); ok {
-			add("%-9s %s %s", q, q.Value(v),
-				map[Quantity]string{Grid: "in all", Bytes: "moved, modelled", Idle: "of the lanes idle"}[q])
-		}
-	}
-}
-
-// cause names what the plans change where times do.
-func (c *Curves) cause(at float64) string {
-	for i := range c.Rows {
-		for _, change := range c.Rows[i].Changes {
-			if d := float64(change.At) - at; change.At == change.Until && d >= -2 && d <= 2 {
-				return fmt.Sprintf(": %s %s", c.Rows[i].Name, change)
-			}
-		}
-	}
-	return ": no grid changes there"
 }
 
 // fastest are the routes that were the fastest where they were timed, from the least length to the most: of
@@ -209,42 +72,6 @@ func (r *CurveRow) fastest() []RouteSpan {
 // faster says that one route is told to be faster than another: of runs enough, by their quartiles.
 func faster(t, than *trace.Trial) bool {
 	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
-}
-
-// trialLines say what routes took where they were timed, and which was the fastest.
-func (c *Curves) trialLines(r *CurveRow, add func(string, ...any)) {
-	if fastest := r.fastest(); len(fastest) > 0 {
-		add("fastest   %s, of the lengths timed", routesOver(fastest))
-	}
-	for i := 0; i < len(r.Trials); {
-		from := i
-		best := i
-		planned := -1
-		for ; i < len(r.Trials) && r.Trials[i].Tokens == r.Trials[from].Tokens; i++ {
-			if r.Trials[i].NS < r.Trials[best].NS {
-				best = i
-			}
-			if r.Trials[i].Planned {
-				planned = i
-			}
-		}
-		if from == 0 {
-			add("")
-			add("One of them timed alone, %d times; ▸ the plan's route", r.Trials[0].N)
-		}
-		for k := from; k < i; k++ {
-			t, mark := &r.Trials[k], " "
-			if t.Planned {
-				mark = "▸"
-			}
-			said := ""
-			if k == best && planned >= 0 && best != planned && faster(t, &r.Trials[planned]) {
-				said = fmt.Sprintf(" · %.2f times as fast", float64(r.Trials[planned].NS)/float64(t.NS))
-			}
-			add("%s M %-4d %-9s %s ± %s%s", mark, t.Tokens, t.Route, Time.Value(float64(t.NS)),
-				Time.Value(float64(t.Q3NS-t.Q1NS)/2), said)
-		}
-	}
 }
 
 // Crossings are the lengths of a prompt at which a dispatch goes over to another route, those before, and

@@ -3,10 +3,8 @@ package inspect
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"gpuscope/trace"
 )
@@ -55,19 +53,4 @@ func decode(f *trace.Param, block []byte) string {
 		return strconv.FormatFloat(float64(math.Float32frombits(v)), 'g', -1, 32)
 	}
 	return strconv.FormatUint(uint64(v), 10)
-}
-
-// paramsText is "s=1, ctx 58→59": fields that changed with both values. With onlyChanged the others are left
-// out.
-func paramsText(list []ParamValue, onlyChanged bool) string {
-	var parts []string
-	for _, p := range list {
-		switch {
-		case p.Changed:
-			parts = append(parts, fmt.Sprintf("%s %s→%s", p.Name, p.Was, p.Value))
-		case !onlyChanged:
-			parts = append(parts, p.Name+"="+p.Value)
-		}
-	}
-	return strings.Join(parts, ", ")
 }

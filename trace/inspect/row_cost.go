@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // RowCost is what a row costs a step.
@@ -149,23 +148,6 @@ func (c *RowCost) class() int {
 // known says that there is a cost of which it is known what it may be off by.
 func (c *RowCost) known() bool { return c != nil && c.Spread }
 
-// noneCell is a figure made of a cost that is not different from 0.
-func noneCell() table.Cell { return table.Cell{Text: markNone, Mark: markNone, Has: true} }
-
-// shareCell is a cost's part of the step, = of one that is not different from 0. Below 0 it is no part, and
-// nothing is known of one that is not told.
-func (c *RowCost) shareCell() table.Cell {
-	switch {
-	case c.none():
-		return noneCell()
-	case !c.Told():
-		return table.Missing()
-	case c.Share < 0:
-		return table.Cell{}
-	}
-	return table.Number(100*c.Share, 1)
-}
-
 // short writes ns as µs with as many digits as a measured difference has.
 func short(ns float64) string {
 	us := ns / 1e3
@@ -173,8 +155,4 @@ func short(ns float64) string {
 		return fmt.Sprintf("%.1f", us)
 	}
 	return fmt.Sprintf("%.0f", us)
-}
-
-func shortCell(ns float64) table.Cell {
-	return table.Cell{Text: short(ns), Number: ns / 1e3, Has: true}
 }

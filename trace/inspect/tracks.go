@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // Span is a part of a step's time, in ns from the step's begin.
@@ -66,14 +65,6 @@ func (x *Index) Tracks(step int) *Tracks {
 	r.End = max(at, total)
 	x.gpuTrack(r, s, behind)
 	return r
-}
-
-// Of says which run of the step this was, where it was repeated: "first of 11 runs".
-func (r *Tracks) Of() string {
-	if r.Runs == 0 {
-		return ""
-	}
-	return "first of " + table.Plural(r.Runs, "run")
 }
 
 // gpuTrack adds what the GPU did, from where its first tick was, or from behind the submit.

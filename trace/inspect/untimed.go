@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
 
 // Untimed is a step as it runs when nothing in it is timed: two timestamps around it at most. Timing every
@@ -228,40 +226,6 @@ func (s Spread) time() trace.Time {
 		return trace.Time{}
 	}
 	return trace.Measured(whole(s.Median))
-}
-
-// part says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
-func (u *Untimed) part() table.Part {
-	switch {
-	case !u.Known():
-		return table.Part{}
-	case !measured(u.Wall):
-		return table.Part{Text: "step " + millis(u.GPU) + " GPU untimed"}
-	case !measured(u.GPU):
-		return table.Part{Text: "step " + millis(u.Wall)}
-	}
-	return table.Part{
-		Text: fmt.Sprintf("step %s = %s CPU + %s GPU", millis(u.Wall), table.MillisBare(u.CPU().NS()),
-			table.MillisBare(u.GPU.NS())),
-		Short: "step " + millis(u.Wall),
-	}
-}
-
-// parts are part, what timing adds to it, and where both were measured, which stays where they do: it may be
-// another step than the one whose other times stand beside it. There are none where nothing is known.
-func (u *Untimed) parts() []table.Part {
-	if !u.Known() {
-		return nil
-	}
-	parts := []table.Part{u.part()}
-	if u.Cost != "" {
-		parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
-	}
-	if u.From != "" {
-		step, _, _ := strings.Cut(u.From, " ")
-		parts = append(parts, table.Part{With: true, Text: "(" + u.From + ")", Short: "(" + step + ")"})
-	}
-	return parts
 }
 
 // tokensPerS is the rate of steps that take so many tokens each; 0 where the wall time is not known.

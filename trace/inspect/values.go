@@ -1,85 +1,10 @@
 package inspect
 
 import (
-	"context"
-	"fmt"
 	"slices"
 
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
-
-func init() {
-	register(Table{
-		Name: "values", Takes: OneStep, OfGraph: true,
-		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
-		Of: func(_ context.Context, x *Index, o Options) (*table.Table, error) {
-			return x.Values(o.Scope), nil
-		},
-	})
-}
-
-// Values is the table of the graph's values, with their live dims where the scope is a step.
-func (x *Index) Values(scope Scope) *table.Table {
-	g := &x.Trace.Graph
-	at := table.By(g.Values)
-	step, live := scope.One()
-	var memory *tenancy
-	if live {
-		memory = x.tenancy(step)
-	}
-	return table.New("values", []table.Column{
-		{
-			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
-		},
-		{
-			Name: "name", Title: "name", Width: 80,
-			Doc: "where it stands",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
-		},
-		{
-			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, fused, symint",
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Role) }),
-		},
-		{
-			Name: "dtype", Title: "dtype", Width: 80,
-			Doc: "type of its elements, or the format of a matrix",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Text(typeOf(v)) }),
-		},
-		{
-			Name: "live", Title: "live", Width: 80,
-			Doc: "dims at the step, or the SymInt's value; left: nothing writes it then, who takes it does without",
-			Of: at(func(v *trace.Value) table.Cell {
-				if !live {
-					return table.Cell{}
-				}
-				return shapes(memory.liveText(v.ID))
-			}),
-		},
-		{
-			Name: "max", Title: "max dims", Width: 80, Doc: "largest dims, or the SymInt's range",
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(x.Bounds(v)) }),
-		},
-		{
-			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
-			Of: at(func(v *trace.Value) table.Cell {
-				if v.Kind == "symint" || v.AliasOf != nil || Nowhere(v) != "" {
-					return table.Cell{}
-				}
-				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
-			}),
-		},
-		{
-			Name: "memory", Title: "memory", Width: 80, Doc: "the slot that it shares, or the value that it is an alias of",
-			Of: at(func(v *trace.Value) table.Cell {
-				return table.Text(memoryOf(v))
-			}),
-		},
-	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
-}
 
 // Nowhere says why a value is never in memory; "" of one that has some.
 func Nowhere(v *trace.Value) string {
@@ -92,14 +17,6 @@ func Nowhere(v *trace.Value) string {
 	return ""
 }
 
-// Bounds are a value's largest dims, or the range of a SymInt.
-func (x *Index) Bounds(v *trace.Value) string {
-	if s := x.graph.symints[v.ID]; v.Kind == "symint" && s != nil {
-		return fmt.Sprintf("%d to %d", s.Min, s.Max)
-	}
-	return x.shapeOf(v, largest(v))
-}
-
 // typeOf is the type of what a value has: of the weights of a matrix their format, whatever words they are
 // in.
 func typeOf(v *trace.Value) string {
@@ -107,14 +24,6 @@ func typeOf(v *trace.Value) string {
 		return v.Matrix.Format
 	}
 	return v.DType
-}
-
-// shapeOf is the shape of what a value has at some dims: of the weights of a matrix its rows and columns.
-func (x *Index) shapeOf(v *trace.Value, dims []int) string {
-	if m := v.Matrix; m != nil {
-		return table.Shape([]int{m.Rows, m.Cols})
-	}
-	return x.Shape(v.ID, dims)
 }
 
 // LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text

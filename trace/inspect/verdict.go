@@ -1,29 +1,8 @@
 package inspect
 
 import (
-	"fmt"
-	"math"
-
 	"gpuscope/trace"
-	"gpuscope/trace/table"
 )
-
-// waits is the part of a step that the GPU may wait for the CPU before that is what is said of the step.
-const waits = 0.1
-
-// Verdict says what bounds a step; of a cold one the same step run again warm, where that is known, and it
-// says which.
-func (r *StepSummary) Verdict() string {
-	x, step, u := r.index, r.at, &r.Untimed
-	s := &x.Trace.Steps[step]
-	if !s.Cold || !untimed(s) {
-		return x.verdict(step, u)
-	}
-	if warm := x.untimedAgain(s); warm.split() {
-		return "run again warm: " + x.verdict(step, &warm)
-	}
-	return "cold: " + x.verdict(step, u)
-}
 
 // fewSamples says that the untimed runs are too few to say what bounds a step; of a cold one, the warm runs of
 // the same step where there are some.
@@ -38,105 +17,6 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 
 // fewSamples says that a step was run untimed, but too few times to say what bounds it.
 func (u *Untimed) fewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
-
-// verdict says what bounds an untimed step, with the figure that says so and what that may be off by, or why
-// it is not known: of few runs, or where the figure is no larger than its error.
-func (x *Index) verdict(step int, u *Untimed) string {
-	const unknown = "bottleneck not known: "
-	s := &x.Trace.Steps[step]
-	wall, ok1 := u.Wall.NS()
-	gpu, ok2 := u.GPU.NS()
-	wait, off, told := u.Waits()
-	gpuOff, _ := u.GPUOff.NS()
-	switch {
-	case !u.Known() && untimed(s):
-		return unknown + "the times of the step were not measured"
-	case !u.Known():
-		return unknown + "the step ran only with every " + s.Timing + " timed"
-	case !ok1 || wall <= 0:
-		return unknown + "the wall time of the untimed step was not measured"
-	case !ok2 || gpu <= 0:
-		return unknown + "the GPU time of the untimed step was not measured"
-	case u.fewSamples():
-		return fmt.Sprintf("%s%d of %d untimed samples", unknown, u.N, trace.FewestWithin)
-	case !told:
-		return unknown + "the error of its times is not known"
-	}
-	share := float64(wait) / float64(wall)
-	if share >= waits && wait > off {
-		return idles(s, u, off)
-	}
-	if share >= waits {
-		return fmt.Sprintf("%sthe GPU waits %s of %s, no more than the error", unknown, plusMinus(wait, off),
-			millis(u.Wall))
-	}
-	took := plusMinus(gpu, gpuOff)
-	of := fmt.Sprintf("the GPU takes %s of %s", took, millis(u.Wall))
-	roof := x.roofNS(s)
-	switch {
-	case x.Trace.Device.Software():
-		return of + "; on a software device compare ratios only"
-	case roof == 0:
-		return of + "; what bounds it there is not known without the device's ceilings"
-	}
-	least := table.MillisBare(whole(roof), true)
-	switch {
-	case math.Abs(2*roof-float64(gpu)) <= float64(gpuOff):
-		return fmt.Sprintf("%s%s; at the device's ceilings the work would take ~%s", unknown, of, least)
-	case 2*roof > float64(gpu):
-		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s", of, least)
-	}
-	line := fmt.Sprintf("at the device's ceilings the work takes ~%s of the %s ms that the GPU takes", least,
-		took)
-	if w := x.wasted(s); 2*w.Groups() > w.Launched {
-		return fmt.Sprintf("over-dispatched: %s of %s have no work; %s", percent(w.Groups(), w.Launched),
-			table.Plural(w.Launched, "workgroup"), line)
-	}
-	line = "latency-bound: " + line
-	if n := len(x.levelStarts(step)); n > 0 {
-		line += fmt.Sprintf(", in %s one behind the other", table.Plural(n, "level"))
-	}
-	return line
-}
-
-// plusMinus writes a time with what it may be off by in ms, without the unit: "0.52 ± 0.03".
-func plusMinus(ns, off int64) string {
-	const least = 10_000 // ns that are written
-	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, least), true)
-}
-
-// idles says of a step in which the GPU waits how much of that is the CPU's own work, which could be done
-// while the GPU runs the step before. The rest of the wait passes in the driver and the system: no order of
-// the work here takes that away. The wait may be off by so many ns.
-func idles(s *trace.Step, u *Untimed, off int64) string {
-	wall, _ := u.Wall.NS()
-	gpu, _ := u.GPU.NS()
-	wait := wall - gpu
-	share, shareOff := 100*float64(wait)/float64(wall), math.Ceil(100*float64(off)/float64(wall))
-	own, known := ownNS(s)
-	waited := fmt.Sprintf("%s of %s", table.MillisBare(wait, true), millis(u.Wall))
-	line := fmt.Sprintf("%.0f ± %.0f %% of the step the GPU waits for the CPU: %s", share, shareOff, waited)
-	switch {
-	case known && 2*own < wait:
-		line = fmt.Sprintf("%.0f ± %.0f %% of the step the GPU has nothing to do: %s, of which the CPU's own work is "+
-			"%s at most and the rest the driver's and the system's", share, shareOff, waited,
-			millis(trace.Measured(own)))
-	case share-shareOff > 50:
-		line = "CPU-bound: " + line
-	}
-	const worth = 0.01 // of the wall time, before a gain is one
-	least := max(gpu, own, wall-own)
-	gains := known && float64(wall-least) > max(worth*float64(wall), float64(off))
-	if tokens := progress(s); gains && s.Phase == "decode" {
-		now, digits := u.tokensPerS(tokens), 0
-		if now < 100 { // whole numbers may be the same of both
-			digits = 1
-		}
-		line += fmt.Sprintf(". Doing that while it runs would give %.*f → %.*f tok/s in the same GPU time",
-			digits, now, digits, float64(tokens)*1e9/float64(least))
-	}
-	return line
-}
 
 // ownNS is what the CPU itself did in a step, as it was measured there, its timing included: all but the
 // wait, and but what it did while the GPU had work. False where its encoding was not measured.

@@ -1,0 +1,209 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	register(Table{
+		Name: "cost", Takes: WholeRun,
+		Doc: "what each part of the step costs that was measured last, by what there is to save",
+		Of: func(ctx context.Context, x *Index, o Options) (*table.Table, error) {
+			return x.CostTable(ctx, o.Scope)
+		},
+	})
+}
+
+// CostTable is the costs of the last step of a scope that has some, of the whole run without a scope. Where
+// none has, times alone stand in, of the last step that has those.
+func (x *Index) CostTable(ctx context.Context, scope Scope) (*table.Table, error) {
+	steps := scope.Steps
+	if steps == nil {
+		steps = x.everyStep()
+	}
+	last := func(has func(*trace.Step) bool) int {
+		for i := len(steps) - 1; i >= 0; i-- {
+			if has(&x.Trace.Steps[steps[i]]) {
+				return steps[i]
+			}
+		}
+		return -1
+	}
+	step := last(func(s *trace.Step) bool { return len(s.Costs) > 0 })
+	if step < 0 {
+		step = last(timedAlone)
+	}
+	if step < 0 && len(steps) > 0 {
+		step = steps[len(steps)-1]
+	}
+	var t *DispatchTable
+	var rows []costRow
+	var err error
+	if step >= 0 {
+		if t, err = x.Dispatches(ctx, Options{Scope: x.Step(step), Fold: FoldLayer}); err != nil {
+			return nil, err
+		}
+		rows = t.costRows()
+	}
+	made := table.New("cost", costTableColumns(x, rows), table.Flat(len(rows), func(i int) string {
+		return rows[i].Key
+	}))
+	switch {
+	case t == nil:
+	case t.Costs != nil && !slices.ContainsFunc(rows, costRow.known):
+		made.Title = t.costTitle(t.unknown(rows))
+		quiet := &made.Columns[made.Column("cost_us")]
+		of := quiet.Of
+		quiet.Of = func(row int) table.Cell { // the title has said it
+			cell := of(row)
+			cell.Text = table.Unmeasured
+			return cell
+		}
+	default:
+		made.Title, made.Notes = t.costTitle(), append(t.costNotes(), markNotes(rows)...)
+	}
+	return made, nil
+}
+
+// unknown says in the title, once for all rows, that no cost is known, and why.
+func (t *DispatchTable) unknown(rows []costRow) table.Part {
+	said := "no cost is known"
+	if t.timed() {
+		said += ", times alone stand in"
+	}
+	return table.Say(0, "%s: %s", said, strings.Join(doubts(rows, markUnknown), "; or "))
+}
+
+func costTableColumns(x *Index, rows []costRow) []table.Column {
+	at := table.By(rows)
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	columns := []table.Column{
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first dispatch id",
+			Of:  at(func(r *costRow) table.Cell { return table.Count(int(r.dispatches[0])) }),
+		},
+		{
+			Name: "part", Title: "part", Width: 80, Doc: "what was left out: a row of Dispatches, or several together",
+			Of: at(func(r *costRow) table.Cell { return table.Text(r.name) }),
+		},
+		{
+			Name: "dispatches", Title: "n", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches in it",
+			Of:  at(func(r *costRow) table.Cell { return table.Count(len(r.dispatches)) }),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the whole runs; = of a cost that is none",
+			Of: at(func(r *costRow) table.Cell {
+				if r.cost == nil {
+					return table.Missing()
+				}
+				return r.cost.shareCell()
+			}),
+		},
+	}
+	columns = append(columns, costColumns(x, func(of func(*RowCost) table.Cell) func(int) table.Cell {
+		return at(func(r *costRow) table.Cell {
+			if r.cost == nil {
+				return table.Missing()
+			}
+			return of(r.cost)
+		})
+	})...)
+	return append(columns, table.Column{
+		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
+		Doc: "modelled: time alone over what the device could do it in; stands in for ~save where no cost is known",
+		Of: at(func(r *costRow) table.Cell {
+			if r.lostNS == 0 {
+				return table.Cell{}
+			}
+			return shortCell(r.lostNS)
+		}),
+	}, table.Column{
+		Name: "alone_us", Title: "Σµs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "GPU time of its dispatches, each timed alone",
+		Of: at(func(r *costRow) table.Cell {
+			if !r.alone {
+				return table.Missing()
+			}
+			return table.Microseconds(r.aloneNS/1e3, decimals)
+		}),
+	}, table.Column{
+		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
+		Doc: "how often it was left out",
+		Of: at(func(r *costRow) table.Cell {
+			if r.cost == nil {
+				return table.Missing()
+			}
+			return table.Count(r.cost.N)
+		}),
+	})
+}
+
+// costTitle says what the costs are of, and more.
+func (t *DispatchTable) costTitle(more ...table.Part) []table.Line {
+	if t.Costs == nil {
+		text := "no costs were measured"
+		switch {
+		case t.timed() && noSave(&t.Index.Trace.Device) != "":
+			text += ": times alone stand in"
+		case t.timed():
+			text += ": ~lost stands in, from times alone"
+		}
+		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
+			table.Say(0, "%s", text))}
+	}
+	parts := append(t.Costs.parts(t), more...)
+	if w := t.Costs.Step.Whole; w != nil {
+		parts = append(parts, table.Say(1, "whole runs %s µs on the GPU (%s–%s)", short(float64(w.NS)),
+			short(float64(w.Q1NS)), short(float64(w.Q3NS))))
+	}
+	if why := noSave(&t.Index.Trace.Device); why != "" {
+		parts = append(parts, table.Say(2, "%s", why))
+	}
+	return []table.Line{table.Title(parts...)}
+}
+
+// markNotes say what the marks mean that rows have.
+func markNotes(rows []costRow) (notes []string) {
+	for _, mark := range []string{markNone, markUnknown} {
+		if why := doubts(rows, mark); why != nil {
+			notes = append(notes, mark+" "+strings.Join(why, "; or "))
+		}
+	}
+	return notes
+}
+
+// doubts are why rows have a mark.
+func doubts(rows []costRow, mark string) (why []string) {
+	for _, r := range rows {
+		if c := r.cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
+			why = append(why, c.Doubt)
+		}
+	}
+	return why
+}
+
+// costNotes say how the rows add up.
+func (t *DispatchTable) costNotes() []string {
+	if t.Costs == nil || t.Costs.Step.Whole == nil {
+		return nil
+	}
+	c, ok := t.cover(false)
+	if !ok || !slices.ContainsFunc(c.rows, func(row int) bool { return t.Folded[row].Group }) {
+		return nil
+	}
+	var names []string
+	for _, row := range c.rows {
+		names = append(names, t.Called(row))
+	}
+	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
+		short(c.ns), short(c.spreadNS), short(float64(t.Costs.Step.Whole.NS)))}
+}
