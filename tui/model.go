@@ -130,7 +130,7 @@ func (a *App) loadTook(s view.Snapshot) {
 		a.took.Clear(a.jobs)
 		return
 	}
-	a.happened.Want(a.jobs, s.Index, s.Index.Events, nil)
+	a.happened.Want(a.jobs, s.Index, func(ctx context.Context) ([]inspect.Event, error) { return s.Index.Events(ctx) }, nil)
 	takes := a.view().Takes()
 	a.took.Want(a.jobs, tookKey{view.SummaryKey{Version: s.Version, Step: s.Step}, takes, s.Named(takes)},
 		func(context.Context) (table.Line, error) { return s.Index.CostLine(s.Of(takes)), nil }, nil)

@@ -58,7 +58,7 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 	if o.SourceID != nil {
 		head += fmt.Sprintf(" · %d in the file", *o.SourceID)
 	}
-	lines, memory := []string{head}, x.tenancy(step)
+	lines, mem := []string{head}, x.tenancy(step)
 	if len(o.Parts) > 0 {
 		lines = append(lines, "made of "+strings.Join(o.Parts, " + "))
 	}
@@ -67,7 +67,7 @@ func (x *Index) OperatorLines(step int, op trace.OpID) []string {
 		values []trace.ValueID
 	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}, {"makes", o.Makes}} {
 		for _, v := range list.values {
-			lines = append(lines, list.word+" "+memory.valueText(v))
+			lines = append(lines, list.word+" "+mem.valueText(v))
 		}
 	}
 	if step < 0 {
@@ -125,8 +125,8 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	if v.SourceID != nil {
 		lines[0] += fmt.Sprintf(" · %d in the file", *v.SourceID)
 	}
-	memory := x.tenancy(step)
-	lines = append(lines, memory.valueText(id))
+	mem := x.tenancy(step)
+	lines = append(lines, mem.valueText(id))
 	names := func(word string, ids []trace.OpID) {
 		if len(ids) == 0 {
 			return
@@ -147,14 +147,14 @@ func (x *Index) ValueLines(step int, id trace.ValueID) []string {
 	if why := Nowhere(v); why != "" {
 		return append(lines, "it is never in memory: "+why)
 	}
-	if memory.tenants[id].Left {
+	if mem.tenants[id].Left {
 		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
 	}
 	if v.Slot == nil {
 		return lines
 	}
 	var turns []string
-	for _, n := range memory.slots[*v.Slot] {
+	for _, n := range mem.slots[*v.Slot] {
 		if step >= 0 && n.First < 0 {
 			continue
 		}

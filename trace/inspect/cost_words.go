@@ -126,7 +126,7 @@ func costColumns(x *Index, cost func(func(*RowCost) table.Cell) func(int) table.
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 		Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
 			"their median; = within its ±, not different from 0; ? in its place where its ± is not known",
-		Of: cost(x.costCell),
+		Of: cost(func(c *RowCost) table.Cell { return x.costCell(c) }),
 	}
 	return []table.Column{
 		us, table.Marks(us),

@@ -103,7 +103,7 @@ func (c *Curves) slopeColumns() []table.Column {
 			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 			Doc: "last less that of the base, by the line through its steps at the last of them, or their median; " +
 				"= within the scatter of both",
-			Of: at((*CurveRow).delta),
+			Of: at(func(r *CurveRow) table.Cell { return r.delta() }),
 		},
 		table.Column{
 			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,

@@ -233,3 +233,11 @@ func (b baseLaunches) find(l *Launch) *Launch {
 	}
 	return list[len(list)-1]
 }
+
+func rerouted(a, b *trace.Plan) bool {
+	if a == nil || b == nil {
+		return a != b
+	}
+	return a.Route != b.Route ||
+		a.Kernel != b.Kernel && trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
+}

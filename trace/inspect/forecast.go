@@ -18,14 +18,6 @@ type Change struct {
 // text of a kernel is none.
 func (c *Change) Rerouted() bool { return rerouted(c.From, c.To) }
 
-func rerouted(a, b *trace.Plan) bool {
-	if a == nil || b == nil {
-		return a != b
-	}
-	return a.Route != b.Route ||
-		a.Kernel != b.Kernel && trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
-}
-
 // planOn is what a dispatch is given at a place of a line, nil where it does not run.
 func planOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
 	if p, runs := l.Plan(id, at); runs {

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -47,30 +46,10 @@ func bar(share float64, cells int) string {
 	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
 }
 
-// rowName is the name of a row. That of layers has a range: its short form keeps all of it.
-func rowName(name string) table.Cell {
-	cell := table.Text(name)
-	if of, ok := strings.CutPrefix(name, "layers "); ok {
-		cell.Short = "L" + of
-	}
-	return cell
-}
-
-// shapes is a cell of shapes, with commas between. Where it is short of room it has the first, whole, and how
-// many more there are.
-func shapes(list string) table.Cell {
-	cell := table.Text(list)
-	first, more, _ := strings.Cut(cell.Text, ", ")
-	if cell.Short = first; more != "" {
-		cell.Short = fmt.Sprintf("%s +%d", first, 1+strings.Count(more, ", "))
-	}
-	return cell
-}
-
 func (t *GraphTable) columns(w *weights) []table.Column {
 	x := t.Index
 	g := &x.Trace.Graph
-	memory := x.tenancy(t.step())
+	mem := x.tenancy(t.step())
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	at := table.By(t.Nodes)
 	// weighed is a cell of rows whose dispatches run.
@@ -166,12 +145,12 @@ func (t *GraphTable) columns(w *weights) []table.Column {
 			Doc: "live shape of what it gives, of a value its own; left: nothing writes that then",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
-					return shapes(memory.liveText(n.Value))
+					return shapes(mem.liveText(n.Value))
 				}
 				cell := single(func(o *trace.Op) string {
 					var words []string
 					for _, v := range o.Outputs {
-						if text := memory.liveText(v); text != left {
+						if text := mem.liveText(v); text != left {
 							words = append(words, text)
 						}
 					}

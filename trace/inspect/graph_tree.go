@@ -134,13 +134,6 @@ func (x *Index) weigh(ctx context.Context, o Options, whole Scope) (*weights, er
 	return w, nil
 }
 
-// setKey names a set of dispatches, whatever their order.
-func setKey(ids []trace.DispatchID) string {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	return idList(ids)
-}
-
 // sum fills in what the operators of a node come to.
 func (w *weights) sum(n *GraphNode) {
 	n.Measured, n.Gap = true, math.Inf(1)

@@ -110,17 +110,6 @@ func (t *tenancy) findLeft() {
 // left is said of what the step leaves in place of what it has live.
 const left = "left"
 
-// touches are the values that a dispatch reads and writes by the kernel of a plan.
-func (x *Index) touches(p *trace.Plan) (reads, writes []trace.ValueID) {
-	d := &x.Trace.Graph.Dispatches[p.Dispatch]
-	bound := x.Trace.BoundTo(p)
-	if bound == nil {
-		return d.Reads, d.Writes
-	}
-	free := func(v trace.ValueID) bool { return !slices.Contains(bound, v) }
-	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
-}
-
 // liveBytes is what a value needs at the live shape of a step, in whole words.
 func (x *Index) liveBytes(step int, v *trace.Value) int64 {
 	elements := func(dims []int) float64 {

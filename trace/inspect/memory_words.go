@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gpuscope/trace"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tree"
 )
@@ -28,25 +27,6 @@ func init() {
 			return x.Tenants(o.Scope), ctx.Err()
 		},
 	})
-}
-
-// liveText is the live shape of a value, or what a SymInt is; of no step the largest.
-func (t *tenancy) liveText(id trace.ValueID) string {
-	x, v := t.x, &t.x.Trace.Graph.Values[id]
-	switch {
-	case t.step < 0:
-		return x.Bounds(v)
-	case t.tenants[id].Left:
-		return left
-	case Nowhere(v) != "":
-		return table.Unmeasured
-	case v.Kind != "symint":
-		return x.shapeOf(v, x.Dims(t.step, id))
-	}
-	if n, ok := x.SymInt(t.step, id); ok {
-		return fmt.Sprint(n)
-	}
-	return table.Unmeasured
 }
 
 // Memory is the table of what is held on the device, with live bytes where the scope is a step.

@@ -75,3 +75,14 @@ func (x *Index) prompts() []prompt {
 	}
 	return all
 }
+
+// progress is how many tokens a step made progress by.
+func progress(s *trace.Step) int {
+	switch {
+	case s.Phase == "decode":
+		return 1
+	case s.Phase == "prefill":
+		return len(s.Tokens)
+	}
+	return 0
+}

@@ -61,17 +61,6 @@ func (k *KernelProfile) MeanNS() float64 {
 	return k.TotalNS / float64(k.Timed)
 }
 
-// progress is how many tokens a step made progress by.
-func progress(s *trace.Step) int {
-	switch {
-	case s.Phase == "decode":
-		return 1
-	case s.Phase == "prefill":
-		return len(s.Tokens)
-	}
-	return 0
-}
-
 // Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready for use.
 type Tally struct{ groups []*group }
 
@@ -254,15 +243,6 @@ func (x *Index) Profile(ctx context.Context, scope Scope) (*Profile, error) {
 	return y.profile(x, steps, decode.scope("decode")), nil
 }
 
-// everyStep are the indices of all steps.
-func (x *Index) everyStep() []int {
-	steps := make([]int, len(x.Trace.Steps))
-	for i := range steps {
-		steps[i] = i
-	}
-	return steps
-}
-
 // Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later
 // one. Cold steps are among them: how many those are is not the same each time. Nil where no step was of the
 // phase.
@@ -300,14 +280,6 @@ type Warm struct {
 func (w *Warm) TokensPerS() float64 {
 	ns, _ := w.WallNS.NS()
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
-}
-
-// warmAgain is what a step took that was run again, untimed and when the device was at its clocks.
-func warmAgain(s *trace.Step) trace.Time {
-	if s.Whole == nil {
-		return trace.Time{}
-	}
-	return s.Whole.WallNS
 }
 
 // Warm is the last piece of the prompt that was run again; false where none was.

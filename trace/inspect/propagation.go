@@ -24,13 +24,6 @@ type produced struct {
 	goal goal
 }
 
-// plannedChange is a dispatch's plan before a step and in it.
-type plannedChange struct {
-	op   trace.OpID
-	diff PlanDiff
-	trace.PlanChange
-}
-
 // goal is a change that is to be explained: dims, or a count as a list of one.
 type goal struct{ from, to []int }
 
@@ -74,43 +67,6 @@ func (x *Index) propagation(step int) *propagation {
 		}
 	}
 	return p
-}
-
-// netPlans are the dispatches that a step gave another plan than they had before it, each once. A plan that a
-// pass changed and a later one changed back is none.
-func netPlans(t *trace.Trace, s *trace.Step) []plannedChange {
-	var list []plannedChange
-	at := map[trace.DispatchID]int{}
-	eachPlanChange(s, func(h *trace.Hook, c trace.PlanChange) {
-		id := changed(t, c)
-		if i, seen := at[id]; seen {
-			list[i].To, list[i].op = c.To, h.Op
-			return
-		}
-		at[id] = len(list)
-		list = append(list, plannedChange{op: h.Op, PlanChange: c})
-	})
-	for i := range list {
-		list[i].diff = DiffPlans(planOf(t, list[i].From), planOf(t, list[i].To))
-	}
-	return slices.DeleteFunc(list, func(c plannedChange) bool { return !c.diff.Any() })
-}
-
-// netPlan is the change of one dispatch's plan in a step.
-func netPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (plannedChange, bool) {
-	var c plannedChange
-	found := false
-	eachPlanChange(s, func(h *trace.Hook, one trace.PlanChange) {
-		if changed(t, one) != id {
-			return
-		}
-		if !found {
-			c.PlanChange = one
-		}
-		c.To, c.op, found = one.To, h.Op, true
-	})
-	c.diff = DiffPlans(planOf(t, c.From), planOf(t, c.To))
-	return c, found && c.diff.Any()
 }
 
 // change is what a trigger was before the step, and is in it.
@@ -166,14 +122,6 @@ func (g goal) sharesDim(of goal) bool {
 }
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
-
-func elements(dims []int) float64 {
-	n := 1.0
-	for _, d := range dims {
-		n *= float64(d)
-	}
-	return n
-}
 
 // best are the triggers of an operator that explain a change best: the goal first of all, and where several
 // do as well, what the operator then gives.

@@ -128,3 +128,66 @@ func hookShape(t *trace.Trace, h *trace.Hook) string {
 	}
 	return b.String()
 }
+
+// touches are the values that a dispatch reads and writes by the kernel of a plan.
+func (x *Index) touches(p *trace.Plan) (reads, writes []trace.ValueID) {
+	d := &x.Trace.Graph.Dispatches[p.Dispatch]
+	bound := x.Trace.BoundTo(p)
+	if bound == nil {
+		return d.Reads, d.Writes
+	}
+	free := func(v trace.ValueID) bool { return !slices.Contains(bound, v) }
+	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
+}
+
+func elements(dims []int) float64 {
+	n := 1.0
+	for _, d := range dims {
+		n *= float64(d)
+	}
+	return n
+}
+
+// netPlans are the dispatches that a step gave another plan than they had before it, each once. A plan that a
+// pass changed and a later one changed back is none.
+func netPlans(t *trace.Trace, s *trace.Step) []plannedChange {
+	var list []plannedChange
+	at := map[trace.DispatchID]int{}
+	eachPlanChange(s, func(h *trace.Hook, c trace.PlanChange) {
+		id := changed(t, c)
+		if i, seen := at[id]; seen {
+			list[i].To, list[i].op = c.To, h.Op
+			return
+		}
+		at[id] = len(list)
+		list = append(list, plannedChange{op: h.Op, PlanChange: c})
+	})
+	for i := range list {
+		list[i].diff = DiffPlans(planOf(t, list[i].From), planOf(t, list[i].To))
+	}
+	return slices.DeleteFunc(list, func(c plannedChange) bool { return !c.diff.Any() })
+}
+
+// netPlan is the change of one dispatch's plan in a step.
+func netPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (plannedChange, bool) {
+	var c plannedChange
+	found := false
+	eachPlanChange(s, func(h *trace.Hook, one trace.PlanChange) {
+		if changed(t, one) != id {
+			return
+		}
+		if !found {
+			c.PlanChange = one
+		}
+		c.To, c.op, found = one.To, h.Op, true
+	})
+	c.diff = DiffPlans(planOf(t, c.From), planOf(t, c.To))
+	return c, found && c.diff.Any()
+}
+
+// plannedChange is a dispatch's plan before a step and in it.
+type plannedChange struct {
+	op   trace.OpID
+	diff PlanDiff
+	trace.PlanChange
+}

@@ -96,3 +96,10 @@ func (t *DispatchTree) CostOf(p Part) *RowCost {
 	cost, _ := t.Costs.Beside(list)
 	return cost
 }
+
+// setKey names a set of dispatches, whatever their order.
+func setKey(ids []trace.DispatchID) string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return idList(ids)
+}

@@ -268,3 +268,20 @@ func (x *Index) Waiting(step int) Waiting {
 	w.ToDone = notBelow(minus(minus(c.DoneNS, gpu.StartNS), gpu.SpanNS))
 	return w
 }
+
+// everyStep are the indices of all steps.
+func (x *Index) everyStep() []int {
+	steps := make([]int, len(x.Trace.Steps))
+	for i := range steps {
+		steps[i] = i
+	}
+	return steps
+}
+
+// warmAgain is what a step took that was run again, untimed and when the device was at its clocks.
+func warmAgain(s *trace.Step) trace.Time {
+	if s.Whole == nil {
+		return trace.Time{}
+	}
+	return s.Whole.WallNS
+}

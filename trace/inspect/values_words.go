@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -23,9 +24,9 @@ func (x *Index) Values(scope Scope) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Values)
 	step, live := scope.One()
-	var memory *tenancy
+	var mem *tenancy
 	if live {
-		memory = x.tenancy(step)
+		mem = x.tenancy(step)
 	}
 	return table.New("values", []table.Column{
 		{
@@ -54,7 +55,7 @@ func (x *Index) Values(scope Scope) *table.Table {
 				if !live {
 					return table.Cell{}
 				}
-				return shapes(memory.liveText(v.ID))
+				return shapes(mem.liveText(v.ID))
 			}),
 		},
 		{
@@ -94,4 +95,43 @@ func (x *Index) shapeOf(v *trace.Value, dims []int) string {
 		return table.Shape([]int{m.Rows, m.Cols})
 	}
 	return x.Shape(v.ID, dims)
+}
+
+// rowName is the name of a row. That of layers has a range: its short form keeps all of it.
+func rowName(name string) table.Cell {
+	cell := table.Text(name)
+	if of, ok := strings.CutPrefix(name, "layers "); ok {
+		cell.Short = "L" + of
+	}
+	return cell
+}
+
+// shapes is a cell of shapes, with commas between. Where it is short of room it has the first, whole, and how
+// many more there are.
+func shapes(list string) table.Cell {
+	cell := table.Text(list)
+	first, more, _ := strings.Cut(cell.Text, ", ")
+	if cell.Short = first; more != "" {
+		cell.Short = fmt.Sprintf("%s +%d", first, 1+strings.Count(more, ", "))
+	}
+	return cell
+}
+
+// liveText is the live shape of a value, or what a SymInt is; of no step the largest.
+func (t *tenancy) liveText(id trace.ValueID) string {
+	x, v := t.x, &t.x.Trace.Graph.Values[id]
+	switch {
+	case t.step < 0:
+		return x.Bounds(v)
+	case t.tenants[id].Left:
+		return left
+	case Nowhere(v) != "":
+		return table.Unmeasured
+	case v.Kind != "symint":
+		return x.shapeOf(v, x.Dims(t.step, id))
+	}
+	if n, ok := x.SymInt(t.step, id); ok {
+		return fmt.Sprint(n)
+	}
+	return table.Unmeasured
 }
