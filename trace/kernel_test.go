@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/kernels"
 	"gpuscope/trace/tracetest"
 )
 
@@ -38,7 +39,7 @@ func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
 
 	r := trace.NewRecorder(&head, 0)
 	before := r.Snapshot()
-	x := inspect.NewIndex(before)
+	x := analyze.NewIndex(before)
 	for range 2 { // another run of the graph says it again
 		if err := r.Write(trace.Record{Kernel: &k}); err != nil {
 			t.Fatal(err)
@@ -50,7 +51,7 @@ func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
 	if d := cmp.Diff(now, read.Graph.Kernels); d != "" || len(now) != n+1 {
 		t.Errorf("%d kernels, then %d\n%s", n, len(now), d)
 	}
-	kernels := x.Next(recorded).Kernels()
+	kernels := kernels.Kernels(x.Next(recorded))
 	slots := kernels.Column("slots")
 	if a, b := kernels.Cell(0, slots), kernels.Cell(n, slots); a.Number != b.Number || b.Number == 0 {
 		t.Errorf("the kernel has %v slots, another text of it %v", a.Number, b.Number)

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/tracetest"
 )
 
@@ -81,7 +82,7 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 		chunks = append(chunks, 1+i%7*(i%2))
 	}
 	whole := tracetest.Run(1, chunks...)
-	all := inspect.NewIndex(whole)
+	all := analyze.NewIndex(whole)
 	rapid.Check(t, func(t *rapid.T) {
 		budget := rapid.Int64Range(30_000, 400_000).Draw(t, "budget")
 		r := trace.NewRecorder(whole, budget)
@@ -104,7 +105,7 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 		if last.DroppedSteps == 0 {
 			t.Fatal("nothing was dropped: the budget is no test")
 		}
-		x := inspect.NewIndex(last)
+		x := analyze.NewIndex(last)
 		for i := range last.Steps {
 			at := last.Steps[i].Index
 			for v := range whole.Graph.Values {
@@ -129,8 +130,8 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					}
 				}
 			}
-			a, err := x.Dispatches(t.Context(), inspect.Options{Scope: x.Step(i)})
-			b, again := all.Dispatches(t.Context(), inspect.Options{Scope: all.Step(at)})
+			a, err := report.Dispatches(t.Context(), x, analyze.Options{Scope: x.Step(i)})
+			b, again := report.Dispatches(t.Context(), all, analyze.Options{Scope: all.Step(at)})
 			if err != nil || again != nil || a.Launches[5].Level != b.Launches[5].Level {
 				t.Fatalf("step %d: level %d, want %d (%v, %v)", at, a.Launches[5].Level, b.Launches[5].Level,
 					err, again)

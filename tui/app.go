@@ -3,7 +3,7 @@
 //
 // There is one bubbletea model, App. Views are plain structs, a row each of the table of views (view.go):
 // they take an immutable snapshot, move a cursor, and draw lines into a rectangle that the layout gave them.
-// What they show is computed in trace/inspect, the same for the screen and for the command line. Keys go
+// What they show is computed in trace/analyze, the same for the screen and for the command line. Keys go
 // through one table of actions (actions.go), bound to what a view can do.
 //
 // App.Update neither computes nor waits, and View only places what is ready. Tables, orders, filters, details
@@ -27,7 +27,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tty"
 	"gpuscope/tui/view"
@@ -73,7 +73,7 @@ type (
 	openedMsg struct {
 		session session.Session
 		trace   *trace.Trace
-		index   *inspect.Index // of the trace
+		index   *analyze.Index // of the trace
 		err     error
 	}
 	eventsMsg []session.Event

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
@@ -47,9 +47,9 @@ func (ex *exporter) askExportTable() {
 
 // fileName is what a file with the table is called: by the steps that the table is of where a view takes so
 // many, which may be one of those that are spoken of, or none.
-func fileName(p *widget.TablePane, takes inspect.Takes) string {
+func fileName(p *widget.TablePane, takes report.Takes) string {
 	name, s := p.Table.Name, view.MadeAt(p)
-	if s.Step >= 0 && (takes == inspect.AnySteps || takes == inspect.OneStep) {
+	if s.Step >= 0 && (takes == report.AnySteps || takes == report.OneStep) {
 		name += "-" + strings.ReplaceAll(s.Of(takes).Name, "–", "-")
 	}
 	return name + ".csv"

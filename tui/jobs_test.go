@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gpuscope/session"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
@@ -26,7 +26,7 @@ type held struct {
 func hold(p *view.ListPage) *held {
 	h := &held{make(chan struct{}), make(chan struct{}, 100), make(chan struct{}, 100)}
 	of := p.From.Of
-	p.From.Of = func(ctx context.Context, x *inspect.Index, o inspect.Options) (*table.Table, error) {
+	p.From.Of = func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 		select {
 		case <-h.release:
 			h.made <- struct{}{}
@@ -120,7 +120,7 @@ func TestATableThatCannotBeMadeSaysWhy(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	of := d.dispatches().From.Of
-	d.dispatches().From.Of = func(context.Context, *inspect.Index, inspect.Options) (*table.Table, error) {
+	d.dispatches().From.Of = func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error) {
 		return nil, errors.New("dispatches: the trace is odd")
 	}
 	d.press("F").sees("dismisses", "could not be made: dispatches: the trace is odd").misses("▸ norm")

@@ -15,7 +15,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/plain"
@@ -386,7 +386,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	if err == nil || err.Error() != "1 command failed, the first: "+refused || len(got) != 2 {
 		t.Errorf("%v, commands %v:\n%s", err, got, said)
 	}
-	x := inspect.NewIndex(recorded)
+	x := analyze.NewIndex(recorded)
 	step := &recorded.Steps[2]
 	ran := recorded.Plans[step.Dispatches[0].Plan].Kernel
 	if got := command.WhichRun(x, ran); got != fmt.Sprintf("%d others do, the last of them step %d",

@@ -10,7 +10,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
@@ -28,7 +29,7 @@ type model struct {
 	opening error // why there is no session
 
 	// What is shown of the mirror: while the model runs it is newer, and all of it is taken in at once.
-	index *inspect.Index // of its trace
+	index *analyze.Index // of its trace
 	state session.State
 	text  session.Text
 	news  bool // there is more in the mirror
@@ -43,7 +44,7 @@ type model struct {
 	spoken spoken
 
 	took     widget.Task[tookKey, table.Line]
-	happened widget.Task[*inspect.Index, []inspect.Event] // in the steps that there are
+	happened widget.Task[*analyze.Index, []analyze.Event] // in the steps that there are
 
 	job      *job
 	queued   *session.Command
@@ -63,10 +64,10 @@ type job struct {
 // spoken is the scope that was chosen and its base, as they are in a version of the data.
 type spoken struct {
 	version, shown int
-	index          *inspect.Index
+	index          *analyze.Index
 	of             int // in scopes: what was chosen, or this step where there is none of that
-	scope          inspect.Scope
-	against        *inspect.Base
+	scope          analyze.Scope
+	against        *analyze.Base
 }
 
 func newModel(j *widget.Jobs) *model {
@@ -76,7 +77,7 @@ func newModel(j *widget.Jobs) *model {
 // tookKey is what the line of what steps took is of: what a view takes of the scope.
 type tookKey struct {
 	view.SummaryKey
-	takes inspect.Takes
+	takes report.Takes
 	of    string // the scope
 }
 
@@ -130,10 +131,14 @@ func (a *App) loadTook(s view.Snapshot) {
 		a.took.Clear(a.jobs)
 		return
 	}
-	a.happened.Want(a.jobs, s.Index, func(ctx context.Context) ([]inspect.Event, error) { return s.Index.Events(ctx) }, nil)
+	a.happened.Want(a.jobs, s.Index, func(ctx context.Context) ([]analyze.Event,
+		error,
+	) {
+		return report.Events(ctx, s.Index)
+	}, nil)
 	takes := a.view().Takes()
 	a.took.Want(a.jobs, tookKey{view.SummaryKey{Version: s.Version, Step: s.Step}, takes, s.Named(takes)},
-		func(context.Context) (table.Line, error) { return s.Index.CostLine(s.Of(takes)), nil }, nil)
+		func(context.Context) (table.Line, error) { return report.CostLine(s.Index, s.Of(takes)), nil }, nil)
 }
 
 func (a *App) opened(m openedMsg) {
@@ -180,7 +185,7 @@ func (a *App) events(list eventsMsg) {
 				logCompiled(s, func(text string) { a.log.Add("info", text) })
 			}
 			if found := e.Records[i].Ceilings; found != nil {
-				a.say("ceilings: " + strings.Join(inspect.CeilingFacts(found), " · "))
+				a.say("ceilings: " + strings.Join(report.CeilingFacts(found), " · "))
 			}
 		}
 		if err := a.mirror.Apply(e); err != nil {

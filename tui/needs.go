@@ -3,7 +3,7 @@ package tui
 import (
 	"cmp"
 
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/report"
 	"gpuscope/tui/command"
 )
 
@@ -76,7 +76,7 @@ func (m *model) cannotFollow() string {
 
 // cannotScope says why the scope is of no account in a view.
 func (sel *selection) cannotScope() string {
-	if why := sel.needsShown(); why != "" || sel.view().Takes() != inspect.WholeRun {
+	if why := sel.needsShown(); why != "" || sel.view().Takes() != report.WholeRun {
 		return why
 	}
 	return sel.row().Name + " always shows the whole run"

@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
@@ -57,7 +58,7 @@ func TestTheVerdictIsNotCut(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 24, pictured(), &tuitest.Script{}, Options{Prompt: "Once upon a time"})
 	d.press("space", "v", "v", "c", "1")
-	verdict := d.app.view().(*view.StepPage).Task.Value.Sum.Verdict()
+	verdict := report.Verdict(d.app.view().(*view.StepPage).Task.Value.Sum)
 	if widget.Width(verdict) < 60 {
 		t.Fatalf("%q fits on a line", verdict)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/table"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -158,7 +158,7 @@ func TestNoFigureLosesDigits(t *testing.T) {
 			t.Errorf("in %d cells: %q, want %q", c.w, got, c.want)
 		}
 	}
-	list := []inspect.Span{
+	list := []tracks.Span{
 		{Name: "resize", To: 3e3},
 		{Name: "encode", To: 900e3},
 		{Name: "wait", To: 654e6},

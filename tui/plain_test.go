@@ -18,7 +18,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/command"
 	"gpuscope/tui/plain"
@@ -465,7 +465,7 @@ func TestATraceSaysWhatItNoted(t *testing.T) {
 		t.Errorf("output:\n%s", out.String())
 	}
 	d := bare(t, Options{Width: 80, Height: 24})
-	d.update(openedMsg{trace: tr, index: inspect.NewIndex(tr)})
+	d.update(openedMsg{trace: tr, index: analyze.NewIndex(tr)})
 	d.settle()
 	lines, _ := d.app.log.Snapshot()
 	if len(lines) == 0 || lines[len(lines)-1].Text != "the stream was cut" {

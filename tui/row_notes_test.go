@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/view"
 )
@@ -45,7 +45,7 @@ func TestDetailNamesTheOutliersOfItsRowAlone(t *testing.T) {
 // standingOut is a run in which an operator of a layer takes longer than its like in the others.
 func standingOut() *trace.Trace {
 	tr := tracetest.Run(8, 1, 1)
-	x := inspect.NewIndex(tr)
+	x := analyze.NewIndex(tr)
 	for i := range tr.Steps[1].Dispatches {
 		d := &tr.Steps[1].Dispatches[i]
 		name := x.Name(tr.Plans[d.Plan].Dispatch)

@@ -16,7 +16,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/internal/quiet"
 	"gpuscope/tui/plain"
@@ -107,7 +107,7 @@ func openedTrace(t *trace.Trace, err error) openedMsg {
 	if err != nil {
 		return openedMsg{err: err}
 	}
-	return openedMsg{trace: t, index: inspect.NewIndex(t)}
+	return openedMsg{trace: t, index: analyze.NewIndex(t)}
 }
 
 func run(ctx context.Context, o Options, open func(context.Context) openedMsg) error {

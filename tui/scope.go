@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -24,23 +25,23 @@ type selection struct {
 type scopeRow struct {
 	name string
 	// of is the steps of it in a trace, none where there are none. m says what a person looks at.
-	of func(x *inspect.Index, m *model) inspect.Scope
+	of func(x *analyze.Index, m *model) analyze.Scope
 }
 
 // scopes are what a person goes through, in that order.
 var scopes = []scopeRow{
-	{"this step", func(x *inspect.Index, m *model) inspect.Scope {
+	{"this step", func(x *analyze.Index, m *model) analyze.Scope {
 		if m.shown < 0 || m.shown >= len(x.Trace.Steps) {
-			return inspect.Scope{}
+			return analyze.Scope{}
 		}
 		return x.Step(m.shown)
 	}},
-	{"warm decode steps", func(x *inspect.Index, _ *model) inspect.Scope { return x.Phase("decode") }},
-	{"prefill", func(x *inspect.Index, _ *model) inspect.Scope { return x.Phase("prefill") }},
-	{"marked steps", func(x *inspect.Index, m *model) inspect.Scope {
+	{"warm decode steps", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase("decode") }},
+	{"prefill", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase("prefill") }},
+	{"marked steps", func(x *analyze.Index, m *model) analyze.Scope {
 		from, to, ok := m.marks()
 		if !ok {
-			return inspect.Scope{}
+			return analyze.Scope{}
 		}
 		return x.Range(from, to)
 	}},
@@ -62,8 +63,8 @@ type chosen struct {
 	// from and to are the indices of the marked steps; to < 0: up to the one that is shown; from < 0: none.
 	from, to int
 	base     view.Base
-	file     *inspect.Index // the trace that base.file names
-	fileTask widget.Task[string, *inspect.Index]
+	file     *analyze.Index // the trace that base.file names
+	fileTask widget.Task[string, *analyze.Index]
 }
 
 // marks are the ends of the range that is marked.
@@ -80,7 +81,7 @@ func (m *model) marks() (from, to int, ok bool) {
 
 // inScope is the steps that tables speak of, and which of the choices that is: what was chosen, where there
 // is any of it. While the model runs it is all warm steps so far, so that figures settle.
-func (m *model) inScope() (of int, s inspect.Scope) {
+func (m *model) inScope() (of int, s analyze.Scope) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)
 	}
@@ -94,29 +95,29 @@ func (sel *selection) scopeWords() (words, short string) {
 	case sel.speaks().of == thisStep:
 		return scopes[thisStep].name, s.Short()
 	case s.Rerouted > 0:
-		return s.Words(), s.Counted()
+		return report.ScopeText(s), s.Counted()
 	}
-	return s.Words(), s.Short()
+	return report.ScopeText(s), s.Short()
 }
 
 // tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
-func (sel *selection) tabled() inspect.Scope {
+func (sel *selection) tabled() analyze.Scope {
 	s := sel.speaks().scope
-	if sel.view().Takes() == inspect.AnySteps {
+	if sel.view().Takes() == report.AnySteps {
 		s = sel.index.Routed(s)
 	}
 	return s
 }
 
 // compared is what tables about a scope are compared with, nil for nothing.
-func (m *model) compared(to inspect.Scope) *inspect.Base {
+func (m *model) compared(to analyze.Scope) *analyze.Base {
 	if len(to.Steps) == 0 {
 		return nil
 	}
 	if m.base.File != "" {
 		return m.inFile(to)
 	}
-	var s inspect.Scope
+	var s analyze.Scope
 	switch b := m.base; {
 	case b.Scope == thisStep && b.Step < len(m.index.Trace.Steps):
 		s = m.index.Step(b.Step)
@@ -129,11 +130,11 @@ func (m *model) compared(to inspect.Scope) *inspect.Base {
 	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
 		return nil
 	}
-	return &inspect.Base{Index: m.index, Scope: s}
+	return &analyze.Base{Index: m.index, Scope: s}
 }
 
 // before is what a scope is compared with where nobody chose.
-func (m *model) before(to inspect.Scope) inspect.Scope {
+func (m *model) before(to analyze.Scope) analyze.Scope {
 	step, one := to.One()
 	switch {
 	case !one || to.Name == "decode": // maybe of one step so far
@@ -141,11 +142,11 @@ func (m *model) before(to inspect.Scope) inspect.Scope {
 	case step > 0:
 		return m.index.Step(step - 1)
 	}
-	return inspect.Scope{}
+	return analyze.Scope{}
 }
 
 // inFile is the same kind of steps in another trace.
-func (m *model) inFile(to inspect.Scope) *inspect.Base {
+func (m *model) inFile(to analyze.Scope) *analyze.Base {
 	if m.file == nil {
 		return nil
 	}
@@ -228,7 +229,8 @@ func (sel *selection) setBase() {
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
-		said := fmt.Sprintf(command.Keyed("baseline: %s; {baseline} on it again removes it"), s.Words())
+		said := fmt.Sprintf(command.Keyed("baseline: %s; {baseline} on it again removes it"),
+			report.ScopeText(s))
 		if s.Chunk != "" {
 			said += command.Keyed("; for another chunk, show it ({previous step}) and press {baseline}")
 		}
@@ -255,14 +257,14 @@ func (sel *selection) askBase() {
 // openBase reads a trace beside the event loop.
 func (sel *selection) openBase(path string) {
 	sel.fileTask.Clear(sel.jobs)
-	sel.fileTask.Want(sel.jobs, path, func(ctx context.Context) (*inspect.Index, error) {
+	sel.fileTask.Want(sel.jobs, path, func(ctx context.Context) (*analyze.Index, error) {
 		return command.ReadBase(ctx, path)
-	}, func(x *inspect.Index) {
+	}, func(x *analyze.Index) {
 		sel.base, sel.file = view.Base{Scope: -1, Step: -1, File: path}, x
 		sel.version++
 		said := fmt.Sprintf("baseline: %s, %s", filepath.Base(path),
 			widget.Plural(len(x.Trace.Steps), "step"))
-		sel.say(widget.Joined("; ", said, sel.index.Other(x).Text))
+		sel.say(widget.Joined("; ", said, report.OtherTrace(sel.index, x).Text))
 	})
 }
 

@@ -9,7 +9,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/view"
@@ -110,13 +111,13 @@ func (a *App) scopeParts() []table.Part {
 	}
 	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
 	takes := a.view().Takes()
-	if _, one := a.speaks().scope.One(); takes == inspect.OneStep || takes == inspect.AnySteps && one {
+	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
 	}
 	words, short := a.scopeWords()
 	scope := table.Part{Rank: 0, Text: "showing " + words, Short: short}
 	switch {
-	case takes == inspect.WholeRun:
+	case takes == report.WholeRun:
 		scope = table.Part{Rank: 1, Text: "showing whole run", Short: "whole run"}
 	case a.speaks().of == thisStep:
 		scope = table.Part{Rank: 1, Text: scope.Text, Short: words}
@@ -170,9 +171,9 @@ func (a *App) title(v view.View, w int) string {
 	if a.zooms[a.current] != zoomNone {
 		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
 	}
-	marked := func(p table.Part) bool { return strings.HasPrefix(p.Text, inspect.StaticMark) }
+	marked := func(p table.Part) bool { return strings.HasPrefix(p.Text, analyze.StaticMark) }
 	if a.index != nil && a.index.Static() && !slices.ContainsFunc(parts, marked) {
-		parts = append([]table.Part{{Rank: 0, Text: inspect.StaticMark}}, parts...)
+		parts = append([]table.Part{{Rank: 0, Text: analyze.StaticMark}}, parts...)
 	}
 	if a.jobs.Late() {
 		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gpuscope/session"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -217,7 +217,7 @@ func (pi *pilot) nextEvent(by int) {
 	what := "nothing happened "
 	if has := pi.view().Has(); has != nil {
 		what = "no grid changed "
-		events = slices.DeleteFunc(slices.Clone(events), func(e inspect.Event) bool { return !has(e) })
+		events = slices.DeleteFunc(slices.Clone(events), func(e analyze.Event) bool { return !has(e) })
 	}
 	i := sort.Search(len(events), func(i int) bool { return events[i].Step > pi.at() })
 	if by < 0 {

@@ -6,7 +6,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/tuitest"
 	"gpuscope/tui/view"
@@ -21,10 +22,10 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 		steps[i] = trace.Step{Index: i, Phase: "decode", CPU: trace.CPU{TotalNS: trace.Measured(1000)}}
 	}
 	steps[701].CPU.TotalNS = trace.Measured(4000)
-	events := []inspect.Event{
-		{Step: 0, Kind: inspect.ColdEvent},
+	events := []analyze.Event{
+		{Step: 0, Kind: analyze.ColdEvent},
 		{Step: 700, Kind: "repeat", Text: "repeated"},
-		{Step: 701, Kind: inspect.OutlierEvent, Text: "late"},
+		{Step: 701, Kind: analyze.OutlierEvent, Text: "late"},
 	}
 	s := view.NewStrip(steps, events, 2000, 80)
 	if s.Per != 13 || len(s.Median) != 77 {
@@ -68,9 +69,9 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 	t.Parallel()
 	ms := func(v float64) trace.Time { return trace.Measured(int64(v * 1e6)) }
-	f := &view.StepFacts{Tracks: &inspect.Tracks{}, Sum: &inspect.StepSummary{
+	f := &view.StepFacts{Tracks: &tracks.Tracks{}, Sum: &analyze.StepSummary{
 		Step: &trace.Step{},
-		Untimed: inspect.Untimed{
+		Untimed: analyze.Untimed{
 			Wall: ms(2.03), Before: ms(0.52), GPU: ms(1.28), After: ms(0.23), From: "s125 ×31",
 		},
 	}}
@@ -184,7 +185,7 @@ func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
 func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 	t.Parallel()
 	s := &trace.Step{Token: new(int), Text: " cat", Top: []trace.Candidate{{ID: 5, Text: " dog", P: 0.5}}}
-	f := &view.StepFacts{Sum: &inspect.StepSummary{Step: s}}
+	f := &view.StepFacts{Sum: &analyze.StepSummary{Step: s}}
 	if got := f.Candidates(60); got != `✓ " cat" · " dog" 50.0%` {
 		t.Errorf("a token from behind the candidates: %s", got)
 	}

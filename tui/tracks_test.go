@@ -8,7 +8,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/tracks"
 	"gpuscope/trace/tracetest"
 	"gpuscope/tui/view"
 	"gpuscope/tui/widget"
@@ -29,8 +30,8 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 				c.ResizeNS, c.WaitNS, c.TotalNS = trace.Measured(a), trace.Measured(b), trace.Measured(a)
 				s.GPU.StartNS, s.GPU.SpanNS = trace.Measured(b), trace.Measured(a)
 				s.Dispatches[0].StartNS, s.Dispatches[0].GPUNS = trace.Measured(a), trace.Measured(b)
-				x := inspect.NewIndex(run)
-				r := x.Tracks(1)
+				x := analyze.NewIndex(run)
+				r := tracks.Of(x, 1)
 				for _, w := range []int{8, 60, 104} {
 					lines := view.Tracks(dark, x, 1, r, nil, w, true)
 					for i := range r.GPU {
@@ -57,8 +58,8 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 	s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 	s.Whole = &trace.Whole{NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31}
 	facts := func() *view.StepFacts {
-		x := inspect.NewIndex(run)
-		return &view.StepFacts{Sum: x.Summary(1), Tracks: x.Tracks(1)}
+		x := analyze.NewIndex(run)
+		return &view.StepFacts{Sum: x.Summary(1), Tracks: tracks.Of(x, 1)}
 	}
 	const sum = "step 9.53 ms = 0.76 CPU + 8.77 GPU · untimed"
 	if got := facts().Split().String(); !strings.HasPrefix(got, sum) {

@@ -16,7 +16,7 @@ import (
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 )
 
@@ -158,7 +158,7 @@ func (d *deviceList) table() *table.Table {
 		} {
 			add(key+"/"+c.name, device, c.name, c.is)
 		}
-		for i, line := range inspect.CeilingFacts(e.Ceilings) {
+		for i, line := range report.CeilingFacts(e.Ceilings) {
 			name := "at best"
 			if i > 0 {
 				name = ""

@@ -8,7 +8,8 @@ import (
 	"strconv"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 )
 
@@ -21,7 +22,7 @@ var undrawn = []string{"constant", "scratch", "fused"}
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
-	x := inspect.NewIndex(&trace.Trace{Graph: g.Graph})
+	x := analyze.NewIndex(&trace.Trace{Graph: g.Graph})
 	layer := -1
 	for i := range g.Ops {
 		op := &g.Ops[i]
@@ -49,14 +50,14 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 		v := &g.Values[i]
 		if _, made := producer[v.ID]; !made && !slices.Contains(undrawn, v.Role) {
 			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,
-				strconv.Quote(v.Name+"\n"+x.Bounds(v)))
+				strconv.Quote(v.Name+"\n"+report.Bounds(x, v)))
 		}
 	}
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		for _, id := range op.Inputs {
 			v := &g.Values[id]
-			label := strconv.Quote(v.Name + " " + x.Bounds(v))
+			label := strconv.Quote(v.Name + " " + report.Bounds(x, v))
 			if from, ok := producer[id]; ok {
 				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
 			} else if v.Role != "constant" {

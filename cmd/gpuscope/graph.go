@@ -19,7 +19,8 @@ import (
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 )
 
@@ -216,8 +217,9 @@ func (g *plannedGraph) printHead(b *bytes.Buffer) {
 func (g *plannedGraph) printText(w io.Writer) error {
 	var b bytes.Buffer
 	g.printHead(&b)
-	x, ctx := inspect.NewIndex(&trace.Trace{Graph: g.Graph}), context.Background()
-	for _, t := range []*table.Table{x.Operators(), x.Slots(g.levels()), x.Values(inspect.Scope{})} {
+	x, ctx := analyze.NewIndex(&trace.Trace{Graph: g.Graph}), context.Background()
+	for _, t := range []*table.Table{report.Operators(x), report.Slots(x, g.levels()), report.Values(x,
+		analyze.Scope{})} {
 		b.WriteByte('\n')
 		if err := printTable(ctx, &b, t); err != nil {
 			return err

@@ -6,7 +6,8 @@ import (
 
 	"gpuscope/model"
 	"gpuscope/session"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 )
 
 // printAt prints the dispatches of a step that is planned and does not run.
@@ -36,6 +37,6 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 	if err != nil {
 		return asUsage(err)
 	}
-	x := inspect.NewIndex(t)
-	return x.Print(ctx, p.stdout, "dispatches", format.value, 200, inspect.Options{Scope: x.Step(0)})
+	x := analyze.NewIndex(t)
+	return report.Print(ctx, x, p.stdout, "dispatches", format.value, 200, analyze.Options{Scope: x.Step(0)})
 }

@@ -15,7 +15,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 )
 
@@ -73,7 +73,7 @@ func (o *profiling) nameable(ctx context.Context, out *output) error {
 	if err != nil {
 		return err
 	}
-	x := inspect.NewIndex(t)
+	x := analyze.NewIndex(t)
 	for _, names := range o.together {
 		if err := x.Nameable(names); err != nil {
 			return usagef("--cost: %v", err)
@@ -159,7 +159,7 @@ const itsEnd = time.Duration(math.MaxInt64)
 func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
 	var commands []bounded
 	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }
-	x, last := inspect.NewIndex(t), len(t.Steps)-1
+	x, last := analyze.NewIndex(t), len(t.Steps)-1
 	asked, parts, err := o.parts(ctx, x, last)
 	if err != nil {
 		return nil, err
@@ -226,14 +226,14 @@ func lastPrefill(t *trace.Trace) int {
 
 // parts are what was named to be left out together, and the rows, kernels and kinds of operators of a step
 // that are something else; of these coarse ones first: they are what a slow device has time for.
-func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) (asked, others []session.Part,
+func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []session.Part,
 	err error,
 ) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, nil, err
 	}
-	has := func(parts []session.Part, p inspect.Part) bool {
+	has := func(parts []session.Part, p analyze.Part) bool {
 		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
 		return slices.ContainsFunc(parts, same)
 	}
@@ -258,7 +258,7 @@ func (o *profiling) parts(ctx context.Context, x *inspect.Index, step int) (aske
 
 // promptParts are the same of a piece of a prompt, those that hold no others first, and of these
 // what does most: a piece takes so long that there may be no time for more than a few.
-func promptParts(ctx context.Context, x *inspect.Index, step int) ([]session.Part, error) {
+func promptParts(ctx context.Context, x *analyze.Index, step int) ([]session.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func promptParts(ctx context.Context, x *inspect.Index, step int) ([]session.Par
 			of[id] = true
 			parts[i].work += work[id]
 		}
-		parts[i].holds = slices.ContainsFunc(rows, func(r inspect.Part) bool {
+		parts[i].holds = slices.ContainsFunc(rows, func(r analyze.Part) bool {
 			return len(r.Dispatches) < len(of) &&
 				!slices.ContainsFunc(r.Dispatches, func(id trace.DispatchID) bool { return !of[id] })
 		})

@@ -14,7 +14,10 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/rates"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/phases"
 	"gpuscope/trace/table"
 )
 
@@ -280,9 +283,9 @@ type output struct {
 	took     chan struct{} // something came; closed when nothing will
 	progress *progress     // of what is measured
 	mirror   session.Mirror
-	tally    inspect.Tally // of all steps
-	steps    []resultStep  // of all, where they are printed
-	wrote    bool          // some text
+	tally    rates.Tally  // of all steps
+	steps    []resultStep // of all, where they are printed
+	wrote    bool         // some text
 	// textEnded says that all text was written.
 	textEnded bool
 	hit       *trace.Event // the condition that ended the text
@@ -424,13 +427,14 @@ func (o *output) print() error {
 	if o.run.model.quantize != "" {
 		b.WriteString(printable.Clean(t.Model.Quantization) + "\n")
 	}
-	x := inspect.NewIndex(t)
+	x := analyze.NewIndex(t)
 	if err := o.printProfile(&b, x); err != nil {
 		return err
 	}
 	if o.run.model.topLogits > 0 {
 		b.WriteString("\n")
-		if err := x.Print(context.Background(), &b, "candidates", "text", 0, inspect.Options{}); err != nil {
+		if err := report.Print(context.Background(), x, &b, "candidates", "text", 0,
+			analyze.Options{}); err != nil {
 			return err
 		}
 	}
@@ -440,12 +444,12 @@ func (o *output) print() error {
 
 // printProfile prints how fast the run was, what its kernels took where they were timed, and what parts of
 // the last step cost, or what stands in.
-func (o *output) printProfile(w io.Writer, x *inspect.Index) error {
+func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
-	kernels := profile.Table()
+	kernels := phases.Table(profile)
 	tables := []*table.Table{kernels}
 	if o.measured {
-		costs, err := x.CostTable(ctx, inspect.Scope{})
+		costs, err := report.CostTable(ctx, x, analyze.Scope{})
 		if err != nil {
 			return err
 		}
@@ -525,7 +529,7 @@ func (o *output) result() result {
 		Timings: timings{Timing: o.mirror.State.Timing}, Hit: o.hit,
 		Quantized: o.mirror.Trace.Model.Quantized,
 	}
-	profile := o.tally.Profile(inspect.NewIndex(o.mirror.Trace))
+	profile := o.tally.Profile(analyze.NewIndex(o.mirror.Trace))
 	if r := profile.Rate("prefill"); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}

@@ -11,7 +11,8 @@ import (
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/tui"
 )
 
@@ -80,7 +81,8 @@ func TestAStepAfterARepeatSaysWhatChangedAgainstTheStepBefore(t *testing.T) {
 	if len(rec.Steps[3].Dims) == 0 {
 		t.Error("the record says that no dims changed from one token to a prompt")
 	}
-	if line := inspect.NewIndex(rec).Resize(3).Line(); strings.HasPrefix(line, "nothing changed") {
+	if line := report.ResizeLine(analyze.NewIndex(rec).Resize(3)); strings.HasPrefix(line,
+		"nothing changed") {
 		t.Errorf("the screen says %q", line)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	_ "gpuscope/trace/report/all" // registers the tables
 	"gpuscope/trace/table"
 )
 
@@ -64,9 +66,9 @@ left out unless there are no others. --filter and --sort are what / and o are on
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
 			flags.StringVar(&s.steps, "steps", "",
-				"of the steps `SCOPE`: "+inspect.ScopeWords+" (default the last, or all where a table is of a run)")
+				"of the steps `SCOPE`: "+analyze.ScopeWords+" (default the last, or all where a table is of a run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `SCOPE`")
-			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", inspect.FoldNames()...)
+			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", analyze.FoldNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "print the rows within every row too")
 			flags.StringVar(&s.filter, "filter", "",
 				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
@@ -98,10 +100,10 @@ type show struct {
 }
 
 func (s *show) run(ctx context.Context, operands []string) error {
-	kind := inspect.List
+	kind := report.List
 	if s.table != "" {
 		var err error
-		if kind, err = inspect.TableNamed(s.table); err != nil {
+		if kind, err = report.TableNamed(s.table); err != nil {
 			return usageError{"--table: " + err.Error()}
 		}
 	}
@@ -109,7 +111,7 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	if err != nil {
 		return err
 	}
-	x := inspect.NewIndex(t)
+	x := analyze.NewIndex(t)
 	o, err := s.options(x, &kind)
 	if err != nil {
 		return err
@@ -130,14 +132,14 @@ func (s *show) run(ctx context.Context, operands []string) error {
 }
 
 // options are what a kind of table is asked for.
-func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options, err error) {
+func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
 	switch o.Scope, err = kind.Scope(x, s.steps); {
 	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
 	}
-	if o.Fold, err = inspect.ParseFold(s.fold); err != nil {
+	if o.Fold, err = analyze.ParseFold(s.fold); err != nil {
 		return o, usageError{err.Error()}
 	}
 	what := "the list of tables"
@@ -157,7 +159,7 @@ func (s *show) options(x *inspect.Index, kind *inspect.Table) (o inspect.Options
 	if err != nil {
 		return o, usagef("--base: %v", err)
 	}
-	o.Base = &inspect.Base{Index: x, Scope: base}
+	o.Base = &analyze.Base{Index: x, Scope: base}
 	return o, nil
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"gpuscope/internal/printable"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 )
 
 func traceWhyCommand() *command {
@@ -34,12 +35,12 @@ wake.`,
 				if err != nil {
 					return err
 				}
-				x := inspect.NewIndex(t)
+				x := analyze.NewIndex(t)
 				scope, err := x.ParseScope(*steps)
 				if err != nil {
 					return usageError{"--steps: " + err.Error()}
 				}
-				lines, err := x.Explain(scope.Steps[len(scope.Steps)-1], operands[1])
+				lines, err := report.Explain(x, scope.Steps[len(scope.Steps)-1], operands[1])
 				if err != nil {
 					return usageError{err.Error()}
 				}

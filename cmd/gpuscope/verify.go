@@ -14,7 +14,8 @@ import (
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/deviation"
 	"gpuscope/trace/table"
 )
 
@@ -179,7 +180,7 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 
 // print prints the gaps, and says in its error what is wrong.
 func (v *verification) print(ctx context.Context, t *trace.Trace) error {
-	gaps, err := inspect.NewIndex(t).Gaps(ctx, inspect.Scope{})
+	gaps, err := deviation.Of(ctx, analyze.NewIndex(t), analyze.Scope{})
 	if err != nil {
 		return err
 	}

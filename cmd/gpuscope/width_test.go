@@ -10,7 +10,7 @@ import (
 
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/gpu/wgpu"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 )
 
@@ -27,7 +27,7 @@ func TestNoTableOfTheDemoIsWiderThanAsked(t *testing.T) {
 		t.Fatalf("exit %d: %s", status, &errs)
 	}
 	shown := 0
-	for _, kind := range append(inspect.Tables(), inspect.Table{}) {
+	for _, kind := range append(report.Tables(), report.Table{}) {
 		for _, scope := range []string{"", "all", "decode", "prefill"} {
 			for _, w := range []int{40, 80, 100, 160} {
 				args := []string{"trace", "show", path, "--width", fmt.Sprint(w)}
@@ -51,7 +51,7 @@ func TestNoTableOfTheDemoIsWiderThanAsked(t *testing.T) {
 			}
 		}
 	}
-	if least := 4 * len(inspect.Tables()); shown < least {
+	if least := 4 * len(report.Tables()); shown < least {
 		t.Errorf("%d tables were printed, want %d or more", shown, least)
 	}
 }

@@ -1,11 +1,11 @@
-// Package tree has the rows of a tree in pre-order: which row is in which, and how a screen treats it. Numbers
-// are computed for these rows, and tables show them.
+// Package tree has the rows of a tree in pre-order: which row is in which, and how a screen treats it.
+// Numbers are computed for these rows, and tables show them.
 package tree
 
 // Row is a place in the tree.
 type Row struct {
-	// Key names what the row is about. It is the same in every step, so that a selection and the unfolded rows
-	// survive a change of step.
+	// Key names what the row is about. It is the same in every step, so that a selection and the unfolded
+	// rows survive a change of step.
 	Key    string
 	Parent int // index of the row that this one is in; -1: none
 	Depth  int

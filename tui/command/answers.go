@@ -7,7 +7,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 )
 
@@ -37,7 +37,7 @@ func ReasonOf(s session.Session) error {
 const IsRecorded = "this is a recorded trace; start gpuscope with a model"
 
 // Own is the graph's kernel that a name stands for: itself, or the one in whose place it runs.
-func Own(x *inspect.Index, name string) *trace.Kernel {
+func Own(x *analyze.Index, name string) *trace.Kernel {
 	k := x.Kernel(name)
 	if k != nil && k.Of != "" {
 		return x.Kernel(k.Of)

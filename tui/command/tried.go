@@ -7,13 +7,13 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 	"gpuscope/tui/widget"
 )
 
 // TriedLines say what came of another text of a kernel, on the screen and in plain mode.
-func TriedLines(x *inspect.Index, t *session.Tried) []string {
+func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
 			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s, and %s.", t.Step,
@@ -25,20 +25,20 @@ func TriedLines(x *inspect.Index, t *session.Tried) []string {
 			x.Name(*t.Dispatch), t.Step),
 	}
 	if t.Alone == nil {
-		lines = append(lines, inspect.Labelled("times", "none: this device has no timestamps"))
+		lines = append(lines, analyze.Labelled("times", "none: this device has no timestamps"))
 	} else {
-		lines = append(lines, inspect.Labelled("alone", TurnsText(t.Alone)))
+		lines = append(lines, analyze.Labelled("alone", TurnsText(t.Alone)))
 	}
 	switch {
 	case t.Stray:
 		const why = " not run with it: it writes State, such as the cache, where the kernel does not"
-		lines = append(lines, inspect.Labelled("step", widget.MarkFail+why))
+		lines = append(lines, analyze.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
 		of := table.Plural(t.Dispatches, "dispatch") + " of it"
-		lines = append(lines, inspect.Labelled("step", TurnsText(t.Whole)+" with "+of))
+		lines = append(lines, analyze.Labelled("step", TurnsText(t.Whole)+" with "+of))
 	}
 	for i := range t.Outputs {
-		lines = append(lines, inspect.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
+		lines = append(lines, analyze.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
 	}
 	if g := t.Gap; g != nil {
 		said := fmt.Sprintf("%s %.2g of its tolerance", widget.MarkOK, float64(g.Share))
@@ -49,7 +49,7 @@ func TriedLines(x *inspect.Index, t *session.Tried) []string {
 		if g.MaxAbs.Finite() {
 			said += fmt.Sprintf("; at most %.3g off the reference", float64(g.MaxAbs))
 		}
-		lines = append(lines, inspect.Labelled("gap", said))
+		lines = append(lines, analyze.Labelled("gap", said))
 	}
 	if t.Alone != nil {
 		lines = append(lines, "", "Isolated times are of back-to-back runs with warm caches; the times in tables are of the "+
@@ -59,7 +59,7 @@ func TriedLines(x *inspect.Index, t *session.Tried) []string {
 }
 
 // WhichRun says which steps of the trace ran a kernel or a text in its place.
-func WhichRun(x *inspect.Index, kernel string) string {
+func WhichRun(x *analyze.Index, kernel string) string {
 	var steps []int
 	for i := range x.Trace.Steps {
 		s := &x.Trace.Steps[i]
@@ -98,7 +98,7 @@ func TurnsText(t *session.InTurns) string {
 }
 
 // rewrittenText is how what a text writes differs from what its kernel writes.
-func rewrittenText(x *inspect.Index, w *session.Rewritten) string {
+func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	name := x.Trace.Graph.Values[w.Value].Name
 	if w.Differ == 0 {
 		return fmt.Sprintf("%s: all %s are the same", name, table.Plural(w.Elements, "element"))

@@ -21,7 +21,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -210,7 +211,7 @@ type front struct {
 	opts       Options
 	mirror     session.Mirror
 	ctx        context.Context
-	index      *inspect.Index
+	index      *analyze.Index
 	recorded   bool   // what is open is a recorded trace
 	phase      string // of which progress was said last, when, and how often
 	phaseSaid  time.Time
@@ -332,8 +333,8 @@ func (p *front) step(i int) {
 }
 
 // costText is where a step's time went, in one line for the ear.
-func costText(s *inspect.StepSummary) string {
-	line := s.Title()
+func costText(s *analyze.StepSummary) string {
+	line := report.SummaryTitle(s)
 	line.Separator = ", "
 	return line.String()
 }
@@ -428,7 +429,7 @@ func (p *front) help() {
 
 // ceilings says what the device can do at best.
 func (p *front) ceilings(session.Reply) {
-	for _, line := range inspect.CeilingFacts(p.mirror.Trace.Device.Ceilings) {
+	for _, line := range report.CeilingFacts(p.mirror.Trace.Device.Ceilings) {
 		p.say("%s", line)
 	}
 }

@@ -7,7 +7,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -18,7 +19,7 @@ import (
 type spokenOf struct {
 	scope  string         // "" is the last step
 	base   string         // a scope, or the path of file; "" for nothing
-	file   *inspect.Index // another trace
+	file   *analyze.Index // another trace
 	filter string
 }
 
@@ -30,7 +31,7 @@ func (p *front) setScope(word string) {
 			p.fail(err)
 			return
 		}
-		said = s.Words()
+		said = report.ScopeText(s)
 	}
 	p.of.scope = word
 	p.say("tables show %s", said)
@@ -42,11 +43,11 @@ func (p *front) setBase(word string) {
 	said := "nothing"
 	if path := command.Expand(word); word != "" {
 		s, err := p.index.ParseScope(word)
-		if said = s.Words(); err != nil && trace.IsTrace(path) {
+		if said = report.ScopeText(s); err != nil && trace.IsTrace(path) {
 			of.file, err = command.ReadBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
 			if err == nil {
-				said = widget.Joined("; ", said, p.index.Other(of.file).Text)
+				said = widget.Joined("; ", said, report.OtherTrace(p.index, of.file).Text)
 			}
 		}
 		if err != nil {
@@ -69,7 +70,7 @@ func (p *front) setFilter(words string) {
 
 // compared is the steps that tables are asked for, of those that the trace has, and what they are compared
 // with.
-func (p *front) compared(of spokenOf) (s inspect.Scope, against *inspect.Base, err error) {
+func (p *front) compared(of spokenOf) (s analyze.Scope, against *analyze.Base, err error) {
 	if s, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err
 	}
@@ -78,7 +79,7 @@ func (p *front) compared(of spokenOf) (s inspect.Scope, against *inspect.Base, e
 	}
 	base, err := p.index.ParseScope(of.base)
 	if !slices.Equal(base.Steps, s.Steps) {
-		against = &inspect.Base{Index: p.index, Scope: base}
+		against = &analyze.Base{Index: p.index, Scope: base}
 	}
 	return s, against, err
 }
@@ -94,18 +95,18 @@ func (p *front) printOf(name string, of spokenOf) {
 
 // tryPrint prints a table. Before the first step there are tables of the graph.
 func (p *front) tryPrint(name string, of spokenOf) error {
-	kind, err := inspect.TableNamed(cmp.Or(name, "dispatches"))
+	kind, err := report.TableNamed(cmp.Or(name, "dispatches"))
 	if err != nil {
 		return err
 	}
-	var o inspect.Options
+	var o analyze.Options
 	if len(p.mirror.Trace.Steps) > 0 {
 		s, against, err := p.compared(of)
 		if err != nil {
 			return err
 		}
-		o = inspect.Options{Scope: command.Part(p.index, s, kind.Takes), Base: against}
-	} else if !kind.OfGraph && kind.Takes != inspect.NoSteps {
+		o = analyze.Options{Scope: command.Part(p.index, s, kind.Takes), Base: against}
+	} else if !kind.OfGraph && kind.Takes != report.NoSteps {
 		return p.noStep()
 	}
 	made, err := kind.Of(p.ctx, p.index, o)
@@ -135,7 +136,7 @@ func (p *front) why(name string) {
 	s, _, err := p.compared(spokenOf{scope: p.of.scope})
 	var lines []string
 	if err == nil {
-		lines, err = p.index.Explain(s.Last(), name)
+		lines, err = report.Explain(p.index, s.Last(), name)
 	}
 	if err != nil {
 		p.fail(err)

@@ -7,7 +7,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -100,9 +100,9 @@ func costCommand(p *front, names string) (session.Command, error) {
 	}
 	parts, err := p.index.CostParts(p.ctx, last)
 	if names != "" {
-		var one inspect.Part
+		var one analyze.Part
 		one, err = p.index.Named(p.ctx, last, names)
-		parts = []inspect.Part{one}
+		parts = []analyze.Part{one}
 	}
 	for _, part := range parts {
 		c.Parts = append(c.Parts, session.Part(part))

@@ -8,7 +8,10 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/session"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/report"
+	_ "gpuscope/trace/report/all" // registers the tables
 	"gpuscope/tui/widget"
 )
 
@@ -42,7 +45,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	g := &p.mirror.Trace.Graph
 	for i := range g.Dispatches {
 		if g.Dispatches[i].Op == *c.Op && len(c.Lengths) == 0 {
-			c.Lengths = p.index.Crossings(g.Dispatches[i].ID)
+			c.Lengths = curves.Crossings(p.index, g.Dispatches[i].ID)
 		}
 	}
 	return c, nil
@@ -55,7 +58,8 @@ func isNumber(word string) bool {
 
 // trials prints what operators took that were timed.
 func (p *front) trials(session.Reply) {
-	if err := p.index.Print(p.ctx, p.out, "trials", "text", widget.MainWidth, inspect.Options{}); err != nil {
+	if err := report.Print(p.ctx, p.index, p.out, "trials", "text", widget.MainWidth,
+		analyze.Options{}); err != nil {
 		p.fail(err)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/slopes"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -24,7 +26,7 @@ type CurvesPage struct {
 	ListPage
 	host  Host
 	Along string // as a person wants it
-	shows map[string]inspect.Quantity
+	shows map[string]curves.Quantity
 	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
 	Drawn map[string]Part // of each axis, where a person chose one
 	chart widget.Task[chartKey, *chart]
@@ -35,9 +37,9 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 	p := &CurvesPage{
 		ListPage: listOf("slope"), host: h, Along: trace.AlongPosition, at: map[string]int{},
 		Drawn: map[string]Part{},
-		shows: map[string]inspect.Quantity{
-			trace.AlongPosition: inspect.Time,
-			trace.AlongTokens:   inspect.Grid, // there is an exact line of it; few prompts are timed
+		shows: map[string]curves.Quantity{
+			trace.AlongPosition: curves.Time,
+			trace.AlongTokens:   curves.Grid, // there is an exact line of it; few prompts are timed
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
@@ -45,7 +47,7 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 }
 
 // Takes says that curves are of all steps, whatever the scope.
-func (p *CurvesPage) Takes() inspect.Takes { return inspect.WholeRun }
+func (p *CurvesPage) Takes() report.Takes { return report.WholeRun }
 
 // curvesKey is what the table of the curves is of, chartKey what a chart is of.
 type (
@@ -57,7 +59,7 @@ type (
 	chartKey struct {
 		listing int
 		row     string
-		shows   inspect.Quantity
+		shows   curves.Quantity
 		part    Part
 	}
 )
@@ -69,7 +71,7 @@ type curvesLook struct {
 }
 
 type axisLook struct {
-	shows inspect.Quantity
+	shows curves.Quantity
 	drawn Part
 }
 
@@ -101,11 +103,11 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}
 	p.Rows.Load(j, key, s, s.Running, func(ctx context.Context) (*table.Table, error) {
-		c, err := s.Index.Curves(ctx, along, against)
+		c, err := curves.Of(ctx, s.Index, along, against)
 		if err != nil {
 			return nil, err
 		}
-		return c.Table(), nil
+		return slopes.Table(c), nil
 	})
 	c, r := p.Current()
 	if c == nil {
@@ -127,11 +129,11 @@ func curvesVersion(s Snapshot) int {
 }
 
 // Current is the selected row, nil where there is none.
-func (p *CurvesPage) Current() (*inspect.Curves, *inspect.CurveRow) {
+func (p *CurvesPage) Current() (*curves.Curves, *curves.CurveRow) {
 	if p.Rows.Table == nil {
 		return nil, nil
 	}
-	c, _ := p.Rows.Table.From.(*inspect.Curves)
+	c, _ := p.Rows.Table.From.(*curves.Curves)
 	r := p.Rows.Current()
 	if c == nil || r < 0 {
 		return nil, nil
@@ -147,7 +149,7 @@ func (p *CurvesPage) nextAxis() {
 }
 
 func (p *CurvesPage) redraw() {
-	all := inspect.Quantities()
+	all := curves.Quantities()
 	p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
 }
 
@@ -160,7 +162,7 @@ func (p *CurvesPage) Title(w int) []table.Part {
 }
 
 // Cursor is the place that is looked at: where the person put it, else where the shown step stands.
-func (p *CurvesPage) Cursor(c *inspect.Curves) int {
+func (p *CurvesPage) Cursor(c *curves.Curves) int {
 	at, chosen := p.at[c.Along]
 	if s := p.ListPage.at(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
 		step := &s.Trace.Steps[s.Step]
@@ -244,7 +246,7 @@ func (p *CurvesPage) PointAt(x, y, _ int) bool {
 }
 
 // drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
-func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curves, r *inspect.CurveRow,
+func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curves, r *curves.CurveRow,
 	w, h int,
 ) []string {
 	p.W = w - widget.Axis - 2
@@ -255,7 +257,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 	at := p.Cursor(c)
 	xs, ys := d.axis(), d.values()
 	plot := widget.NewPlot(g, p.W, h, xs, ys)
-	label := d.shows.Axis(ys.Lo, ys.Hi)
+	label := slopes.AxisText(d.shows, ys.Lo, ys.Hi)
 	plot.Label = func(y float64) string {
 		if d.lo > d.hi {
 			return "" // there is nothing to read off
@@ -270,7 +272,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 		plot.Column, plot.At = col, float64(at)
 	}
 	said := "exact, from the plans"
-	if d.shows == inspect.Time {
+	if d.shows == curves.Time {
 		said = d.drawTimes(plot, c)
 	} else {
 		plot.Line(d.xs, d.ys)
@@ -297,7 +299,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 		{Rank: 2, Text: said},
 		{Rank: 0, Text: d.atCursor(at)},
 	}
-	if d.shows == inspect.Time && r.Dispatches == nil {
+	if d.shows == curves.Time && r.Dispatches == nil {
 		parts = append(parts, table.Part{Rank: 1, Text: c.Of})
 	}
 	if routes {
@@ -310,20 +312,20 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *inspect.Curv
 // atCursor is what there is at the cursor.
 func (d *chart) atCursor(at int) string {
 	r := d.row
-	if d.shows != inspect.Time {
+	if d.shows != curves.Time {
 		if v, ok := d.curves.Exact(r, d.shows, at); ok {
-			return fmt.Sprintf("at %s: %s", widget.Count(at), d.shows.Value(v))
+			return fmt.Sprintf("at %s: %s", widget.Count(at), slopes.QuantityText(d.shows, v))
 		}
 		return fmt.Sprintf("at %s: it does not run", widget.Count(at))
 	}
 	for _, m := range r.Trials {
 		if m.Tokens == at && m.Planned {
-			return fmt.Sprintf("at %s: %s", widget.Count(at), d.shows.Value(float64(m.NS)))
+			return fmt.Sprintf("at %s: %s", widget.Count(at), slopes.QuantityText(d.shows, float64(m.NS)))
 		}
 	}
 	for _, point := range r.Points {
 		if point.At == at && len(r.Trials) == 0 {
-			said := d.shows.Value(point.NS)
+			said := slopes.QuantityText(d.shows, point.NS)
 			if r.Dispatches == nil && d.curves.Level == "dispatch" {
 				said = "Σ " + said // no step takes that long
 			}
@@ -341,7 +343,7 @@ func (p *CurvesPage) Detail() *Detail {
 	}
 	at := p.Cursor(c)
 	of := fmt.Sprintf("%s %s %d", c.Along, r.Name, at)
-	lines := func(ctx context.Context) ([]string, error) { return c.Lines(r, at), ctx.Err() }
+	lines := func(ctx context.Context) ([]string, error) { return slopes.Lines(c, r, at), ctx.Err() }
 	return &Detail{of, r.Name, lines}
 }
 
@@ -368,7 +370,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.Cursor(c))
 	}
-	lengths = p.ListPage.at().Index.Crossings(r.Dispatches[0], lengths...)
+	lengths = curves.Crossings(p.ListPage.at().Index, r.Dispatches[0], lengths...)
 	return p.ListPage.at().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
@@ -383,7 +385,7 @@ func (p *CurvesPage) cannotTime() string {
 
 // showRoutes draws times against the length of a prompt: there routes are compared.
 func (p *CurvesPage) showRoutes() {
-	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, inspect.Time
+	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, curves.Time
 }
 
 // timeOperator has the selected operator timed, and shows the times.

@@ -7,16 +7,16 @@ import (
 	"slices"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze/curves"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
 
 // chart is a row of the curves as it is drawn.
 type chart struct {
-	curves *inspect.Curves
-	row    *inspect.CurveRow
-	shows  inspect.Quantity
+	curves *curves.Curves
+	row    *curves.CurveRow
+	shows  curves.Quantity
 	part   Part      // of the axis
 	xs, ys []float64 // the exact line
 	lo, hi float64   // of all values
@@ -30,13 +30,13 @@ type Part struct{ From, To int }
 const LeastPart = 4
 
 // axisOf is the axis of a part: lengths of prompts matter by their ratio.
-func axisOf(c *inspect.Curves, p Part) widget.Scale {
+func axisOf(c *curves.Curves, p Part) widget.Scale {
 	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }
 
 // Part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
 // cursor is always on it.
-func (p *CurvesPage) Part(c *inspect.Curves, r *inspect.CurveRow) Part {
+func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) Part {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
 	if !ok || chosen == (Part{}) {
@@ -49,7 +49,7 @@ func (p *CurvesPage) Part(c *inspect.Curves, r *inspect.CurveRow) Part {
 }
 
 // between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
-func between(c *inspect.Curves, xs widget.Scale, lo, hi float64) Part {
+func between(c *curves.Curves, xs widget.Scale, lo, hi float64) Part {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
 	case lo < first:
@@ -85,7 +85,7 @@ func (p *CurvesPage) widen(times float64) string {
 const chartPlaces = 1024
 
 // emptyChart is the chart of a row with nothing in it yet.
-func (p *CurvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
+func (p *CurvesPage) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
 	return &chart{
 		curves: c, row: r, shows: p.shows[c.Along], part: p.Part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
 	}
@@ -95,7 +95,7 @@ func (p *CurvesPage) emptyChart(c *inspect.Curves, r *inspect.CurveRow) *chart {
 func (d *chart) filled(ctx context.Context) (*chart, error) {
 	c, r := d.curves, d.row
 	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
-	if d.shows == inspect.Time {
+	if d.shows == curves.Time {
 		for _, m := range r.Trials {
 			d.ys = append(d.ys, float64(m.NS))
 		}
@@ -146,11 +146,11 @@ func (d *chart) values() widget.Scale {
 	if d.lo > d.hi {
 		return widget.Scale{Lo: 0, Hi: 1}
 	}
-	if len(d.row.Trials) > 0 && d.shows == inspect.Time {
+	if len(d.row.Trials) > 0 && d.shows == curves.Time {
 		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true} // a crossover is one of ratios
 	}
 	s := widget.Scale{Lo: 0, Hi: d.hi}
-	if d.shows == inspect.Time && d.lo > d.hi/2 {
+	if d.shows == curves.Time && d.lo > d.hi/2 {
 		least := flat * d.hi // times that hardly differ are no slope
 		room := max(d.hi-d.lo, least) / 8
 		s.Lo, s.Hi = d.lo-room, d.hi+max(0, least-(d.hi-d.lo))/2
@@ -169,7 +169,7 @@ func (d *chart) place(column, n int) int {
 }
 
 // drawTimes draws what was measured, with the line through it, and says what that is.
-func (d *chart) drawTimes(plot *widget.Plot, c *inspect.Curves) string {
+func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	for _, point := range d.row.Points {
 		if len(d.row.Trials) == 0 {
 			plot.Dot(float64(point.At), point.NS)

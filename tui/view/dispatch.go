@@ -6,7 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -16,7 +17,7 @@ import (
 type DispatchPage struct {
 	ListPage
 	host Host
-	fold inspect.Fold
+	fold analyze.Fold
 	now  Snapshot
 }
 
@@ -33,11 +34,11 @@ func newDispatchPage(h Host, _ *widget.Log) View {
 }
 
 // Table is the table that is shown, nil before there is one.
-func (p *DispatchPage) Table() *inspect.DispatchTable {
+func (p *DispatchPage) Table() *report.DispatchTable {
 	if p.Rows.Table == nil {
 		return nil
 	}
-	t, _ := p.Rows.Table.From.(*inspect.DispatchTable)
+	t, _ := p.Rows.Table.From.(*report.DispatchTable)
 	return t
 }
 
@@ -68,7 +69,7 @@ func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 
 // firstDispatch tells rows of different folds apart, and finds the same again: by what they stand for.
 func firstDispatch(t *table.Table, row int) any {
-	d, ok := t.From.(*inspect.DispatchTable)
+	d, ok := t.From.(*report.DispatchTable)
 	if !ok {
 		return nil
 	}
@@ -96,9 +97,9 @@ func (p *DispatchPage) Detailed() bool { return true }
 
 func (p *DispatchPage) Look() any { return p.fold }
 
-func (p *DispatchPage) Restore(s any) { p.fold = s.(inspect.Fold) }
+func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Fold) }
 
-func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (inspect.FoldNone + 1) }
+func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.FoldNone + 1) }
 
 // About is what the steps cost that the table is of; nothing where that is of others than are looked at.
 func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
@@ -135,7 +136,7 @@ func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 }
 
 // Launch is the launch of the selected row, of a fold its first.
-func (p *DispatchPage) Launch() *inspect.Launch {
+func (p *DispatchPage) Launch() *analyze.Launch {
 	t, r := p.Table(), p.Rows.Current()
 	if t == nil || r < 0 {
 		return nil
@@ -195,7 +196,7 @@ func (p *DispatchPage) Detail() *Detail {
 			if t.CostKnown(row) {
 				d.Limit.LostNS = 0 // the cost stands above
 			}
-			lines = append(lines, d.Lines()...)
+			lines = append(lines, report.DetailLines(d)...)
 			if d.Time.N == 1 && s.Live && row.Count() == 1 {
 				lines = append(lines, command.Keyed("1 sample: {repeat} for more"))
 			}
@@ -205,14 +206,14 @@ func (p *DispatchPage) Detail() *Detail {
 }
 
 // ofSteps says that a row is of several steps: what is gone is of the base.
-func ofSteps(t *inspect.DispatchTable, row *inspect.DispatchRow) bool {
+func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	_, one := t.Scope.One()
 	return !one && !row.Gone()
 }
 
 // firstOfAll names the dispatch that is described where a row stands for several, and its step where the
 // table is of several; "" where the row is that one.
-func firstOfAll(t *inspect.DispatchTable, row *inspect.DispatchRow) string {
+func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {
 		return ""
@@ -244,7 +245,7 @@ func firstOf(n int) string {
 }
 
 // several says what a row that stands for more than one dispatch adds up to.
-func several(t *inspect.DispatchTable, r int) []string {
+func several(t *report.DispatchTable, r int) []string {
 	row := &t.Folded[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	steps := ""
@@ -267,7 +268,7 @@ func several(t *inspect.DispatchTable, r int) []string {
 	add := func(label string, parts ...string) {
 		said := slices.DeleteFunc(parts, func(s string) bool { return s == "" })
 		if len(said) > 0 {
-			lines = append(lines, inspect.Labelled(label, strings.Join(said, " · ")))
+			lines = append(lines, analyze.Labelled(label, strings.Join(said, " · ")))
 		}
 	}
 	with := func(before, s, after string) string {

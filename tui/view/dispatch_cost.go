@@ -6,7 +6,8 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -27,14 +28,14 @@ func (p *DispatchPage) costOfRows() {
 // costOfMarked measures what the marked rows cost together.
 func (p *DispatchPage) costOfMarked() {
 	if parts, step, ok := p.markedParts(); ok {
-		p.ask(session.Cost, step, inspect.Together(parts))
+		p.ask(session.Cost, step, analyze.Together(parts))
 	}
 }
 
 // verifyRows compares the dispatches of the marked rows, or of the selected one, with their references.
 func (p *DispatchPage) verifyRows() {
 	if parts, step, ok := p.markedParts(); ok {
-		p.ask(session.Verify, step, inspect.Together(parts))
+		p.ask(session.Verify, step, analyze.Together(parts))
 	}
 }
 
@@ -45,7 +46,7 @@ func (p *DispatchPage) verifyStep() {
 }
 
 // markedParts are the marked rows, or the selected one; it says so where the table has none of them.
-func (p *DispatchPage) markedParts() (parts []inspect.Part, step *trace.Step, ok bool) {
+func (p *DispatchPage) markedParts() (parts []analyze.Part, step *trace.Step, ok bool) {
 	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
 	}
@@ -53,7 +54,7 @@ func (p *DispatchPage) markedParts() (parts []inspect.Part, step *trace.Step, ok
 }
 
 // ask sends a command about parts of a step.
-func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...inspect.Part) {
+func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...analyze.Part) {
 	c := session.Command{Kind: kind}
 	if step.Index != p.now.State.Step {
 		c.Step = &step.Index
@@ -66,7 +67,7 @@ func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...
 
 // Parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
 // that they are of.
-func (p *DispatchPage) Parts(marked bool) ([]inspect.Part, *trace.Step) {
+func (p *DispatchPage) Parts(marked bool) ([]analyze.Part, *trace.Step) {
 	t := p.Table()
 	step := &t.Index.Trace.Steps[t.Scope.Last()]
 	if !marked {
@@ -83,7 +84,7 @@ func (p *DispatchPage) Parts(marked bool) ([]inspect.Part, *trace.Step) {
 // withHeadings are rows and the headings that they stand under in the graph, in its order: an order by a
 // column shows no headings, and without them their costs would stay of fewer rounds. What a filter leaves of
 // a heading is not what it stands for.
-func (p *DispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int {
+func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
 		for _, r := range rows {
@@ -98,7 +99,7 @@ func (p *DispatchPage) withHeadings(t *inspect.DispatchTable, rows []int) []int 
 
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too
 // little to tell from noise. Members that a filter chose are what somebody asks for.
-func (p *DispatchPage) member(t *inspect.DispatchTable, row int) bool {
+func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
 	up := t.Folded[row].Parent
 	return up >= 0 && !t.Folded[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
@@ -134,13 +135,14 @@ func (p *DispatchPage) together() []table.Part {
 	if len(marked) < 2 {
 		return nil
 	}
-	all := inspect.Together(marked)
+	all := analyze.Together(marked)
 	c := t.CostOf(all)
 	if c == nil {
 		return nil
 	}
 	parts := []table.Part{{
-		Rank: 0, Text: fmt.Sprintf("%s together cost %s", widget.Plural(len(marked), "marked row"), c.Says()),
+		Rank: 0, Text: fmt.Sprintf("%s together cost %s", widget.Plural(len(marked), "marked row"),
+			c.CostText()),
 		Short: "together " + c.Short(),
 	}}
 	if c.Told() {

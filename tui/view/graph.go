@@ -7,7 +7,11 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/graphtree"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/outline"
+	"gpuscope/trace/report/storage"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -20,8 +24,8 @@ type graphPage struct {
 	host  Host
 	lists []ListPage // of graphLists
 	at    int
-	fold  inspect.Fold
-	mark  int // of inspect.GraphWeights: by what operators are marked
+	fold  analyze.Fold
+	mark  int // of graphtree.GraphWeights: by what operators are marked
 }
 
 // graphLists are the tables that the page shows, and what a title calls them.
@@ -52,7 +56,7 @@ type kinship struct {
 }
 
 func firstOperator(t *table.Table, row int) any {
-	n := &t.From.(*inspect.GraphTable).Nodes[row]
+	n := &t.From.(*outline.GraphTable).Nodes[row]
 	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
 		return nil
 	}
@@ -62,7 +66,7 @@ func firstOperator(t *table.Table, row int) any {
 // graphLook is how a person looks at the graph.
 type graphLook struct {
 	at, mark int
-	fold     inspect.Fold
+	fold     analyze.Fold
 }
 
 // Look is what undo gives back.
@@ -75,7 +79,7 @@ func (p *graphPage) Restore(s any) {
 
 func (p *graphPage) list() *ListPage { return &p.lists[p.at] }
 
-func (p *graphPage) Takes() inspect.Takes { return p.list().Takes() }
+func (p *graphPage) Takes() report.Takes { return p.list().Takes() }
 
 // graphKey is what a list is of.
 type graphKey struct {
@@ -89,18 +93,18 @@ func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 		l.Rows.Unload(j)
 		return
 	}
-	o := inspect.Options{Fold: p.fold}
+	o := analyze.Options{Fold: p.fold}
 	if s.Step >= 0 {
 		o = s.options(l.From.Takes, p.fold)
 	}
-	mark, tree := inspect.GraphWeights[p.mark], p.at == operatorList
+	mark, tree := graphtree.GraphWeights[p.mark], p.at == operatorList
 	key := graphKey{listKey{s.Version, p.fold}, p.mark}
 	l.Rows.Load(j, key, s, s.Running, func(ctx context.Context) (*table.Table, error) {
 		t, err := l.From.Of(ctx, s.Index, o)
 		if err != nil || !tree {
 			return t, err
 		}
-		return t.From.(*inspect.GraphTable).Weighed(mark), nil
+		return t.From.(*outline.GraphTable).Weighed(mark), nil
 	})
 }
 
@@ -134,7 +138,7 @@ func (p *graphPage) refold() {
 		p.host.Remark("group by: only operators can be grouped")
 		return
 	}
-	folds := []inspect.Fold{inspect.FoldLayer, inspect.FoldOp, inspect.FoldNone}
+	folds := []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldNone}
 	p.fold = folds[(slices.Index(folds, p.fold)+1)%len(folds)]
 }
 
@@ -144,7 +148,7 @@ func (p *graphPage) reweigh() {
 		p.host.Remark("mark by: only operators are coloured")
 		return
 	}
-	p.mark = (p.mark + 1) % len(inspect.GraphWeights)
+	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)
 }
 
 func (p *graphPage) Title(w int) []table.Part {
@@ -156,7 +160,7 @@ func (p *graphPage) Title(w int) []table.Part {
 		return parts
 	}
 	if p.at == operatorList {
-		marked := "marked by " + inspect.GraphWeights[p.mark].Doc
+		marked := "marked by " + graphtree.GraphWeights[p.mark].Doc
 		if t.Column("weight") < 0 {
 			marked += ": no row has any"
 		}
@@ -181,7 +185,7 @@ func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused b
 type picked struct {
 	op    *trace.Op
 	value trace.ValueID // -1: none
-	node  *inspect.GraphNode
+	node  *graphtree.GraphNode
 }
 
 func (p *graphPage) picked() picked {
@@ -190,7 +194,7 @@ func (p *graphPage) picked() picked {
 	if l.Rows.Table == nil || r < 0 {
 		return none
 	}
-	if t, ok := l.Rows.Table.From.(*inspect.GraphTable); ok {
+	if t, ok := l.Rows.Table.From.(*outline.GraphTable); ok {
 		n := &t.Nodes[r]
 		if n.Edge != "" {
 			return picked{t.Op(r), n.Value, n}
@@ -249,18 +253,18 @@ func (p *graphPage) Detail() *Detail {
 		return &Detail{
 			key, s.Trace.Graph.Values[got.value].Name,
 			func(ctx context.Context) ([]string, error) {
-				lines := s.Index.ValueLines(s.Step, got.value)
+				lines := report.ValueLines(s.Index, s.Step, got.value)
 				return append(lines, numbersWhere(s.Trace, s.Recorded)), ctx.Err()
 			},
 		}
 	case got.op != nil && !got.node.Group:
 		return &Detail{key, got.op.Name, func(ctx context.Context) ([]string, error) {
 			lines := standsFor(got.node)
-			return append(lines, s.Index.OperatorLines(s.Step, got.op.ID)...), ctx.Err()
+			return append(lines, report.OperatorLines(s.Index, s.Step, got.op.ID)...), ctx.Err()
 		}}
 	case graphLists[p.at].table == "memory" && key != "":
 		return &Detail{key, key, func(ctx context.Context) ([]string, error) {
-			return s.Index.HoldingLines(s.Step, key), ctx.Err()
+			return storage.HoldingLines(s.Index, s.Step, key), ctx.Err()
 		}}
 	case got.node != nil:
 		return &Detail{key, got.node.Label, func(ctx context.Context) ([]string, error) {
@@ -271,7 +275,7 @@ func (p *graphPage) Detail() *Detail {
 }
 
 // standsFor says what a row costs, and of more than one operator what it has in it.
-func standsFor(n *inspect.GraphNode) (lines []string) {
+func standsFor(n *graphtree.GraphNode) (lines []string) {
 	ops := 0
 	for _, unit := range n.Ops {
 		ops += len(unit)
@@ -281,9 +285,9 @@ func standsFor(n *inspect.GraphNode) (lines []string) {
 	}
 	switch {
 	case n.Cost != nil:
-		lines = append(lines, "cost "+n.Cost.Says())
-	case n.NoCost() != "":
-		lines = append(lines, "cost not known: "+n.NoCost())
+		lines = append(lines, "cost "+n.Cost.CostText())
+	case outline.NoCost(n) != "":
+		lines = append(lines, "cost not known: "+outline.NoCost(n))
 	}
 	if ops > 1 && !n.Group {
 		lines = append(lines, "the first of them:")

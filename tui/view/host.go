@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"gpuscope/session"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -118,7 +119,7 @@ type View interface {
 	Move(m widget.Motion)
 	// Takes says which steps the view shows: as many as the selection has, the last of them, or the whole
 	// run.
-	Takes() inspect.Takes
+	Takes() report.Takes
 	// Pane has the rows, with a cursor; nil where there are none.
 	Pane() *widget.TablePane
 	// Detailed says that the view has a pane with more about the selected row, detail is what it shows.
@@ -139,11 +140,11 @@ type View interface {
 	// PointAt takes a click at a cell of what was drawn in w cells; false where nothing is there.
 	PointAt(x, y, w int) bool
 	// Has says whether an event of the run is of interest here; nil: all are.
-	Has() func(inspect.Event) bool
+	Has() func(analyze.Event) bool
 	// Stop stops what the view asked of the model; false where there was nothing.
 	Stop() bool
 	// Launch is the dispatch under the cursor, nil for none.
-	Launch() *inspect.Launch
+	Launch() *analyze.Launch
 	// Look is what undo remembers besides rows, a comparable value, and restore takes it.
 	Look() any
 	Restore(look any)
@@ -165,7 +166,7 @@ type Basics struct{}
 
 func (Basics) Actions() []command.Action         { return nil }
 func (Basics) Move(widget.Motion)                {}
-func (Basics) Takes() inspect.Takes              { return inspect.NoSteps }
+func (Basics) Takes() report.Takes               { return report.NoSteps }
 func (Basics) Pane() *widget.TablePane           { return nil }
 func (Basics) Detailed() bool                    { return false }
 func (Basics) Detail() *Detail                   { return nil }
@@ -176,9 +177,9 @@ func (Basics) Open() bool                        { return false }
 func (Basics) Back() bool                        { return false }
 func (Basics) Turn(int) bool                     { return false }
 func (Basics) PointAt(int, int, int) bool        { return false }
-func (Basics) Has() func(inspect.Event) bool     { return nil }
+func (Basics) Has() func(analyze.Event) bool     { return nil }
 func (Basics) Stop() bool                        { return false }
-func (Basics) Launch() *inspect.Launch           { return nil }
+func (Basics) Launch() *analyze.Launch           { return nil }
 func (Basics) Look() any                         { return nil }
 func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
@@ -213,7 +214,7 @@ type Page struct {
 
 // WrapHanging breaks a line of a detail to w cells; what follows is aligned with the text after the label.
 func WrapHanging(l string, w int) []string {
-	const deep = inspect.DetailLabel
+	const deep = analyze.DetailLabel
 	switch {
 	case len(l) > deep && l[deep-1] == ' ' && !strings.Contains(strings.TrimRight(l[:deep], " "), " "):
 		return widget.WrapUnder(l, w, deep, deep)

@@ -6,7 +6,8 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -16,28 +17,28 @@ import (
 type ListPage struct {
 	Basics
 	Rows widget.TablePane
-	From inspect.Table
+	From report.Table
 }
 
 // listOf is the page of a table. Tables are registered before the program starts.
 func listOf(name string) ListPage {
-	t, err := inspect.TableNamed(name)
+	t, err := report.TableNamed(name)
 	if err != nil {
 		panic(err)
 	}
 	return ListPage{From: t}
 }
 
-func (p *ListPage) Takes() inspect.Takes { return p.From.Takes }
+func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 
 // listKey is what a table is of. The version rises with every change of scope and base as well.
 type listKey struct {
 	version int
-	fold    inspect.Fold
+	fold    analyze.Fold
 }
 
 // want shows the table of the snapshot's scope.
-func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold inspect.Fold) {
+func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold analyze.Fold) {
 	if s.Step < 0 || s.Trace == nil {
 		p.Rows.Unload(j)
 		return
@@ -120,7 +121,7 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"),
 				id,
 				p.at().Index.Name(id))
-		case p.Takes() == inspect.AnySteps || p.Takes() == inspect.OneStep:
+		case p.Takes() == report.AnySteps || p.Takes() == report.OneStep:
 			none += command.Keyed("; {selection} shows other steps")
 		}
 		none += "."

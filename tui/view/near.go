@@ -9,7 +9,8 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -54,7 +55,7 @@ type nearness struct {
 // stand is where a neighbour stands: its line, that of the one it belongs to, and whether more of that one's
 // stand below.
 type stand struct {
-	inspect.Neighbour
+	analyze.Neighbour
 	Line, of int
 	last     bool
 }
@@ -90,7 +91,7 @@ func (p *NearPage) Load(j *widget.Jobs, s Snapshot, w int) {
 		n := &nearness{far: key.far, Spots: map[int][]stand{}}
 		n.Spots[0] = []stand{{Neighbour: s.Index.Node(key.step, key.op), last: true}}
 		for side := -1; side <= 1; side += 2 {
-			around := s.Index.Around(key.step, key.op, key.far, side > 0)
+			around := report.Around(s.Index, key.step, key.op, key.far, side > 0)
 			n.height = max(n.height, n.place(around, side, 0, 0))
 		}
 		n.height = max(n.height, 1)
@@ -119,11 +120,11 @@ func (p *NearPage) Actions() []command.Action {
 
 func (p *NearPage) Detailed() bool { return true }
 
-func (p *NearPage) Takes() inspect.Takes { return inspect.OneStep }
+func (p *NearPage) Takes() report.Takes { return report.OneStep }
 
 // place puts neighbours one below the other, each beside the first of its own, and says where the next line
 // is.
-func (n *nearness) place(list []inspect.Neighbour, column, line, of int) int {
+func (n *nearness) place(list []analyze.Neighbour, column, line, of int) int {
 	side := 1
 	if column < 0 {
 		side = -1
@@ -454,12 +455,12 @@ func (p *NearPage) Detail() *Detail {
 		return &Detail{}
 	case s.Op == nil:
 		return &Detail{fmt.Sprintf("v%d", s.Value), s.Label, func(ctx context.Context) ([]string, error) {
-			lines := at.Index.ValueLines(at.Step, s.Value)
+			lines := report.ValueLines(at.Index, at.Step, s.Value)
 			return append(lines, numbersWhere(at.Trace, at.Recorded)), ctx.Err()
 		}}
 	}
 	return &Detail{fmt.Sprintf("op%d", s.Op.ID), s.Label, func(ctx context.Context) ([]string, error) {
-		return at.Index.OperatorLines(at.Step, s.Op.ID), ctx.Err()
+		return report.OperatorLines(at.Index, at.Step, s.Op.ID), ctx.Err()
 	}}
 }
 

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -50,16 +51,16 @@ func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 }
 
 // Has leaves of what happened the changes of grids, which are what a resize makes.
-func (p *resizePage) Has() func(inspect.Event) bool {
-	return func(e inspect.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
+func (p *resizePage) Has() func(analyze.Event) bool {
+	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
 
 // current is what the selected row stands for, nil for none.
-func (p *resizePage) current() *inspect.ResizeRow {
+func (p *resizePage) current() *analyze.ResizeRow {
 	if p.Rows.Table == nil {
 		return nil
 	}
-	t, _ := p.Rows.Table.From.(*inspect.ResizeTable)
+	t, _ := p.Rows.Table.From.(*report.ResizeTable)
 	if r := p.Rows.Current(); t != nil && r >= 0 {
 		return &t.Lines[r]
 	}
@@ -78,14 +79,14 @@ func (p *resizePage) Detail() *Detail {
 	}}
 }
 
-func resizeDetail(l widget.Listing, x *inspect.Index, at int, r *inspect.ResizeRow) []string {
+func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeRow) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	g := &x.Trace.Graph
 	switch {
 	case r.Change != nil:
 		v := &g.Values[r.Change.Value]
-		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, x.Bounds(v))
+		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, report.Bounds(x, v))
 		reached := x.Reaches(v.ID)
 		add(command.Keyed("can re-plan %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
 	case r.Hook != nil:

@@ -6,23 +6,25 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	_ "gpuscope/trace/report/all" // registers the tables
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 )
 
 // Snapshot is what the views draw from. It does not change after it was handed out.
 type Snapshot struct {
-	Index *inspect.Index // nil until the trace's header is there
+	Index *analyze.Index // nil until the trace's header is there
 	Trace *trace.Trace
 	Step  int // that is shown, the last of scope, -1: none
 	// Scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
 	// are there with the step. base is that step where it is one of this trace, else -1.
-	Scope   inspect.Scope
-	Against *inspect.Base
+	Scope   analyze.Scope
+	Against *analyze.Base
 	Base    int
 	Chosen  Base            // what a person chose to compare with
-	Events  []inspect.Event // of all steps, or of those when a job last looked
+	Events  []analyze.Event // of all steps, or of those when a job last looked
 	// From and to are the ends of the range of steps that is marked, -1 where none is.
 	From, To int
 	State    session.State
@@ -49,11 +51,11 @@ type Base struct {
 var NoBase = Base{Scope: -1, Step: -1}
 
 // Of is the part of the scope that is spoken of where so many steps are taken.
-func (s Snapshot) Of(takes inspect.Takes) inspect.Scope { return command.Part(s.Index, s.Scope, takes) }
+func (s Snapshot) Of(takes report.Takes) analyze.Scope { return command.Part(s.Index, s.Scope, takes) }
 
 // Named is what the steps are called that a view takes; "" where there are none. What is of steps of another
 // name is not of these.
-func (s Snapshot) Named(takes inspect.Takes) string {
+func (s Snapshot) Named(takes report.Takes) string {
 	if s.Step < 0 || s.Trace == nil {
 		return ""
 	}
@@ -61,28 +63,28 @@ func (s Snapshot) Named(takes inspect.Takes) string {
 }
 
 // options are what a table is asked with.
-func (s Snapshot) options(takes inspect.Takes, fold inspect.Fold) inspect.Options {
-	return inspect.Options{Scope: s.Of(takes), Base: s.Against, Fold: fold}
+func (s Snapshot) options(takes report.Takes, fold analyze.Fold) analyze.Options {
+	return analyze.Options{Scope: s.Of(takes), Base: s.Against, Fold: fold}
 }
 
 // Stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
 // go without saying.
 func (s Snapshot) Stands(v View) table.Part {
-	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != inspect.OneStep {
+	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != report.OneStep {
 		return table.Part{}
 	}
 	n := s.Trace.Steps[s.Step].Index
 	return table.Part{
-		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(s.Scope.Words(), "all ")),
+		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.ScopeText(s.Scope), "all ")),
 		Short: fmt.Sprintf("s%d of %s", n, s.Scope.Name),
 	}
 }
 
 // lastOfBase is the base with the last of its steps alone: what a plan is compared with.
-func (s Snapshot) lastOfBase() *inspect.Base {
+func (s Snapshot) lastOfBase() *analyze.Base {
 	b := s.Against
 	if b == nil {
 		return nil
 	}
-	return &inspect.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Last())}
+	return &analyze.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Last())}
 }

@@ -8,7 +8,9 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/tracks"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -41,19 +43,19 @@ type summaryBase struct {
 
 // stepsKey is what the list of steps is of: the steps, and what they are compared with.
 type stepsKey struct {
-	index   *inspect.Index
-	against *inspect.Base
+	index   *analyze.Index
+	against *analyze.Base
 }
 
 // StepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
 type StepFacts struct {
 	s               Snapshot
-	Sum             *inspect.StepSummary
+	Sum             *analyze.StepSummary
 	prefill, decode int
 	costed          bool    // costs of a step were measured
 	scale           float64 // ns at the top of the strip
 	Words           []word  // of the text around the step
-	Tracks          *inspect.Tracks
+	Tracks          *tracks.Tracks
 	pace            table.Line // how fast the run is
 }
 
@@ -81,7 +83,7 @@ func (p *StepPage) Move(m widget.Motion) {
 // Scrolls is one: the wheel goes to the next step.
 func (p *StepPage) Scrolls() int { return 1 }
 
-func (p *StepPage) Takes() inspect.Takes { return inspect.OneStep }
+func (p *StepPage) Takes() report.Takes { return report.OneStep }
 
 func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.now = s
@@ -94,14 +96,14 @@ func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 		func(ctx context.Context) (*StepFacts, error) { return gather(ctx, s) }, nil)
 	p.Steps.Rows.Load(j, stepsKey{s.Index, s.Against}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) {
-			return p.Steps.From.Of(ctx, s.Index, inspect.Options{Base: s.Against})
+			return p.Steps.From.Of(ctx, s.Index, analyze.Options{Base: s.Against})
 		})
 	p.Steps.Rows.GoTo(s.Step)
 }
 
 // gather looks at all steps.
 func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
-	f := &StepFacts{s: s, Sum: s.Index.Summary(s.Step), Tracks: s.Index.Tracks(s.Step)}
+	f := &StepFacts{s: s, Sum: s.Index.Summary(s.Step), Tracks: tracks.Of(s.Index, s.Step)}
 	var decodes []float64
 	all := 0.0
 	for i := range s.Trace.Steps {
@@ -126,7 +128,7 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 		f.scale = all
 	}
 	f.Words = WordsAround(s)
-	f.pace = s.Index.Pace(s.Step)
+	f.pace = report.Pace(s.Index, s.Step)
 	return f, ctx.Err()
 }
 
@@ -148,7 +150,8 @@ func (p *StepPage) Title(int) []table.Part {
 	}
 	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.Against; base != nil {
-		parts = append(parts, table.Say(2, "baseline %s", base.Scope.Called()), f.s.Index.Other(base.Index))
+		parts = append(parts, table.Say(2, "baseline %s", base.Scope.Called()), report.OtherTrace(f.s.Index,
+			base.Index))
 	}
 	if upto := f.s.State.Upto; upto != nil && f.s.Live {
 		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",
@@ -218,7 +221,7 @@ func (p *StepPage) Copied() string { return p.Steps.Rows.RowText() }
 // stripKey is what a strip is made of.
 type stripKey struct {
 	facts   *StepFacts
-	events  *inspect.Event // the first of them
+	events  *analyze.Event // the first of them
 	n       int
 	columns int
 }
@@ -266,7 +269,7 @@ func (d *drawn[K]) with(of K, draw func() []string) []string {
 // tracksIn are the tracks on a page of w cells.
 func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) []string {
 	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
-		var part *inspect.Span
+		var part *tracks.Span
 		if p.part >= 0 && p.part < len(f.Tracks.GPU) {
 			part = &f.Tracks.GPU[p.part]
 		}
@@ -370,7 +373,7 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 
 // verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
 func (p *StepPage) verdict(f *StepFacts) string {
-	said := widget.MarkClosed + " " + f.Sum.Verdict()
+	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
 	switch {
 	case !p.now.Live || p.now.Running || f.Sum.Planned:
 		return said
@@ -424,8 +427,8 @@ func (f *StepFacts) Split() table.Line {
 	}
 	if !u.Known() {
 		run := ""
-		if f.Tracks.Of() != "" {
-			run = ", the " + f.Tracks.Of()
+		if report.TrackRun(f.Tracks) != "" {
+			run = ", the " + report.TrackRun(f.Tracks)
 		}
 		return table.Title(table.Say(0, "step %s with timing%s; untimed time not measured",
 			table.Millis(f.Sum.Wall.NS()), run))
@@ -463,7 +466,7 @@ func (f *StepFacts) Split() table.Line {
 
 // coldStart says where the time before the first token went, nil where the trace does not.
 func (f *StepFacts) coldStart() []string {
-	list := f.s.Index.ColdStart()
+	list := tracks.ColdStart(f.s.Index)
 	if len(list) == 0 {
 		return nil
 	}

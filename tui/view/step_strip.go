@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 	"gpuscope/tui/widget"
 )
@@ -19,18 +19,18 @@ type strip struct {
 	Median []float64
 	Most   []float64
 	scale  float64         // ns at the top
-	events []inspect.Event // by their steps
+	events []analyze.Event // by their steps
 	Signs  []string
-	first  []inspect.Event // of each column the event that its sign is for
+	first  []analyze.Event // of each column the event that its sign is for
 }
 
 // eventSigns are how events stand in their lane; of several in a column the first of these.
 var eventSigns = []struct{ kind, sign, word string }{
 	{"breakpoint", "B", "breakpoint"},
-	{inspect.OutlierEvent, widget.MarkWarn, "outlier"},
-	{inspect.RouteEvent, "◆", "grid or route"},
-	{inspect.GridEvent, "◆", "grid or route"},
-	{inspect.ShapeEvent, "M", "tokens"},
+	{analyze.OutlierEvent, widget.MarkWarn, "outlier"},
+	{analyze.RouteEvent, "◆", "grid or route"},
+	{analyze.GridEvent, "◆", "grid or route"},
+	{analyze.ShapeEvent, "M", "tokens"},
 	{"set_back", "←", "set back"},
 	{"repeat", "R", "repeated"},
 	{"prompt", "P", "text"},
@@ -38,7 +38,7 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{"rewritten", "P", "text"},
 	{"plan", "P", "text"},
 	{"reset", "P", "text"},
-	{inspect.ColdEvent, "c", "cold"},
+	{analyze.ColdEvent, "c", "cold"},
 	{"", "•", "other"}, // any other
 }
 
@@ -53,12 +53,12 @@ func signOf(kind string) int {
 }
 
 // NewStrip fits the steps of a run into so many columns.
-func NewStrip(steps []trace.Step, events []inspect.Event, scale float64, columns int) *strip {
+func NewStrip(steps []trace.Step, events []analyze.Event, scale float64, columns int) *strip {
 	per := max(1, (len(steps)+columns-1)/max(1, columns))
 	p := &strip{steps: steps, events: events, scale: scale, Per: per}
 	n := (len(steps) + p.Per - 1) / p.Per
 	p.Median, p.Most = make([]float64, n), make([]float64, n)
-	p.Signs, p.first = slices.Repeat([]string{" "}, n), make([]inspect.Event, n)
+	p.Signs, p.first = slices.Repeat([]string{" "}, n), make([]analyze.Event, n)
 	walls := make([]float64, 0, p.Per)
 	for c := range n {
 		walls = walls[:0]
@@ -227,9 +227,9 @@ func (p *strip) Said(shown int) string {
 }
 
 // at is the event of a step that has the first sign, or another where it has none.
-func (p *strip) at(step int, e inspect.Event) inspect.Event {
+func (p *strip) at(step int, e analyze.Event) analyze.Event {
 	i, _ := slices.BinarySearchFunc(p.events, step,
-		func(e inspect.Event, step int) int { return e.Step - step })
+		func(e analyze.Event, step int) int { return e.Step - step })
 	for ; i < len(p.events) && p.events[i].Step == step; i++ {
 		if own := p.events[i]; e.Step != step || signOf(own.Kind) < signOf(e.Kind) {
 			e = own

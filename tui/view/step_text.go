@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
 	"gpuscope/trace/table"
 	"gpuscope/tui/widget"
 )
@@ -211,7 +211,7 @@ func Packed(parts []string, w, most int) []string {
 func Clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
 
 // counted is what a step did, counted and not timed, the most telling first.
-func counted(sum *inspect.StepSummary) []string {
+func counted(sum *analyze.StepSummary) []string {
 	c := &sum.Step.CPU
 	dispatches := widget.Plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {

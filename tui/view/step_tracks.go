@@ -8,7 +8,9 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/tracks"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -27,7 +29,7 @@ func micros(ns int64) string {
 
 // Tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
 // track that is drawn alone, nil for all.
-func Tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *inspect.Span, w int,
+func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *tracks.Span, w int,
 	figures bool,
 ) []string {
 	room := w - 6
@@ -63,7 +65,7 @@ func Tracks(t *widget.Theme, x *inspect.Index, step int, r *inspect.Tracks, in *
 func inTimed(s *trace.Step) bool { return s.Timing == "dispatch" || s.Timing == "block" }
 
 // GPUTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
-func GPUTexts(r *inspect.Tracks, timed string) []string {
+func GPUTexts(r *tracks.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
 		for _, b := range r.GPU[i].Busy {
@@ -78,8 +80,8 @@ func GPUTexts(r *inspect.Tracks, timed string) []string {
 	}
 	span := fmt.Sprintf("%s on the GPU", micros(last-begin))
 	run := timed
-	if r.Of() != "" {
-		run += r.Of() + " · "
+	if report.TrackRun(r) != "" {
+		run += report.TrackRun(r) + " · "
 	}
 	if n == 0 {
 		return []string{run + where + " · " + span, run + span}
@@ -92,8 +94,8 @@ func GPUTexts(r *inspect.Tracks, timed string) []string {
 }
 
 // inside draws the dispatches of one part of the GPU's track.
-func inside(t *widget.Theme, x *inspect.Index, step int, in *inspect.Span, room int, figures bool) []string {
-	list := x.Inside(step, in)
+func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room int, figures bool) []string {
+	list := tracks.Inside(x, step, in)
 	name := widget.Cut(fmt.Sprintf(" GPU, %s alone: %s in %s", printable.Clean(in.Name),
 		widget.Plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
 	lines := []string{t.Put(widget.Strong, name)}
@@ -111,7 +113,7 @@ func inside(t *widget.Theme, x *inspect.Index, step int, in *inspect.Span, room 
 }
 
 // LongestSpans are names with their times, of which the shortest are left out until w cells hold the others.
-func LongestSpans(list []inspect.Span, w int) string {
+func LongestSpans(list []tracks.Span, w int) string {
 	text := spans(list, " ")
 	for list = slices.Clone(list); widget.Width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
 		least := 0
@@ -126,11 +128,11 @@ func LongestSpans(list []inspect.Span, w int) string {
 }
 
 // spans are names with their times, in one unit.
-func spans(list []inspect.Span, sep string) string {
+func spans(list []tracks.Span, sep string) string {
 	var parts []string
 	unit := " µs"
 	number := func(ns int64) string { return strconv.FormatInt((ns+500)/1000, 10) }
-	if slices.ContainsFunc(list, func(s inspect.Span) bool { return s.NS() >= longTime }) {
+	if slices.ContainsFunc(list, func(s tracks.Span) bool { return s.NS() >= longTime }) {
 		unit, number = " ms", func(ns int64) string { return table.MillisBare(ns, true) }
 	}
 	for i := range list {
@@ -142,7 +144,7 @@ func spans(list []inspect.Span, sep string) string {
 // lay draws spans between two instants in w cells, each with an edge, and with its name and time where these
 // fit. The cells of a span are busy where the GPU worked for half of them, or for all where that is not
 // known.
-func lay(list []inspect.Span, from, to int64, w int, busy, waits string) string {
+func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	if to <= from || w < 2 || len(list) == 0 {
 		return ""
 	}

@@ -12,7 +12,8 @@ import (
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
 	"gpuscope/trace/table"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -32,8 +33,8 @@ type ValuePage struct {
 	jobs   *widget.Jobs
 	value  trace.ValueID
 	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
-	writes []inspect.Written
-	find   widget.Task[writesKey, []inspect.Written]
+	writes []analyze.Written
+	find   widget.Task[writesKey, []analyze.Written]
 	Row    int // of the grid, at the top of the window
 	column int // of the grid, at its left
 	at     Snapshot
@@ -94,7 +95,7 @@ func (p *ValuePage) Actions() []command.Action {
 
 func (p *ValuePage) Detailed() bool { return true }
 
-func (p *ValuePage) Takes() inspect.Takes { return inspect.OneStep }
+func (p *ValuePage) Takes() report.Takes { return report.OneStep }
 
 // info is the value as the trace has it, nil where there is none.
 func (p *ValuePage) info() *trace.Value {
@@ -115,11 +116,11 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	case p.at.Lost:
 		return k, "The engine crashed; its values are lost."
 	case v.Kind == "symint":
-		return k, "A host integer, " + p.at.Index.Bounds(v) + "."
+		return k, "A host integer, " + report.Bounds(p.at.Index, v) + "."
 	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
-	if why := inspect.Nowhere(v); why != "" {
+	if why := analyze.Nowhere(v); why != "" {
 		return k, "Never in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
@@ -140,10 +141,10 @@ func (p *ValuePage) key() (k valueKey, why string) {
 func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.at, p.jobs = s, j
 	if s.Trace != nil && s.Step >= 0 {
-		find := func(ctx context.Context) ([]inspect.Written, error) {
+		find := func(ctx context.Context) ([]analyze.Written, error) {
 			return s.Index.Writes(s.Step, p.value), ctx.Err()
 		}
-		p.find.Want(j, writesKey{s.Trace.Steps[s.Step].Index, p.value}, find, func(list []inspect.Written) {
+		p.find.Want(j, writesKey{s.Trace.Steps[s.Step].Index, p.value}, find, func(list []analyze.Written) {
 			p.writes, p.write = list, min(p.write, len(list)-1)
 		})
 	}
@@ -323,7 +324,7 @@ func (p *ValuePage) Title(int) []table.Part {
 	}
 	parts := []table.Part{
 		{Rank: 0, Text: v.Name},
-		{Rank: 1, Text: strings.TrimSpace(dtype + " " + p.at.Index.Shape(v.ID, p.dims()))},
+		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
@@ -352,7 +353,7 @@ func (p *ValuePage) stands() (text string, stale bool) {
 		parts = append(parts, fmt.Sprintf("read after d%d%s", *t.After, name))
 	}
 	if n := len(p.writes); n > 1 && t.After != nil {
-		i := slices.IndexFunc(p.writes, func(w inspect.Written) bool { return w.Dispatch == *t.After })
+		i := slices.IndexFunc(p.writes, func(w analyze.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
 			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d of this memory ({previous event} {next event})"), i+1, n))
 		}
@@ -570,7 +571,9 @@ func (p *ValuePage) Detail() *Detail {
 	id := p.shownValue()
 	return &Detail{
 		fmt.Sprintf("v%d", id), s.Trace.Graph.Values[id].Name,
-		func(ctx context.Context) ([]string, error) { return s.Index.ValueLines(s.Step, id), ctx.Err() },
+		func(ctx context.Context) ([]string, error) {
+			return report.ValueLines(s.Index, s.Step, id), ctx.Err()
+		},
 	}
 }
 

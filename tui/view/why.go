@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"gpuscope/trace"
-	"gpuscope/trace/inspect"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -42,7 +44,7 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
 		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}
 		for _, id := range ids {
-			p.Lines = append(p.Lines, s.Index.ReachLines(id)...)
+			p.Lines = append(p.Lines, report.ReachLines(s.Index, id)...)
 		}
 		return p, ctx.Err()
 	}}
@@ -55,21 +57,21 @@ func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 }
 
 // whyAt explains a dispatch in a step, with its chains open or closed.
-func whyAt(x *inspect.Index, step int, id trace.DispatchID, of string, open bool) Text {
+func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
-		w := x.Why(step, id)
+		w := why.Of(x, step, id)
 		at := func(step int, open bool) *Text {
 			t := whyAt(x, step, id, of, open)
 			return &t
 		}
 		p := Page{Title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
-		if p.Lines = w.Lines(""); w.Folds() {
+		if p.Lines = report.WhyLines(w, ""); w.Folds() {
 			if p.Folded = at(step, !open); !open {
-				p.Lines = w.Lines(command.Keyed("{unfold} opens"))
+				p.Lines = report.WhyLines(w, command.Keyed("{unfold} opens"))
 			}
 		}
 		p.First, p.Last = "the run has no earlier change of this grid", "the run has no later change of this grid"
-		if next := x.NextChange(step, id); next != "" {
+		if next := report.NextChange(x, step, id); next != "" {
 			p.Last += "; by the plan: " + next
 		}
 		earlier, later := w.Around()

@@ -1,0 +1,246 @@
+package analyze
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+)
+
+// Part is a part of a step with its name: a row of Dispatches, or several that are taken together. Its cost
+// is measured by leaving it out.
+type Part struct {
+	Name       string
+	Dispatches []trace.DispatchID // rising
+}
+
+// CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
+// layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
+// What stands in several rows costs something else than they do in sum, so it is left out by itself.
+func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
+	var parts []Part
+	seen := map[string]bool{}
+	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
+		t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: fold})
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range t.CostParts(t.opened()) {
+			if key := setKey(p.Dispatches); !seen[key] {
+				seen[key] = true
+				parts = append(parts, p)
+			}
+		}
+	}
+	return parts, nil
+}
+
+// opened are the rows that are shown at first.
+func (t *DispatchTree) opened() (rows []int) {
+	for i := range t.Folded {
+		if r := &t.Folded[i]; !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Open) {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
+// CostParts are the parts that costs of rows are of: each row, and those together that run at once.
+func (t *DispatchTree) CostParts(rows []int) []Part {
+	list := t.rowsAt(rows)
+	for _, set := range t.joint() {
+		if !slices.ContainsFunc(set, func(row int) bool { return !slices.Contains(rows, row) }) {
+			list = append(list, t.join(set))
+		}
+	}
+	return t.partsOf(list)
+}
+
+// Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
+// steps they are those that ran in its last.
+func (t *DispatchTree) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
+
+func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
+	list := make([]DispatchRow, len(rows))
+	for i, row := range rows {
+		list[i] = t.Folded[row]
+	}
+	return list
+}
+
+func (t *DispatchTree) partsOf(rows []DispatchRow) []Part {
+	ran := map[trace.DispatchID]bool{}
+	for _, id := range t.Index.ran(t.Scope.Last()) {
+		ran[id] = true
+	}
+	var parts []Part
+	seen := map[string]bool{}
+	for i := range rows {
+		p := Part{Name: t.NameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
+		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
+			seen[key] = true
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// Together is several parts as one.
+func Together(parts []Part) Part {
+	var all Part
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.Name)
+		all.Dispatches = append(all.Dispatches, p.Dispatches...)
+	}
+	all.Name = strings.Join(names, " + ")
+	slices.Sort(all.Dispatches)
+	all.Dispatches = slices.Compact(all.Dispatches)
+	return all
+}
+
+// Named is the part that names with commas between stand for together: rows of the step folded by layer, by
+// their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
+// name stands for any letters.
+func (x *Index) Named(ctx context.Context, step int, names string) (Part, error) {
+	t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	if err != nil {
+		return Part{}, err
+	}
+	var parts []Part
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		one := Part{Name: name}
+		for i := range t.Folded {
+			if is, err := t.answers(i, name); err != nil {
+				return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+			} else if is {
+				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
+			}
+		}
+		if one.Dispatches == nil {
+			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
+				printable.Short(name, 40), t.names())
+		}
+		parts = append(parts, one)
+	}
+	return Together(parts), nil
+}
+
+// Nameable refuses names, with commas between, of which one is that of no row that a step may have, whatever
+// the routes of its dispatches: what Named refuses of every step.
+func (x *Index) Nameable(names string) error {
+	var rows []string
+	// Also: kinds of operators, kernels, labels without their block, and how layers are called.
+	also := []string{"layer 0", "layers 0–1"}
+	add := func(name string) {
+		if name != "" && !slices.Contains(rows, name) {
+			rows = append(rows, name)
+		}
+	}
+	g := &x.Trace.Graph
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		o := &g.Ops[d.Op]
+		also = append(also, o.Kind, Label(o, d))
+		if o.Layer != nil {
+			also = append(also, LayerName(*o.Layer))
+		}
+		if o.Layer != nil && o.Block != "" {
+			add(o.Block)
+		}
+		add(x.Graph.Layers.Part(o))
+		add(d.Named(o.Place()))
+	}
+	for i := range g.Kernels {
+		also = append(also, g.Kernels[i].Name)
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		// Which layers are equal a step says.
+		is := strings.HasPrefix(name, "layer ") || strings.HasPrefix(name, "layers ")
+		for _, has := range slices.Concat(rows, also) {
+			match, err := path.Match(name, has)
+			if err != nil {
+				return fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+			}
+			is = is || match
+		}
+		if !is {
+			return fmt.Errorf("no row of any step is called %q; there are %s", printable.Short(name, 40),
+				strings.Join(rows, ", "))
+		}
+	}
+	return nil
+}
+
+// answers says whether a name is that of a row, or of what all its dispatches have in common.
+func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
+	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
+	if r.Joint {
+		return false, nil // its rows have names
+	}
+	has := []string{t.Called(row), r.Label}
+	if !r.Group && r.Equal {
+		has = append(has, first.Op.Kind, first.Plan.Kernel)
+	}
+	for _, h := range has {
+		if is, err = path.Match(name, h); is || err != nil {
+			break
+		}
+	}
+	return is, err
+}
+
+// names lists the rows that are open at first.
+func (t *DispatchTree) names() string {
+	var names []string
+	for _, i := range t.opened() {
+		names = append(names, t.Called(i))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
+func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Folded[row]) }
+
+func (t *DispatchTree) NameOf(r *DispatchRow) string {
+	if r.Joint {
+		return r.Label + AtOnce
+	}
+	if r.Parent < 0 || r.Group {
+		return r.Label
+	}
+	if p := &t.Folded[r.Parent]; p.Group && p.Depth > 0 {
+		return p.Label + "." + r.Label
+	}
+	return r.Label
+}
+
+// ran are the dispatches of a step.
+func (x *Index) ran(step int) []trace.DispatchID {
+	s := &x.Trace.Steps[step]
+	ids := make([]trace.DispatchID, len(s.Dispatches))
+	for i := range s.Dispatches {
+		ids[i] = x.Trace.Plans[s.Dispatches[i].Plan].Dispatch
+	}
+	return ids
+}
+
+// dispatches are those of a row that are in a set, all without one, each once and rising.
+func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
+	var ids []trace.DispatchID
+	for _, u := range r.Units {
+		for _, i := range u {
+			if id := t.Launches[i].ID; of == nil || of[id] {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

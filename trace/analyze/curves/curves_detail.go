@@ -1,0 +1,100 @@
+package curves
+
+import (
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// RowChange is a change of a row of the curves.
+type RowChange struct {
+	Change
+	Row *CurveRow
+}
+
+// ChangesOf are the changes of a row along the axis, in order of place; those of the whole step are all of
+// its rows.
+func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
+	var list []RowChange
+	for i := range c.Rows {
+		if row := &c.Rows[i]; row == r || r.Dispatches == nil {
+			for _, change := range row.Changes {
+				list = append(list, RowChange{change, row})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b RowChange) int { return a.At - b.At })
+	return list
+}
+
+func RouteOf(p *trace.Plan) string {
+	switch {
+	case p == nil:
+		return "not run"
+	case p.Route == "":
+		return p.Kernel
+	}
+	return p.Route
+}
+
+// Fastest are the routes that were the fastest where they were timed, from the least length to the most: of
+// those that cannot be told apart each. None is of an operator that has no routes.
+func (r *CurveRow) Fastest() []RouteSpan {
+	if len(r.Trials) > 0 && r.Trials[0].Route == "" {
+		return nil
+	}
+	var spans []RouteSpan
+	for i := 0; i < len(r.Trials); {
+		from, best := i, i
+		for ; i < len(r.Trials) && r.Trials[i].Tokens == r.Trials[from].Tokens; i++ {
+			if r.Trials[i].NS < r.Trials[best].NS {
+				best = i
+			}
+		}
+		at := r.Trials[from].Tokens
+		var routes []string
+		for k := from; k < i; k++ {
+			if k == best || !Faster(&r.Trials[best], &r.Trials[k]) {
+				routes = append(routes, r.Trials[k].Route)
+			}
+		}
+		route := strings.Join(routes, " = ")
+		if n := len(spans) - 1; n >= 0 && spans[n].Route == route {
+			spans[n].To = at
+			continue
+		}
+		spans = append(spans, RouteSpan{From: at, To: at, Route: route})
+	}
+	return spans
+}
+
+// Faster says that one route is told to be faster than another: of runs enough, by their quartiles.
+func Faster(t, than *trace.Trial) bool {
+	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
+}
+
+// Crossings are the lengths of a prompt at which a dispatch goes over to another route, those before, and
+// those also, as far as its operator launches something there.
+func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
+	l := line(x, 1, 0, trace.AlongTokens)
+	if l == nil {
+		return also
+	}
+	lengths := append(slices.Clone(also), l.From, l.To)
+	for _, s := range routesOn(l, id)[1:] {
+		lengths = append(lengths, s.From-1, s.From)
+	}
+	slices.Sort(lengths)
+	g := &x.Trace.Graph
+	return slices.DeleteFunc(slices.Compact(lengths), func(m int) bool {
+		return !slices.ContainsFunc(g.Dispatches, func(d trace.Dispatch) bool {
+			if d.Op != g.Dispatches[id].Op {
+				return false
+			}
+			_, runs := l.Plan(d.ID, m)
+			return runs
+		})
+	})
+}

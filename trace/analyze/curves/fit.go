@@ -1,0 +1,164 @@
+package curves
+
+import (
+	"math"
+	"slices"
+
+	"gpuscope/trace/analyze"
+)
+
+// Fit is the straight line through measured times, by least squares: A ns where X is 0, and B ns more for
+// each place, give or take SE. Points more than 3 MAD off a first line are left out of it.
+type Fit struct {
+	A, B, SE float64
+	N        int     // points that it goes through
+	Out      []int   // those left out, as indices into all
+	First    float64 // the least and the largest place of the points
+	Last     float64
+}
+
+// At is the line's time at a place.
+func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
+
+// Slopes says whether the times move with the place by more than chance: B is over three times its error, and
+// there are points enough to know that error.
+func (f *Fit) Slopes() bool { return f.N >= TellSlope && math.Abs(f.B) > 3*f.SE }
+
+// fewest is how many points a line is drawn through, and tellSlope from how many on it may have a slope:
+// three errors of fewer are within chance.
+const fewest, TellSlope = 4, 8
+
+// FitLine is the line through points; nil where they are too few, or all at one place.
+func FitLine(xs, ys []float64) *Fit {
+	f := leastSquares(xs, ys)
+	if f == nil {
+		return nil
+	}
+	off := make([]float64, len(xs))
+	for i := range xs {
+		off[i] = math.Abs(ys[i] - f.At(xs[i]))
+	}
+	limit := 3 * 1.4826 * analyze.SpreadOf(slices.Clone(off)).Median
+	var nearX, nearY []float64
+	var out []int
+	for i := range xs {
+		if off[i] <= limit {
+			nearX, nearY = append(nearX, xs[i]), append(nearY, ys[i])
+		} else {
+			out = append(out, i)
+		}
+	}
+	if near := leastSquares(nearX, nearY); near != nil && out != nil {
+		near.Out = out
+		return near
+	}
+	return f
+}
+
+func leastSquares(xs, ys []float64) *Fit {
+	n := float64(len(xs))
+	if len(xs) < fewest {
+		return nil
+	}
+	var meanX, meanY float64
+	for i := range xs {
+		meanX, meanY = meanX+xs[i]/n, meanY+ys[i]/n
+	}
+	var xx, xy float64
+	for i := range xs {
+		xx += (xs[i] - meanX) * (xs[i] - meanX)
+		xy += (xs[i] - meanX) * (ys[i] - meanY)
+	}
+	if xx == 0 {
+		return nil
+	}
+	f := &Fit{B: xy / xx, N: len(xs), First: slices.Min(xs), Last: slices.Max(xs)}
+	f.A = meanY - f.B*meanX
+	var rest float64
+	for i := range xs {
+		d := ys[i] - f.At(xs[i])
+		rest += d * d
+	}
+	f.SE = math.Sqrt(rest / (n - 2) / xx)
+	return f
+}
+
+// Shift is a place from which on times are higher or lower than the line through them says, all at once.
+type Shift struct {
+	At     float64 // the first place of the new level
+	NS, SE float64
+}
+
+// leastPart is how many points a level has on each side of a shift.
+const leastPart = 8
+
+// Shifts finds where times change level, the clearest first: a list of points in order of place is cut where
+// the means of both parts differ most against their scatter, and each part again.
+func Shifts(xs, ys []float64) []Shift {
+	f := FitLine(xs, ys)
+	if f == nil {
+		return nil
+	}
+	rest := make([]float64, len(xs))
+	for i := range xs {
+		rest[i] = ys[i] - f.At(xs[i])
+	}
+	if f.Slopes() { // a slope may be nothing but the steps on it
+		flat := analyze.SpreadOf(slices.Clone(ys)).Median
+		if s, t := cut(xs, ys); s != nil && t > 2*math.Abs(f.B)/f.SE && flat > 0 {
+			copy(rest, ys)
+		}
+	}
+	var found []Shift
+	var search func(from, to, depth int)
+	search = func(from, to, depth int) {
+		s, t := cut(xs[from:to], rest[from:to])
+		if s == nil || t < 6 || depth == 0 {
+			return
+		}
+		found = append(found, *s)
+		at := from
+		for at < to && xs[at] < s.At {
+			at++
+		}
+		search(from, at, depth-1)
+		search(at, to, depth-1)
+	}
+	search(0, len(xs), 3)
+	slices.SortFunc(found, func(a, b Shift) int { return int(math.Copysign(1, a.At-b.At)) })
+	return found
+}
+
+// cut is where a list of points falls into two levels most clearly, and how many of its own errors their
+// difference is; nil where the list is too short.
+func cut(xs, ys []float64) (*Shift, float64) {
+	n := len(ys)
+	if n < 2*leastPart {
+		return nil, 0
+	}
+	var sum, squares float64
+	for _, y := range ys {
+		sum, squares = sum+y, squares+y*y
+	}
+	var best *Shift
+	var most, left, leftSquares float64
+	for i, y := range ys[:n-leastPart] {
+		left, leftSquares = left+y, leftSquares+y*y
+		k := i + 1
+		if k < leastPart || xs[k] == xs[i] {
+			continue
+		}
+		a, b := float64(k), float64(n-k)
+		right, rightSquares := sum-left, squares-leftSquares
+		scatter := leftSquares - left*left/a + rightSquares - right*right/b
+		se := math.Sqrt(max(0, scatter) / float64(n-2) * (1/a + 1/b))
+		ns := right/b - left/a
+		if se == 0 {
+			se = math.Abs(ns) / 1e6
+		}
+		if t := math.Abs(ns) / se; t > most {
+			most, best = t, &Shift{xs[k], ns, se}
+		}
+	}
+	return best, most
+}

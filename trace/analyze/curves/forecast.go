@@ -1,0 +1,169 @@
+package curves
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// Change is where the grid or the route of a dispatch changes along a line of the forecast: at each place
+// from At to Until. It is exact. A plan is nil where the dispatch does not run.
+type Change struct {
+	At, Until int
+	From, To  *trace.Plan // before At, and at Until
+}
+
+// Rerouted says that the change is one of kernel or route, or of whether the dispatch runs at all. Another
+// text of a kernel is none.
+func (c *Change) Rerouted() bool { return analyze.Rerouted(c.From, c.To) }
+
+// PlanOn is what a dispatch is given at a place of a line, nil where it does not run.
+func PlanOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
+	if p, runs := l.Plan(id, at); runs {
+		return &p
+	}
+	return nil
+}
+
+// ChangesOn are all changes of a dispatch along a line.
+func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
+	var list []Change
+	add := func(at, until int) {
+		from, to := PlanOn(l, id, at-1), PlanOn(l, id, until)
+		if n := len(list) - 1; n >= 0 && list[n].Until == at-1 && !list[n].Rerouted() &&
+			!analyze.Rerouted(from, to) {
+			list[n].Until, list[n].To = until, to
+			return
+		}
+		list = append(list, Change{at, until, from, to})
+	}
+	stretches := l.Course(id).Stretches
+	for i := range stretches {
+		s, end := &stretches[i], l.To
+		if i+1 < len(stretches) {
+			end = stretches[i+1].From - 1
+		}
+		if i > 0 && analyze.LaunchesOtherwise(PlanOn(l, id, s.From-1), PlanOn(l, id, s.From)) {
+			add(s.From, s.From)
+		}
+		if s.Kernel == "" || s.From == end {
+			continue
+		}
+		moves, bends := false, false
+		for _, r := range s.Workgroups {
+			moves, bends = moves || !r.Constant(), bends || r[2] != 0
+		}
+		switch {
+		case bends: // it may stand still on the way
+			for at := s.From + 1; at <= end; at++ {
+				if analyze.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
+					add(at, at)
+				}
+			}
+		case moves:
+			add(s.From+1, end)
+		}
+	}
+	return list
+}
+
+// line is the line of the forecast along which a step may move: nil where there is none that holds it. A
+// prompt begins at position 0, so along the tokens a step moves among prompts from there, wherever it stands.
+func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
+	if x.Trace.Forecast == nil {
+		return nil
+	}
+	at, other := position, tokens
+	if along == trace.AlongTokens {
+		at, other = tokens, 0
+	}
+	for i := range x.Trace.Forecast.Lines {
+		l := &x.Trace.Forecast.Lines[i]
+		if l.Along == along && l.At == other && at >= l.From && at <= l.To {
+			return l
+		}
+	}
+	return nil
+}
+
+// Changes are the next and the previous change of a dispatch's grid or route, as the forecast has them.
+type Changes struct {
+	Along string // position or tokens: what moves
+	At    int    // what stays: the tokens of the step; along the tokens position 0
+	// Place is where the step stands on the line, Last where that ends: a dispatch without a Next keeps its
+	// grid up to there.
+	Place, Last    int
+	Next, Previous *Change // of one place each; nil where there is none
+}
+
+// Around finds the changes around a step; false where the trace has no forecast for it. Along the tokens
+// they are those of a prompt that begins at position 0.
+func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
+	s := &x.Trace.Steps[step]
+	l := line(x, len(s.Tokens), s.Position, along)
+	if l == nil {
+		return Changes{}, false
+	}
+	c := Changes{Along: along, At: l.At, Place: s.Position, Last: l.To}
+	if along == trace.AlongTokens {
+		c.Place = len(s.Tokens)
+	}
+	at := func(place int) *Change {
+		return &Change{place, place, PlanOn(l, id, place-1), PlanOn(l, id, place)}
+	}
+	for _, change := range ChangesOn(l, id) {
+		if change.At <= c.Place {
+			c.Previous = at(min(change.Until, c.Place))
+		}
+		if change.Until > c.Place {
+			c.Next = at(max(change.At, c.Place+1))
+			break
+		}
+	}
+	return c, true
+}
+
+// ForecastRow is a change of dispatches that go one course.
+type ForecastRow struct {
+	Line   *trace.Line
+	First  trace.DispatchID
+	Others int // that have the same course
+	Change Change
+}
+
+// LineName says what a line is of.
+func LineName(l *trace.Line) string {
+	switch {
+	case l.Along == trace.AlongTokens:
+		return fmt.Sprintf("tokens from pos %d", l.At)
+	case l.At == 1:
+		return "position, decode"
+	}
+	return fmt.Sprintf("position, %d tokens", l.At)
+}
+
+// ForecastRows are the changes along a line, in order of place.
+func ForecastRows(x *analyze.Index, l *trace.Line) []ForecastRow {
+	first := make([]int, len(l.Courses)) // place in groups, plus one
+	var groups []ForecastRow
+	for i, course := range l.Dispatches {
+		if k := first[course]; k > 0 {
+			groups[k-1].Others++
+			continue
+		}
+		groups = append(groups, ForecastRow{Line: l, First: trace.DispatchID(i)})
+		first[course] = len(groups)
+	}
+	var rows []ForecastRow
+	for _, g := range groups {
+		for _, c := range ChangesOn(l, g.First) {
+			row := g
+			row.Change = c
+			rows = append(rows, row)
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b ForecastRow) int { return a.Change.At - b.Change.At })
+	return rows
+}

@@ -1,0 +1,58 @@
+package analyze
+
+import (
+	"gpuscope/trace"
+)
+
+// Event is something that happened at a step and that a person may want to look at: what the trace recorded,
+// and what follows from its steps.
+type Event struct {
+	Step     int // index into Trace.Steps
+	Dispatch *trace.DispatchID
+	Kind     string // of the trace, or one of those that follow from its steps
+	Text     string
+}
+
+// Kinds of events that follow from the steps.
+const (
+	ShapeEvent   = "shape"   // the phase or the number of tokens is another than in the step before
+	GridEvent    = "grid"    // workgroups changed, though neither is so
+	RouteEvent   = "route"   // so did the way that an operator takes
+	OutlierEvent = "outlier" // a step took much longer than its like
+	ColdEvent    = "cold"
+)
+
+// like is what steps have in common whose times are compared.
+type like struct {
+	phase, timing string
+	tokens        int
+}
+
+func LikeOf(s *trace.Step) like { return like{s.Phase, s.Timing, len(s.Tokens)} }
+
+// Wont is how long steps of a kind take.
+type Wont struct{ Median, Mad float64 }
+
+// Usual is what steps that are not cold take, by what they have in common; of kinds of which there are too
+// few to tell nothing.
+func (x *Index) Usual() map[like]Wont {
+	walls := map[like][]float64{}
+	for i := range x.Trace.Steps {
+		s := &x.Trace.Steps[i]
+		if ns, ok := s.CPU.TotalNS.NS(); ok && !s.Cold {
+			walls[LikeOf(s)] = append(walls[LikeOf(s)], float64(ns))
+		}
+	}
+	out := make(map[like]Wont, len(walls))
+	for k, ns := range walls {
+		if len(ns) < Enough {
+			continue
+		}
+		median := SpreadOf(ns).Median
+		for i := range ns {
+			ns[i] = max(ns[i]-median, median-ns[i])
+		}
+		out[k] = Wont{median, SpreadOf(ns).Median}
+	}
+	return out
+}

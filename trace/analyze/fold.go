@@ -1,0 +1,279 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/tree"
+)
+
+// Fold says how the dispatches of a step are put together into rows.
+type Fold int
+
+// The folds.
+const (
+	FoldLayer  Fold = iota // prologue, layers with their blocks, epilogue; equal layers are one row
+	FoldOp                 // by the operator's kind
+	FoldKernel             // by kernel
+	FoldNone               // every dispatch, in order of submission
+)
+
+var foldNames = [...]string{FoldLayer: "layer", FoldOp: "op", FoldKernel: "kernel", FoldNone: "none"}
+
+// String is the fold's name.
+func (f Fold) String() string { return foldNames[f] }
+
+// FoldNames are the names of the folds.
+func FoldNames() []string { return foldNames[:] }
+
+// ParseFold reads a fold's name.
+func ParseFold(s string) (Fold, error) {
+	if i := slices.Index(foldNames[:], s); i >= 0 {
+		return Fold(i), nil
+	}
+	return 0, fmt.Errorf("fold %q: it is one of %s", s, strings.Join(foldNames[:], ", "))
+}
+
+// place is a row of the dispatch table before anything is computed: what it stands for. units are the
+// launches of each layer (or of each member of a fold): one unit for a single dispatch or a part of the graph
+// that is there once.
+type place struct {
+	tree.Row
+	label string
+	units [][]int
+}
+
+// folder builds places in pre-order.
+type folder struct {
+	x        *Index
+	launches []Launch
+	// tokens are those of the works of each dispatch in a scope of several steps.
+	tokens map[trace.DispatchID][]int
+	places []place
+}
+
+func newFolder(x *Index, scope Scope, launches []Launch) *folder {
+	f := &folder{x: x, launches: launches}
+	if _, one := scope.One(); one {
+		return f // each dispatch is there once
+	}
+	f.tokens = make(map[trace.DispatchID][]int, len(launches))
+	for i := range launches {
+		f.tokens[launches[i].ID] = append(f.tokens[launches[i].ID], launches[i].Tokens)
+	}
+	return f
+}
+
+func (f *folder) add(parent int, key, label string, units [][]int, group, open bool) int {
+	p := place{Row: tree.Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
+	if parent >= 0 {
+		p.Depth = f.places[parent].Depth + 1
+		f.places[parent].Children = true
+	}
+	f.places = append(f.places, p)
+	return len(f.places) - 1
+}
+
+func (f *folder) leaf(parent int, label string, i int) {
+	f.add(parent, f.key(i), label, [][]int{{i}}, false, false)
+}
+
+// key names a launch: by its dispatch, and by the work where the dispatch did different work in a scope.
+func (f *folder) key(i int) string {
+	l := &f.launches[i]
+	if len(f.tokens[l.ID]) < 2 {
+		return fmt.Sprintf("d%d", l.ID)
+	}
+	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
+}
+
+// marked is a launch's name with the number of tokens, where it ran with different ones in a scope.
+func (f *folder) marked(name string, i int) string {
+	l := &f.launches[i]
+	for _, n := range f.tokens[l.ID] {
+		if n != l.Tokens {
+			return fmt.Sprintf("%s M=%d", name, l.Tokens)
+		}
+	}
+	return name
+}
+
+func (f *folder) label(i int) string {
+	return f.marked(Label(f.launches[i].Op, f.launches[i].Dispatch), i)
+}
+
+func (f *folder) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
+
+// layer is a launch's name among equal ones of several layers.
+func (f *folder) layer(i int) string {
+	return f.marked(LayerName(*f.launches[i].Op.Layer), i)
+}
+
+// placed is a launch's name with the layer in short: "L3 attn.q".
+func (f *folder) placed(i int) string {
+	name, o := f.name(i), f.launches[i].Op
+	if o.Layer == nil {
+		return name
+	}
+	return LayerName(*o.Layer) + " " + InLayer(name, *o.Layer)
+}
+
+// several adds a row for launches that are one row when folded, with each of them in it; a single one stands
+// alone. Each is called by name.
+func (f *folder) several(parent int, key, label string, launches []int, name func(i int) string) {
+	if len(launches) == 1 {
+		f.leaf(parent, label, launches[0])
+		return
+	}
+	units := make([][]int, len(launches))
+	for k, i := range launches {
+		units[k] = []int{i}
+	}
+	row := f.add(parent, key, label, units, false, false)
+	for _, i := range launches {
+		f.leaf(row, name(i), i)
+	}
+}
+
+// by groups all launches under a name, in order of first appearance.
+func (f *folder) by(prefix string, name func(*Launch) string) {
+	var order []string
+	members := map[string][]int{}
+	for i := range f.launches {
+		n := name(&f.launches[i])
+		if members[n] == nil {
+			order = append(order, n)
+		}
+		members[n] = append(members[n], i)
+	}
+	for _, n := range order {
+		if len(members[n]) == 1 {
+			f.leaf(-1, n, members[n][0])
+			continue
+		}
+		f.several(-1, prefix+":"+n, n, members[n], f.placed)
+	}
+}
+
+func (f *folder) fold(by Fold) []place {
+	switch by {
+	case FoldOp:
+		f.by("op", func(l *Launch) string { return l.Op.Kind })
+	case FoldKernel:
+		f.by("kernel", func(l *Launch) string { return l.Plan.Kernel })
+	case FoldNone:
+		for i := range f.launches {
+			f.leaf(-1, f.name(i), i)
+		}
+	default:
+		f.byLayer()
+	}
+	return f.places
+}
+
+// layer is the launches of one layer of a step.
+type layer struct {
+	number   int
+	launches []int
+	shape    string // equal layers have the same: blocks, operators, kernels and grids in order
+}
+
+func (f *folder) byLayer() {
+	var prologue, epilogue, plain []int
+	byNumber := map[int]*layer{}
+	var layers []*layer
+	for i := range f.launches {
+		op := f.launches[i].Op
+		switch f.x.Graph.Layers.Part(op) {
+		case "prologue":
+			prologue = append(prologue, i)
+		case "epilogue":
+			epilogue = append(epilogue, i)
+		default:
+			if op.Layer == nil {
+				plain = append(plain, i)
+				continue
+			}
+			l := byNumber[*op.Layer]
+			if l == nil {
+				l = &layer{number: *op.Layer}
+				byNumber[l.number] = l
+				layers = append(layers, l)
+			}
+			l.launches = append(l.launches, i)
+		}
+	}
+	f.part("prologue", prologue)
+	for _, equal := range f.equalLayers(layers) {
+		f.layers(equal)
+	}
+	f.part("epilogue", epilogue)
+	for _, i := range plain {
+		f.leaf(-1, f.label(i), i)
+	}
+}
+
+func (f *folder) part(name string, launches []int) {
+	if len(launches) == 0 {
+		return
+	}
+	row := f.add(-1, name, name, [][]int{launches}, true, true)
+	for _, i := range launches {
+		f.leaf(row, f.label(i), i)
+	}
+}
+
+// equalLayers puts layers of the same shape together, in order of the first of each.
+func (f *folder) equalLayers(layers []*layer) [][]*layer {
+	slices.SortFunc(layers, func(a, b *layer) int { return a.number - b.number })
+	var groups [][]*layer
+	index := map[string]int{}
+	for _, l := range layers {
+		var b strings.Builder
+		for _, i := range l.launches {
+			n := &f.launches[i]
+			fmt.Fprintf(&b, "%s\x00%s\x00%s\x00%v\n", n.Op.Block, f.label(i), n.Plan.Kernel,
+				n.Plan.Workgroups)
+		}
+		l.shape = b.String()
+		k, ok := index[l.shape]
+		if !ok {
+			k = len(groups)
+			index[l.shape] = k
+			groups = append(groups, nil)
+		}
+		groups[k] = append(groups[k], l)
+	}
+	return groups
+}
+
+// layers adds equal layers: their blocks, and in each block a row for each dispatch, which stands for that of
+// every layer.
+func (f *folder) layers(equal []*layer) {
+	var list []int
+	units := make([][]int, len(equal))
+	for k, l := range equal {
+		list = append(list, l.number)
+		units[k] = l.launches
+	}
+	key := fmt.Sprintf("layer%d", equal[0].number)
+	label := "layer " + printable.Ranges(list)
+	if len(list) > 1 {
+		label = "layers " + printable.Ranges(list)
+	}
+	row := f.add(-1, key, label, units, true, true)
+	for _, in := range BlocksOf(units, func(i int) string { return f.launches[i].Op.Block }) {
+		parent := row
+		if in.Block != "" {
+			parent = f.add(row, key+"/"+in.Block, in.Block, in.Layers, true, true)
+		}
+		for _, members := range in.Places {
+			first := members[0]
+			of := fmt.Sprintf("%s/%s/%s", key, in.Block, f.key(first))
+			f.several(parent, of, f.label(first), members, f.layer)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package graphtree
+
+import (
+	"fmt"
+	"math"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// GraphWeight is a quantity that rows can be marked by.
+type GraphWeight struct {
+	Column string // of the table, which has it in numbers
+	Doc    string // in a word or two
+	Of     func(*GraphNode) float64
+}
+
+// GraphWeights are those that there are.
+var GraphWeights = []GraphWeight{
+	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
+	{"cost_us", "cost", func(n *GraphNode) float64 {
+		if n.Cost == nil || !n.Cost.Told() {
+			return 0
+		}
+		return max(0, float64(n.Cost.NS))
+	}},
+	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
+	{"gap_db", "gap", func(n *GraphNode) float64 { // the noise against the signal
+		if !n.HasGap || math.IsNaN(n.Gap) {
+			return 0
+		}
+		return math.Pow(10, -n.Gap/20)
+	}},
+}
+
+// MemoryOf says which memory a value has: "slot 3", "as value 12".
+func MemoryOf(v *trace.Value) string {
+	switch {
+	case v.AliasOf != nil:
+		return fmt.Sprintf("as value %d", *v.AliasOf)
+	case v.Slot != nil && analyze.Nowhere(v) == "":
+		return fmt.Sprintf("slot %d", *v.Slot)
+	}
+	return ""
+}

@@ -1,0 +1,381 @@
+package graphtree
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/tree"
+)
+
+// GraphTree is the graph as a tree, with what a scope says of it.
+type GraphTree struct {
+	Index *analyze.Index
+	Scope analyze.Scope // without steps: nothing is known of times
+	Base  *analyze.Base // nil: it is compared with nothing
+	Nodes []GraphNode
+	Tree  []tree.Row // one for each node, with its name outside of its heading
+	W     *Weights
+	Fold  analyze.Fold
+}
+
+// GraphNode is a row: an operator, equal ones of several layers, a heading, or a value of an operator.
+type GraphNode struct {
+	tree.Row
+	Label string
+	// Ops are the operators of each layer that the row stands for; of a value the one that it is shown in.
+	Ops [][]trace.OpID
+	// Value is what a row below an operator stands for, Edge how the operator uses it: in, state, out. Edge
+	// is empty for all other rows.
+	Value trace.ValueID
+	Edge  string
+
+	Dispatches []trace.DispatchID // of all its operators, that run in the scope
+	NS         float64            // in a step, timed alone, or of the blocks that they make up
+	Measured   bool               // it is of all of them
+	Share      float64
+	Groups     int64            // workgroups launched
+	Waste      int64            // of these, without work
+	Gap        float64          // dB, the worst
+	HasGap     bool             //
+	Cost       *analyze.RowCost // of leaving out just these dispatches, where that was measured
+	// Other is a launch of the row that ran differently when a cost was measured, so that Cost is nil.
+	Other *analyze.Launch
+	Costs *analyze.StepCosts // where there is such a launch
+	// Delta is the time against that of the base; of its plans nothing is said.
+	Delta analyze.Delta
+}
+
+// Of computes the graph with what a scope says of it, and what it says against a base.
+func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, error) {
+	whole := o.Scope
+	o = o.Routed(x)
+	t := &GraphTree{Index: x, Scope: o.Scope, Base: o.Base}
+	w, err := weigh(ctx, x, o, whole)
+	if err != nil {
+		return nil, err
+	}
+	b, fold := treeBuilder{t: t, w: w}, o.Fold
+	if fold == analyze.FoldKernel {
+		fold = analyze.FoldOp
+	}
+	if fold == analyze.FoldOp {
+		b.byKind()
+	} else {
+		b.byLayer(fold == analyze.FoldLayer)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t.Tree = make([]tree.Row, len(t.Nodes))
+	for i := range t.Nodes {
+		t.Tree[i] = t.Nodes[i].Row
+	}
+	analyze.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
+	t.W, t.Fold = w, fold
+	return t, nil
+}
+
+// Weights are what is known of the operators in a scope.
+type Weights struct {
+	ByOp   map[trace.OpID][]*analyze.Launch
+	steps  float64
+	Total  float64             // ns of a step, 0 where a dispatch was not measured
+	Blocks *analyze.BlockTimes // nil where the step was not timed by blocks
+	costs  *analyze.StepCosts  // nil where none were measured
+	// of the base, where there is one: what it has for each launch, how many steps it has, what can be told
+	base         map[*analyze.Launch]*analyze.Launch
+	baseSteps    float64
+	resolutionNS float64
+	ClockMoved   bool
+	Single       bool // a dispatch was timed once, here or there
+	BaseCosts    *analyze.BaseCosts
+}
+
+// weigh weighs the operators in the steps of a scope; costs may be of others of the whole scope.
+func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Scope) (*Weights, error) {
+	scope := o.Scope
+	w := &Weights{ByOp: map[trace.OpID][]*analyze.Launch{}, steps: float64(len(scope.Steps))}
+	if len(scope.Steps) == 0 {
+		return w, ctx.Err()
+	}
+	launches, err := x.Launches(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	w.Blocks, w.costs = x.BlockTimes(scope), x.Costs(scope, whole)
+	if o.Base != nil {
+		c, err := o.Base.Compare(ctx, x, scope, launches)
+		if err != nil {
+			return nil, err
+		}
+		w.base, w.baseSteps = map[*analyze.Launch]*analyze.Launch{}, float64(len(o.Base.Scope.Steps))
+		for i := range launches {
+			w.base[&launches[i]] = c.Of[i]
+			w.Single = w.Single || launches[i].Time.N == 1 || c.Of[i] != nil && c.Of[i].Time.N == 1
+		}
+		w.resolutionNS, w.ClockMoved = o.Base.ResolutionNS(x), c.ClockMoved
+		w.BaseCosts = o.Base.CostsBeside(w.costs)
+	}
+	measured := true
+	for i := range launches {
+		l := &launches[i]
+		w.ByOp[l.Op.ID] = append(w.ByOp[l.Op.ID], l)
+		measured = measured && l.Time.Measured()
+		w.Total += l.Time.Median * float64(l.Runs) / w.steps
+	}
+	if !measured {
+		w.Total = 0
+	}
+	return w, nil
+}
+
+// sum fills in what the operators of a node come to.
+func (w *Weights) sum(n *GraphNode) {
+	n.Measured, n.Gap = true, math.Inf(1)
+	var launches, now, then []*analyze.Launch
+	timed := w.base != nil
+	sets := make([][]int, len(n.Ops)) // of the step's dispatches
+	for i, unit := range n.Ops {
+		for _, id := range unit {
+			for _, l := range w.ByOp[id] {
+				launches, sets[i] = append(launches, l), append(sets[i], l.Index)
+				if k := len(n.Dispatches); k == 0 || n.Dispatches[k-1] != l.ID {
+					n.Dispatches = append(n.Dispatches, l.ID)
+				}
+				n.Measured = n.Measured && l.Time.Measured()
+				n.NS += l.Time.Median * float64(l.Runs) / w.steps
+				if timed = timed && l.Delta.Timed; timed {
+					b := w.base[l]
+					n.Delta.BaseNS += b.Time.Median * float64(b.Runs) / w.baseSteps
+					now, then = append(now, l), append(then, b)
+				}
+				n.Groups += analyze.Product(l.Plan.Workgroups)
+				n.Waste += analyze.Product(l.Plan.Workgroups) - l.Plan.NeededGroups
+				if l.Gap != nil {
+					n.HasGap = true
+					if db := float64(l.Gap.SNRdB); !(n.Gap <= db) {
+						n.Gap = db
+					}
+				}
+			}
+		}
+	}
+	n.Measured = n.Measured && len(n.Dispatches) > 0
+	switch {
+	case w.Total > 0:
+		n.Share = n.NS / w.Total
+	case !n.Measured:
+		_, n.NS, n.Share, n.Measured = w.Blocks.Of(sets)
+	}
+	cost, other := w.costs.Beside(launches)
+	n.Cost, n.Other, n.Costs = cost, other, w.costs
+	if timed && len(now) > 0 {
+		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaseNS
+		n.Delta.Equal = analyze.NoDifference(n.Delta.TimeNS, now, then, w.resolutionNS)
+	}
+}
+
+// treeBuilder adds nodes in pre-order.
+type treeBuilder struct {
+	t *GraphTree
+	w *Weights
+}
+
+func (b *treeBuilder) add(parent int, key, label string, ops [][]trace.OpID, group, open bool) int {
+	n := GraphNode{
+		Row:   tree.Row{Key: key, Parent: parent, Group: group, Open: open},
+		Label: label, Ops: ops,
+	}
+	if parent >= 0 {
+		n.Depth = b.t.Nodes[parent].Depth + 1
+	}
+	b.w.sum(&n)
+	b.t.Nodes = append(b.t.Nodes, n)
+	return len(b.t.Nodes) - 1
+}
+
+// operator adds an operator with its values.
+func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
+	row := b.add(parent, key, label, [][]trace.OpID{{id}}, false, false)
+	g := &b.t.Index.Trace.Graph
+	o := &g.Ops[id]
+	for _, list := range []struct {
+		edge   string
+		values []trace.ValueID
+	}{{"in", o.Inputs}, {"state", o.State}, {"out", o.Outputs}, {"makes", o.Makes}} {
+		for i, v := range list.values {
+			b.t.Nodes = append(b.t.Nodes, GraphNode{
+				Row: tree.Row{
+					Key:    fmt.Sprintf("%s/%s%d", key, list.edge, i),
+					Parent: row, Depth: b.t.Nodes[row].Depth + 1,
+				},
+				Label: g.Values[v].Name, Ops: [][]trace.OpID{{id}}, Value: v, Edge: list.edge,
+			})
+		}
+	}
+}
+
+// several adds a row for operators that stand in the same place, and each of them in it; a single one stands
+// alone.
+func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
+	g := &b.t.Index.Trace.Graph
+	if len(ids) == 1 {
+		b.operator(parent, key, label, ids[0])
+		return
+	}
+	units := make([][]trace.OpID, len(ids))
+	for i, id := range ids {
+		units[i] = []trace.OpID{id}
+	}
+	row := b.add(parent, key, fmt.Sprintf("%s ×%d", label, len(ids)), units, false, false)
+	for _, id := range ids {
+		name := g.Ops[id].Name
+		if parent >= 0 { // of equal layers
+			name = fmt.Sprintf("layer %d", *g.Ops[id].Layer)
+		}
+		b.operator(row, opKey(id), name, id)
+	}
+}
+
+func opKey(id trace.OpID) string { return fmt.Sprintf("op%d", id) }
+
+func (b *treeBuilder) byKind() {
+	g := &b.t.Index.Trace.Graph
+	var order []string
+	members := map[string][]trace.OpID{}
+	for i := range g.Ops {
+		k := g.Ops[i].Kind
+		if members[k] == nil {
+			order = append(order, k)
+		}
+		members[k] = append(members[k], trace.OpID(i))
+	}
+	for _, k := range order {
+		if len(members[k]) == 1 {
+			b.operator(-1, opKey(members[k][0]), g.Ops[members[k][0]].Name, members[k][0])
+			continue
+		}
+		b.several(-1, "kind:"+k, k, members[k])
+	}
+}
+
+// byLayer adds prologue, layers and epilogue; equal layers as one where they are folded.
+func (b *treeBuilder) byLayer(folded bool) {
+	g := &b.t.Index.Trace.Graph
+	parts := map[string][]trace.OpID{}
+	layers := map[int][]trace.OpID{}
+	var order []int
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		if o.Layer == nil {
+			part := b.t.Index.Graph.Layers.Part(o)
+			parts[part] = append(parts[part], o.ID)
+			continue
+		}
+		if layers[*o.Layer] == nil {
+			order = append(order, *o.Layer)
+		}
+		layers[*o.Layer] = append(layers[*o.Layer], o.ID)
+	}
+	slices.Sort(order)
+	b.part("prologue", parts["prologue"])
+	var groups [][]int
+	index := map[string]int{}
+	for _, n := range order {
+		shape := fmt.Sprint(n)
+		if folded {
+			shape = b.shape(layers[n])
+		}
+		k, there := index[shape]
+		if !there {
+			k = len(groups)
+			index[shape] = k
+			groups = append(groups, nil)
+		}
+		groups[k] = append(groups[k], n)
+	}
+	for _, equal := range groups {
+		b.layers(equal, layers)
+	}
+	b.part("epilogue", parts["epilogue"])
+	for _, id := range parts[""] {
+		b.operator(-1, opKey(id), g.Ops[id].ShortName(), id)
+	}
+}
+
+// shape is what equal layers have the same: operators, and the kernels and grids that they run with.
+func (b *treeBuilder) shape(ids []trace.OpID) string {
+	g := &b.t.Index.Trace.Graph
+	var s strings.Builder
+	for _, id := range ids {
+		o := &g.Ops[id]
+		fmt.Fprintf(&s, "%s\x00%s\x00%s\n", o.Block, o.ShortName(), o.Kind)
+		for _, part := range o.Parts {
+			fmt.Fprintf(&s, "\x00%s\n", analyze.Within(part, o))
+		}
+		for _, l := range b.w.ByOp[id] {
+			fmt.Fprintf(&s, "%s\x00%v\n", l.Plan.Kernel, l.Plan.Workgroups)
+		}
+	}
+	return s.String()
+}
+
+func (b *treeBuilder) part(name string, ids []trace.OpID) {
+	if len(ids) == 0 {
+		return
+	}
+	row := b.add(-1, name, name, [][]trace.OpID{ids}, true, true)
+	for _, id := range ids {
+		b.operator(row, opKey(id), b.t.Index.Trace.Graph.Ops[id].ShortName(), id)
+	}
+}
+
+// layers adds equal layers: their blocks, and in each block its operators.
+func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
+	g := &b.t.Index.Trace.Graph
+	units := make([][]trace.OpID, len(equal))
+	for k, n := range equal {
+		units[k] = of[n]
+	}
+	key, label := fmt.Sprintf("layer%d", equal[0]), "layer "+printable.Ranges(equal)
+	if len(equal) > 1 {
+		label = fmt.Sprintf("layers %s ×%d", printable.Ranges(equal), len(equal))
+	}
+	row := b.add(-1, key, label, units, true, len(equal) > 1 || equal[0] == 0)
+	for _, in := range analyze.BlocksOf(units, func(id trace.OpID) string { return g.Ops[id].Block }) {
+		parent := row
+		if in.Block != "" {
+			parent = b.add(row, key+"/"+in.Block, in.Block, in.Layers, true, true)
+		}
+		for _, ids := range in.Places {
+			rowKey := opKey(ids[0])
+			if len(ids) > 1 {
+				rowKey = key + "/" + rowKey
+			}
+			b.several(parent, rowKey, g.Ops[ids[0]].ShortName(), ids)
+		}
+	}
+}
+
+// Op is the operator of a node, of several the first; nil for a heading.
+func (t *GraphTree) Op(row int) *trace.Op {
+	n := &t.Nodes[row]
+	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
+		return nil
+	}
+	return &t.Index.Trace.Graph.Ops[n.Ops[0][0]]
+}
+
+// Step is the one that live shapes are of, -1 for none.
+func (t *GraphTree) Step() int {
+	if len(t.Scope.Steps) == 0 {
+		return -1
+	}
+	return t.Scope.Last()
+}

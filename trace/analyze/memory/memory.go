@@ -1,0 +1,152 @@
+package memory
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// Tenant is a value with memory, and when it is in use: the places of the first and the last dispatch that
+// touch it or what is an alias of it, -1 where none does.
+type Tenant struct {
+	Value       *trace.Value
+	First, Last int
+	Live        int64 // bytes at the step
+	Left        bool  // nothing writes it in the step: who takes it does without it
+}
+
+// Shares says whether the value takes turns in a slot.
+func (n *Tenant) Shares() bool {
+	v := n.Value
+	return v.Slot != nil && v.AliasOf == nil && (v.Role == "intermediate" || v.Role == "scratch") &&
+		analyze.Nowhere(v) == ""
+}
+
+// Tenancy is who holds memory in a step.
+type Tenancy struct {
+	X       *analyze.Index
+	Step    int
+	Order   []trace.DispatchID // that run; of no step all there are
+	Tenants []Tenant           // by value
+	Slots   map[int][]*Tenant  // in the order of the step
+	Numbers []int              // of slots, rising
+}
+
+// Of finds out who holds memory in a step, -1 for the graph at its largest.
+func Of(x *analyze.Index, step int) *Tenancy {
+	g := &x.Trace.Graph
+	t := &Tenancy{X: x, Step: step, Tenants: make([]Tenant, len(g.Values)), Slots: map[int][]*Tenant{}}
+	for i := range g.Values {
+		v := &g.Values[i]
+		t.Tenants[i] = Tenant{Value: v, First: -1, Last: -1, Live: v.Bytes}
+		if step >= 0 {
+			t.Tenants[i].Live = liveBytes(x, step, v)
+		}
+	}
+	add := func(id trace.DispatchID, touched []trace.ValueID) {
+		at := len(t.Order)
+		t.Order = append(t.Order, id)
+		for _, v := range touched {
+			n := &t.Tenants[x.Root(v)]
+			if n.First < 0 {
+				n.First = at
+			}
+			n.Last = at
+		}
+	}
+	if step >= 0 {
+		for _, l := range x.Planned(step) {
+			reads, writes := x.Touches(l.Plan)
+			add(l.ID, slices.Concat(reads, writes))
+		}
+		if len(t.Order) > 0 {
+			t.findLeft()
+		}
+	} else {
+		for i := range g.Dispatches {
+			d := &g.Dispatches[i]
+			add(d.ID, slices.Concat(d.Reads, d.Writes))
+		}
+	}
+	for i := range t.Tenants {
+		n := &t.Tenants[i]
+		if !n.Shares() {
+			continue
+		}
+		if step >= 0 && n.First < 0 {
+			n.Live = 0 // the route in force has no use for it
+		}
+		s := *n.Value.Slot
+		if t.Slots[s] == nil {
+			t.Numbers = append(t.Numbers, s)
+		}
+		t.Slots[s] = append(t.Slots[s], n)
+	}
+	slices.Sort(t.Numbers)
+	for _, list := range t.Slots {
+		slices.SortStableFunc(list, func(a, b *Tenant) int { // what is not in use stands last
+			return cmp.Compare(uint(a.First), uint(b.First))
+		})
+	}
+	return t
+}
+
+// findLeft finds what the step leaves: intermediates that dispatches of other steps write, and views of them.
+func (t *Tenancy) findLeft() {
+	x, g := t.X, &t.X.Trace.Graph
+	for i := range g.Dispatches {
+		for _, v := range g.Dispatches[i].Writes {
+			n := &t.Tenants[x.Root(v)]
+			n.Left = n.First < 0 && n.Value.Role == "intermediate"
+		}
+	}
+	for i := range t.Tenants {
+		t.Tenants[i].Left = t.Tenants[x.Root(trace.ValueID(i))].Left
+	}
+}
+
+// Left is said of what the step leaves in place of what it has live.
+const Left = "left"
+
+// liveBytes is what a value needs at the live shape of a step, in whole words.
+func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
+	elements := func(dims []int) float64 {
+		n := 1.0
+		for _, d := range dims {
+			n *= float64(d)
+		}
+		return n
+	}
+	most, live := elements(v.MaxDims), x.Dims(step, v.ID)
+	if v.Kind == "symint" || most == 0 || live == nil {
+		return 0
+	}
+	words := math.Ceil(float64(v.Bytes) * elements(live) / most / 4)
+	return int64(min(float64(v.Bytes), 4*words)) // a file may have dims of any size
+}
+
+// Holding is a part of the memory: a role's own buffers, or a slot.
+type Holding struct {
+	Key, Label string
+	Parent     int
+	Values     int
+	Allocated  int64
+	Live       int64
+	Largest    *trace.Value // that makes it so large
+	Peak       *Tenant      // of a slot
+}
+
+func (h *Holding) Add(n *Tenant, shared bool) {
+	h.Values++
+	if shared {
+		h.Allocated, h.Live = max(h.Allocated, n.Value.Bytes), max(h.Live, n.Live)
+	} else {
+		h.Allocated, h.Live = h.Allocated+n.Value.Bytes, h.Live+n.Live
+	}
+	if h.Largest == nil || n.Value.Bytes > h.Largest.Bytes {
+		h.Largest, h.Peak = n.Value, n
+	}
+}

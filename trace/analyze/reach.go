@@ -1,0 +1,111 @@
+package analyze
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+)
+
+// Reaches lists the operators that a change of a value can wake, in execution order.
+func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
+	reached := make([]bool, len(x.Trace.Graph.Ops))
+	values := []trace.ValueID{v}
+	for len(values) > 0 {
+		v, values = values[0], values[1:]
+		for _, o := range x.Graph.consumers[v] {
+			if !reached[o] {
+				reached[o] = true
+				values = append(values, x.Trace.Graph.Ops[o].Outputs...)
+			}
+		}
+	}
+	var list []trace.OpID
+	for o, on := range reached {
+		if on {
+			list = append(list, trace.OpID(o))
+		}
+	}
+	return list
+}
+
+// OpNamed is the operator that a person names: by its number or its name, or as tables call what it launches
+// in a step ("attn.q", "#45"), of several the first, as it says then. The step is -1 before the first.
+func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
+	g := &x.Trace.Graph
+	for i := range g.Ops {
+		if g.Ops[i].Name == name || strconv.Itoa(i) == name {
+			return trace.OpID(i), "", nil
+		}
+	}
+	if _, err := strconv.Atoi(name); err == nil {
+		return 0, "", fmt.Errorf("there is no operator %s; the trace has %d, from 0 on (a dispatch is #%s)",
+			name, len(g.Ops), name)
+	}
+	var ops []trace.OpID
+	for _, id := range x.Meant(step, name) {
+		ops = append(ops, g.Dispatches[id].Op)
+	}
+	slices.Sort(ops)
+	switch ops = slices.Compact(ops); len(ops) {
+	case 0:
+		return 0, "", fmt.Errorf("there is no operator %q; d operators lists them", printable.Short(name, 40))
+	case 1:
+		return ops[0], "", nil
+	}
+	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
+}
+
+func FirstCalled(name, whole string, n int, what string) string {
+	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
+}
+
+// Meant are the dispatches that a person names: that of a number or a whole name, those of an operator, else
+// of what equal layers have ("attn.q", "q"), else of a block, a kind of operators, a kernel or a part of the
+// graph. Of these they are the ones that run in the step, where none does all.
+func (x *Index) Meant(step int, name string) []trace.DispatchID {
+	if name == "" { // what is in no block and has no label is not called so
+		return nil
+	}
+	g := &x.Trace.Graph
+	for _, names := range []func(*trace.Op, trace.DispatchID) []string{
+		func(o *trace.Op, id trace.DispatchID) []string {
+			number := strconv.Itoa(int(id))
+			return []string{number, "#" + number, x.Name(id), o.Name}
+		},
+		func(o *trace.Op, id trace.DispatchID) []string {
+			d := &g.Dispatches[id]
+			return []string{o.Place(), d.Named(o.Place()), o.ShortName(), Label(o, d)}
+		},
+		func(o *trace.Op, id trace.DispatchID) []string {
+			groups := []string{o.Block, o.Kind, x.Graph.Layers.Part(o)}
+			if step < 0 {
+				return groups
+			}
+			if p := x.PlanOf(step, id); p != nil {
+				groups = append(groups, p.Kernel)
+			}
+			return groups
+		},
+	} {
+		var all, run []trace.DispatchID
+		for i := range g.Dispatches {
+			id := trace.DispatchID(i)
+			if !slices.Contains(names(&g.Ops[g.Dispatches[i].Op], id), name) {
+				continue
+			}
+			if all = append(all, id); step >= 0 && x.PlanOf(step, id) != nil {
+				run = append(run, id)
+			}
+		}
+		if len(run) > 0 {
+			return run
+		}
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package analyze
+
+import (
+	"slices"
+
+	"gpuscope/trace"
+)
+
+// StepCosts are the costs of a step by what was left out. They belong to the routes on which the dispatches
+// of that step ran.
+type StepCosts struct {
+	Step *trace.Step
+	X    *Index
+	sets map[string]*RowCost
+	Ran  map[trace.DispatchID]*trace.Plan
+}
+
+// Of is the cost of some dispatches skipped together; nil where that was not measured.
+func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[setKey(ids)] }
+
+// Beside is the cost of some launches skipped together. Where one of them ran differently than when the cost
+// was measured (another route, kernel or number of tokens, or not at all), the cost is of other work: then
+// there is none, and other is that launch.
+func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
+	if c == nil {
+		return nil, nil
+	}
+	var ids []trace.DispatchID
+	for _, l := range launches {
+		p := c.Ran[l.ID]
+		if p != nil {
+			ids = append(ids, l.ID)
+		}
+		same := p != nil && p.Route == l.Plan.Route && p.Kernel == l.Plan.Kernel
+		if (!same || l.Tokens != len(c.Step.Tokens)) && other == nil {
+			other = l
+		}
+	}
+	switch cost = c.Of(ids); {
+	case cost == nil:
+		return nil, nil
+	case other != nil:
+		return nil, other
+	}
+	return cost, nil
+}
+
+// Costs are those of the last step of a scope that has some, of the first scope with such a step; nil where
+// none has.
+func (x *Index) Costs(scopes ...Scope) *StepCosts {
+	for _, s := range scopes {
+		for _, step := range slices.Backward(s.Steps) {
+			if len(x.Trace.Steps[step].Costs) > 0 {
+				return x.CostsOf(step)
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Index) CostsOf(step int) *StepCosts {
+	s := &x.Trace.Steps[step]
+	ran := make(map[trace.DispatchID]*trace.Plan, len(s.Dispatches))
+	c := &StepCosts{Step: s, X: x, sets: map[string]*RowCost{}, Ran: ran}
+	streamed := x.streamed(s)
+	for i := range s.Dispatches {
+		p := &x.Trace.Plans[s.Dispatches[i].Plan]
+		ran[p.Dispatch] = p
+	}
+	d := &x.Trace.Device
+	judged := NoSave(d) == ""
+	for i := range s.Costs {
+		r := &RowCost{Cost: &s.Costs[i], Floor: judged}
+		for _, id := range r.Dispatches {
+			if p := ran[id]; p != nil && judged {
+				r.LeastNS += roofNS(d.Ceilings, float64(p.Bytes), float64(p.FLOPs), streamed)
+			}
+		}
+		r.judge(s.Whole, x.Trace)
+		if s.Whole != nil && s.Whole.NS > 0 {
+			r.Share = float64(r.NS) / float64(s.Whole.NS)
+		}
+		c.sets[setKey(r.Dispatches)] = r
+	}
+	return c
+}
+
+// CostOf is what a part of the table costs, skipped as a whole; nil where that is not known.
+func (t *DispatchTree) CostOf(p Part) *RowCost {
+	var list []*Launch
+	for i := range t.Launches {
+		if _, in := slices.BinarySearch(p.Dispatches, t.Launches[i].ID); in {
+			list = append(list, &t.Launches[i])
+		}
+	}
+	cost, _ := t.Costs.Beside(list)
+	return cost
+}
+
+// setKey names a set of dispatches, whatever their order.
+func setKey(ids []trace.DispatchID) string {
+	ids = slices.Clone(ids)
+	slices.Sort(ids)
+	return IDList(ids)
+}

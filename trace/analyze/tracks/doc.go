@@ -1,0 +1,2 @@
+// Package tracks puts what the CPU and the GPU did in a step on one time axis.
+package tracks

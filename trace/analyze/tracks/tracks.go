@@ -1,0 +1,166 @@
+package tracks
+
+import (
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+)
+
+// Span is a part of a step's time, in ns from the step's begin.
+type Span struct {
+	Name     string
+	From, To int64
+	// Busy are the parts of it in which the GPU worked, where dispatches or blocks were timed; nil where only
+	// the whole is known.
+	Busy []Span
+	// Dispatches are how many stand in it, First the place of the first among those of the step.
+	First, Dispatches int
+}
+
+// NS is how long it is.
+func (s *Span) NS() int64 { return s.To - s.From }
+
+// Tracks are what the host and the GPU did in a step, on one axis.
+type Tracks struct {
+	End      int64 // of the axis, in ns from the step's begin
+	CPU, GPU []Span
+	// Placed says that the GPU's part stands where it was measured to be, and not merely behind the submit.
+	Placed bool
+	// Runs is the number of runs of the step, of which this was the first; 0 where it was not repeated, or
+	// only timed as a whole.
+	Runs int
+}
+
+// Of are those of a step as it was recorded. The host's parts are in their order; a wait that is cut by
+// submits stands in one piece. Nothing is there that was not measured.
+func Of(x *analyze.Index, step int) *Tracks {
+	s := &x.Trace.Steps[step]
+	_, repeats := x.BusyOf(s)
+	r := &Tracks{}
+	if repeats > 0 && !analyze.TimedWhole(s) {
+		r.Runs = repeats + 1
+	}
+	at := int64(0)
+	behind := int64(0) // the submit
+	for _, part := range []struct {
+		name string
+		time trace.Time
+	}{
+		{"resize", s.CPU.ResizeNS},
+		{"upload", s.CPU.UploadNS},
+		{"encode", s.CPU.EncodeNS},
+		{"submit", s.CPU.SubmitNS},
+		{"wait", s.CPU.WaitNS},
+		{"sample", s.CPU.SampleNS},
+	} {
+		if ns, ok := part.time.NS(); ok && ns > 0 {
+			r.CPU = append(r.CPU, Span{Name: part.name, From: at, To: analyze.Add(at, ns)})
+			at = analyze.Add(at, ns)
+		}
+		if part.name == "submit" {
+			behind = at
+		}
+	}
+	total, _ := s.CPU.TotalNS.NS()
+	r.End = max(at, total)
+	gpuTrack(x, r, s, behind)
+	return r
+}
+
+// gpuTrack adds what the GPU did, from where its first tick was, or from behind the submit.
+func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, behind int64) {
+	gpu := analyze.GPUOf(s)
+	span, ok := gpu.SpanNS.NS()
+	if !ok {
+		return
+	}
+	from, placed := analyze.Minus(gpu.StartNS, s.CPU.StartNS).NS()
+	if submitted, ok := analyze.Minus(s.CPU.SubmittedNS, s.CPU.StartNS).NS(); ok {
+		from = max(from, submitted) // sooner the first tick cannot have come, whatever the clocks' error
+	}
+	if r.Placed = placed; !placed {
+		from = behind
+	}
+	from = max(0, from)
+	r.End = max(r.End, analyze.Add(from, span))
+	start, _ := gpu.StartNS.NS()
+	place := func(t trace.Time, ns trace.Time) (Span, bool) {
+		begin, ok1 := t.NS()
+		length, ok2 := ns.NS()
+		begin = analyze.Add(begin, analyze.Add(from, -start))
+		return Span{From: begin, To: analyze.Add(begin, length)}, ok1 && ok2
+	}
+	if len(s.Blocks) > 0 && s.Timing == "block" {
+		first := 0
+		for i := range s.Blocks {
+			b := &s.Blocks[i]
+			if p, ok := place(b.StartNS, b.GPUNS); ok {
+				p.Name = strings.Replace(b.Name, "layers.", "L", 1)
+				p.First, p.Dispatches = first, b.Dispatches
+				p.Busy = []Span{p}
+				r.GPU = append(r.GPU, p)
+			}
+			first += b.Dispatches
+		}
+	} else {
+		for i := range s.Dispatches {
+			p, ok := place(s.Dispatches[i].StartNS, s.Dispatches[i].GPUNS)
+			if !ok {
+				continue
+			}
+			name := blockOf(x, x.Trace.Plans[s.Dispatches[i].Plan].Dispatch)
+			n := len(r.GPU)
+			if n == 0 || r.GPU[n-1].Name != name {
+				r.GPU = append(r.GPU, Span{Name: name, From: p.From, First: i})
+				n++
+			}
+			last := &r.GPU[n-1]
+			last.To, last.Dispatches = max(last.To, p.To), last.Dispatches+1
+			last.Busy = append(last.Busy, p)
+		}
+	}
+	if len(r.GPU) == 0 {
+		r.GPU = []Span{{
+			Name: "the step", From: from, To: analyze.Add(from, span),
+			Dispatches: len(s.Dispatches),
+		}}
+	}
+}
+
+// blockOf is the part of the model that a dispatch belongs to: a layer, or an operator outside of the layers.
+func blockOf(x *analyze.Index, id trace.DispatchID) string {
+	o := &x.Trace.Graph.Ops[x.Trace.Graph.Dispatches[id].Op]
+	if o.Layer != nil {
+		return analyze.LayerName(*o.Layer)
+	}
+	name, _, _ := strings.Cut(o.ShortName(), " ")
+	return name
+}
+
+// Inside are the dispatches of a part of a step's GPU track, one behind the other, where they were timed.
+func Inside(x *analyze.Index, step int, part *Span) []Span {
+	s := &x.Trace.Steps[step]
+	list := make([]Span, 0, len(part.Busy))
+	if part.Dispatches != len(part.Busy) || part.First+part.Dispatches > len(s.Dispatches) {
+		return nil
+	}
+	for i, p := range part.Busy {
+		d := &x.Trace.Graph.Dispatches[x.Trace.Plans[s.Dispatches[part.First+i].Plan].Dispatch]
+		p.Name = analyze.Label(&x.Trace.Graph.Ops[d.Op], d)
+		p.First, p.Dispatches, p.Busy = part.First+i, 1, []Span{p}
+		list = append(list, p)
+	}
+	return list
+}
+
+// ColdStart is what there was to do until the first token: the phases of opening, and the first step; nothing
+// where the trace does not say it.
+func ColdStart(x *analyze.Index) []trace.Opening {
+	t := x.Trace
+	if len(t.Opening) == 0 || len(t.Steps) == 0 || t.Steps[0].Index != 0 {
+		return t.Opening
+	}
+	list := append([]trace.Opening(nil), t.Opening...)
+	return append(list, trace.Opening{Phase: "first step", NS: t.Steps[0].CPU.TotalNS})
+}

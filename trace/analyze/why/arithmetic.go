@@ -1,0 +1,23 @@
+package why
+
+import (
+	"slices"
+
+	"gpuscope/trace"
+)
+
+// changedTerms are the terms of a grid whose counts another plan had otherwise; nil where one of the two is
+// none, or does not say.
+func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
+	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
+		return nil, nil
+	}
+	for _, t := range to.Grid.Terms {
+		i := slices.IndexFunc(from.Grid.Terms, func(f trace.Term) bool { return f.Name == t.Name })
+		if i >= 0 && from.Grid.Terms[i].Value != t.Value {
+			names = append(names, t.Name)
+			changes = append(changes, goal{[]int{int(from.Grid.Terms[i].Value)}, []int{int(t.Value)}})
+		}
+	}
+	return names, changes
+}

@@ -1,0 +1,12 @@
+// Package all registers every table of a trace: a program that imports it finds them by their names in
+// package report.
+package all
+
+import (
+	_ "gpuscope/trace/report/deviation"
+	_ "gpuscope/trace/report/kernels"
+	_ "gpuscope/trace/report/outline"
+	_ "gpuscope/trace/report/phases"
+	_ "gpuscope/trace/report/slopes"
+	_ "gpuscope/trace/report/storage"
+)

@@ -1,0 +1,64 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// Arithmetic is how a plan's workgroup count follows from the live shape: "96 = ⌈cols 384 / 4⌉ × rows 1"; ""
+// where the trace does not say.
+func Arithmetic(p *trace.Plan) string {
+	if p.Grid == nil || len(p.Grid.Terms) == 0 {
+		return ""
+	}
+	var parts []string
+	groups := int64(1)
+	for i := range p.Grid.Terms {
+		t := &p.Grid.Terms[i]
+		groups *= t.Groups()
+		if t.Value != 1 || t.Name != "z" { // a batch of one says nothing
+			parts = append(parts, termText(t))
+		}
+	}
+	says := strings.Join(parts, " × ")
+	switch {
+	case p.Grid.Rule == "grid_stride" && groups > p.NeededGroups:
+		return fmt.Sprintf("%s workgroups stride over %s", table.Integer(p.NeededGroups), says)
+	case analyze.Product(p.NeededGrid) > p.NeededGroups:
+		return fmt.Sprintf("%s for %s = %s, folded in two dimensions", table.Grid(p.NeededGrid),
+			table.Integer(p.NeededGroups), says)
+	}
+	return table.Grid(p.NeededGrid) + " = " + says
+}
+
+// termText is what a term counts and how it becomes groups: "min(⌈context 2,100 / 64⌉, 32)".
+func termText(t *trace.Term) string {
+	s := fmt.Sprintf("%s %s", t.Name, table.Integer(t.Value))
+	if t.Times > 1 {
+		s += fmt.Sprintf(" × %s", table.Integer(t.Times))
+	}
+	if t.Per != 1 {
+		s = fmt.Sprintf("⌈%s / %s⌉", s, table.Integer(t.Per))
+	}
+	if t.Most > 0 {
+		s = fmt.Sprintf("min(%s, %s)", s, table.Integer(t.Most))
+	}
+	return s
+}
+
+// LaunchArithmetic is Arithmetic of what was launched: where that is more than the live shape needs it says
+// so first.
+func LaunchArithmetic(p *trace.Plan) string {
+	needs := Arithmetic(p)
+	if p.Workgroups == p.NeededGrid {
+		return needs
+	}
+	if needs == "" {
+		needs = table.Grid(p.NeededGrid)
+	}
+	return fmt.Sprintf("%s, pinned to the largest shape; needed %s", table.Grid(p.Workgroups), needs)
+}

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/graphtree"
+	"gpuscope/trace/analyze/memory"
+	"gpuscope/trace/table"
+)
+
+// Around are the neighbours of an operator: those that it reads from, or that read from it, and those behind
+// them, so many steps far. Shapes and levels are those of a step, -1 for the graph at its largest.
+func Around(x *analyze.Index, step int, op trace.OpID, far int, consumers bool) []analyze.Neighbour {
+	return neighbours(memory.Of(x, step), op, far, consumers)
+}
+
+func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []analyze.Neighbour {
+	x, g := t.X, &t.X.Trace.Graph
+	o := &g.Ops[op]
+	values := slices.Concat(o.Inputs, o.State)
+	next := func(v trace.ValueID) []trace.OpID { return slices.Concat(x.Producers(v), x.Makers(v)) }
+	if consumers {
+		values, next = slices.Concat(o.Outputs, o.Makes, o.State), x.Consumers
+	}
+	var list []analyze.Neighbour
+	for _, v := range values {
+		edge := LiveText(t, v)
+		found := false
+		for _, id := range slices.Concat(next(v), x.Holders(v)) {
+			if id == op || consumers != (id > op) {
+				continue // who has the State before, and who after; what reads a value before it is made
+			}
+			n := x.Neighbour(t.Step, id)
+			n.Label = analyze.Within(n.Label, o)
+			n.Value, n.Edge, found = v, edge, true
+			if far > 1 {
+				n.Far = neighbours(t, id, far-1, consumers)
+			}
+			list = append(list, n)
+		}
+		if role := g.Values[v].Role; !found && (!consumers || role == "output") {
+			name := analyze.Within(g.Values[v].Name, o)
+			list = append(list, analyze.Neighbour{Value: v, Label: name, Kind: role, Level: -1, Edge: edge})
+		}
+	}
+	return list
+}
+
+// OperatorLines say what an operator is, what it takes and gives, and what it runs at a step, -1 for none.
+func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
+	g := &x.Trace.Graph
+	o := &g.Ops[op]
+	head := fmt.Sprintf("op %d · %s", o.ID, o.Kind)
+	if o.Layer != nil {
+		head += fmt.Sprintf(" · layer %d %s", *o.Layer, o.Block)
+	}
+	if o.SourceID != nil {
+		head += fmt.Sprintf(" · %d in the file", *o.SourceID)
+	}
+	lines, mem := []string{head}, memory.Of(x, step)
+	if len(o.Parts) > 0 {
+		lines = append(lines, "made of "+strings.Join(o.Parts, " + "))
+	}
+	for _, list := range []struct {
+		word   string
+		values []trace.ValueID
+	}{{"in   ", o.Inputs}, {"state", o.State}, {"out  ", o.Outputs}, {"makes", o.Makes}} {
+		for _, v := range list.values {
+			lines = append(lines, list.word+" "+valueText(mem, v))
+		}
+	}
+	if step < 0 {
+		return lines
+	}
+	ran := false
+	for _, l := range x.LaunchesOf(step) {
+		if l.Op.ID != op {
+			continue
+		}
+		ran = true
+		text := fmt.Sprintf("d%d %s · grid %s", l.ID, l.Plan.Kernel, table.Grid(l.Plan.Workgroups))
+		if l.Plan.Route != "" {
+			text += " · route " + strings.TrimSuffix(l.Plan.Route+": "+l.Plan.Reason, ": ")
+		}
+		if l.Level >= 0 {
+			text += fmt.Sprintf(" · level %d", l.Level)
+		}
+		if l.Time.Measured() {
+			text += " · alone " + microseconds(l.Time, x.Trace.Clock.QuantumNS).Text + " µs"
+		}
+		lines = append(lines, text)
+	}
+	if !ran {
+		lines = append(lines, "nothing runs for it in this step")
+	}
+	return lines
+}
+
+// valueText says a value in a line: name, type, live and largest dims, bytes, memory.
+func valueText(t *memory.Tenancy, id trace.ValueID) string {
+	x, v := t.X, &t.X.Trace.Graph.Values[id]
+	live, most := LiveText(t, id), Bounds(x, v)
+	text := fmt.Sprintf("%s: %s %s", v.Name, analyze.TypeOf(v), live)
+	if v.Kind == "symint" {
+		return fmt.Sprintf("%s: integer %s, %s", v.Name, live, most)
+	}
+	if words := Shape(x, id, v.MaxDims); v.Matrix != nil && analyze.Nowhere(v) == "" && words != most {
+		text += fmt.Sprintf(" as %s %s", v.DType, words)
+	}
+	if live != most {
+		text += ", at most " + most
+	}
+	if v.AliasOf == nil && analyze.Nowhere(v) == "" {
+		text += ", " + table.Memory(v.Bytes)
+	}
+	return strings.TrimRight(text+", "+v.Role+" "+graphtree.MemoryOf(v), " ")
+}
+
+// ValueLines say what a value is, who gives and who takes it, and what shares its memory.
+func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
+	g := &x.Trace.Graph
+	v := &g.Values[id]
+	lines := []string{fmt.Sprintf("value %d · %s", id, strings.TrimSpace(v.Kind+" "+v.DType))}
+	if v.SourceID != nil {
+		lines[0] += fmt.Sprintf(" · %d in the file", *v.SourceID)
+	}
+	mem := memory.Of(x, step)
+	lines = append(lines, valueText(mem, id))
+	names := func(word string, ids []trace.OpID) {
+		if len(ids) == 0 {
+			return
+		}
+		const most = 6
+		words := make([]string, 0, most)
+		for _, o := range ids[:min(len(ids), most)] {
+			words = append(words, g.Ops[o].Name)
+		}
+		if len(ids) > most {
+			words = append(words, fmt.Sprintf("%d more", len(ids)-most))
+		}
+		lines = append(lines, word+" "+strings.Join(words, ", "))
+	}
+	names("given by", x.Producers(id))
+	names("where that leaves it made by", x.Makers(id))
+	names("taken by", x.Consumers(id))
+	if why := analyze.Nowhere(v); why != "" {
+		return append(lines, "it is never in memory: "+why)
+	}
+	if mem.Tenants[id].Left {
+		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
+	}
+	if v.Slot == nil {
+		return lines
+	}
+	var turns []string
+	for _, n := range mem.Slots[*v.Slot] {
+		if step >= 0 && n.First < 0 {
+			continue
+		}
+		name := n.Value.Name
+		if n.Value.ID == id {
+			name = "it"
+		}
+		turns = append(turns, name)
+		if len(turns) == 8 {
+			turns = append(turns, "…")
+			break
+		}
+	}
+	if len(turns) > 1 {
+		lines = append(lines, fmt.Sprintf("slot %d holds in turn: %s", *v.Slot, strings.Join(turns, ", ")))
+	}
+	return lines
+}

@@ -1,0 +1,16 @@
+package report
+
+import (
+	"slices"
+)
+
+// JointLine says what a row costs together with those that it runs with at once; "" where that is not
+// known.
+func (t *DispatchTable) JointLine(row int) string {
+	for i := range t.Folded {
+		if r := &t.Folded[i]; slices.Contains(r.Joins, row) && r.Cost.Told() {
+			return t.NameOf(r) + ": " + t.CostLine(r)
+		}
+	}
+	return ""
+}

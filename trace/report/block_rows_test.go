@@ -1,0 +1,89 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report/outline"
+	"gpuscope/trace/tracetest"
+)
+
+// A step that was timed by blocks has times in the rows that stand for whole blocks, and in no others.
+func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
+	tr := tracetest.Llama(4, 3)
+	s := &tr.Steps[2]
+	s.Timing, s.Blocks = "block", nil
+	name := func(i int) string {
+		o := &tr.Graph.Ops[tr.Graph.Dispatches[tr.Plans[s.Dispatches[i].Plan].Dispatch].Op]
+		if o.Layer == nil {
+			return o.Name
+		}
+		return strings.TrimSuffix(o.Name, o.ShortName()) + o.Block
+	}
+	all, ns := int64(0), int64(1000)
+	for i := range s.Dispatches {
+		s.Dispatches[i] = trace.StepDispatch{Plan: s.Dispatches[i].Plan}
+		if n := len(s.Blocks); n > 0 && s.Blocks[n-1].Name == name(i) {
+			s.Blocks[n-1].Dispatches++
+			continue
+		}
+		s.Blocks = append(s.Blocks, trace.Block{Name: name(i), Dispatches: 1, GPUNS: trace.Measured(ns)})
+		all, ns = all+ns, ns+1000
+	}
+	s.GPU = &trace.GPU{BusyNS: trace.Measured(all), SpanNS: trace.Measured(all)}
+	x := analyze.NewIndex(tr)
+	d := dispatched(x, 2, analyze.Options{})
+	sum := 0.0
+	for i := range d.Folded {
+		r := &d.Folded[i]
+		if r.Depth == 0 {
+			sum += r.SumNS
+		}
+		if r.Label == "norm" && r.Parent >= 0 && d.Folded[r.Parent].Label == "mlp" && r.Summed {
+			t.Errorf("a part of a block takes %v ns", r.SumNS)
+		}
+		if r.Label == "mlp" && (!r.Summed || len(r.Each) != 4 || r.Share <= 0) {
+			t.Errorf("the blocks %s take %v ns of %v", r.Label, r.Each, r.SumNS)
+		}
+	}
+	if int64(sum) != all {
+		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
+	}
+	g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum = 0
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		if n.Depth == 0 {
+			sum += n.NS
+		}
+		if block := n.Label == "embed" || n.Label == "mlp"; n.Edge == "" && (block || n.Label == "gate ×4") &&
+			(n.Measured != block || (n.NS > 0) != block || (n.Share > 0) != block) {
+			t.Errorf("in Graph %s takes %v ns, %v of all", n.Label, n.NS, n.Share)
+		}
+	}
+	title := g.Title[0].String()
+	if int64(sum) != all || !strings.Contains(title, "times are of whole blocks") {
+		t.Errorf("in Graph the rows take %v ns, the blocks %d; %q", sum, all, title)
+	}
+	if title := d.Title[1].String(); !strings.Contains(title, "timing block: times are of whole blocks") {
+		t.Errorf("%q: embed, a block by itself, has a time", title)
+	}
+	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
+		t.Errorf("%q", short)
+	}
+	for i := range s.Dispatches { // the step is repeated, each dispatch timed alone
+		s.Dispatches[i].Samples = []int64{500, 600}
+	}
+	x = analyze.NewIndex(tr)
+	if g, err = outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2)}); err != nil {
+		t.Fatal(err)
+	}
+	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title, "alone ") {
+		t.Errorf("%q, where each dispatch was timed alone", title)
+	}
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	Register(Table{
+		Name: "blocks", Takes: AnySteps,
+		Doc: "each block of the model as one pass timed it: steps at timing level block",
+		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return Blocks(x, o.Scope), nil
+		},
+	})
+}
+
+// blockRow is a block in all the steps of a scope that timed it.
+type blockRow struct {
+	trace.Block // as the first of them has it
+	key         string
+	times       []int64
+	Time        analyze.Spread
+}
+
+// Blocks is the table of the blocks of a scope's steps, in order of submission. Blocks of two steps are the
+// same where their name is, and how often it came before.
+func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
+	var rows []blockRow
+	at := map[string]int{}
+	total, timed := 0.0, 0
+	for _, step := range scope.Steps {
+		s := &x.Trace.Steps[step]
+		if len(s.Blocks) > 0 {
+			timed++
+		}
+		seen := map[string]int{}
+		for _, b := range s.Blocks {
+			key := b.Name
+			if seen[b.Name]++; seen[b.Name] > 1 {
+				key = fmt.Sprintf("%s/%d", b.Name, seen[b.Name])
+			}
+			i, there := at[key]
+			if !there {
+				i = len(rows)
+				at[key], rows = i, append(rows, blockRow{Block: b, key: key})
+			}
+			if ns, ok := b.GPUNS.NS(); ok {
+				rows[i].times = append(rows[i].times, ns)
+			}
+		}
+	}
+	for i := range rows {
+		rows[i].Time = analyze.SpreadOf(rows[i].times)
+		total += rows[i].Time.Median
+	}
+	quantum := x.Trace.Clock.QuantumNS
+	decimals := table.DecimalsOfUS(quantum)
+	of := table.By(rows)
+	t := table.New("blocks", []table.Column{
+		{
+			Name: "block", Title: "block", Width: 80,
+			Doc: "part of a layer, or an operator outside of the layers",
+			Of:  of(func(r *blockRow) table.Cell { return table.Text(r.Name) }),
+		},
+		{
+			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches in it",
+			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Dispatches) }),
+		},
+		{
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time between its two timestamps; of several steps the median",
+			Of:  of(func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
+		},
+		{
+			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
+			Doc: "steps that timed it",
+			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Time.N) }),
+		},
+		{
+			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "least and largest of the steps",
+			Of: of(func(r *blockRow) table.Cell {
+				if r.Time.N < 2 {
+					return table.Cell{}
+				}
+				return table.Text(microsRange(r.Time, decimals))
+			}),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of all blocks",
+			Of: of(func(r *blockRow) table.Cell {
+				if total == 0 || !r.Time.Measured() {
+					return table.Missing()
+				}
+				return table.Number(100*r.Time.Median/total, 1)
+			}),
+		},
+	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
+	parts := []table.Part{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
+		table.Plural(len(scope.Steps), "step"))}}
+	if scope.Chosen() {
+		parts = append([]table.Part{ScopePart(scope)}, parts...)
+	}
+	t.Title = []table.Line{table.Title(parts...)}
+	if timed == 0 {
+		t.Notes = []string{"a step that runs at timing level block has times of blocks"}
+	}
+	return t
+}
+
+// OfBlocks says in a title which times a step has that was timed by blocks.
+var OfBlocks = table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}

@@ -1,0 +1,103 @@
+package report
+
+import (
+	"context"
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	Register(Table{
+		Name: "ceilings", Takes: NoSteps,
+		Doc: "what the device was measured to do at best, which dispatches are judged against",
+		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
+			return CeilingTable(&x.Trace.Device), nil
+		},
+	})
+}
+
+// ceilingRow is one of a device's ceilings.
+type ceilingRow struct{ what, text string }
+
+func ceilingRows(c *trace.Ceilings) []ceilingRow {
+	var rows []ceilingRow
+	if c == nil {
+		return nil
+	}
+	for _, r := range c.CopyBytesPerS {
+		rows = append(rows, ceilingRow{
+			"copy, working set " + table.Memory(r.Bytes), table.Scaled(r.PerS, "B/s"),
+		})
+	}
+	if c.FlopsPerS > 0 {
+		rows = append(rows, ceilingRow{
+			"multiply and add, f32", table.Scaled(c.FlopsPerS, "FLOP/s"),
+		})
+	}
+	for _, t := range []struct {
+		what string
+		time trace.Time
+	}{
+		{"empty dispatch behind a barrier", c.DispatchNS}, {"empty pass, timed", c.TimedPassNS},
+	} {
+		if ns, ok := t.time.NS(); ok {
+			rows = append(rows, ceilingRow{t.what, fmt.Sprintf("%.1f µs", float64(ns)/1e3)})
+		}
+	}
+	if n := c.FillWorkgroups; n > 0 {
+		rows = append(rows, ceilingRow{"workgroups that fill it", fmt.Sprint(n)})
+	}
+	return rows
+}
+
+// CeilingTable is the table of a device's ceilings. Without any it says so.
+func CeilingTable(d *trace.Device) *table.Table {
+	rows := ceilingRows(d.Ceilings)
+	at := table.By(rows)
+	t := table.New("ceilings", []table.Column{
+		{
+			Name: "ceiling", Title: "ceiling", Width: 80, Doc: "what was measured",
+			Of: at(func(r *ceilingRow) table.Cell { return table.Text(r.what) }),
+		},
+		{
+			Name: "at_best", Title: "at best", Right: true, Width: 80,
+			Doc: "measured: the best of several runs; of an empty dispatch and a timed pass the median",
+			Of:  at(func(r *ceilingRow) table.Cell { return table.Text(r.text) }),
+		},
+	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
+	t.Title = []table.Line{table.Title(table.Part{Text: d.Name})}
+	switch {
+	case d.Ceilings == nil:
+		t.Notes = []string{"they were not measured: gpuscope devices --measure does it"}
+	case d.Software():
+		t.Notes = []string{"a software device: compare ratios only"}
+	}
+	return t
+}
+
+// CeilingFacts are a device's ceilings in a few short lines.
+func CeilingFacts(c *trace.Ceilings) []string {
+	var copies, others string
+	for i, r := range ceilingRows(c) {
+		list := &others
+		text := r.what + " " + r.text
+		if i < len(c.CopyBytesPerS) {
+			list, text = &copies, fmt.Sprintf("%s %s", table.Memory(c.CopyBytesPerS[i].Bytes), r.text)
+		}
+		if *list != "" {
+			*list += ", "
+		}
+		*list += text
+	}
+	var lines []string
+	if copies != "" {
+		lines = append(lines, "copy by working set: "+copies)
+	}
+	if others != "" {
+		lines = append(lines, others)
+	}
+	return lines
+}

@@ -1,0 +1,310 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	"gpuscope/trace/tracetest"
+)
+
+// Δ is the difference of the figures that stand beside it, whatever is folded, of one step or of several.
+func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(4, 30))
+	scopes := []string{"s3-12", "s13-22", "s5-20", "decode"}
+	rapid.Check(t, func(r *rapid.T) {
+		draw := func(what string) analyze.Scope {
+			s, err := x.ParseScope(rapid.SampledFrom(scopes).Draw(r, what))
+			if err != nil {
+				r.Fatal(err)
+			}
+			return s
+		}
+		fold := analyze.Fold(rapid.IntRange(0, 3).Draw(r, "fold"))
+		now, base := draw("now"), draw("base")
+		sums := func(s analyze.Scope, b *analyze.Base) map[string][2]float64 {
+			tab, err := report.Dispatches(ctx, x, analyze.Options{Scope: s, Fold: fold, Base: b})
+			if err != nil {
+				r.Fatal(err)
+			}
+			got := map[string][2]float64{}
+			for i, row := range tab.Rows {
+				delta := math.NaN()
+				if c := tab.Cell(i, tab.Column("delta_us")); c.Has {
+					delta = c.Number
+				}
+				got[row.Key] = [2]float64{tab.Cell(i, tab.Column("sum_us")).Number, delta}
+			}
+			return got
+		}
+		then := sums(base, nil)
+		compared := 0
+		for key, f := range sums(now, &analyze.Base{Index: x, Scope: base}) {
+			b, there := then[key]
+			if !there || math.IsNaN(f[1]) {
+				continue
+			}
+			compared++
+			if want := f[0] - b[0]; math.Abs(want-f[1]) > 1e-6 {
+				r.Errorf("%s: %v against %v is %v, Δ says %v", key, f[0], b[0], want, f[1])
+			}
+		}
+		if compared == 0 {
+			r.Error("nothing was compared")
+		}
+	})
+}
+
+// What changed is said in what it was and is, and what runs no more is a row of its own.
+func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(16, 5))
+	tab := dispatched(x, 3, analyze.Options{Base: baseOf(x, 0)})
+	got := map[string]string{}
+	for i := range tab.Rows {
+		got[tab.Cell(i, tab.Column("op")).Text] = tab.Cell(i, tab.Column("delta")).Text
+	}
+	for op, want := range map[string]string{
+		"embed": "42→1", "q": "32→1024 r steel→bicol", "sdpa.split": "+", "rope_q": "672→16",
+		"attn.sdpa.qk": "-", "attn.sdpa.softmax": "-", "gone": "-",
+	} {
+		if got[op] != want {
+			t.Errorf("%s: Δ %q, want %q", op, got[op], want)
+		}
+	}
+	last := len(tab.Rows) - 1
+	row := tab.Rows[last].Parent
+	if !tab.Folded[row].Gone() || tab.Folded[row].Count() != 16 {
+		t.Errorf("the last row stands for %d dispatches", tab.Folded[row].Count())
+	}
+	if one := &tab.Folded[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
+		t.Errorf("the last of them is %s, of %d", one.Label, one.Count())
+	}
+	// A filter finds what is gone by the figures that it has.
+	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Folded[last]).ID))
+	if err != nil || !find.Match(tab.Table, last) {
+		t.Errorf("a filter does not find the id of what is gone: %v", err)
+	}
+	if grid := tab.Cell(row, tab.Column("grid")).Text; grid == "" || tab.Cell(row, tab.Column("us")).Text != "" {
+		t.Errorf("a row that is gone has the grid %q", grid)
+	}
+	if n := len(tab.Launches); n != len(x.Trace.Steps[3].Dispatches) {
+		t.Errorf("what is gone is counted: %d", n)
+	}
+}
+
+// Another text of a kernel is no other route: it is counted, and named, by itself.
+func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
+	tr := tracetest.Llama(16, 5)
+	edited := map[trace.PlanID]trace.PlanID{}
+	for i := range tr.Steps[3].Dispatches {
+		d := &tr.Steps[3].Dispatches[i]
+		p := tr.Plans[d.Plan]
+		if tr.Graph.Ops[tr.Graph.Dispatches[p.Dispatch].Op].Name != "layers.2.attn.q" {
+			continue
+		}
+		was := p.ID
+		p.ID, p.Kernel = trace.PlanID(len(tr.Plans)), p.Kernel+"+3fa21b07"
+		tr.Plans, d.Plan, edited[was] = append(tr.Plans, p), p.ID, p.ID
+	}
+	if len(edited) != 1 {
+		t.Fatalf("plans %v", edited)
+	}
+	x := analyze.NewIndex(tr)
+	for _, c := range []struct {
+		at, base     int
+		title, delta string
+	}{
+		{3, 2, "Δ s2: 1 edited", "k own→3fa21b07"},
+		{4, 3, "Δ s3: 1 edited", "k 3fa21b07→own"},
+	} {
+		tab := dispatched(x, c.at, analyze.Options{Base: baseOf(x, c.base), Fold: analyze.FoldNone})
+		said := fmt.Sprint(tab.Title)
+		if !strings.Contains(said, c.title) || strings.Contains(said, "route") {
+			t.Errorf("step %d: %s", c.at, said)
+		}
+		found := 0
+		for i := range tab.Rows {
+			if l := &tab.Launches[i]; x.Name(l.ID) == "layers.2.attn.q" {
+				found++
+				if got := tab.Cell(i, tab.Column("delta")).Text; !strings.HasPrefix(got, c.delta) {
+					t.Errorf("step %d: Δ %q, want %q", c.at, got, c.delta)
+				}
+			}
+		}
+		if found != 1 {
+			t.Errorf("step %d: %d rows", c.at, found)
+		}
+	}
+}
+
+// Sparklines have one scale, ±20 % of their median: a spread of 3 % stays in the middle.
+func TestSparklinesHaveOneScale(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(16, 5))
+	tab := dispatched(x, 3, analyze.Options{})
+	drawn := 0
+	for i := range tab.Rows {
+		r := &tab.Folded[i]
+		line := []rune(tab.Cell(i, tab.Column("spark")).Text)
+		if len(line) == 0 {
+			continue
+		}
+		drawn++
+		for k, bar := range line {
+			off := r.Each[k]/r.Time.Median - 1
+			middle, near := bar == '▄' || bar == '▅', math.Abs(off) < 0.05
+			if middle != near && math.Abs(math.Abs(off)-0.05) > 1e-9 {
+				t.Errorf("%s: %+.1f%% is drawn as %c", r.Label, 100*off, bar)
+			}
+		}
+	}
+	if drawn == 0 {
+		t.Error("nothing was drawn")
+	}
+}
+
+// A prompt of the largest length needs all of a static run's workgroups: that is said as a sum, in any room,
+// and of each row.
+func TestAStaticStepThatNeedsAllSaysThatNothingIsNotNeeded(t *testing.T) {
+	tr := tracetest.Llama(4, 5)
+	tr.Static = true
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups = tr.Graph.Dispatches[p.Dispatch].MaxWorkgroups
+		p.NeededGrid, p.NeededGroups = p.Workgroups, int64(p.Workgroups[0]*p.Workgroups[1]*p.Workgroups[2])
+	}
+	tab := dispatched(analyze.NewIndex(tr), 3, analyze.Options{})
+	for w, want := range map[int]string{60: "STATIC", 80: "STATIC", 200: "STATIC: largest grids · 0 of "} {
+		if short := tab.Title[1].Fit(w); !strings.HasPrefix(short, want) || !strings.Contains(short, " not needed") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
+	for i := range tab.Rows {
+		if got := tab.Cell(i, tab.Column("over_wg")).Text; got != "0" {
+			t.Fatalf("%s: not needed %q", tab.Rows[i].Key, got)
+		}
+	}
+}
+
+// That grids are pinned is in the trace, and the title begins with it and with what it costs.
+func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
+	tr := tracetest.Llama(4, 5)
+	tr.Static = true
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups = tr.Graph.Dispatches[p.Dispatch].MaxWorkgroups
+	}
+	x := analyze.NewIndex(tr)
+	tab := dispatched(x, 3, analyze.Options{})
+	over, launched := int64(0), int64(0)
+	for i := range tab.Launches {
+		over += tab.Launches[i].Waste.Groups()
+		launched += tab.Launches[i].Waste.Launched
+	}
+	title := tab.Title[1].String()
+	if want := "STATIC: largest grids · "; !strings.HasPrefix(title, want) {
+		t.Errorf("%q does not begin with %q", title, want)
+	}
+	want := fmt.Sprintf("(%.1f%%) · most: ", 100*float64(over)/float64(launched))
+	if !strings.Contains(title, want) {
+		t.Errorf("%q does not say %q", title, want)
+	}
+	costed := dispatched(costed(t, tr, 3), 3, analyze.Options{}).Title[1].String()
+	_, most, _ := strings.Cut(title, " · most: ")
+	if most, _, _ = strings.Cut(most, " · "); !strings.Contains(costed, " · most: "+most) {
+		t.Errorf("with costs another row wastes the most than %s: %s", most, costed)
+	}
+	for _, w := range []int{60, 80, 200} {
+		short := tab.Title[1].Fit(w)
+		if !strings.HasPrefix(short, "STATIC") || !strings.Contains(short, "%") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
+	sum := 0.0
+	for i, r := range tab.Rows {
+		if !r.Group && (r.Parent < 0 || tab.Rows[r.Parent].Group) {
+			sum += tab.Cell(i, tab.Column("over_wg")).Number
+		}
+	}
+	if int64(sum) != over {
+		t.Errorf("the rows waste %v workgroups, the title says %d", sum, over)
+	}
+	base := baseOf(analyze.NewIndex(tracetest.Llama(4, 5)), 3)
+	against := dispatched(x, 3, analyze.Options{Base: base}).Title[1].String()
+	for _, w := range []int{60, 80, 120} {
+		short := dispatched(x, 3, analyze.Options{Base: base}).Title[1].Fit(w)
+		if !strings.Contains(short, "STATIC") || !strings.Contains(short, " not needed") ||
+			!strings.Contains(short, " grid") {
+			t.Errorf("in %d cells: %q", w, short)
+		}
+	}
+	if want := " (1.0× the dynamic base)"; !strings.Contains(against, want) {
+		t.Errorf("%q does not say %q", against, want)
+	}
+	// Runs that were timed by the step have no sums, and spans on both sides.
+	whole := func(static bool, ms int64) *analyze.Index {
+		tr := tracetest.Llama(4, 5)
+		tr.Static = static
+		for i := range tr.Steps {
+			s := &tr.Steps[i]
+			s.Timing, s.GPU, s.CPU.TotalNS = "step", &trace.GPU{SpanNS: us(1000 * ms)}, us(1100*ms)
+			for k := range s.Dispatches {
+				s.Dispatches[k] = trace.StepDispatch{Plan: s.Dispatches[k].Plan}
+			}
+		}
+		return analyze.NewIndex(tr)
+	}
+	base = baseOf(whole(false, 16), 3)
+	against = dispatched(whole(true, 752), 3, analyze.Options{Base: base}).Title[1].String()
+	if want := " · GPU 16.0 → 752 ms (47.0× the dynamic base)"; !strings.Contains(against, want) {
+		t.Errorf("%q does not say %q", against, want)
+	}
+	if dynamic := analyze.NewIndex(tracetest.Llama(4, 5)); dynamic.Static() {
+		t.Error("a run that follows the live shape is called static")
+	}
+}
+
+// No screen has a bar for each of a thousand layers, and what is drawn in every frame has an end.
+func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
+	tr := tracetest.Llama(300, 2)
+	x := analyze.NewIndex(tr)
+	tab := dispatched(x, 1, analyze.Options{})
+	drawn := 0
+	for i := range tab.Rows {
+		if len(tab.Folded[i].Each) < 300 || tab.Folded[i].Group {
+			continue
+		}
+		line, _, _ := strings.Cut(tab.Cell(i, tab.Column("spark")).Text, " ")
+		if n := len([]rune(line)); n == 0 || n > 128 {
+			t.Errorf("%s: %d bars", tab.Folded[i].Label, n)
+		}
+		drawn++
+	}
+	if drawn == 0 {
+		t.Error("no row has so many members")
+	}
+}
+
+// The letters of a heading are not cut on any screen: one of several says another thing.
+func TestTheLettersOfAHeadingAreWholeInLittleRoom(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(4, 5))
+	tab, n := dispatched(x, 1, analyze.Options{Base: baseOf(x, 0)}), 0
+	for i, r := range tab.Folded {
+		want := r.Delta.PlanDiff.String()
+		if !r.Group || len(want) < 2 {
+			continue
+		}
+		if c := tab.Cell(i, tab.Column("delta")); c.Short != want {
+			t.Errorf("%s: Δ %q is %q in little room, want %q", r.Key, c.Text, c.Short, want)
+		}
+		n++
+	}
+	if n == 0 {
+		t.Error("there are no headings")
+	}
+}

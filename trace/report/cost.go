@@ -1,0 +1,286 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// says is the figure in words, with what it may be off by: "22 rows share 137 ± 12 µs".
+func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.SpreadNS)) }
+
+func words(s analyze.Shared, off string) string {
+	rows := table.Plural(s.Rows, "row")
+	if s.Less() {
+		return fmt.Sprintf("%s cost %s%s µs more than the step", rows, analyze.Short(-s.NS), off)
+	}
+	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
+}
+
+// SharedLine says what it means that rows share less than nothing; "" where they do not.
+func (t *DispatchTable) SharedLine() string {
+	s, ok := t.Shared()
+	if !ok || !s.Less() {
+		return ""
+	}
+	return says(s) + ": the work of one makes another slower"
+}
+
+// sharedCostParts say in a title whose costs these are and what the rows share. That is lost last where it is
+// more than nothing, for then the costs of the rows do not add up to the step.
+func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Part {
+	at := fmt.Sprintf("cost at s%d", c.Step.Index)
+	of := table.Part{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
+	if by := analyze.ClockMovedBy(c.Step.Whole); by > trace.ClockMoved {
+		of.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
+	}
+	s, ok := t.Shared()
+	if !ok {
+		return []table.Part{of}
+	}
+	shared := table.Part{Rank: 1, Text: says(s)}
+	if !s.Nothing() {
+		shared.Rank, shared.Short = 0, words(s, "")
+	}
+	return []table.Part{of, shared}
+}
+
+// CostLine says in words what a row costs, for all that it stands for and for each of them, or why a cost
+// that was measured is not its own; "" where none was measured.
+func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
+	c := r.Cost
+	switch {
+	case r.Other != nil:
+		return "cost not known: " + OtherWork(t.Costs, r.Other)
+	case c == nil:
+		return ""
+	}
+	line := "cost " + c.CostText()
+	if n := len(r.Units); n > 1 {
+		if c.Told() {
+			line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
+		}
+		if r.Time.Measured() {
+			line += fmt.Sprintf("; alone %.1f", r.Time.Median/1e3)
+		}
+	} else if r.Summed {
+		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
+	}
+	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Told() {
+		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", analyze.Short(save),
+			analyze.Short(c.LeastNS))
+	}
+	return line
+}
+
+// costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
+// by their times alone.
+func (t *DispatchTable) costColumns() []table.Column {
+	at := t.ran
+	cost := func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
+		return at(func(r *analyze.DispatchRow) table.Cell {
+			if r.Cost == nil {
+				return table.Missing()
+			}
+			return of(r.Cost)
+		})
+	}
+	width := 80 // of ~lost, which stands in for what was not measured
+	columns := CostColumns(t.Index, cost)
+	if t.AnyCost {
+		width = 200
+	} else {
+		for i := range columns {
+			columns[i].Width = table.Unseen
+		}
+	}
+	return append(columns, table.Column{
+		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: width,
+		Doc: "modelled: time alone over what the device could do the row in",
+		Of: at(func(r *analyze.DispatchRow) table.Cell {
+			if r.LostNS == 0 {
+				return table.Cell{}
+			}
+			return table.Number(r.LostNS/1e3, 0)
+		}),
+	})
+}
+
+// CostCell is a cost in any table.
+func CostCell(x *analyze.Index, c *analyze.RowCost) table.Cell {
+	cell := table.Microseconds(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
+	cell.Text, cell.Mark = c.Marked(cell.Text), c.Mark
+	return cell
+}
+
+// CostColumns are the columns of costs, in any table that has some.
+func CostColumns(
+	x *analyze.Index,
+	cost func(func(*analyze.RowCost) table.Cell) func(int) table.Cell,
+) []table.Column {
+	save := 110
+	if analyze.NoSave(&x.Trace.Device) != "" {
+		save = table.Unseen // the title says why there is none
+	}
+	us := table.Column{
+		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
+			"their median; = within its ±, not different from 0; ? in its place where its ± is not known",
+		Of: cost(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }),
+	}
+	return []table.Column{
+		us, table.Marks(us),
+		{
+			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
+			Doc: fmt.Sprintf(
+				"what the cost may be off by: half the distance between its quartiles, or of few "+
+					"rounds as far as its median may lie; not known of fewer than %d",
+				trace.FewestWithin,
+			),
+			Of: cost(func(c *analyze.RowCost) table.Cell {
+				if !c.Spread {
+					return table.Missing()
+				}
+				return shortCell(c.SpreadNS)
+			}),
+		},
+		{
+			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: save,
+			Doc: "modelled: cost over what its bytes and FLOPs take at measured rates; = where it costs nothing",
+			Of: cost(func(c *analyze.RowCost) table.Cell {
+				ns, ok := c.SaveNS()
+				switch {
+				case !ok:
+					return table.Missing()
+				case c.None():
+					return noneCell()
+				}
+				return shortCell(ns)
+			}),
+		},
+	}
+}
+
+// costPart says in a title what shares are of, and that there are rows without a cost: they cost something
+// all the same.
+func (t *DispatchTable) costPart() table.Part {
+	part := table.Part{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
+	switch {
+	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
+		return table.Say(0, "no costs on these routes")
+	case !t.AnyCost && t.Costs != nil:
+		return table.Say(3, "of these rows no cost was measured")
+	case !t.AnyCost:
+		return table.Part{}
+	case !t.CostOrder:
+		if part.Text = "share of " + analyze.SumName; t.MostCosted {
+			return table.Part{
+				Rank: 0, Text: part.Text + ": the ± of costs is not known yet", Short: part.Text,
+			}
+		}
+	default:
+		part = t.ofStep(part)
+	}
+	if t.RowsUncosted == 0 {
+		return part
+	}
+	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.RowsAlone)
+	if t.OtherWork > 0 {
+		without += fmt.Sprintf(" rows have no cost, %d because of their route", t.OtherWork)
+		return table.Part{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text,
+			t.RowsUncosted)}
+	}
+	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
+}
+
+// costsApart is how far the step that costs are of may be from the step of the title before it is said.
+const costsApart = 0.1
+
+// ofStep says of shares by cost what they are parts of, where that is another time than the title has.
+func (t *DispatchTable) ofStep(part table.Part) table.Part {
+	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Scope)
+	if w == nil {
+		return part
+	}
+	if gpu, ok := of.GPU.NS(); ok && math.Abs(float64(w.NS)/float64(gpu)-1) <= costsApart {
+		return part
+	}
+	took := table.Millis(w.NS, true)
+	return table.Part{
+		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU of whole runs", part.Text, took),
+		Short: "share of " + took + " GPU",
+	}
+}
+
+// fixFirst names the row that there is most to save in, where rows are told apart by costs: by ~save, and
+// where that is not known by the cost, which is the most there is. Behind it is how much of the runs that is
+// which costs are of. What is within the ± of its row is not named: the next measurement would name another.
+// Where the GPU idles longer in the untimed step than a row would give, that is named before it.
+func (t *DispatchTable) fixFirst() []table.Part {
+	if !t.MostCosted {
+		return nil
+	}
+	first, most, what := t.Most()
+	if first < 0 {
+		return []table.Part{t.Undecided()}
+	}
+	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce) // its row says so
+	brief, off := said+name, analyze.Short(t.Folded[first].Cost.SpreadNS)
+	untimed := t.Index.UntimedOf(t.Scope)
+	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
+		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (Step), then "
+		brief = "fix first GPU idle, then " + name
+	}
+	parts := []table.Part{{
+		Text:  fmt.Sprintf("%s%s: %s %s ± %s µs", said, name, what, analyze.Short(most), off),
+		Short: brief,
+	}}
+	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
+		part, of := 100*most/float64(w.NS), analyze.Short(float64(w.NS))
+		parts = append(parts, table.Part{
+			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs of whole runs)", part, of),
+			Short: fmt.Sprintf("(%.0f %% of %s µs)", part, of),
+		})
+	}
+	return parts
+}
+
+// Undecided says in a title that none of the rows that have costs can be named as what to fix first.
+func (t *DispatchTable) Undecided() table.Part {
+	known, rounds := false, 0
+	for i := range t.Folded {
+		if c := t.Folded[i].Cost; c != nil {
+			known, rounds = known || !c.Few(), max(rounds, c.N)
+		}
+	}
+	if !known {
+		return table.Part{
+			Rank: 0, Text: analyze.OfRounds(rounds) + ": no cost has a ± yet",
+			Short: analyze.OfRounds(rounds),
+		}
+	}
+	yet := ""
+	if t.FewRounds() {
+		yet = " yet"
+	}
+	said := table.Say(0, "nothing stands out of the scatter of %s%s", trace.Rounds(t.Costs.Step.Costs), yet)
+	said.Short = "nothing stands out" + yet
+	return said
+}
+
+// share is a row's part of the step.
+func (t *DispatchTable) share(r *analyze.DispatchRow) table.Cell {
+	switch {
+	case t.CostOrder && r.Cost == nil:
+		return table.Missing()
+	case t.CostOrder:
+		return shareCell(r.Cost)
+	case r.Share == 0:
+		return table.Cell{}
+	}
+	return table.Number(100*r.Share, 1)
+}

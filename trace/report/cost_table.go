@@ -1,0 +1,214 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	Register(Table{
+		Name: "cost", Takes: WholeRun,
+		Doc: "what each part of the step costs that was measured last, by what there is to save",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return CostTable(ctx, x, o.Scope)
+		},
+	})
+}
+
+// CostTable is the costs of the last step of a scope that has some, of the whole run without a scope. Where
+// none has, times alone stand in, of the last step that has those.
+func CostTable(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*table.Table, error) {
+	steps := scope.Steps
+	if steps == nil {
+		steps = x.EveryStep()
+	}
+	last := func(has func(*trace.Step) bool) int {
+		for i := len(steps) - 1; i >= 0; i-- {
+			if has(&x.Trace.Steps[steps[i]]) {
+				return steps[i]
+			}
+		}
+		return -1
+	}
+	step := last(func(s *trace.Step) bool { return len(s.Costs) > 0 })
+	if step < 0 {
+		step = last(analyze.TimedAlone)
+	}
+	if step < 0 && len(steps) > 0 {
+		step = steps[len(steps)-1]
+	}
+	var t *DispatchTable
+	var rows []analyze.CostRow
+	var err error
+	if step >= 0 {
+		if t, err = Dispatches(ctx, x, analyze.Options{
+			Scope: x.Step(step),
+			Fold:  analyze.FoldLayer,
+		}); err != nil {
+			return nil, err
+		}
+		rows = t.CostRows()
+	}
+	made := table.New("cost", costTableColumns(x, rows), table.Flat(len(rows), func(i int) string {
+		return rows[i].Key
+	}))
+	switch {
+	case t == nil:
+	case t.Costs != nil && !slices.ContainsFunc(rows, analyze.CostRow.Known):
+		made.Title = t.costTitle(t.unknown(rows))
+		quiet := &made.Columns[made.Column("cost_us")]
+		of := quiet.Of
+		quiet.Of = func(row int) table.Cell { // the title has said it
+			cell := of(row)
+			cell.Text = table.Unmeasured
+			return cell
+		}
+	default:
+		made.Title, made.Notes = t.costTitle(), append(t.costNotes(), markNotes(rows)...)
+	}
+	return made, nil
+}
+
+// unknown says in the title, once for all rows, that no cost is known, and why.
+func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Part {
+	said := "no cost is known"
+	if t.Timed() {
+		said += ", times alone stand in"
+	}
+	return table.Say(0, "%s: %s", said, strings.Join(doubts(rows, analyze.MarkUnknown), "; or "))
+}
+
+func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
+	at := table.By(rows)
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	columns := []table.Column{
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first dispatch id",
+			Of:  at(func(r *analyze.CostRow) table.Cell { return table.Count(int(r.Dispatches[0])) }),
+		},
+		{
+			Name: "part", Title: "part", Width: 80, Doc: "what was left out: a row of Dispatches, or several together",
+			Of: at(func(r *analyze.CostRow) table.Cell { return table.Text(r.Name) }),
+		},
+		{
+			Name: "dispatches", Title: "n", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches in it",
+			Of:  at(func(r *analyze.CostRow) table.Cell { return table.Count(len(r.Dispatches)) }),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the whole runs; = of a cost that is none",
+			Of: at(func(r *analyze.CostRow) table.Cell {
+				if r.Cost == nil {
+					return table.Missing()
+				}
+				return shareCell(r.Cost)
+			}),
+		},
+	}
+	columns = append(columns, CostColumns(x, func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
+		return at(func(r *analyze.CostRow) table.Cell {
+			if r.Cost == nil {
+				return table.Missing()
+			}
+			return of(r.Cost)
+		})
+	})...)
+	return append(columns, table.Column{
+		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
+		Doc: "modelled: time alone over what the device could do it in; stands in for ~save where no cost is known",
+		Of: at(func(r *analyze.CostRow) table.Cell {
+			if r.LostNS == 0 {
+				return table.Cell{}
+			}
+			return shortCell(r.LostNS)
+		}),
+	}, table.Column{
+		Name: "alone_us", Title: "Σµs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "GPU time of its dispatches, each timed alone",
+		Of: at(func(r *analyze.CostRow) table.Cell {
+			if !r.Alone {
+				return table.Missing()
+			}
+			return table.Microseconds(r.AloneNS/1e3, decimals)
+		}),
+	}, table.Column{
+		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
+		Doc: "how often it was left out",
+		Of: at(func(r *analyze.CostRow) table.Cell {
+			if r.Cost == nil {
+				return table.Missing()
+			}
+			return table.Count(r.Cost.N)
+		}),
+	})
+}
+
+// costTitle says what the costs are of, and more.
+func (t *DispatchTable) costTitle(more ...table.Part) []table.Line {
+	if t.Costs == nil {
+		text := "no costs were measured"
+		switch {
+		case t.Timed() && analyze.NoSave(&t.Index.Trace.Device) != "":
+			text += ": times alone stand in"
+		case t.Timed():
+			text += ": ~lost stands in, from times alone"
+		}
+		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
+			table.Say(0, "%s", text))}
+	}
+	parts := append(sharedCostParts(t.Costs, t), more...)
+	if w := t.Costs.Step.Whole; w != nil {
+		parts = append(parts, table.Say(1, "whole runs %s µs on the GPU (%s–%s)",
+			analyze.Short(float64(w.NS)),
+			analyze.Short(float64(w.Q1NS)), analyze.Short(float64(w.Q3NS))))
+	}
+	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" {
+		parts = append(parts, table.Say(2, "%s", why))
+	}
+	return []table.Line{table.Title(parts...)}
+}
+
+// markNotes say what the marks mean that rows have.
+func markNotes(rows []analyze.CostRow) (notes []string) {
+	for _, mark := range []string{analyze.MarkNone, analyze.MarkUnknown} {
+		if why := doubts(rows, mark); why != nil {
+			notes = append(notes, mark+" "+strings.Join(why, "; or "))
+		}
+	}
+	return notes
+}
+
+// doubts are why rows have a mark.
+func doubts(rows []analyze.CostRow, mark string) (why []string) {
+	for _, r := range rows {
+		if c := r.Cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
+			why = append(why, c.Doubt)
+		}
+	}
+	return why
+}
+
+// costNotes say how the rows add up.
+func (t *DispatchTable) costNotes() []string {
+	if t.Costs == nil || t.Costs.Step.Whole == nil {
+		return nil
+	}
+	c, ok := t.Cover(false)
+	if !ok || !slices.ContainsFunc(c.Rows, func(row int) bool { return t.Folded[row].Group }) {
+		return nil
+	}
+	var names []string
+	for _, row := range c.Rows {
+		names = append(names, t.Called(row))
+	}
+	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
+		analyze.Short(c.Ns), analyze.Short(c.SpreadNS), analyze.Short(float64(t.Costs.Step.Whole.NS)))}
+}

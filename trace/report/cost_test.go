@@ -1,0 +1,727 @@
+package report_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/exp/golden"
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// overlap is what the parts of a costed step share, beside what each costs.
+const overlap = 7000
+
+// costed is a trace whose step has costs: a part costs half of what its dispatches take, in µs, and the k-th
+// part of those that hold no other 1 µs less each.
+func costed(t *testing.T, tr *trace.Trace, step int) *analyze.Index {
+	t.Helper()
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, step)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return costedBy(tr, step, parts...)
+}
+
+func costedBy(tr *trace.Trace, step int, parts ...analyze.Part) *analyze.Index {
+	out := *tr
+	out.Steps = slices.Clone(tr.Steps)
+	s := &out.Steps[step]
+	took := map[trace.DispatchID]int64{}
+	all := int64(0)
+	for _, d := range s.Dispatches {
+		ns, _ := d.GPUNS.NS()
+		took[tr.Plans[d.Plan].Dispatch] = ns / 2
+		all += ns / 2
+	}
+	for _, p := range parts {
+		c := trace.Cost{Name: p.Name, Dispatches: p.Dispatches, N: 30}
+		for _, id := range p.Dispatches {
+			c.NS += took[id]
+		}
+		c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
+		s.Costs = append(s.Costs, c)
+	}
+	s.Whole = &trace.Whole{NS: all + overlap, Q1NS: all, Q3NS: all + 2*overlap, N: 31}
+	return analyze.NewIndex(&out)
+}
+
+// What a row of some step is called is a name before one has run, and what none is called is not.
+func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
+	whole := tracetest.Run(2, 40, 7, 1)
+	bare := *whole
+	bare.Plans, bare.Steps, bare.Events = nil, nil, nil
+	before := analyze.NewIndex(&bare)
+	for step := range whole.Steps {
+		d := dispatched(analyze.NewIndex(whole), step, analyze.Options{})
+		for i := range d.Folded {
+			r, l := &d.Folded[i], d.Launch(&d.Folded[i])
+			if r.Joint {
+				continue
+			}
+			names := []string{d.Called(i), r.Label, l.Op.Kind, l.Plan.Kernel, "attn.*," + d.Called(i), "lay*"}
+			for _, name := range names {
+				if err := before.Nameable(name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	if err := before.Nameable("lay*,*ayers*,layers 1–2"); err != nil {
+		t.Error(err) // which layers are one row a step says
+	}
+	for name, want := range map[string]string{
+		"attn.q,norms": `called "norms"; there are prologue, embed, `, "x*": `called "x*"`, "[": `"[" is no name`,
+		"layers.0.attn.q": `called "layers.0.attn.q"`, // an operator of one layer, which is no row
+	} {
+		if err := before.Nameable(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Run(2, 40, 1))
+	parts, err := x.CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	of := map[string]analyze.Part{}
+	for _, p := range parts {
+		names = append(names, fmt.Sprintf("%s %d", p.Name, len(p.Dispatches)))
+		of[p.Name] = p
+	}
+	golden.RequireEqual(t, []byte(strings.Join(names, "\n")+"\n"))
+	if attn, mlp, both := of["attn"], of["mlp"], of["layers 0–1"]; len(attn.Dispatches)+len(mlp.Dispatches) !=
+		len(both.Dispatches) {
+		t.Errorf("layers of %d dispatches, %d in attention, %d in the MLP", len(both.Dispatches),
+			len(attn.Dispatches), len(mlp.Dispatches))
+	}
+	for _, p := range parts {
+		if !slices.IsSorted(p.Dispatches) {
+			t.Errorf("%s: %v", p.Name, p.Dispatches)
+		}
+	}
+}
+
+// Who asks what to fix first reads it in the title, with what it would give. Where no ceilings say how long a
+// row's work takes at the least, its cost is the most that there is to save.
+func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	for kind, want := range map[string]string{"discrete": "~save", "cpu": "cost"} {
+		tr.Device.AdapterType = kind
+		d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
+		title, most := d.Title[1].String(), 0.0
+		for i := range d.Folded {
+			r := &d.Folded[i]
+			if r.Group || r.Cost == nil {
+				continue
+			}
+			ns, ok := r.Cost.SaveNS()
+			if !ok {
+				ns = float64(r.Cost.NS)
+			}
+			most = max(most, ns)
+		}
+		if !strings.Contains(title, fmt.Sprintf(": %s %.0f ± ", want, most/1e3)) ||
+			!strings.Contains(title, "fix first ") {
+			t.Errorf("%s: %.0f ns is the most: %s", kind, most, title)
+		}
+	}
+	bare := dispatched(analyze.NewIndex(tr), 2, analyze.Options{}).Title[1].String()
+	if strings.Contains(bare, "fix") {
+		t.Errorf("without costs: %s", bare)
+	}
+}
+
+// Of rows that run at once each hides the others: they are left out together as well, ranked among the rest
+// where rows are out of their headings, and each says what all cost. Elsewhere there is no such row.
+func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dispatched(costedBy(tr, 2, parts...), 2, analyze.Options{})
+	q := slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == "q" })
+	joint := slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == "q + k + v" })
+	if q < 0 || joint < 0 {
+		t.Fatalf("q is row %d, q + k + v %d", q, joint)
+	}
+	was := dispatched(analyze.NewIndex(tr), 2, analyze.Options{})
+	if was.Folded[q].LostNS == 0 || d.Folded[q].LostNS != 0 {
+		t.Error("what times alone say is lost stands where no cost does, and nowhere else")
+	}
+	if r := &d.Folded[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
+		t.Errorf("%d dispatches of %.0f ns cost %v", r.Count(), r.SumNS, r.Cost)
+	}
+	if got := d.JointLine(q); !strings.HasPrefix(got, "q + k + v at once: cost 28.9 µs a step") {
+		t.Errorf("q says %q", got)
+	}
+	if got := d.JointLine(joint); got != "" {
+		t.Errorf("all of them say %q", got)
+	}
+	shown := func(tab *table.Table, sort string) bool {
+		rows, err := tab.Select(ctx, table.Selection{Sort: sort, All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(rows, joint)
+	}
+	if shown(d.Table, "") || !shown(d.Table.Apart(), "save_us") {
+		t.Error("q + k + v is a row where rows are out of their headings, and nowhere else")
+	}
+	for _, name := range []string{"grid", "grid_min", "needed", "max", "wg"} {
+		if c := d.Cell(joint, d.Column(name)); c.Has {
+			t.Errorf("%s of %d kernels: %s", name, len(d.Folded[joint].Joins), c.Text)
+		}
+	}
+	if s, _ := d.Shared(); s.Rows != 26 {
+		t.Errorf("%d rows share something", s.Rows)
+	}
+	costs := map[string]int{}
+	for i, p := range parts {
+		costs[p.Name] = i
+	}
+	alone := dispatched(costedBy(tr, 2, parts[costs["attn.q"]]), 2, analyze.Options{})
+	if n := len(d.Folded) - len(alone.Folded); n != 5 || alone.JointLine(q) != "" {
+		t.Errorf("%d rows are there where they were measured alone", n)
+	}
+	for _, row := range []struct {
+		a, b string
+		want bool
+	}{{"q", "k", true}, {"v", "rope_q", false}, {"embed", "slice cos", true}} {
+		at := func(label string) int {
+			return slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == label })
+		}
+		if got := d.AtOnce(at(row.a), at(row.b)); got != row.want {
+			t.Errorf("%s and %s at once: %v", row.a, row.b, got)
+		}
+	}
+}
+
+// The title says of how much what a row gives is a part, and that no row is first where the GPU idles for
+// longer than any would give.
+func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	w := x.Trace.Steps[2].Whole
+	title := func() table.Line { return dispatched(x, 2, analyze.Options{}).Title[1] }
+	of := fmt.Sprintf(" %% of the %.0f µs of whole runs)", float64(w.NS)/1e3)
+	if got := title().String(); !strings.Contains(got, of) || strings.Contains(got, "GPU idle") {
+		t.Errorf("%s, want%s", got, of)
+	}
+	for idle, is := range map[int64]bool{0: false, 10_000_000: true} {
+		c := &x.Trace.Steps[2].CPU
+		c.ResizeNS, c.UploadNS, c.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
+		w.WallNS, w.WallOff, w.OffNS = trace.Measured(w.NS+idle), trace.Measured(900), trace.Measured(900)
+		got := title().String()
+		if strings.Contains(got, " ms (Step), then q + k + v: ~save ") != is {
+			t.Errorf("idle for %d ns: %s", idle, got)
+		}
+	}
+}
+
+func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	x := costed(t, tr, 2)
+	d := dispatched(x, 2, analyze.Options{})
+	for i := range d.Folded {
+		r := &d.Folded[i]
+		open := r.Parent < 0 || d.Folded[r.Parent].Open
+		switch {
+		case !open && r.Cost != nil, open && r.Cost == nil:
+			t.Errorf("%s: cost %v", r.Key, r.Cost)
+		case open && (float64(r.Cost.NS) > r.SumNS/2+1 || float64(r.Cost.NS) < r.SumNS/2-50):
+			t.Errorf("%s costs %d, alone it takes %.0f", r.Key, r.Cost.NS, r.SumNS)
+		}
+	}
+	if shared, ok := d.Shared(); !ok || shared.NS != overlap {
+		t.Errorf("shared %v, %v", shared, ok)
+	}
+	row := d.Row("layer0/attn/d3")
+	if row < 0 {
+		t.Fatal("no row layer0/attn/d3")
+	}
+	r := d.Folded[row]
+	c := tr.Device.Ceilings
+	bytes, flops, all := 0.0, 0.0, int64(0)
+	for i := range d.Launches {
+		all += d.Launches[i].Plan.Bytes
+	}
+	for _, u := range r.Units {
+		p := d.Launches[u[0]].Plan
+		bytes, flops = bytes+float64(p.Bytes), flops+float64(p.FLOPs)
+	}
+	rate := 0.0
+	for _, at := range c.CopyBytesPerS {
+		if rate == 0 && at.Bytes >= all {
+			rate = at.PerS
+		}
+	}
+	want := max(bytes*1e9/rate, flops*1e9/c.FlopsPerS)
+	if got := r.Cost.LeastNS; rate == 0 || got < want*0.999 || got > want*1.001 {
+		t.Errorf("at the least %v ns, want %v", got, want)
+	}
+	if got, ok := r.Cost.SaveNS(); !ok || got != float64(r.Cost.NS)-r.Cost.LeastNS {
+		t.Errorf("save %v of %d", got, r.Cost.NS)
+	}
+	line := d.CostLine(&r)
+	if want := "cost 10.8 µs a step ± 0.5 (n=30), 5.4 each; alone 10.8 · ~save 11: its bytes and FLOPs take ~0.0 at the least"; line != want {
+		t.Errorf("%q, want %q", line, want)
+	}
+	golden.RequireEqual(t, printed(t, d.Table, table.Selection{}, 110))
+}
+
+func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1, 1), 2)
+	for word, want := range map[string]bool{
+		"decode": true, "all": true, "s2": true, "prefill": false, "s3": false,
+	} {
+		scope, err := x.ParseScope(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for i := range d.Folded {
+			if d.Folded[i].Cost != nil {
+				n++
+			}
+		}
+		said := strings.Contains(d.Title[0].Fit(200), "cost at s2, 30 rounds")
+		if (n > 10) != want || said != want {
+			t.Errorf("%s: %d rows have costs, the title says so: %v", word, n, said)
+		}
+	}
+}
+
+func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, err := analyze.NewIndex(tr).Named(ctx, 2, "*.norm,add*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := costedBy(tr, 2, append(parts, both)...)
+	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.RequireEqual(t, printed(t, made, table.Selection{}, 110))
+}
+
+// Every kernel has a cost, of what it does in all rows together, and the slowest stands first by it.
+func TestKernelsHaveCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	scope, err := x.ParseScope("decode")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope, Fold: analyze.FoldKernel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slowest := 0
+	for i := range d.Folded {
+		if r := &d.Folded[i]; r.Parent < 0 {
+			if r.Cost == nil {
+				t.Errorf("kernel %s has no cost", r.Label)
+			} else if r.Cost.NS > d.Folded[slowest].Cost.NS {
+				slowest = i
+			}
+		}
+	}
+	const want = "×15 q, k, v, o, gate, up, down, lm_head"
+	if got := d.Cell(slowest, d.Column("serves")).Text; got != want {
+		t.Errorf("the slowest kernel serves %q, want %q", got, want)
+	}
+	rows, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: true})
+	if err != nil || rows[0] != slowest || d.Folded[slowest].Label != "linear_q4gsw_coop4_bicol" {
+		t.Errorf("%v: first by cost is row %d, the slowest is %d, %s", err, rows[0], slowest,
+			d.Folded[slowest].Label)
+	}
+}
+
+// What a run measures gives every row of every fold that puts dispatches together a cost, and of a fold in
+// which none was measured the title says so.
+func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldKernel} {
+		d := dispatched(x, 2, analyze.Options{Fold: fold})
+		if n := d.Uncosted(); n > 0 || !d.Costed() {
+			t.Errorf("fold %s: %d rows have no cost", fold, n)
+		}
+	}
+	tr := tracetest.Run(2, 40, 1)
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := dispatched(costedBy(tr, 1, parts[0]), 1, analyze.Options{Fold: analyze.FoldOp}) // the whole prologue
+	if title := d.Title[1].Fit(110); d.Costed() || d.Uncosted() == 0 ||
+		!strings.Contains(title, "of these rows no cost was measured") {
+		t.Errorf("%d rows without a cost: %s", d.Uncosted(), title)
+	}
+}
+
+// How often rows were left out is lost before what they share, without which they seem not to add up.
+func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	tr.Steps[2].Timing = "dispatch"
+	d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
+	for w, want := range map[int]string{
+		200: "cost at s2, 30 rounds │ 26 rows share 7.0 ± 2.5 µs", 85: " │ 26 rows share 7.0 ± 2.5 µs",
+		75: " │ 26 rows share 7.0 µs",
+	} {
+		if line := d.Title[0].Fit(w); !strings.Contains(line, want) || !strings.Contains(line, "×)") {
+			t.Errorf("in %d cells: %q, want %q", w, line, want)
+		}
+	}
+}
+
+// Less than nothing is shared by nobody: the title says what it is.
+func TestRowsThatCostMoreThanTheStepSaySo(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+	for less, want := range map[int64]string{
+		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
+		12_000: "26 rows cost 5.0 ± 2.5 µs more than the step",
+	} {
+		x.Trace.Steps[2].Whole.NS -= less
+		if line := dispatched(x, 2, analyze.Options{}).Title[0].Fit(200); !strings.Contains(line, want) {
+			t.Errorf("%d ns less: %q, want %q", less, line, want)
+		}
+		x.Trace.Steps[2].Whole.NS += less
+	}
+}
+
+func joined(parts ...string) string { return strings.Join(parts, "|") }
+
+// A row is named as what to fix first where what it would give is more than its ±: neither a cost that is
+// within it, nor a ~save.
+func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1)
+	for kind, said := range map[string]string{"discrete": ": ~save ", "cpu": ": cost "} {
+		tr.Device.AdapterType = kind
+		x := costed(t, tr, 2)
+		s := &x.Trace.Steps[2]
+		title := func() string { return dispatched(x, 2, analyze.Options{}).Title[1].Fit(400) }
+		if got := title(); !strings.Contains(got, said) || strings.Contains(got, "nothing stands out") {
+			t.Errorf("%s, 30 rounds: %s", kind, got)
+		}
+		for i := range s.Costs {
+			s.Costs[i].N = 1
+		}
+		s.Whole.Q1NS, s.Whole.Q3NS = s.Whole.NS-50_000, s.Whole.NS+50_000
+		if got := title(); !strings.Contains(got, "1 of 5 rounds: no cost has a ± yet") ||
+			strings.Contains(got, "fix first") {
+			t.Errorf("%s, 1 round: %s", kind, got)
+		}
+	}
+	tr.Device.AdapterType = "discrete"
+	x := costed(t, tr, 2)
+	d := dispatched(x, 2, analyze.Options{})
+	for i := range d.Folded { // costs that are what the device needs, and 0.3 µs more
+		if c := d.Folded[i].Cost; c != nil {
+			c.NS = int64(c.LeastNS) + 300
+			c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
+		}
+	}
+	if d = dispatched(x, 2, analyze.Options{}); !slices.Contains(d.Title[1].Parts, d.Undecided()) ||
+		d.Undecided().Text != "nothing stands out of the scatter of 30 rounds" { // more would say the same
+		t.Errorf("0.3 ± 0.5 µs to save: %s", d.Title[1].Fit(400))
+	}
+}
+
+// What a fold's rows share is another figure than what those of another share: each says of how many rows
+// it is. Where it is within what it may be off by it is none, and of rows that are not known nobody says it.
+func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	of := func(fold analyze.Fold) (analyze.Shared, string) {
+		d := dispatched(x, 1, analyze.Options{Fold: fold})
+		shared, _ := d.Shared()
+		return shared, d.Title[0].Fit(200)
+	}
+	for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldKernel} {
+		shared, line := of(fold)
+		want := fmt.Sprintf("%d rows share 7.0 ± %.1f µs", shared.Rows, shared.SpreadNS/1e3)
+		if shared.Rows == 0 || !strings.Contains(line, want) {
+			t.Errorf("fold %s: %q, want %q", fold, line, want)
+		}
+	}
+	for i := range s.Costs {
+		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS-4000, s.Costs[i].NS+4000
+	}
+	if shared, _ := of(analyze.FoldLayer); shared.SpreadNS < overlap {
+		t.Errorf("± %.0f of rows that are ± 4 µs each", shared.SpreadNS)
+	}
+	if short := dispatched(x, 1, analyze.Options{}).Title[0].Fit(60); strings.Contains(short, "share") {
+		t.Errorf("%q", short)
+	}
+	x.Trace.Device.AdapterType = "cpu"
+	coarse := func() string {
+		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(made.Notes, "\n")
+	}
+	if got := coarse(); !strings.Contains(got, "coarse: prologue + attn + mlp + epilogue sum to 217 ± ") {
+		t.Errorf("%q", got)
+	}
+	for i := range s.Costs {
+		if len(s.Costs[i].Dispatches) > 2 {
+			s.Costs[i].N = 3
+		}
+	}
+	if got := coarse(); strings.Contains(got, "coarse") {
+		t.Errorf("what holds rows is not known: %q", got)
+	}
+	for i := range s.Costs {
+		s.Costs[i].N = 3
+	}
+	if shared, line := of(analyze.FoldLayer); shared.Rows > 0 || strings.Contains(line, "rows share") {
+		t.Errorf("of 3 rounds on a software device: %q", line)
+	}
+}
+
+// Rows whose costs are not known stand behind the others in the order of their times alone, and the table
+// says what its marks mean.
+func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	for i := range s.Costs {
+		if c := &s.Costs[i]; i%3 == 0 {
+			c.N, c.NS = 3, int64(i%5)*1000
+		} else if i%3 == 1 {
+			c.NS = 100
+		}
+	}
+	s.Costs[0].N, s.Costs[0].NS = 30, 2*s.Whole.NS
+	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"= not different from 0",
+		"? 3 of 5 rounds, too few for a ±; or more than the whole step: it was held up",
+	}
+	if d := cmp.Diff(want, made.Notes); d != "" {
+		t.Error(d)
+	}
+	alone := 1e18
+	for row := range made.Rows {
+		cell := func(column string) table.Cell { return made.Cell(row, made.Column(column)) }
+		switch unknown := cell("cost_us_mark").Text == "?"; {
+		case cell("dispatches").Number > 2: // it holds others
+			return
+		case !unknown && alone < 1e18:
+			t.Fatalf("row %d is known and stands behind what is not", row)
+		case unknown && cell("alone_us").Number > alone:
+			t.Errorf("row %d takes longer alone than the one before", row)
+		case unknown:
+			alone = cell("alone_us").Number
+		}
+	}
+}
+
+// Where no cost is known the table says so once, and why, in place of a mark in each row.
+func TestATableOfCostsWithoutOneThatIsKnownSaysSoOnce(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	tr.Device.AdapterType = "cpu"
+	x := costed(t, tr, 1)
+	for i := range x.Trace.Steps[1].Costs {
+		x.Trace.Steps[1].Costs[i].N = 3
+	}
+	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(printed(t, made, table.Selection{}, 200))
+	const want = "no cost is known, times alone stand in: 3 of 5 rounds, too few for a ±"
+	if strings.Count(out, want) != 1 || strings.Contains(out, "?") || strings.Count(out, "too few") != 1 {
+		t.Errorf("not once %q, and no mark:\n%s", want, out)
+	}
+	if cell := made.Cell(0, made.Column("cost_us_mark")); cell.Text != "?" {
+		t.Errorf("for a program its mark is %q", cell.Text)
+	}
+}
+
+// Shares by cost are parts of the whole runs beside them: where those took another time than the step that
+// the title has, it says which.
+func TestSharesSayOfWhichTimeTheyAre(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	s.Timing, s.GPU.SpanNS = "step", trace.Measured(s.Whole.NS*21/20)
+	title := func() string { return dispatched(x, 1, analyze.Options{}).Title[1].Fit(400) }
+	if got := title(); strings.Contains(got, "GPU of whole runs") || !strings.Contains(got, "share by cost") {
+		t.Errorf("5 %% apart: %s", got)
+	}
+	s.GPU.SpanNS = trace.Measured(s.Whole.NS / 3)
+	want := "share by cost, of the " + table.Millis(s.Whole.NS, true) + " GPU of whole runs"
+	if got := title(); !strings.Contains(got, want) {
+		t.Errorf("three times apart: %s, want %s", got, want)
+	}
+}
+
+// Where the canary was faster in some rounds than in others the costs say that the clock moved.
+func TestCostsSayThatTheClockMoved(t *testing.T) {
+	for _, c := range []struct {
+		q1, q3 float64
+		said   string
+	}{{0, 0, ""}, {0.99, 1.01, ""}, {0.8, 1, "clock moved 25 %"}} {
+		x := costed(t, tracetest.Run(2, 40, 1), 1)
+		w := x.Trace.Steps[1].Whole
+		w.CanaryQ1, w.Canary, w.CanaryQ3 = c.q1, c.q1, c.q3
+		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range []table.Line{made.Title[0], dispatched(x, 1, analyze.Options{}).Title[0]} {
+			got := line.Fit(200)
+			if moved := strings.Contains(got, "clock moved"); moved != (c.said != "") ||
+				!strings.Contains(got, c.said) {
+				t.Errorf("from %v to %v: %q", c.q1, c.q3, got)
+			}
+		}
+	}
+}
+
+// The title says what shares are of, and how many rows stand last because they have no cost.
+func TestTitleSaysWhatSharesAreOf(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	said := func(fold analyze.Fold) string {
+		return dispatched(x, 1, analyze.Options{Fold: fold}).Title[1].Fit(120)
+	}
+	if got := said(analyze.FoldLayer); !strings.Contains(got, "share by cost") ||
+		strings.Contains(got, "no cost") {
+		t.Errorf("fold layer: title %q", got)
+	}
+	if got := said(analyze.FoldKernel); !strings.Contains(got, "share by cost") ||
+		strings.Contains(got, "no cost") {
+		t.Errorf("fold kernel: title %q", got)
+	}
+	s := &x.Trace.Steps[1]
+	kernels := func(c trace.Cost) bool { return !strings.Contains(c.Name, ".") && len(c.Dispatches) < 16 }
+	s.Costs = slices.DeleteFunc(s.Costs, kernels) // as it is where another fold was measured on the screen
+	x = analyze.NewIndex(x.Trace)
+	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldKernel})
+	without, rows := 0, 0
+	for i := range d.Folded {
+		if r := &d.Folded[i]; r.Parent < 0 {
+			if rows++; r.Cost == nil {
+				without++
+			}
+		}
+	}
+	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no cost", without, rows)
+	if got := said(analyze.FoldKernel); without == 0 || !strings.Contains(got, want) {
+		t.Errorf("fold kernel: title %q, want %q", got, want)
+	}
+	if got := dispatched(analyze.NewIndex(tracetest.Run(2, 40, 1)), 1, analyze.Options{}); strings.Contains(
+		got.Title[1].Fit(400), "share") {
+		t.Errorf("without costs: title %q", got.Title[1].Fit(400))
+	}
+}
+
+func TestTimesAloneStandInForCosts(t *testing.T) {
+	software := tracetest.Run(2, 40, 1, 1)
+	software.Device.AdapterType = "cpu"
+	for name, tr := range map[string]*trace.Trace{
+		"s2, no costs were measured: ~lost stands in, from times alone": tracetest.Run(2, 40, 1, 1),
+		"s2, no costs were measured: times alone stand in":              software,
+		"s1, no costs were measured":                                    TimedWhole(tracetest.Run(2, 40, 1)),
+	} {
+		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(made.Title[0].Fit(200), " · ", ", "); got != name {
+			t.Errorf("title %q, want %q", got, name)
+		}
+		by, last := "lost_us", 1e18
+		if tr == software {
+			by = "alone_us"
+		}
+		for row := range made.Rows {
+			if made.Cell(row, made.Column("cost_us")).Text != table.Unmeasured {
+				t.Error("a cost that nobody measured")
+			}
+			if lost := made.Cell(row, made.Column(by)).Number; row < 12 && lost > last {
+				t.Errorf("row %d has %s %v, the one before %v", row, by, lost, last)
+			} else {
+				last = lost
+			}
+		}
+	}
+}
+
+// TimedWhole is a run at level step.
+func TimedWhole(tr *trace.Trace) *trace.Trace {
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing = "step"
+		for k := range s.Dispatches {
+			d := &s.Dispatches[k]
+			d.GPUNS, d.StartNS, d.Raw = trace.Time{}, trace.Time{}, [2]trace.Tick{}
+		}
+	}
+	return tr
+}
+
+func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Run(2, 40, 1))
+	d := dispatched(x, 1, analyze.Options{})
+	of := func(names ...string) analyze.Part {
+		p, err := x.Named(ctx, 1, strings.Join(names, ", "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	row := func(key string) (ids []trace.DispatchID) {
+		for _, u := range d.Folded[d.Row(key)].Units {
+			for _, i := range u {
+				ids = append(ids, d.Launches[i].ID)
+			}
+		}
+		return ids
+	}
+	if d := cmp.Diff(analyze.Part{Name: "attn", Dispatches: row("layer0/attn")}, of("attn")); d != "" {
+		t.Error(d)
+	}
+	if a, b := of("attn.q"), of("q", "attn.q"); !slices.Equal(a.Dispatches, b.Dispatches) ||
+		len(a.Dispatches) != 2 || b.Name != "q + attn.q" {
+		t.Errorf("%v and %v", a, b)
+	}
+	kinds := of("rms_norm")
+	if n := len(kinds.Dispatches); n != 5 {
+		t.Errorf("%d norms in two layers and behind them", n)
+	}
+	if got := of("*norm*"); !slices.Equal(got.Dispatches, kinds.Dispatches) {
+		t.Errorf("%v, want %v", got, kinds)
+	}
+	for _, wrong := range []string{"nrm", "["} {
+		if _, err := x.Named(ctx, 1, "norm,"+wrong); err == nil ||
+			!strings.Contains(err.Error(), wrong) {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// deltaPercent is the difference in time as a part of the base's: "-12%".
+func deltaPercent(d analyze.Delta) string {
+	share := 100 * d.TimeNS / d.BaseNS
+	if math.Abs(share) < 9.95 {
+		return fmt.Sprintf("%+.1f%%", share)
+	}
+	return fmt.Sprintf("%+.0f%%", share)
+}
+
+// Decimals are those of a difference in µs: as many as the larger of the figures has that it is one of.
+func Decimals(d analyze.Delta, most int) int {
+	return table.MicrosDecimals(max(d.BaseNS, d.BaseNS+d.TimeNS)/1e3, most)
+}
+
+// DifferenceCell is a difference of ns as it is written in µs, or = where it is none that can be told.
+func DifferenceCell(ns float64, decimals int, equal bool) table.Cell {
+	cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, ns/1e3), Number: ns / 1e3, Has: true}
+	if equal {
+		cell.Text, cell.Mark = analyze.MarkNone, analyze.MarkNone
+	}
+	return cell
+}
+
+// deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, "k
+// own→3fa21b07" of texts of the kernel, p where it is the params alone, a letter each where they differ in
+// several ways; and the difference in time. Both grids are what is said in any room.
+func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
+	d := r.Delta
+	plan, same := t.Same(r, func(l *analyze.Launch) string {
+		return planDiffText(l.Delta.PlanDiff, l.Delta.From, l.Plan)
+	})
+	short := ""
+	switch {
+	case r.Missing != nil:
+		return table.Text("-")
+	case !same || r.Group && d.Regrids():
+		plan = d.PlanDiff.String()
+		short = plan
+	case plan == "" && d.Params:
+		plan = "p"
+	case d.Grid && !d.New:
+		if l := t.Launch(r); d.Route {
+			short = gridDiffText(l.Delta.From, l.Plan) + " r"
+		} else {
+			short = gridDiffText(l.Delta.From, l.Plan)
+		}
+	case d.Route && !d.New:
+		short = "r"
+	case d.Text:
+		short = "k"
+	}
+	switch {
+	case !d.Timed:
+	case d.Equal:
+		plan = strings.TrimSpace(plan + " =")
+	default:
+		plan = strings.TrimSpace(plan + " " + deltaPercent(d))
+	}
+	return table.Cell{Text: plan, Short: short}
+}
+
+// deltaColumns are what changed against the base.
+func (t *DispatchTable) deltaColumns() []table.Column {
+	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
+	us := func(of func(analyze.Delta) float64, sign string) func(int) table.Cell {
+		return t.ran(func(r *analyze.DispatchRow) table.Cell {
+			if !r.Delta.Timed {
+				return table.Cell{}
+			}
+			c := table.Number(of(r.Delta)/1e3, Decimals(r.Delta, decimals))
+			if c.Number > 0 {
+				c.Text = sign + c.Text
+			}
+			return c
+		})
+	}
+	cost := DeltaCostColumn(t.Base.CostsBeside(t.Costs), 200,
+		func(row int) *analyze.RowCost { return t.Folded[row].Cost })
+	return []table.Column{
+		cost, table.Marks(cost),
+		{
+			Name: "delta", Title: "Δ", Width: 80,
+			Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, p params " +
+				"alone (of a heading a letter each), % of Σµs, = no difference in time",
+			Of: table.By(t.Folded)(t.deltaCell),
+		},
+		{
+			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "GPU time of the same dispatches in a step of the base",
+			Of:  us(func(d analyze.Delta) float64 { return d.BaseNS }, ""),
+		},
+		{
+			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "Σµs less that of the base",
+			Of:  us(func(d analyze.Delta) float64 { return d.TimeNS }, "+"),
+		},
+	}
+}
+
+// OtherTrace is the part of a title that says of which other model, or device, a base of this run is: what
+// differs then is no change. It says nothing where both have the same.
+func OtherTrace(x *analyze.Index, base *analyze.Index) table.Part {
+	var what, which []string
+	now, then := x.Trace, base.Trace
+	is, was := &now.Model, &then.Model
+	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
+		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))
+	}
+	if is, was := &now.Device, &then.Device; was.Name != is.Name || was.Backend != is.Backend {
+		what, which = append(what, "device"), append(which, was.Name)
+	}
+	if what == nil {
+		return table.Part{}
+	}
+	return table.Part{
+		Text:  "another " + strings.Join(what, " and ") + ": " + strings.Join(which, " on "),
+		Short: "other " + strings.Join(what, ", "),
+	}
+}
+
+// Delta is a cost less that of the same dispatches at the base: = where that is within the scatter of both,
+// ? where that of one is not known, nothing where they were not left out there.
+func Delta(c *analyze.BaseCosts, now *analyze.RowCost) table.Cell {
+	if c == nil || now == nil {
+		return table.Cell{}
+	}
+	then := c.Of(now.Dispatches)
+	if then == nil || c.Base.Index != c.X && !c.Same(now.Dispatches) {
+		return table.Cell{}
+	}
+	by := float64(now.NS - then.NS)
+	cell := DifferenceCell(by, 1,
+		math.Abs(by) <= max(c.Base.ResolutionNS(c.X), 2*now.SpreadNS, 2*then.SpreadNS))
+	if !now.Spread || !then.Spread {
+		cell.Text, cell.Mark = analyze.MarkUnknown, analyze.MarkUnknown
+	}
+	return cell
+}
+
+// DeltaCostColumn is the difference of costs in a table whose rows have some.
+func DeltaCostColumn(c *analyze.BaseCosts, width int, of func(row int) *analyze.RowCost) table.Column {
+	return table.Column{
+		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
+		Doc: "cost less that of the base, where that was measured; = within the quartiles of both, ? where the ± of " +
+			"one is not known",
+		Of: func(row int) table.Cell { return Delta(c, of(row)) },
+	}
+}

@@ -1,0 +1,175 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// DetailLines says it in words, a label before each.
+func DetailLines(d *analyze.Detail) []string {
+	var lines []string
+	add := func(label, text string) {
+		if text != "" {
+			lines = append(lines, analyze.Labelled(label, text))
+		}
+	}
+	kernel := d.Plan.Kernel
+	if d.Kernel != nil && d.Kernel.Constants != "" {
+		kernel += " (" + d.Kernel.Constants + ")"
+	}
+	add("op", fmt.Sprintf("#%d %s · %s · operator %d", d.ID, d.Op.Kind, d.Name, d.Op.ID))
+	grid := LaunchArithmetic(d.Plan)
+	if grid == "" {
+		grid = table.Grid(d.Plan.Workgroups)
+	}
+	add("grid", grid)
+	sizes := fmt.Sprintf("needed %s, max %s", table.Grid(d.Plan.NeededGrid),
+		table.Grid(d.Dispatch.MaxWorkgroups))
+	if d.Kernel != nil {
+		sizes += ", wg " + table.Grid(d.Kernel.WorkgroupSize)
+	}
+	add("", sizes)
+	add("next", NextChange(d.Index, d.Step, d.ID))
+	add("route", RouteText(d.Plan))
+	add("kernel", kernel)
+	add("parts", strings.Join(d.Op.Parts, " + "))
+	add("time", timeLine(d))
+	add("work", trafficLine(d))
+	add("waste", strings.TrimPrefix(WasteLine(d.Waste), "waste "))
+	if d.Level >= 0 {
+		add("level", fmt.Sprintf("%d of %d", d.Level, d.Levels))
+		for _, w := range barrier(d) {
+			add("waits", w)
+		}
+	}
+	add("params", detailParams(d))
+	if g := d.Gap; g != nil {
+		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
+			g.MSE, Decibels(float64(g.SNRdB))))
+		if g.Tolerance != "" {
+			add("", fmt.Sprintf("%.3g %% of its tolerance, %s", 100*float64(g.Share), g.Tolerance))
+		}
+		if g.Run != nil {
+			add("", fmt.Sprintf("to the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
+				g.Run.MSE, Decibels(float64(g.Run.SNRdB))))
+		}
+	}
+	for _, v := range d.Inputs {
+		add("in", text(&v, d.Index))
+	}
+	for _, v := range d.Outputs {
+		add("out", text(&v, d.Index))
+	}
+	return lines
+}
+
+// detailParams is the params, and what changed in them.
+func detailParams(d *analyze.Detail) string {
+	said := paramsText(d.Params, false)
+	switch {
+	case said == "" || d.Base == nil:
+		return said
+	case trace.OwnKernel(d.Base.Kernel) != trace.OwnKernel(d.Plan.Kernel):
+		return said + " (another kernel at the base)"
+	case paramsText(d.Params, true) == "":
+		return said + " (as at the base)"
+	}
+	return said
+}
+
+// barrier says what the barrier before the dispatch waits for.
+func barrier(d *analyze.Detail) []string {
+	switch {
+	case !d.Begins:
+		return []string{"for nothing: no barrier before it"}
+	case d.Level == 0:
+		return []string{"for nothing: it is the first"}
+	case !d.WaitsKnown:
+		return []string{"for what was not recorded"}
+	case len(d.Waits) == 0:
+		return []string{"for nothing that was recorded"}
+	}
+	var lines []string
+	for _, w := range d.Waits {
+		name, taken := d.Index.Trace.Graph.Values[w.Value].Name, ""
+		if before := d.Index.Tenant(w); before != w.Value {
+			taken = ", in the memory of " + d.Index.Trace.Graph.Values[before].Name
+		}
+		lines = append(lines,
+			fmt.Sprintf("%s (%s%s) of %s", name, waitWords[w.Kind], taken, d.Index.Name(w.For)))
+	}
+	return lines
+}
+
+// waitWords say what the dispatch would do too early without the barrier.
+var waitWords = map[string]string{
+	"raw": "read after write", "war": "write after read", "waw": "write after write",
+}
+
+func timeLine(d *analyze.Detail) string {
+	if !d.Time.Measured() {
+		return "time not measured"
+	}
+	quantum := d.Index.Trace.Clock.QuantumNS
+	decimals := table.DecimalsOfUS(quantum)
+	line := microseconds(d.Time, quantum).Text + " µs"
+	switch {
+	case d.Time.N == 1:
+		line += ", 1 sample"
+	case !d.Time.Known():
+		line += fmt.Sprintf(", median of %d (%s; n=%d: no spread)", d.Time.N, microsRange(d.Time, decimals),
+			d.Time.N)
+	default:
+		line += fmt.Sprintf(", median of %d (%s, IQR %s)", d.Time.N, microsRange(d.Time, decimals),
+			table.Micros(d.Time.IQR/1e3, decimals))
+	}
+	if timing := d.Index.Trace.Device.TimingNS(); timing > 0 && d.Limit.Kind > analyze.FirstLimit {
+		line += fmt.Sprintf(" = ~%.*f work + ~%.*f timing", decimals, max(0, d.Time.Median-timing)/1e3,
+			decimals, timing/1e3)
+	}
+	switch d.Limit.Kind {
+	case analyze.FirstLimit:
+		line += " · first of the step: it absorbs what came before"
+	case analyze.FloorLimit:
+		line += " · ≈floor: no longer than an empty timed pass"
+	case analyze.FillLimit:
+		line += fmt.Sprintf(" · %s cannot fill this device (knee ~%d)",
+			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
+	case analyze.MemLimit:
+		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
+	case analyze.FPLimit:
+		line += fmt.Sprintf(" · %s of the FLOP rate", d.Limit)
+	}
+	return line
+}
+
+func trafficLine(d *analyze.Detail) string {
+	work := "no arithmetic"
+	if d.Plan.FLOPs > 0 {
+		work = "~" + table.Scaled(float64(d.Plan.FLOPs), "FLOP")
+	}
+	line := fmt.Sprintf("~%s, %s", table.Bytes(d.Plan.Bytes), work)
+	if d.Plan.Bytes > 0 && d.Plan.FLOPs > 0 {
+		line += ", ~" + table.Scaled(float64(d.Plan.FLOPs)/float64(d.Plan.Bytes), "FLOP a byte")
+	}
+	if d.Limit.BytesPerS > 0 {
+		line += fmt.Sprintf(" → ~%s, ~%s", table.Scaled(d.Limit.BytesPerS, "B/s"),
+			table.Scaled(d.Limit.FlopsPerS, "FLOP/s"))
+	}
+	if d.Limit.LostNS > 0 {
+		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.LostNS/1e3)
+	}
+	return line
+}
+
+func text(v *analyze.ValueDetail, x *analyze.Index) string {
+	s := fmt.Sprintf("%s %s %s", v.Name, shapeOf(x, v.Value, v.Live), analyze.TypeOf(v.Value))
+	if v.Role != "intermediate" {
+		s += " " + v.Role
+	}
+	return s
+}

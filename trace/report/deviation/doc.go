@@ -1,0 +1,2 @@
+// Package deviation shows how far dispatches are from a float64 reference.
+package deviation

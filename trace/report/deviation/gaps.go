@@ -1,0 +1,262 @@
+package deviation
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/accuracy"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
+)
+
+func init() {
+	report.Register(report.Table{
+		Name: "gaps", Takes: report.WholeRun,
+		Doc: "how far each dispatch is from a float64 reference: on its own inputs, and from the whole run's",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			g, err := Of(ctx, x, o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			return g.Table, nil
+		},
+	})
+}
+
+// Gaps is the table of the dispatches that were held to a reference, step by step.
+type Gaps struct {
+	*table.Table
+	*accuracy.HeldTree
+}
+
+// labelled names a row: a step with what went into it, a place, or a dispatch.
+func (g *Gaps) labelled(x *analyze.Index, r *accuracy.HeldRow) string {
+	if r.Label != "" {
+		return r.Label
+	}
+	s := &x.Trace.Steps[r.Step]
+	return fmt.Sprintf("s%d %s, %s at position %d", s.Index, s.Phase, table.Plural(len(s.Tokens), "token"),
+		s.Position)
+}
+
+// Of is the table of a scope; that of no steps is the whole run.
+func Of(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*Gaps, error) {
+	held, err := accuracy.Of(ctx, x, scope)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gaps{HeldTree: held}
+	g.Table = table.New("gaps", g.columns(x), table.Tree(g.Places, func(r *accuracy.HeldRow) tree.Row {
+		return r.Row
+	}))
+	g.Table.Title, g.Table.Notes, g.Table.From = g.title(x), g.notes(), g
+	return g, nil
+}
+
+func (g *Gaps) columns(x *analyze.Index) []table.Column {
+	of := func(cell func(r *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell) func(int) table.Cell {
+		return func(row int) table.Cell {
+			if h := g.Places[row].Worst(); h != nil {
+				return cell(&g.Places[row], h)
+			}
+			return table.Cell{}
+		}
+	}
+	number := func(name, title, unit, doc string, width int, n func(*trace.NumericGap) (float64, bool),
+	) table.Column {
+		return table.Column{
+			Name: name, Title: title, Unit: unit, Is: table.Measured, Right: true, Width: width, Doc: doc,
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				v, ok := n(h.Gap)
+				if !ok {
+					return table.Cell{}
+				}
+				text := fmt.Sprintf("%.3g", v)
+				if unit == "dB" {
+					text = report.Decibels(v)
+				}
+				return table.Cell{Text: text, Number: v, Has: true}
+			}),
+		}
+	}
+	always := func(n func(*trace.NumericGap) trace.Number) func(*trace.NumericGap) (float64, bool) {
+		return func(g *trace.NumericGap) (float64, bool) { return float64(n(g)), true }
+	}
+	run := func(n func(*trace.Drift) trace.Number) func(*trace.NumericGap) (float64, bool) {
+		return func(g *trace.NumericGap) (float64, bool) {
+			if g.Run == nil {
+				return 0, false
+			}
+			return float64(n(g.Run)), true
+		}
+	}
+	return []table.Column{
+		{
+			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
+			Doc: "what ran; equal layers are one row, of which the farthest from its reference is told",
+			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.Places[row])) },
+		},
+		{
+			Name: "said", Title: "said", Width: 80,
+			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, or its reference is no number, " +
+				"on inputs from what diverges",
+			Of: of(func(r *accuracy.HeldRow, _ *accuracy.HeldDispatch) table.Cell {
+				return table.Text(said(r))
+			}),
+		},
+		{
+			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of its tolerance that the farthest element takes",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				if h.Gap.Tolerance == "" {
+					return table.Cell{}
+				}
+				v := 100 * float64(h.Gap.Share)
+				return table.Cell{Text: fmt.Sprintf("%.3g", v), Number: v, Has: true}
+			}),
+		},
+		number("max_abs", "max abs", "difference", "largest difference from the reference on its own inputs",
+			80, always(func(g *trace.NumericGap) trace.Number { return g.MaxAbs })),
+		number("mse", "MSE", "difference", "mean squared difference", 140,
+			always(func(g *trace.NumericGap) trace.Number { return g.MSE })),
+		number("snr_db", "SNR dB", "dB", "signal to noise; ∞ without any difference", 80,
+			always(func(g *trace.NumericGap) trace.Number { return g.SNRdB })),
+		number("run_max_abs", "run max abs", "difference",
+			"largest difference from the reference run: what was inherited, too", 80,
+			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
+		number("run_mse", "run MSE", "difference", "mean squared difference from it", 140,
+			run(func(d *trace.Drift) trace.Number { return d.MSE })),
+		number("run_snr_db", "run SNR dB", "dB", "signal to noise against it", 80,
+			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
+		{
+			Name: "where", Title: "farthest", Width: 140,
+			Doc: "the farthest element: what the device and the reference have",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				return table.Text(farthest(x, h))
+			}),
+		},
+		{
+			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
+			Doc: "elements that were compared, and of how many where samples were taken",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				c := table.Count(h.Gap.Compared)
+				if h.Gap.Compared < h.Gap.Elements {
+					c.Text = fmt.Sprintf("%d of %d", h.Gap.Compared, h.Gap.Elements)
+				}
+				return c
+			}),
+		},
+		{
+			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "how far elements may be off, and why",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				return table.Text(h.Gap.Tolerance)
+			}),
+		},
+		{
+			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: table.Unseen,
+			Doc: "index of the step",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				return table.Count(x.Trace.Steps[h.Step].Index)
+			}),
+		},
+		{
+			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
+			Doc: "of the dispatch",
+			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+				return table.Count(int64(h.Dispatch))
+			}),
+		},
+	}
+}
+
+// said is what came of a row: of all that stand in it what is worst.
+func said(r *accuracy.HeldRow) string {
+	is := func(what func(*accuracy.HeldDispatch) bool) bool { return slices.ContainsFunc(r.Held, what) }
+	switch {
+	case is((*accuracy.HeldDispatch).Diverges):
+		return "diverges"
+	case is(func(h *accuracy.HeldDispatch) bool { return h.Gap.NotFinite > 0 }):
+		return "no number"
+	case is(func(h *accuracy.HeldDispatch) bool { return h.Inherits }):
+		return "inherits"
+	case is(func(h *accuracy.HeldDispatch) bool { return h.Gap.Tolerance == "" }):
+		return ""
+	}
+	return "ok"
+}
+
+// farthest says where the farthest element of a dispatch is.
+func farthest(x *analyze.Index, h *accuracy.HeldDispatch) string {
+	if h.Gap.Value == nil || h.Gap.Share == 0 && h.Gap.MaxAbs == 0 {
+		return ""
+	}
+	got, want := distinct(float64(h.Gap.Got), float64(h.Gap.Want))
+	value := &x.Trace.Graph.Values[*h.Gap.Value]
+	return fmt.Sprintf("%s[%d]: %s, want %s", value.Name, h.Gap.Element, got, want)
+}
+
+// distinct writes two numbers with as many digits, 6 to 9, as tell them apart: 9 tell any two of 32 bits.
+func distinct(a, b float64) (string, string) {
+	for digits := 6; ; digits++ {
+		x, y := fmt.Sprintf("%.*g", digits, a), fmt.Sprintf("%.*g", digits, b)
+		if x != y || digits == 9 {
+			return x, y
+		}
+	}
+}
+
+// held names a dispatch of a step.
+func held(x *analyze.Index, h *accuracy.HeldDispatch) string {
+	return fmt.Sprintf("s%d dispatch %d, %s", x.Trace.Steps[h.Step].Index, h.Dispatch, x.Name(h.Dispatch))
+}
+
+func (g *Gaps) title(x *analyze.Index) []table.Line {
+	if g.Compared == 0 {
+		return []table.Line{table.Title(table.Say(0, "nothing was held to a reference"))}
+	}
+	dispatches := table.Plural(g.Compared, "dispatch")
+	var lines []table.Line
+	switch h := g.First; {
+	case h == nil && g.NotFinite != nil:
+		lines = append(lines, table.Title(table.Say(0, "%s do as their references, and not all give numbers",
+			dispatches)))
+	case h == nil:
+		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
+	default:
+		over := "" // what is not finite stands in farthest
+		if h.Gap.Got.Finite() {
+			over = h.Gap.Over()
+		}
+		lines = append(lines,
+			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
+				table.Say(0, "%d inherit", g.Inherit)),
+			table.Title(table.Say(0, "first divergence: %s", held(x, h)), table.Say(1, "%s", farthest(x, h)),
+				table.Say(1, "%s", over),
+				table.Say(2, "%s", h.Gap.Tolerance)))
+	}
+	if h := g.NotFinite; h != nil {
+		from := "its reference on the same inputs has numbers there"
+		if !h.Diverges() {
+			from = "its reference on the same inputs has none either: they come from the weights or the inputs"
+		}
+		lines = append(lines, table.Title(
+			table.Say(0, "the first that is no number: %s", held(x, h)),
+			table.Say(1, "%d of %d elements", h.Gap.NotFinite, h.Gap.Compared), table.Say(1, "%s", from)))
+	}
+	return lines
+}
+
+func (g *Gaps) notes() (notes []string) {
+	if g.Samples {
+		notes = append(notes, "of large operators samples were compared, the same ones in every run")
+	}
+	if g.Compared > 0 && !g.Runs {
+		notes = append(notes, "there was no reference run: it takes more operations than it may, or single "+
+			"dispatches were asked for")
+	}
+	return notes
+}

@@ -1,0 +1,440 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
+var dispatchOrder = []string{
+	"id", "op", "kernel", "serves", "grid", "grid_min", "over_wg", "us", "n", "sum_us", "share",
+	"cost_us", "cost_us_mark", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db",
+	"delta_cost_us", "delta_cost_us_mark",
+	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
+	"fold_wg", "tail_lanes", "live", "reason", "level", "last", "name",
+}
+
+// columns are all columns of the table in their order.
+func (t *DispatchTable) columns() []table.Column {
+	list := slices.Concat(t.planColumns(), t.costColumns(), t.wasteColumns(), t.deltaColumns())
+	place := func(c table.Column) int { return slices.Index(dispatchOrder, c.Name) }
+	slices.SortStableFunc(list, func(a, b table.Column) int { return place(a) - place(b) })
+	return list
+}
+
+// ran gives cells of rows that ran; one that is gone has none.
+func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
+	return table.By(t.Folded)(func(r *analyze.DispatchRow) table.Cell {
+		if r.Gone() {
+			return table.Cell{}
+		}
+		return of(r)
+	})
+}
+
+// planColumns are what ran, with which plan, and how long it took.
+func (t *DispatchTable) planColumns() []table.Column {
+	quantum := t.Index.Trace.Clock.QuantumNS
+	decimals := table.DecimalsOfUS(quantum)
+	_, one := t.Scope.One()
+	// own is a text of the plan, for rows that are no headings.
+	own := func(f func(*analyze.Launch) string) func(*analyze.DispatchRow) table.Cell {
+		return func(r *analyze.DispatchRow) table.Cell {
+			if r.Group {
+				return table.Cell{}
+			}
+			s, _ := t.Same(r, f)
+			return table.Text(s)
+		}
+	}
+	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the
+	// product.
+	grid := func(f func(*analyze.Launch) [3]int) func(*analyze.DispatchRow) table.Cell {
+		return func(r *analyze.DispatchRow) table.Cell {
+			if r.Group || r.Joint {
+				return table.Cell{}
+			}
+			first := f(t.Launch(r))
+			if first == [3]int{} || !t.All(r, func(l *analyze.Launch) bool { return f(l) == first }) {
+				return table.Cell{}
+			}
+			return table.Cell{Text: table.Grid(first), Number: float64(analyze.Product(first)), Has: true}
+		}
+	}
+	rate := func(perS func(analyze.Limit) float64) func(*analyze.DispatchRow) table.Cell {
+		return func(r *analyze.DispatchRow) table.Cell {
+			if v := perS(r.Limit); v > 0 {
+				return table.Number(v/1e9, 0)
+			}
+			return table.Cell{}
+		}
+	}
+	any := table.By(t.Folded)
+	at := t.ran
+	each := 80
+	if t.AnyCost { // a cost is of all dispatches of a row: so is the time beside it
+		each = 200
+	}
+	kernel, serves := 80, table.Unseen
+	if t.Fold == analyze.FoldKernel { // the rows are kernels: what is to be known of them is whom they serve
+		kernel, serves = table.Unseen, 80
+	}
+	judged := 80
+	if t.AnyCost {
+		judged = 200
+	}
+	return []table.Column{
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatch id, of a fold the first",
+			Of:  any(func(r *analyze.DispatchRow) table.Cell { return table.Count(int(t.Launch(r).ID)) }),
+		},
+		{
+			Name: "last", Title: "…#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "last dispatch id of a fold",
+			Of:  any(t.last),
+		},
+		{
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
+			Of: any(func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }),
+		},
+		{
+			Name: "kernel", Title: "kernel", Width: kernel, Doc: "specialised shader",
+			Of: any(t.kernel),
+		},
+		{
+			Name: "serves", Title: "serves", Width: serves, Doc: "of kernels: how many dispatches, and of which operators",
+			Of: any(t.serves),
+		},
+		{
+			Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
+			Doc: "workgroup count; of several that differ the largest",
+			Of:  any(t.grid),
+		},
+		{
+			Name: "grid_min", Title: "least grid", Unit: "workgroups", Is: table.Exact, Right: true,
+			Width: table.Unseen,
+			Doc:   "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
+					return table.Count(least)
+				}
+				return table.Cell{}
+			}),
+		},
+		{
+			Name: "needed", Title: "needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
+			Doc: "workgroup count that the live shape needs",
+			Of: at(grid(func(l *analyze.Launch) [3]int {
+				if l.Varies {
+					return [3]int{}
+				}
+				return l.Plan.NeededGrid
+			})),
+		},
+		{
+			Name: "max", Title: "max", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
+			Doc: "workgroup count at the largest shape",
+			Of:  at(grid(func(l *analyze.Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
+		},
+		{
+			Name: "wg", Title: "wg", Unit: "lanes", Is: table.Exact, Right: true, Width: 140, Doc: "workgroup size",
+			Of: at(grid(func(l *analyze.Launch) [3]int {
+				if l.Kernel == nil {
+					return [3]int{}
+				}
+				return l.Kernel.WorkgroupSize
+			})),
+		},
+		{
+			Name: "live", Title: "live", Width: 140,
+			Doc: "live shape of the outputs, @ the position; of several steps in the last",
+			Of:  at(own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
+		},
+		{
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: each,
+			Doc: "GPU time of a dispatch, median of its repeats or of the steps; of a fold the median member",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if r.Group && len(r.Units) == 1 {
+					return table.Cell{}
+				}
+				return microseconds(r.Time, quantum)
+			}),
+		},
+		{
+			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
+			Doc: "steps of a scope that the dispatch ran in; the screen has it where these are not all",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if r.Group || one ||
+					!t.All(r, func(l *analyze.Launch) bool { return l.Runs == t.Launch(r).Runs }) {
+					return table.Cell{}
+				}
+				n := table.Count(t.Launch(r).Runs)
+				if t.Launch(r).Runs == len(t.Scope.Steps) {
+					n.Text = ""
+				}
+				return n
+			}),
+		},
+		{
+			Name: "layers", Title: "min–max", Right: true, Width: 140,
+			Doc: "least and largest member of a fold; of a single dispatch least and largest step",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if len(r.Units) < 2 && (one || r.Group) || !r.Time.Measured() {
+					return table.Cell{}
+				}
+				return table.Text(microsRange(r.Time, decimals))
+			}),
+		},
+		{
+			Name: "iqr_us", Title: "IQR", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "between the quartiles of the repeats, or of the steps; from 4 of them on",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if r.Group || r.IQR == 0 {
+					return table.Cell{}
+				}
+				return table.Microseconds(r.IQR/1e3, decimals)
+			}),
+		},
+		{
+			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time of all dispatches of the row in a step",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if !r.Summed {
+					return table.Missing()
+				}
+				return table.Microseconds(r.SumNS/1e3, decimals)
+			}),
+		},
+		{
+			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
+			Doc: "part of the step by cost where most rows have one of which it is known what it may be off by, else of " +
+				"Σgpu; = of a cost that is none",
+			Of: at(t.share),
+		},
+		{
+			Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Is: table.Modelled, Right: true, Width: 140,
+			Doc: "modelled bytes over the time without what timing adds",
+			Of:  at(rate(func(l analyze.Limit) float64 { return l.BytesPerS })),
+		},
+		{
+			Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Is: table.Modelled, Right: true,
+			Width: 200,
+			Doc:   "modelled FLOPs over the same",
+			Of:    at(rate(func(l analyze.Limit) float64 { return l.FlopsPerS })),
+		},
+		{
+			Name: "limit", Title: "limit", Width: judged,
+			Doc: "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer " +
+				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if r.Group {
+					return table.Cell{}
+				}
+				return table.Text(r.Limit.String())
+			}),
+		},
+		{
+			Name: "spark", Title: t.Each(), Width: 200,
+			Doc: "time of each member of a fold, and by how much the one that stands out is off their median",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
+			}),
+		},
+		{
+			Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen",
+			Of: at(own(func(l *analyze.Launch) string {
+				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
+			})),
+		},
+		{
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 110,
+			Doc: "signal to noise against the reference, the worst of the row",
+			Of:  at(t.gap),
+		},
+		{
+			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Right: true, Width: 200,
+			Doc: "run of dispatches between barriers",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if l := t.Launch(r); l.Level >= 0 && !r.Group {
+					return table.Count(l.Level)
+				}
+				return table.Cell{}
+			}),
+		},
+		{
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole name of a dispatch, for filters and programs",
+			Of: at(func(r *analyze.DispatchRow) table.Cell {
+				if r.Count() > 1 {
+					return table.Cell{}
+				}
+				return table.Text(t.Launch(r).Name())
+			}),
+		},
+	}
+}
+
+func (t *DispatchTable) last(r *analyze.DispatchRow) table.Cell {
+	switch {
+	case r.Count() == 1:
+		return table.Cell{}
+	case r.Gone():
+		return table.Count(int(r.Missing[len(r.Missing)-1].ID))
+	}
+	unit := r.Units[len(r.Units)-1]
+	return table.Count(int(t.Launches[unit[len(unit)-1]].ID))
+}
+
+func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
+	switch {
+	case r.Gone() && r.Group:
+		return table.Text(table.Plural(len(r.Missing), "dispatch"))
+	case r.Gone() && len(r.Missing) > 1:
+		return table.Text(fmt.Sprintf("%s ×%d", r.Missing[0].Plan.Kernel, len(r.Missing)))
+	case r.Gone():
+		return table.Text(r.Missing[0].Plan.Kernel)
+	}
+	if !r.Group && !r.Joint {
+		if s, ok := t.Same(r, func(l *analyze.Launch) string { return l.Plan.Kernel }); ok {
+			inLayers := r.Parent >= 0 && len(t.Folded[r.Parent].Units) == len(r.Units) // which says how many
+			if len(r.Units) > 1 && !inLayers {
+				s = fmt.Sprintf("%s ×%d", s, len(r.Units))
+			}
+			return table.Text(s)
+		}
+		return table.Text(table.Plural(r.Count(), "dispatch"))
+	}
+	s := fmt.Sprint(len(r.Units[0]))
+	switch {
+	case r.Joint && len(r.Units) > 1:
+		return table.Text(fmt.Sprintf("%s%s, ×%d", s, analyze.AtOnce, len(r.Units)))
+	case r.Joint:
+		return table.Text(s + analyze.AtOnce)
+	case len(r.Units) > 1 && r.Depth == 0:
+		return table.Text(fmt.Sprintf("%s each, ×%d", s, len(r.Units)))
+	case r.Depth == 0:
+		s = table.Plural(len(r.Units[0]), "dispatch")
+	}
+	if r.Floors > 0 {
+		s = fmt.Sprintf("%s, %d ≈floor", s, r.Floors)
+	}
+	return table.Text(s)
+}
+
+// serves are the operators that a kernel works for, in order, each once, and how many dispatches they are.
+func (t *DispatchTable) serves(r *analyze.DispatchRow) table.Cell {
+	switch {
+	case t.Fold != analyze.FoldKernel:
+		return table.Cell{}
+	case r.Gone():
+		return t.kernel(r)
+	case r.Parent >= 0:
+		return table.Cell{}
+	}
+	var names []string
+	for _, unit := range r.Units {
+		l := &t.Launches[unit[0]]
+		if name := analyze.Label(l.Op, l.Dispatch); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	text := strings.Join(names, ", ")
+	if n := r.Count(); n > 1 {
+		text = fmt.Sprintf("×%d %s", n, text)
+	}
+	return table.Text(text)
+}
+
+func (t *DispatchTable) grid(r *analyze.DispatchRow) table.Cell {
+	switch {
+	case r.Group, r.Joint:
+		return table.Cell{}
+	case r.Gone():
+		g := r.Missing[0].Most
+		return table.Cell{Text: table.Grid(g), Number: float64(analyze.Product(g)), Has: true}
+	}
+	least, most := t.Grids(r)
+	first := t.Launch(r).Most
+	if t.All(r, func(l *analyze.Launch) bool { return l.Least == first && l.Most == first }) {
+		return table.Cell{Text: table.Grid(first), Number: float64(most), Has: true}
+	}
+	return table.Cell{Text: fmt.Sprintf("%d–%d", least, most), Number: float64(most), Has: true}
+}
+
+func (t *DispatchTable) gap(r *analyze.DispatchRow) table.Cell {
+	var worst *trace.NumericGap
+	for _, u := range r.Units {
+		for _, i := range u {
+			worst = analyze.Worse(worst, t.Launches[i].Gap)
+		}
+	}
+	if worst == nil {
+		return table.Cell{}
+	}
+	return table.Cell{Text: Decibels(float64(worst.SNRdB)), Number: float64(worst.SNRdB), Has: true}
+}
+
+// Decibels writes a signal-to-noise ratio: ∞ where there is no difference at all.
+func Decibels(db float64) string {
+	if math.IsInf(db, 1) {
+		return "∞"
+	}
+	return fmt.Sprintf("%.1f", db)
+}
+
+// standsOut names the member of a row that is an outlier, and says by how much: "L15 +14 %"; "" where there
+// is none.
+func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
+	if r.Outlier < 0 || r.Time.Median <= 0 {
+		return ""
+	}
+	l := &t.Launches[r.Units[r.Outlier][0]]
+	name := t.Index.Name(l.ID)
+	if l.Op.Layer != nil {
+		name = analyze.LayerName(*l.Op.Layer)
+		if t.Fold != analyze.FoldLayer { // of which not all rows are one place in their layers
+			name += " " + analyze.Label(l.Op, l.Dispatch)
+		}
+	}
+	by := 100 * (l.Time.Median/r.Time.Median - 1)
+	if math.Abs(by) < 1 {
+		return fmt.Sprintf("%s %+.1f %%", name, by)
+	}
+	return fmt.Sprintf("%s %+.0f %%", name, by)
+}
+
+// sparkScale is how far from the median a sparkline reaches: from the lowest bar, which is this part less, to
+// the highest, which is as much more. All have one scale, so that 3 % does not look like 300 %.
+const sparkScale = 0.2
+
+// mostBars is how many bars a sparkline has: no column is wider. Of more values a bar is several.
+const mostBars = 128
+
+// sparkline draws values around their median, of several in one bar the farthest from it; nothing where there
+// are fewer than three.
+func sparkline(v []float64) string {
+	if len(v) < 3 {
+		return ""
+	}
+	median := analyze.SpreadOf(slices.Clone(v)).Median
+	bars := []rune("▁▂▃▄▅▆▇█")
+	var out []rune
+	for several := range slices.Chunk(v, (len(v)+mostBars-1)/mostBars) {
+		x := slices.MaxFunc(several, func(a, b float64) int {
+			return cmp.Compare(math.Abs(a-median), math.Abs(b-median))
+		})
+		at := 0.5
+		if median > 0 {
+			at = (x/median - 1 + sparkScale) / (2 * sparkScale)
+		}
+		out = append(out, bars[min(len(bars)-1, max(0, int(at*float64(len(bars)))))])
+	}
+	return string(out)
+}

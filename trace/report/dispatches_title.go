@@ -1,0 +1,198 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+func (t *DispatchTable) title() []table.Line {
+	line := table.Plural(len(t.Launches), "dispatch")
+	levels, in := t.Levels()
+	switch {
+	case in == len(t.Launches) && in > 0:
+		line += " in " + table.Plural(levels, "level")
+	case in > 0:
+		line += fmt.Sprintf(", %d of them in %s", in, table.Plural(levels, "level"))
+	}
+	waste := t.wasteParts()
+	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
+	step, one := t.Scope.One()
+	if !one {
+		scope := ScopePart(t.Scope)
+		if n := t.TimedSteps(); n > 0 && n < len(t.Scope.Steps) {
+			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, StepCount(t.Scope), n)
+			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.Counted(), n)
+		}
+		parts = append([]table.Part{scope}, parts...)
+	} else if t.Index.Trace.Steps[step].Cold {
+		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
+	}
+	if one && t.Scope.Chosen() {
+		of := strings.TrimPrefix(t.Scope.Chunk+", "+StepCount(t.Scope), ", ")
+		part := table.Part{Rank: 2, Text: of}
+		if t.Scope.Rerouted > 0 {
+			part.Rank = 0
+		}
+		parts = append(parts, part)
+	}
+	parts = append(append(parts, t.costPart(), t.timingPart()), t.fixFirst()...)
+	if t.Timed() && levels < in {
+		parts = append(parts, table.Say(5, "%d overlapped when untimed", in-levels))
+	}
+	if t.Costs == nil && slices.ContainsFunc(t.Folded,
+		func(r analyze.DispatchRow) bool { return r.LostNS > 0 }) {
+		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
+	}
+	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
+		parts = append(parts, table.Part{Rank: 2, Text: why, Short: "no ~save"})
+	} else if t.Index.Trace.Device.Software() {
+		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
+	}
+	if t.Index.Static() {
+		parts = append(waste, parts...)
+	} else {
+		parts = append(parts, waste...)
+	}
+	if t.Base != nil {
+		parts = append(parts, t.baseParts()...)
+	}
+	takes := CostLine(t.Index, t.Scope)
+	if t.Costs != nil { // behind what the step takes
+		at := 1
+		for at < len(takes.Parts) && takes.Parts[at].With {
+			at++
+		}
+		takes.Parts = slices.Insert(takes.Parts, min(at, len(takes.Parts)), sharedCostParts(t.Costs, t)...)
+	}
+	return []table.Line{takes, table.Title(parts...)}
+}
+
+// timingPart says how dispatches were timed.
+func (t *DispatchTable) timingPart() table.Part {
+	_, one := t.Scope.One()
+	n := t.Repeats()
+	switch {
+	case !t.Timed() && one:
+		level := t.Index.Trace.Steps[t.Scope.Last()].Timing
+		if level == "block" {
+			return OfBlocks
+		}
+		none := fmt.Sprintf("timing %s: dispatches have no times", level)
+		return table.Part{Rank: 1, Text: none, Short: "no times"}
+	case t.TimedSteps() == 0:
+		return table.Part{Rank: 1, Text: "dispatches have no times", Short: "no times"}
+	case one && n == 1:
+		return table.Part{Rank: 3, Text: "1 sample"}
+	case one && n > 1 && n < analyze.Enough:
+		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: no spread", n)}
+	case one && n > 1:
+		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
+	}
+	return table.Part{}
+}
+
+// most is how many counts of what differs from the base a title has in any room.
+const most = 2
+
+// baseParts count what differs from the base.
+func (t *DispatchTable) baseParts() []table.Part {
+	var grid, route, text, params, added int
+	for i := range t.Launches {
+		d := t.Launches[i].Delta
+		for _, c := range []struct {
+			on bool
+			n  *int
+		}{{d.Grid, &grid}, {d.Route, &route}, {d.Text, &text}, {d.Params, &params}, {d.New, &added}} {
+			if c.on {
+				*c.n++
+			}
+		}
+	}
+	var counts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{grid, "grid"}, {route, "route"}, {text, "edited"}, {params, "params"}, {added, "new"}, {len(t.Gone), "gone"}} {
+		if c.n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", c.n, c.what))
+		}
+	}
+	if counts == nil {
+		counts = []string{"same plans"}
+	}
+	first := min(most, len(counts))
+	differ := strings.Join(counts[:first], ", ")
+	delta := table.Say(0, "Δ %s: %s", t.Base.Scope.Called(), differ)
+	delta.Short = fmt.Sprintf("Δ %s: %s", t.Base.Scope.Short(), differ)
+	if len(t.Base.Scope.Short()) > 8 { // of another trace: rather the name is lost than what differs
+		delta.Short = "Δ " + differ
+	}
+	parts := []table.Part{delta}
+	if rest := counts[first:]; len(rest) > 0 {
+		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
+	}
+	parts = append(parts, OtherTrace(t.Index, t.Base.Index))
+	if t.ByOrder {
+		parts = append(parts, table.Part{
+			Rank: 0, Text: "no dispatch in common, compared by order", Short: "compared by order",
+		})
+	}
+	if t.ClockMoved {
+		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no times", Short: "clock moved"})
+	}
+	return parts
+}
+
+func (t *DispatchTable) notes() []string {
+	all := make([]int, len(t.Folded))
+	for i := range all {
+		all[i] = i
+	}
+	return t.NotesOf(all...)
+}
+
+// NotesOf are the notes that are about some rows and the rows in them: how many of their dispatches are at
+// the floor, and which of their members stand out.
+func (t *DispatchTable) NotesOf(rows ...int) []string {
+	about := make([]bool, len(t.Folded)) // rows come after what they stand in
+	for _, r := range rows {
+		about[r] = true
+	}
+	theirs := map[int]bool{}
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		about[i] = about[i] || r.Parent >= 0 && about[r.Parent]
+		for _, l := range slices.Concat(r.Units...) {
+			if about[i] {
+				theirs[l] = true
+			}
+		}
+	}
+	var notes []string
+	floors := 0
+	for i := range theirs {
+		if t.Launches[i].Limit.Kind == analyze.FloorLimit {
+			floors++
+		}
+	}
+	if c := t.Index.Trace.Device.Ceilings; floors > 0 {
+		ns, _ := c.TimedPassNS.NS()
+		notes = append(notes,
+			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
+				len(theirs), analyze.FloorFactor, float64(ns)/1e3))
+	}
+	for i := range t.Folded {
+		r := &t.Folded[i]
+		if r.Outlier >= 0 && about[i] {
+			l := &t.Launches[r.Units[r.Outlier][0]]
+			notes = append(notes,
+				fmt.Sprintf("outlier: %s takes %.1f µs, the median of %d is %.1f µs", t.Index.Name(l.ID),
+					l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
+		}
+	}
+	return append(notes, t.otherWorkNotes(func(row int) bool { return about[row] })...)
+}

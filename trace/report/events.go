@@ -1,0 +1,257 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// talk is what a trace records and nobody jumps to.
+var talk = []string{"log", "note", "cut", ""}
+
+// Times that make a step an outlier: so many times the median of its like, and so many MAD away from it.
+const outlierTimes, outlierMADs = 1.5, 5
+
+// Events are what happened, in order of the steps. It costs as much as the trace is long.
+func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
+	t := x.Trace
+	var out []analyze.Event
+	for i := range t.Events {
+		e := &t.Events[i]
+		if slices.Contains(talk, e.Kind) {
+			continue
+		}
+		at, ok := slices.BinarySearchFunc(t.Steps, e.Step,
+			func(s trace.Step, n int) int { return s.Index - n })
+		if ok {
+			out = append(out, analyze.Event{Step: at, Dispatch: e.Dispatch, Kind: e.Kind, Text: e.Text})
+		}
+	}
+	usual, regridded := x.Usual(), x.RegriddedSteps
+	for i := range t.Steps {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		s := &t.Steps[i]
+		if s.Cold {
+			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // of several in a row the first
+				out = append(out, analyze.Event{Step: i, Kind: analyze.ColdEvent, Text: coldText(s)})
+			}
+		} else if e, ok := outlier(usual[analyze.LikeOf(s)], s); ok {
+			e.Step = i
+			out = append(out, e)
+		}
+		regrids := len(regridded) > 0 && regridded[0] == i
+		if regrids {
+			regridded = regridded[1:]
+		}
+		switch {
+		case i == 0:
+		case len(t.Steps[i-1].Tokens) == len(s.Tokens) && t.Steps[i-1].Phase == s.Phase:
+			if regrids {
+				out = append(out, unasked(x, i)...)
+			}
+		default:
+			out = append(out, analyze.Event{Step: i, Kind: analyze.ShapeEvent, Text: reshaped(x, i)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b analyze.Event) int { return a.Step - b.Step })
+	return out, nil
+}
+
+func coldText(s *trace.Step) string {
+	if n := len(s.CPU.Compiled); n > 0 {
+		return "cold: " + table.Plural(n, "kernel") + " compiled"
+	}
+	if c := s.Canary; c > 0 && c < 1-trace.ClockMoved {
+		return fmt.Sprintf("cold: the GPU's clock is at %.2f of that when warm", c)
+	}
+	return "cold: after idle, or the first use of a route"
+}
+
+func outlier(w analyze.Wont, s *trace.Step) (analyze.Event, bool) {
+	ns, ok := s.CPU.TotalNS.NS()
+	over := float64(ns) - w.Median
+	if !ok || w.Median == 0 || float64(ns) < outlierTimes*w.Median || over <= outlierMADs*w.Mad {
+		return analyze.Event{}, false
+	}
+	text := fmt.Sprintf("%.1f times the median: %s, not %s", float64(ns)/w.Median, table.Millis(ns, true),
+		table.Millis(analyze.Whole(w.Median), true))
+	return analyze.Event{Kind: analyze.OutlierEvent, Text: text}, true
+}
+
+// reshaped says of a step what it is and what the one before it was, and what of the dispatches is another
+// for that: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
+func reshaped(x *analyze.Index, step int) string {
+	shape := func(s *trace.Step) string { return s.Phase + " of " + table.Plural(len(s.Tokens), "token") }
+	s := &x.Trace.Steps[step]
+	grids, routes := 0, 0
+	for _, c := range analyze.NetPlans(x.Trace, s) {
+		if c.Diff.Grid {
+			grids++
+		}
+		if c.Diff.Route {
+			routes++
+		}
+	}
+	return fmt.Sprintf("%s, after %s: %s, %s", shape(s), shape(&x.Trace.Steps[step-1]),
+		table.Plural(grids, "grid"), table.Plural(routes, "route"))
+}
+
+// unasked are the changes of grids and of routes in a step that took as many tokens as the one before: for
+// each kind the first dispatch, and in words all.
+func unasked(x *analyze.Index, step int) []analyze.Event {
+	events := map[string]*analyze.Event{}
+	said := map[string][]string{}
+	times := map[string]int{}
+	analyze.EachPlanChange(&x.Trace.Steps[step], func(_ *trace.Hook, c trace.PlanChange) {
+		from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
+		kind, text := analyze.GridEvent, ""
+		switch d := analyze.DiffPlans(from, to); {
+		case d.New:
+			kind, text = analyze.RouteEvent, "runs"
+		case d.Gone:
+			kind, text = analyze.RouteEvent, "does not run"
+		case d.Route:
+			kind, text = analyze.RouteEvent, fmt.Sprintf("%s → %s", from.Kernel, to.Kernel)
+			if from.Kernel == to.Kernel {
+				text = fmt.Sprintf("%s → %s", from.Route, to.Route)
+			}
+		case d.Grid:
+			text = fmt.Sprintf("%s → %s", table.Grid(from.Workgroups), table.Grid(to.Workgroups))
+		default:
+			return
+		}
+		id := analyze.Changed(x.Trace, c)
+		d := &x.Trace.Graph.Dispatches[id]
+		if events[kind] == nil {
+			events[kind] = &analyze.Event{Step: step, Dispatch: &id, Kind: kind}
+		}
+		text = analyze.Label(&x.Trace.Graph.Ops[d.Op], d) + " " + text
+		if times[text]++; times[text] == 1 {
+			said[kind] = append(said[kind], text)
+		}
+	})
+	var out []analyze.Event
+	for _, kind := range []string{analyze.GridEvent, analyze.RouteEvent} {
+		e := events[kind]
+		if e == nil {
+			continue
+		}
+		for i, s := range said[kind] {
+			if times[s] > 1 {
+				said[kind][i] = fmt.Sprintf("%s (%d times)", s, times[s])
+			}
+		}
+		e.Text = strings.Join(said[kind], ", ") + moved(x, step)
+		out = append(out, *e)
+	}
+	return out
+}
+
+// beside is how many steps on either side of a change are compared at the most.
+const beside = 16
+
+// moved says by how much the steps from one on take another time than those of their kind before it: ", step
+// +0.4 %", or within what they are the same; "" where there are too few.
+func moved(x *analyze.Index, step int) string {
+	steps := x.Trace.Steps
+	times := func(from, by int) []float64 {
+		var ns []float64
+		for i := from; i >= 0 && i < len(steps) && i-from < beside && from-i < beside; i += by {
+			s := &steps[i]
+			time := s.CPU.TotalNS
+			if analyze.Measured(analyze.GPUOf(s).SpanNS) {
+				time = analyze.GPUOf(s).SpanNS
+			}
+			if t, ok := time.NS(); ok && !s.Cold && analyze.LikeOf(s) == analyze.LikeOf(&steps[step]) {
+				ns = append(ns, float64(t))
+			}
+		}
+		return ns
+	}
+	// error is that of a median, from the deviations from it; three of them are within chance.
+	level := func(ns []float64) (median, error float64) {
+		median = analyze.SpreadOf(ns).Median
+		for i := range ns {
+			ns[i] = math.Abs(ns[i] - median)
+		}
+		return median, 1.253 * 1.4826 * analyze.SpreadOf(ns).Median / math.Sqrt(float64(len(ns)))
+	}
+	before, now := times(step-1, -1), times(step, 1)
+	if len(before) < analyze.Enough || len(now) < analyze.Enough {
+		return ""
+	}
+	then, off := level(before)
+	to, by := level(now)
+	chance := 3 * math.Hypot(off, by)
+	switch {
+	case then <= 0:
+		return ""
+	case math.Abs(to-then) <= chance:
+		return fmt.Sprintf(", step the same within %.1f %%", 100*chance/then)
+	}
+	return fmt.Sprintf(", step %+.1f %%", 100*(to/then-1))
+}
+
+func init() {
+	Register(Table{
+		Name: "events", Takes: WholeRun,
+		Doc: "what happened: other phases and token counts, grids and routes that changed without them, outliers, " +
+			"cold steps, and what was recorded",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			events, err := Events(ctx, x)
+			if err != nil {
+				return nil, err
+			}
+			if o.Scope.Steps != nil {
+				events = slices.DeleteFunc(events, func(e analyze.Event) bool {
+					_, in := slices.BinarySearch(o.Scope.Steps, e.Step)
+					return !in
+				})
+			}
+			return eventTable(x, events), nil
+		},
+	})
+}
+
+func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
+	at := table.By(events)
+	return table.New("events", []table.Column{
+		{
+			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80,
+			Doc: "index of the step",
+			Of:  at(func(e *analyze.Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Index) }),
+		},
+		{
+			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first position of the step",
+			Of:  at(func(e *analyze.Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Position) }),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80, Tree: true,
+			Doc: "shape (phase or token count), grid, route, outlier, cold, or the kind that was recorded",
+			Of:  at(func(e *analyze.Event) table.Cell { return table.Text(e.Kind) }),
+		},
+		{
+			Name: "dispatch", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatch id, of several the first",
+			Of: at(func(e *analyze.Event) table.Cell {
+				if e.Dispatch == nil {
+					return table.Cell{}
+				}
+				return table.Count(int(*e.Dispatch))
+			}),
+		},
+		{
+			Name: "text", Title: "what", Width: 80, Doc: "what happened",
+			Of: at(func(e *analyze.Event) table.Cell { return table.Text(e.Text) }),
+		},
+	}, table.Flat(len(events), func(row int) string { return fmt.Sprintf("e%d", row) }))
+}

@@ -1,0 +1,286 @@
+package report_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report"
+	"gpuscope/trace/tracetest"
+)
+
+// Two or three samples have no quartiles: a difference counts beyond their whole range, or two quanta.
+func TestFewSamplesHaveNoSpread(t *testing.T) {
+	for _, c := range []struct {
+		base, now []int64
+		equal     bool
+	}{
+		{[]int64{10_000, 10_400}, []int64{10_300, 10_600}, true},
+		{[]int64{10_000, 10_400}, []int64{10_800, 11_000}, false},
+		{[]int64{10_000, 10_000}, []int64{10_020, 10_020}, true}, // within two quanta of 32 ns
+		{[]int64{10_000, 10_400, 10_200}, []int64{10_300, 10_600, 10_500}, true},
+	} {
+		tr := timed(1, 0, 0, 1)
+		tr.Steps[1].Dispatches[1].Samples = c.now
+		before := timed(1, 0, 0, 1)
+		before.Steps[1].Dispatches[1].Samples = c.base
+		x := analyze.NewIndex(tr)
+		base := baseOf(analyze.NewIndex(before), 1)
+		d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone, Base: base})
+		if got := d.Launches[1].Delta; !got.Timed || got.Equal != c.equal {
+			t.Errorf("%v against %v: %+v, want equal %v", c.now, c.base, got, c.equal)
+		}
+		if cell := d.Cell(1, d.Column("iqr_us")); cell.Has {
+			t.Errorf("%v: IQR %s", c.now, cell.Text)
+		}
+		lines := strings.Join(report.DetailLines(detail(x, 1, 1, nil)), "\n")
+		if want := fmt.Sprintf("n=%d: no spread", len(c.now)); !strings.Contains(lines, want) {
+			t.Errorf("%v: the detail does not say %q:\n%s", c.now, want, lines)
+		}
+	}
+}
+
+func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
+	tr := tracetest.Llama(16, 18)
+	for _, r := range dispatched(analyze.NewIndex(tr), 16, analyze.Options{}).Folded {
+		if r.Judged || r.Outlier >= 0 {
+			t.Errorf("%s: judged by one sample", r.Label)
+		}
+	}
+	judged := 0
+	for _, r := range dispatched(analyze.NewIndex(tr), 17, analyze.Options{}).Folded {
+		if r.Judged {
+			judged++
+		}
+	}
+	if judged == 0 {
+		t.Error("20 repeats of 16 layers judge nothing")
+	}
+}
+
+// Of sixteen equal members one that is far out in most of a few repeats is noise.
+func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
+	for n, want := range map[int]bool{3: false, 4: false, 7: false, 8: true} {
+		tr := tracetest.Llama(16, 18)
+		for i := range tr.Steps[17].Dispatches {
+			d := &tr.Steps[17].Dispatches[i]
+			d.Samples = d.Samples[:n]
+			if x := tr.Graph.Dispatches[tr.Plans[d.Plan].Dispatch]; tr.Graph.Ops[x.Op].Name == "layers.3.mlp.gate" {
+				d.Samples = slices.Repeat([]int64{900_000}, n)
+			}
+		}
+		notes := dispatched(analyze.NewIndex(tr), 17, analyze.Options{}).Notes
+		told := slices.ContainsFunc(notes, func(n string) bool { return strings.HasPrefix(n, "outlier: ") })
+		if told != want {
+			t.Errorf("%d repeats tell an outlier: %v\n%s", n, told, strings.Join(notes, "\n"))
+		}
+	}
+}
+
+// One sample says that it is one, and so do a few; a spread of several times is not "no outlier".
+func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
+	said := func(tr *trace.Trace, step int) (string, bool) {
+		d := dispatched(analyze.NewIndex(tr), step, analyze.Options{})
+		for i := range d.Folded {
+			if r := &d.Folded[i]; r.Label == "gate" {
+				return d.Stability(r)
+			}
+		}
+		t.Fatal("there is no row of gates")
+		return "", false
+	}
+	tr := tracetest.Llama(16, 18)
+	if got, more := said(tr, 16); got != "1 sample" || !more {
+		t.Errorf("%q, more %v", got, more)
+	}
+	if got, more := said(tr, 17); got != "no outlier among 16 layers in 20 repeats" || more {
+		t.Errorf("%q, more %v", got, more)
+	}
+	gates := 0
+	for i := range tr.Steps[17].Dispatches { // half of the layers take twelve times as long as the others
+		d := &tr.Steps[17].Dispatches[i]
+		if g := &tr.Graph; g.Ops[g.Dispatches[tr.Plans[d.Plan].Dispatch].Op].ShortName() != "gate" {
+			continue
+		}
+		for k := range d.Samples {
+			d.Samples[k] = 1000 * (1 + 11*int64(gates%2))
+		}
+		gates++
+	}
+	want := "from the least to the largest 12.0×, and none stands out in most repeats"
+	if got, more := said(tr, 17); got != want || more {
+		t.Errorf("%q, more %v", got, more)
+	}
+}
+
+// Members are layers in one fold and dispatches in the others, and what they are timed in are the repeats of
+// one step or several steps.
+func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(16, 20))
+	for _, c := range []struct {
+		scope string
+		fold  analyze.Fold
+		want  string
+	}{
+		{"s19", analyze.FoldLayer, "no outlier among 16 layers in 20 repeats"},
+		{"s19", analyze.FoldOp, "no outlier among 32 dispatches in 20 repeats"},
+		{"decode", analyze.FoldLayer, "no outlier among 16 layers in 19 steps"},
+		{"decode", analyze.FoldKernel, "no outlier among 32 dispatches in 19 steps"},
+	} {
+		scope, err := x.ParseScope(c.scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope, Fold: c.fold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for i := range d.Folded {
+			if got, _ := d.Stability(&d.Folded[i]); got != "" {
+				said = append(said, got)
+			}
+		}
+		if !slices.Contains(said, c.want) {
+			t.Errorf("%s, fold %s: %q, want %q", c.scope, c.fold, said, c.want)
+		}
+	}
+}
+
+func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
+	tr := timed(1, 0, 0, 1)
+	tr.Steps[1].Dispatches[1].Gap = &trace.NumericGap{SNRdB: trace.Number(math.Inf(1)), Reference: "float64"}
+	x := analyze.NewIndex(tr)
+	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+	col := d.Column("gap_db")
+	if got := d.Cell(1, col); got.Text != "∞" || !got.Has {
+		t.Errorf("perfect: %+v", got)
+	}
+	if got := d.Cell(0, col); got.Text != "" || got.Has {
+		t.Errorf("not compared: %+v", got)
+	}
+	if got := strings.Join(report.DetailLines(detail(x, 1, 1, nil)), "\n"); !strings.Contains(got,
+		"SNR ∞ dB") {
+		t.Error(got)
+	}
+	var b bytes.Buffer
+	if err := d.Print(ctx, &b, "json", []int{1}, 0); err != nil ||
+		!strings.Contains(b.String(), `"gap_db": "Infinity"`) {
+		t.Errorf("%v: %s", err, &b)
+	}
+	tr.Steps[1].Dispatches[1].Gap.SNRdB = trace.Number(math.NaN())
+	tr.Steps[1].Dispatches[0].Gap = &trace.NumericGap{SNRdB: 20, Reference: "float64"}
+	folded := dispatched(analyze.NewIndex(tr), 1, analyze.Options{Fold: analyze.FoldLayer})
+	for r := range folded.Folded {
+		if folded.Folded[r].Count() == 2 && folded.Cell(r, col).Text != "NaN" {
+			t.Errorf("the worst of NaN and 20 dB is %s", folded.Cell(r, col).Text)
+		}
+	}
+}
+
+// What a barrier waits for is what the engine recorded, and never guessed.
+func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
+	tr := tracetest.Tiny()
+	g := &tr.Graph
+	slot := 3
+	for _, name := range []string{"old", "new"} {
+		g.Values = append(g.Values, trace.Value{
+			ID: trace.ValueID(len(g.Values)), Name: name, Kind: "tensor", Role: "intermediate", Slot: &slot,
+		})
+	}
+	before, after := trace.ValueID(len(g.Values)-2), trace.ValueID(len(g.Values)-1)
+	tr = appended(tr, before, after)
+	barrier := func() string {
+		for _, l := range report.DetailLines(detail(analyze.NewIndex(tr), 1, 1, nil)) {
+			if strings.HasPrefix(l, "waits ") {
+				return l
+			}
+		}
+		return ""
+	}
+	s := &tr.Steps[1]
+	s.Levels = []trace.DispatchID{0, 1}
+	if got := barrier(); got != "waits  for what was not recorded" {
+		t.Error(got)
+	}
+	s.Waits = []trace.Wait{{Dispatch: 1, Value: before, Kind: "raw", For: 0}}
+	want := "waits  old (read after write) of " + g.Ops[0].Name
+	if got := barrier(); got != want {
+		t.Error(got)
+	}
+	s.Waits = []trace.Wait{{Dispatch: 1, Value: after, Kind: "waw", For: 0}}
+	want = "waits  new (write after write, in the memory of old) of "
+	if got := barrier(); got != want+g.Ops[0].Name {
+		t.Error(got)
+	}
+	s.Levels = []trace.DispatchID{0}
+	if got := barrier(); got != "waits  for nothing: no barrier before it" {
+		t.Error(got)
+	}
+}
+
+// appended is Tiny with a second dispatch in its decode step, whose first writes a value.
+func appended(t *trace.Trace, writes, reads trace.ValueID) *trace.Trace {
+	g := &t.Graph
+	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "head", Kind: "linear", Inputs: []trace.ValueID{reads}})
+	g.Dispatches[0].Writes = append(g.Dispatches[0].Writes, writes)
+	g.Dispatches = append(g.Dispatches, trace.Dispatch{ID: 1, Op: 1, Reads: []trace.ValueID{reads}})
+	t.Plans = append(t.Plans, trace.Plan{ID: trace.PlanID(len(t.Plans)), Dispatch: 1, Kernel: "linear"})
+	second := trace.StepDispatch{Plan: trace.PlanID(len(t.Plans) - 1)}
+	t.Steps[1].Dispatches = append(t.Steps[1].Dispatches, second)
+	return t
+}
+
+// A chain through many operators costs its length, not its square.
+func TestWhyOfALongChainCostsItsLength(t *testing.T) {
+	cost := func(n int) float64 { // bytes
+		x := analyze.NewIndex(chain(n))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		why := why.Of(x, 0, trace.DispatchID(n-1))
+		runtime.ReadMemStats(&after)
+		if links := why.Grid.Causes[0].Links; len(links) != n {
+			t.Errorf("%d operators: a chain of %d links", n, len(links))
+		}
+		return float64(after.TotalAlloc - before.TotalAlloc)
+	}
+	cost(10)
+	if short, long := cost(200), cost(2000); long > 15*short {
+		t.Errorf("2,000 operators cost %.0f kB, 200 cost %.0f", long/1e3, short/1e3)
+	}
+}
+
+// chain is a graph of operators one behind the other, all planned anew in a step.
+func chain(n int) *trace.Trace {
+	t := &trace.Trace{Schema: trace.Schema}
+	g := &t.Graph
+	step := trace.Step{Phase: "decode", Timing: "off"}
+	pass := trace.Pass{Dirty: []trace.ValueID{0}}
+	for i := range n + 1 {
+		g.Values = append(g.Values, trace.Value{ID: trace.ValueID(i), Kind: "tensor", Role: "intermediate"})
+	}
+	for i := range n {
+		in, out := trace.ValueID(i), trace.ValueID(i+1)
+		plan := trace.PlanID(i)
+		g.Ops = append(g.Ops, trace.Op{
+			ID: trace.OpID(i), Inputs: []trace.ValueID{in}, Outputs: []trace.ValueID{out},
+		})
+		g.Dispatches = append(g.Dispatches, trace.Dispatch{ID: trace.DispatchID(i), Op: trace.OpID(i)})
+		t.Plans = append(t.Plans, trace.Plan{ID: plan, Dispatch: trace.DispatchID(i)})
+		step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: plan})
+		pass.Hooks = append(pass.Hooks, trace.Hook{
+			Op: trace.OpID(i), Triggers: []trace.ValueID{in},
+			Changed: []trace.Change{{Value: out, To: []int{i}}}, Plans: []trace.PlanChange{{To: &plan}},
+		})
+	}
+	step.Resize.Passes = []trace.Pass{pass}
+	t.Steps = []trace.Step{step}
+	return t
+}

@@ -1,0 +1,59 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// Live is the live shape of what a dispatch writes, and the position where it depends on one: "1×32
+// @58".
+func Live(x *analyze.Index, l *analyze.Launch) string {
+	step := l.Step
+	g := &x.Trace.Graph
+	_, outs := x.Touches(l.Plan)
+	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch
+		if slices.Contains(outs, v) {
+			outs = []trace.ValueID{v}
+			break
+		}
+	}
+	var shapes []string
+	for _, v := range outs {
+		if g.Values[v].Role == "state" {
+			v = x.Appended(l.Op, v)
+		}
+		shapes = append(shapes, Shape(x, v, x.Dims(step, v)))
+	}
+	out := strings.Join(shapes, ", ")
+	for _, v := range l.Op.Inputs {
+		if g.Values[v].Kind == "symint" {
+			if n, ok := x.SymInt(step, v); ok {
+				out += fmt.Sprintf(" @%d", n)
+			}
+			break
+		}
+	}
+	return out
+}
+
+// microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one
+// that was not measured –.
+func microseconds(s analyze.Spread, quantumNS float64) table.Cell {
+	if !s.Measured() {
+		return table.Cell{Text: table.Unmeasured}
+	}
+	if quantumNS > 0 && s.Median < 2*quantumNS {
+		return table.Cell{Text: "‹", Number: s.Median / 1e3, Has: true}
+	}
+	return table.Microseconds(s.Median/1e3, table.DecimalsOfUS(quantumNS))
+}
+
+// microsRange is from the least to the largest, in µs.
+func microsRange(s analyze.Spread, decimals int) string {
+	return table.Micros(s.Min/1e3, decimals) + "–" + table.Micros(s.Max/1e3, decimals)
+}

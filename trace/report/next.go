@@ -1,0 +1,67 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/table"
+)
+
+// NextChange says where the grid or the route of a dispatch changes next as the position moves on, and where
+// in a prompt of another length: "pos 576: 64 → 72 · M = 2: route gemv → rows2". It is exact, from the
+// forecast; "" where the trace has none.
+func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
+	var parts []string
+	if c, known := curves.Around(x, step, id, trace.AlongPosition); known {
+		said := fmt.Sprintf("not with the position, up to %s", table.Integer(c.Last))
+		if c.Next != nil {
+			said = fmt.Sprintf("pos %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
+		}
+		parts = append(parts, said)
+	}
+	if c, known := curves.Around(x, step, id, trace.AlongTokens); known {
+		said := fmt.Sprintf("not with the tokens, up to %s", table.Integer(c.Last))
+		if c.Next != nil {
+			said = fmt.Sprintf("M = %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
+		}
+		parts = append(parts, said)
+	}
+	return strings.Join(parts, " · ")
+}
+
+// LastChange says where it changed last on the way to where it is, as NextChange does.
+func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
+	var parts []string
+	if c, known := curves.Around(x, step, id, trace.AlongPosition); known && c.Previous != nil {
+		parts = append(parts, fmt.Sprintf("pos %s: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
+	}
+	if c, known := curves.Around(x, step, id, trace.AlongTokens); known && c.Previous != nil {
+		parts = append(parts, fmt.Sprintf("M = %s: %s", table.Integer(c.Previous.At), changeOf(c.Previous)))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// changeOf says what a change of the forecast changes.
+func changeOf(c *curves.Change) string {
+	switch {
+	case c.From == nil:
+		return "it runs, grid " + table.Grid(c.To.Workgroups)
+	case c.To == nil:
+		return "it runs no more"
+	}
+	var parts []string
+	if c.From.Workgroups != c.To.Workgroups {
+		parts = append(parts, table.Grid(c.From.Workgroups)+" → "+table.Grid(c.To.Workgroups))
+	}
+	if c.Rerouted() {
+		a, b := c.From.Route, c.To.Route
+		if a == b {
+			a, b = c.From.Kernel, c.To.Kernel
+		}
+		parts = append(parts, fmt.Sprintf("route %s → %s", a, b))
+	}
+	return strings.Join(parts, ", ")
+}

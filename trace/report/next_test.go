@@ -1,0 +1,53 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report"
+	"gpuscope/trace/tracetest"
+)
+
+// Why and the detail say where a grid changes next and where it changed last, from the forecast alone.
+func TestNextChangeOfAGridIsSaid(t *testing.T) {
+	tr := tracetest.Llama(1, 3)
+	x := analyze.NewIndex(tr)
+	split := dispatch(t, x, "layers.0.attn.sdpa.split")
+	if got := report.NextChange(x, 2, split); got != "" {
+		t.Errorf("without a forecast: %q", got)
+	}
+	still := trace.Course{Stretches: []trace.Stretch{{Kernel: "k", Workgroups: [3]trace.Rule{{1}, {1}, {1}}}}}
+	grows := trace.Course{}
+	for i, from := range []int{0, 40, 64} {
+		grows.Stretches = append(grows.Stretches, trace.Stretch{
+			From: from, Kernel: "fd_split", Workgroups: [3]trace.Rule{{int64(16 * (i + 1))}, {1}, {1}},
+		})
+	}
+	courses := make([]int, len(tr.Graph.Dispatches))
+	courses[split] = 1
+	tr.Forecast = &trace.Forecast{Lines: []trace.Line{{
+		Along: trace.AlongPosition, At: 1, From: 0, To: 1023, Courses: []trace.Course{still, grows},
+		Dispatches: courses,
+	}}}
+	x = analyze.NewIndex(tr)
+	if got, want := report.NextChange(x, 2, split), "pos 64: 32 → 48"; got != want {
+		t.Errorf("next %q, want %q", got, want)
+	}
+	if got, want := report.LastChange(x, 2, split), "pos 40: 16 → 32"; got != want {
+		t.Errorf("last %q, want %q", got, want)
+	}
+	if got, want := report.NextChange(x, 2, 0), "not with the position, up to 1,023"; got != want {
+		t.Errorf("next of another %q, want %q", got, want)
+	}
+	if lines := report.WhyLines(why.Of(x, 2, split), ""); !slices.Contains(lines, "  changes next at: pos 64: 32 → 48") {
+		t.Errorf("why does not say it:\n%s", strings.Join(lines, "\n"))
+	}
+	if lines := report.DetailLines(detail(x, 2, split, nil)); !slices.Contains(lines,
+		"next   pos 64: 32 → 48") {
+		t.Errorf("the detail does not say it:\n%s", strings.Join(lines, "\n"))
+	}
+}

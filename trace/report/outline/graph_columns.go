@@ -1,0 +1,271 @@
+package outline
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/graphtree"
+	"gpuscope/trace/analyze/memory"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+)
+
+// weightCells is how many cells the largest weight is drawn in.
+const weightCells = 6
+
+// Weighed is the table with a bar in each row that is no heading, against the largest of them; without a
+// column of bars where no row has any of it.
+func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
+	most := 0.0
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; !n.Group && n.Edge == "" {
+			most = max(most, w.Of(n))
+		}
+	}
+	if most == 0 {
+		return t.Table
+	}
+	bar := table.Column{
+		Name: "weight", Title: w.Doc, Width: 80, Doc: "the row's " + w.Doc + " against the largest",
+		Of: func(row int) table.Cell {
+			n := &t.Nodes[row]
+			if n.Group || n.Edge != "" {
+				return table.Cell{}
+			}
+			return table.Text(bar(w.Of(n)/most, weightCells))
+		},
+	}
+	return t.WithColumns(slices.Insert(slices.Clone(t.Columns), 2, bar))
+}
+
+// bar draws a share of so many cells, by halves. A half is drawn as tables do: ▌ stands for the selected row.
+func bar(share float64, cells int) string {
+	halves := int(math.Round(share * float64(2*cells)))
+	if halves == 0 && share > 0 {
+		return "▏"
+	}
+	return strings.Repeat("█", halves/2) + strings.Repeat("▍", halves%2)
+}
+
+func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
+	x := t.Index
+	g := &x.Trace.Graph
+	mem := memory.Of(x, t.Step())
+	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
+	at := table.By(t.Nodes)
+	// weighed is a cell of rows whose dispatches run.
+	weighed := func(f func(*graphtree.GraphNode) table.Cell) func(int) table.Cell {
+		return at(func(n *graphtree.GraphNode) table.Cell {
+			if n.Edge != "" || len(n.Dispatches) == 0 {
+				return table.Cell{}
+			}
+			return f(n)
+		})
+	}
+	// single is a cell of an operator, or of equal ones that agree.
+	single := func(f func(*trace.Op) string) func(int) table.Cell {
+		return at(func(n *graphtree.GraphNode) table.Cell {
+			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
+				return table.Cell{}
+			}
+			s := f(&g.Ops[n.Ops[0][0]])
+			for _, unit := range n.Ops[1:] {
+				if f(&g.Ops[unit[0]]) != s {
+					return table.Cell{}
+				}
+			}
+			return table.Text(s)
+		})
+	}
+	delta := table.Column{
+		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "µs alone less those of the base; = no difference",
+		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+			if !n.Delta.Timed {
+				return table.Cell{}
+			}
+			return report.DifferenceCell(n.Delta.TimeNS, report.Decimals(n.Delta, decimals), n.Delta.Equal)
+		}),
+	}
+	cost := table.Column{
+		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "what the untimed step takes less without the row, where that was measured; = within its ±, " +
+			"not different from 0; ? where its ± is not known",
+		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+			if n.Cost == nil {
+				return table.Cell{}
+			}
+			return report.CostCell(x, n.Cost)
+		}),
+	}
+	// ran are the words that the dispatches of an operator have, each once: what a filter finds in
+	// Dispatches. Operators that do not agree have them each in its own row.
+	ran := func(word func(*analyze.Launch) string) func(int) table.Cell {
+		return single(func(o *trace.Op) string {
+			var words []string
+			for _, l := range w.ByOp[o.ID] {
+				if s := word(l); s != "" && !slices.Contains(words, s) {
+					words = append(words, s)
+				}
+			}
+			return strings.Join(words, ", ")
+		})
+	}
+	deltaCost := report.DeltaCostColumn(w.BaseCosts, 80, func(row int) *analyze.RowCost {
+		return t.Nodes[row].Cost
+	})
+	return []table.Column{
+		{
+			Name: "op", Title: "operator", Width: 80, Tree: true,
+			Doc: "where it stands; in it the values that it takes and gives",
+			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
+		},
+		{
+			Name: "kind", Title: "kind", Width: 80, Doc: "what it does; of a value: in, state or out, and its type",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				if n.Edge != "" {
+					return table.Text(n.Edge + " " + analyze.TypeOf(&g.Values[n.Value]))
+				}
+				return single(func(o *trace.Op) string { return o.Kind })(row)
+			},
+		},
+		{
+			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id of the operator, of a fold the first; of a value its own",
+			Of: at(func(n *graphtree.GraphNode) table.Cell {
+				switch {
+				case n.Edge != "":
+					return table.Count(int(n.Value))
+				case n.Group:
+					return table.Cell{}
+				}
+				return table.Count(int(n.Ops[0][0]))
+			}),
+		},
+		{
+			Name: "live", Title: "live", Width: 80,
+			Doc: "live shape of what it gives, of a value its own; left: nothing writes that then",
+			Of: func(row int) table.Cell {
+				if n := &t.Nodes[row]; n.Edge != "" {
+					return report.Shapes(report.LiveText(mem, n.Value))
+				}
+				cell := single(func(o *trace.Op) string {
+					var words []string
+					for _, v := range o.Outputs {
+						if text := report.LiveText(mem, v); text != memory.Left {
+							words = append(words, text)
+						}
+					}
+					if len(words) == 0 && len(o.Outputs) > 0 {
+						return memory.Left
+					}
+					return strings.Join(words, ", ")
+				})(row)
+				return report.Shapes(cell.Text)
+			},
+		},
+		{
+			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that run",
+			Of:  weighed(func(n *graphtree.GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
+		},
+		{
+			Name: "us", Title: "µs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time in a step, each dispatch timed alone, at timing level block each block; of several steps the " +
+				"median of each, added up",
+			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+				if !n.Measured {
+					return table.Missing()
+				}
+				return table.Microseconds(n.NS/1e3, decimals)
+			}),
+		},
+		delta, table.Marks(delta),
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "part of the time of all dispatches alone",
+			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+				if n.Share == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*n.Share, 1)
+			}),
+		},
+		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
+		{
+			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of the workgroups that have no work",
+			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+				if n.Waste == 0 || n.Groups == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(n.Waste)/float64(n.Groups), 1)
+			}),
+		},
+		{
+			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
+			Doc: "signal to noise against the reference, the worst of the row",
+			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
+				if !n.HasGap {
+					return table.Cell{}
+				}
+				return table.Cell{Text: report.Decibels(n.Gap), Number: n.Gap, Has: true}
+			}),
+		},
+		{
+			Name: "parts", Title: "made of", Width: 140, Doc: "operators that a fusion put together",
+			Of: single(func(o *trace.Op) string {
+				names := make([]string, len(o.Parts))
+				for i, part := range o.Parts {
+					names[i] = analyze.Within(part, o)
+				}
+				return strings.Join(names, " + ")
+			}),
+		},
+		{
+			Name: "role", Title: "role", Width: 140, Doc: "of a value, and the memory that it has",
+			Of: at(func(n *graphtree.GraphNode) table.Cell {
+				if n.Edge == "" {
+					return table.Cell{}
+				}
+				v := &g.Values[n.Value]
+				return table.Text(strings.TrimSpace(v.Role + " " + graphtree.MemoryOf(v)))
+			}),
+		},
+		{
+			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id in the file that the model came from",
+			Of: func(row int) table.Cell {
+				n := &t.Nodes[row]
+				id := (*int)(nil)
+				switch o := t.Op(row); {
+				case n.Edge != "":
+					id = g.Values[n.Value].SourceID
+				case o != nil && len(n.Ops) == 1:
+					id = o.SourceID
+				}
+				if id == nil {
+					return table.Cell{}
+				}
+				return table.Count(*id)
+			},
+		},
+		{
+			Name: "kernel", Title: "kernel", Width: table.Unseen, Doc: "kernels of its dispatches, for filters",
+			Of: ran(func(l *analyze.Launch) string { return l.Plan.Kernel }),
+		},
+		{
+			Name: "reason", Title: "route", Width: table.Unseen,
+			Doc: "routes of its dispatches and why they were chosen, for filters",
+			Of:  ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) }),
+		},
+		{
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole names of its dispatches, for filters",
+			Of: ran((*analyze.Launch).Name),
+		},
+	}
+}

@@ -1,0 +1,91 @@
+package outline
+
+import (
+	"context"
+	"slices"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/graphtree"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+)
+
+// GraphTable is the graph as a tree: layers with their blocks and operators, what stands before and behind
+// them, and in each operator the values that it takes and gives. Equal layers are one row, as in the table of
+// dispatches; Fold none has every layer by itself, Fold op operators by kind, and so has Fold kernel, for an
+// operator may have several of these.
+type GraphTable struct {
+	*table.Table
+	*graphtree.GraphTree
+}
+
+func init() {
+	report.Register(report.Table{
+		Name: "graph", Takes: report.AnySteps, Folds: true, Compares: true, OfGraph: true,
+		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			t, err := Graph(ctx, x, o)
+			if err != nil {
+				return nil, err
+			}
+			return t.Table, nil
+		},
+	})
+}
+
+// NoCost says why a cost that was measured is not that of a node; "" where it is, or where none was measured.
+func NoCost(n *graphtree.GraphNode) string {
+	if n.Other == nil {
+		return ""
+	}
+	return report.OtherWork(n.Costs, n.Other)
+}
+
+// Graph is the graph with what a scope says of it, and what it says against a base, as a table.
+func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTable, error) {
+	g, err := graphtree.Of(ctx, x, o)
+	if err != nil {
+		return nil, err
+	}
+	t := &GraphTable{GraphTree: g}
+	t.Table = table.New("graph", t.columns(g.W), g.Tree)
+	t.Title, t.From = []table.Line{t.title(g.Fold, g.W)}, t
+	return t, nil
+}
+
+func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
+	g := &t.Index.Trace.Graph
+	parts := []table.Part{
+		table.Say(2, "fold %s", fold),
+		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
+		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
+	}
+	if t.Scope.Chosen() {
+		parts = append(parts, report.ScopePart(t.Scope))
+	}
+	compared := func(n graphtree.GraphNode) bool {
+		return n.Delta.Timed || n.Cost != nil && report.Delta(w.BaseCosts, n.Cost).Has
+	}
+	switch {
+	case w.ClockMoved:
+		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no Δ of times", Short: "clock moved"})
+	case slices.ContainsFunc(t.Nodes, compared):
+		of := t.Base.Scope
+		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + of.Called(), Short: "Δ " + of.Short()},
+			report.OtherTrace(t.Index, t.Base.Index))
+	case w.Single:
+		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
+	}
+	switch {
+	case w.Total > 0:
+		took := table.Millis(analyze.Whole(w.Total), true)
+		alone := table.Part{Rank: 5, Text: "alone " + took}
+		if _, one := t.Scope.One(); !one { // Σgpu is the median of what each step adds up to
+			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
+		}
+		parts = append(parts, alone)
+	case w.Blocks != nil:
+		parts = append(parts, report.OfBlocks)
+	}
+	return table.Title(parts...)
+}

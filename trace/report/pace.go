@@ -1,0 +1,104 @@
+package report
+
+import (
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// Pace is a line on how fast the run is that a step belongs to: its decode steps, its prefill warm and cold,
+// and how far the step has come. Times are of steps as they run untimed; where there are none it says so.
+func Pace(x *analyze.Index, step int) table.Line {
+	var parts []table.Part
+	if decode := x.Phase("decode"); len(decode.Steps) > 0 && !decode.AllCold {
+		n := table.Plural(len(decode.Steps), "decode step")
+		if decode.Cold > 0 {
+			n = table.Plural(len(decode.Steps), "warm decode step")
+		}
+		u := x.UntimedOf(decode)
+		again := u.From != "" // the rest of them ran with every dispatch timed
+		if x.Trace.Device.None() {
+			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})
+		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
+			took := Millis(u.Wall)
+			if !again && u.N > 1 {
+				took = "median " + took
+			}
+			if !again && u.N < len(decode.Steps) {
+				n = table.Integer(u.N) + " of " + n
+			}
+			short := n + ", " + took
+			text := short + rangeOf(x, decode)
+			if again {
+				short += " (" + u.From + ")"
+				text = n + ", untimed " + took + " (" + u.From + ")"
+			}
+			parts = append(parts, table.Part{Rank: 0, Text: text, Short: short},
+				table.Say(1, "%.0f tok/s %s", u.TokensPerS(1), u.Mode()))
+		} else {
+			parts = append(parts, table.Part{
+				Rank: 0, Short: n,
+				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: tok/s not known",
+			})
+		}
+	}
+	parts = append(parts, prefillParts(x)...)
+	s := &x.Trace.Steps[step]
+	at := fmt.Sprintf("position %s", table.Integer(s.Position+len(s.Tokens)))
+	if of := x.Trace.Model.Dims["context"]; of > 0 {
+		at += " of " + table.Integer(of)
+	}
+	return table.Line{Separator: " · ", Parts: append(parts, table.Part{Rank: 2, Text: at})}
+}
+
+// rangeOf is the least and the largest time of the steps of a scope that ran untimed, of several.
+func rangeOf(x *analyze.Index, scope analyze.Scope) string {
+	var walls []int64
+	for _, step := range x.RanUntimed(scope) {
+		ns, _ := x.Trace.Steps[step].CPU.TotalNS.NS()
+		walls = append(walls, ns)
+	}
+	if spread := analyze.SpreadOf(walls); spread.N > 1 {
+		return fmt.Sprintf(" (%s–%s)", table.MillisBare(analyze.Whole(spread.Min), true),
+			table.MillisBare(analyze.Whole(spread.Max), true))
+	}
+	return ""
+}
+
+// prefillParts say how long the prompts took that were taken in last: warm, and cold where one was.
+func prefillParts(x *analyze.Index) []table.Part {
+	var warm, cold *analyze.Prompt
+	all := x.Prompts()
+	for i := range all {
+		p := &all[i]
+		if analyze.Measured(p.Warm) {
+			warm = p
+		}
+		if p.Cold && analyze.Measured(p.Ran) {
+			cold = p
+		}
+	}
+	said := func(word string, timed bool) string {
+		if timed {
+			word += ", as timed"
+		}
+		return word
+	}
+	text := func(p *analyze.Prompt, took trace.Time, word string) string {
+		return fmt.Sprintf("prefill %s in %s %s", table.Integer(p.Tokens), Millis(took), word)
+	}
+	switch {
+	case warm != nil:
+		parts := []table.Part{{Rank: 2, Text: text(warm, warm.Warm, said("warm", warm.WarmTimed))}}
+		if cold != nil && cold.Tokens == warm.Tokens {
+			parts = append(parts, table.Part{Rank: 3, With: true, Text: fmt.Sprintf("(%s %s)",
+				table.MillisBare(cold.Ran.NS()), said("cold", cold.RanTimed))})
+		}
+		return parts
+	case cold != nil:
+		return []table.Part{{Rank: 2, Text: text(cold, cold.Ran, said("cold", cold.RanTimed))}}
+	}
+	return nil
+}

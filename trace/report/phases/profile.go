@@ -1,0 +1,230 @@
+package phases
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/rates"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
+)
+
+func init() {
+	report.Register(report.Table{
+		Name: "profile", Takes: report.WholeRun,
+		Doc: "each kernel's part of the GPU time by phase and what it costs a step, and tokens a second",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			p, err := rates.Of(ctx, x, o.Scope)
+			if err != nil {
+				return nil, err
+			}
+			return Table(p), nil
+		},
+	})
+}
+
+// Lines says the rates in words, and what timing cost.
+func Lines(p *rates.Profile) []string {
+	var lines []string
+	for i := range p.Rates {
+		lines = append(lines, line(&p.Rates[i]))
+	}
+	if w, ok := p.Warm(); ok {
+		cold := map[bool]string{true: " cold"}[w.Cold]
+		lines = append(
+			lines,
+			fmt.Sprintf(
+				"prefill again: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
+				table.Plural(
+					w.Tokens,
+					"token",
+				),
+				report.Millis(w.WallNS),
+				w.TokensPerS(),
+				w.N,
+				report.Millis(w.Was),
+				cold,
+			),
+		)
+	}
+	for _, c := range p.Costs {
+		lines = append(lines, fmt.Sprintf("%s: cost of a kernel in s%d, %s", c.Step.Phase, c.Step.Index,
+			trace.Rounds(c.Step.Costs)))
+	}
+	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {
+		untimed, ok1 := o.UntimedNS.NS()
+		timed, ok2 := o.TimedNS.NS()
+		if ok1 && ok2 && untimed > 0 {
+			lines = append(
+				lines,
+				fmt.Sprintf(
+					"timing cost: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
+					report.Millis(
+						o.UntimedNS,
+					),
+					report.Millis(o.TimedNS),
+					100*float64(timed-untimed)/float64(untimed),
+					o.N,
+				),
+			)
+		}
+	}
+	return lines
+}
+
+func line(r *rates.Rate) string {
+	what := fmt.Sprintf("%s: %s", r.Phase, table.Plural(r.Steps, "step"))
+	if r.Tokens > 0 {
+		what = fmt.Sprintf(
+			"%s: %s in %s",
+			r.Phase,
+			table.Plural(r.Tokens, "token"),
+			table.Plural(r.Steps, "step"),
+		)
+	}
+	parts := []string{what}
+	if r.TokensPerS > 0 {
+		rate := fmt.Sprintf("%.1f tokens/s", r.TokensPerS)
+		if analyze.InDetail(r.Timing) {
+			rate += " as timed"
+		}
+		if r.Untimed > 0 {
+			rate += fmt.Sprintf(", %.0f untimed", r.Untimed)
+		}
+		parts = append(parts, rate+", "+r.Mode)
+	}
+	parts = append(parts, "timing "+r.Timing)
+	if r.Timed > 0 {
+		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
+		if r.Timed > 1 { // the rate is of it; the Step view's is of the median
+			mean = fmt.Sprintf("mean %s (%.2f–%.2f)", mean, float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
+		}
+		parts = append(parts, mean)
+	}
+	switch {
+	case r.OnlyCold:
+		parts = append(parts, "cold")
+	case r.Cold > 0:
+		parts = append(parts, fmt.Sprintf("%s left out", table.Plural(r.Cold, "cold step")))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// profileRow is a kernel of a phase, or the phase.
+type profileRow struct {
+	tree.Row
+	rates.KernelProfile
+}
+
+// Table is the kernels of each phase.
+func Table(p *rates.Profile) *table.Table {
+	var rows []profileRow
+	phase := -1
+	for _, k := range p.Kernels {
+		if phase < 0 || rows[phase].Phase != k.Phase {
+			phase = len(rows)
+			rows = append(rows,
+				profileRow{
+					tree.Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
+					rates.KernelProfile{Phase: k.Phase},
+				})
+		}
+		rows = append(rows, profileRow{tree.Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
+		all := &rows[phase].KernelProfile
+		all.Count += k.Count
+		all.Timed += k.Timed
+		all.TotalNS += k.TotalNS
+		all.Share += k.Share
+	}
+	decimals := table.DecimalsOfUS(p.Trace.Clock.QuantumNS)
+	measured := func(k *profileRow, ns float64) table.Cell {
+		if k.Timed == 0 {
+			return table.Missing()
+		}
+		return table.Microseconds(ns/1e3, decimals)
+	}
+	at := table.By(rows)
+	// The screen has the number of timed dispatches only where it differs from their count.
+	partlyTimed := table.Unseen
+	for i := range rows {
+		if rows[i].Timed != rows[i].Count && rows[i].Timed > 0 {
+			partlyTimed = 80
+		}
+	}
+	columns := []table.Column{
+		{
+			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
+			Doc: "specialised shader; its phase in the row above",
+			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
+		},
+		{
+			Name: "count", Title: "count", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches",
+			Of:  at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
+		},
+		{
+			Name: "timed", Title: "timed", Unit: "dispatches", Is: table.Exact, Right: true,
+			Width: partlyTimed, Doc: "dispatches whose GPU time was measured: total µs and mean µs are of these",
+			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Timed) }),
+		},
+		{
+			Name: "total_us", Title: "total µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time of all dispatches that were measured",
+			Of:  at(func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
+		},
+		{
+			Name: "mean_us", Title: "mean µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of a dispatch that was measured",
+			Of: at(func(k *profileRow) table.Cell {
+				if k.Group {
+					return table.Cell{}
+				}
+				return measured(k, k.MeanNS())
+			}),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80, Doc: "part of the phase",
+			Of: at(func(k *profileRow) table.Cell {
+				if k.Share == 0 {
+					return table.Missing()
+				}
+				return table.Number(100*k.Share, 1)
+			}),
+		},
+	}
+	columns = append(columns, costColumns(p, at)...)
+	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))
+	for _, l := range Lines(p) {
+		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
+	}
+	return t
+}
+
+// costColumns are the costs of the kernels in a step; no screen shows them where there are none.
+func costColumns(
+	p *rates.Profile,
+	at func(func(*profileRow) table.Cell) func(int) table.Cell,
+) []table.Column {
+	columns := report.CostColumns(p.Index, func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
+		return at(func(k *profileRow) table.Cell {
+			switch {
+			case k.Group:
+				return table.Cell{}
+			case k.Cost == nil:
+				return table.Missing()
+			}
+			return of(k.Cost)
+		})
+	})
+	for i := range columns {
+		if len(p.Costs) == 0 {
+			columns[i].Width = table.Unseen
+		}
+	}
+	return columns
+}

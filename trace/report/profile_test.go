@@ -1,0 +1,131 @@
+package report_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/rates"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/phases"
+	"gpuscope/trace/tracetest"
+)
+
+// Steps that were sent before those before them were read are a rate of their own, and lines say which: the
+// profile's are of the mean, Step's of the median of those that there are more of.
+func TestRatesSayTheMode(t *testing.T) {
+	tr := tracetest.Llama(2, 9)
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing, s.Cold, s.Pipelined = "step", false, i > 3
+		s.CPU.TotalNS = us(map[bool]int64{false: 8000, true: 2000}[s.Pipelined])
+	}
+	tr.Steps[8].CPU.TotalNS = us(6000)
+	var y rates.Tally
+	for i := range tr.Steps {
+		y.Add(tr, &tr.Steps[i])
+	}
+	var modes []string
+	p := y.Profile(analyze.NewIndex(tr))
+	for _, r := range p.Rates {
+		modes = append(modes, fmt.Sprintf("%s %s %d", r.Phase, r.Mode, r.Steps))
+	}
+	said := phases.Lines(p)[1:]
+	wanted := []string{
+		"decode: 3 tokens in 3 steps · 125.0 tokens/s, stepped · timing step · mean 8.00 ms a step (8.00–8.00)",
+		"decode: 5 tokens in 5 steps · 357.1 tokens/s, pipelined · timing step · mean 2.80 ms a step (2.00–6.00)",
+	}
+	if d := cmp.Diff(wanted, said[:2]); d != "" {
+		t.Error(d)
+	}
+	wantModes := []string{
+		"prefill stepped 1", "decode stepped 3", fmt.Sprintf("decode pipelined %d", len(tr.Steps)-4),
+	}
+	if d := cmp.Diff(wantModes, modes); d != "" {
+		t.Error(d)
+	}
+	pace := func() string { return report.Pace(analyze.NewIndex(tr), 5).String() }
+	want := "5 of 8 decode steps, median 2.00 ms (2.00–6.00) · 500 tok/s pipelined · "
+	if !strings.HasPrefix(pace(), want) {
+		t.Errorf("%s\nwant %s", pace(), want)
+	}
+	tr.Steps[8].Pipelined, tr.Steps[7].Pipelined, tr.Steps[6].Pipelined = false, false, false
+	want = "6 of 8 decode steps, median 7.00 ms (2.00–8.00) · 143 tok/s stepped · "
+	if !strings.HasPrefix(pace(), want) {
+		t.Errorf("%s\nwant %s", pace(), want)
+	}
+}
+
+// The mode of a run is that of most of its steps, of as many in two that of the later ones, whichever of them
+// were cold: of a few that is chance.
+func TestTheRateOfAPhaseIsInOneModeHoweverManyWereCold(t *testing.T) {
+	for _, later := range []int{2, 3} { // that are pipelined, behind two decode steps that are stepped
+		tr := tracetest.Llama(2, 3+later)
+		for i := range tr.Steps {
+			tr.Steps[i].Timing, tr.Steps[i].Pipelined = "step", i > 2
+		}
+		for cold := range 1 << (2 + later) {
+			var y rates.Tally
+			for i := range tr.Steps {
+				s := &tr.Steps[i]
+				s.Cold = cold<<1>>i&1 != 0
+				y.Add(tr, s)
+			}
+			if r := y.Profile(analyze.NewIndex(tr)).Rate("decode"); r.Mode != "pipelined" {
+				t.Errorf("%s, where %05b are cold and %d pipelined", r.Mode, cold, later)
+			}
+		}
+	}
+}
+
+// Kernels are in order by what there is to save where costs say it, else by their time; what is not known is
+// told apart by no cost.
+func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	profile := func() (kernels []string, told int, lines string) {
+		p, err := rates.Of(ctx, x, analyze.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range p.Kernels {
+			if k.Phase == "decode" {
+				kernels = append(kernels, k.Kernel)
+			}
+			if k.Cost != nil && k.Cost.Told() {
+				told++
+			}
+		}
+		return kernels, told, strings.Join(phases.Lines(p), "\n")
+	}
+	by, told, lines := profile()
+	if told == 0 || !strings.Contains(lines, "decode: cost of a kernel in s1, 30 rounds") {
+		t.Errorf("%d kernels have a cost: %s", told, lines)
+	}
+	last := by[len(by)-1]
+	for i := range s.Costs { // the kernel that was last has most to save but for the products
+		c := &s.Costs[i]
+		for _, d := range s.Dispatches {
+			p := &x.Trace.Plans[d.Plan]
+			if p.Kernel == last && slices.Equal(c.Dispatches, []trace.DispatchID{p.Dispatch}) {
+				c.NS, c.Q1NS, c.Q3NS = 80_000, 79_600, 80_600
+			}
+		}
+	}
+	if got, _, _ := profile(); got[1] != last {
+		t.Errorf("%q is the second: %q", last, got)
+	}
+	for i := range s.Costs {
+		s.Costs[i].N = 1
+	}
+	alone, told, _ := profile()
+	s.Costs = nil
+	if want, _, _ := profile(); told > 0 || !slices.Equal(alone, want) {
+		t.Errorf("by costs of 1 round %q, by times alone %q", alone, want)
+	}
+}

@@ -1,0 +1,72 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/table"
+)
+
+// ReachLines says which operators a change of a value can wake, those in the same place of several layers
+// once.
+func ReachLines(x *analyze.Index, v trace.ValueID) []string {
+	g := &x.Trace.Graph
+	reached := x.Reaches(v)
+	if len(reached) == 0 {
+		return []string{g.Values[v].Name + " wakes no operator: none takes it."}
+	}
+	type place struct{ name, kind string }
+	layers := map[place][]int{}
+	var order []place
+	var alone []string // by place, the whole name of its first operator
+	for _, id := range reached {
+		o := &g.Ops[id]
+		p := place{o.Place(), o.Kind}
+		if _, seen := layers[p]; !seen {
+			order, alone = append(order, p), append(alone, o.Name)
+		}
+		if layers[p] = append(layers[p], -1); o.Layer != nil {
+			layers[p][len(layers[p])-1] = *o.Layer
+		}
+	}
+	lines := []string{fmt.Sprintf("A change of %s can wake %s:", g.Values[v].Name,
+		table.Plural(len(reached), "operator"))}
+	for i, p := range order {
+		if in := layers[p]; len(in) > 1 && in[0] >= 0 {
+			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", p.name, p.kind, printable.Ranges(in)))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %s (%s)", alone[i], p.kind))
+	}
+	return lines
+}
+
+// Explain answers why for what a person names: a dispatch, by its number or as tables call it, of several the
+// first, or a value, of which it says what it reaches.
+func Explain(x *analyze.Index, step int, name string) ([]string, error) {
+	g := &x.Trace.Graph
+	if ids := x.Meant(step, name); len(ids) > 0 {
+		lines := WhyLines(why.Of(x, step, ids[0]), "")
+		if n := len(ids); n > 1 {
+			lines = append([]string{analyze.FirstCalled(name, x.Name(ids[0]), n, "dispatches")}, lines...)
+		}
+		return lines, nil
+	}
+	if number, err := strconv.Atoi(strings.TrimPrefix(name, "#")); err == nil {
+		return nil, fmt.Errorf("there is no dispatch %d; the trace has %d, from 0 on", number,
+			len(g.Dispatches))
+	}
+	for i := range g.Values {
+		if g.Values[i].Name == name {
+			return ReachLines(x, trace.ValueID(i)), nil
+		}
+	}
+	return nil, fmt.Errorf(
+		"there is no dispatch, operator or value %q; the tables dispatches and resize list them",
+		printable.Short(name, 60))
+}

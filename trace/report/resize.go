@@ -1,0 +1,65 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// ResizeLine is the summary in one line: "50 operators replanned, 0 grids, 50 params, as s16".
+func ResizeLine(r *analyze.ResizeSummary) string {
+	var said []string
+	for _, p := range resizeParts(r, "") {
+		said = append(said, p.Text)
+	}
+	return strings.Join(said, ", ")
+}
+
+// resizeParts are the summary in a title, under the order of propagation where that is to be said: what
+// changed must not be lost, how it went may.
+func resizeParts(r *analyze.ResizeSummary, order string) []table.Part {
+	if r.Hooks == 0 {
+		return []table.Part{{Text: "nothing changed: no operator was planned", Short: "nothing changed"}}
+	}
+	planned := table.Plural(r.Operators, "operator") + " replanned"
+	if r.Hooks > r.Operators {
+		planned = fmt.Sprintf("%s in %s", planned, table.Plural(r.Hooks, "hook run"))
+	}
+	grids := ", " + table.Plural(r.Grids, "grid")
+	lead := table.Part{
+		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d replanned", r.Operators) + grids,
+	}
+	for _, c := range []struct {
+		n           int
+		what, short string
+	}{{r.Routes, "routes", "routes"}, {r.New, "dispatches new", "new"}, {r.Gone, "dispatches gone", "gone"}} {
+		if c.n > 0 {
+			lead.Text += fmt.Sprintf(", %d %s", c.n, c.what)
+			lead.Short += fmt.Sprintf(", %d %s", c.n, c.short)
+		}
+	}
+	if order != "" {
+		lead.Text = order + ": " + lead.Text
+	}
+	if order != usualOrder && order != "" { // what goes without saying goes first
+		lead.Short = order + ": " + lead.Short
+	}
+	parts := []table.Part{lead, table.Say(0, "%d params", r.Params)}
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{r.Noops, "no-op"}, {r.Glitches, "glitch"}, {r.Deferred, "deferred"}} {
+		if c.n > 0 {
+			parts = append(parts, table.Say(2, "%d %s", c.n, c.what))
+		}
+	}
+	if ns, ok := r.Time.NS(); ok {
+		parts = append(parts, table.Say(4, "%.1f µs", float64(ns)/1e3))
+	}
+	if r.SameAs >= 0 {
+		parts = append(parts, table.Say(2, "as s%d", r.SameAs))
+	}
+	return parts
+}

@@ -1,0 +1,391 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
+)
+
+// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where it is
+// the only one, or some of its hooks changed a grid or a route, or changed something else than before.
+func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.ResizeRow {
+	t := x.Trace
+	before := map[string]bool{}
+	if step > 0 {
+		for _, shape := range analyze.HookShapes(ctx, t, step-1) {
+			before[shape] = true
+		}
+	}
+	var rows []analyze.ResizeRow
+	passes := t.Steps[step].Resize.Passes
+	for i := range passes {
+		p := &passes[i]
+		pass := len(rows)
+		key := fmt.Sprintf("pass%d", i)
+		rows = append(rows, analyze.ResizeRow{
+			Row: tree.Row{Key: key, Parent: -1, Group: true, Open: len(passes) == 1}, Pass: p, Same: true,
+		})
+		for j, hooks := range equalHooks(x, p) {
+			if j%256 == 0 && ctx.Err() != nil {
+				return nil
+			}
+			parent := pass
+			if len(hooks) > 1 {
+				parent = len(rows)
+				rows = append(rows, analyze.ResizeRow{
+					Row:  tree.Row{Key: fmt.Sprintf("%s/op%d×", key, hooks[0].Op), Parent: pass, Depth: 1},
+					Pass: p, Hook: hooks[0], Hooks: hooks, Same: true,
+				})
+			}
+			for _, h := range hooks {
+				same := before[fmt.Sprint(i, " ", analyze.HookShape(t, h))]
+				rows = hookRows(x, rows, parent, key, analyze.ResizeRow{
+					Pass: p, Hook: h, Same: same, Folded: len(hooks) > 1,
+				})
+				rows[parent].Same = rows[parent].Same && same
+				rows[pass].Same = rows[pass].Same && same
+				changed := len(h.Changed) > 0 || len(h.Plans) > 0
+				rows[pass].Open = rows[pass].Open || changed && !same || analyze.Resizes(t, h)
+			}
+		}
+	}
+	return rows
+}
+
+// hookRows adds a hook in another row, and what it changed in it.
+func hookRows(x *analyze.Index, rows []analyze.ResizeRow, parent int, key string,
+	of analyze.ResizeRow,
+) []analyze.ResizeRow {
+	h, hook := of.Hook, len(rows)
+	of.Hooks = []*trace.Hook{h}
+	of.Row = tree.Row{Key: fmt.Sprintf("%s/op%d", key, h.Op), Parent: parent, Depth: rows[parent].Depth + 1}
+	rows = append(rows, of)
+	add := func(r analyze.ResizeRow, kind string, id int) {
+		r.Row = tree.Row{Key: fmt.Sprintf("%s/%s%d", of.Key, kind, id), Parent: hook, Depth: of.Depth + 1}
+		rows = append(rows, r)
+	}
+	for k := range h.Changed {
+		r := of
+		r.Change = &h.Changed[k]
+		add(r, "v", int(r.Change.Value))
+	}
+	for k := range h.Plans {
+		if c := &h.Plans[k]; c.From != nil || c.To != nil {
+			r := of
+			r.Plan = c
+			add(r, "d", int(analyze.Changed(x.Trace, *c)))
+		}
+	}
+	return rows
+}
+
+// equalHooks are the hooks of a pass, those of equal layers that did the same together, in the order of the
+// first of each.
+func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
+	var list [][]*trace.Hook
+	at := map[string]int{}
+	for i := range p.Hooks {
+		h := &p.Hooks[i]
+		o := &x.Trace.Graph.Ops[h.Op]
+		if o.Layer == nil {
+			list = append(list, []*trace.Hook{h})
+			continue
+		}
+		did := strings.Join([]string{o.Place(), o.Kind, outcome(h), hookChange(x, h)}, "\x00")
+		for _, c := range h.Plans {
+			if c.From != nil || c.To != nil {
+				did += "\x00" + planChange(x, c)
+			}
+		}
+		k, seen := at[did]
+		if !seen {
+			k = len(list)
+			at[did], list = k, append(list, nil)
+		}
+		list[k] = append(list[k], h)
+	}
+	return list
+}
+
+func init() {
+	Register(Table{
+		Name: "resize", Takes: OneStep,
+		Doc: "which change woke which operator before a step, pass by pass",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			t, err := Resized(ctx, x, o.Scope.Last())
+			if err != nil {
+				return nil, err
+			}
+			return t.Table, nil
+		},
+	})
+}
+
+// usualOrder is the order of propagation of a run that asked for no other.
+const usualOrder = "topological"
+
+// ResizeTable is a step's propagation as a table, with what each of its rows stands for.
+type ResizeTable struct {
+	*table.Table
+	Lines []analyze.ResizeRow
+}
+
+// Resized is the table of a step's propagation.
+func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, error) {
+	rows, summary := ResizeRows(ctx, x, step), x.Summed(ctx, step)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	at := table.By(rows)
+	t := table.New("resize", []table.Column{
+		{
+			Name: "what", Title: "hook", Width: 80, Tree: true,
+			Doc: "pass, operator, value or dispatch",
+			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
+		},
+		{
+			Name: "triggers", Title: "triggers", Width: 80,
+			Doc: "what woke it; of a pass, what was dirty",
+			Of: at(func(r *analyze.ResizeRow) table.Cell {
+				switch {
+				case r.Change != nil || r.Plan != nil:
+					return table.Cell{}
+				case r.Hook != nil:
+					return table.Text(triggers(x, r.Hooks))
+				}
+				return table.Text(names(x, r.Pass.Dirty))
+			}),
+		},
+		{
+			Name: "change", Title: "change", Width: 80,
+			Doc: "values and grids from → to, routes; + a dispatch that runs, - that runs no more, p params alone",
+			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeChange(x, r)) }),
+		},
+		{
+			Name: "outcome", Title: "", Width: 80,
+			Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
+			Of: at(func(r *analyze.ResizeRow) table.Cell {
+				if !r.Planning() {
+					return table.Cell{}
+				}
+				return table.Text(outcome(r.Hook))
+			}),
+		},
+		{
+			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "on the CPU, of equal layers all",
+			Of: at(func(r *analyze.ResizeRow) table.Cell {
+				if !r.Planning() {
+					return table.Cell{}
+				}
+				sum := int64(0)
+				for _, h := range r.Hooks {
+					ns, ok := h.NS.NS()
+					if !ok {
+						return table.Missing()
+					}
+					sum = analyze.Add(sum, ns)
+				}
+				return table.Number(float64(sum)/1e3, 2)
+			}),
+		},
+	}, table.Tree(rows, func(r *analyze.ResizeRow) tree.Row { return r.Row }))
+	s := &x.Trace.Steps[step]
+	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)
+	t.Title = []table.Line{table.Title(append([]table.Part{which}, resizeParts(summary,
+		s.Resize.Order)...)...)}
+	made := &ResizeTable{t, rows}
+	t.From = made
+	return made, nil
+}
+
+func outcome(h *trace.Hook) string {
+	var parts []string
+	for _, c := range []struct {
+		on   bool
+		what string
+	}{{h.Noop, "no-op"}, {h.Glitch, "glitch"}, {h.Deferred, "deferred"}} {
+		if c.on {
+			parts = append(parts, c.what)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func resizeLabel(x *analyze.Index, r *analyze.ResizeRow) string {
+	if r.Hook == nil {
+		return fmt.Sprintf("pass %d: %s", r.Pass.Index, table.Plural(len(r.Pass.Hooks), "hook"))
+	}
+	o := &x.Trace.Graph.Ops[r.Hook.Op]
+	within := func(name string) string { // the row above has said in which layer
+		if o.Layer != nil {
+			return analyze.InLayer(name, *o.Layer)
+		}
+		return name
+	}
+	switch {
+	case r.Change != nil:
+		return within(x.Trace.Graph.Values[r.Change.Value].Name)
+	case r.Plan != nil:
+		return within(x.Name(analyze.Changed(x.Trace, *r.Plan)))
+	case len(r.Hooks) > 1:
+		return fmt.Sprintf("%s ×%d", o.Place(), len(r.Hooks))
+	case r.Folded:
+		return analyze.LayerName(*o.Layer)
+	}
+	return o.Name
+}
+
+// names lists values by name; of many the first three.
+func names(x *analyze.Index, ids []trace.ValueID) string {
+	out := make([]string, len(ids))
+	for i, v := range ids {
+		out[i] = x.Trace.Graph.Values[v].Name
+	}
+	return analyze.SomeOf(out)
+}
+
+func resizeChange(x *analyze.Index, r *analyze.ResizeRow) string {
+	switch {
+	case r.Change != nil:
+		return valueChange(x, r.Change)
+	case r.Plan != nil:
+		return planChange(x, *r.Plan)
+	case r.Hook == nil:
+		return ""
+	}
+	return hookChange(x, r.Hook)
+}
+
+// triggers names what woke the hooks of a row: of equal layers as it is called in its layer.
+func triggers(x *analyze.Index, hooks []*trace.Hook) string {
+	if len(hooks) == 1 {
+		return names(x, hooks[0].Triggers)
+	}
+	var names []string
+	for _, h := range hooks {
+		for _, v := range h.Triggers {
+			name := x.Trace.Graph.Values[v].Name
+			if by := x.Producers(v); len(by) > 0 {
+				if o := &x.Trace.Graph.Ops[by[0]]; o.Layer != nil {
+					name = analyze.InLayer(name, *o.Layer)
+				}
+			}
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return analyze.SomeOf(names)
+}
+
+// hookChange is what a hook changed: grids and routes of its dispatches, then dims.
+func hookChange(x *analyze.Index, h *trace.Hook) string {
+	var parts []string
+	say := func(s string) {
+		if !slices.Contains(parts, s) {
+			parts = append(parts, s)
+		}
+	}
+	params := false
+	for _, c := range h.Plans {
+		if c.From == nil && c.To == nil {
+			continue
+		}
+		from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
+		d, label := analyze.DiffPlans(from, to), x.Trace.Graph.Dispatches[analyze.Changed(x.Trace, c)].Label
+		params = params || d.Params
+		if said := planDiffText(d, from, to); d.Regrids() {
+			say(strings.TrimSpace(label + " " + said))
+		}
+	}
+	for i := range h.Changed {
+		say(valueChange(x, &h.Changed[i]))
+	}
+	if params && len(parts) == 0 {
+		parts = []string{"p"}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// planDiffText is how a plan differs from another, but for its params: "48→96 batch8→gemv".
+func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
+	switch {
+	case d.New:
+		return "+"
+	case d.Gone:
+		return "-"
+	}
+	var parts []string
+	if d.Grid {
+		parts = append(parts, gridDiffText(from, to))
+	}
+	if d.Route {
+		a, b := from.Route, to.Route
+		if a == b {
+			a, b = from.Kernel, to.Kernel
+		}
+		parts = append(parts, "r "+a+"→"+b)
+	}
+	if d.Text {
+		parts = append(parts, "k "+textOf(from)+"→"+textOf(to))
+	}
+	return strings.Join(parts, " ")
+}
+
+// textOf says which text of its kernel a plan has run: the kernel's own, or the beginning of its hash.
+func textOf(p *trace.Plan) string {
+	_, hash, _ := strings.Cut(p.Kernel, "+")
+	return cmp.Or(hash, "own")
+}
+
+// gridDiffText is the change of a grid: "48→96".
+func gridDiffText(from, to *trace.Plan) string {
+	return table.Grid(from.Workgroups) + "→" + table.Grid(to.Workgroups)
+}
+
+// valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.
+func valueChange(x *analyze.Index, c *trace.Change) string {
+	return Shape(x, c.Value, c.From) + " → " + Shape(x, c.Value, c.To)
+}
+
+// Shape writes the live dims of a value, or what a SymInt is: of a value that a step does not compute a
+// dash. In older traces such scratch has dims of 0.
+func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
+	if dims == nil || x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
+		return table.Unmeasured
+	}
+	return table.Shape(dims)
+}
+
+// planChange says what another plan changes: grid, kernel, params.
+func planChange(x *analyze.Index, c trace.PlanChange) string {
+	from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
+	d := analyze.DiffPlans(from, to)
+	switch {
+	case d.Gone:
+		return "runs no more"
+	case d.New:
+		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, table.Grid(to.Workgroups),
+			to.Reason))
+	}
+	var parts []string
+	if d.Grid {
+		parts = append(parts,
+			fmt.Sprintf("grid %s → %s", table.Grid(from.Workgroups), table.Grid(to.Workgroups)))
+	}
+	if d.Route {
+		parts = append(parts, fmt.Sprintf("%s → %s (%s)", from.Kernel, to.Kernel, to.Reason))
+	}
+	if params := paramsText(x.Params(to, from), true); params != "" {
+		parts = append(parts, params)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,232 @@
+package report_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// A cost below 0 is shown as it is, but there is not less than nothing to save in it; a row that was not left
+// out has none; and what costs do not cover shares nothing.
+func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	parts, err := analyze.NewIndex(tr).CostParts(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := costedBy(tr, 1, parts[:5]...)
+	s := &x.Trace.Steps[1]
+	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = -3040, -5000, -1000
+	d := dispatched(x, 1, analyze.Options{})
+	if _, ok := d.Shared(); ok {
+		t.Error("five rows are told to cover the step")
+	}
+	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
+	below := d.Row("d0")
+	got := joined(cell(below, "cost_us"), cell(below, "cost_spread_us"), cell(below, "save_us"))
+	if want := "-3.0|2.0|0.0"; got != want {
+		t.Errorf("cost, ± and ~save are %s, want %s", got, want)
+	}
+	missing := 0
+	for i := range d.Folded {
+		if d.Folded[i].Cost != nil {
+			continue
+		}
+		missing++
+		if got := cell(i, "cost_us"); got != table.Unmeasured {
+			t.Errorf("%s was not measured and costs %s", d.Folded[i].Key, got)
+		}
+	}
+	if missing == 0 {
+		t.Error("all rows have costs")
+	}
+}
+
+// A cost within its ± is not told from 0, and says so: there is nothing to save in it.
+func TestACostWithinItsSpreadIsNone(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = 4200, -1000, 9500 // ± 5.2
+	s.Costs[2].NS, s.Costs[2].Q1NS, s.Costs[2].Q3NS = -4200, -9500, 1000
+	d := dispatched(x, 1, analyze.Options{})
+	cell := func(row int, column string) string { return d.Cell(row, d.Column(column)).Text }
+	var got []string
+	for _, key := range []string{"d0", "d1"} {
+		row := d.Row(key)
+		got = append(got, joined(cell(row, "cost_us"), cell(row, "cost_spread_us"), cell(row, "save_us")))
+	}
+	want := []string{"= 4.2|5.2|=", "= -4.2|5.2|="}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	row := d.Row("d0")
+	if n := d.Cell(row, d.Column("cost_us")).Number; n != 4.2 {
+		t.Errorf("for programs the cost is %v", n)
+	}
+	if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, "± 5.2 (n=30), not different from 0") ||
+		strings.Contains(line, "~save") {
+		t.Errorf("%q", line)
+	}
+}
+
+// The ± of a cost is what the trace says that it may be off by. Where it does not, of few rounds or of before
+// traces said it, many rounds have quartiles; of few there is no figure, on any device.
+func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	for _, c := range []struct {
+		n    int
+		off  trace.Time
+		want string
+		of   int // rounds
+	}{
+		{1, trace.Time{}, "?|–", 5},
+		{4, trace.Time{}, "?|–", 5},
+		{15, trace.Time{}, "?|–", 16},
+		{5, trace.Measured(28_000), "= 20.0|28", 0},
+		{5, trace.Measured(16_000), "20.0|16", 0},
+		{16, trace.Time{}, "20.0|4.5", 0},
+		{16, trace.Measured(5000), "20.0|5.0", 0},
+	} {
+		x := costed(t, tr, 1)
+		s := &x.Trace.Steps[1]
+		cost := &s.Costs[1]
+		cost.N, cost.OffNS = c.n, c.off
+		cost.NS, cost.Q1NS, cost.Q3NS = 20_000, 15_500, 24_500
+		d := dispatched(x, 1, analyze.Options{})
+		cell := func(column string) string { return d.Cell(d.Row("d0"), d.Column(column)).Text }
+		if got := joined(cell("cost_us"), cell("cost_spread_us")); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		want := fmt.Sprintf("(n=%d)", c.n)
+		if !d.Folded[d.Row("d0")].Cost.Spread {
+			want = fmt.Sprintf("cost ? %d of %d rounds, too few for a ±; alone", c.n, c.of)
+		}
+		if line := d.CostLine(&d.Folded[d.Row("d0")]); !strings.Contains(line, want) {
+			t.Errorf("%q, want %q", line, want)
+		}
+	}
+}
+
+// Rows are not ordered by costs of which nothing is known, whatever the numbers are: they stand behind the
+// rest in the order of the graph, and no filter finds them by that number.
+func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
+	x := costed(t, tracetest.Run(2, 40, 1), 1)
+	s := &x.Trace.Steps[1]
+	for i := range s.Costs {
+		s.Costs[i].N = 1
+		s.Costs[i].NS = int64(1000 * (i*7%11 - 5))
+		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS, s.Costs[i].NS
+	}
+	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone}).Table
+	inOrder := shown(t, d, "", table.Selection{})
+	for _, reverse := range []bool{false, true} {
+		got := shown(t, d, "", table.Selection{Sort: "cost_us", Reverse: reverse})
+		if diff := cmp.Diff(inOrder, got); diff != "" {
+			t.Errorf("reverse %t: %s", reverse, diff)
+		}
+	}
+	for _, filter := range []string{"cost_us:<0", "cost_us:>=0"} {
+		if got := shown(t, d, filter, table.Selection{}); got != nil {
+			t.Errorf("%s: %v", filter, got)
+		}
+	}
+}
+
+// In place of a cost of which it is not known what it may be off by stands a mark; by no such cost a row is
+// told apart, and shares stay those of times alone. What a fifth round then tells is a figure, but none that
+// is more than the whole step.
+func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1)
+	x := costed(t, tr, 1)
+	s := &x.Trace.Steps[1]
+	held := -7 * s.Whole.NS
+	for _, c := range []struct {
+		n      int
+		ns     int64
+		off    trace.Time
+		want   string
+		mark   string
+		line   string
+		share  string
+		byCost bool
+	}{
+		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 of 5 rounds, too few for a ±; alone"},
+		{n: 5, ns: 20_000, off: trace.Measured(14_000), want: "20.0|14", byCost: true},
+		{
+			n: 5, ns: 2_000, off: trace.Measured(14_000), want: "= 2.0|14", mark: "=",
+			line: ", not different from 0", share: "is =", byCost: true,
+		},
+		{n: 30, ns: -20_000, want: "-20.0|0.5", share: "is ", byCost: true},
+		{
+			n: 30, ns: held, want: "?|–", mark: "?", line: "? more than the whole step: it was held up",
+			share: "is –", byCost: true,
+		},
+	} {
+		for i := range s.Costs {
+			s.Costs[i].N, s.Costs[i].OffNS = c.n, c.off
+		}
+		s.Costs[1].NS, s.Costs[1].Q1NS, s.Costs[1].Q3NS = c.ns, c.ns-500, c.ns+500
+		d := dispatched(x, 1, analyze.Options{})
+		row := d.Row("d0")
+		cell := func(column string) table.Cell { return d.Cell(row, d.Column(column)) }
+		if got := joined(cell("cost_us").Text, cell("cost_spread_us").Text); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		if got := cell("cost_us_mark").Text; got != c.mark {
+			t.Errorf("%+v: for programs it is marked %q", c, got)
+		}
+		if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, c.line) {
+			t.Errorf("%+v: %q", c, line)
+		}
+		if d.ByCost() != c.byCost || !c.byCost && !strings.Contains(d.Title[1].Fit(60), "share of Σgpu") {
+			t.Errorf("%+v: by cost %v: %s", c, d.ByCost(), d.Title[1].Fit(60))
+		}
+		if got := "is " + cell("share").Text; c.share != "" && got != c.share {
+			t.Errorf("%+v: its share %s", c, got)
+		}
+	}
+}
+
+// Where nothing is known of the least that rows can take, what there is to save in them is not known either:
+// it is no second cost, and rows stand in the order of their costs.
+func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
+	for said, without := range map[string]func(*trace.Device){
+		"no ~save: no ceilings measured":                 func(d *trace.Device) { d.Ceilings = nil },
+		"software device: no ~save, compare ratios only": func(d *trace.Device) { d.AdapterType = "cpu" },
+	} {
+		tr := tracetest.Run(2, 40, 1, 1)
+		without(&tr.Device)
+		x := costed(t, tr, 2)
+		d := dispatched(x, 2, analyze.Options{})
+		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tab := range []*table.Table{d.Table, made} {
+			if title := tab.Title[len(tab.Title)-1].Fit(300); !strings.Contains(title, said) {
+				t.Errorf("title %q, want %q", title, said)
+			}
+			for row := range tab.Rows {
+				if got := tab.Cell(row, tab.Column("save_us")).Text; got != table.Unmeasured {
+					t.Errorf("%s: row %d saves %s", said, row, got)
+				}
+			}
+		}
+		cost := func(row int) float64 { return made.Cell(row, made.Column("cost_us")).Number }
+		if cost(0) < 10 || cost(1) > cost(0) || cost(2) > cost(1) {
+			t.Errorf("%s: costs %v, %v, %v", said, cost(0), cost(1), cost(2))
+		}
+		if got := x.CostOrder(); got != "cost_us" {
+			t.Errorf("%s: order %s", said, got)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// StepCount is how many steps a scope has, and of how many where some are left out: "2 warm steps of 5", "33
+// of 96 steps: on the routes of s487".
+func StepCount(s analyze.Scope) string {
+	n := len(s.Steps)
+	switch {
+	case s.Rerouted > 0:
+		kind := ""
+		if s.AllCold {
+			kind = "cold, "
+		} else if s.Cold > 0 {
+			kind = "warm, "
+		}
+		return fmt.Sprintf("%s of %s: %son the routes of %s", table.Integer(n),
+			table.Plural(n+s.Cold+s.Rerouted, "step"), kind, s.Like)
+	case s.AllCold:
+		return table.Plural(n, "cold step")
+	case s.Cold > 0:
+		return fmt.Sprintf("%s of %s", table.Plural(n, "warm step"), table.Integer(n+s.Cold))
+	}
+	return table.Plural(n, "step")
+}
+
+// ScopeText say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
+func ScopeText(s analyze.Scope) string {
+	_, one := s.One()
+	kind := ""
+	if slices.Contains(trace.Phases, s.Name) {
+		kind = s.Name + " "
+	} else if s.Name != "all" {
+		if one && s.Cold == 0 {
+			return s.Name
+		}
+		return s.Name + ": " + StepCount(s)
+	}
+	switch {
+	case s.Rerouted > 0:
+		return fmt.Sprintf("%s of %s %ssteps: on the routes of %s", table.Integer(len(s.Steps)),
+			table.Integer(len(s.Steps)+s.Cold+s.Rerouted), kind, s.Like)
+	case one && s.Which != "":
+		return fmt.Sprintf("the one warm %sstep, %s", kind, strings.TrimPrefix(s.Called(), s.Name+" "))
+	case one:
+		return fmt.Sprintf("the one %sstep", kind)
+	case s.AllCold:
+		return fmt.Sprintf("all %s cold %ssteps", table.Integer(len(s.Steps)), kind)
+	}
+	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
+}
+
+// ScopePart says in a title which steps a scope has that may have several.
+func ScopePart(s analyze.Scope) table.Part {
+	if _, one := s.One(); one {
+		return table.Part{Rank: 0, Text: s.Called() + ": " + StepCount(s), Short: s.Short()}
+	}
+	return table.Part{
+		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, StepCount(s)),
+		Short: s.Counted(),
+	}
+}

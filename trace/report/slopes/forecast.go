@@ -1,0 +1,115 @@
+package slopes
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	report.Register(report.Table{
+		Name: "forecast", Takes: report.NoSteps,
+		Doc: "where the grid or the route of each dispatch changes with position and prompt length, from its plan",
+		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
+			return ForecastTable(x), nil
+		},
+	})
+}
+
+// ForecastTable is the table of all changes that the forecast has. Dispatches that change alike are one row.
+func ForecastTable(x *analyze.Index) *table.Table {
+	var rows []curves.ForecastRow
+	lines := 0
+	if f := x.Trace.Forecast; f != nil {
+		lines = len(f.Lines)
+		for i := range f.Lines {
+			rows = append(rows, curves.ForecastRows(x, &f.Lines[i])...)
+		}
+	}
+	at := table.By(rows)
+	plan := func(of func(*curves.ForecastRow) *trace.Plan,
+		say func(*trace.Plan) table.Cell,
+	) func(int) table.Cell {
+		return at(func(r *curves.ForecastRow) table.Cell {
+			if p := of(r); p != nil {
+				return say(p)
+			}
+			return table.Text("not run")
+		})
+	}
+	from := func(r *curves.ForecastRow) *trace.Plan { return r.Change.From }
+	to := func(r *curves.ForecastRow) *trace.Plan { return r.Change.To }
+	grid := func(p *trace.Plan) table.Cell {
+		return table.Cell{
+			Text: table.Grid(p.Workgroups), Number: float64(analyze.Product(p.Workgroups)),
+			Has: true,
+		}
+	}
+	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
+	t := table.New("forecast", []table.Column{
+		{
+			Name: "along", Title: "along", Width: 80, Doc: "what moves: position, or the tokens of a prompt",
+			Of: at(func(r *curves.ForecastRow) table.Cell { return table.Text(curves.LineName(r.Line)) }),
+		},
+		{
+			Name: "dispatch", Title: "#", Unit: "dispatch", Is: table.Exact, Right: true, Width: 80,
+			Doc: "the first dispatch that changes so",
+			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(int(r.First)) }),
+		},
+		{
+			Name: "op", Title: "op", Width: 80, Doc: "its operator",
+			Of: at(func(r *curves.ForecastRow) table.Cell { return table.Text(x.Name(r.First)) }),
+		},
+		{
+			Name: "alike", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "dispatches that change so: those of equal layers",
+			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Others + 1) }),
+		},
+		{
+			Name: "at", Title: "at", Unit: "place", Is: table.Exact, Right: true, Width: 80,
+			Doc: "position, or number of tokens, of the change",
+			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Change.At) }),
+		},
+		{
+			Name: "until", Title: "until", Unit: "place", Is: table.Exact, Right: true, Width: 80,
+			Doc: "it changes at each place up to here",
+			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Change.Until) }),
+		},
+		{
+			Name: "from_grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
+			Doc: "before it", Of: plan(from, grid),
+		},
+		{
+			Name: "to_grid", Title: "to", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
+			Doc: "after it", Of: plan(to, grid),
+		},
+		{
+			Name: "from_route", Title: "route", Width: 80, Doc: "before it; the kernel of what has no routes",
+			Of: plan(from, route),
+		},
+		{
+			Name: "to_route", Title: "to route", Width: 80, Doc: "after it", Of: plan(to, route),
+		},
+		{
+			Name: "reason", Title: "why", Width: 140, Doc: "of the route after it",
+			Of: plan(to, func(p *trace.Plan) table.Cell { return table.Text(p.Reason) }),
+		},
+	}, table.Flat(len(rows), func(row int) string {
+		r := &rows[row]
+		return fmt.Sprintf("%s %d %d@%d", r.Line.Along, r.Line.At, r.First, r.Change.At)
+	}))
+	t.Title = []table.Line{table.Title(
+		table.Say(0, "%s of %s", table.Plural(len(rows), "change"), table.Plural(len(x.Trace.Graph.Dispatches), "dispatch")),
+		table.Say(2, "planned along %s", table.Plural(lines, "line")),
+	)}
+	if lines == 0 {
+		t.Notes = append(t.Notes, "the trace has no forecast: it was recorded before there was one, or is of no model")
+	}
+	return t
+}

@@ -1,0 +1,458 @@
+package slopes
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/curves"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	report.Register(report.Table{
+		Name: "slope", Takes: report.NoSteps, Compares: true,
+		Doc: "how decode times move with the position, and which operator owns that",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return curvesTable(ctx, x, trace.AlongPosition, o.Base)
+		},
+	})
+	report.Register(report.Table{
+		Name: "lengths", Takes: report.NoSteps,
+		Doc: "which route each operator takes at which prompt length, and its grid",
+		Of: func(ctx context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
+			return curvesTable(ctx, x, trace.AlongTokens, nil)
+		},
+	})
+}
+
+func curvesTable(ctx context.Context, x *analyze.Index, along string, base *analyze.Base) (*table.Table,
+	error,
+) {
+	c, err := curves.Of(ctx, x, along, base)
+	if err != nil {
+		return nil, err
+	}
+	return Table(c), nil
+}
+
+// Table is a row for each row of the curves.
+func Table(c *curves.Curves) *table.Table {
+	columns, name := slopeColumns(c), "slope"
+	if c.Along == trace.AlongTokens {
+		columns, name = lengthColumns(c), "lengths"
+	}
+	key := func(row int) string { return c.Rows[row].Name }
+	t := table.New(name, columns, table.Flat(len(c.Rows), key))
+	t.From = c
+	t.Title = []table.Line{table.Title(append(Verdict(c), baseParts(c)...)...)}
+	if c.Line == nil {
+		t.Notes = append(t.Notes, "the trace has no forecast: what did not run is not known")
+	}
+	return t
+}
+
+// places are for how many of them slopes are told.
+const places = 1000
+
+// slopeUnit is what slopes are told in where the largest is as large as this, in ns for places: on a software
+// device a step takes thousands of times as long.
+func slopeUnit(largest float64) (ns float64, name string) {
+	switch {
+	case largest >= 1e10:
+		return 1e9, "s"
+	case largest >= 1e7:
+		return 1e6, "ms"
+	}
+	return 1e3, "µs"
+}
+
+func slopeColumns(c *curves.Curves) []table.Column {
+	at := table.By(c.Rows)
+	fit := func(f func(*curves.Fit) table.Cell) func(int) table.Cell {
+		return at(func(r *curves.CurveRow) table.Cell {
+			if r.Fit == nil {
+				return table.Missing()
+			}
+			return f(r.Fit)
+		})
+	}
+	largest := 0.0
+	for i := range c.Rows {
+		if f := c.Rows[i].Fit; f != nil {
+			largest = max(largest, places*f.SE, places*math.Abs(f.B))
+		}
+	}
+	unit, name := slopeUnit(largest)
+	slope := func(nsPerPlace float64) table.Cell {
+		ns := places * nsPerPlace
+		return table.Cell{Text: table.Digits(ns / unit), Number: ns / 1e3, Has: true}
+	}
+	return append(nameColumns(c),
+		table.Column{
+			Name: "first_us", Title: "µs first", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of a step, at the first position that was measured, by the line through the times",
+			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) }),
+		},
+		table.Column{
+			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "the same at the last position",
+			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) }),
+		},
+		table.Column{
+			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "last less that of the base, by the line through its steps at the last of them, or their median; " +
+				"= within the scatter of both",
+			Of: at(func(r *curves.CurveRow) table.Cell { return delta(r) }),
+		},
+		table.Column{
+			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "what 1,000 positions more add to a step; = where it is within three times its error",
+			Of: fit(func(f *curves.Fit) table.Cell {
+				cell := slope(f.B)
+				if !f.Slopes() {
+					cell.Text = "="
+				}
+				return cell
+			}),
+		},
+		table.Column{
+			Name: "error_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "error of the slope",
+			Of:  fit(func(f *curves.Fit) table.Cell { return slope(f.SE) }),
+		},
+		table.Column{
+			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of the slope of the whole step, where it has one that can be told; drift: of an operator that does " +
+				"the same work at every position; ~: of the bytes that they move more by their plans, not timed",
+			Of: at(func(r *curves.CurveRow) table.Cell {
+				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
+					return table.Cell{}
+				}
+				cell := table.Number(r.Share, 0)
+				switch {
+				case r.Drift > 0:
+					cell.Text = "drift"
+				case r.Modelled:
+					cell.Text = "~" + cell.Text
+				}
+				return cell
+			}),
+		},
+		table.Column{
+			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
+			Doc: "steps that the line goes through; where they are too few for one, that were timed",
+			Of: at(func(r *curves.CurveRow) table.Cell {
+				if r.Fit != nil {
+					return table.Count(r.Fit.N)
+				}
+				return table.Count(len(r.Points))
+			}),
+		},
+		gridColumn(c),
+		table.Column{
+			Name: "changes", Title: "grid changes", Unit: "changes", Is: table.Exact, Right: true,
+			Width: 140,
+			Doc:   "how often its grid or route changes along the positions, from the plan",
+			Of: at(func(r *curves.CurveRow) table.Cell {
+				if c.Line == nil || r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Count(len(r.Changes))
+			}),
+		},
+	)
+}
+
+func lengthColumns(c *curves.Curves) []table.Column {
+	at := table.By(c.Rows)
+	return append(nameColumns(c),
+		table.Column{
+			Name: "routes", Title: "route from M tokens on", Width: 80,
+			Doc: "the routes, or kernels, each with the length of a prompt from which on it is taken",
+			Of: at(func(r *curves.CurveRow) table.Cell {
+				if r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Text(routesFrom(r.Routes))
+			}),
+		},
+		table.Column{
+			Name: "fastest", Title: "fastest timed", Width: 110, // the detail has it
+			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths; " +
+				"= between those that cannot be told apart",
+			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(routesOver(r.Fastest())) }),
+		},
+		gridColumn(c),
+	)
+}
+
+func nameColumns(c *curves.Curves) []table.Column {
+	at := table.By(c.Rows)
+	return []table.Column{
+		{
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot within a layer",
+			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(r.Name) }),
+		},
+		{
+			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "how many there are, one in each layer that has it",
+			Of: at(func(r *curves.CurveRow) table.Cell {
+				if r.Dispatches == nil {
+					return table.Cell{}
+				}
+				return table.Count(len(r.Dispatches))
+			}),
+		},
+	}
+}
+
+func gridColumn(c *curves.Curves) table.Column {
+	return table.Column{
+		Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
+		Doc: "of one of them, where the line begins and where it ends; from the plan",
+		Of: table.By(c.Rows)(func(r *curves.CurveRow) table.Cell {
+			if c.Line == nil || r.Dispatches == nil {
+				return table.Cell{}
+			}
+			first := curves.PlanOn(c.Line, r.Dispatches[0], c.Line.From)
+			last := curves.PlanOn(c.Line, r.Dispatches[0], c.Line.To)
+			cell := table.Text(gridOf(last))
+			if last != nil {
+				cell.Number, cell.Has = float64(analyze.Product(last.Workgroups)), true
+			}
+			if gridOf(first) != gridOf(last) {
+				cell.Text = gridOf(first) + "→" + gridOf(last)
+			}
+			return cell
+		}),
+	}
+}
+
+func gridOf(p *trace.Plan) string {
+	if p == nil {
+		return "–"
+	}
+	return table.Grid(p.Workgroups)
+}
+
+// Verdict says what the curves come to.
+func Verdict(c *curves.Curves) []table.Part {
+	if c.Along == trace.AlongTokens {
+		return crossover(c)
+	}
+	total := &c.Rows[0]
+	f := total.Fit
+	if f == nil {
+		return []table.Part{table.Say(0, "%s measured: too few for a line",
+			table.Plural(len(total.Points), "decode step"))}
+	}
+	says := says(f, c.Drift())
+	parts := []table.Part{
+		{Rank: 0, Text: says, Short: strings.Replace(says, " with position (", " (", 1)},
+		table.Say(1, "%s", rate(f)),
+	}
+	for _, part := range []table.Part{ownerPart(c), restPart(c), overRoutes(c)} {
+		if part.Text != "" {
+			parts = append(parts, part)
+		}
+	}
+	parts = append(parts, table.Say(2, "%s → %s from %.0f to %.0f", QuantityText(curves.Time, f.At(f.First)),
+		QuantityText(curves.Time, f.At(f.Last)), f.First, f.Last))
+	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
+	if len(f.Out) > 0 {
+		parts = append(parts, table.Part{
+			Rank: 4, Text: "far off, left out: " + leftOut(c, total),
+			Short: fmt.Sprintf("%d far off left out", len(f.Out)),
+		})
+	}
+	if c.Cold > 0 {
+		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
+	}
+	return parts
+}
+
+// leftOut names the steps whose times are too far off the line through the others to be in it.
+func leftOut(c *curves.Curves, r *curves.CurveRow) string {
+	names := make([]string, len(r.Fit.Out))
+	for i, at := range r.Fit.Out {
+		names[i] = fmt.Sprintf("s%d", c.Index.Trace.Steps[r.Points[at].Step].Index)
+	}
+	return analyze.SomeOf(names)
+}
+
+// ownerPart says whose the slope is. Rows whose slopes cannot be told apart are named together, as long as
+// they are few: which of them came first would change from one step to the next.
+func ownerPart(c *curves.Curves) table.Part {
+	list := c.Owners()
+	if len(list) == 0 {
+		return table.Part{}
+	}
+	all := 0.0
+	names := make([]string, len(list))
+	for i := range list {
+		all, names[i] = all+list[i].Share, list[i].Name
+	}
+	first := strings.Join(names, ", ")
+	const few = 3
+	switch {
+	case len(list) > few:
+		return table.Part{
+			Text:  fmt.Sprintf("no one operator has it: %d have %.0f %%, much alike", len(list), all),
+			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
+		}
+	case list[0].Modelled:
+		return table.Part{
+			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed alone", first, all),
+			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
+		}
+	case len(list) > 1:
+		return table.Part{
+			Text:  fmt.Sprintf("%s have %.0f %% of the slope, much alike", first, all),
+			Short: fmt.Sprintf("%s %.0f %%", first, all),
+		}
+	}
+	return table.Part{
+		Text:  fmt.Sprintf("%s has %.0f %% of the slope", first, all),
+		Short: fmt.Sprintf("%s %.0f %%", first, all),
+	}
+}
+
+// restPart says where the slope is that its owners leave: other operators', drift, and what no operator's own
+// line explains, as where one takes over from another.
+func restPart(c *curves.Curves) table.Part {
+	drift := c.Drift()
+	var owned, told float64
+	for _, r := range c.Owners() {
+		owned += r.Share
+	}
+	timed := false
+	for i := range c.Rows[1:] {
+		r := &c.Rows[1+i]
+		told, timed = told+r.Share, timed || r.Fit != nil
+	}
+	if c.Slope() == nil || !timed {
+		return table.Part{}
+	}
+	var text, short []string
+	add := func(share float64, long, brief string) {
+		if share >= 0.5 {
+			text = append(text, fmt.Sprintf("%.0f %% "+long, share))
+			short = append(short, fmt.Sprintf("%.0f %% "+brief, share))
+		}
+	}
+	add(told-owned, "is of others", "others")
+	add(drift, "is drift, of operators whose work is the same at every position", "drift")
+	add(100-told-drift, "is on no operator's line", "nobody's")
+	return table.Part{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
+}
+
+// overRoutes says that the line goes over places where operators take other routes: there are lines of two
+// kinds of steps in it then.
+func overRoutes(c *curves.Curves) table.Part {
+	f := c.Rows[0].Fit
+	var places []string
+	for _, change := range c.ChangesOf(&c.Rows[0]) {
+		at, p := fmt.Sprint(change.At), float64(change.At)
+		if change.Rerouted() && p > f.First && p <= f.Last && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	if places == nil {
+		return table.Part{}
+	}
+	change := "routes change at " + analyze.SomeOf(places)
+	return table.Part{Rank: 1, Text: "it is one line, though " + change, Short: change}
+}
+
+// slope is what 1,000 positions more add, with its error.
+func slope(f *curves.Fit) string {
+	unit, name := slopeUnit(places * max(math.Abs(f.B), f.SE))
+	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
+}
+
+// little is which part of a step's time over all of its positions is a slope that hardly matters.
+const little = 0.02
+
+// says is in words what the times of decode steps do. So many per cent of their slope are drift: where that
+// is most of it, it is not put down to the position.
+func says(f *curves.Fit, drift float64) string {
+	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
+	by := " with position"
+	if drift > 50 {
+		by = ", mostly by drift"
+	}
+	if share := math.Abs(f.B) * moved; share < little {
+		by += fmt.Sprintf(" (%.1f %%)", 100*share)
+	}
+	switch {
+	case f.Slopes() && f.B > 0:
+		return "decode slows down" + by
+	case f.Slopes():
+		return "decode speeds up" + by
+	case f.N < curves.TellSlope:
+		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
+	case math.Abs(f.B) > 2*f.SE:
+		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
+	case (math.Abs(f.B)+3*f.SE)*moved < little:
+		return fmt.Sprintf("decode keeps its time over positions %.0f–%.0f", f.First, f.Last)
+	}
+	return "the steps are too uneven to tell a slope"
+}
+
+// rate is what 1,000 positions more add; where that is nothing, how large it may be and not be seen.
+func rate(f *curves.Fit) string {
+	if f.Slopes() || f.N < curves.TellSlope || math.Abs(f.B) > 2*f.SE {
+		return slope(f) + " per 1,000 positions"
+	}
+	most := places * (math.Abs(f.B) + 3*f.SE)
+	unit, name := slopeUnit(most)
+	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
+}
+
+// tiled says whether a route is one of tiles, whole or split: a matrix product of many rows.
+func tiled(route string) bool {
+	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
+}
+
+// crossover says at which lengths matrix products go from one route to the next, those that are alike
+// together.
+func crossover(c *curves.Curves) []table.Part {
+	if c.Line == nil {
+		return []table.Part{{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"}}
+	}
+	least, most := math.MaxInt, 0
+	var spans, any []curves.RouteSpan
+	for i := range c.Rows {
+		r := c.Rows[i].Routes
+		if any == nil && len(r) > 1 && r[0].Route != "" && r[1].Route != "" {
+			any = r
+		}
+		for _, s := range c.Rows[i].Routes {
+			if tiled(s.Route) && s.From > c.Line.From {
+				least, most = min(least, s.From), max(most, s.From)
+				if spans == nil {
+					spans = c.Rows[i].Routes
+				}
+				break
+			}
+		}
+	}
+	switch {
+	case most == 0 && any != nil:
+		return []table.Part{table.Say(0, "other routes from M = %d on: %s", any[1].From, routesFrom(any))}
+	case most == 0:
+		return []table.Part{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
+	case least == most:
+		return []table.Part{
+			table.Say(0, "GEMM by tiles takes over from M = %d", least),
+			table.Say(2, "%s", routesFrom(spans)),
+		}
+	}
+	return []table.Part{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}
+}

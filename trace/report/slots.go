@@ -1,0 +1,79 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	Register(Table{
+		Name: "slots", Takes: OneStep,
+		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, reads, writes, kernels",
+		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			levels := map[trace.DispatchID]int{}
+			for _, l := range x.Planned(o.Scope.Last()) {
+				levels[l.ID] = l.Level
+			}
+			return Slots(x, levels), nil
+		},
+	})
+}
+
+// Slots is the table of the graph's dispatch slots. Levels are those of the slots that run, -1 where that is
+// not known.
+func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
+	g := &x.Trace.Graph
+	at := table.By(g.Dispatches)
+	return table.New("slots", []table.Column{
+		{
+			Name: "dispatch", Title: "dispatch", Unit: "id", Is: table.Exact, Width: 80,
+			Doc: "id",
+			Of:  at(func(d *trace.Dispatch) table.Cell { return table.Count(int(d.ID)) }),
+		},
+		{
+			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
+			Doc: "run of dispatches between barriers; – where the slot does not run",
+			Of: at(func(d *trace.Dispatch) table.Cell {
+				switch n, runs := levels[d.ID]; {
+				case !runs:
+					return table.Missing()
+				case n < 0:
+					return table.Cell{}
+				default:
+					return table.Count(n)
+				}
+			}),
+		},
+		{
+			Name: "op", Title: "operator", Width: 80, Doc: "with the slot, where it has more than one",
+			Of: at(func(d *trace.Dispatch) table.Cell {
+				return table.Text(d.Named(g.Ops[d.Op].Name))
+			}),
+		},
+		{
+			Name: "max", Title: "largest grid", Unit: "workgroups", Is: table.Exact, Width: 80,
+			Doc: "workgroup count at the largest shape",
+			Of: at(func(d *trace.Dispatch) table.Cell {
+				n := analyze.Product(d.MaxWorkgroups)
+				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
+			}),
+		},
+		{
+			Name: "reads", Title: "reads", Width: 80, Doc: "values, by any route",
+			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(analyze.IDList(d.Reads)) }),
+		},
+		{
+			Name: "writes", Title: "writes", Width: 80, Doc: "values, by any route",
+			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(analyze.IDList(d.Writes)) }),
+		},
+		{
+			Name: "kernels", Title: "kernels", Width: 80, Doc: "its routes",
+			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(strings.Join(d.Kernels, " ")) }),
+		},
+	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))
+}

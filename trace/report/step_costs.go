@@ -1,0 +1,46 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// OtherWork says how a launch differs from what ran when the costs were measured.
+func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
+	name, step, was := c.X.Name(l.ID), fmt.Sprintf("s%d", c.Step.Index), c.Ran[l.ID]
+	ways := func(p *trace.Plan) string { return cmp.Or(p.Route, p.Kernel) }
+	switch {
+	case was == nil:
+		return fmt.Sprintf("%s did not run in %s, where costs were measured", name, step)
+	case ways(was) != ways(l.Plan):
+		return fmt.Sprintf("%s takes the route %s; the cost of %s is of %s", name, ways(l.Plan), step,
+			ways(was))
+	case was.Kernel != l.Plan.Kernel:
+		return fmt.Sprintf("%s runs %s; the cost of %s is of %s", name, l.Plan.Kernel, step, was.Kernel)
+	}
+	return fmt.Sprintf("%s has %s; the cost of %s is of %d", name, table.Plural(l.Tokens, "token"), step,
+		len(c.Step.Tokens))
+}
+
+// otherWorkNotes say which rows have no cost because it was measured on other work, and how to get one.
+func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
+	var said []string
+	for i := range t.Folded {
+		if r := &t.Folded[i]; r.Other != nil && t.Single(i) && about(i) {
+			said = append(said, OtherWork(t.Costs, r.Other))
+		}
+	}
+	const some = 3
+	if n := len(said) - some; n > 0 {
+		said = append(said[:some], fmt.Sprintf("%d more", n))
+	}
+	if said == nil {
+		return nil
+	}
+	return []string{"no cost: " + strings.Join(said, "; ") + ". Measure costs at a step like these."}
+}

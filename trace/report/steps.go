@@ -1,0 +1,292 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// msCell is a time in a column of ms.
+func msCell(t trace.Time) table.Cell {
+	ns, ok := t.NS()
+	if !ok {
+		return table.Missing()
+	}
+	return table.Number(float64(ns)/1e6, 2)
+}
+
+func init() {
+	Register(Table{
+		Name: "steps", Takes: WholeRun, Compares: true,
+		Doc: "every step: phase, position, where its wall time went, what it counted",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			for i := range x.Trace.Steps { // so that no frame has to sum what repeats there are
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				x.BusyOf(&x.Trace.Steps[i])
+			}
+			return Steps(x, o.Scope, o.Base), nil
+		},
+	})
+}
+
+// Steps is the table of the steps of a scope, without one of all steps, the cold ones too; each against a
+// base, where there is one.
+func Steps(x *analyze.Index, scope analyze.Scope, base *analyze.Base) *table.Table {
+	rows, step := x.Rows, func(row int) int { return row }
+	if scope.Steps != nil {
+		step = func(row int) int { return scope.Steps[row] }
+		rows = table.Flat(len(scope.Steps), func(row int) string { return x.Rows[step(row)].Key })
+	}
+	at := func(f func(*trace.Step) table.Cell) func(int) table.Cell {
+		return func(row int) table.Cell { return f(&x.Trace.Steps[step(row)]) }
+	}
+	time := func(f func(*trace.Step) trace.Time) func(int) table.Cell {
+		return at(func(s *trace.Step) table.Cell { return msCell(f(s)) })
+	}
+	busy := func(s *trace.Step) trace.Time {
+		ns, _ := x.BusyOf(s)
+		return ns
+	}
+	columns := []table.Column{
+		{
+			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80, Tree: true,
+			Doc: "index of the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.Index) }),
+		},
+		{
+			Name: "phase", Title: "phase", Width: 80,
+			Doc: "prefill, decode or execute",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Phase) }),
+		},
+		{
+			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first position of the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.Position) }),
+		},
+		{
+			Name: "tokens", Title: "in", Unit: "tokens", Is: table.Exact, Right: true, Width: 80,
+			Doc: "tokens that went in",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Tokens)) }),
+		},
+		{
+			Name: "wall_ms", Title: "wall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "of the step on the CPU, all that follows in it",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
+		},
+		{
+			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "sum of the dispatches, each timed alone; of repeats the medians",
+			Of:  time(busy),
+		},
+		{
+			Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU span without its dispatches; of repeats not measured",
+			Of: time(func(s *trace.Step) trace.Time {
+				if analyze.Repeated(s) {
+					return trace.Time{}
+				}
+				return analyze.Minus(analyze.GPUOf(s).SpanNS, analyze.GPUOf(s).BusyNS)
+			}),
+		},
+		{
+			Name: "idle_ms", Title: "idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "wall without the GPU span",
+			Of: time(func(s *trace.Step) trace.Time {
+				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
+			}),
+		},
+		{
+			Name: "resize_ms", Title: "resize ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "planning operators anew",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
+		},
+		{
+			Name: "upload_ms", Title: "upload ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "writing params and inputs",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.UploadNS }),
+		},
+		{
+			Name: "encode_ms", Title: "encode ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "recording commands",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.EncodeNS }),
+		},
+		{
+			Name: "submit_ms", Title: "submit ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "handing commands to the driver",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SubmitNS }),
+		},
+		{
+			Name: "wait_ms", Title: "wait ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "waiting for the GPU and reading back",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
+		},
+		{
+			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
+			Doc: "finding the token",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SampleNS }),
+		},
+		{
+			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
+			Width: 80,
+			Doc:   "tokens that went in, over the wall time",
+			Of: at(func(s *trace.Step) table.Cell {
+				if rate := analyze.TokensPerS(s); rate > 0 {
+					return table.Number(rate, 1)
+				}
+				return table.Missing()
+			}),
+		},
+		{
+			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that ran",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Dispatches)) }),
+		},
+		{
+			Name: "levels", Title: "levels", Unit: "levels", Is: table.Exact, Right: true, Width: 140,
+			Doc: "runs of dispatches between barriers",
+			Of: func(row int) table.Cell {
+				if n := len(x.LevelStarts(step(row))); n > 0 {
+					return table.Count(n)
+				}
+				return table.Cell{}
+			},
+		},
+		{
+			Name: "passes", Title: "passes", Unit: "passes", Is: table.Exact, Right: true, Width: 140,
+			Doc: "compute passes",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Passes) }),
+		},
+		{
+			Name: "submits", Title: "submits", Unit: "submits", Is: table.Exact, Right: true, Width: 200,
+			Doc: "calls of submit",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Submits) }),
+		},
+		{
+			Name: "writes", Title: "writes", Unit: "writes", Is: table.Exact, Right: true, Width: 140,
+			Doc: "writes of buffers",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Writes) }),
+		},
+		{
+			Name: "write_bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
+			Doc: "bytes written to buffers",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.WriteBytes) }),
+		},
+		{
+			Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Is: table.Exact, Right: true,
+			Width: 200,
+			Doc:   "bind groups made",
+			Of:    at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.BindGroups) }),
+		},
+		{
+			Name: "polls", Title: "polls", Unit: "polls", Is: table.Exact, Right: true, Width: 200,
+			Doc: "looks whether the GPU is done",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
+		},
+		{
+			Name: "gcs", Title: "gcs", Unit: "pauses", Is: table.Exact, Right: true, Width: 200,
+			Doc: "pauses of Go's garbage collector in the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.GCs) }),
+		},
+		{
+			Name: "gc_ms", Title: "gc ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "these pauses added up",
+			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
+		},
+		{
+			Name: "compiled", Title: "compiled", Unit: "kernels", Is: table.Exact, Right: true, Width: 200,
+			Doc: "pipelines compiled in the step",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
+		},
+		{
+			Name: "compile_ms", Title: "compile ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "compiling them",
+			Of:  time(analyze.CompileTime),
+		},
+		{
+			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
+			Width: 200,
+			Doc:   "of all but the wait, what lay between a submit and the wait for it",
+			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
+		},
+		{
+			Name: "to_tick_ms", Title: "to tick ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "from the first submit to the GPU's first tick",
+			Of: func(row int) table.Cell {
+				w := x.Waiting(step(row))
+				return msCell(w.ToTick)
+			},
+		},
+		{
+			Name: "to_done_ms", Title: "to done ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
+			Doc: "from the GPU's last tick until the host knew",
+			Of: func(row int) table.Cell {
+				w := x.Waiting(step(row))
+				return msCell(w.ToDone)
+			},
+		},
+		{
+			Name: "timing", Title: "timing", Width: 80,
+			Doc: "how the GPU was timed: off, step, block, dispatch",
+			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Timing) }),
+		},
+		{
+			Name: "cold", Title: "cold", Width: 80,
+			Doc: "after idle, with a compile or the first use of a route: left out of medians",
+			Of: at(func(s *trace.Step) table.Cell {
+				if s.Cold {
+					return table.Text("cold")
+				}
+				return table.Cell{}
+			}),
+		},
+		{
+			Name: "token", Title: "out", Unit: "id", Is: table.Exact, Right: true, Width: 140,
+			Doc: "id of the token that came out",
+			Of: at(func(s *trace.Step) table.Cell {
+				if s.Token == nil {
+					return table.Cell{}
+				}
+				return table.Count(*s.Token)
+			}),
+		},
+		{
+			Name: "text", Title: "text", Width: 80,
+			Doc: "text of the token that came out",
+			Of: at(func(s *trace.Step) table.Cell {
+				if s.Token == nil {
+					return table.Cell{}
+				}
+				return table.Text(fmt.Sprintf("%q", s.Text))
+			}),
+		},
+	}
+	if base != nil {
+		wall := slices.IndexFunc(columns, func(c table.Column) bool { return c.Name == "wall_ms" })
+		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBase(base), x, step))
+	}
+	t := table.New("steps", columns, rows)
+	if scope.Steps != nil {
+		t.Title = []table.Line{table.Title(ScopePart(scope))}
+	}
+	if base != nil {
+		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Called())))
+	}
+	t.Notes = DroppedNotes(x)
+	return t
+}
+
+// DroppedNotes say below a table of a run which steps are not in it any more; nothing where all are.
+func DroppedNotes(x *analyze.Index) []string {
+	var notes []string
+	if n := x.Trace.DroppedSteps; n > 0 {
+		notes = append(notes,
+			fmt.Sprintf("the %d oldest steps were dropped: the recorder's byte budget was reached", n))
+	}
+	return notes
+}

@@ -1,0 +1,40 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// stepDelta is the wall time of a step less that of the base.
+func stepDelta(b *analyze.StepBase, x *analyze.Index, step int) table.Cell {
+	s := &x.Trace.Steps[step]
+	ns, ok := s.CPU.TotalNS.NS()
+	wall, there := b.Walls[s.Timing]
+	switch {
+	case !ok || !there:
+		return table.Cell{}
+	case b.Base.SpeedMoved(x, s.Canary, b.Canary):
+		return table.Text("clk")
+	}
+	by := (float64(ns) - wall.Median) / 1e6
+	figure := func(ns float64) float64 { return math.Round(ns / 1e4) } // as it stands in the column
+	shown := (figure(float64(ns)) - figure(wall.Median)) / 100
+	cell := table.Cell{Text: fmt.Sprintf("%+.2f", shown), Number: by, Has: true}
+	if wall.N > 1 && math.Abs(by)*1e6 <= wall.Noise() {
+		cell.Text = "="
+	}
+	return cell
+}
+
+// stepDeltaColumn is what the steps of a table take more or less than a base; of is the step of a row.
+func stepDeltaColumn(b *analyze.StepBase, x *analyze.Index, of func(row int) int) table.Column {
+	return table.Column{
+		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+		Doc: "wall less that of the base, of several steps their median: = within their spread, clk: the clock " +
+			"moved; nothing where no step of the base was timed as this one",
+		Of: func(row int) table.Cell { return stepDelta(b, x, of(row)) },
+	}
+}

@@ -1,0 +1,376 @@
+package storage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/memory"
+	"gpuscope/trace/report"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tree"
+)
+
+func init() {
+	report.Register(report.Table{
+		Name: "memory", Takes: report.OneStep, OfGraph: true,
+		Doc: "what the graph holds on the device by role, and what makes each shared slot so large",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return Memory(x, o.Scope), ctx.Err()
+		},
+	})
+	report.Register(report.Table{
+		Name: "tenants", Takes: report.OneStep, OfGraph: true,
+		Doc: "who holds a slot when: its values in the order of the step, from first to last dispatch",
+		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return Tenants(x, o.Scope), ctx.Err()
+		},
+	})
+}
+
+// Memory is the table of what is held on the device, with live bytes where the scope is a step.
+func Memory(x *analyze.Index, scope analyze.Scope) *table.Table {
+	step, one := scope.One()
+	if !one {
+		step = -1
+	}
+	t := memory.Of(x, step)
+	var list []memory.Holding
+	place := map[string]int{}
+	for i := range t.Tenants {
+		n := &t.Tenants[i]
+		v := n.Value
+		if v.Kind == "symint" || v.AliasOf != nil || n.Shares() || analyze.Nowhere(v) != "" || v.Bytes == 0 {
+			continue
+		}
+		k, there := place[v.Role]
+		if !there {
+			k = len(list)
+			place[v.Role] = k
+			list = append(list, memory.Holding{Key: v.Role, Label: v.Role, Parent: -1})
+		}
+		list[k].Add(n, false)
+	}
+	slices.SortStableFunc(list, func(a, b memory.Holding) int {
+		return cmp.Compare(b.Allocated, a.Allocated)
+	})
+	if len(t.Numbers) > 0 {
+		shared := len(list)
+		list = append(list, memory.Holding{Key: "slots", Label: "slots (large)", Parent: -1})
+		for _, s := range t.Numbers {
+			h := memory.Holding{
+				Key: fmt.Sprintf("slot%d", s), Label: fmt.Sprintf("slot %d", s),
+				Parent: shared,
+			}
+			for _, n := range t.Slots[s] {
+				h.Add(n, true)
+			}
+			all := &list[shared]
+			all.Values += h.Values
+			all.Allocated += h.Allocated
+			all.Live += h.Live
+			if all.Largest == nil || h.Largest.Bytes > all.Largest.Bytes {
+				all.Largest = h.Largest
+			}
+			list = append(list, h)
+		}
+	}
+	var total int64
+	rows := make([]tree.Row, len(list))
+	for i := range list {
+		rows[i] = tree.Row{Key: list[i].Key, Parent: list[i].Parent, Open: true}
+		if list[i].Parent >= 0 {
+			rows[i].Depth = 1
+			continue
+		}
+		total += list[i].Allocated
+	}
+	at := table.By(list)
+	bytes := func(n int64) table.Cell {
+		return table.Cell{Text: table.Memory(n), Number: float64(n), Has: true}
+	}
+	made := table.New("memory", []table.Column{
+		{
+			Name: "what", Title: "memory", Width: 80, Tree: true,
+			Doc: "role of values with memory of their own; a slot that intermediates and scratch take turns in",
+			Of:  at(func(h *memory.Holding) table.Cell { return table.Text(h.Label) }),
+		},
+		{
+			Name: "values", Title: "values", Unit: "values", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that live in it",
+			Of:  at(func(h *memory.Holding) table.Cell { return table.Count(h.Values) }),
+		},
+		{
+			Name: "allocated", Title: "allocated", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "of the largest shapes",
+			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
+		},
+		{
+			Name: "share", Title: "%", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of all that is allocated for values",
+			Of: at(func(h *memory.Holding) table.Cell {
+				if total == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(h.Allocated)/float64(total), 1)
+			}),
+		},
+		{
+			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that the live shapes of the step use",
+			Of: at(func(h *memory.Holding) table.Cell {
+				if step < 0 {
+					return table.Cell{}
+				}
+				return bytes(h.Live)
+			}),
+		},
+		{
+			Name: "largest", Title: "forced by", Width: 80, Doc: "its largest value, which makes a slot so large",
+			Of: at(func(h *memory.Holding) table.Cell { return table.Text(h.Largest.Name) }),
+		},
+		{
+			Name: "forced", Title: "of", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
+			Doc: "size of that value",
+			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
+		},
+		{
+			Name: "when", Title: "in use", Width: 140,
+			Doc: "of a slot: the dispatches between which that value has it",
+			Of: at(func(h *memory.Holding) table.Cell {
+				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
+					return table.Cell{}
+				}
+				return table.Text(fmt.Sprintf("d%d–d%d", t.Order[h.Peak.First], t.Order[h.Peak.Last]))
+			}),
+		},
+	}, rows)
+	made.Title = []table.Line{memoryTitle(x, t, step, total)}
+	return made
+}
+
+// HoldingLines say what is in a row of the table of memory, by its key: who has a slot when, or the largest
+// values of a role.
+func HoldingLines(x *analyze.Index, step int, key string) []string {
+	const most = 12
+	t := memory.Of(x, step)
+	if n, ok := strings.CutPrefix(key, "slot"); ok && n != "s" {
+		slot, _ := strconv.Atoi(n)
+		lines := []string{fmt.Sprintf("slot %d, in the order of the step:", slot)}
+		for i, n := range t.Slots[slot] {
+			if i == most {
+				return append(lines, fmt.Sprintf("and %d more", len(t.Slots[slot])-most))
+			}
+			when := "not in this step"
+			switch {
+			case n.Left:
+				when = "left in this step"
+			case n.First >= 0:
+				when = fmt.Sprintf("d%d–d%d", t.Order[n.First], t.Order[n.Last])
+			}
+			lines = append(lines, fmt.Sprintf("%s %s, %s", when, n.Value.Name, table.Memory(n.Value.Bytes)))
+		}
+		return lines
+	}
+	var list []*memory.Tenant
+	for i := range t.Tenants {
+		n := &t.Tenants[i]
+		own := !n.Shares() && n.Value.AliasOf == nil && n.Value.Role == key
+		if own || n.Shares() && key == "slots" {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *memory.Tenant) int {
+		return cmp.Compare(b.Value.Bytes, a.Value.Bytes)
+	})
+	lines := []string{"the largest of " + table.Plural(len(list), "value") + ":"}
+	if key == "slots" {
+		lines = append([]string{largeSteps.Text}, lines...)
+	}
+	for _, n := range list[:min(len(list), most)] {
+		lines = append(lines, fmt.Sprintf("%s %s, %s", table.Memory(n.Value.Bytes), n.Value.Name,
+			report.Bounds(x, n.Value)))
+	}
+	return lines
+}
+
+// memoryTitle says what is allocated in all, what a step uses of it, and where intermediates need most.
+func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) table.Line {
+	parts := []table.Part{table.Say(1, "values %s", table.Memory(total))}
+	if step >= 0 {
+		m := x.Trace.Steps[step].Memory
+		if m.AllocatedBytes > 0 {
+			parts = append(parts,
+				table.Say(4, "device %s with params", table.Memory(m.AllocatedBytes)),
+				table.Say(3, "live %s", table.Memory(m.LiveBytes)))
+		}
+	}
+	change := make([]int64, len(t.Order)+1)
+	for _, list := range t.Slots {
+		for _, n := range list {
+			if n.First >= 0 {
+				change[n.First] += n.Live
+				change[n.Last+1] -= n.Live
+			}
+		}
+	}
+	var now, most int64
+	at := -1
+	for i, c := range change {
+		if now += c; now > most {
+			most, at = now, i
+		}
+	}
+	if at >= 0 && at < len(t.Order) {
+		part := table.Say(2, "slots hold at most %s at once, at d%d %s", table.Memory(most), t.Order[at],
+			x.Name(t.Order[at]))
+		part.Short = fmt.Sprintf("at most %s at once", table.Memory(most))
+		parts = append(parts, part)
+	}
+	return table.Title(parts...)
+}
+
+// largeSteps says which slots a trace has: a graph may have others for small steps.
+var largeSteps = table.Part{
+	Rank: 2, Text: "slots as large steps have them: small ones may have others",
+	Short: "slots of large steps",
+}
+
+// lifeCells is how many cells a tenant's time in the step is drawn in.
+const lifeCells = 40
+
+// Tenants is the table of the slots with the values that have them, one after the other.
+func Tenants(x *analyze.Index, scope analyze.Scope) *table.Table {
+	step, one := scope.One()
+	if !one {
+		step = -1
+	}
+	t := memory.Of(x, step)
+	type row struct {
+		slot   int
+		tenant *memory.Tenant // nil: the slot
+		size   int64          // of the slot
+		n      int
+	}
+	var list []row
+	var rows []tree.Row
+	for _, s := range t.Numbers {
+		parent := len(list)
+		r := row{slot: s, n: len(t.Slots[s])}
+		for _, n := range t.Slots[s] {
+			r.size = max(r.size, n.Value.Bytes)
+		}
+		list = append(list, r)
+		rows = append(rows, tree.Row{Key: fmt.Sprintf("slot%d", s), Parent: -1, Open: true, Group: true})
+		for _, n := range t.Slots[s] {
+			list = append(list, row{slot: s, tenant: n, size: r.size})
+			rows = append(rows, tree.Row{Key: fmt.Sprintf("v%d", n.Value.ID), Parent: parent, Depth: 1})
+		}
+	}
+	at := table.By(list)
+	place := func(f func(*memory.Tenant) int) func(int) table.Cell {
+		return at(func(r *row) table.Cell {
+			if r.tenant == nil || f(r.tenant) < 0 {
+				return table.Cell{}
+			}
+			id := t.Order[f(r.tenant)]
+			return table.Cell{Text: fmt.Sprintf("d%d", id), Number: float64(id), Has: true}
+		})
+	}
+	made := table.New("tenants", []table.Column{
+		{
+			Name: "what", Title: "slot and value", Width: 80, Tree: true,
+			Doc: "a slot; in it the values that have it",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Text(fmt.Sprintf("slot %d: %s, %s", r.slot, table.Memory(r.size),
+						table.Plural(r.n, "value")))
+				}
+				return table.Text(r.tenant.Value.Name)
+			}),
+		},
+		{
+			Name: "value", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140, Doc: "id of the value",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Cell{}
+				}
+				return table.Count(int(r.tenant.Value.ID))
+			}),
+		},
+		{
+			Name: "first", Title: "from", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "first dispatch that touches it", Of: place(func(n *memory.Tenant) int { return n.First }),
+		},
+		{
+			Name: "last", Title: "to", Unit: "id", Is: table.Exact, Right: true, Width: 80,
+			Doc: "last dispatch that touches it", Of: place(func(n *memory.Tenant) int { return n.Last }),
+		},
+		{
+			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "of the largest shape",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil {
+					return table.Cell{}
+				}
+				b := r.tenant.Value.Bytes
+				return table.Cell{Text: table.Memory(b), Number: float64(b), Has: true}
+			}),
+		},
+		{
+			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
+			Doc: "part of the slot that it needs; 100 is what makes the slot so large",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || r.size == 0 {
+					return table.Cell{}
+				}
+				return table.Number(100*float64(r.tenant.Value.Bytes)/float64(r.size), 0)
+			}),
+		},
+		{
+			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
+			Doc: "that the live shape of the step uses; left: none, nothing writes it then",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || step < 0 {
+					return table.Cell{}
+				}
+				cell := table.Cell{
+					Text: table.Memory(r.tenant.Live), Number: float64(r.tenant.Live),
+					Has: true,
+				}
+				if r.tenant.Left {
+					cell.Text = memory.Left
+				}
+				return cell
+			}),
+		},
+		{
+			Name: "life", Title: "first to last dispatch of the step", Width: 140,
+			Doc: "when it has the slot",
+			Of: at(func(r *row) table.Cell {
+				if r.tenant == nil || r.tenant.First < 0 {
+					return table.Cell{}
+				}
+				from := r.tenant.First * lifeCells / len(t.Order)
+				to := max(from+1, (r.tenant.Last+1)*lifeCells/len(t.Order))
+				return table.Text(strings.Repeat("·", from) + strings.Repeat("█", to-from) +
+					strings.Repeat("·", lifeCells-to))
+			}),
+		},
+	}, rows)
+	slots := table.Plural(len(t.Numbers), "slot")
+	values := 0
+	for _, l := range t.Slots {
+		values += len(l)
+	}
+	made.Title = []table.Line{table.Title(
+		table.Say(1, "%s take turns in %s", table.Plural(values, "value"), slots),
+		table.Say(3, "%s", table.Plural(len(t.Order), "dispatch")),
+		largeSteps,
+	)}
+	return made
+}

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// notMeasured is the line of what steps took that were planned and did not run.
+var notMeasured = table.Line{Parts: []table.Part{{
+	Rank: 0, Text: "planned without a device: not measured", Short: "not measured",
+}}}
+
+// SummaryTitle is the line on which the untimed step, the sum of what was timed alone, wall and span stand
+// together. The untimed step, and how many times as long timing makes it, are lost last where there is no
+// room. The first time has the unit.
+func SummaryTitle(r *analyze.StepSummary) table.Line {
+	if r.Planned {
+		return notMeasured
+	}
+	parts := untimedParts(&r.Untimed)
+	alone := analyze.TimedAlone(r.Step)
+	unit := len(parts) > 0
+	ms := func(t trace.Time) string {
+		if unit || !analyze.Measured(t) {
+			return table.MillisBare(t.NS())
+		}
+		unit = true
+		return table.Millis(t.NS())
+	}
+	if alone {
+		parts = append(parts, aloneParts(r, ms)...)
+	} else if r.Step.Timing == "block" {
+		parts = append(parts, table.Part{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
+	}
+	switch {
+	case analyze.TimedWhole(r.Step):
+		return table.Line{Separator: " │ ", Parts: parts}
+	case r.Repeats > 0:
+		return table.Line{Separator: " │ ", Parts: append(parts, first(r, ms))}
+	}
+	return table.Line{Separator: " │ ", Parts: append(parts,
+		table.Part{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
+		table.Part{Rank: 3, Text: "gaps " + ms(r.Gaps)},
+		table.Part{Rank: 2, Text: "span " + ms(r.Span)},
+		table.Part{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
+}
+
+// timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed alone.
+func timesAlone(sum, gpu trace.Time) []table.Part {
+	parts := []table.Part{{Rank: 2, With: true, Text: "timed alone"}}
+	ns, ok := sum.NS()
+	span, known := gpu.NS()
+	if !ok || !known || span <= 0 {
+		return parts
+	}
+	times := fmt.Sprintf("(%.1f×)", float64(ns)/float64(span))
+	return append([]table.Part{{Rank: 0, With: true, Text: times}}, parts...)
+}
+
+// aloneParts says what the dispatches add up to, each timed alone.
+func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Part {
+	parts := append([]table.Part{{Rank: 0, Text: analyze.SumName + " " + ms(r.Busy)}},
+		timesAlone(r.Busy, r.Untimed.GPU)...)
+	if r.Repeats > 0 {
+		parts = append(parts, table.Part{
+			Rank: 3, With: true, Text: fmt.Sprintf("(medians of %d)", r.Repeats),
+		})
+	}
+	if analyze.Measured(r.Timing) {
+		parts = append(parts, table.Part{Rank: 4, With: true, Text: fmt.Sprintf("= ~%s work + ~%s timing",
+			ms(r.Work), ms(r.Timing))})
+	}
+	return parts
+}
+
+// firstOf says which run the times of a step are of that are not its dispatches', where it was repeated so
+// often: of repeats there are no others. It is "" where all are of one run, or the step was timed as a whole.
+func firstOf(s *trace.Step, repeats int) string {
+	if repeats == 0 || analyze.TimedWhole(s) {
+		return ""
+	}
+	return "first of " + table.Plural(repeats+1, "run")
+}
+
+// first says the times that are of the first run alone, all of one run, so that they add up.
+func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Part {
+	name := analyze.SumName
+	if r.Step.Timing == "block" {
+		name = "Σblocks"
+	}
+	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
+	return table.Part{
+		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
+			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.Gaps), ms(r.Span), ms(r.Idle)),
+	}
+}
+
+// CostLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
+// the untimed step is one that was run again, what is behind it says that it is of all.
+func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
+	if x.Trace.Device.None() {
+		return notMeasured
+	}
+	if step, one := scope.One(); one {
+		return SummaryTitle(x.Summary(step))
+	}
+	line := table.Line{Separator: " │ "}
+	untimed := x.UntimedOf(scope)
+	closely := slices.ContainsFunc(scope.Steps, func(step int) bool {
+		busy, _ := x.BusyOf(&x.Trace.Steps[step])
+		return analyze.Measured(busy)
+	})
+	line.Parts = untimedParts(&untimed)
+	all := ""
+	if untimed.From != "" {
+		all = table.Plural(len(scope.Steps), "step") + ": "
+	}
+	for i, c := range []struct {
+		name string
+		of   func(*trace.Step) trace.Time
+	}{
+		{analyze.SumName, func(s *trace.Step) trace.Time { busy, _ := x.BusyOf(s); return busy }},
+		{"wall", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
+		{"span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
+		{"gaps", func(s *trace.Step) trace.Time {
+			return analyze.Minus(analyze.GPUOf(s).SpanNS, analyze.GPUOf(s).BusyNS)
+		}},
+		{"GPU idle", func(s *trace.Step) trace.Time {
+			return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
+		}},
+	} {
+		var times []int64
+		for _, step := range scope.Steps {
+			if ns, ok := c.of(&x.Trace.Steps[step]).NS(); ok {
+				times = append(times, ns)
+			}
+		}
+		spread := analyze.SpreadOf(times)
+		if untimed.Known() && (!closely || !spread.Measured()) {
+			continue
+		}
+		took := table.Millis(analyze.Whole(spread.Median), spread.Measured())
+		part := table.Part{Rank: i, Text: all + c.name + " " + took}
+		if untimed.Known() { // which has the unit
+			part.Short = c.name + " " + table.MillisBare(analyze.Whole(spread.Median), spread.Measured())
+		}
+		line.Parts = append(line.Parts, part)
+		if all = ""; c.name == analyze.SumName {
+			line.Parts = append(line.Parts, timesAlone(spread.Time(), untimed.GPU)...)
+		}
+		if spread.N > 1 {
+			line.Parts = append(line.Parts, table.Part{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",
+				table.MillisBare(analyze.Whole(spread.Min),
+					true), table.MillisBare(analyze.Whole(spread.Max), true))})
+		}
+	}
+	return line
+}
+
+// Millis writes a time in ms.
+func Millis(t trace.Time) string { return table.Millis(t.NS()) }

@@ -1,0 +1,649 @@
+package report_test
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/charmbracelet/x/exp/golden"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/rates"
+	"gpuscope/trace/analyze/tracks"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report"
+	"gpuscope/trace/report/phases"
+	"gpuscope/trace/table"
+	"gpuscope/trace/tracetest"
+)
+
+// us is so many microseconds; a negative number was not measured.
+func us(us int64) trace.Time {
+	if us < 0 {
+		return trace.Time{}
+	}
+	return trace.Measured(us * 1000)
+}
+
+// oneStep is a trace whose decode step has these times in µs.
+func oneStep(timing string, wall, busy, span int64) *trace.Trace {
+	t := timed(1, 0, 0, 1)
+	s := &t.Steps[1]
+	s.Timing, s.CPU.TotalNS, s.Whole, s.Costs = timing, us(wall), nil, nil
+	s.GPU = &trace.GPU{BusyNS: us(busy), SpanNS: us(span)}
+	for i := range s.Dispatches {
+		s.Dispatches[i] = trace.StepDispatch{Plan: s.Dispatches[i].Plan}
+	}
+	t.Observer = nil
+	return t
+}
+
+// seen adds an observer's times in µs.
+func seen(t *trace.Trace, untimed, span int64) *trace.Trace {
+	step := 1
+	t.Observer = &trace.Observer{
+		Step: &step, UntimedNS: us(untimed), SpanNS: us(span), TimedNS: us(9050), N: 8,
+		UntimedOff: us(20), SpanOff: us(20),
+	}
+	return t
+}
+
+// worked gives the step that many µs of the CPU's own work, all of it encoding; -1: not measured.
+func worked(t *trace.Trace, encode int64) *trace.Trace {
+	c := &t.Steps[1].CPU
+	c.ResizeNS, c.UploadNS, c.SubmitNS, c.SampleNS = us(-1), us(-1), us(-1), us(-1)
+	c.EncodeNS = us(encode)
+	return t
+}
+
+func TestSummaryOfAStepOnOneLine(t *testing.T) {
+	for _, c := range []struct {
+		t    *trace.Trace
+		want string
+	}{
+		{
+			seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
+			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 (3.0×) timed alone = ~3.77 work + ~0.01 timing" +
+				" │ wall 9.05 timed │ gaps 0.34 │ span 4.12 │ GPU idle 4.93",
+		},
+		{
+			oneStep("dispatch", 9050, 3780, 4120),
+			"Σgpu 3.78 ms timed alone = ~3.77 work + ~0.01 timing │ wall 9.05 timed │ gaps 0.34 │ span 4.12" +
+				" │ GPU idle 4.93",
+		},
+		{
+			oneStep("block", 2000, 1500, 1600),
+			"Σblocks 1.50 ms │ wall 2.00 timed │ gaps 0.10 │ span 1.60 │ GPU idle 0.40",
+		},
+		{oneStep("step", 1800, -1, 1280), "step 1.80 ms = 0.52 CPU + 1.28 GPU"},
+		{oneStep("off", 1800, -1, -1), "step 1.80 ms"},
+		{oneStep("step", -1, -1, 1280), "step 1.28 ms GPU untimed"},
+	} {
+		if got := report.SummaryTitle(analyze.NewIndex(c.t).Summary(1)).String(); got != c.want {
+			t.Errorf("%s\nwant %s", got, c.want)
+		}
+	}
+}
+
+// Beside one step that was run again untimed stand medians of many: the title says that they are of all.
+func TestATitleOfManyStepsSaysWhichTimesAreOfOne(t *testing.T) {
+	tr := tracetest.Run(1, 40, 1, 1, 1)
+	step := 2
+	tr.Observer = &trace.Observer{Step: &step, UntimedNS: us(700), TimedNS: us(900), N: 8}
+	x := analyze.NewIndex(tr)
+	for w, want := range map[int][]string{
+		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
+	} {
+		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Phase("decode")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range want {
+			if got := d.Title[0].Fit(w); !strings.Contains(got, text) {
+				t.Errorf("in %d cells: %s, want %s", w, got, text)
+			}
+		}
+	}
+}
+
+// What is said of a step's speed and of what bounds it is drawn from the untimed step, or not said: with each
+// dispatch timed it takes several times as long, and a third of that are gaps which timing made.
+func TestVerdictAndRateAreOfTheUntimedStep(t *testing.T) {
+	unknown := "bottleneck not known: the step ran only with every dispatch timed"
+	again := func(wall, gpu int64) *trace.Trace {
+		return seen(oneStep("dispatch", 4700, 3300, 4700), wall, gpu)
+	}
+	for _, c := range []struct {
+		t    *trace.Trace
+		want string
+		rate float64
+	}{
+		{oneStep("dispatch", 4700, 3300, 4700), unknown, 0},
+		{
+			worked(seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280), 600),
+			"29 ± 2 % of the step the GPU waits for the CPU: 0.52 of 1.80 ms." +
+				" Doing that while it runs would give 556 → 781 tok/s in the same GPU time", 1e3 / 1.8,
+		},
+		{
+			worked(again(1800, 600), 1200),
+			"CPU-bound: 67 ± 2 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms." +
+				" Doing that while it runs would give 556 → 833 tok/s in the same GPU time", 1e3 / 1.8,
+		},
+		{ // a third of the wait is the CPU's: no more than that can be won
+			worked(again(1800, 600), 400),
+			"67 ± 2 % of the step the GPU has nothing to do: 1.20 of 1.80 ms, of which the CPU's own work is 0.40 ms" +
+				" at most and the rest the driver's and the system's." +
+				" Doing that while it runs would give 556 → 714 tok/s in the same GPU time", 1e3 / 1.8,
+		},
+		{ // few tokens a second have a decimal
+			worked(again(150_000, 97_000), 8090),
+			"35 ± 1 % of the step the GPU has nothing to do: 53.0 of 150 ms, of which the CPU's own work is 8.09 ms" +
+				" at most and the rest the driver's and the system's." +
+				" Doing that while it runs would give 6.7 → 7.0 tok/s in the same GPU time", 1 / 0.150,
+		},
+		{ // hardly any of it
+			worked(again(345_000, 145_000), 1170),
+			"58 ± 1 % of the step the GPU has nothing to do: 200 of 345 ms, of which the CPU's own work is 1.17 ms" +
+				" at most and the rest the driver's and the system's", 1 / 0.345,
+		},
+		{ // nobody knows how much
+			worked(again(1800, 600), -1),
+			"CPU-bound: 67 ± 2 % of the step the GPU waits for the CPU: 1.20 of 1.80 ms", 1e3 / 1.8,
+		},
+		{
+			oneStep("off", 1800, -1, -1), "bottleneck not known: the GPU time of the untimed step was not measured",
+			1e3 / 1.8,
+		},
+		{
+			oneStep("step", -1, -1, 600),
+			"bottleneck not known: the wall time of the untimed step was not measured", 0,
+		},
+	} {
+		s := analyze.NewIndex(c.t).Summary(1)
+		if report.Verdict(s) != c.want || math.Abs(s.TokensPerS-c.rate) > 1e-6 {
+			t.Errorf("%.2f tokens/s, want %.2f\n%q\nwant\n%q", s.TokensPerS, c.rate, report.Verdict(s),
+				c.want)
+		}
+	}
+}
+
+func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes int64 // at 4.24 TB/s
+		limit func(*trace.Device)
+		want  string
+	}{
+		{
+			"work", 6_000_000_000, nil,
+			"GPU-bound: the GPU takes 1.75 ± 0.02 of 1.80 ms, and at the device's ceilings" +
+				" the work would take ~1.42",
+		},
+		{
+			"waiting", 1_000_000_000, nil,
+			"latency-bound: at the device's ceilings the work takes ~0.24 of the 1.75 ± 0.02 ms" +
+				" that the GPU takes, in 1 level one behind the other",
+		},
+		{
+			"no ceilings", 1_000_000, func(d *trace.Device) { d.Ceilings = nil },
+			"the GPU takes 1.75 ± 0.02 of 1.80 ms; what bounds it there is not known without the device's ceilings",
+		},
+		{
+			"software", 1_000_000, func(d *trace.Device) { d.AdapterType = "cpu" },
+			"the GPU takes 1.75 ± 0.02 of 1.80 ms; on a software device compare ratios only",
+		},
+	} {
+		tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1750)
+		tr.Plans[2].Bytes = c.bytes
+		if c.limit != nil {
+			c.limit(&tr.Device)
+		}
+		if got := report.Verdict(analyze.NewIndex(tr).Summary(1)); got != c.want {
+			t.Errorf("%s: %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A step of grids far beyond its shapes takes long for these, not for its levels.
+func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
+	tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1750)
+	for i := range tr.Plans {
+		p := &tr.Plans[i]
+		p.Workgroups, p.NeededGrid, p.NeededGroups = [3]int{64, 1, 1}, [3]int{1, 1, 1}, 1
+	}
+	want := "over-dispatched: 98.4% of 128 workgroups have no work; at the device's ceilings the work takes"
+	if got := report.Verdict(analyze.NewIndex(tr).Summary(1)); !strings.HasPrefix(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// The verdict of a cold step is of the same step run again warm, where that is known, and says which.
+func TestVerdictOfAColdStepSaysWhichRunItIsOf(t *testing.T) {
+	tr := oneStep("step", 51_400, 50_000, 50_000)
+	s := &tr.Steps[1]
+	s.Cold = true
+	summary := func() *analyze.StepSummary { return analyze.NewIndex(tr).Summary(1) }
+	if got := summary(); !strings.HasPrefix(report.Verdict(got), "cold: ") || !got.FewSamples {
+		t.Errorf("not run again: %q", report.Verdict(got))
+	}
+	s.Whole = &trace.Whole{
+		NS: 25_000_000, Q1NS: 25_000_000, Q3NS: 25_000_000, N: 5, OffNS: us(20), WallNS: us(26_000),
+		WallOff: us(20),
+	}
+	if got := summary(); !strings.HasPrefix(report.Verdict(got), "run again warm: ") || !strings.Contains(report.Verdict(got), "25.0") {
+		t.Errorf("run again: %q", report.Verdict(got))
+	}
+	if s.Cold = false; strings.Contains(report.Verdict(summary()), "warm") {
+		t.Errorf("a warm step: %q", report.Verdict(summary()))
+	}
+}
+
+// A verdict is of five untimed runs or more, has what it may be off by, and there is none where the effect is
+// no larger. So it is of what is to be fixed first.
+func TestAVerdictNeedsFiveUntimedSamples(t *testing.T) {
+	for _, c := range []struct {
+		n         int
+		off       int64 // us, of each time; -1: not known
+		told, few bool
+	}{
+		{1, -1, false, true},
+		{2, 20, false, true},
+		{4, 20, false, true},
+		{5, 20, true, false},
+		{8, 700, false, false},
+		{8, -1, false, false},
+	} {
+		tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1280)
+		o := tr.Observer
+		o.N, o.UntimedOff, o.SpanOff = c.n, us(c.off), us(c.off)
+		s := analyze.NewIndex(tr).Summary(1)
+		told := strings.Contains(report.Verdict(s), "% of the step")
+		if told != c.told || told && !strings.Contains(report.Verdict(s), "±") || s.FewSamples != c.few {
+			t.Errorf("%d samples ± %d: %q, few %v", c.n, c.off, report.Verdict(s), s.FewSamples)
+		}
+	}
+	for n, want := range map[int]bool{2: false, 5: true} {
+		x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
+		w := x.Trace.Steps[2].Whole
+		w.N, w.WallNS = n, trace.Measured(w.NS+10_000_000)
+		w.WallOff, w.OffNS = trace.Measured(900), trace.Measured(900)
+		title := dispatched(x, 2, analyze.Options{}).Title[1].String()
+		if strings.Contains(title, "GPU idle") != want {
+			t.Errorf("%d samples: %s", n, title)
+		}
+	}
+}
+
+// What stands over a step is its own: of one that was never run untimed no other step tells the time.
+func TestAStepHasNoFigureOfAnother(t *testing.T) {
+	tr := tracetest.Run(2, 40, 1, 1, 1)
+	step := 2
+	tr.Observer = &trace.Observer{
+		Step: &step, UntimedNS: us(700), SpanNS: us(500), TimedNS: us(900), N: 8,
+	}
+	x := analyze.NewIndex(tr)
+	for i := range tr.Steps {
+		u := x.Untimed(i)
+		title := report.SummaryTitle(x.Summary(i)).String()
+		if u.Known() != (i == step) || strings.Contains(title, "0.70") != (i == step) {
+			t.Errorf("s%d: %s", i, title)
+		}
+	}
+	if u := x.UntimedOf(x.Range(1, 2)); !u.Known() {
+		t.Error("steps of which one was run untimed have no time")
+	}
+	tr.Observer.Step = nil // nobody knows of which it is
+	for i := range tr.Steps {
+		if u := analyze.NewIndex(tr).Untimed(i); u.Known() {
+			t.Errorf("s%d has a time of no step", i)
+		}
+	}
+}
+
+// A step that was observed at the end of a run speaks for the decode steps of the run, never for a prefill.
+func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
+	tr := seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280)
+	tr.Observer.BeforeNS = us(400)
+	x := analyze.NewIndex(tr)
+	u := x.Untimed(1)
+	if got := fmt.Sprint(u.Wall, u.Before, u.GPU, u.After, u.N, u.From); got != fmt.Sprint(us(1800), us(400),
+		us(1280), us(120), 8, "s1 ×8") {
+		t.Error(got)
+	}
+	if u := x.Untimed(0); u.Known() {
+		t.Errorf("a prefill by an observed decode step: %+v", u)
+	}
+	tr.Observer.BeforeNS = us(-20) // by two clocks
+	if u := analyze.NewIndex(tr).Untimed(1); u.Before != (trace.Time{}) || u.GPU != us(1280) {
+		t.Errorf("less than nothing before the GPU: %+v", u)
+	}
+	tr.Observer = nil
+	tr.Steps[1].Whole = &trace.Whole{NS: 1_290_000, Q1NS: 1_290_000, Q3NS: 1_290_000, N: 31}
+	if u := analyze.NewIndex(tr).Untimed(1); u.GPU != us(1290) || u.Wall != us(-1) || u.N != 31 {
+		t.Errorf("by the whole step of its costs: %+v", u)
+	}
+	tr.Steps[1].Whole.WallNS = us(1700) // from the first command on: the resize, 1.2 us, came before
+	if u := analyze.NewIndex(tr).Untimed(1); u.Wall != trace.Measured(1_701_200) {
+		t.Errorf("by the whole step of its costs: %+v", u)
+	}
+}
+
+func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
+	tr := oneStep("dispatch", 500, 150, 200)
+	s := &tr.Steps[1]
+	s.GPU.StartNS = us(1120)
+	s.CPU.StartNS, s.CPU.SubmittedNS, s.CPU.DoneNS = us(1000), us(1090), us(1350)
+	want := analyze.Waiting{
+		Begin: us(90), ToTick: us(30), Span: us(200), Busy: us(150), Gaps: us(50), ToDone: us(30),
+	}
+	if got := analyze.NewIndex(tr).Waiting(1); got != want {
+		t.Errorf("%+v", got)
+	}
+	s.GPU.StartNS = us(1080) // before its submit, by the error of the clocks
+	if got := analyze.NewIndex(tr).Waiting(1); got.ToTick != us(0) || got.ToDone != us(70) {
+		t.Errorf("%+v", got)
+	}
+	s.Timing = "step"
+	got := analyze.NewIndex(tr).Waiting(1)
+	if got.Span != us(200) || got.Busy != us(-1) || got.Gaps != us(-1) {
+		t.Errorf("a step that was timed as a whole: %+v", got)
+	}
+}
+
+// After repeats the header, the table of steps and the table of dispatches all say their medians.
+func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
+	tr := oneStep("dispatch", 9050, 17, 20)
+	for i, samples := range [][]int64{{7000, 8000, 9000}, {6600, 6600, 90_000}} {
+		d := &tr.Steps[1].Dispatches[i]
+		d.GPUNS, d.Samples = us(8), samples
+	}
+	x := analyze.NewIndex(tr)
+	s := x.Summary(1)
+	if s.Busy != trace.Measured(14_600) || s.Repeats != 3 ||
+		!strings.Contains(report.SummaryTitle(s).String(), "Σgpu 0.01 ms timed alone (medians of 3)") {
+		t.Errorf("%v of %d: %s", s.Busy, s.Repeats, report.SummaryTitle(s))
+	}
+	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+	sum := 0.0
+	for i := range d.Folded {
+		sum += d.Folded[i].SumNS
+	}
+	steps := report.Steps(x, analyze.Scope{}, nil)
+	if cell := steps.Cell(1, steps.Column("gpu_ms")); sum != 14_600 || cell.Number != 0.0146 {
+		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
+	}
+	if cell := steps.Cell(1, steps.Column("gaps_ms")); cell.Has {
+		t.Errorf("gaps of %q beside a sum of other runs than theirs", cell.Text)
+	}
+	// What only the first run has says so, and adds up.
+	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + gaps 0.00 = span 0.02, GPU idle 9.03"
+	if title := report.SummaryTitle(s).String(); !strings.HasSuffix(title, first) {
+		t.Errorf("%q does not end with %q", title, first)
+	}
+	if r := tracks.Of(x, 1); report.TrackRun(r) != "first of 4 runs" {
+		t.Errorf("the track is of the run %q", report.TrackRun(r))
+	}
+	if r := tracks.Of(x, 0); report.TrackRun(r) != "" {
+		t.Errorf("the track of a step that ran once is of the run %q", report.TrackRun(r))
+	}
+	tr.Steps[1].Timing = "step" // timed as a whole, repeated for its dispatches: no other sum to take it for
+	if r := tracks.Of(analyze.NewIndex(tr), 1); report.TrackRun(r) != "" {
+		t.Errorf("the track of a step that was timed as a whole is of the run %q", report.TrackRun(r))
+	}
+}
+
+// The untimed times of a step are its own: as an observer or the rounds of its costs found them. Of several
+// steps they are those of the last that has some.
+func TestTheUntimedStepIsTheOneItself(t *testing.T) {
+	whole := func(ms int64) *trace.Whole {
+		return &trace.Whole{NS: ms * 900_000, N: 31, WallNS: trace.Measured(ms * 1_000_000)}
+	}
+	tr := tracetest.Run(1, 40, 7, 1, 1, 1, 1, 1)
+	for i := range tr.Steps {
+		s := &tr.Steps[i]
+		s.Timing, s.Cold, s.CPU.TotalNS = "dispatch", false, us(20_000)
+		s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = us(-1), us(-1), us(-1)
+	}
+	seen(tr, 8000, 7000)
+	*tr.Observer.Step = tr.Steps[2].Index
+	tr.Steps[5].Whole = whole(10)
+	x := analyze.NewIndex(tr)
+	for step, want := range []string{
+		"", "", "s2 ×8", "", "", "s5 ×31", "",
+	} {
+		if u := x.Untimed(step); u.From != want {
+			t.Errorf("step %d is known from %q, want %q", step, u.From, want)
+		}
+	}
+	if u := x.Untimed(5); u.Wall != us(10_000) || u.GPU != us(9000) || u.Cost != "+100%" {
+		t.Errorf("the step whose costs were measured takes %+v", u)
+	}
+	cold := *x.Trace
+	cold.Steps = slices.Clone(cold.Steps)
+	for i := range cold.Steps {
+		cold.Steps[i].Cold = i == 2
+	}
+	warm := analyze.NewIndex(&cold)
+	want := fmt.Sprintf("%d warm decode steps", len(warm.Phase("decode").Steps))
+	if !strings.HasPrefix(report.Pace(warm, 6).String(), want) {
+		t.Errorf("want %s: %q", want, report.Pace(warm, 6))
+	}
+	if u := x.UntimedOf(x.Phase("decode")); u.From != "s5 ×31" {
+		t.Errorf("decode is known from %q", u.From)
+	}
+	if pace := report.Pace(x, 6).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
+		t.Errorf("in little room the time of one step is said of all: %s", pace)
+	}
+	if pace := report.Pace(x, 6).String(); !strings.Contains(pace, "untimed 10.0 ms (s5 ×31) · 100 tok/s") {
+		t.Errorf("the step behind it: %q", pace)
+	}
+	tr.Observer, tr.Steps[5].Whole = nil, nil
+	for _, level := range []string{"dispatch", "block"} {
+		for i := range tr.Steps {
+			tr.Steps[i].Timing = level
+		}
+		pace := report.Pace(analyze.NewIndex(tr), 6).String()
+		if !strings.Contains(pace, " decode steps, run only with every "+level+" timed") {
+			t.Errorf("%q", pace)
+		}
+	}
+}
+
+// What the Step view says of how fast decode goes, the profile says too, beside what it was as timed, of a
+// trace and of the steps as they came. A cold step that ran untimed is not what the others are like.
+func TestProfileAndPaceSayOneRate(t *testing.T) {
+	tr := tracetest.Run(16, 40, 1, 1, 1, 7, 1)
+	tr.Observer.Step = &tr.Steps[5].Index
+	cold := &tr.Steps[1]
+	cold.Cold, cold.Timing, cold.CPU.TotalNS = true, "off", us(90_000)
+	x := analyze.NewIndex(tr)
+	rate := regexp.MustCompile(`(\d+) tok/s stepped`).FindStringSubmatch(report.Pace(x, 2).String())
+	if rate == nil {
+		t.Fatal(report.Pace(x, 2))
+	}
+	var y rates.Tally
+	for i := range tr.Steps {
+		y.Add(tr, &tr.Steps[i])
+	}
+	for name, p := range map[string]*rates.Profile{"trace": profile(tr), "tally": y.Profile(x)} {
+		lines := strings.Join(phases.Lines(p), "\n")
+		if !strings.Contains(lines, " tokens/s as timed, "+rate[1]+" untimed, stepped · timing dispatch") {
+			t.Errorf("%s: %s\nwant %s tokens/s untimed", name, lines, rate[1])
+		}
+	}
+}
+
+func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
+	tr := tracetest.Run(1, 40, 7, 1, 1)
+	for i, ms := range []int64{100, 10, 2, 3} {
+		tr.Steps[i].CPU.TotalNS = trace.Measured(ms * 1_000_000)
+	}
+	p := profile(tr)
+	if r := p.Rate("prefill"); r.TokensPerS != 700 || r.Steps != 1 || r.Cold != 1 || r.OnlyCold {
+		t.Errorf("prefill %+v, want the 7 tokens in 10 ms", r)
+	}
+	if r := p.Rate("decode"); r.TokensPerS != 400 || r.Tokens != 2 || r.LeastNS != 2e6 || r.MostNS != 3e6 {
+		t.Errorf("decode %+v, want 2 tokens in 5 ms", r)
+	}
+	tr.Steps[1].Cold = true
+	r := profile(tr).Rate("prefill")
+	if r.TokensPerS < 427.2 || r.TokensPerS > 427.3 || !r.OnlyCold {
+		t.Errorf("prefill %+v, want the 47 tokens in 110 ms, marked", r)
+	}
+	if r := p.Rate("execute"); r != nil {
+		t.Errorf("execute %+v, want none", r)
+	}
+}
+
+func TestProfileKeepsTimingLevelsApart(t *testing.T) {
+	tr := tracetest.Run(1, 4, 1, 1, 1)
+	tr.Steps[3].Timing = "off"
+	for i := range tr.Steps[3].Dispatches {
+		tr.Steps[3].Dispatches[i].GPUNS = trace.Time{}
+	}
+	p := profile(tr)
+	var got []string
+	for _, r := range p.Rates {
+		got = append(got, r.Phase+" "+r.Timing)
+	}
+	if s := strings.Join(got, ", "); s != "prefill dispatch, decode dispatch, decode off" {
+		t.Errorf("rates %s", s)
+	}
+	for _, k := range p.Kernels {
+		if k.Phase == "decode" && (k.Share != 0 || k.Timed*3 != k.Count*2) {
+			t.Errorf("%s: share %v, %d of %d timed, want no share and two thirds", k.Kernel, k.Share, k.Timed,
+				k.Count)
+		}
+	}
+}
+
+// residual is add(x, f(x)) resized in the order of ExecuTorch's engine: the sum meets operands of two
+// lengths, and is tried again.
+func residual() *trace.Trace {
+	t := tracetest.Tiny()
+	g := &t.Graph
+	g.Values = append(g.Values,
+		trace.Value{ID: 3, Name: "sum", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Role: "output"})
+	g.Ops = append(g.Ops,
+		trace.Op{
+			ID: 1, Name: "layers.0.attn.add", Kind: "add", Inputs: []trace.ValueID{0, 2},
+			Outputs: []trace.ValueID{3}, Layer: new(int), Block: "attn",
+		})
+	norm := t.Steps[1].Resize.Passes[0].Hooks[0]
+	t.Steps[1].Resize = trace.Resize{Order: "fixpoint", NS: trace.Measured(3000), Passes: []trace.Pass{
+		{
+			Index: 0, Dirty: []trace.ValueID{0},
+			Hooks: []trace.Hook{
+				norm,
+				{Op: 1, Triggers: []trace.ValueID{0}, NS: trace.Measured(200), Glitch: true, Deferred: true},
+			},
+		},
+		{Index: 1, Dirty: []trace.ValueID{2}, Hooks: []trace.Hook{{
+			Op: 1, Triggers: []trace.ValueID{2}, NS: trace.Measured(400),
+			Changed: []trace.Change{{Value: 3, From: []int{3, 4}, To: []int{1, 4}}},
+		}}},
+		{Index: 2, Dirty: []trace.ValueID{3}},
+	}}
+	return t
+}
+
+func TestResizePassByPass(t *testing.T) {
+	golden.RequireEqual(t,
+		printed(t, resized(analyze.NewIndex(residual()), 1), table.Selection{All: true}, 80))
+}
+
+func TestAStepThatChangesNothingSaysSo(t *testing.T) {
+	tr := tracetest.Tiny()
+	tr.Steps[1].Resize = trace.Resize{Order: "topological"}
+	want := "nothing changed: no operator was planned"
+	if got := report.ResizeLine(analyze.NewIndex(tr).Resize(1)); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
+	tr := tracetest.Tiny()
+	tr.Steps[0].Resize, tr.Steps[1].Resize = trace.Resize{}, trace.Resize{}
+	x := analyze.NewIndex(tr)
+	lines := report.WhyLines(why.Of(x, 1, 0), "")
+	if got, want := lines[0], "in force since the graph was built"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q at its end", got, want)
+	}
+	tr.DroppedSteps = 4
+	lines = report.WhyLines(why.Of(x, 1, 0), "")
+	want := "in force since before the first step that was kept"
+	if got := lines[0]; !strings.HasSuffix(got, want) {
+		t.Errorf("%q, want %q at its end", got, want)
+	}
+	lines = report.WhyLines(why.Of(analyze.NewIndex(timed(1, 0, 0, 1)), 0, 1), "")
+	if got := strings.Join(lines, "\n"); !strings.Contains(got, "does not run in s0 ") ||
+		!strings.Contains(got, "in this run it runs in no step") {
+		t.Errorf("of a dispatch that never ran: %s", got)
+	}
+}
+
+func TestReachesAreTheOperatorsDownstream(t *testing.T) {
+	x := analyze.NewIndex(residual())
+	if got := x.Reaches(0); len(got) != 2 || got[0] != 0 || got[1] != 1 {
+		t.Errorf("x reaches %v, want both operators", got)
+	}
+	if got := x.Reaches(3); len(got) != 0 {
+		t.Errorf("sum reaches %v, want nothing", got)
+	}
+}
+
+// A prompt is as long as all its pieces, and warm is what they took again where they were run again.
+func TestPaceSaysWhatAWholePromptTakesWarmAndCold(t *testing.T) {
+	type piece struct {
+		wall, again int64 // µs; again -1: it was not run again
+		cold        bool
+	}
+	for _, c := range []struct {
+		pieces []piece
+		timing string
+		want   string
+	}{
+		{[]piece{{37_456, 36_399, true}}, "step", " · prefill 8 in 36.4 ms warm (37.5 cold) · "},
+		{[]piece{{37_456, -1, true}}, "step", " · prefill 8 in 37.5 ms cold · "},
+		{[]piece{{37_456, 36_399, true}}, "dispatch", " prefill 8 in 36.4 ms warm (37.5 cold, as timed) · "},
+		{
+			[]piece{{20_000, 10_000, true}, {12_000, 11_000, false}},
+			"step",
+			" · prefill 16 in 21.0 ms warm (32.0 cold) · ",
+		},
+		{[]piece{{20_000, 10_000, true}, {12_000, -1, false}}, "step", " prefill 16 in 22.0 ms warm (32.0 cold) · "},
+		{[]piece{{20_000, -1, true}, {12_000, 11_000, false}}, "step", " · prefill 16 in 32.0 ms cold · "},
+		{[]piece{{20_000, -1, false}, {12_000, -1, false}}, "step", " · prefill 16 in 32.0 ms warm · "},
+		{[]piece{{20_000, -1, false}, {-1, -1, false}}, "step", "decode step, 1.00 ms · 1000 tok/s stepped · position"},
+	} {
+		chunks := []int{}
+		for range c.pieces {
+			chunks = append(chunks, 8)
+		}
+		tr := tracetest.Run(1, append(chunks, 1)...)
+		for i, p := range c.pieces {
+			s := &tr.Steps[i]
+			s.Timing, s.Cold, s.CPU.TotalNS = c.timing, p.cold, us(p.wall)
+			if s.Whole = nil; p.again >= 0 {
+				s.Whole = &trace.Whole{NS: 1, N: 6, WallNS: us(p.again)}
+			}
+		}
+		last := &tr.Steps[len(c.pieces)]
+		last.Timing, last.Cold, last.CPU.TotalNS = "step", false, us(1000)
+		if pace := report.Pace(analyze.NewIndex(tr), 0).String(); !strings.Contains(pace, c.want) {
+			t.Errorf("%+v: %s\nwant %s", c.pieces, pace, c.want)
+		}
+	}
+	tr := tracetest.Run(1, 8, 1, 8) // two prompts
+	for i, wall := range []int64{30_000, 1000, 9000} {
+		tr.Steps[i].Timing, tr.Steps[i].Cold, tr.Steps[i].CPU.TotalNS = "step", i == 0, us(wall)
+	}
+	pace := report.Pace(analyze.NewIndex(tr), 0).String()
+	if !strings.Contains(pace, "prefill 8 in 9.00 ms warm (30.0 cold)") {
+		t.Error(pace)
+	}
+}

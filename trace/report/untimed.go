@@ -1,0 +1,43 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// untimedPart says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
+func untimedPart(u *analyze.Untimed) table.Part {
+	switch {
+	case !u.Known():
+		return table.Part{}
+	case !analyze.Measured(u.Wall):
+		return table.Part{Text: "step " + Millis(u.GPU) + " GPU untimed"}
+	case !analyze.Measured(u.GPU):
+		return table.Part{Text: "step " + Millis(u.Wall)}
+	}
+	return table.Part{
+		Text: fmt.Sprintf("step %s = %s CPU + %s GPU", Millis(u.Wall), table.MillisBare(u.CPU().NS()),
+			table.MillisBare(u.GPU.NS())),
+		Short: "step " + Millis(u.Wall),
+	}
+}
+
+// untimedParts are part, what timing adds to it, and where both were measured, which stays where they do: it
+// may be another step than the one whose other times stand beside it. There are none where nothing is known.
+func untimedParts(u *analyze.Untimed) []table.Part {
+	if !u.Known() {
+		return nil
+	}
+	parts := []table.Part{untimedPart(u)}
+	if u.Cost != "" {
+		parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
+	}
+	if u.From != "" {
+		step, _, _ := strings.Cut(u.From, " ")
+		parts = append(parts, table.Part{With: true, Text: "(" + u.From + ")", Short: "(" + step + ")"})
+	}
+	return parts
+}

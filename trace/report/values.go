@@ -1,0 +1,140 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/graphtree"
+	"gpuscope/trace/analyze/memory"
+	"gpuscope/trace/table"
+)
+
+func init() {
+	Register(Table{
+		Name: "values", Takes: OneStep, OfGraph: true,
+		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
+		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
+			return Values(x, o.Scope), nil
+		},
+	})
+}
+
+// Values is the table of the graph's values, with their live dims where the scope is a step.
+func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
+	g := &x.Trace.Graph
+	at := table.By(g.Values)
+	step, live := scope.One()
+	var mem *memory.Tenancy
+	if live {
+		mem = memory.Of(x, step)
+	}
+	return table.New("values", []table.Column{
+		{
+			Name: "value", Title: "value", Unit: "id", Is: table.Exact, Width: 80,
+			Doc: "id",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
+		},
+		{
+			Name: "name", Title: "name", Width: 80,
+			Doc: "where it stands",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
+		},
+		{
+			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, fused, symint",
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Role) }),
+		},
+		{
+			Name: "dtype", Title: "dtype", Width: 80,
+			Doc: "type of its elements, or the format of a matrix",
+			Of:  at(func(v *trace.Value) table.Cell { return table.Text(analyze.TypeOf(v)) }),
+		},
+		{
+			Name: "live", Title: "live", Width: 80,
+			Doc: "dims at the step, or the SymInt's value; left: nothing writes it then, who takes it does without",
+			Of: at(func(v *trace.Value) table.Cell {
+				if !live {
+					return table.Cell{}
+				}
+				return Shapes(LiveText(mem, v.ID))
+			}),
+		},
+		{
+			Name: "max", Title: "max dims", Width: 80, Doc: "largest dims, or the SymInt's range",
+			Of: at(func(v *trace.Value) table.Cell { return table.Text(Bounds(x, v)) }),
+		},
+		{
+			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
+			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
+			Of: at(func(v *trace.Value) table.Cell {
+				if v.Kind == "symint" || v.AliasOf != nil || analyze.Nowhere(v) != "" {
+					return table.Cell{}
+				}
+				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
+			}),
+		},
+		{
+			Name: "memory", Title: "memory", Width: 80, Doc: "the slot that it shares, or the value that it is an alias of",
+			Of: at(func(v *trace.Value) table.Cell {
+				return table.Text(graphtree.MemoryOf(v))
+			}),
+		},
+	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
+}
+
+// Bounds are a value's largest dims, or the range of a SymInt.
+func Bounds(x *analyze.Index, v *trace.Value) string {
+	if s := x.Graph.Symints[v.ID]; v.Kind == "symint" && s != nil {
+		return fmt.Sprintf("%d to %d", s.Min, s.Max)
+	}
+	return shapeOf(x, v, analyze.Largest(v))
+}
+
+// shapeOf is the shape of what a value has at some dims: of the weights of a matrix its rows and columns.
+func shapeOf(x *analyze.Index, v *trace.Value, dims []int) string {
+	if m := v.Matrix; m != nil {
+		return table.Shape([]int{m.Rows, m.Cols})
+	}
+	return Shape(x, v.ID, dims)
+}
+
+// RowName is the name of a row. That of layers has a range: its short form keeps all of it.
+func RowName(name string) table.Cell {
+	cell := table.Text(name)
+	if of, ok := strings.CutPrefix(name, "layers "); ok {
+		cell.Short = "L" + of
+	}
+	return cell
+}
+
+// Shapes is a cell of shapes, with commas between. Where it is short of room it has the first, whole, and how
+// many more there are.
+func Shapes(list string) table.Cell {
+	cell := table.Text(list)
+	first, more, _ := strings.Cut(cell.Text, ", ")
+	if cell.Short = first; more != "" {
+		cell.Short = fmt.Sprintf("%s +%d", first, 1+strings.Count(more, ", "))
+	}
+	return cell
+}
+
+// LiveText is the live shape of a value, or what a SymInt is; of no step the largest.
+func LiveText(t *memory.Tenancy, id trace.ValueID) string {
+	x, v := t.X, &t.X.Trace.Graph.Values[id]
+	switch {
+	case t.Step < 0:
+		return Bounds(x, v)
+	case t.Tenants[id].Left:
+		return memory.Left
+	case analyze.Nowhere(v) != "":
+		return table.Unmeasured
+	case v.Kind != "symint":
+		return shapeOf(x, v, x.Dims(t.Step, id))
+	}
+	if n, ok := x.SymInt(t.Step, id); ok {
+		return fmt.Sprint(n)
+	}
+	return table.Unmeasured
+}

@@ -1,0 +1,126 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// waits is the part of a step that the GPU may wait for the CPU before that is what is said of the step.
+const waits = 0.1
+
+// Verdict says what bounds a step; of a cold one the same step run again warm, where that is known, and it
+// says which.
+func Verdict(r *analyze.StepSummary) string {
+	x, step, u := r.Index, r.At, &r.Untimed
+	s := &x.Trace.Steps[step]
+	if !s.Cold || !analyze.TimedWhole(s) {
+		return verdictOf(x, step, u)
+	}
+	if warm := x.UntimedAgain(s); warm.Split() {
+		return "run again warm: " + verdictOf(x, step, &warm)
+	}
+	return "cold: " + verdictOf(x, step, u)
+}
+
+// verdictOf says what bounds an untimed step, with the figure that says so and what that may be off by, or
+// why it is not known: of few runs, or where the figure is no larger than its error.
+func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
+	const unknown = "bottleneck not known: "
+	s := &x.Trace.Steps[step]
+	wall, ok1 := u.Wall.NS()
+	gpu, ok2 := u.GPU.NS()
+	wait, off, told := u.Waits()
+	gpuOff, _ := u.GPUOff.NS()
+	switch {
+	case !u.Known() && analyze.TimedWhole(s):
+		return unknown + "the times of the step were not measured"
+	case !u.Known():
+		return unknown + "the step ran only with every " + s.Timing + " timed"
+	case !ok1 || wall <= 0:
+		return unknown + "the wall time of the untimed step was not measured"
+	case !ok2 || gpu <= 0:
+		return unknown + "the GPU time of the untimed step was not measured"
+	case u.FewSamples():
+		return fmt.Sprintf("%s%d of %d untimed samples", unknown, u.N, trace.FewestWithin)
+	case !told:
+		return unknown + "the error of its times is not known"
+	}
+	share := float64(wait) / float64(wall)
+	if share >= waits && wait > off {
+		return idles(s, u, off)
+	}
+	if share >= waits {
+		return fmt.Sprintf("%sthe GPU waits %s of %s, no more than the error", unknown, plusMinus(wait, off),
+			Millis(u.Wall))
+	}
+	took := plusMinus(gpu, gpuOff)
+	of := fmt.Sprintf("the GPU takes %s of %s", took, Millis(u.Wall))
+	roof := x.RoofNS(s)
+	switch {
+	case x.Trace.Device.Software():
+		return of + "; on a software device compare ratios only"
+	case roof == 0:
+		return of + "; what bounds it there is not known without the device's ceilings"
+	}
+	least := table.MillisBare(analyze.Whole(roof), true)
+	switch {
+	case math.Abs(2*roof-float64(gpu)) <= float64(gpuOff):
+		return fmt.Sprintf("%s%s; at the device's ceilings the work would take ~%s", unknown, of, least)
+	case 2*roof > float64(gpu):
+		return fmt.Sprintf("GPU-bound: %s, and at the device's ceilings the work would take ~%s", of, least)
+	}
+	line := fmt.Sprintf("at the device's ceilings the work takes ~%s of the %s ms that the GPU takes", least,
+		took)
+	if w := x.Wasted(s); 2*w.Groups() > w.Launched {
+		return fmt.Sprintf("over-dispatched: %s of %s have no work; %s", percent(w.Groups(), w.Launched),
+			table.Plural(w.Launched, "workgroup"), line)
+	}
+	line = "latency-bound: " + line
+	if n := len(x.LevelStarts(step)); n > 0 {
+		line += fmt.Sprintf(", in %s one behind the other", table.Plural(n, "level"))
+	}
+	return line
+}
+
+// plusMinus writes a time with what it may be off by in ms, without the unit: "0.52 ± 0.03".
+func plusMinus(ns, off int64) string {
+	const least = 10_000 // ns that are written
+	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, least), true)
+}
+
+// idles says of a step in which the GPU waits how much of that is the CPU's own work, which could be done
+// while the GPU runs the step before. The rest of the wait passes in the driver and the system: no order of
+// the work here takes that away. The wait may be off by so many ns.
+func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
+	wall, _ := u.Wall.NS()
+	gpu, _ := u.GPU.NS()
+	wait := wall - gpu
+	share, shareOff := 100*float64(wait)/float64(wall), math.Ceil(100*float64(off)/float64(wall))
+	own, known := analyze.OwnNS(s)
+	waited := fmt.Sprintf("%s of %s", table.MillisBare(wait, true), Millis(u.Wall))
+	line := fmt.Sprintf("%.0f ± %.0f %% of the step the GPU waits for the CPU: %s", share, shareOff, waited)
+	switch {
+	case known && 2*own < wait:
+		line = fmt.Sprintf("%.0f ± %.0f %% of the step the GPU has nothing to do: %s, of which the CPU's own work is "+
+			"%s at most and the rest the driver's and the system's", share, shareOff, waited,
+			Millis(trace.Measured(own)))
+	case share-shareOff > 50:
+		line = "CPU-bound: " + line
+	}
+	const worth = 0.01 // of the wall time, before a gain is one
+	least := max(gpu, own, wall-own)
+	gains := known && float64(wall-least) > max(worth*float64(wall), float64(off))
+	if tokens := analyze.Progress(s); gains && s.Phase == "decode" {
+		now, digits := u.TokensPerS(tokens), 0
+		if now < 100 { // whole numbers may be the same of both
+			digits = 1
+		}
+		line += fmt.Sprintf(". Doing that while it runs would give %.*f → %.*f tok/s in the same GPU time",
+			digits, now, digits, float64(tokens)*1e9/float64(least))
+	}
+	return line
+}

@@ -1,0 +1,135 @@
+package report
+
+import (
+	"fmt"
+
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/table"
+)
+
+// percent is a part of a whole, with a decimal that is not rounded up to the whole.
+func percent(part, whole int64) string {
+	switch share := 100 * float64(part) / float64(whole); {
+	case whole <= 0:
+		return ""
+	case part < whole && share >= 99.95:
+		return ">99.9%"
+	case part > 0 && share < 0.05:
+		return "<0.1%"
+	case part == whole:
+		return "100%"
+	default:
+		return fmt.Sprintf("%.1f%%", share)
+	}
+}
+
+// WasteLine says in words what was not needed, each with its unit.
+func WasteLine(w analyze.Waste) string {
+	if w.None() {
+		return "waste none"
+	}
+	line := fmt.Sprintf("waste %s of %s beyond the live shape", table.Integer(w.Shape),
+		table.Plural(w.Launched, "workgroup"))
+	if w.Shape > 0 {
+		line += " (" + percent(w.Shape, w.Launched) + ")"
+	} else {
+		line = "waste no workgroups beyond the live shape"
+	}
+	if w.Fold > 0 {
+		line += fmt.Sprintf(", %s by folding the grid (%s)", table.Integer(w.Fold),
+			percent(w.Fold, w.Launched))
+	}
+	switch {
+	case w.Tail > 0 && w.Lanes > 0:
+		line += fmt.Sprintf(", %s of %s idle (%s)", table.Integer(w.Tail), table.Plural(w.Lanes, "lane"),
+			percent(w.Tail, w.Lanes))
+	case w.Tail > 0:
+		line += fmt.Sprintf(", %s idle", table.Plural(w.Tail, "lane"))
+	}
+	return line
+}
+
+// wasteColumns are the columns of what was launched and not needed. A run with pinned grids is about the
+// first of them.
+func (t *DispatchTable) wasteColumns() []table.Column {
+	cell := func(part, whole func(analyze.Waste) int64, none bool) func(int) table.Cell {
+		return t.ran(func(r *analyze.DispatchRow) table.Cell {
+			n := part(r.Waste)
+			if n == 0 && !none {
+				return table.Cell{}
+			}
+			text := table.Integer(n)
+			if of := percent(n, whole(r.Waste)); n > 0 && of != "" {
+				text += " " + of
+			}
+			return table.Cell{Text: text, Number: float64(n), Has: true}
+		})
+	}
+	launched := func(w analyze.Waste) int64 { return w.Launched }
+	beyond := table.Column{
+		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
+		Doc: "workgroups of all dispatches of the row launched beyond what the live shape needs, and their part of " +
+			"the grids",
+		Of: cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()),
+	}
+	if t.Index.Static() {
+		beyond.Width = 80
+	}
+	return []table.Column{
+		beyond,
+		{
+			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
+			Width: 200,
+			Doc:   "workgroups launched because a count was folded into two dimensions, and their part of the grid",
+			Of:    cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false),
+		},
+		{
+			Name: "tail_lanes", Title: "Σ idle lanes", Unit: "lanes", Is: table.Exact, Right: true,
+			Width: 200,
+			Doc:   "lanes without work in workgroups that have some, and their part of those",
+			Of: cell(func(w analyze.Waste) int64 { return w.Tail },
+				func(w analyze.Waste) int64 { return w.Lanes }, false),
+		},
+	}
+}
+
+// wasteParts sum up what was launched and not needed. Where that is something it is not lost from a title,
+// and a run with pinned grids is named first of all.
+func (t *DispatchTable) wasteParts() []table.Part {
+	var all analyze.Waste
+	tails := 0
+	for i := range t.Launches {
+		if t.Launches[i].Waste.Tail > 0 {
+			tails++
+		}
+		all = all.Plus(t.Launches[i].InAStep(len(t.Scope.Steps)))
+	}
+	n, static := all.Groups(), t.Index.Static()
+	over := table.Say(6, "every workgroup is needed, idle lanes in %d", tails)
+	if n > 0 || static {
+		over = table.Say(1, "%s of %s not needed", table.Integer(n), table.Plural(all.Launched, "workgroup"))
+		over.Short = "0 not needed"
+	}
+	if n > 0 {
+		over.Text += " (" + percent(n, all.Launched) + ")"
+		over.Short = percent(n, all.Launched) + " not needed"
+	}
+	if !static {
+		return []table.Part{over}
+	}
+	if n > 0 {
+		over.Rank = 0 // it is what such a run is for
+	}
+	parts := []table.Part{
+		{Rank: 0, Text: analyze.StaticMark + ": largest grids", Short: analyze.StaticMark},
+		over,
+	}
+	if worst, n := t.Worst(); n > 0 {
+		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
+	}
+	if name, then, now := t.StaticTimes(); then > 0 && now > 0 {
+		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic base)", name,
+			table.MillisBare(analyze.Whole(then), true), table.Millis(analyze.Whole(now), true), now/then))
+	}
+	return parts
+}

@@ -1,0 +1,324 @@
+package report_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/report"
+	"gpuscope/trace/tracetest"
+)
+
+// A grid that follows the token count is not explained by the position, however short the way by the rope
+// tables is: their length follows the token count too, and the position that moves them changes no grid.
+func TestWhyDoesNotGoByWayOfTheRopeTables(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(16, 3))
+	g := &x.Trace.Graph
+	asked := 0
+	for i := range g.Dispatches {
+		o := &g.Ops[g.Dispatches[i].Op]
+		if slices.Contains(o.Inputs, valueNamed(t, g, "pos")) {
+			continue // the position is an argument of it
+		}
+		w := why.Of(x, 1, trace.DispatchID(i))
+		if w == nil || w.Grid == nil || w.Grid.At != 1 {
+			continue
+		}
+		asked++
+		for _, c := range w.Grid.Causes {
+			if name := g.Values[c.Input].Name; name != "tokens" {
+				t.Errorf("%s is blamed on %s", w.Name, name)
+			}
+			for _, l := range c.Links {
+				if name := g.Values[l.Value].Name; name == "cos" || name == "sin" {
+					t.Errorf("%s goes by way of %s", w.Name, name)
+				}
+			}
+		}
+		if said := strings.Join(report.WhyLines(w, ""), "\n"); !strings.Contains(said, "pos 0 → 42 woke ") ||
+			!strings.Contains(said, "not this grid") {
+			t.Errorf("%s does not say what the position did:\n%s", w.Name, said)
+		}
+	}
+	if asked < 16*15 {
+		t.Errorf("only %d grids were asked for", asked)
+	}
+}
+
+func valueNamed(t *testing.T, g *trace.Graph, name string) trace.ValueID {
+	t.Helper()
+	i := slices.IndexFunc(g.Values, func(v trace.Value) bool { return v.Name == name })
+	if i < 0 {
+		t.Fatalf("no value %s", name)
+	}
+	return trace.ValueID(i)
+}
+
+// fixpointed is one operator that two passes plan: the first gives it a grid that the second takes back or
+// changes again.
+func fixpointed(last trace.PlanID) *trace.Trace {
+	tr := tracetest.Tiny()
+	before, between := trace.PlanID(0), trace.PlanID(len(tr.Plans))
+	mid := tr.Plans[0]
+	mid.ID, mid.Workgroups = between, [3]int{2, 1, 1}
+	tr.Plans = append(tr.Plans, mid)
+	hook := func(from, to trace.PlanID) []trace.Hook {
+		return []trace.Hook{{Op: 0, Plans: []trace.PlanChange{{From: &from, To: &to}}}}
+	}
+	tr.Steps[1].Resize = trace.Resize{Order: "fixpoint", Passes: []trace.Pass{
+		{Index: 0, Hooks: hook(before, between)}, {Index: 1, Hooks: hook(between, last)},
+	}}
+	return tr
+}
+
+// In the order of passes an operator is planned several times; its grid changed once, or not at all.
+func TestAGridThatTwoPassesChangedIsCountedOnce(t *testing.T) {
+	back := analyze.NewIndex(fixpointed(0))
+	if r := back.Resize(1); r.Grids != 0 || r.Params != 0 {
+		t.Errorf("a plan that was changed back: %s", report.ResizeLine(r))
+	}
+	if got := why.GridChanges(back, 0); slices.Contains(got, 1) {
+		t.Errorf("a grid that was changed back changed in %v", got)
+	}
+	other := analyze.NewIndex(fixpointed(1))
+	if r := other.Resize(1); r.Grids != 1 || r.Hooks != 2 || r.Operators != 1 {
+		t.Errorf("a grid that was changed twice: %s", report.ResizeLine(r))
+	}
+}
+
+// inPrefillAlone has a dispatch run in the first step alone.
+func inPrefillAlone(tr *trace.Trace, id trace.DispatchID) {
+	for i := range tr.Steps[1:] {
+		s := &tr.Steps[i+1]
+		s.Dispatches = slices.DeleteFunc(slices.Clone(s.Dispatches), func(d trace.StepDispatch) bool {
+			return tr.Plans[d.Plan].Dispatch == id
+		})
+	}
+	for _, h := range tr.Steps[1].Resize.Passes[0].Hooks {
+		if h.Op == tr.Graph.Dispatches[id].Op {
+			h.Plans[0].To = nil
+		}
+	}
+}
+
+// fusedNorms is a run whose projections take the norm before them in, once they go by the route of one token:
+// norms run in the prefill alone.
+func fusedNorms(t *testing.T) *analyze.Index {
+	tr := tracetest.Llama(2, 3)
+	g := &tr.Graph
+	norm := g.Dispatches[dispatch(t, analyze.NewIndex(tr), "layers.1.attn.norm")]
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		if slices.Contains(g.Ops[d.Op].Inputs, norm.Writes[0]) && !strings.HasSuffix(g.Ops[d.Op].Name, "v") {
+			d.Reads = append(slices.Clone(d.Reads), norm.Reads...)
+		}
+	}
+	inPrefillAlone(tr, norm.ID)
+	return analyze.NewIndex(tr)
+}
+
+// fusedSums is a run in which the sum before that norm goes, too. Of its operands the projections read the
+// one, and of the other what the product that gives it gives beside it.
+func fusedSums(t *testing.T) *analyze.Index {
+	tr := fusedNorms(t).Trace
+	g := &tr.Graph
+	x := analyze.NewIndex(tr)
+	sum := g.Dispatches[dispatch(t, x, "layers.0.mlp.add")]
+	norm := g.Dispatches[dispatch(t, x, "layers.1.attn.norm")]
+	beside := trace.Value{ID: trace.ValueID(len(g.Values)), Name: "squares", Kind: "tensor", Role: "intermediate"}
+	g.Values = append(g.Values, beside)
+	down := &g.Ops[g.Dispatches[dispatch(t, x, "layers.0.mlp.down")].Op]
+	down.Outputs = append(slices.Clone(down.Outputs), beside.ID)
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		if slices.Contains(d.Reads, norm.Reads[0]) && slices.Contains(d.Reads, norm.Writes[0]) {
+			ofNorm := func(v trace.ValueID) bool { return slices.Contains(norm.Reads, v) }
+			d.Reads = append(slices.DeleteFunc(d.Reads, ofNorm), sum.Reads[0], beside.ID)
+		}
+	}
+	inPrefillAlone(tr, sum.ID)
+	return analyze.NewIndex(tr)
+}
+
+// That a dispatch stops running is a change like any other: before it its grid says so, after it what has its
+// work since.
+func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(2, 3))
+	fused, sums := fusedNorms(t), fusedSums(t)
+	decoding := "attn.sdpa.split, attn.sdpa.reduce (route FlashDecoding: S=1, D=64 (else materialised))"
+	for _, c := range []struct {
+		x    *analyze.Index
+		step int
+		name string
+		want []string
+	}{
+		{x, 0, "layers.1.attn.sdpa.qk", []string{
+			"runs no more from s1 (decode, position 42) on; its work then: " + decoding, "later at s1",
+		}},
+		{x, 2, "layers.1.attn.sdpa.qk", []string{
+			"qk  runs no more since s1 (decode, position 42); it ran in s0\n", "its work since: " + decoding,
+			"\n  before: ", "  tokens 1×42 → 1×1, through embed", "earlier at s0",
+		}},
+		{x, 0, "layers.1.attn.sdpa.split", []string{
+			"split  does not run in s0 (prefill, position 0), nor before it", "it runs from s1 on",
+		}},
+		{fused, 0, "layers.1.attn.norm", []string{
+			"runs no more from s1 (decode, position 42) on; its work then: attn.q, attn.k (route bicol: ",
+		}},
+		{fused, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k (route bicol: "}},
+		{sums, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k, attn.v (route bicol: "}},
+		{sums, 1, "layers.0.mlp.add", []string{"its work since: layers.1.attn.q, layers.1.attn.k (route bicol: "}},
+	} {
+		said := strings.Join(report.WhyLines(why.Of(c.x, c.step, dispatch(t, c.x, c.name)), ""), "\n")
+		for _, want := range c.want {
+			if !strings.Contains(said, want) {
+				t.Errorf("%s in s%d does not say %q:\n%s", c.name, c.step, want, said)
+			}
+		}
+	}
+	if steps := why.GridChanges(x, dispatch(t, x, "layers.1.attn.sdpa.qk")); !slices.Equal(steps, []int{
+		0,
+		1,
+	}) {
+		t.Errorf("a grid that was set in s0 and is gone in s1 changed in %v", steps)
+	}
+}
+
+func TestArithmeticOfAGrid(t *testing.T) {
+	terms := func(rule string, list ...trace.Term) *trace.Grid { return &trace.Grid{Rule: rule, Terms: list} }
+	for _, c := range []struct {
+		plan trace.Plan
+		want string
+	}{
+		{trace.Plan{NeededGrid: [3]int{96, 1, 1}, NeededGroups: 96}, ""},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{96, 1, 1}, NeededGroups: 96, Workgroups: [3]int{96, 1, 1},
+				Grid: terms("rows", trace.Term{Name: "cols", Value: 384, Per: 4},
+					trace.Term{Name: "rows", Value: 1, Per: 1}),
+			}, "96 = ⌈cols 384 / 4⌉ × rows 1",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{6, 1, 1}, NeededGroups: 6, Workgroups: [3]int{6, 8, 1},
+				Grid: terms("tiles", trace.Term{Name: "cols", Value: 384, Per: 64},
+					trace.Term{Name: "rows", Value: 1, Per: 64}, trace.Term{Name: "z", Value: 1, Per: 1}),
+			}, "6×8, pinned to the largest shape; needed 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{257, 256, 1}, NeededGroups: 65_536, Workgroups: [3]int{257, 256, 1},
+				Grid: terms("linear", trace.Term{Name: "n", Value: 4_194_304, Per: 64}),
+			}, "257×256 for 65,536 = ⌈n 4,194,304 / 64⌉, folded in two dimensions",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{65_535, 1, 1}, NeededGroups: 65_535, Workgroups: [3]int{65_535, 1, 1},
+				Grid: terms("grid_stride", trace.Term{Name: "n", Value: 100_000, Per: 1}),
+			}, "65,535 workgroups stride over n 100,000",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{64, 1, 1}, NeededGroups: 64,
+				Grid: terms("rows", trace.Term{Name: "heads", Value: 32, Per: 16},
+					trace.Term{Name: "context", Value: 5000, Per: 64, Most: 32}),
+			}, "64 = ⌈heads 32 / 16⌉ × min(⌈context 5,000 / 64⌉, 32)",
+		},
+		{
+			trace.Plan{
+				NeededGrid: [3]int{48, 1, 1}, NeededGroups: 48,
+				Grid: terms("rows", trace.Term{Name: "tokens", Value: 512, Times: 3, Per: 64},
+					trace.Term{Name: "kv heads", Value: 2, Per: 1}),
+			}, "48 = ⌈tokens 512 × 3 / 64⌉ × kv heads 2",
+		},
+	} {
+		if c.plan.Workgroups == [3]int{} {
+			c.plan.Workgroups = c.plan.NeededGrid
+		}
+		if got := report.LaunchArithmetic(&c.plan); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestExplainFindsWhatAPersonNames(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(2, 3))
+	for name, want := range map[string]string{
+		"1": "slice cos ", "#1": "slice cos ",
+		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can wake ",
+		"layers.1.attn.sdpa":    "layers.1.attn.sdpa: the first of 2 dispatches is layers.1.attn.sdpa.split",
+		"attn.sdpa.split":       "attn.sdpa.split: the first of 2 dispatches is layers.0.attn.sdpa.split",
+		"attn.q":                "attn.q: the first of 2 dispatches is layers.0.attn.q",
+		"q":                     "q: the first of 2 dispatches is layers.0.attn.q",
+		"sdpa.qk":               "sdpa.qk: the first of 2 dispatches is layers.0.attn.sdpa.qk",
+		"prologue":              "prologue: the first of ",
+		"mlp":                   "mlp: the first of ",
+		"rms_norm":              "rms_norm: the first of 5 dispatches is layers.0.attn.norm",
+		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  runs no more since s1 ",
+	} {
+		lines, err := report.Explain(x, 1, name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		} else if !strings.HasPrefix(lines[0], want) {
+			t.Errorf("%s: %q, want it to begin with %q", name, lines[0], want)
+		}
+	}
+	for name, want := range map[string]string{
+		"99999": "there is no dispatch 99999", "-1": "there is no dispatch -1",
+		"nobody": `no dispatch, operator or value "nobody"`, "": `no dispatch, operator or value ""`,
+	} {
+		if _, err := report.Explain(x, 1, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", name, err, want)
+		}
+	}
+}
+
+// Whatever the tables call a row of a step, but for all layers together, is a name for w and for o.
+func TestNamesOfTablesAreUnderstood(t *testing.T) {
+	x := analyze.NewIndex(tracetest.Llama(2, 3))
+	for step := range x.Trace.Steps {
+		for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldKernel, analyze.FoldOp} {
+			d := dispatched(x, step, analyze.Options{Fold: fold})
+			for i := range d.Folded {
+				name, up := d.Called(i), d.Folded[i].Parent
+				if up >= 0 && !d.Folded[up].Open || strings.HasPrefix(name, "layers ") {
+					continue
+				}
+				if _, err := report.Explain(x, step, name); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := x.OpNamed(step, name); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"layers.1.attn.q": "", "3": "",
+		"attn.q": "attn.q: the first of 2 operators is layers.0.attn.q", "slice cos": "",
+	} {
+		if _, said, err := x.OpNamed(-1, name); err != nil || said != want {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+	n := len(x.Trace.Graph.Ops)
+	if len(x.Trace.Graph.Dispatches) <= n {
+		t.Fatal("no dispatch has a number that no operator has")
+	}
+	op, _, err := x.OpNamed(-1, fmt.Sprintf("#%d", n))
+	if err != nil || op != x.Trace.Graph.Dispatches[n].Op {
+		t.Errorf("dispatch %d is of operator %d, %v", n, op, err)
+	}
+	want := fmt.Sprintf("there is no operator %d; the trace has %d", n, n)
+	if _, _, err := x.OpNamed(-1, strconv.Itoa(n)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if _, _, err := x.OpNamed(-1, "nobody"); err == nil || !strings.Contains(err.Error(), `no operator "nobody"`) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,282 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/trace"
+	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/why"
+	"gpuscope/trace/table"
+)
+
+// WhyLines says it in words: what the grid is, its arithmetic, what changed it, back to the inputs. A chain
+// that goes through several operators has its links, or what is given says in their place: how to see them.
+func WhyLines(w *why.Why, closed string) []string {
+	x := w.Index
+	lines := []string{w.Name + "  " + headline(w)}
+	if w.Plan != nil {
+		lines = append(lines, "  "+planText(w.Plan))
+	}
+	if w.Grid != nil {
+		if w.Grid.From != nil {
+			lines = append(lines, "  before: "+planText(w.Grid.From))
+		}
+		if instead := insteadText(x, w.Grid, w.ID); instead != "" {
+			lines = append(lines, "  its work since: "+instead)
+		}
+		lines = append(lines, originLines(x, w.Grid, closed)...)
+	}
+	if w.Params != nil && (w.Grid == nil || w.Params.At != w.Grid.At) {
+		lines = append(lines, paramsLine(x, w.Params))
+	}
+	if e := w.Ends; e != nil {
+		line := "  runs no more from " + at(e.Step) + " on"
+		if instead := insteadText(x, e, w.ID); instead != "" {
+			line += "; its work then: " + instead
+		}
+		lines = append(lines, line)
+	}
+	lines = append(lines, changesLine(w))
+	if next := NextChange(x, w.At, w.ID); next != "" {
+		lines = append(lines, "  changes next at: "+next)
+	}
+	if last := LastChange(x, w.At, w.ID); last != "" {
+		lines = append(lines, "  changed last at: "+last)
+	}
+	return lines
+}
+
+// headline is what the grid is and since when, or since when there is none.
+func headline(w *why.Why) string {
+	t := w.Index.Trace
+	start := "the graph was built"
+	if t.DroppedSteps > 0 {
+		start = "before the first step that was kept"
+	}
+	g := w.Grid
+	switch {
+	case w.Plan == nil && g == nil:
+		return fmt.Sprintf("does not run in %s, nor before it", at(w.Step))
+	case w.Plan == nil:
+		return fmt.Sprintf("runs no more since %s; it ran in %s", at(g.Step), ran(w, g.At))
+	case g == nil:
+		return fmt.Sprintf("grid %s, kernel %s, in force since %s", table.Grid(w.Plan.Workgroups),
+			w.Plan.Kernel, start)
+	case g.From == nil:
+		return fmt.Sprintf("grid %s, runs since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+	case g.From.Workgroups == g.To.Workgroups:
+		return fmt.Sprintf("grid %s, by another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+	}
+	return fmt.Sprintf("grid %s → %s at %s", table.Grid(g.From.Workgroups), table.Grid(g.To.Workgroups),
+		at(g.Step))
+}
+
+// ran are the steps that a dispatch ran in before one since which it does not: "s0", "s3–s5".
+func ran(w *why.Why, until int) string {
+	t := w.Index.Trace
+	first := 0
+	for _, i := range w.Changes {
+		if c, _ := analyze.NetPlan(t, &t.Steps[i], w.ID); i < until && c.Diff.New {
+			first = i
+		}
+	}
+	if first >= until { // the step that it does not run in any more is the first that there is
+		return "none that was kept"
+	}
+	return w.Index.Range(first, until-1).Name
+}
+
+// insteadText names the dispatches that have the work of one that runs no more, as they are called in its
+// layer, with their routes: "attn.q, attn.k, attn.v (route gemv: M = 1)".
+func insteadText(x *analyze.Index, o *why.Origin, id trace.DispatchID) string {
+	g := &x.Trace.Graph
+	var said []string
+	for i, p := range o.Instead {
+		name := analyze.Within(x.Name(p.Dispatch), &g.Ops[g.Dispatches[id].Op])
+		if i+1 == len(o.Instead) || RouteText(o.Instead[i+1]) != RouteText(p) {
+			name += " (route " + cmp.Or(RouteText(p), p.Kernel) + ")"
+		}
+		said = append(said, name)
+	}
+	return strings.Join(said, ", ")
+}
+
+// at names a step, with its place in the text.
+func at(s *trace.Step) string {
+	return fmt.Sprintf("s%d (%s, position %d)", s.Index, s.Phase, s.Position)
+}
+
+// planText is a plan's grid with its arithmetic, and its route.
+func planText(p *trace.Plan) string {
+	parts := []string{LaunchArithmetic(p)}
+	if parts[0] == "" {
+		parts[0] = table.Grid(p.Workgroups)
+	}
+	if route := RouteText(p); route != "" {
+		parts = append(parts, "route "+route)
+	}
+	return strings.Join(append(parts, "kernel "+p.Kernel), " · ")
+}
+
+// RouteText is a plan's route and the reason for it.
+func RouteText(p *trace.Plan) string {
+	return strings.TrimSuffix(strings.TrimPrefix(p.Route+": "+p.Reason, ": "), ": ")
+}
+
+func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
+	var lines []string
+	name := func(v trace.ValueID) string { return x.Trace.Graph.Values[v].Name }
+	for _, c := range o.Causes {
+		what := ""
+		if len(c.Terms) > 0 {
+			what = strings.Join(c.Terms, ", ") + " ← "
+		}
+		line := fmt.Sprintf("  %s%s %s", what, name(c.Input), changeText(c.From, c.To))
+		folded := why.FoldLinks(c.Links)
+		folds := closed != "" && c.Folds()
+		more := ""
+		if folds {
+			more = closed
+		}
+		if through := through(x, folded, more); through != "" {
+			line += ", through " + through
+		}
+		if lines = append(lines, line); folds {
+			continue
+		}
+		for _, l := range folded {
+			lines = append(lines, "    "+linkText(x, l))
+		}
+	}
+	for _, other := range o.Others {
+		woke, but := "changed params of", ", not this grid"
+		if !other.Params {
+			woke = "woke"
+		}
+		if other.Unsure {
+			but = ""
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s %s%s", name(other.Input),
+			changeText(other.From, other.To), woke, shortOps(x, other.Ops), but))
+	}
+	return lines
+}
+
+// paramsLine says which params changed last and what changed them.
+func paramsLine(x *analyze.Index, o *why.Origin) string {
+	line := "  params since " + at(o.Step)
+	if o.From != nil {
+		line += ": " + planChange(x, trace.PlanChange{From: &o.From.ID, To: &o.To.ID})
+	}
+	var by []string
+	for _, c := range o.Causes {
+		by = append(by, x.Trace.Graph.Values[c.Input].Name+" "+changeText(c.From, c.To))
+	}
+	if by != nil {
+		line += " ← " + strings.Join(by, ", ")
+	}
+	return line
+}
+
+// changesLine lists the steps in which the grid changed, around the one that is shown.
+func changesLine(w *why.Why) string {
+	steps := w.Index.Trace.Steps
+	var before, after []string
+	for _, i := range w.Changes {
+		name := fmt.Sprintf("s%d", steps[i].Index)
+		switch {
+		case w.Grid != nil && i == w.Grid.At:
+		case steps[i].Index <= w.Step.Index:
+			before = append(before, name)
+		default:
+			after = append(after, name)
+		}
+	}
+	also := "also "
+	if w.Grid == nil {
+		also = ""
+	}
+	never := w.Grid == nil && w.Plan == nil
+	switch {
+	case never && after == nil:
+		return "  in this run it runs in no step"
+	case never:
+		return "  in this run it runs from " + after[0] + " on"
+	case before != nil || after != nil:
+	case also == "":
+		return "  in this run this grid changed at no step"
+	default:
+		return "  in this run this grid changed at no other step"
+	}
+	const some = 3
+	if len(before) > some {
+		before = append([]string{"…"}, before[len(before)-some:]...)
+	}
+	if len(after) > some {
+		after = append(after[:some:some], "…")
+	}
+	var said []string
+	if before != nil {
+		said = append(said, "earlier at "+strings.Join(before, ", "))
+	}
+	if after != nil {
+		said = append(said, "later at "+strings.Join(after, ", "))
+	}
+	return "  in this run this grid " + also + "changed " + strings.Join(said, ", ")
+}
+
+// through names the operators on the way from an input to a dispatch, those of equal layers once. More is
+// said behind them.
+func through(x *analyze.Index, links []why.FoldedLink, more string) string {
+	var names []string
+	layers := 0
+	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
+		name := links[i].Op.Place()
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		layers = max(layers, len(links[i].Layers))
+	}
+	said, aside := strings.Join(names, ", "), more
+	if layers > 1 {
+		aside = strings.TrimSuffix(fmt.Sprintf("the same in %d layers; %s", layers, more), "; ")
+	}
+	if aside != "" {
+		said += " (" + aside + ")"
+	}
+	return said
+}
+
+// shortOps lists operators by what they are in their layers, each once.
+func shortOps(x *analyze.Index, ops []trace.OpID) string {
+	var names []string
+	for _, id := range ops {
+		if n := x.Trace.Graph.Ops[id].ShortName(); !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(names) > 4 {
+		names = append(names[:3:3], fmt.Sprintf("%d others", len(names)-3))
+	}
+	return strings.Join(names, ", ")
+}
+
+// changeText is "1×42 → 1×1", or what there is now where it is not known what was before.
+func changeText(from, to []int) string {
+	if from == nil {
+		return table.Shape(to)
+	}
+	return table.Shape(from) + " → " + table.Shape(to)
+}
+
+func linkText(x *analyze.Index, l why.FoldedLink) string {
+	s := fmt.Sprintf("%s ← %s %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
+	if len(l.Layers) > 0 {
+		s += fmt.Sprintf(" (so in layers %s)", printable.Ranges(l.Layers))
+	}
+	return s
+}
