@@ -7,19 +7,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpuscope/internal/printable"
 )
 
-// Form is a way to keep a trace in a file. Recording, export and opening know the forms from Forms alone: to
-// add one is to add a row there.
+// Form is a format of a file with a trace: one that can be read back (Forms), or an export that is only
+// written. Recording, export and opening know the formats from their lists alone: to add one is to add a row.
 type Form struct {
 	Name   string // as people say it
 	Doc    string
 	Suffix string // of a file's name; any form may be gzipped, with .gz behind its suffix
 	// sniff says by its first bytes, decompressed and without white space before them, that a file may be of
-	// this form.
+	// this form. An export has neither sniff nor read.
 	sniff func(start []byte) bool
 	// read reads what has been decompressed. The file counts what it took for that: a reader allows for more
 	// memory where the file is large.
@@ -45,10 +46,55 @@ func Forms() []Form {
 
 const gzSuffix = ".gz"
 
-// ErrForm is wrapped by the error for a name that says no form.
-var ErrForm = errors.New("its name ends in no form of a trace")
+var (
+	// ErrForm is wrapped by the error for a file name with no known suffix.
+	ErrForm = errors.New("unknown trace format")
+	// ErrWriteOnly is wrapped by the error for opening a file of a write-only format.
+	ErrWriteOnly = errors.New("a write-only export cannot be opened again")
+)
 
-// Suffixes are what the name of a trace may end in.
+// Export is a write-only format, for other programs: it does not keep all of a trace.
+type Export struct {
+	Name   string
+	Doc    string // what it is for and what it keeps, in a line
+	Suffix string // of a file's name; .gz may follow
+	Write  func(io.Writer, *Trace) error
+}
+
+var exports []Export
+
+// RegisterExport adds a write-only format. Package trace/export does it before the program starts.
+func RegisterExport(e Export) { exports = append(exports, e) }
+
+// Exports are the write-only formats.
+func Exports() []Export { return slices.Clone(exports) }
+
+// Opens says that a file of the format can be opened again.
+func (f Form) Opens() bool { return f.read != nil }
+
+// written are the formats that can be written: those of storage, then the exports.
+func written() []Form {
+	list := Forms()
+	for _, e := range exports {
+		list = append(list, Form{Name: e.Name, Doc: e.Doc, Suffix: e.Suffix, write: e.Write})
+	}
+	return list
+}
+
+// FileNames says how the name of a file to be written may end, and which of these cannot be opened again.
+func FileNames() string {
+	text := printable.Choice(Suffixes())
+	var only []string
+	for _, e := range exports {
+		only = append(only, e.Suffix)
+	}
+	if only != nil {
+		text += "; write-only, cannot be opened again: " + printable.Choice(only)
+	}
+	return text
+}
+
+// Suffixes are the endings of file names that can be opened again.
 func Suffixes() []string {
 	var list []string
 	for _, f := range Forms() {
@@ -57,11 +103,11 @@ func Suffixes() []string {
 	return list
 }
 
-// FormOf is the form that a file's name says, and whether it is gzipped. A name without a suffix says the
-// first of Forms.
+// FormOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a suffix
+// it is the first of Forms.
 func FormOf(path string) (f Form, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
-	for _, row := range Forms() {
+	for _, row := range written() {
 		if strings.HasSuffix(name, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
 			f = row
 		}
@@ -90,7 +136,7 @@ func lineForm() Form {
 // form. It looks at no more than its beginning, and into nothing but regular files: who opens a pipe takes
 // away what another waits for.
 func IsTrace(path string) bool {
-	if f, _, err := FormOf(path); err == nil && strings.Contains(filepath.Base(path), f.Suffix) {
+	if f, _, err := FormOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path), f.Suffix) {
 		return true
 	}
 	return sniffed(beginningOf(path)) != nil

@@ -28,6 +28,9 @@ func ReadFile(path string) (*Trace, error) {
 		return nil, fileError("read", path, errFolder)
 	}
 	t, err := Read(f)
+	if form, _, unknown := FormOf(path); err != nil && unknown == nil && !form.Opens() {
+		err = fmt.Errorf("%s: %w; open the trace that it was made from", form.Name, ErrWriteOnly)
+	}
 	if err != nil {
 		return nil, fileError("read", path, err)
 	}

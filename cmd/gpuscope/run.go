@@ -79,7 +79,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				"end behind the first step, of the prompt too, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
-				"record the run to `FILE`: "+printable.Choice(trace.Suffixes()))
+				"record the run to `FILE`: "+trace.FileNames())
 			r.format = formatFlag(flags, "text", "json")
 			r.model = declareModelFlags(flags, "step", "block", "dispatch", "off")
 			r.model.pipelined = true

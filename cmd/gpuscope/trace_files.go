@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
+	_ "gpuscope/trace/export" // registers the write-only formats
 	"gpuscope/trace/table"
 )
 
@@ -65,7 +66,7 @@ func traceConvertCommand() *command {
 	return &command{
 		name: "trace convert", operand: "FILE NEW",
 		doc: "write a recorded trace in another form",
-		more: `The form is what the name of NEW ends in: ` + printable.Choice(trace.Suffixes()) + `. What is there under that
+		more: `The form is what the name of NEW ends in: ` + trace.FileNames() + `. What is there under that
 name is replaced, when all of the new file has been written.`,
 		examples: []example{
 			{"gpuscope trace convert run.jsonl.partial run.json.gz", "a cut recording, whole and small"},

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -47,7 +46,7 @@ its tolerance, or gives what is no number. docs/verify.md says what the numbers 
 					"samples are compared (default 100)")
 			flags.BoolVar(&v.all, "all", false, "print a row for each dispatch, too")
 			flags.StringVar(&v.tracePath, "trace", "",
-				"record the steps with their gaps to `FILE`: "+printable.Choice(trace.Suffixes()))
+				"record the steps with their gaps to `FILE`: "+trace.FileNames())
 			v.format = formatFlag(flags, "text", "json")
 			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
