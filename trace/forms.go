@@ -103,8 +103,8 @@ func Suffixes() []string {
 	return list
 }
 
-// FormOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a suffix
-// it is the first of Forms.
+// FormOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a
+// suffix it is the first of Forms.
 func FormOf(path string) (f Form, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
 	for _, row := range written() {

@@ -57,11 +57,9 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 func CeilingTable(d *trace.Device) *table.Table {
 	rows := ceilingRows(d.Ceilings)
 	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	t := table.New("ceilings", []table.Column{
-		{
-			Name: "ceiling", Title: "ceiling", Width: 80, Doc: "what was measured",
-			Of: at(func(r *ceilingRow) table.Cell { return table.Text(r.what) }),
-		},
+		of.Text(80, "ceiling", "ceiling", "what was measured", func(r *ceilingRow) string { return r.what }),
 		{
 			Name: "at_best", Title: "at best", Right: true, Width: 80,
 			Doc: "measured: the best of several runs; of an empty dispatch and a timed pass the median",

@@ -79,9 +79,9 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 
 // costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
 // by their times alone.
-func (t *DispatchTable) costColumns() []table.Column {
+func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	at := t.ran
-	cost := func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
+	costs := func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
 		return at(func(r *analyze.DispatchRow) table.Cell {
 			if r.Cost == nil {
 				return table.Missing()
@@ -90,7 +90,7 @@ func (t *DispatchTable) costColumns() []table.Column {
 		})
 	}
 	width := 80 // of ~lost, which stands in for what was not measured
-	columns := CostColumns(t.Index, cost)
+	columns := CostColumns(t.Index, costs)
 	if t.AnyCost {
 		width = 200
 	} else {
@@ -98,7 +98,7 @@ func (t *DispatchTable) costColumns() []table.Column {
 			columns[i].Width = table.Unseen
 		}
 	}
-	return append(columns, table.Column{
+	return columns, table.Column{
 		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: width,
 		Doc: "modelled: time alone over what the device could do the row in",
 		Of: at(func(r *analyze.DispatchRow) table.Cell {
@@ -107,7 +107,7 @@ func (t *DispatchTable) costColumns() []table.Column {
 			}
 			return table.Number(r.LostNS/1e3, 0)
 		}),
-	})
+	}
 }
 
 // CostCell is a cost in any table.

@@ -86,32 +86,24 @@ func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Part {
 
 func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	columns := []table.Column{
-		{
-			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first dispatch id",
-			Of:  at(func(r *analyze.CostRow) table.Cell { return table.Count(int(r.Dispatches[0])) }),
-		},
-		{
-			Name: "part", Title: "part", Width: 80, Doc: "what was left out: a row of Dispatches, or several together",
-			Of: at(func(r *analyze.CostRow) table.Cell { return table.Text(r.Name) }),
-		},
-		{
-			Name: "dispatches", Title: "n", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatches in it",
-			Of:  at(func(r *analyze.CostRow) table.Cell { return table.Count(len(r.Dispatches)) }),
-		},
-		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of the whole runs; = of a cost that is none",
-			Of: at(func(r *analyze.CostRow) table.Cell {
+		of.Int(80, "id", "#", "id", "first dispatch id", func(r *analyze.CostRow) int64 {
+			return int64(int(r.Dispatches[0]))
+		}),
+		of.Text(80, "part", "part", "what was left out: a row of Dispatches, or several together",
+			func(r *analyze.CostRow) string { return r.Name }),
+		of.Int(80, "dispatches", "n", "dispatches", "dispatches in it", func(r *analyze.CostRow) int64 {
+			return int64(len(r.Dispatches))
+		}),
+		of.Cell(80, table.Measured, "share", "%", "%", "part of the whole runs; = of a cost that is none",
+			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()
 				}
 				return shareCell(r.Cost)
 			}),
-		},
 	}
 	columns = append(columns, CostColumns(x, func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
 		return at(func(r *analyze.CostRow) table.Cell {

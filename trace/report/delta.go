@@ -71,7 +71,7 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 }
 
 // deltaColumns are what changed against the base.
-func (t *DispatchTable) deltaColumns() []table.Column {
+func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, base []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
 	us := func(of func(analyze.Delta) float64, sign string) func(int) table.Cell {
 		return t.ran(func(r *analyze.DispatchRow) table.Cell {
@@ -87,14 +87,13 @@ func (t *DispatchTable) deltaColumns() []table.Column {
 	}
 	cost := DeltaCostColumn(t.Base.CostsBeside(t.Costs), 200,
 		func(row int) *analyze.RowCost { return t.Folded[row].Cost })
-	return []table.Column{
-		cost, table.Marks(cost),
-		{
-			Name: "delta", Title: "Δ", Width: 80,
-			Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, p params " +
-				"alone (of a heading a letter each), % of Σµs, = no difference in time",
-			Of: table.By(t.Folded)(t.deltaCell),
-		},
+	delta = table.Column{
+		Name: "delta", Title: "Δ", Width: 80,
+		Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, " +
+			"p params alone (of a heading a letter each), % of Σµs, = no difference in time",
+		Of: table.By(t.Folded)(t.deltaCell),
+	}
+	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		{
 			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,
 			Doc: "GPU time of the same dispatches in a step of the base",

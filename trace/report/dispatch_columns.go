@@ -12,23 +12,6 @@ import (
 	"gpuscope/trace/table"
 )
 
-// dispatchOrder is the order of the columns, from left to right: what a narrow screen shows first.
-var dispatchOrder = []string{
-	"id", "op", "kernel", "serves", "grid", "grid_min", "over_wg", "us", "n", "sum_us", "share",
-	"cost_us", "cost_us_mark", "cost_spread_us", "save_us", "limit", "lost_us", "delta", "gap_db",
-	"delta_cost_us", "delta_cost_us_mark",
-	"layers", "spark", "iqr_us", "gb_per_s", "gflop_per_s", "base_us", "delta_us", "needed", "max", "wg",
-	"fold_wg", "tail_lanes", "live", "reason", "level", "last", "name",
-}
-
-// columns are all columns of the table in their order.
-func (t *DispatchTable) columns() []table.Column {
-	list := slices.Concat(t.planColumns(), t.costColumns(), t.wasteColumns(), t.deltaColumns())
-	place := func(c table.Column) int { return slices.Index(dispatchOrder, c.Name) }
-	slices.SortStableFunc(list, func(a, b table.Column) int { return place(a) - place(b) })
-	return list
-}
-
 // ran gives cells of rows that ran; one that is gone has none.
 func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
 	return table.By(t.Folded)(func(r *analyze.DispatchRow) table.Cell {
@@ -39,8 +22,11 @@ func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) 
 	})
 }
 
-// planColumns are what ran, with which plan, and how long it took.
-func (t *DispatchTable) planColumns() []table.Column {
+// columns are all columns of the table, in the order of the list: what a narrow screen shows comes first.
+func (t *DispatchTable) columns() []table.Column {
+	cost, lost := t.costColumns()
+	over, idle := t.wasteColumns()
+	delta, deltaCost, base := t.deltaColumns()
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	_, one := t.Scope.One()
@@ -76,8 +62,9 @@ func (t *DispatchTable) planColumns() []table.Column {
 			return table.Cell{}
 		}
 	}
-	any := table.By(t.Folded)
-	at := t.ran
+	all := table.ColumnsOf(t.Folded)
+	ran := all.Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
+	any, at := table.By(t.Folded), t.ran
 	each := 80
 	if t.AnyCost { // a cost is of all dispatches of a row: so is the time beside it
 		each = 200
@@ -90,88 +77,36 @@ func (t *DispatchTable) planColumns() []table.Column {
 	if t.AnyCost {
 		judged = 200
 	}
-	return []table.Column{
-		{
-			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatch id, of a fold the first",
-			Of:  any(func(r *analyze.DispatchRow) table.Cell { return table.Count(int(t.Launch(r).ID)) }),
-		},
-		{
-			Name: "last", Title: "…#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "last dispatch id of a fold",
-			Of:  any(t.last),
-		},
+	return slices.Concat([]table.Column{
+		all.Int(80, "id", "#", "id", "dispatch id, of a fold the first",
+			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
 		{
 			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
 			Of: any(func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }),
 		},
-		{
-			Name: "kernel", Title: "kernel", Width: kernel, Doc: "specialised shader",
-			Of: any(t.kernel),
-		},
-		{
-			Name: "serves", Title: "serves", Width: serves, Doc: "of kernels: how many dispatches, and of which operators",
-			Of: any(t.serves),
-		},
-		{
-			Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "workgroup count; of several that differ the largest",
-			Of:  any(t.grid),
-		},
-		{
-			Name: "grid_min", Title: "least grid", Unit: "workgroups", Is: table.Exact, Right: true,
-			Width: table.Unseen,
-			Doc:   "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		all.Words(kernel, "kernel", "kernel", "specialised shader",
+			t.kernel),
+		all.Words(serves, "serves", "serves", "of kernels: how many dispatches, and of which operators",
+			t.serves),
+		all.Cell(80, table.Exact, "grid", "grid", "workgroups", "workgroup count; of several that differ the largest",
+			t.grid),
+		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups", "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
+			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
 				}
 				return table.Cell{}
 			}),
-		},
-		{
-			Name: "needed", Title: "needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-			Doc: "workgroup count that the live shape needs",
-			Of: at(grid(func(l *analyze.Launch) [3]int {
-				if l.Varies {
-					return [3]int{}
-				}
-				return l.Plan.NeededGrid
-			})),
-		},
-		{
-			Name: "max", Title: "max", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-			Doc: "workgroup count at the largest shape",
-			Of:  at(grid(func(l *analyze.Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
-		},
-		{
-			Name: "wg", Title: "wg", Unit: "lanes", Is: table.Exact, Right: true, Width: 140, Doc: "workgroup size",
-			Of: at(grid(func(l *analyze.Launch) [3]int {
-				if l.Kernel == nil {
-					return [3]int{}
-				}
-				return l.Kernel.WorkgroupSize
-			})),
-		},
-		{
-			Name: "live", Title: "live", Width: 140,
-			Doc: "live shape of the outputs, @ the position; of several steps in the last",
-			Of:  at(own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
-		},
-		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: each,
-			Doc: "GPU time of a dispatch, median of its repeats or of the steps; of a fold the median member",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		over,
+		ran.Cell(each, table.Measured, "us", "µs", "us", "GPU time of a dispatch, median of its repeats or of the steps; of a fold the median member",
+			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
 			}),
-		},
-		{
-			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
-			Doc: "steps of a scope that the dispatch ran in; the screen has it where these are not all",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		ran.Cell(80, table.Exact, "n", "n", "steps", "steps of a scope that the dispatch ran in; the screen has it where these are not all",
+			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || one ||
 					!t.All(r, func(l *analyze.Launch) bool { return l.Runs == t.Launch(r).Runs }) {
 					return table.Cell{}
@@ -182,7 +117,33 @@ func (t *DispatchTable) planColumns() []table.Column {
 				}
 				return n
 			}),
+		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time of all dispatches of the row in a step",
+			func(r *analyze.DispatchRow) table.Cell {
+				if !r.Summed {
+					return table.Missing()
+				}
+				return table.Microseconds(r.SumNS/1e3, decimals)
+			}),
+		{
+			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
+			Doc: "part of the step by cost where most rows have one of which it is known what it may be off by, else of " +
+				"Σgpu; = of a cost that is none",
+			Of: at(t.share),
 		},
+	}, cost, []table.Column{
+		ran.Words(judged, "limit", "limit", "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer "+
+			"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+			func(r *analyze.DispatchRow) table.Cell {
+				if r.Group {
+					return table.Cell{}
+				}
+				return table.Text(r.Limit.String())
+			}),
+		lost,
+		delta,
+		ran.Cell(110, table.Measured, "gap_db", "gap dB", "dB", "signal to noise against the reference, the worst of the row",
+			t.gap),
+	}, deltaCost, []table.Column{
 		{
 			Name: "layers", Title: "min–max", Right: true, Width: 140,
 			Doc: "least and largest member of a fold; of a single dispatch least and largest step",
@@ -193,92 +154,62 @@ func (t *DispatchTable) planColumns() []table.Column {
 				return table.Text(microsRange(r.Time, decimals))
 			}),
 		},
-		{
-			Name: "iqr_us", Title: "IQR", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "between the quartiles of the repeats, or of the steps; from 4 of them on",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		ran.Words(200, "spark", t.Each(), "time of each member of a fold, and by how much the one that stands out is off their median",
+			func(r *analyze.DispatchRow) table.Cell {
+				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
+			}),
+		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us", "between the quartiles of the repeats, or of the steps; from 4 of them on",
+			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
 				}
 				return table.Microseconds(r.IQR/1e3, decimals)
 			}),
-		},
-		{
-			Name: "sum_us", Title: "Σµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time of all dispatches of the row in a step",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
-				if !r.Summed {
-					return table.Missing()
+		ran.Cell(140, table.Modelled, "gb_per_s", "GB/s~", "GB/s", "modelled bytes over the time without what timing adds",
+			rate(func(l analyze.Limit) float64 { return l.BytesPerS })),
+		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s", "modelled FLOPs over the same",
+			rate(func(l analyze.Limit) float64 { return l.FlopsPerS })),
+	}, base, []table.Column{
+		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroup count that the live shape needs",
+			grid(func(l *analyze.Launch) [3]int {
+				if l.Varies {
+					return [3]int{}
 				}
-				return table.Microseconds(r.SumNS/1e3, decimals)
-			}),
-		},
-		{
-			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "part of the step by cost where most rows have one of which it is known what it may be off by, else of " +
-				"Σgpu; = of a cost that is none",
-			Of: at(t.share),
-		},
-		{
-			Name: "gb_per_s", Title: "GB/s~", Unit: "GB/s", Is: table.Modelled, Right: true, Width: 140,
-			Doc: "modelled bytes over the time without what timing adds",
-			Of:  at(rate(func(l analyze.Limit) float64 { return l.BytesPerS })),
-		},
-		{
-			Name: "gflop_per_s", Title: "GFLOP/s~", Unit: "GFLOP/s", Is: table.Modelled, Right: true,
-			Width: 200,
-			Doc:   "modelled FLOPs over the same",
-			Of:    at(rate(func(l analyze.Limit) float64 { return l.FlopsPerS })),
-		},
-		{
-			Name: "limit", Title: "limit", Width: judged,
-			Doc: "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer " +
-				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
-				if r.Group {
-					return table.Cell{}
+				return l.Plan.NeededGrid
+			})),
+		ran.Cell(200, table.Exact, "max", "max", "workgroups", "workgroup count at the largest shape",
+			grid(func(l *analyze.Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
+		ran.Cell(140, table.Exact, "wg", "wg", "lanes", "workgroup size",
+			grid(func(l *analyze.Launch) [3]int {
+				if l.Kernel == nil {
+					return [3]int{}
 				}
-				return table.Text(r.Limit.String())
-			}),
-		},
-		{
-			Name: "spark", Title: t.Each(), Width: 200,
-			Doc: "time of each member of a fold, and by how much the one that stands out is off their median",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
-				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
-			}),
-		},
-		{
-			Name: "reason", Title: "route", Width: 200, Doc: "route and why it was chosen",
-			Of: at(own(func(l *analyze.Launch) string {
+				return l.Kernel.WorkgroupSize
+			})),
+	}, idle, []table.Column{
+		ran.Words(140, "live", "live", "live shape of the outputs, @ the position; of several steps in the last",
+			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
+		ran.Words(200, "reason", "route", "route and why it was chosen",
+			own(func(l *analyze.Launch) string {
 				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
 			})),
-		},
-		{
-			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 110,
-			Doc: "signal to noise against the reference, the worst of the row",
-			Of:  at(t.gap),
-		},
-		{
-			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Right: true, Width: 200,
-			Doc: "run of dispatches between barriers",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		ran.Cell(200, table.Exact, "level", "level", "level", "run of dispatches between barriers",
+			func(r *analyze.DispatchRow) table.Cell {
 				if l := t.Launch(r); l.Level >= 0 && !r.Group {
 					return table.Count(l.Level)
 				}
 				return table.Cell{}
 			}),
-		},
-		{
-			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole name of a dispatch, for filters and programs",
-			Of: at(func(r *analyze.DispatchRow) table.Cell {
+		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a fold",
+			t.last),
+		ran.Words(table.Unseen, "name", "name", "whole name of a dispatch, for filters and programs",
+			func(r *analyze.DispatchRow) table.Cell {
 				if r.Count() > 1 {
 					return table.Cell{}
 				}
 				return table.Text(t.Launch(r).Name())
 			}),
-		},
-	}
+	})
 }
 
 func (t *DispatchTable) last(r *analyze.DispatchRow) table.Cell {

@@ -223,35 +223,26 @@ func init() {
 
 func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
 	at := table.By(events)
+	of := table.ColumnsOf(events)
 	return table.New("events", []table.Column{
-		{
-			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80,
-			Doc: "index of the step",
-			Of:  at(func(e *analyze.Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Index) }),
-		},
-		{
-			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first position of the step",
-			Of:  at(func(e *analyze.Event) table.Cell { return table.Count(x.Trace.Steps[e.Step].Position) }),
-		},
+		of.Int(80, "step", "step", "step", "index of the step", func(e *analyze.Event) int64 {
+			return int64(x.Trace.Steps[e.Step].Index)
+		}),
+		of.Int(80, "position", "pos", "position", "first position of the step", func(e *analyze.Event) int64 {
+			return int64(x.Trace.Steps[e.Step].Position)
+		}),
 		{
 			Name: "kind", Title: "kind", Width: 80, Tree: true,
 			Doc: "shape (phase or token count), grid, route, outlier, cold, or the kind that was recorded",
 			Of:  at(func(e *analyze.Event) table.Cell { return table.Text(e.Kind) }),
 		},
-		{
-			Name: "dispatch", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatch id, of several the first",
-			Of: at(func(e *analyze.Event) table.Cell {
+		of.Cell(80, table.Exact, "dispatch", "#", "id", "dispatch id, of several the first",
+			func(e *analyze.Event) table.Cell {
 				if e.Dispatch == nil {
 					return table.Cell{}
 				}
 				return table.Count(int(*e.Dispatch))
 			}),
-		},
-		{
-			Name: "text", Title: "what", Width: 80, Doc: "what happened",
-			Of: at(func(e *analyze.Event) table.Cell { return table.Text(e.Text) }),
-		},
+		of.Text(80, "text", "what", "what happened", func(e *analyze.Event) string { return e.Text }),
 	}, table.Flat(len(events), func(row int) string { return fmt.Sprintf("e%d", row) }))
 }

@@ -144,16 +144,15 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 		return nil, ctx.Err()
 	}
 	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	t := table.New("resize", []table.Column{
 		{
 			Name: "what", Title: "hook", Width: 80, Tree: true,
 			Doc: "pass, operator, value or dispatch",
 			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
 		},
-		{
-			Name: "triggers", Title: "triggers", Width: 80,
-			Doc: "what woke it; of a pass, what was dirty",
-			Of: at(func(r *analyze.ResizeRow) table.Cell {
+		of.Words(80, "triggers", "triggers", "what woke it; of a pass, what was dirty",
+			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:
 					return table.Cell{}
@@ -162,26 +161,17 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(names(x, r.Pass.Dirty))
 			}),
-		},
-		{
-			Name: "change", Title: "change", Width: 80,
-			Doc: "values and grids from → to, routes; + a dispatch that runs, - that runs no more, p params alone",
-			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeChange(x, r)) }),
-		},
-		{
-			Name: "outcome", Title: "", Width: 80,
-			Doc: "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
-			Of: at(func(r *analyze.ResizeRow) table.Cell {
+		of.Text(80, "change", "change", "values and grids from → to, routes; + a dispatch that runs, - that runs no more, p params alone",
+			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
+		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
+			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
 				}
 				return table.Text(outcome(r.Hook))
 			}),
-		},
-		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "on the CPU, of equal layers all",
-			Of: at(func(r *analyze.ResizeRow) table.Cell {
+		of.Cell(80, table.Measured, "us", "µs", "us", "on the CPU, of equal layers all",
+			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
 				}
@@ -195,7 +185,6 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Number(float64(sum)/1e3, 2)
 			}),
-		},
 	}, table.Tree(rows, func(r *analyze.ResizeRow) tree.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
 	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)

@@ -29,6 +29,7 @@ func init() {
 func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Dispatches)
+	of := table.ColumnsOf(g.Dispatches)
 	return table.New("slots", []table.Column{
 		{
 			Name: "dispatch", Title: "dispatch", Unit: "id", Is: table.Exact, Width: 80,
@@ -49,12 +50,12 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 				}
 			}),
 		},
-		{
-			Name: "op", Title: "operator", Width: 80, Doc: "with the slot, where it has more than one",
-			Of: at(func(d *trace.Dispatch) table.Cell {
-				return table.Text(d.Named(g.Ops[d.Op].Name))
-			}),
-		},
+		of.Text(80, "op", "operator",
+			"with the slot, where it has more than one",
+			func(d *trace.Dispatch) string {
+				return d.Named(g.Ops[d.Op].Name)
+			},
+		),
 		{
 			Name: "max", Title: "largest grid", Unit: "workgroups", Is: table.Exact, Width: 80,
 			Doc: "workgroup count at the largest shape",
@@ -63,17 +64,15 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
 			}),
 		},
-		{
-			Name: "reads", Title: "reads", Width: 80, Doc: "values, by any route",
-			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(analyze.IDList(d.Reads)) }),
-		},
-		{
-			Name: "writes", Title: "writes", Width: 80, Doc: "values, by any route",
-			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(analyze.IDList(d.Writes)) }),
-		},
-		{
-			Name: "kernels", Title: "kernels", Width: 80, Doc: "its routes",
-			Of: at(func(d *trace.Dispatch) table.Cell { return table.Text(strings.Join(d.Kernels, " ")) }),
-		},
+		of.Text(80, "reads", "reads", "values, by any route", func(d *trace.Dispatch) string {
+			return analyze.IDList(d.Reads)
+		}),
+		of.Text(80, "writes", "writes", "values, by any route", func(d *trace.Dispatch) string {
+			return analyze.IDList(d.Writes)
+		}),
+		of.Text(80, "kernels", "kernels",
+			"its routes",
+			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") },
+		),
 	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))
 }

@@ -26,6 +26,7 @@ func init() {
 func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Values)
+	of := table.ColumnsOf(g.Values)
 	step, live := scope.One()
 	var mem *memory.Tenancy
 	if live {
@@ -37,34 +38,27 @@ func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 			Doc: "id",
 			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
 		},
-		{
-			Name: "name", Title: "name", Width: 80,
-			Doc: "where it stands",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Text(v.Name) }),
-		},
-		{
-			Name: "role", Title: "role", Width: 80, Doc: "input, output, constant, state, intermediate, scratch, fused, symint",
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(v.Role) }),
-		},
-		{
-			Name: "dtype", Title: "dtype", Width: 80,
-			Doc: "type of its elements, or the format of a matrix",
-			Of:  at(func(v *trace.Value) table.Cell { return table.Text(analyze.TypeOf(v)) }),
-		},
-		{
-			Name: "live", Title: "live", Width: 80,
-			Doc: "dims at the step, or the SymInt's value; left: nothing writes it then, who takes it does without",
-			Of: at(func(v *trace.Value) table.Cell {
+		of.Text(80, "name", "name", "where it stands", func(v *trace.Value) string { return v.Name }),
+		of.Text(80, "role", "role", "input, output, constant, state, intermediate, scratch, fused, symint",
+			func(v *trace.Value) string { return v.Role }),
+		of.Text(80, "dtype", "dtype",
+			"type of its elements, or the format of a matrix",
+			func(v *trace.Value) string {
+				return analyze.TypeOf(v)
+			},
+		),
+		of.Words(80, "live", "live",
+			"dims at the step, or the SymInt's value; left: not computed, fused into its reader",
+			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}
 				}
 				return Shapes(LiveText(mem, v.ID))
-			}),
-		},
-		{
-			Name: "max", Title: "max dims", Width: 80, Doc: "largest dims, or the SymInt's range",
-			Of: at(func(v *trace.Value) table.Cell { return table.Text(Bounds(x, v)) }),
-		},
+			},
+		),
+		of.Text(80, "max", "max dims", "largest dims, or the SymInt's range", func(v *trace.Value) string {
+			return Bounds(x, v)
+		}),
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
 			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
@@ -75,12 +69,8 @@ func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
 			}),
 		},
-		{
-			Name: "memory", Title: "memory", Width: 80, Doc: "the slot that it shares, or the value that it is an alias of",
-			Of: at(func(v *trace.Value) table.Cell {
-				return table.Text(graphtree.MemoryOf(v))
-			}),
-		},
+		of.Text(80, "memory", "memory", "the slot that it shares, or the value that it is an alias of",
+			func(v *trace.Value) string { return graphtree.MemoryOf(v) }),
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }
 

@@ -51,7 +51,7 @@ func WasteLine(w analyze.Waste) string {
 
 // wasteColumns are the columns of what was launched and not needed. A run with pinned grids is about the
 // first of them.
-func (t *DispatchTable) wasteColumns() []table.Column {
+func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) {
 	cell := func(part, whole func(analyze.Waste) int64, none bool) func(int) table.Cell {
 		return t.ran(func(r *analyze.DispatchRow) table.Cell {
 			n := part(r.Waste)
@@ -75,8 +75,7 @@ func (t *DispatchTable) wasteColumns() []table.Column {
 	if t.Index.Static() {
 		beyond.Width = 80
 	}
-	return []table.Column{
-		beyond,
+	return beyond, []table.Column{
 		{
 			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
 			Width: 200,

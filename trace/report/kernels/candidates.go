@@ -47,57 +47,46 @@ func candidates(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*ta
 			rows = append(rows, candidate{&s.Top[k], s, k + 1})
 		}
 	}
-	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	t := table.New("candidates", []table.Column{
-		{
-			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: 80,
-			Doc: "index of the step",
-			Of:  at(func(c *candidate) table.Cell { return table.Count(c.step.Index) }),
-		},
-		{
-			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first position of the step",
-			Of:  at(func(c *candidate) table.Cell { return table.Count(c.step.Position) }),
-		},
-		{
-			Name: "rank", Title: "rank", Unit: "place", Is: table.Exact, Right: true, Width: 80,
-			Doc: "place among the logits of the step, the highest first",
-			Of:  at(func(c *candidate) table.Cell { return table.Count(c.rank) }),
-		},
-		{
-			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "of the token",
-			Of:  at(func(c *candidate) table.Cell { return table.Count(c.ID) }),
-		},
-		{
-			Name: "text", Title: "text", Width: 80,
-			Doc: "what the token stands for, in quotation marks",
-			Of:  at(func(c *candidate) table.Cell { return table.Text(strconv.Quote(c.Text)) }),
-		},
-		{
-			Name: "logit", Title: "logit", Unit: "logit", Is: table.Exact, Right: true, Width: 80,
-			Doc: "as the model gave it, before any sampling",
-			Of:  at(func(c *candidate) table.Cell { return table.Number(c.Logit, 3) }),
-		},
-		{
-			Name: "p", Title: "%", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "probability among all tokens, at temperature 1",
-			Of: at(func(c *candidate) table.Cell {
+		of.Int(80, "step", "step", "step", "index of the step", func(c *candidate) int64 {
+			return int64(c.step.Index)
+		}),
+		of.Int(80, "position", "pos", "position", "first position of the step", func(c *candidate) int64 {
+			return int64(c.step.Position)
+		}),
+		of.Int(80, "rank", "rank", "place",
+			"place among the logits of the step, the highest first",
+			func(c *candidate) int64 {
+				return int64(c.rank)
+			},
+		),
+		of.Int(80, "id", "id", "id", "of the token", func(c *candidate) int64 { return int64(c.ID) }),
+		of.Text(80, "text", "text",
+			"what the token stands for, in quotation marks",
+			func(c *candidate) string {
+				return strconv.Quote(c.Text)
+			},
+		),
+		of.Cell(80, table.Exact, "logit", "logit", "logit",
+			"as the model gave it, before any sampling",
+			func(c *candidate) table.Cell {
+				return table.Number(c.Logit, 3)
+			},
+		),
+		of.Cell(80, table.Exact, "p", "%", "%", "probability among all tokens, at temperature 1",
+			func(c *candidate) table.Cell {
 				if c.P == 0 {
 					return table.Cell{}
 				}
 				return table.Number(100*c.P, 2)
 			}),
-		},
-		{
-			Name: "came", Title: "", Width: 80, Doc: "whether it is the token that came out",
-			Of: at(func(c *candidate) table.Cell {
-				if c.step.Token != nil && *c.step.Token == c.ID {
-					return table.Text("✓")
-				}
-				return table.Cell{}
-			}),
-		},
+		of.Words(80, "came", "", "whether it is the token that came out", func(c *candidate) table.Cell {
+			if c.step.Token != nil && *c.step.Token == c.ID {
+				return table.Text("✓")
+			}
+			return table.Cell{}
+		}),
 	}, table.Flat(len(rows), func(row int) string {
 		return fmt.Sprintf("s%d c%d", rows[row].step.Index, rows[row].rank)
 	}))

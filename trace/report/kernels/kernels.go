@@ -30,45 +30,30 @@ func Kernels(x *analyze.Index) *table.Table {
 			slots[name]++
 		}
 	}
-	at := table.By(g.Kernels)
+	of := table.ColumnsOf(g.Kernels)
 	return table.New("kernels", []table.Column{
-		{
-			Name: "kernel", Title: "kernel", Width: 80,
-			Doc: "name of the specialised shader",
-			Of:  at(func(k *trace.Kernel) table.Cell { return table.Text(k.Name) }),
-		},
-		{
-			Name: "slots", Title: "slots", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatch slots that have it among their routes; of another text of a kernel those of the kernel",
-			Of: at(func(k *trace.Kernel) table.Cell {
-				return table.Count(slots[cmp.Or(k.Of, k.Name)])
-			}),
-		},
-		{
-			Name: "wg", Title: "wg", Unit: "lanes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "workgroup size",
-			Of: at(func(k *trace.Kernel) table.Cell {
-				lanes := float64(analyze.Product(k.WorkgroupSize))
-				return table.Cell{Text: table.Grid(k.WorkgroupSize), Number: lanes, Has: true}
-			}),
-		},
-		{
-			Name: "params", Title: "params", Width: 80, Doc: "fields of its params block, in order",
-			Of: at(func(k *trace.Kernel) table.Cell {
+		of.Text(80, "kernel", "kernel", "name of the specialised shader", func(k *trace.Kernel) string {
+			return k.Name
+		}),
+		of.Int(80, "slots", "slots", "dispatches", "dispatch slots that have it among their routes; of another text of a kernel those of the kernel",
+			func(k *trace.Kernel) int64 { return int64(slots[cmp.Or(k.Of, k.Name)]) }),
+		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size", func(k *trace.Kernel) table.Cell {
+			lanes := float64(analyze.Product(k.WorkgroupSize))
+			return table.Cell{Text: table.Grid(k.WorkgroupSize), Number: lanes, Has: true}
+		}),
+		of.Words(80, "params", "params", "fields of its params block, in order",
+			func(k *trace.Kernel) table.Cell {
 				names := make([]string, len(k.Params))
 				for i := range k.Params {
 					names[i] = k.Params[i].Name
 				}
 				return table.Text(strings.Join(names, " "))
 			}),
-		},
-		{
-			Name: "constants", Title: "constants", Width: 140, Doc: "that it was specialised with",
-			Of: at(func(k *trace.Kernel) table.Cell { return table.Text(k.Constants) }),
-		},
-		{
-			Name: "sha256", Title: "source", Width: 140, Doc: "the source's hash",
-			Of: at(func(k *trace.Kernel) table.Cell { return table.Text(k.SourceSHA256) }),
-		},
+		of.Text(140, "constants", "constants", "that it was specialised with", func(k *trace.Kernel) string {
+			return k.Constants
+		}),
+		of.Text(140, "sha256", "source", "the source's hash", func(k *trace.Kernel) string {
+			return k.SourceSHA256
+		}),
 	}, table.Flat(len(g.Kernels), func(row int) string { return g.Kernels[row].Name }))
 }

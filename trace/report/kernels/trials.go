@@ -35,67 +35,44 @@ func TrialTable(x *analyze.Index) *table.Table {
 			fastest[s] = t.NS
 		}
 	}
-	at := table.By(trials)
+	of := table.ColumnsOf(trials)
 	us := func(ns int64) table.Cell { return table.Number(float64(ns)/1e3, 1) }
 	made := table.New("trials", []table.Column{
-		{
-			Name: "op", Title: "op", Width: 80, Doc: "the operator",
-			Of: at(func(t *trace.Trial) table.Cell { return table.Text(x.Trace.Graph.Ops[t.Op].Name) }),
-		},
-		{
-			Name: "tokens", Title: "M", Unit: "tokens", Is: table.Exact, Right: true, Width: 80,
-			Doc: "tokens of the shape",
-			Of:  at(func(t *trace.Trial) table.Cell { return table.Count(t.Tokens) }),
-		},
-		{
-			Name: "position", Title: "pos", Unit: "position", Is: table.Exact, Right: true, Width: 140,
-			Doc: "its position",
-			Of:  at(func(t *trace.Trial) table.Cell { return table.Count(t.Position) }),
-		},
-		{
-			Name: "route", Title: "route", Width: 80, Doc: "the route that it was made to take",
-			Of: at(func(t *trace.Trial) table.Cell { return table.Text(t.Route) }),
-		},
-		{
-			Name: "planned", Title: "plan", Width: 80, Doc: "plan: its plan takes that route there",
-			Of: at(func(t *trace.Trial) table.Cell {
+		of.Text(80, "op", "op", "the operator", func(t *trace.Trial) string {
+			return x.Trace.Graph.Ops[t.Op].Name
+		}),
+		of.Int(80, "tokens", "M", "tokens", "tokens of the shape", func(t *trace.Trial) int64 {
+			return int64(t.Tokens)
+		}),
+		of.Int(140, "position", "pos", "position", "its position", func(t *trace.Trial) int64 {
+			return int64(t.Position)
+		}),
+		of.Text(80, "route", "route", "the route that it was made to take", func(t *trace.Trial) string {
+			return t.Route
+		}),
+		of.Words(80, "planned", "plan", "plan: its plan takes that route there",
+			func(t *trace.Trial) table.Cell {
 				if t.Planned {
 					return table.Text("plan")
 				}
 				return table.Cell{}
 			}),
-		},
-		{
-			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of its dispatches, alone, the median of n runs in place",
-			Of:  at(func(t *trace.Trial) table.Cell { return us(t.NS) }),
-		},
-		{
-			Name: "q1_us", Title: "q1", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "first quartile",
-			Of:  at(func(t *trace.Trial) table.Cell { return us(t.Q1NS) }),
-		},
-		{
-			Name: "q3_us", Title: "q3", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "third quartile",
-			Of:  at(func(t *trace.Trial) table.Cell { return us(t.Q3NS) }),
-		},
-		{
-			Name: "n", Title: "n", Unit: "runs", Is: table.Exact, Right: true, Width: 80,
-			Doc: "runs of each route",
-			Of:  at(func(t *trace.Trial) table.Cell { return table.Count(t.N) }),
-		},
-		{
-			Name: "times", Title: "× fastest", Unit: "times", Is: table.Measured, Right: true, Width: 80,
-			Doc: "against the fastest route at that shape",
-			Of: at(func(t *trace.Trial) table.Cell {
+		of.Cell(80, table.Measured, "us", "µs", "us", "of its dispatches, alone, the median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
+		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile", func(t *trace.Trial) table.Cell {
+			return us(t.Q1NS)
+		}),
+		of.Cell(80, table.Measured, "q3_us", "q3", "us", "third quartile", func(t *trace.Trial) table.Cell {
+			return us(t.Q3NS)
+		}),
+		of.Int(80, "n", "n", "runs", "runs of each route", func(t *trace.Trial) int64 { return int64(t.N) }),
+		of.Cell(80, table.Measured, "times", "× fastest", "times", "against the fastest route at that shape",
+			func(t *trace.Trial) table.Cell {
 				best := fastest[shape{t.Op, t.Tokens, t.Position}]
 				if best <= 0 {
 					return table.Cell{}
 				}
 				return table.Number(float64(t.NS)/float64(best), 2)
 			}),
-		},
 	}, table.Flat(len(trials), func(row int) string {
 		t := &trials[row]
 		return fmt.Sprintf("%d@%d,%d %s %d", t.Op, t.Tokens, t.Position, t.Route, row)

@@ -56,6 +56,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	mem := memory.Of(x, t.Step())
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	at := table.By(t.Nodes)
+	of := table.ColumnsOf(t.Nodes)
 	// weighed is a cell of rows whose dispatches run.
 	weighed := func(f func(*graphtree.GraphNode) table.Cell) func(int) table.Cell {
 		return at(func(n *graphtree.GraphNode) table.Cell {
@@ -133,10 +134,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return single(func(o *trace.Op) string { return o.Kind })(row)
 			},
 		},
-		{
-			Name: "id", Title: "#", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "id of the operator, of a fold the first; of a value its own",
-			Of: at(func(n *graphtree.GraphNode) table.Cell {
+		of.Cell(140, table.Exact, "id", "#", "id", "id of the operator, of a fold the first; of a value its own",
+			func(n *graphtree.GraphNode) table.Cell {
 				switch {
 				case n.Edge != "":
 					return table.Count(int(n.Value))
@@ -145,7 +144,6 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				}
 				return table.Count(int(n.Ops[0][0]))
 			}),
-		},
 		{
 			Name: "live", Title: "live", Width: 80,
 			Doc: "live shape of what it gives, of a value its own; left: nothing writes that then",
@@ -226,16 +224,14 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return strings.Join(names, " + ")
 			}),
 		},
-		{
-			Name: "role", Title: "role", Width: 140, Doc: "of a value, and the memory that it has",
-			Of: at(func(n *graphtree.GraphNode) table.Cell {
+		of.Words(140, "role", "role", "of a value, and the memory that it has",
+			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge == "" {
 					return table.Cell{}
 				}
 				v := &g.Values[n.Value]
 				return table.Text(strings.TrimSpace(v.Role + " " + graphtree.MemoryOf(v)))
 			}),
-		},
 		{
 			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
 			Doc: "id in the file that the model came from",

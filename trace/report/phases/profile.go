@@ -149,6 +149,7 @@ func Table(p *rates.Profile) *table.Table {
 		return table.Microseconds(ns/1e3, decimals)
 	}
 	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	// The screen has the number of timed dispatches only where it differs from their count.
 	partlyTimed := table.Unseen
 	for i := range rows {
@@ -162,40 +163,25 @@ func Table(p *rates.Profile) *table.Table {
 			Doc: "specialised shader; its phase in the row above",
 			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
 		},
-		{
-			Name: "count", Title: "count", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatches",
-			Of:  at(func(k *profileRow) table.Cell { return table.Count(k.Count) }),
-		},
-		{
-			Name: "timed", Title: "timed", Unit: "dispatches", Is: table.Exact, Right: true,
-			Width: partlyTimed, Doc: "dispatches whose GPU time was measured: total µs and mean µs are of these",
-			Of: at(func(k *profileRow) table.Cell { return table.Count(k.Timed) }),
-		},
-		{
-			Name: "total_us", Title: "total µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time of all dispatches that were measured",
-			Of:  at(func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
-		},
-		{
-			Name: "mean_us", Title: "mean µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of a dispatch that was measured",
-			Of: at(func(k *profileRow) table.Cell {
+		of.Int(80, "count", "count", "dispatches", "dispatches", func(k *profileRow) int64 {
+			return int64(k.Count)
+		}),
+		of.Int(partlyTimed, "timed", "timed", "dispatches", "dispatches whose GPU time was measured: total µs and mean µs are of these",
+			func(k *profileRow) int64 { return int64(k.Timed) }),
+		of.Cell(80, table.Measured, "total_us", "total µs", "us", "GPU time of all dispatches that were measured", func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
+		of.Cell(80, table.Measured, "mean_us", "mean µs", "us", "of a dispatch that was measured",
+			func(k *profileRow) table.Cell {
 				if k.Group {
 					return table.Cell{}
 				}
 				return measured(k, k.MeanNS())
 			}),
-		},
-		{
-			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80, Doc: "part of the phase",
-			Of: at(func(k *profileRow) table.Cell {
-				if k.Share == 0 {
-					return table.Missing()
-				}
-				return table.Number(100*k.Share, 1)
-			}),
-		},
+		of.Cell(80, table.Measured, "share", "%", "%", "part of the phase", func(k *profileRow) table.Cell {
+			if k.Share == 0 {
+				return table.Missing()
+			}
+			return table.Number(100*k.Share, 1)
+		}),
 	}
 	columns = append(columns, costColumns(p, at)...)
 	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))

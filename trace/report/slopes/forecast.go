@@ -33,6 +33,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 		}
 	}
 	at := table.By(rows)
+	of := table.ColumnsOf(rows)
 	plan := func(of func(*curves.ForecastRow) *trace.Plan,
 		say func(*trace.Plan) table.Cell,
 	) func(int) table.Cell {
@@ -53,34 +54,39 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	}
 	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
 	t := table.New("forecast", []table.Column{
-		{
-			Name: "along", Title: "along", Width: 80, Doc: "what moves: position, or the tokens of a prompt",
-			Of: at(func(r *curves.ForecastRow) table.Cell { return table.Text(curves.LineName(r.Line)) }),
-		},
-		{
-			Name: "dispatch", Title: "#", Unit: "dispatch", Is: table.Exact, Right: true, Width: 80,
-			Doc: "the first dispatch that changes so",
-			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(int(r.First)) }),
-		},
-		{
-			Name: "op", Title: "op", Width: 80, Doc: "its operator",
-			Of: at(func(r *curves.ForecastRow) table.Cell { return table.Text(x.Name(r.First)) }),
-		},
-		{
-			Name: "alike", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatches that change so: those of equal layers",
-			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Others + 1) }),
-		},
-		{
-			Name: "at", Title: "at", Unit: "place", Is: table.Exact, Right: true, Width: 80,
-			Doc: "position, or number of tokens, of the change",
-			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Change.At) }),
-		},
-		{
-			Name: "until", Title: "until", Unit: "place", Is: table.Exact, Right: true, Width: 80,
-			Doc: "it changes at each place up to here",
-			Of:  at(func(r *curves.ForecastRow) table.Cell { return table.Count(r.Change.Until) }),
-		},
+		of.Text(80, "along", "along",
+			"what moves: position, or the tokens of a prompt",
+			func(r *curves.ForecastRow) string {
+				return curves.LineName(r.Line)
+			},
+		),
+		of.Int(80, "dispatch", "#", "dispatch",
+			"the first dispatch that changes so",
+			func(r *curves.ForecastRow) int64 {
+				return int64(int(r.First))
+			},
+		),
+		of.Text(80, "op", "op", "its operator", func(r *curves.ForecastRow) string {
+			return x.Name(r.First)
+		}),
+		of.Int(80, "alike", "×", "dispatches",
+			"dispatches that change so: those of equal layers",
+			func(r *curves.ForecastRow) int64 {
+				return int64(r.Others + 1)
+			},
+		),
+		of.Int(80, "at", "at", "place",
+			"position, or number of tokens, of the change",
+			func(r *curves.ForecastRow) int64 {
+				return int64(r.Change.At)
+			},
+		),
+		of.Int(80, "until", "until", "place",
+			"it changes at each place up to here",
+			func(r *curves.ForecastRow) int64 {
+				return int64(r.Change.Until)
+			},
+		),
 		{
 			Name: "from_grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
 			Doc: "before it", Of: plan(from, grid),
@@ -105,11 +111,19 @@ func ForecastTable(x *analyze.Index) *table.Table {
 		return fmt.Sprintf("%s %d %d@%d", r.Line.Along, r.Line.At, r.First, r.Change.At)
 	}))
 	t.Title = []table.Line{table.Title(
-		table.Say(0, "%s of %s", table.Plural(len(rows), "change"), table.Plural(len(x.Trace.Graph.Dispatches), "dispatch")),
+		table.Say(
+			0,
+			"%s of %s",
+			table.Plural(len(rows), "change"),
+			table.Plural(len(x.Trace.Graph.Dispatches), "dispatch"),
+		),
 		table.Say(2, "planned along %s", table.Plural(lines, "line")),
 	)}
 	if lines == 0 {
-		t.Notes = append(t.Notes, "the trace has no forecast: it was recorded before there was one, or is of no model")
+		t.Notes = append(
+			t.Notes,
+			"the trace has no forecast: it was recorded before there was one, or is of no model",
+		)
 	}
 	return t
 }
