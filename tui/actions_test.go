@@ -16,7 +16,7 @@ func TestNoKeyHasTwoActions(t *testing.T) {
 	}
 }
 
-func TestKeysOfAPersonAreHeldToTheRulesOfTheTable(t *testing.T) {
+func TestConfiguredKeysAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
@@ -93,7 +93,7 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAKeyOfOtherViewsSaysInWhichItDoesWhat(t *testing.T) {
+func TestKeyOfOtherViewsNamesThem(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("0", "C")
 	d.sees("C does nothing in Log: cost of marked in 2 Dispatches")

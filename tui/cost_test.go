@@ -51,7 +51,7 @@ func TestTheScreenLeadsToWhatToFixFirst(t *testing.T) {
 
 // Where one round was measured on a busy device the largest cost is chance. The title names none, and says
 // how to go on; what is measured again joins what was, until the largest stands out.
-func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
+func TestNoFixFirstWithinNoise(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		busy := &tuitest.Script{Rounds: 3, Scatter: 270_000}
@@ -71,7 +71,7 @@ func TestNothingIsToBeFixedFirstWithinTheScatter(t *testing.T) {
 }
 
 // What to fix first stays in the title of several steps, beside how many they are and what changed.
-func TestWhatToFixFirstOutlivesWhatIsNiceToKnow(t *testing.T) {
+func TestFixFirstIsDroppedLast(t *testing.T) {
 	t.Parallel()
 	for _, w := range []int{80, 120} {
 		live(t, w, 40).press("2", "c", "v").sees("decode", "fix first ", "Δ prefill")
@@ -137,7 +137,7 @@ func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
 }
 
 // What all dispatches of a row cost stands above what is said of the first of them.
-func TestTheCostOfSeveralStandsBeforeTheFirstOfThem(t *testing.T) {
+func TestGroupCostComesBeforeItsFirstRow(t *testing.T) {
 	t.Parallel()
 	d := live(t, 200, 50).press("2", "c", "down", "down").sees("of them layers.", " µs a step")
 	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "of them layers.") {
@@ -169,7 +169,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 }
 
 // An order by what no row has yet is that of the graph, the right way up.
-func TestRowsStandInGraphOrderUntilTheyHaveCosts(t *testing.T) {
+func TestRowsKeepGraphOrderUntilCosted(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2").sees("embed")
 	d.app.view().(*view.DispatchPage).Ranked()
@@ -215,7 +215,7 @@ func (d *driver) wantShown(want int) *driver {
 	return d
 }
 
-func TestCostsAreCancelledAndGiveWayToAStep(t *testing.T) {
+func TestCostsCanBeCancelledByAStep(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
 	x := start(t, context.Background(), opens(gated(session.Cost, gate)), Options{Prompt: "once"})
@@ -309,7 +309,7 @@ func TestHeadingsAreMeasuredAgainWithTheirRows(t *testing.T) {
 }
 
 // A bar under a filter is the part of the step that it is without one.
-func TestABarIsOfTheStepUnderAFilterToo(t *testing.T) {
+func TestBarScaleIgnoresTheFilter(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 40).press("2", "c", "o", "space")
 	bar := func() string {
@@ -335,7 +335,7 @@ func TestWhatRowsShareIsSaidInEveryWidth(t *testing.T) {
 // A cost whose scatter is not known yet says so on its row, on any screen, and shares stay those of times
 // alone; the detail, and marked rows of what they cost together, say which key goes on. Rows stay in the
 // order of the graph.
-func TestACostOfFewRoundsSaysSoOnItsRow(t *testing.T) {
+func TestCostOfFewRoundsIsMarked(t *testing.T) {
 	t.Parallel()
 	tr := *llama
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 50}}) {

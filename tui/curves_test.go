@@ -36,7 +36,7 @@ func TestCurvesWaitForADecodeStep(t *testing.T) {
 }
 
 // The cursor goes along the axis by columns, never past its ends, and what is said is of the place it is on.
-func TestTheCursorOfACurveStaysOnItsAxis(t *testing.T) {
+func TestCurveCursorStaysOnItsAxis(t *testing.T) {
 	t.Parallel()
 	for _, axis := range [][]string{{"5"}, {"5", "a"}} {
 		d := drive(t, 80, 24, llama, nil, Options{}).press(axis...).press("j", "d")
@@ -184,7 +184,7 @@ func TestAnotherAxisIsDrawnAllAtOnce(t *testing.T) {
 }
 
 // What the whole step comes to is told from what a step takes; it has no grid to explain: w says whose are.
-func TestTheWholeStepIsASumWithoutAGrid(t *testing.T) {
+func TestWholeStepCurveHasNoGrid(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("5", "w").sees("at 64: Σ 3.11 ms")
 	d.sees("why explains grids: the whole step has none of its own, the rows below have")

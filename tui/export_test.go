@@ -15,7 +15,7 @@ import (
 )
 
 // The file has the rows that stand on the screen, in their order.
-func TestAnExportedTableIsTheOneOnTheScreen(t *testing.T) {
+func TestExportedTableMatchesTheScreen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
@@ -47,7 +47,7 @@ func TestAnExportedTableIsTheOneOnTheScreen(t *testing.T) {
 }
 
 // Who reads the file does not see what the filter has left out.
-func TestAnExportedRowSaysThatItsSumsAreOfMoreThanIsThere(t *testing.T) {
+func TestExportedRowMarksSumsOfHiddenRows(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"a.csv", "a.json", "a.md", "a.txt"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("norm").press("enter")
@@ -65,7 +65,7 @@ func TestAnExportedRowSaysThatItsSumsAreOfMoreThanIsThere(t *testing.T) {
 
 // The name of a file says which steps are in it: those of the scope, the one of them that a view is of, or
 // none.
-func TestTheNameOfAnExportSaysWhatIsInIt(t *testing.T) {
+func TestExportNameDescribesItsContent(t *testing.T) {
 	t.Parallel()
 	for view, want := range map[string]string{
 		"2": "dispatches-decode.csv", "3": "resize-s23.csv", "4": "graph-decode.csv", "4a": "values-s23.csv",
@@ -96,7 +96,7 @@ func TestAnExportSuggestsANameThatIsFree(t *testing.T) {
 }
 
 // Rows that stand in order by a column which the screen has no room for otherwise have it in the file too.
-func TestAnExportHasTheColumnThatItIsSortedBy(t *testing.T) {
+func TestExportKeepsTheSortColumn(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2").sees("Dispatches")
 	d.app.table().SortBy("gb_per_s")
@@ -106,7 +106,7 @@ func TestAnExportHasTheColumnThatItIsSortedBy(t *testing.T) {
 	}
 }
 
-func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
+func TestExportFormatFollowsTheFileName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]string{
 		"a.csv": "key,depth,", "a.json": `{"table": "dispatches"`, "a.md": "| ", "a.txt": "fold layer",
@@ -129,7 +129,7 @@ func TestATableIsExportedInTheFormThatItsNameSays(t *testing.T) {
 }
 
 // A tab may be clicked while the name of the file is being typed.
-func TestATableIsExportedThoughTheViewHasChanged(t *testing.T) {
+func TestExportSurvivesAChangeOfView(t *testing.T) {
 	t.Chdir(t.TempDir())
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed("a.csv")
 	x := strings.Index(strings.Split(d.screen(), "\n")[1], "0 Log")
@@ -139,7 +139,7 @@ func TestATableIsExportedThoughTheViewHasChanged(t *testing.T) {
 	}
 }
 
-func TestATraceIsExportedUnderTheNameOfAForm(t *testing.T) {
+func TestTraceExportNeedsAKnownSuffix(t *testing.T) {
 	t.Chdir(t.TempDir())
 	drive(t, 120, 40, llama, nil, Options{}).press("x").typed("a.xls").press("enter").sees("want .json,")
 	if _, err := os.Stat("a.xls"); err == nil {

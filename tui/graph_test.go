@@ -37,7 +37,7 @@ func TestAnOpenedValue(t *testing.T) {
 	}
 }
 
-func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
+func TestValueOpensFromItsOperator(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{NaN: 70}, "lm_head").press("enter", "G")
 	d.press("enter").sees("Graph › Value", "lm_head", "step 1 run again, read after", "NaN 1", "first at [0, 70]",
@@ -51,7 +51,7 @@ func TestAValueIsOpenedFromItsOperatorAndLeftAgain(t *testing.T) {
 }
 
 // Numbers are never those of another step without a word.
-func TestNumbersAreStaleUntilTheStepHasRunAgain(t *testing.T) {
+func TestNumbersAreStaleUntilStepReruns(t *testing.T) {
 	t.Parallel()
 	held := make(chan struct{})
 	script := &tuitest.Script{Before: func(ctx context.Context, c session.Command) error {
@@ -92,7 +92,7 @@ func TestNumbersWaitForARunToPause(t *testing.T) {
 	d.sees("step 2 run again").misses("stale")
 }
 
-func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
+func TestValueGridReadsOnlyVisibleNumbers(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
@@ -109,7 +109,7 @@ func TestTheGridScrollsAndAsksForWhatIsInSight(t *testing.T) {
 }
 
 // In a trace there are no numbers, and the screen says so.
-func TestAValueOfATraceSaysThatNumbersNeedAModel(t *testing.T) {
+func TestValueOfTraceHasNoNumbers(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
 	d.sees("Graph › Value", "this needs a running model", "given by embed", "intermediate")
@@ -146,7 +146,7 @@ func TestProducersAndConsumersAreWalked(t *testing.T) {
 }
 
 // A value that no operator gives is taken all the same: by the one that it stands beside.
-func TestFromAValueOfTheNeighbourhoodOneGoesToWhoTakesIt(t *testing.T) {
+func TestNeighbourhoodGoesFromValueToConsumers(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "j", "p").sees("Graph › Neighbourhood")
 	if !strings.Contains(d.row(), "▌tokens") {
@@ -219,7 +219,7 @@ func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 }
 
 // A value opened in the program itself, in a terminal: found, its numbers seen, stepped on, left.
-func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
+func TestValueIsReadWhileTextContinues(t *testing.T) {
 	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("4").sees("Operators", "marked by time alone")
@@ -231,7 +231,7 @@ func TestAValueIsLookedIntoWhileTheTextGoesOn(t *testing.T) {
 	}
 }
 
-func TestPlainModeSaysWhatTheNumbersInAValueComeTo(t *testing.T) {
+func TestPlainModePrintsValueStatistics(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{NaN: 5}), "once", "v 3\nv 3 d0\nq\n")
 	for _, want := range []string{
@@ -273,7 +273,7 @@ func TestReadingAValueIsCancelled(t *testing.T) {
 }
 
 // What cannot be read is not being read either.
-func TestAValueThatCannotBeReadSaysWhyAlone(t *testing.T) {
+func TestUnreadableValueShowsOnlyTheReason(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{Before: func(_ context.Context, c session.Command) error {
 		if c.Kind == session.Look {
@@ -313,7 +313,7 @@ func TestNoRangeOrFigureIsCut(t *testing.T) {
 }
 
 // What a cache holds behind the position is not of the text, and must not be read as if it were.
-func TestACacheSaysWhichOfItsRowsAreLive(t *testing.T) {
+func TestCacheShowsItsLiveRows(t *testing.T) {
 	t.Parallel()
 	d := opened(t, 80, 24, &tuitest.Script{}, "layers.0.attn.cache_k")
 	values := d.app.index.Trace.Graph.Values

@@ -19,7 +19,7 @@ import (
 
 // A model whose every name and text is a command to the terminal: without colours of our own a frame has no
 // escape sequence at all, and its lines are as many and as wide as the screen.
-func TestTextOfAModelDoesNotReachTheTerminal(t *testing.T) {
+func TestModelTextCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
 		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {

@@ -151,7 +151,7 @@ func TestADetailThatHangsBlocksNoKey(t *testing.T) {
 
 // A key is about what the one before it has led to, and waits for that, also where both come in one read: for
 // the text that opens, the rows that a filter leaves, another fold. It does not wait for long.
-func TestAKeyWaitsForWhatTheOneBeforeLeadsTo(t *testing.T) {
+func TestKeyWaitsForThePreviousKey(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
 	d.typed("w/grid").press("enter").sees("Why embed", "find grid: 1 of ").misses("filter")
 	d.press("esc").typed("w/").press("esc").sees("Why embed").press("esc")
@@ -193,7 +193,7 @@ func TestAChoiceMakesNoTableAnew(t *testing.T) {
 
 // Header and views are of one state of a run: what it brings is taken in at once, and then rests. What a
 // person does shows the newest.
-func TestWhatARunBringsIsShownAllAtOnce(t *testing.T) {
+func TestRunResultsAppearTogether(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, &tuitest.Script{}, Options{Prompt: "Once upon a time"}).press("1")
 	d.touch("space")

@@ -90,7 +90,7 @@ func (idle) Render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 }
 
 // What is typed as an action's name is that action, whatever else has its letters.
-func TestThePaletteFindsAnActionByItsNameFirst(t *testing.T) {
+func TestPaletteRanksExactNamesFirst(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	for _, act := range command.Here(d.app.inView(command.InViews, command.Anywhere), false) {
@@ -175,7 +175,7 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 }
 
 // What the engine recorded of barriers and fusion stands in the detail, for a person who scrolls there.
-func TestTheDetailSaysWhatABarrierWaitsForAndWhatWasFused(t *testing.T) {
+func TestDetailNamesBarriersAndFusedOperators(t *testing.T) {
 	t.Parallel()
 	tr := *llama
 	tr.Graph.Ops = append(tr.Graph.Ops[:0:0], tr.Graph.Ops...)

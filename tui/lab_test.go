@@ -70,7 +70,7 @@ func texts(t *testing.T, dir string) []string {
 
 // A kernel is edited in the person's editor; what came of it lies over the view; a key puts it in force, and
 // again takes it out. A mistake shows its line, and nothing else changes.
-func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
+func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, `echo "// faster" >> "$1"`)
 	cache := t.TempDir()
@@ -107,7 +107,7 @@ func TestAKernelIsEditedTriedAndPutInForce(t *testing.T) {
 }
 
 // A text that was in force goes with its engine: the screen says so, and a key puts it there again.
-func TestATextIsNotInForceBehindARestart(t *testing.T) {
+func TestEditedKernelIsNotUsedAfterRestart(t *testing.T) {
 	t.Parallel()
 	ed := editor(t, `echo "// faster" >> "$1"`)
 	var engine *tuitest.Session
@@ -127,7 +127,7 @@ func TestATextIsNotInForceBehindARestart(t *testing.T) {
 }
 
 // A text that was edited while the engine went is not lost, nor called the kernel's own.
-func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) {
+func TestEditDuringCrashIsTriedAfterRestart(t *testing.T) {
 	t.Parallel()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
@@ -148,7 +148,7 @@ func TestATextThatIsEditedWhileTheEngineGoesIsTriedBehindARestart(t *testing.T) 
 }
 
 // Before the first step there is nothing to try a text on.
-func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
+func TestFileChangedBeforeFirstStepIsUsed(t *testing.T) {
 	t.Parallel()
 	recorded := sourced()
 	k := &recorded.Graph.Kernels[0]
@@ -162,7 +162,7 @@ func TestAFileThatChangesBeforeTheFirstStepIsPutInForce(t *testing.T) {
 
 // A text that changes in another editor is tried as well, and one of the folder that was given comes into
 // force.
-func TestAFileThatChangesIsTriedAndOfAGivenFolderInForce(t *testing.T) {
+func TestChangedFileIsTriedAndUsed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	recorded := sourced()

@@ -78,7 +78,7 @@ func TestTheTitleOfTheLogCountsItsLines(t *testing.T) {
 
 // A text stays where a person went, whatever its lines are broken for meanwhile: the log, and a text over a
 // view, in which to find is left as if it had not been begun.
-func TestATextStaysWhereItIsOnAnotherScreen(t *testing.T) {
+func TestTextKeepsItsPlaceWhenResized(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("0")
 	for i := range 60 {

@@ -98,7 +98,7 @@ func (p *oddDetail) Detail() *view.Detail {
 
 // Where a detail cannot be made the pane says so, also when the error was dismissed: it never shows what
 // belongs to another row.
-func TestADetailThatCannotBeMadeShowsNoOther(t *testing.T) {
+func TestFailedDetailShowsNoOtherRow(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {120, 40}} {
 		d := drive(t, size[0], size[1], llama, nil, Options{})
@@ -141,7 +141,7 @@ func TestANoteGoesWithTheNextKey(t *testing.T) {
 }
 
 // What a second cancel does is said for as long as it does that.
-func TestTheWayOutIsSaidForAsLongAsItIsOpen(t *testing.T) {
+func TestQuitHintHoldsWhileItWorks(t *testing.T) {
 	d := bare(t, Options{})
 	synctest.Test(t, func(t *testing.T) {
 		begun, messages := time.Now(), make(chan tea.Msg, 10)
@@ -195,7 +195,7 @@ func TestTheHelpOfBreakpointsIsNotCut(t *testing.T) {
 }
 
 // The rows in a row that is opened at the foot of a list come into sight, and the row itself stays.
-func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
+func TestOpeningLastRowShowsItsRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	p := d.dispatches().Pane()
@@ -220,7 +220,7 @@ func TestOpeningTheLastRowShowsWhatIsInIt(t *testing.T) {
 }
 
 // What lies over a view says its own keys, whatever there is to say: nobody knows by heart how to leave it.
-func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
+func TestNoteLeavesOverlayKeysVisible(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("?", "n").sees("no search text", "esc close")
 	d.app.fail(nil, errors.New("the engine crashed"))
@@ -229,7 +229,7 @@ func TestANoteLeavesTheKeysOfWhatLiesOverAView(t *testing.T) {
 }
 
 // An error tells of keys that hold wherever it is read.
-func TestTheKeysOfAnErrorHoldOverAView(t *testing.T) {
+func TestErrorKeysWorkOverAnOverlay(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("?", "x").sees("export to:").press("esc").sees("Help:")
 	d.press("r").sees("restart: the engine is running")

@@ -59,7 +59,7 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 }
 
 // Where a run was cancelled nothing begins by itself: what is cancelled next is what a person began.
-func TestAfterARunThatWasCancelledNothingIsMeasured(t *testing.T) {
+func TestCancelledRunMeasuresNothing(t *testing.T) {
 	t.Parallel()
 	bare := *llama
 	bare.Observer = nil

@@ -12,7 +12,7 @@ import (
 
 // What a running model brings is drawn together, 10 times a second, what a person does and its answers at
 // once. Whatever was held is drawn in the end.
-func TestFramesThatNobodyAskedForWaitForEachOther(t *testing.T) {
+func TestBackgroundFramesAreBatched(t *testing.T) {
 	was, at := widget.Now, widget.Now()
 	widget.Now = func() time.Time { return at }
 	defer func() { widget.Now = was }()

@@ -113,7 +113,7 @@ func TestColoursAndTerminalTypesStayInTheirFiles(t *testing.T) {
 	}
 }
 
-func TestWhatAStepCountedIsWholeOrLeftOut(t *testing.T) {
+func TestStepCountsAreWholeOrOmitted(t *testing.T) {
 	t.Parallel()
 	parts := []string{"92 passes", "1 submit", "2 writes of 1,156 B", "12.2 MiB live"}
 	for w := range 80 {

@@ -71,7 +71,7 @@ func bubble(t *testing.T, f func(*testing.T)) {
 }
 
 // Whatever is typed, and however late the engine knows: a model that cannot be opened is said.
-func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
+func TestPlainModeReportsOpenErrors(t *testing.T) {
 	t.Parallel()
 	for _, input := range []string{"", "q\n", "s\nq\n"} {
 		for _, prompt := range []string{"", "once"} {
@@ -93,7 +93,7 @@ func TestPlainModeSaysWhyAModelDoesNotOpen(t *testing.T) {
 	}
 }
 
-func TestPlainModeSaysHowFarOpeningIsOnceASecond(t *testing.T) {
+func TestPlainModeReportsOpeningOnceASecond(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T) {
 		open := func(context.Context) (session.Session, error) {
@@ -123,7 +123,7 @@ func TestPlainModeSaysHowFarOpeningIsOnceASecond(t *testing.T) {
 	})
 }
 
-func TestPlainModeEndsWithAFirstPromptThatIsRefused(t *testing.T) {
+func TestPlainModeEndsAtRefusedFirstPrompt(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(refusing(session.Prompt)), "once", "s\nq\n")
 	if !errors.Is(err, session.ErrUsage) || err.Error() != "the prompt is refused" {
@@ -149,7 +149,7 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	}
 }
 
-func TestPlainModeSaysThatAnExportTookThePlaceOfAFile(t *testing.T) {
+func TestPlainModeReportsReplacedFiles(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.json")
 	out, err := plainly(opens(tuitest.Script{}), "once", "x "+path+"\nx "+path+"\n")
@@ -162,7 +162,7 @@ func TestPlainModeSaysThatAnExportTookThePlaceOfAFile(t *testing.T) {
 }
 
 // A line that is not understood, or only in part, is a command that failed.
-func TestPlainModeTellsAScriptOfALineItDoesNotKnow(t *testing.T) {
+func TestPlainModeFailsOnUnknownLines(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "once", "s s S S R p\nbogus\ns\n")
 	if err == nil || !strings.HasPrefix(err.Error(), "2 commands failed, ") {
@@ -227,7 +227,7 @@ func TestPlainModePrintsAnyTable(t *testing.T) {
 }
 
 // What tables are of, what they are compared with, which rows they have, and why: as on the screen.
-func TestPlainModeAsksOfATraceWhatTheScreenAsks(t *testing.T) {
+func TestPlainModeHasScreenSelectionsAndFilters(t *testing.T) {
 	t.Parallel()
 	other := filepath.Join(t.TempDir(), "other.json")
 	if err := trace.WriteFile(other, llama); err != nil {

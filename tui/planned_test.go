@@ -22,7 +22,7 @@ func unrun() *trace.Trace {
 	return t
 }
 
-func TestWithoutADeviceKeysSayWhyNothingIsMeasured(t *testing.T) {
+func TestWithoutDeviceMeasuringKeysExplain(t *testing.T) {
 	t.Parallel()
 	d := playing(t, 120, 40, unrun())
 	d.sees("no device: planned, not run", "planned without a device: not measured")

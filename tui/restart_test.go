@@ -17,7 +17,7 @@ import (
 
 // An engine that goes before the model is open leaves the screen too. Who leaves then leaves with the reason;
 // what is started again opens the model and begins with the prompt.
-func TestAnEngineThatGoesWhileItOpensIsStartedAgain(t *testing.T) {
+func TestEngineCrashedWhileOpeningRestarts(t *testing.T) {
 	t.Parallel()
 	lost := fmt.Errorf("%w: signal: killed", session.ErrLost)
 	for _, again := range []bool{false, true} {
@@ -83,7 +83,7 @@ func TestASessionIsThereBeforeItHasEnded(t *testing.T) {
 
 // The engine goes, the screen stays: it says what was done and what was said last, the trace is there to be
 // exported, and another engine goes on where the first one stood.
-func TestAnEngineThatHasGoneIsStartedAgainWhereItWas(t *testing.T) {
+func TestCrashedEngineRestartsWhereItWas(t *testing.T) {
 	t.Parallel()
 	var engines []*tuitest.Session
 	refuse := false
@@ -143,7 +143,7 @@ func (d *dying) Do(ctx context.Context, c session.Command) (session.Reply, error
 
 // What the engine before was asked for goes with it, however late it answers: nothing of the one that was
 // started in its place waits for that.
-func TestAnEngineThatIsStartedAgainWaitsForNothingOfTheOneBefore(t *testing.T) {
+func TestRestartedEngineForgetsQueuedCommands(t *testing.T) {
 	t.Parallel()
 	first := &dying{tuitest.Play(llama, tuitest.Script{}), make(chan struct{})}
 	engines := []session.Session{first, tuitest.Play(llama, tuitest.Script{})}

@@ -61,7 +61,7 @@ func standingOut() *trace.Trace {
 }
 
 // What stands under the rows is about those that a filter shows.
-func TestNotesUnderTheRowsAreOfWhatIsShown(t *testing.T) {
+func TestRowNotesMatchShownRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 60, standingOut(), nil, Options{}).press("2", "z").sees("outlier: layers.5.mlp.down")
 	d.press("/").typed("norm").press("enter").misses("outlier: ").press("esc").sees("outlier: layers.5.mlp.down")
@@ -99,13 +99,13 @@ func TestDetailOfWhatDidNotRunSaysSo(t *testing.T) {
 }
 
 // Why of a row over different operators does not call the first of them one of several like it.
-func TestWhyOfAHeadingNamesWhatItIsTheFirstOf(t *testing.T) {
+func TestWhyOfHeadingNamesItsFirstDispatch(t *testing.T) {
 	t.Parallel()
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "g", "w").sees("Why embed in s23, first of the 3 in prologue")
 }
 
 // Of how many steps and dispatches times are is said as it is: of some, of all, of none.
-func TestADetailSaysOfHowManyStepsItsTimesAre(t *testing.T) {
+func TestDetailSaysHowManyStepsWereTimed(t *testing.T) {
 	t.Parallel()
 	untimed := func(steps int) *trace.Trace {
 		tr := tracetest.Run(3, 1, 1, 1, 1, 1)

@@ -22,7 +22,7 @@ func TestAScopeIsNamedWhereverItIsShown(t *testing.T) {
 }
 
 // Beside a table of many steps the detail says which of them it describes, and first what all of them take.
-func TestADetailUnderAScopeSaysOfWhichStepItIs(t *testing.T) {
+func TestDetailNamesItsStepUnderASelection(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v")
 	d.sees("medians of 23 steps").press("j").sees("embed: 1 dispatch, medians of 23 steps", "embed in s23:")
@@ -50,13 +50,13 @@ func TestAScopeIsABase(t *testing.T) {
 	d.press("v", "b", "V").sees("Δ s22:")
 }
 
-func TestSeveralStepsAreComparedWithThePrefillUnlessSomebodyChose(t *testing.T) {
+func TestDefaultBaselineOfSeveralStepsIsPrefill(t *testing.T) {
 	t.Parallel()
 	drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("Δ prefill:")
 }
 
 // The first warm decode step alone is compared with what many are.
-func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
+func TestOneDecodeStepIsComparedWithPrefill(t *testing.T) {
 	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
 	for i := range recorded.Steps {
@@ -67,7 +67,7 @@ func TestAScopeOfOneDecodeStepIsComparedWithThePrefill(t *testing.T) {
 
 // Of a prompt that was read in two chunks, the first of them cold, the prefill is the second, and is called
 // that.
-func TestAPrefillThatIsOneChunkOfTwoSaysWhichItIs(t *testing.T) {
+func TestPrefillChunkIsNamed(t *testing.T) {
 	t.Parallel()
 	recorded := tracetest.Llama(16, 24)
 	first, second := recorded.Steps[0], recorded.Steps[0]
@@ -102,7 +102,7 @@ func TestABaseMayBeAnotherTrace(t *testing.T) {
 }
 
 // What differs from a base of another model or device is no change: that is said wherever the base is.
-func TestABaseOfAnotherModelOrDeviceIsCalledThat(t *testing.T) {
+func TestForeignBaselineIsNamed(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Llama(16, 12)
 	tr.Model.Name, tr.Device.Name = "small", "llvmpipe"
@@ -152,7 +152,7 @@ func TestEventsAreJumpedTo(t *testing.T) {
 	d.press("[").sees("s1 pos 42: decode").press("[").sees("s0 pos 0: cold")
 }
 
-func TestInCurvesTheKeysOfEventsGoAlongTheLine(t *testing.T) {
+func TestEventKeysFollowTheCurve(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5").sees("at position 64")
 	d.press("]").misses("at position 64").press("[").misses("nothing happened")
@@ -175,7 +175,7 @@ func TestEveryViewHasItsDeltaAgainstTheBase(t *testing.T) {
 }
 
 // Where steps took other routes, tables of times are of those of the last, and that is said in any width.
-func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
+func TestSelectionOfSeveralRoutesNamesOmittedSteps(t *testing.T) {
 	t.Parallel()
 	tr := tracetest.Run(3, 1, 1, 1, 1, 1)
 	for i := range 3 {
@@ -195,7 +195,7 @@ func TestAScopeOfSeveralRoutesSaysWhichStepsAreLeft(t *testing.T) {
 }
 
 // Whatever the scope, the step in the header is one of it, and what is of one step is of that step.
-func TestATableOfOneStepIsOfTheStepInTheHeader(t *testing.T) {
+func TestOneStepTableMatchesTheHeader(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v").sees("showing all 23 warm decode steps")
 	d.press("3", "P").typed("1").press("enter").sees("step 0 ").sees("342 dispatches new",
@@ -219,7 +219,7 @@ func TestEveryViewIsOfTheScope(t *testing.T) {
 }
 
 // Of several steps, a view of one says in its title and below which of them that is.
-func TestAViewOfOneStepSaysWhichOfTheScopeItIs(t *testing.T) {
+func TestOneStepViewNamesItsStep(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 160, 40, llama, nil, Options{}).press("1", "v").sees("s23, last of 23 warm decode steps")
 	d.press("3").sees("s23, last of 23 warm decode steps", "grids change in s1, s23")
@@ -275,7 +275,7 @@ func TestWhyIsOfTheScopesStep(t *testing.T) {
 	d.press("esc", "/").typed("id:=14").press("enter", "w").sees("attn.sdpa.split in s2")
 }
 
-func TestCurvesAreOfTheWholeRunWhateverTheScope(t *testing.T) {
+func TestCurvesCoverTheWholeRun(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "v", "5").sees("showing whole run").misses("showing all 23")
 	d.press("v").sees("selection: Curves always shows the whole run").press("2")
@@ -305,7 +305,7 @@ func TestUndoLeavesTheScopeThatARunBrought(t *testing.T) {
 
 // What a run pauses for is shown alone, and nobody is told of a scope that came with the run. A range that is
 // open grows with it.
-func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
+func TestRunSelectionEndsAtBreakpoint(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("2", "D").typed("position 52").press("enter", "enter", "space")
 	d.sees("[BREAKPOINT]", "showing this step")
@@ -318,7 +318,7 @@ func TestARunsScopeEndsWithWhatItPausesFor(t *testing.T) {
 }
 
 // The header says of the step that is shown, and not of another, that the text has gone on without it.
-func TestAStepOfTheScopeThatIsNotInTheTextSaysSo(t *testing.T) {
+func TestSelectedStepOutsideTextIsMarked(t *testing.T) {
 	t.Parallel()
 	d := live(t, 160, 40).press("1", "m", "m", "S", "s").sees("step 4 decode").misses("not in the text")
 	d.press("V").sees("showing s3", "step 3 (newest 4)", "not in the text any more")

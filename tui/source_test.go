@@ -187,7 +187,7 @@ func TestAPaintedLineIsCutAtBothEnds(t *testing.T) {
 }
 
 // A title that is cut has a blank before how far the text is.
-func TestATitleOverAViewIsApartFromItsCount(t *testing.T) {
+func TestOverlayTitleIsSeparateFromItsCount(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 60, 16, llama, nil, Options{})
 	d.app.over = overlayOf(view.Page{

@@ -166,7 +166,7 @@ func TestCharactersOfTheTextAreWhole(t *testing.T) {
 	}
 }
 
-func TestTheStripSaysWhichStepIsAtACell(t *testing.T) {
+func TestStripMapsCellsToSteps(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("1")
 	p := d.app.views[0].(*view.StepPage)

@@ -51,7 +51,7 @@ func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 	d.press("space").misses("[BREAKPOINT]").wantStep(23) // the position lies behind
 }
 
-func TestARunGoesToAPositionAndAStepToADispatch(t *testing.T) {
+func TestRunStopsAtPositionOrDispatch(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("P").typed("45").press("enter").sees("[PAUSED]").wantStep(3)
@@ -126,7 +126,7 @@ func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 	d.sees("cannot be run again").misses("✗")
 }
 
-func TestAKeyThatIsHeldToTheEndLeavesANote(t *testing.T) {
+func TestHeldKeyLeavesANoteAtTheEnd(t *testing.T) {
 	t.Parallel()
 	d, _ := asks(t, Options{Prompt: "once"})
 	for range 3 * len(llama.Steps) {
@@ -146,7 +146,7 @@ func TestAKeyThatIsHeldToTheEndLeavesANote(t *testing.T) {
 	d.sees("[ENDED]", "the text has ended")
 }
 
-func TestTheTextIsEditedFromTheShownStepOn(t *testing.T) {
+func TestEditReplacesTextFromShownStep(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
 	d.press("s", "s", "s", ",", ",")
@@ -220,7 +220,7 @@ func TestPlainModeGoesThroughTheText(t *testing.T) {
 }
 
 // Who looks at a step that the text has gone on without must see it, and where the text stands.
-func TestTheHeaderSaysThatAStepIsNotInTheText(t *testing.T) {
+func TestHeaderMarksStepsOutsideTheText(t *testing.T) {
 	t.Parallel()
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("s", "s", "S", "S", ".", ".")

@@ -64,7 +64,7 @@ func TestARunIsPausedAndAnswersMeanwhile(t *testing.T) {
 	}
 }
 
-func TestAnExportedTraceIsTheOneOnTheScreen(t *testing.T) {
+func TestExportedTraceMatchesTheScreen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "run.json.gz")
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
@@ -134,7 +134,7 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 
 // What is cancelled second is another thing where a key, or a command that ended, lies between: it is no
 // wish to leave.
-func TestCtrlCDoesNotQuitForTheNextJob(t *testing.T) {
+func TestCtrlCTwiceNeedsTheSameJob(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	x := start(t, context.Background(),
@@ -168,7 +168,7 @@ func TestCtrlCDoesNotQuitForTheNextJob(t *testing.T) {
 	}
 }
 
-func TestQuittingDoesNotWaitForAnEngineThatHangs(t *testing.T) {
+func TestQuitDoesNotWaitForHungEngine(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
 	defer close(hang)
@@ -245,7 +245,7 @@ func TestAnExportWritesOverNothing(t *testing.T) {
 	}
 }
 
-func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
+func TestFirstFrameDoesNotWaitForModel(t *testing.T) {
 	t.Parallel()
 	ready := make(chan struct{})
 	x := start(t, context.Background(), func(ctx context.Context) (session.Session, error) {
@@ -261,7 +261,7 @@ func TestTheFirstFrameDoesNotWaitForTheModel(t *testing.T) {
 }
 
 // The error is for the shell, where it stays to be read.
-func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
+func TestUnopenableModelEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("no adapter: apt-get install libvulkan1 mesa-vulkan-drivers")
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return nil, cause },
@@ -271,7 +271,7 @@ func TestAModelThatCannotBeOpenedEndsTheProgram(t *testing.T) {
 	}
 }
 
-func TestAnEngineThatGoesIsSaidAndItsTraceStays(t *testing.T) {
+func TestCrashedEngineKeepsTheTrace(t *testing.T) {
 	t.Parallel()
 	s := tuitest.Play(llama, tuitest.Script{})
 	x := start(t, context.Background(), func(context.Context) (session.Session, error) { return s, nil },
@@ -308,7 +308,7 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestPlainModeEndsWithTheWordsOfAModelThatCannotBeOpened(t *testing.T) {
+func TestPlainModeReturnsTheOpenError(t *testing.T) {
 	t.Parallel()
 	events := make(chan session.Event)
 	close(events)
@@ -364,7 +364,7 @@ func TestAThousandEventsAreFewFrames(t *testing.T) {
 
 // Two goroutines tell the screen of a session and of its first events: the prompt goes out whichever comes
 // first.
-func TestTheFirstPromptIsReadWhateverIsHeardFirst(t *testing.T) {
+func TestFirstPromptRunsInAnyOrderOfMessages(t *testing.T) {
 	t.Parallel()
 	for _, eventsFirst := range []bool{false, true} {
 		d := bare(t, Options{Prompt: "once", Width: 80, Height: 24})

@@ -33,7 +33,7 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 }
 
 // The layer that stands out is named beside the bars.
-func TestTheOutlierOfARowStandsInItsColumn(t *testing.T) {
+func TestOutlierIsInItsColumn(t *testing.T) {
 	t.Parallel()
 	live(t, 200, 50).press("2", "c", "R").sees("layers.10.mlp.gate takes 19.9", "19.0 µs", "L10 +5 %")
 }

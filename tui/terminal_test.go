@@ -190,12 +190,15 @@ func (k *keyboard) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// back waits until the program reads its keys itself again behind another that had the terminal.
+// back waits until the program reads its keys itself again after another that had the terminal. Where the
+// reader from before was between two reads as the terminal was given away, there is one reader and no more.
 func (k *keyboard) back() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for k.readers != 2 {
-		k.cond.Wait()
+	for i := 0; i < 20 && k.readers != 2; i++ {
+		k.mu.Unlock()
+		time.Sleep(50 * time.Millisecond)
+		k.mu.Lock()
 	}
 	for k.readers != 1 {
 		k.buf = append(k.buf, 'j')

@@ -50,7 +50,7 @@ func TestTracksOfAnyTimesFit(t *testing.T) {
 
 // A step that was run again for its costs is known without what came before its first tick: the CPU's part is
 // said all the same. The tracks of a step that was repeated say which run they are of.
-func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
+func TestStepNamesPartsAndTheirRun(t *testing.T) {
 	t.Parallel()
 	run := tracetest.Llama(1, 2)
 	s := &run.Steps[1]
@@ -79,7 +79,7 @@ func TestStepSaysAllPartsAndWhichRunItsTracksAreOf(t *testing.T) {
 
 // The tracks are of the step as it was timed, under a line on the step untimed: each says of which it is, and
 // both times stand there. What timing adds was measured on its own, and is one figure, in other views.
-func TestTracksSayThatTheyAreOfTheTimedStep(t *testing.T) {
+func TestTracksNameTheTimedStep(t *testing.T) {
 	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")

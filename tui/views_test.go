@@ -26,7 +26,7 @@ func (d *driver) at(x, y int, b tea.MouseButton) *driver {
 	return d
 }
 
-func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
+func TestFilterShowsAndCountsMatches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/")
 	d.typed("fd_split").sees("filter: fd_split▏", "filter fd_split: 16 of 326 rows").misses("rms_norm")
@@ -35,7 +35,7 @@ func TestAFilterShowsWhatItFindsAndSaysSo(t *testing.T) {
 	d.press("esc").misses("filter fd_split").sees("rms_norm")
 }
 
-func TestAFilterCountsWhatAClosedRowStandsFor(t *testing.T) {
+func TestFilterCountsRowsInsideClosedRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/")
 	d.typed("fd_split").press("enter").sees("filter fd_split: 16 of 326 rows")
@@ -94,7 +94,7 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 
 // A column has one letter on any screen, and before there are costs as after: also one that a narrow screen
 // has no room for, which it gets when rows are sorted by it.
-func TestAColumnHasOneLetterAndIsShownOnceSortedBy(t *testing.T) {
+func TestSortedColumnIsShownAndKeepsItsLetter(t *testing.T) {
 	t.Parallel()
 	for _, w := range some([]int{60, 80, 120, 200}) {
 		d := live(t, w, 40).press("2", "o").sees("sort by:").misses(" s share").press("esc")
@@ -156,7 +156,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	}
 }
 
-func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
+func TestInvalidFilterKeepsRowsAndExplains(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split")
 	d.typed(" us:>x").sees("✗ filter us:>x:", "not a number").misses("rms_norm")
@@ -167,7 +167,7 @@ func TestAnInvalidFilterKeepsTheRowsAndSaysWhatIsWrong(t *testing.T) {
 
 // What is wrong with a filter is said whole, however narrow the screen; a filter that is asked for again
 // begins anew.
-func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
+func TestInvalidFilterIsExplainedAtAnySize(t *testing.T) {
 	t.Parallel()
 	want := `filter us:>abc: "abc" is not a number`
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
@@ -178,7 +178,7 @@ func TestAnInvalidFilterIsExplainedWholeOnAnyScreen(t *testing.T) {
 	}
 }
 
-func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
+func TestFilteredParentSaysWhatItsSumsCover(t *testing.T) {
 	t.Parallel()
 	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
@@ -191,13 +191,13 @@ func TestAFilteredParentSaysWhatItsSumsAreOf(t *testing.T) {
 	}
 }
 
-func TestAFilterOpensTheRowsInWhichItFindsSomething(t *testing.T) {
+func TestFilterOpensParentsOfMatches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").typed("layers.3.attn.q").press("enter")
 	d.sees("▾ q 1/16", "layers.3.attn.q", "1 of 326 rows")
 }
 
-func TestMatchesAreGoneThroughWithAndWithoutTheirFilter(t *testing.T) {
+func TestNextMatchWorksWithAndWithoutFilter(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("no filter; ")
 	d.press("/").typed("norm").press("enter", "g", "n")
@@ -234,7 +234,7 @@ func TestFoldingGoesRound(t *testing.T) {
 	}
 }
 
-func TestARowOpensAndClosesAndKeepsItsPlace(t *testing.T) {
+func TestRowKeepsItsPlaceWhenOpenedAndClosed(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "j", "j", "j", "j")
 	if !strings.Contains(d.row(), "▾ layers 0–15") {
@@ -330,7 +330,7 @@ func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 
 // Where a dispatch runs is said where its number alone keeps it from the table: another word may be what
 // does, and in Graph a number is that of an operator.
-func TestWhereADispatchRunsIsSaidOfItsNumberAlone(t *testing.T) {
+func TestDispatchIdFilterSaysWhereItRuns(t *testing.T) {
 	t.Parallel()
 	for view, said := range map[string]string{"2": "#34 zzz", "4": "#34 zzz", "5": "#34"} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press(view, "/").typed(said).press("enter")
@@ -341,7 +341,7 @@ func TestWhereADispatchRunsIsSaidOfItsNumberAlone(t *testing.T) {
 }
 
 // A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
-func TestADispatchIsFoundByItsNumberAndExplainedWhereNoStepRunsIt(t *testing.T) {
+func TestDispatchIdIsExplainedWhenNoStepRunsIt(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏", "#37 (an id)").typed("#")
 	d.misses("(an id)").typed("27").press("enter").sees("filter #27: 1 of ")
@@ -465,7 +465,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 }
 
 // The detail stands where its lines have room: nothing is cut that fits.
-func TestTheDetailStandsAtTheRightWhereThereIsRoom(t *testing.T) {
+func TestWideScreenPutsDetailOnTheRight(t *testing.T) {
 	t.Parallel()
 	wide := drive(t, 120, 40, llama, nil, Options{}).press("2", "j")
 	if l := wide.line(widget.MarkSelected); !strings.Contains(l, "embed") ||
@@ -510,7 +510,7 @@ func TestASoftwareDeviceIsNamedInWords(t *testing.T) {
 	}
 }
 
-func TestACommandDuringARunStopsTheRunFirst(t *testing.T) {
+func TestCommandDuringRunStopsTheRun(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
@@ -540,13 +540,13 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 }
 
 // Where no step is shown there is none to stay on; what comes next is followed on.
-func TestNoStepIsStayedOnWhereNoneIsShown(t *testing.T) {
+func TestFollowNeedsAShownStep(t *testing.T) {
 	t.Parallel()
 	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows the recorded ones")
 	d.misses("staying on").press("i").typed("again").press("enter").sees("step 4 prefill")
 }
 
-func TestStepsThatAreDroppedWhileTheyAreLookedAt(t *testing.T) {
+func TestDroppedStepsLeaveAValidSelection(t *testing.T) {
 	t.Parallel()
 	d := bare(t, Options{Width: 80, Height: 24, Prompt: "Once upon a time"})
 	d.app.mirror.Budget = 256 << 10

@@ -115,7 +115,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"space"}, Name: "run",
-			Doc: "Runs until the end token or the end of the context. Again: pauses.",
+			Doc: "Runs until the end token or the end of the context. The same key pauses.",
 			In:  []Place{InViews}, Hint: 2,
 			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, to a condition, or to dispatch N (d N); without a device also TOKENS,POSITION"},
 		},
@@ -242,7 +242,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"enter"}, Name: "zoom in",
-			Doc: "Opens a part of the GPU track: a layer with its dispatches. Again: closes it.",
+			Doc: "Opens a part of the GPU track: a layer with its dispatches. The same key closes it.",
 			In:  []Place{InViews}, Of: Parted, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -296,7 +296,7 @@ func Default(views ...Row) []Row {
 		}},
 		{
 			Keys: []string{"c"}, Name: "cost",
-			Doc: "Measures each visible row's cost by re-running the step without it. Again: adds rounds.",
+			Doc: "Measures each visible row's cost by re-running the step without it. The same key adds rounds.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows}, Hint: 5,
 			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named ones together"},
 		},
@@ -542,7 +542,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{`ctrl+\`}, Name: "timings",
-			Doc: "Shows what the screen itself costs: frames, messages, jobs. Again: hides it.",
+			Doc: "Shows what the screen itself costs: frames, messages, jobs. The same key hides it.",
 			In:  []Place{Anywhere},
 		},
 		{

@@ -107,7 +107,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 		}
 	default:
 		add("changed before the pass: %s", valueNames(g, r.Pass.Dirty))
-		add("%s", widget.Plural(len(r.Pass.Hooks), "hook")+" ran")
+		add("%s", widget.Plural(len(r.Pass.Hooks), "operator")+" re-planned")
 	}
 	return lines
 }

@@ -126,7 +126,7 @@ func TestChartsDrawWhatTheyAreGiven(t *testing.T) {
 	}
 }
 
-func TestTheLogKeepsWholeLinesAndNotTooMany(t *testing.T) {
+func TestLogKeepsWholeLinesUpToALimit(t *testing.T) {
 	l := NewLog()
 	l.Write([]byte("half "))
 	l.Write([]byte("a line\r\nand\n\n"))
@@ -293,7 +293,7 @@ func plainTheme(t *testing.T) *Theme {
 }
 
 // A menu takes as many lines as it needs; what has no room in the last that there is it counts.
-func TestAMenuIsWholeOrSaysWhatIsMissing(t *testing.T) {
+func TestMenuCountsWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	c := Chord{label: "sort by"}
 	for _, name := range []string{"cost", "save", "lost", "sum", "share", "graph order"} {
