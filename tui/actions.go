@@ -163,6 +163,6 @@ var overText = command.Where{In: []command.Place{command.Overlays, command.Movin
 // KeysDoc is docs/keys.md, made from the table of commands.
 func KeysDoc() string {
 	return command.KeysDoc(func(name string) []string {
-		return view.Offering(name, func(r *view.ViewRow) string { return r.Name })
+		return view.Offering(name, func(r *view.Row) string { return r.Name })
 	}, mouseDoc)
 }

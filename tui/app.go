@@ -1,16 +1,21 @@
 // Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace
 // (ShowTrace).
 //
-// There is one bubbletea model, App. Views are plain structs, a row each of the table of views (view.go):
-// they take an immutable snapshot, move a cursor, and draw lines into a rectangle that the layout gave them.
-// What they show is computed in trace/analyze, the same for the screen and for the command line. Keys go
-// through one table of actions (actions.go), bound to what a view can do.
+// App is the one Bubble Tea model: it takes messages in, finds what a key means and draws the frame. The
+// parts that it embeds know and do the rest, each in its file: notes, stage (the views), inputs, selection,
+// pilot (the commands to the session), restarts, overlays, exporter, history and lab.
+//
+// Below it are tui/command (the table of commands, from which keys, palette, help and plain mode are made),
+// tui/view (the screens), tui/plain (the program without a screen), tui/tty (the terminal) and tui/widget
+// (what draws, and the jobs). What the screens show is computed in trace/analyze, the same for the command
+// line.
 //
 // App.Update neither computes nor waits, and View only places what is ready. Tables, orders, filters, details
-// and summaries are made by jobs (jobs.go), which a newer request cancels; commands to the session run in
-// goroutines that the runner owns, and events come back in batches.
+// and summaries are made by jobs, which a newer request cancels; commands to the session run in goroutines
+// that the runner owns, and events come back in batches.
 //
-// Only this file, keys.go, pacing.go, suspend.go, theme.go and run.go know bubbletea and Lip Gloss.
+// Only this file, keys.go, pacing.go, suspend.go and run.go know Bubble Tea, and only tui/widget/theme.go Lip
+// Gloss.
 package tui
 
 import (
@@ -335,7 +340,7 @@ func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
 		if r := &command.Table[i]; a.over == nil && r.Of != "" && slices.Contains(r.Keys, key) {
-			means = append(means, r.Name+" in "+strings.Join(view.Offering(r.Name, (*view.ViewRow).Label), ", "))
+			means = append(means, r.Name+" in "+strings.Join(view.Offering(r.Name, (*view.Row).Label), ", "))
 		}
 	}
 	if means != nil {

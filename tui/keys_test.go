@@ -133,7 +133,7 @@ func TestAViewIsARow(t *testing.T) {
 		command.Table = withViews()
 	})
 	view.Views = append(rows[:len(rows):len(rows)],
-		view.ViewRow{
+		view.Row{
 			Key: "9", Name: "Idle", Doc: "Nothing at all.",
 			New: func(view.Host, *widget.Log) view.View { return idle{} },
 		})
@@ -157,11 +157,11 @@ func TestTabsLeaveRoomForTheStep(t *testing.T) {
 		command.Table = withViews()
 	})
 	for _, key := range []string{"4", "5", "6", "7", "8", "9"} {
-		if slices.ContainsFunc(rows, func(r view.ViewRow) bool { return r.Key == key }) {
+		if slices.ContainsFunc(rows, func(r view.Row) bool { return r.Key == key }) {
 			continue
 		}
 		view.Views = append(view.Views[:len(view.Views):len(view.Views)],
-			view.ViewRow{
+			view.Row{
 				Key: key, Name: "Idle" + key, Doc: "Nothing.",
 				New: func(view.Host, *widget.Log) view.View { return idle{} },
 			})

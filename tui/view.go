@@ -33,7 +33,7 @@ func newStage() *stage {
 
 // pushed is a view that lies over another.
 type pushed struct {
-	row *view.ViewRow
+	row *view.Row
 	view.View
 }
 
@@ -45,7 +45,7 @@ func (st *stage) view() view.View {
 	return st.views[st.current]
 }
 
-func (st *stage) row() *view.ViewRow {
+func (st *stage) row() *view.Row {
 	if top := st.top(); top != nil {
 		return top.row
 	}
@@ -61,7 +61,7 @@ func (st *stage) top() *pushed {
 }
 
 // push opens a view over the current one.
-func (st *stage) push(row *view.ViewRow, v view.View) {
+func (st *stage) push(row *view.Row, v view.View) {
 	st.pushes[st.current] = append(st.pushes[st.current], pushed{row, v})
 	st.inDetail = false
 }
@@ -297,7 +297,7 @@ func (h hosting) ShowStep(by int) {
 		h.a.showStep(by)
 	}
 }
-func (h hosting) LookAt(step int)                     { h.a.lookAt(step) }
-func (h hosting) Push(row *view.ViewRow, v view.View) { h.a.push(row, v) }
-func (h hosting) Show(t view.Text)                    { h.a.look(t) }
-func (h hosting) Do(c session.Command)                { h.a.command(c) }
+func (h hosting) LookAt(step int)                 { h.a.lookAt(step) }
+func (h hosting) Push(row *view.Row, v view.View) { h.a.push(row, v) }
+func (h hosting) Show(t view.Text)                { h.a.look(t) }
+func (h hosting) Do(c session.Command)            { h.a.command(c) }

@@ -16,7 +16,7 @@ import (
 
 // Views are the screens that keys choose, in the order of their tabs. A view is a row here and a file with
 // its type: keys, tabs, help and docs/keys.md follow.
-var Views = []ViewRow{
+var Views = []Row{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
 		Doc: "What was generated, what a step costs, and where its wall time goes.",
@@ -41,10 +41,10 @@ var Views = []ViewRow{
 }
 
 // inner are the screens that lie over a view until they are left. Commands of the view open them.
-var inner = []*ViewRow{&nearRow, &valueRow}
+var inner = []*Row{&nearRow, &valueRow}
 
-// ViewRow is a row of the table of views.
-type ViewRow struct {
+// Row is a row of the table of views.
+type Row struct {
 	Key   string
 	Name  string
 	Doc   string        // a sentence
@@ -54,7 +54,7 @@ type ViewRow struct {
 }
 
 // Label names a view, and the key that chooses it where it has one.
-func (r *ViewRow) Label() string {
+func (r *Row) Label() string {
 	if r.Key == "" {
 		return r.Name
 	}
@@ -62,12 +62,12 @@ func (r *ViewRow) Label() string {
 }
 
 // Offers says whether the views of a row offer a command.
-func (r *ViewRow) Offers(name string) bool {
+func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
 // Offering are the views that offer a command, as they are called.
-func Offering(name string, called func(*ViewRow) string) (names []string) {
+func Offering(name string, called func(*Row) string) (names []string) {
 	for i := range Views {
 		if Views[i].Offers(name) {
 			names = append(names, called(&Views[i]))
@@ -93,13 +93,13 @@ func ActionOf(list []command.Action, name string) *command.Action {
 
 // Host is the program as a view sees it.
 type Host interface {
-	Size() (w, h int)          // cells that the view has for its list
-	Remark(text string)        // says why a key does nothing
-	ShowStep(by int)           // shows the recorded step so many further on
-	LookAt(step int)           // shows a recorded step
-	Push(row *ViewRow, v View) // opens a view over this one
-	Show(t Text)               // shows a text over the view, once it is made
-	Do(c session.Command)      // sends a command to the session
+	Size() (w, h int)      // cells that the view has for its list
+	Remark(text string)    // says why a key does nothing
+	ShowStep(by int)       // shows the recorded step so many further on
+	LookAt(step int)       // shows a recorded step
+	Push(row *Row, v View) // opens a view over this one
+	Show(t Text)           // shows a text over the view, once it is made
+	Do(c session.Command)  // sends a command to the session
 }
 
 // View is one of the screens. A view holds what a person did to it (cursor, folding, order, filter); what it

@@ -20,7 +20,7 @@ import (
 )
 
 // valueRow is what the table of views would say of an opened value.
-var valueRow = ViewRow{
+var valueRow = Row{
 	Name: "Value", Needs: command.Opened, Doc: "The numbers inside a value, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
