@@ -29,7 +29,7 @@ type pending[T any] struct {
 }
 
 // cut fills the batch with values, n of which were there before, while there is another. It returns false
-// behind the last.
+// after the last.
 func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bool, error) {
 	clear(b.values)
 	b.text, b.values = b.text[:0], b.values[:0]
@@ -64,9 +64,9 @@ func (b *batch[T]) decode() {
 	}
 }
 
-// decodeEach decodes values one after the other, while there is another behind the n that were cut off, and
+// decodeEach decodes values one after the other, while there is another after the n that were cut off, and
 // gives each to take, with its text and what it holds that its type does not. It returns how many were taken:
-// an error is about the one behind them.
+// an error is about the one after them.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

@@ -2,7 +2,7 @@ package trace
 
 import "slices"
 
-// A trace of a long run is millions of small things. When it is read, what a decoder leaves behind is put in
+// A trace of a long run is millions of small things. When it is read, what a decoder has left is put in
 // order: a text that many records say is kept once, and the long lists have no room for more.
 
 // texts are texts by what they say.

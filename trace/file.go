@@ -30,7 +30,7 @@ const partialSuffix = ".partial"
 type pendingFile struct {
 	io.Writer
 	path   string   // as it was given
-	target string   // which file that is, behind all links
+	target string   // which file that is, with all links followed
 	file   *os.File // NAME.partial, or the pipe or device itself
 	direct bool
 	kept   bool         // it is not to be removed any more
@@ -120,7 +120,7 @@ func (p *pendingFile) openDirect(mode fs.FileMode) (err error) {
 
 // openBeside opens NAME.partial, or the next name of its kind that is not there.
 func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
-	p.target = behindLinks(p.path)
+	p.target = followLinks(p.path)
 	dir := filepath.Dir(p.target)
 	if d, err := os.Stat(dir); err != nil || !d.IsDir() {
 		return fmt.Errorf("there is no folder %s", dir)
@@ -152,8 +152,8 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	return err
 }
 
-// behindLinks is the file that a path names, which need not be there.
-func behindLinks(path string) string {
+// followLinks is the file that a path names, which need not be there.
+func followLinks(path string) string {
 	for range 40 {
 		to, err := os.Readlink(path)
 		if err != nil {

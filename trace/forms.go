@@ -18,7 +18,7 @@ import (
 type Form struct {
 	Name   string // as people say it
 	Doc    string
-	Suffix string // of a file's name; any form may be gzipped, with .gz behind its suffix
+	Suffix string // of a file's name; any form may be gzipped, with .gz after its suffix
 	// sniff says by its first bytes, decompressed and without white space before them, that a file may be of
 	// this form. An export has neither sniff nor read.
 	sniff func(start []byte) bool

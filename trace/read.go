@@ -104,7 +104,7 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 	return bytes.TrimLeft(start, " \t\r\n"), nil
 }
 
-// readObjects reads a trace object and the records behind it: one JSON object, or a stream of lines (see
+// readObjects reads a trace object and the records after it: one JSON object, or a stream of lines (see
 // StreamWriter). A stream may be cut anywhere after its first line; an event of kind "cut" then says so.
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 

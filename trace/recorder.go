@@ -142,7 +142,7 @@ func doubled[T any](list []T) []T {
 }
 
 // Continue says that the records to come are of another run of the same graph: they name plans from 0 again.
-// Their steps go on behind those that there are, and the plans that are in force before the first of them are
+// Their steps follow those that there are, and the plans that are in force before the first of them are
 // those that are here already.
 func (r *Recorder) Continue() {
 	r.mu.Lock()

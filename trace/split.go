@@ -129,7 +129,7 @@ func (s *splitter) members(open, shut byte, member func() error) error {
 	}
 }
 
-// another says whether there is another member before a closing bracket, behind the n that were there.
+// another says whether there is another member before a closing bracket, after the n that were there.
 func (s *splitter) another(n int, shut byte) (bool, error) {
 	c, err := s.peek()
 	switch {
@@ -185,7 +185,7 @@ func (v *extent) continued(p []byte) (n int, whole bool) {
 	return len(p), false
 }
 
-// quotes is where a text of JSON is: within a string, behind a backslash.
+// quotes is where a text of JSON is: within a string, after a backslash.
 type quotes struct{ quoted, escaped bool }
 
 // end is how much of p belongs to the string that p continues.

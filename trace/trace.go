@@ -322,7 +322,7 @@ func (d *Dispatch) Named(op string) string {
 }
 
 // OwnKernel is the kernel of the graph that a name stands for: itself, or in whose place another text runs,
-// which has the beginning of its hash behind a +.
+// which has the beginning of its hash after a +.
 func OwnKernel(name string) string {
 	own, _, _ := strings.Cut(name, "+")
 	return own
@@ -578,7 +578,7 @@ type Block struct {
 
 // NumericGap is the distance of a dispatch's outputs from a reference that was computed from the same inputs:
 // the kernel's own error. Of several outputs it is of the one that takes the largest share of its tolerance.
-// What is of the tolerance and behind it is absent where none was known.
+// What is of the tolerance and after it is absent where none was known.
 type NumericGap struct {
 	MaxAbs    Number `json:"max_abs"`
 	MSE       Number `json:"mse"`

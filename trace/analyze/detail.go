@@ -96,7 +96,7 @@ func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	return w.Value
 }
 
-// maxAliases is more than stand in one memory one behind the other.
+// maxAliases is more than can share one piece of memory one after the other.
 const maxAliases = 1000
 
 // Root is the value whose memory a value is an alias of.

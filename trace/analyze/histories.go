@@ -25,11 +25,11 @@ func (h histories[T]) Of(key int) []T { return h.pages[key/pageSize][key%pageSiz
 type longer[T any] struct {
 	histories[T]
 	own    []bool // pages that no other version has
-	shared bool   // the lists' memory behind their ends is another version's
+	shared bool   // the lists' memory after their ends is another version's
 }
 
 // extend begins a version that is longer than h. Of the versions that are made of one, all but one must be
-// told that the memory behind the ends of its lists is taken.
+// told that the memory after the ends of its lists is taken.
 func (h histories[T]) extend(taken bool) *longer[T] {
 	return &longer[T]{histories[T]{slices.Clone(h.pages)}, make([]bool, len(h.pages)), taken}
 }

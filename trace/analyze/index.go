@@ -28,7 +28,7 @@ type Index struct {
 	levels         []levelsSince
 	routes         []int        // of each step the first that took the same
 	Rows           []tree.Row   // one for each step
-	extended       *atomic.Bool // a longer version has taken the memory behind the lists
+	extended       *atomic.Bool // a longer version has taken the memory after the ends of the lists
 }
 
 // Kindred are indices of steps of a kind: those that are cold, and the others.

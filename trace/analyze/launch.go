@@ -40,7 +40,7 @@ type Launch struct {
 // Name is a dispatch's whole name.
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
-// Launches computes every dispatch of a scope, in order of submission in the last step, and behind them what
+// Launches computes every dispatch of a scope, in order of submission in the last step, and after them what
 // that did not run, as the last step that did submitted it.
 func (x *Index) Launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	if step, one := scope.One(); one {

@@ -24,9 +24,9 @@ func TimedWhole(s *trace.Step) bool { return !InDetail(s.Timing) }
 // InDetail says whether a level times more than steps as a whole.
 func InDetail(level string) bool { return level != "off" && level != "step" }
 
-// Prompt is what is known of a prompt as it was taken in: of all its pieces, in steps one behind the other.
+// Prompt is what is known of a prompt as it was taken in: of all its pieces, in consecutive steps.
 type Prompt struct {
-	Tokens, next int        // and the position behind it
+	Tokens, next int        // and the position after it
 	Ran, Warm    trace.Time // as it ran, and warm: as it was run again, or as it ran where that was not cold
 	Cold         bool
 	// RanTimed and warmTimed say that more than steps as a whole was timed.

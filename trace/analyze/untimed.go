@@ -112,7 +112,7 @@ func untimedItself(s *trace.Step) Untimed {
 	return u
 }
 
-// Rest is what the wall time has behind the GPU's. Where that would be nothing because the GPU took longer in
+// Rest is what the wall time has after the GPU's. Where that would be nothing because the GPU took longer in
 // other runs than all of these did, on a device that is not steady, the GPU's time is not known; nor is what
 // came before it where that would be less than nothing, by two clocks.
 func (u *Untimed) Rest() {

@@ -70,7 +70,7 @@ type Test struct {
 	TokensPerS Spread  `json:"tokens_per_s"`
 	Floor      *Floor  `json:"floor,omitempty"`
 	CPU        Split   `json:"cpu"`
-	// Canary is the speed of the GPU's clock behind the test, in proportion to the warm one; 0: not measured.
+	// Canary is the speed of the GPU's clock after the test, in proportion to the warm one; 0: not measured.
 	Canary float64 `json:"canary,omitempty"`
 }
 

@@ -10,11 +10,11 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Kernel is operators that are alike, one behind the other on one route at one shape: what each took.
+// Kernel is operators that are alike, one after the other on one route at one shape: what each took.
 type Kernel struct {
 	Ops      []string `json:"ops"`              // their names without the layer
 	Layers   []int    `json:"layers,omitempty"` // those they are of; none of what stands outside of layers
-	Count    int      `json:"count"`            // operators that ran one behind the other
+	Count    int      `json:"count"`            // operators that ran one after the other
 	Kind     string   `json:"kind"`
 	In       int      `json:"in,omitempty"` // columns and rows of the weights of a matrix product
 	Out      int      `json:"out,omitempty"`
@@ -93,7 +93,7 @@ func (r *Result) fastest() []bool {
 	return best
 }
 
-// shapeOf are all routes of a kernel's shape, which are one behind the other.
+// shapeOf are all routes of a kernel's shape, which are one after the other.
 func (r *Result) shapeOf(i int) []Kernel {
 	from, to := i, i+1
 	for from > 0 && r.Kernels[from-1].sameShape(&r.Kernels[i]) {
@@ -232,7 +232,7 @@ func (r *Result) kernelTable() *table.Table {
 			Name: "layers", Title: "layers", Doc: "that they are of; others do other work in operators of the name",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(printable.Ranges(k.Layers)) }),
 		},
-		count("count", "×", "operators one behind the other", func(k *Kernel) int { return k.Count }),
+		count("count", "×", "operators one after the other", func(k *Kernel) int { return k.Count }),
 		{
 			Name: "kind", Title: "kind", Doc: "what they do",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Kind) }),

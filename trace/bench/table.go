@@ -157,7 +157,7 @@ func (r *Result) notes() []string {
 			"higher than when the ceilings were measured.")
 	}
 	if len(r.Tests) > 0 {
-		notes = append(notes, fmt.Sprintf("Median, least and largest of %s behind a warm-up; "+
+		notes = append(notes, fmt.Sprintf("Median, least and largest of %s after a warm-up; "+
 			"ms a step: at the median; CPU: means of the host's µs a step. stepped: each token is read before the next step begins; "+
 			"pipelined: the next step begins before.", table.Plural(r.Repetitions, "repetition")))
 	}
@@ -167,7 +167,7 @@ func (r *Result) notes() []string {
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s and the quartiles, of equal "+
-			"operators one behind the other; = cannot be told from the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
+			"operators one after the other; = cannot be told from the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
 			"cache, or of fp from a higher clock than the ceiling's.",
 			table.Plural(r.Repetitions, "run")))
 	}

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Around are the neighbours of an operator: those that it reads from, or that read from it, and those behind
+// Around are the neighbours of an operator: those that it reads from, or that read from it, and those after
 // them, so many steps far. Shapes and levels are those of a step, -1 for the graph at its largest.
 func Around(x *analyze.Index, step int, op trace.OpID, far int, consumers bool) []analyze.Neighbour {
 	return neighbours(memory.Of(x, step), op, far, consumers)

@@ -41,7 +41,7 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 		what string
 		time trace.Time
 	}{
-		{"empty dispatch behind a barrier", c.DispatchNS}, {"empty pass, timed", c.TimedPassNS},
+		{"empty dispatch after a barrier", c.DispatchNS}, {"empty pass, timed", c.TimedPassNS},
 	} {
 		if ns, ok := t.time.NS(); ok {
 			rows = append(rows, ceilingRow{t.what, fmt.Sprintf("%.1f µs", float64(ns)/1e3)})

@@ -78,19 +78,19 @@ func (t *DispatchTable) columns() []table.Column {
 		judged = 200
 	}
 	return slices.Concat([]table.Column{
-		all.Int(80, "id", "#", "id", "dispatch id, of a fold the first",
+		all.Int(80, "id", "#", "id", "dispatch id; of a group of rows, the first",
 			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
 		{
-			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator and dispatch slot",
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator, and its dispatch where it has several",
 			Of: any(func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }),
 		},
-		all.Words(kernel, "kernel", "kernel", "specialised shader",
+		all.Words(kernel, "kernel", "kernel", "kernel: the specialised shader",
 			t.kernel),
-		all.Words(serves, "serves", "serves", "of kernels: how many dispatches, and of which operators",
+		all.Words(serves, "serves", "serves", "grouped by kernel: number of dispatches that use it, and their operators",
 			t.serves),
-		all.Cell(80, table.Exact, "grid", "grid", "workgroups", "workgroup count; of several that differ the largest",
+		all.Cell(80, table.Exact, "grid", "grid", "workgroups", "workgroups launched; where dispatches differ, the largest grid",
 			t.grid),
-		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups", "the least of several workgroup counts that differ, of dispatches or of steps: the screen has 136–144",
+		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups", "smallest grid where dispatches or steps differ; the screen shows both, 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
@@ -98,14 +98,14 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Cell{}
 			}),
 		over,
-		ran.Cell(each, table.Measured, "us", "µs", "us", "GPU time of a dispatch, median of its repeats or of the steps; of a fold the median member",
+		ran.Cell(each, table.Measured, "us", "µs", "us", "GPU time of one dispatch: median over its repeats or over the steps; for a group, the median member",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
 			}),
-		ran.Cell(80, table.Exact, "n", "n", "steps", "steps of a scope that the dispatch ran in; the screen has it where these are not all",
+		ran.Cell(80, table.Exact, "n", "n", "steps", "number of selected steps in which this dispatch ran; the screen shows it only when it did not run in all",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || one ||
 					!t.All(r, func(l *analyze.Launch) bool { return l.Runs == t.Launch(r).Runs }) {
@@ -117,7 +117,7 @@ func (t *DispatchTable) columns() []table.Column {
 				}
 				return n
 			}),
-		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time of all dispatches of the row in a step",
+		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time per step of all dispatches in this row",
 			func(r *analyze.DispatchRow) table.Cell {
 				if !r.Summed {
 					return table.Missing()
@@ -141,12 +141,12 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		lost,
 		delta,
-		ran.Cell(110, table.Measured, "gap_db", "gap dB", "dB", "signal to noise against the reference, the worst of the row",
+		ran.Cell(110, table.Measured, "gap_db", "gap dB", "dB", "signal-to-noise ratio against the reference; the worst in this row",
 			t.gap),
 	}, deltaCost, []table.Column{
 		{
 			Name: "layers", Title: "min–max", Right: true, Width: 140,
-			Doc: "least and largest member of a fold; of a single dispatch least and largest step",
+			Doc: "fastest and slowest member of a group; for a single dispatch, fastest and slowest step",
 			Of: at(func(r *analyze.DispatchRow) table.Cell {
 				if len(r.Units) < 2 && (one || r.Group) || !r.Time.Measured() {
 					return table.Cell{}
@@ -154,30 +154,30 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(microsRange(r.Time, decimals))
 			}),
 		},
-		ran.Words(200, "spark", t.Each(), "time of each member of a fold, and by how much the one that stands out is off their median",
+		ran.Words(200, "spark", t.Each(), "time of each member of a group, and how far the outlier is from their median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
 			}),
-		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us", "between the quartiles of the repeats, or of the steps; from 4 of them on",
+		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us", "interquartile range over the repeats or the steps; needs at least 4",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
 				}
 				return table.Microseconds(r.IQR/1e3, decimals)
 			}),
-		ran.Cell(140, table.Modelled, "gb_per_s", "GB/s~", "GB/s", "modelled bytes over the time without what timing adds",
+		ran.Cell(140, table.Modelled, "gb_per_s", "GB/s~", "GB/s", "modelled bytes per second, with timing overhead subtracted",
 			rate(func(l analyze.Limit) float64 { return l.BytesPerS })),
-		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s", "modelled FLOPs over the same",
+		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s", "modelled FLOPs per second, with timing overhead subtracted",
 			rate(func(l analyze.Limit) float64 { return l.FlopsPerS })),
 	}, base, []table.Column{
-		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroup count that the live shape needs",
+		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroups needed by the live shape",
 			grid(func(l *analyze.Launch) [3]int {
 				if l.Varies {
 					return [3]int{}
 				}
 				return l.Plan.NeededGrid
 			})),
-		ran.Cell(200, table.Exact, "max", "max", "workgroups", "workgroup count at the largest shape",
+		ran.Cell(200, table.Exact, "max", "max", "workgroups", "workgroups at the largest shape",
 			grid(func(l *analyze.Launch) [3]int { return l.Dispatch.MaxWorkgroups })),
 		ran.Cell(140, table.Exact, "wg", "wg", "lanes", "workgroup size",
 			grid(func(l *analyze.Launch) [3]int {
@@ -187,22 +187,22 @@ func (t *DispatchTable) columns() []table.Column {
 				return l.Kernel.WorkgroupSize
 			})),
 	}, idle, []table.Column{
-		ran.Words(140, "live", "live", "live shape of the outputs, @ the position; of several steps in the last",
+		ran.Words(140, "live", "live", "live shape of the outputs, @ the position; for several steps, in the last one",
 			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
-		ran.Words(200, "reason", "route", "route and why it was chosen",
+		ran.Words(200, "reason", "route", "route, and why it was chosen",
 			own(func(l *analyze.Launch) string {
 				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
 			})),
-		ran.Cell(200, table.Exact, "level", "level", "level", "run of dispatches between barriers",
+		ran.Cell(200, table.Exact, "level", "level", "level", "level: dispatches between two barriers share one",
 			func(r *analyze.DispatchRow) table.Cell {
 				if l := t.Launch(r); l.Level >= 0 && !r.Group {
 					return table.Count(l.Level)
 				}
 				return table.Cell{}
 			}),
-		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a fold",
+		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a group of rows",
 			t.last),
-		ran.Words(table.Unseen, "name", "name", "whole name of a dispatch, for filters and programs",
+		ran.Words(table.Unseen, "name", "name", "full name of a dispatch, for filters and programs",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Count() > 1 {
 					return table.Cell{}

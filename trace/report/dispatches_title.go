@@ -61,7 +61,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, t.baseParts()...)
 	}
 	takes := CostLine(t.Index, t.Scope)
-	if t.Costs != nil { // behind what the step takes
+	if t.Costs != nil { // after what the step takes
 		at := 1
 		for at < len(takes.Parts) && takes.Parts[at].With {
 			at++

@@ -32,7 +32,7 @@ func Operators(x *analyze.Index) *table.Table {
 			Doc: "id, the place in the order of execution",
 			Of:  at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
 		},
-		of.Text(80, "name", "name", "where it stands", func(o *trace.Op) string { return o.Name }),
+		of.Text(80, "name", "name", "name, with its layer", func(o *trace.Op) string { return o.Name }),
 		of.Text(80, "kind", "kind", "what it does", func(o *trace.Op) string { return o.Kind }),
 		of.Words(80, "layer", "layer", "with the block in it", func(o *trace.Op) table.Cell {
 			if o.Layer == nil {

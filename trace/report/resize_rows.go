@@ -117,7 +117,7 @@ func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 func init() {
 	Register(Table{
 		Name: "resize", Takes: OneStep,
-		Doc: "which change woke which operator before a step, pass by pass",
+		Doc: "which change re-planned which operator before a step, pass by pass",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Resized(ctx, x, o.Scope.Last())
 			if err != nil {
@@ -151,7 +151,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 			Doc: "pass, operator, value or dispatch",
 			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
 		},
-		of.Words(80, "triggers", "triggers", "what woke it; of a pass, what was dirty",
+		of.Words(80, "triggers", "triggers", "what made it re-plan; for a pass, which values had changed",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:

@@ -100,7 +100,7 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Part {
 }
 
 // CostLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
-// the untimed step is one that was run again, what is behind it says that it is of all.
+// the untimed step is one that was run again, the rest of the line says that it covers all.
 func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured

@@ -186,7 +186,7 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 		{
 			"waiting", 1_000_000_000, nil,
 			"latency-bound: at the device's ceilings the work takes ~0.24 of the 1.75 ± 0.02 ms" +
-				" that the GPU takes, in 1 level one behind the other",
+				" that the GPU takes, in 1 level one after the other",
 		},
 		{
 			"no ceilings", 1_000_000, func(d *trace.Device) { d.Ceilings = nil },

@@ -38,7 +38,7 @@ func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 			Doc: "id",
 			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
 		},
-		of.Text(80, "name", "name", "where it stands", func(v *trace.Value) string { return v.Name }),
+		of.Text(80, "name", "name", "name, with its layer", func(v *trace.Value) string { return v.Name }),
 		of.Text(80, "role", "role", "input, output, constant, state, intermediate, scratch, fused, symint",
 			func(v *trace.Value) string { return v.Role }),
 		of.Text(80, "dtype", "dtype",

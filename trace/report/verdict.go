@@ -81,7 +81,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	}
 	line = "latency-bound: " + line
 	if n := len(x.LevelStarts(step)); n > 0 {
-		line += fmt.Sprintf(", in %s one behind the other", table.Plural(n, "level"))
+		line += fmt.Sprintf(", in %s one after the other", table.Plural(n, "level"))
 	}
 	return line
 }

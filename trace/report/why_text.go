@@ -230,7 +230,7 @@ func changesLine(w *why.Why) string {
 }
 
 // through names the operators on the way from an input to a dispatch, those of equal layers once. More is
-// said behind them.
+// said after them.
 func through(x *analyze.Index, links []why.FoldedLink, more string) string {
 	var names []string
 	layers := 0

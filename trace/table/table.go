@@ -98,7 +98,7 @@ type Cell struct {
 // nor filtered by it.
 const Unknown = "?"
 
-// Zero is the mark of a number that cannot be told from 0: it is ordered as 0, behind a 0 without a mark.
+// Zero is the mark of a number that cannot be told from 0: it is ordered as 0, after a 0 without a mark.
 const Zero = "="
 
 // Unmeasured is shown where a time could stand and none was measured.
@@ -133,7 +133,7 @@ const markSuffix = "_mark"
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
-		Doc: "what stands before " + of.Name + " where it is no figure; nothing before one that is",
+		Doc: "mark shown before " + of.Name + " where it is not a reliable number; empty otherwise",
 		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
 	}
 }

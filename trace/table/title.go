@@ -13,13 +13,13 @@ import (
 type Part struct {
 	// Rank says how much the part matters: where there is no room the parts of the highest rank go first, and
 	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what to fix first,
-	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut, behind a
+	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut, after a
 	// clause, than lost.
 	Rank int
 	Text string
 	// Short is what is said where there is no room for Text; it may be "".
 	Short string
-	// With says that the part goes on from the one before it, behind a space, and is lost with it.
+	// With says that the part goes on from the one before it, after a space, and is lost with it.
 	With bool
 }
 

@@ -18,7 +18,7 @@ var fixedWords = []string{
 	"Wait.Kind",
 }
 
-// Hostile puts HostileText behind everything that a trace may say in its own words: names, texts, reasons,
+// Hostile appends HostileText to everything that a trace may say in its own words: names, texts, reasons,
 // keys, the device and the model.
 func Hostile(t *trace.Trace) *trace.Trace {
 	spoil(reflect.ValueOf(t))

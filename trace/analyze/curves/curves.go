@@ -344,7 +344,7 @@ func (c *Curves) Slope() *Fit {
 	return nil
 }
 
-// Owners are the rows that the slope is due to most: the first, and those behind it whose own slopes cannot
+// Owners are the rows that the slope is due to most: the first, and those after it whose own slopes cannot
 // be told from its.
 func (c *Curves) Owners() []CurveRow {
 	rows := c.Rows[1:]

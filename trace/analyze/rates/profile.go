@@ -176,7 +176,7 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Scope) *Pr
 }
 
 // cost gives the kernels of a phase their costs. Where those make up most of its time they are in order by
-// what there is to save, the rest behind them by time.
+// what there is to save, the rest after them by time.
 func (p *Profile) cost(phase string, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {

@@ -25,7 +25,7 @@ func (s *Span) NS() int64 { return s.To - s.From }
 type Tracks struct {
 	End      int64 // of the axis, in ns from the step's begin
 	CPU, GPU []Span
-	// Placed says that the GPU's part stands where it was measured to be, and not merely behind the submit.
+	// Placed says that the GPU's part stands where it was measured to be, and not merely after the submit.
 	Placed bool
 	// Runs is the number of runs of the step, of which this was the first; 0 where it was not repeated, or
 	// only timed as a whole.
@@ -42,7 +42,7 @@ func Of(x *analyze.Index, step int) *Tracks {
 		r.Runs = repeats + 1
 	}
 	at := int64(0)
-	behind := int64(0) // the submit
+	submitted := int64(0) // the submit
 	for _, part := range []struct {
 		name string
 		time trace.Time
@@ -59,17 +59,17 @@ func Of(x *analyze.Index, step int) *Tracks {
 			at = analyze.Add(at, ns)
 		}
 		if part.name == "submit" {
-			behind = at
+			submitted = at
 		}
 	}
 	total, _ := s.CPU.TotalNS.NS()
 	r.End = max(at, total)
-	gpuTrack(x, r, s, behind)
+	gpuTrack(x, r, s, submitted)
 	return r
 }
 
-// gpuTrack adds what the GPU did, from where its first tick was, or from behind the submit.
-func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, behind int64) {
+// gpuTrack adds what the GPU did, from where its first tick was, or from after the submit.
+func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()
 	if !ok {
@@ -80,7 +80,7 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, behind int64) {
 		from = max(from, submitted) // sooner the first tick cannot have come, whatever the clocks' error
 	}
 	if r.Placed = placed; !placed {
-		from = behind
+		from = submitted
 	}
 	from = max(0, from)
 	r.End = max(r.End, analyze.Add(from, span))
@@ -138,7 +138,7 @@ func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	return name
 }
 
-// Inside are the dispatches of a part of a step's GPU track, one behind the other, where they were timed.
+// Inside are the dispatches of a part of a step's GPU track, one after the other, where they were timed.
 func Inside(x *analyze.Index, step int, part *Span) []Span {
 	s := &x.Trace.Steps[step]
 	list := make([]Span, 0, len(part.Busy))

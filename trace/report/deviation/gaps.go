@@ -97,7 +97,7 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 	return []table.Column{
 		{
 			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
-			Doc: "what ran; equal layers are one row, of which the farthest from its reference is told",
+			Doc: "dispatch; equal layers are one row, which shows the one with the largest error",
 			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.Places[row])) },
 		},
 		{

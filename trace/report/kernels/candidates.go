@@ -63,7 +63,7 @@ func candidates(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*ta
 		),
 		of.Int(80, "id", "id", "id", "of the token", func(c *candidate) int64 { return int64(c.ID) }),
 		of.Text(80, "text", "text",
-			"what the token stands for, in quotation marks",
+			"text of the token, in quotation marks",
 			func(c *candidate) string {
 				return strconv.Quote(c.Text)
 			},

@@ -35,7 +35,7 @@ func Kernels(x *analyze.Index) *table.Table {
 		of.Text(80, "kernel", "kernel", "name of the specialised shader", func(k *trace.Kernel) string {
 			return k.Name
 		}),
-		of.Int(80, "slots", "slots", "dispatches", "dispatch slots that have it among their routes; of another text of a kernel those of the kernel",
+		of.Int(80, "slots", "slots", "dispatches", "dispatches that can use it on one of their routes; for an edited kernel, those of the original",
 			func(k *trace.Kernel) int64 { return int64(slots[cmp.Or(k.Of, k.Name)]) }),
 		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size", func(k *trace.Kernel) table.Cell {
 			lanes := float64(analyze.Product(k.WorkgroupSize))
@@ -49,10 +49,11 @@ func Kernels(x *analyze.Index) *table.Table {
 				}
 				return table.Text(strings.Join(names, " "))
 			}),
-		of.Text(140, "constants", "constants", "that it was specialised with", func(k *trace.Kernel) string {
-			return k.Constants
-		}),
-		of.Text(140, "sha256", "source", "the source's hash", func(k *trace.Kernel) string {
+		of.Text(140, "constants", "constants", "constants it was specialised with",
+			func(k *trace.Kernel) string {
+				return k.Constants
+			}),
+		of.Text(140, "sha256", "source", "SHA-256 of the source", func(k *trace.Kernel) string {
 			return k.SourceSHA256
 		}),
 	}, table.Flat(len(g.Kernels), func(row int) string { return g.Kernels[row].Name }))

@@ -121,7 +121,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	return []table.Column{
 		{
 			Name: "op", Title: "operator", Width: 80, Tree: true,
-			Doc: "where it stands; in it the values that it takes and gives",
+			Doc: "operator by layer and block; inside it, the values that it reads and writes",
 			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
 		},
 		{

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// GraphTable is the graph as a tree: layers with their blocks and operators, what stands before and behind
+// GraphTable is the graph as a tree: layers with their blocks and operators, what comes before and after
 // them, and in each operator the values that it takes and gives. Equal layers are one row, as in the table of
 // dispatches; Fold none has every layer by itself, Fold op operators by kind, and so has Fold kernel, for an
 // operator may have several of these.
