@@ -12,17 +12,6 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// funcOp is an operator made of functions, for what a well-behaved one never does.
-type funcOp struct {
-	spec    Spec
-	corners func(r *Ranges) []Corner
-	plan    func(p *Planner) error
-}
-
-func (o *funcOp) Spec() Spec                 { return o.spec }
-func (o *funcOp) Corners(r *Ranges) []Corner { return o.corners(r) }
-func (o *funcOp) Plan(p *Planner) error      { return o.plan(p) }
-
 // mapOp is a funcOp from x to a new tensor, one thread an element, with what breaks it.
 func mapOp(b *Builder, x ValueID, plan func(p *Planner, out ValueID) error) ValueID {
 	out := b.Tensor("y", U32)
@@ -61,44 +50,44 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		}, "y: dim 0 is 0 to 0: dims must be positive"},
 		"too few params": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64))
+			p.Dispatch(0, threads(p, 4, 64))
 			return nil
 		}, "kernel unary takes 1 params, got 0"},
 		"a param of another type": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.F32("p0", 1)
+			p.Dispatch(0, threads(p, 4, 64)).Params.F32("p0", 1)
 			return nil
 		}, "param p0 of kernel unary is u32, the plan writes f"},
 		"a param under another's name": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p1", 1)
+			p.Dispatch(0, threads(p, 4, 64)).Params.U32("p1", 1)
 			return nil
 		}, "param 0 of kernel unary is p0, the plan writes p1"},
 		"a param too many": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 1).U32("p1", 1)
+			p.Dispatch(0, threads(p, 4, 64)).Params.U32("p0", 1).U32("p1", 1)
 			return nil
 		}, "kernel unary takes 1 params, got 2"},
 		"a grid before the route is chosen": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(2, p.Threads(4, 64)).Params.U32("p0", 1)
+			p.Dispatch(2, threads(p, 4, 64)).Params.U32("p0", 1)
 			p.Choose(1, reasonMany, 0b11)
 			return nil
 		}, `slot "either" is put to use before the route is chosen`},
 		"a param that overflows": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", -1)
+			p.Dispatch(0, threads(p, 4, 64)).Params.U32("p0", -1)
 			return nil
 		}, "param p0 of kernel unary does not fit 32 bits"},
 		"zero grid": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(0, 64)).Params.U32("p0", 1)
+			p.Dispatch(0, threads(p, 0, 64)).Params.U32("p0", 1)
 			return nil
 		}, "a grid of 0 x 1 x 1 workgroups"},
 		"a slot that the route leaves alone": {func(p *Planner, out ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Choose(1, reasonMany, 0b10)
-			p.Dispatch(1, p.Threads(4, 64)).Params.U32("p0", 1)
+			p.Dispatch(1, threads(p, 4, 64)).Params.U32("p0", 1)
 			return nil
 		}, `slot "more" has no kernel on route 1`},
 		"writes an input": {func(p *Planner, out ValueID) error {
@@ -146,7 +135,7 @@ func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 			corners: func(r *Ranges) []Corner { return []Corner{{{Value: x, Dims: []int{8, width}}}} },
 			plan: func(p *Planner) error {
 				plan(p, x, out, n, scratch)
-				p.Dispatch(0, p.Threads(1, 64)).Params.U32("p0", 1)
+				p.Dispatch(0, threads(p, 1, 64)).Params.U32("p0", 1)
 				return nil
 			},
 		})
@@ -172,10 +161,9 @@ func TestFaultAtEveryPlanLeavesTheGraphUsable(t *testing.T) {
 		for i := range g.ops {
 			l := newLive(t, g, LiveOptions{Order: order})
 			before := state(l)
-			sound := g.ops[i].impl
-			g.ops[i].impl = &funcOp{plan: func(*Planner) error { return fault }}
+			sound := g.Replace(OpID(i), &funcOp{plan: func(*Planner) error { return fault }})
 			err := resize(l, x, 7, width)
-			g.ops[i].impl = sound
+			g.Replace(OpID(i), sound)
 			var refused *OpError
 			if !errors.As(err, &refused) || refused.Op != g.ops[i].name || !errors.Is(err, fault) {
 				t.Fatalf("%v: a fault in %s gave %v", order, g.ops[i].name, err)
@@ -287,7 +275,7 @@ func (o *viewOp) Plan(p *Planner) error {
 	n := p.Numel(o.in)
 	p.SetDims(o.out, 1, n)
 	if !p.Aliased() {
-		p.Dispatch(0, p.Threads(n, 64)).Params.U32("p0", n)
+		p.Dispatch(0, threads(p, n, 64)).Params.U32("p0", n)
 	}
 	return nil
 }
@@ -309,8 +297,7 @@ func TestViewIsAnAliasWhereNothingNeedsACopy(t *testing.T) {
 	if d := cmp.Diff([]string{"of input", "out"}, copies); d != "" {
 		t.Errorf("views that are copied: %s", d)
 	}
-	p := &g.layouts[0]
-	if g.memory(p, inner) != g.memory(p, g.values[inner].alias) || g.values[inner].alias == None {
+	if !g.SharesMemory(inner) {
 		t.Error("inner does not live in its source's memory")
 	}
 	if err := resize(l, x, 7, width); err != nil {
@@ -386,8 +373,8 @@ func TestChainOfAnyLengthTakesTwoSlots(t *testing.T) {
 	for i := range 50 {
 		y = unary(b, fmt.Sprint("f", i), y)
 	}
-	if g := finish(t, b); len(g.layouts[0].slots) != 2 {
-		t.Errorf("%d slots", len(g.layouts[0].slots))
+	if g := finish(t, b); g.Slots() != 2 {
+		t.Errorf("%d slots", g.Slots())
 	}
 }
 
@@ -433,9 +420,9 @@ func TestSlotThatNoCornerUsesIsRefused(t *testing.T) {
 		corners: func(r *Ranges) []Corner { return r.Ends(x) },
 		plan: func(p *Planner) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(4, 64)).Params.U32("p0", 4)
+			p.Dispatch(0, threads(p, 4, 64)).Params.U32("p0", 4)
 			if p.Dim(x, 0) == 7 {
-				p.Dispatch(1, p.Threads(4, 64)).Params.U32("p0", 4)
+				p.Dispatch(1, threads(p, 4, 64)).Params.U32("p0", 4)
 			}
 			return nil
 		},

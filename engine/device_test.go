@@ -40,7 +40,7 @@ func touch(b *Builder, name string, in ValueID) ValueID {
 		plan: func(p *Planner) error {
 			n := p.Numel(in)
 			p.SetDims(out, n)
-			p.Dispatch(0, p.Threads(n, 64)).Params.U32("n", n)
+			p.Dispatch(0, threads(p, n, 64)).Params.U32("n", n)
 			return nil
 		},
 	})

@@ -48,20 +48,11 @@ func (e *Edit) Describe(g *Graph) trace.Kernel {
 	return t
 }
 
-// Kernel is the graph's kernel of a name, nil where it has none.
-func (g *Graph) Kernel(name string) *Kernel {
-	for _, k := range g.kernels {
-		if g.names[k] == name {
-			return k
-		}
-	}
-	return nil
-}
-
 // edits are what runs in place of kernels of the graph.
 type edits struct {
 	own     map[*Kernel]gpu.Pipeline // of kernels that something has run in place of
-	inForce map[*Kernel]*Edit        // never changed: records hold it
+	inForce map[*Kernel]*Edit
+	names   map[*Kernel]string // of inForce; never changed: records hold it
 	changes int
 }
 
@@ -101,7 +92,11 @@ func (x *Executor) replace(k *Kernel, e *Edit) {
 	if e != nil {
 		inForce[k] = e
 	}
-	x.edits.inForce = inForce
+	names := make(map[*Kernel]string, len(inForce))
+	for of, e := range inForce {
+		names[of] = e.Name()
+	}
+	x.edits.inForce, x.edits.names = inForce, names
 	x.edits.changes++
 	x.runAs(k, e)
 	for i := range x.g.dispatches {
@@ -127,12 +122,6 @@ func (x *Executor) runAs(k *Kernel, e *Edit) {
 	}
 }
 
-// kernelOf is the graph's kernel for a dispatch on a route.
-func (g *Graph) kernelOf(id trace.DispatchID, route int) *Kernel {
-	d := &g.dispatches[id]
-	return g.ops[d.op].use(d.slot, route).Kernel
-}
-
 // runs is the graph's kernel that a dispatch of the shapes in force runs, or that another stands for.
 func (x *Executor) runs(id trace.DispatchID) *Kernel {
 	return x.g.kernelOf(id, x.live.plans[x.g.dispatches[id].op].route)
@@ -147,40 +136,4 @@ func (x *Executor) Serves(of string) (list []trace.DispatchID) {
 		}
 	}
 	return list
-}
-
-// editedPlans are what a step's record needs to know of edits.
-type editedPlans struct {
-	inForce map[*Kernel]*Edit
-	// Where others took a kernel's place since the record before: what every dispatch is launched with, of
-	// which no resize tells.
-	plans  []loggedPlan
-	params []byte
-}
-
-// take notes what is in force; changes is how often kernels changed places as of the record before.
-func (p *editedPlans) take(x *Executor, changes *int) {
-	p.inForce, p.plans, p.params = x.edits.inForce, p.plans[:0], p.params[:0]
-	if *changes == x.edits.changes {
-		return
-	}
-	*changes = x.edits.changes
-	for i := range x.g.dispatches {
-		d := &x.g.dispatches[i]
-		to := loggedPlan{dispatch: trace.DispatchID(i)}
-		to.to, p.params = x.live.plans[d.op].record(d.slot, p.params)
-		p.plans = append(p.plans, to)
-	}
-}
-
-// force makes the plans with their kernels those in force of a recorder. They are no part of what the resize
-// changed.
-func (p *editedPlans) force(r *Recorder) {
-	r.edited = p.inForce
-	at := 0
-	for i := range p.plans {
-		to := &p.plans[i]
-		r.force(to.dispatch, &to.to, p.params[at:to.to.paramsEnd])
-		at = to.to.paramsEnd
-	}
 }

@@ -214,7 +214,7 @@ func (x *Executor) allocate(progress Progress) error {
 func (x *Executor) placeOutputs() (size uint64) {
 	x.readAt = make([]uint64, len(x.g.values))
 	buffers := map[gpu.Buffer]uint64{}
-	for _, v := range x.g.outputs {
+	for _, v := range x.g.Outputs() {
 		root := x.g.root(v)
 		i := x.g.own + int(root)
 		if x.g.values[root].role != Output {
@@ -265,7 +265,7 @@ func (x *Executor) allocateConstants() error {
 // reads lie in one, so that one copy brings them there.
 func (x *Executor) allocateOutputs() error {
 	var outputs []ValueID
-	for _, v := range x.g.outputs {
+	for _, v := range x.g.Outputs() {
 		if x.g.values[v].role == Output && x.g.hasOwn(v) && !slices.Contains(outputs, v) {
 			outputs = append(outputs, v)
 		}
@@ -299,25 +299,6 @@ func (x *Executor) allocateTogether(label string, values []ValueID,
 		values = values[n:]
 	}
 	return nil
-}
-
-// beside says whether two values are written by the same dispatches and read by none.
-func (g *Graph) beside(a, b ValueID) bool {
-	u, v := &g.values[a], &g.values[b]
-	if u.producer < 0 || u.producer != v.producer || len(u.consumers)+len(v.consumers) > 0 {
-		return false
-	}
-	binds := func(use Use, v ValueID) bool {
-		return slices.ContainsFunc(use.Bind, func(b Binding) bool { return b.Value == v })
-	}
-	for _, slot := range g.ops[u.producer].spec.Slots {
-		for _, use := range slot.Uses {
-			if binds(use, a) != binds(use, b) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // piece is how much is uploaded at a time.

@@ -59,10 +59,8 @@ func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 	t.Helper()
 	for i, id := range x.live.Active() {
 		_, k := x.live.Launch(id)
-		d := &x.g.dispatches[id]
-		l, params := x.live.plans[d.op].record(d.slot, nil)
-		got, fresh := rec.ids.ID(l.content(nil, id, params))
-		if fresh || got != s.Dispatches[i].Plan {
+		got, known := rec.shapes.PlanID(x.live, id)
+		if !known || got != s.Dispatches[i].Plan {
 			t.Fatalf("dispatch %d (%s): the step says plan %d, in force is %d", id, k.Name,
 				s.Dispatches[i].Plan, got)
 		}
@@ -151,7 +149,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 			}
 		}, "params on the device are 71 00 00 00, a fresh plan gives 70 00 00 00"},
 		"dims": {
-			func(r *rig) { r.x.live.now.dims[r.of][0] = 3 },
+			func(r *rig) { r.x.live.Dims(r.of)[0] = 3 },
 			"b.add is [3 16], a fresh plan gives [7 16]",
 		},
 	}

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
-	"gpuscope/trace"
 )
 
 func TestFixpointBoundNamesWhatIsStillDirty(t *testing.T) {
@@ -40,14 +39,9 @@ func TestFixpointRecordsGlitchesAndDeferrals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	hook := 0
-	for i, p := range l.log.passes {
-		for ; hook < p.hookEnd; hook++ {
-			h := l.log.hooks[hook]
-			got = append(got,
-				fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", i, l.g.ops[h.op].name, h.noop,
-					h.glitch, h.deferred))
-		}
+	for _, h := range l.Hooks() {
+		got = append(got,
+			fmt.Sprintf("pass %d %s noop=%v glitch=%v deferred=%v", h.Pass, h.Op, h.Noop, h.Glitch, h.Deferred))
 	}
 	want := []string{
 		"pass 0 a.f0 noop=false glitch=false deferred=false",
@@ -76,16 +70,8 @@ func TestFixpointRecordsWhatARunThatIsTriedAgainIsCausedBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	trigger, hook := 0, 0
-	for i, p := range l.log.passes {
-		for ; hook < p.hookEnd; hook++ {
-			h := l.log.hooks[hook]
-			var by []string
-			for ; trigger < h.triggerEnd; trigger++ {
-				by = append(by, l.g.values[l.log.triggers[trigger]].name)
-			}
-			got = append(got, fmt.Sprintf("pass %d %s by %s", i, l.g.ops[h.op].name, strings.Join(by, " ")))
-		}
+	for _, h := range l.Hooks() {
+		got = append(got, fmt.Sprintf("pass %d %s by %s", h.Pass, h.Op, strings.Join(h.Triggers, " ")))
 	}
 	want := []string{
 		"pass 0 far0 by x", "pass 0 near by x",
@@ -153,17 +139,17 @@ func TestBothOrdersEndAsAFreshGraph(t *testing.T) {
 				fresh.Commit()
 				want = state(fresh)
 			}
-			for _, l := range lives {
+			for i, l := range lives {
 				if d := cmp.Diff(want, state(l)); d != "" {
-					t.Fatalf("%v (-fresh +resized):\n%s", l.order, d)
+					t.Fatalf("%v (-fresh +resized):\n%s", Order(i), d)
 				}
 			}
-			seen := map[trace.OpID]bool{}
-			for _, h := range lives[0].log.hooks {
-				if seen[h.op] || h.glitch {
-					t.Fatalf("topological order ran %s twice, or too early", g.ops[h.op].name)
+			seen := map[string]bool{}
+			for _, h := range lives[0].Hooks() {
+				if seen[h.Op] || h.Glitch {
+					t.Fatalf("topological order ran %s twice, or too early", h.Op)
 				}
-				seen[h.op] = true
+				seen[h.Op] = true
 			}
 		}
 	})
@@ -213,7 +199,7 @@ func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 		plan: func(p *Planner) error {
 			calls++
 			p.SetDims(out, 1+calls%2, width)
-			p.Dispatch(0, p.Threads(1, 64)).Params.U32("p0", calls%2)
+			p.Dispatch(0, threads(p, 1, 64)).Params.U32("p0", calls%2)
 			return nil
 		},
 	})
@@ -242,8 +228,8 @@ func TestFixpointMarksARunThatSucceededTooEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, h := range l.log.hooks {
-		got = append(got, fmt.Sprintf("%s glitch=%v deferred=%v", l.g.ops[h.op].name, h.glitch, h.deferred))
+	for _, h := range l.Hooks() {
+		got = append(got, fmt.Sprintf("%s glitch=%v deferred=%v", h.Op, h.Glitch, h.Deferred))
 	}
 	want := []string{
 		"f glitch=false deferred=false", "cut glitch=true deferred=false",

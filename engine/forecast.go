@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"gpuscope/trace"
 )
@@ -51,7 +50,8 @@ func (g *Graph) Line(ctx context.Context, o LiveOptions, from, to int,
 		if err := l.Propagate(); err != nil {
 			return line, err
 		}
-		planned = append(planned[:0], l.planned...)
+		planned = planned[:0]
+		l.EachPlanned(func(o *op, _ *plan) { planned = append(planned, o.id) })
 		l.Commit()
 		if at == from {
 			for o := range g.ops {
@@ -202,31 +202,4 @@ func (t *track) close() {
 	s.NeededGroups, s.IdleLanes = t.rules[onGroups], t.rules[onIdle]
 	s.Bytes, s.FLOPs = t.rules[onBytes], t.rules[onFLOPs]
 	t.stretches = append(t.stretches, s)
-}
-
-// Step is what is in force as a trace has it: a step that ran nothing, and its plans, by their place in it.
-// The caller adds what it alone knows.
-func (l *Live) Step() ([]trace.Plan, trace.Step) {
-	var plans []trace.Plan
-	var step trace.Step
-	for i, id := range l.Active() {
-		d := &l.g.dispatches[id]
-		r, params := l.plans[d.op].record(d.slot, nil)
-		p := l.g.tracePlan(id, &r, params)
-		p.ID, p.Grid = trace.PlanID(i), r.grid.describe(nil)
-		plans = append(plans, p)
-		step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: p.ID})
-	}
-	step.Levels, step.Waits = slices.Clone(l.Levels()), slices.Clone(l.Waits())
-	step.SymInts = map[string]int64{}
-	for i := range l.g.values {
-		switch v := &l.g.values[i]; {
-		case v.kind == symInt:
-			step.SymInts[v.name] = l.now.ints[i]
-		case v.role != Constant && v.role != Fused:
-			dims := slices.Clone(l.now.dims[i])
-			step.Dims = append(step.Dims, trace.LiveDims{Value: ValueID(i), Dims: dims})
-		}
-	}
-	return plans, step
 }

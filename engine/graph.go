@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 
 	"gpuscope/engine/gpu"
@@ -233,3 +234,56 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 }
 
 func (g Grid) counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
+
+// Kernel is the graph's kernel of a name, nil where it has none.
+func (g *Graph) Kernel(name string) *Kernel {
+	for _, k := range g.kernels {
+		if g.names[k] == name {
+			return k
+		}
+	}
+	return nil
+}
+
+// kernelOf is the graph's kernel for a dispatch on a route.
+func (g *Graph) kernelOf(id trace.DispatchID, route int) *Kernel {
+	d := &g.dispatches[id]
+	return g.ops[d.op].use(d.slot, route).Kernel
+}
+
+// beside says whether two values are written by the same dispatches and read by none.
+func (g *Graph) beside(a, b ValueID) bool {
+	u, v := &g.values[a], &g.values[b]
+	if u.producer < 0 || u.producer != v.producer || len(u.consumers)+len(v.consumers) > 0 {
+		return false
+	}
+	binds := func(use Use, v ValueID) bool {
+		return slices.ContainsFunc(use.Bind, func(b Binding) bool { return b.Value == v })
+	}
+	for _, slot := range g.ops[u.producer].spec.Slots {
+		for _, use := range slot.Uses {
+			if binds(use, a) != binds(use, b) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// blockNames are what is said of the block that each dispatch stands in: a part of a layer, or an operator
+// outside of them.
+func (g *Graph) blockNames() []string {
+	names := make([]string, len(g.dispatches))
+	for i := range g.dispatches {
+		o := &g.ops[g.dispatches[i].op]
+		switch {
+		case o.layer < 0:
+			names[i] = o.name
+		case o.block == "":
+			names[i] = fmt.Sprintf("layers.%d", o.layer)
+		default:
+			names[i] = fmt.Sprintf("layers.%d.%s", o.layer, o.block)
+		}
+	}
+	return names
+}

@@ -23,15 +23,15 @@ func TestGridsCoverTheirWork(t *testing.T) {
 		want Grid
 	}{
 		{
-			"one thread", func(p *Planner) Grid { return p.Threads(1, 64) },
+			"one thread", func(p *Planner) Grid { return p.Vectors(1, 1, 64) },
 			Grid{X: 1, Y: 1, Z: 1, Groups: 1, Idle: 63},
 		},
 		{
-			"a full group", func(p *Planner) Grid { return p.Threads(64, 64) },
+			"a full group", func(p *Planner) Grid { return p.Vectors(64, 1, 64) },
 			Grid{X: 1, Y: 1, Z: 1, Groups: 1, Idle: 0},
 		},
 		{
-			"one past", func(p *Planner) Grid { return p.Threads(65, 64) },
+			"one past", func(p *Planner) Grid { return p.Vectors(65, 1, 64) },
 			Grid{X: 2, Y: 1, Z: 1, Groups: 2, Idle: 63},
 		},
 		{
@@ -112,7 +112,7 @@ func TestFoldIsNearlySquare(t *testing.T) {
 
 func TestGridTheDeviceCannotRunIsRefused(t *testing.T) {
 	for name, grid := range map[string]func(p *Planner) Grid{
-		"no work":       func(p *Planner) Grid { return p.Threads(0, 64) },
+		"no work":       func(p *Planner) Grid { return p.Vectors(0, 1, 64) },
 		"negative":      func(p *Planner) Grid { return p.Rows(64, 64, Each("rows", -1)) },
 		"over capacity": func(p *Planner) Grid { return p.Rows(64, 64, Each("rows", 65535*65535+1)) },
 		"wide tiles": func(p *Planner) Grid {

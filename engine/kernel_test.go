@@ -55,7 +55,7 @@ func TestBindingsAreHeldToTheirNamesWhenAnOperatorIsAdded(t *testing.T) {
 				corners: func(r *Ranges) []Corner { return r.Ends(x) },
 				plan: func(p *Planner) error {
 					p.SetDims(out, 4)
-					p.Dispatch(0, p.Threads(4, 64)).Params.U32("n", 4).U32("words", 1)
+					p.Dispatch(0, threads(p, 4, 64)).Params.U32("n", 4).U32("words", 1)
 					return nil
 				},
 			})

@@ -233,6 +233,16 @@ func (l *Live) wakeConsumers(v ValueID) {
 	}
 }
 
+// Changed reports whether the transaction changes any live shape.
+func (l *Live) Changed() bool { return len(l.changed) > 0 }
+
+// EachPlanned calls f with every operator that Propagate planned, and its new plan.
+func (l *Live) EachPlanned(f func(o *op, p *plan)) {
+	for _, o := range l.planned {
+		f(&l.g.ops[o], &l.nextPlans[o])
+	}
+}
+
 // Commit puts the plans of Propagate in force.
 func (l *Live) Commit() {
 	for _, v := range l.changed {
@@ -336,6 +346,12 @@ func sameDispatches(a, b *plan) bool {
 	}
 	return true
 }
+
+// Graph is the graph whose live shapes these are.
+func (l *Live) Graph() *Graph { return l.g }
+
+// Log is the record of the last propagation.
+func (l *Live) Log() *ResizeLog { return &l.log }
 
 // Dims are the dims in force of a tensor. They must not be changed, and are good until the next Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }

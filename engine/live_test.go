@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,65 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/trace"
 )
-
-const rows, width = 512, 16
-
-func rowsInput(b *Builder, name string) ValueID {
-	return b.Input(name, U32, []int{1, width}, []int{rows, width})
-}
-
-func finish(t testing.TB, b *Builder, outputs ...ValueID) *Graph {
-	t.Helper()
-	for _, v := range outputs {
-		b.Output(v)
-	}
-	g, err := b.Finish()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
-}
-
-func newLive(t testing.TB, g *Graph, o LiveOptions) *Live {
-	t.Helper()
-	l, err := NewLive(g, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-func resize(l *Live, v ValueID, dims ...int) error {
-	if err := l.SetDims(v, dims...); err != nil {
-		l.Discard()
-		return err
-	}
-	if err := l.Propagate(); err != nil {
-		return err
-	}
-	l.Commit()
-	return nil
-}
-
-// state is all that a resize may change, in a form that compares and prints.
-func state(l *Live) []string {
-	var s []string
-	for i := range l.g.values {
-		s = append(s, fmt.Sprint(l.g.values[i].name, l.now.dims[i], l.now.ints[i]))
-	}
-	for _, id := range l.Active() {
-		launch, k := l.Launch(id)
-		s = append(s, fmt.Sprint(id, k.Name, launch.Grid, launch.Params.Bytes(), launch.Bytes, launch.FLOPs))
-	}
-	return append(s, fmt.Sprint("levels", l.Levels()))
-}
 
 // runs is which operators the last propagation ran, by name.
 func runs(l *Live) []string {
 	var s []string
-	for _, h := range l.log.hooks {
-		s = append(s, l.g.ops[h.op].name)
+	for _, h := range l.Hooks() {
+		s = append(s, h.Op)
 	}
 	return s
 }
@@ -113,8 +61,8 @@ func TestOperatorRunsOncePerChangeAndNotAtAllForTheSameShape(t *testing.T) {
 	if err := resize(l, x, 7, width); err != nil {
 		t.Fatal(err)
 	}
-	if got := runs(l); len(got) != 0 || len(l.log.passes) != 0 {
-		t.Errorf("the same shape ran %v in %d passes", got, len(l.log.passes))
+	if got := runs(l); len(got) != 0 || l.Log().Passes() != 0 {
+		t.Errorf("the same shape ran %v in %d passes", got, l.Log().Passes())
 	}
 	if err := resize(l, other, 9, width); err != nil {
 		t.Fatal(err)
@@ -137,7 +85,7 @@ func TestOperatorWhoseOutputsKeepWakesNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Commit()
-		if d := cmp.Diff([]string{"cut"}, runs(l)); d != "" || !l.log.hooks[0].noop {
+		if d := cmp.Diff([]string{"cut"}, runs(l)); d != "" || !l.Hooks()[0].Noop {
 			t.Errorf("%v: a cut of 7 rows at 20 is no no-op, or woke others: %s", order, d)
 		}
 	}
@@ -333,17 +281,13 @@ func TestSlotSharingAddsNoBarrier(t *testing.T) {
 			return // operands of two lengths
 		}
 		shared := len(l.Levels())
-		own := *g
-		p := g.layouts[l.layout]
-		p.slot, own.layouts = slices.Repeat([]int{-1}, len(g.values)), []layout{p}
-		l.g, l.layout, l.routesMove = &own, 0, true
+		apart, one, late := l.Unshared()
 		// The barriers that values were given for their memory are known, and no others are there.
-		if apart := len(l.Levels()); shared < apart || shared > apart+p.late {
+		if shared < apart || shared > apart+late {
 			t.Fatalf("%d levels with shared slots, %d with memory of their own, want %d more at most", shared,
-				apart, p.late)
+				apart, late)
 		}
-		own.layouts[0].passes, l.routesMove = make([]int, len(g.dispatches)), true
-		if one := len(l.Levels()); shared > one+p.late {
+		if shared > one+late {
 			t.Fatalf("%d levels in the passes that memory asks for, %d in one pass", shared, one)
 		}
 	})
@@ -500,4 +444,25 @@ func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestSlotHoldsOneValueAtATime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, _, _ := randomGraph(t, gpu.DefaultLimits())
+		slots := rapid.SampledFrom(g.SlotsOf()).Draw(t, "layout")
+		holds, left := map[int]ValueID{}, map[ValueID]bool{}
+		for i := range g.dispatches {
+			for _, root := range g.Touches(trace.DispatchID(i)) {
+				slot := slots[root]
+				if was, ok := holds[slot]; ok && was != root {
+					left[was] = true
+				}
+				if slot >= 0 && left[root] {
+					t.Fatalf("dispatch %d touches %s, whose slot %d has passed on", i, g.values[root].name,
+						slot)
+				}
+				holds[slot] = root
+			}
+		}
+	})
 }

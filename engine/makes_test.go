@@ -12,52 +12,6 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// leftOp gives x + 1, and leaves a single row of it.
-func leftOp(b *Builder, name string, x ValueID) ValueID {
-	left := b.Tensor(name, U32)
-	b.Add(name, &funcOp{
-		spec: Spec{
-			Kind: "leaves", Inputs: []ValueID{x}, Outputs: []ValueID{left},
-			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, left)}}},
-		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error {
-			if p.Dim(x, 0) == 1 {
-				p.Leave(left, p.Dims(x)...)
-				return nil
-			}
-			p.SetDims(left, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
-			return nil
-		},
-	})
-	return left
-}
-
-// makesOp gives x + 1, and makes a single row of what is left to it, unless it forgets to.
-func makesOp(b *Builder, name string, x, left ValueID, forgets bool) ValueID {
-	out := b.Tensor(name, U32)
-	b.Add(name, &funcOp{
-		spec: Spec{
-			Kind: "makes", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Makes: []ValueID{left},
-			Slots: []Slot{
-				{Label: "map", Uses: []Use{on(unaryKernel, x, out)}},
-				{Label: "made", Uses: []Use{on(unaryKernel, x, left)}},
-			},
-		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error {
-			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
-			if p.Dim(x, 0) == 1 && !forgets {
-				p.Dispatch(1, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
-			}
-			return nil
-		},
-	})
-	return out
-}
-
 func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 	for _, order := range []Order{Topological, Fixpoint} {
 		dev := fake.New(fake.Options{})
@@ -138,7 +92,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 				corners: func(r *Ranges) []Corner { return r.Ends(x) },
 				plan: func(p *Planner) error {
 					p.SetDims(out, p.Dims(x)...)
-					p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+					p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 					return nil
 				},
 			})
@@ -177,7 +131,7 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 			plan: func(p *Planner) error {
 				seen[name] = p.Left(left)
 				p.SetDims(out, p.Dims(x)...)
-				p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+				p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 				return nil
 			},
 		})

@@ -13,21 +13,6 @@ import (
 	"gpuscope/engine/gpu/fake"
 )
 
-// storeOp copies a tensor over the start of State.
-func storeOp(b *Builder, x, state ValueID) {
-	b.Add("store", &funcOp{
-		spec: Spec{
-			Kind: "store", Inputs: []ValueID{x}, State: []ValueID{state},
-			Slots: []Slot{{Uses: []Use{on(copyKernel, x, state)}}},
-		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error {
-			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
-			return nil
-		},
-	})
-}
-
 func TestAnyTensorThatIsThereAfterAStepCanBeAnOutput(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	dev.OnDispatch = compute
@@ -59,7 +44,7 @@ func TestAnyTensorThatIsThereAfterAStepCanBeAnOutput(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Errorf("output %s (-want +got):\n%s", b.values[v].name, d)
+				t.Errorf("output %s (-want +got):\n%s", ex.Graph().values[v].name, d)
 			}
 		}
 	}
@@ -136,7 +121,7 @@ func TestConstantsLieInFewBuffers(t *testing.T) {
 		}
 	}
 	for i, c := range constants[1:] {
-		n := b.values[c].maxDims[0]
+		n := ex.Graph().values[c].maxDims[0]
 		got := make([]byte, 4*n-4)
 		if err := ex.ReadPart(c, 4, got); err != nil {
 			t.Fatal(err)
@@ -188,7 +173,7 @@ func TestOutputsOfOneDispatchComeByOneCopy(t *testing.T) {
 					for _, y := range outputs {
 						p.SetDims(y, p.Dims(x)...)
 					}
-					p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+					p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 					return nil
 				},
 			})

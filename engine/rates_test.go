@@ -74,7 +74,7 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 			plan: func(p *Planner) error {
 				n := p.Dim(from, 0)
 				p.SetDims(to, p.Dims(from)...)
-				l := p.Dispatch(0, p.Threads(p.Numel(from), 64))
+				l := p.Dispatch(0, threads(p, p.Numel(from), 64))
 				l.Params.U32("p0", p.Numel(from))
 				l.Bytes, l.FLOPs = 1e6, int64(n)*1e6 // of weights, and of what is done with them
 				return nil

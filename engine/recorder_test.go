@@ -27,7 +27,7 @@ type told struct {
 }
 
 func newTold(r *Recorder) *told {
-	k := &told{dims: map[ValueID][]int{}, ints: map[string]int64{}, plans: slices.Clone(r.inForce)}
+	k := &told{dims: map[ValueID][]int{}, ints: map[string]int64{}, plans: slices.Clone(r.shapes.InForce())}
 	for i := range r.x.g.values {
 		v := &r.x.g.values[i]
 		k.dims[ValueID(i)] = append([]int{}, v.maxDims...)
@@ -300,7 +300,7 @@ func decodeRig(t testing.TB) (x *Executor, step func()) {
 		t.Fatalf("%d dispatches", n)
 	}
 	in := &StepInput{
-		Inputs:  []InputData{{Value: x.g.inputs[0], Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
+		Inputs:  []InputData{{Value: x.g.Inputs()[0], Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
 		SymInts: []SymIntValue{{Value: pos}},
 	}
 	return x, func() {

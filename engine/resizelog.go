@@ -56,6 +56,9 @@ type launchRecord struct {
 	paramsEnd    int // of the list of params beside it
 }
 
+// Passes is the number of passes of the propagation, 0 where nothing was dirty.
+func (l *ResizeLog) Passes() int { return len(l.passes) }
+
 func (l *ResizeLog) begin(o Order) {
 	*l = ResizeLog{
 		Order: o, passes: l.passes[:0], hooks: l.hooks[:0], dirty: l.dirty[:0], triggers: l.triggers[:0],

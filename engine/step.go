@@ -119,7 +119,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		}
 	}
 	for _, v := range in.Read {
-		if v < 0 || int(v) >= len(x.g.values) || !slices.Contains(x.g.outputs, v) {
+		if v < 0 || int(v) >= len(x.g.values) || !slices.Contains(x.g.Outputs(), v) {
 			x.live.Discard()
 			return fmt.Errorf("read value %d: it is no output of the graph", v)
 		}
@@ -132,11 +132,9 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		return err
 	}
 	if x.Loaded() {
-		for _, o := range x.live.planned {
-			x.arena.take(&x.g.ops[o], &x.live.nextPlans[o])
-		}
+		x.live.EachPlanned(x.arena.take)
 	}
-	if len(x.live.changed) > 0 {
+	if x.live.Changed() {
 		x.resizes++
 	}
 	x.live.Commit()
@@ -147,7 +145,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 // checkFrom says why an input cannot take n bytes of an output.
 func (x *Executor) checkFrom(a *InputData, n int64) error {
 	val, from := &x.g.values[a.Value], *a.From
-	if from < 0 || int(from) >= len(x.g.values) || !slices.Contains(x.g.outputs, from) {
+	if from < 0 || int(from) >= len(x.g.values) || !slices.Contains(x.g.Outputs(), from) {
 		return fmt.Errorf("input %s from value %d: it is no output of the graph", val.name, from)
 	}
 	switch source := &x.g.values[from]; {

@@ -49,21 +49,3 @@ func (t Timing) together(g *Graph, a, b trace.DispatchID) bool {
 	}
 	return true
 }
-
-// blockNames are what is said of the block that each dispatch stands in: a part of a layer, or an operator
-// outside of them.
-func (g *Graph) blockNames() []string {
-	names := make([]string, len(g.dispatches))
-	for i := range g.dispatches {
-		o := &g.ops[g.dispatches[i].op]
-		switch {
-		case o.layer < 0:
-			names[i] = o.name
-		case o.block == "":
-			names[i] = fmt.Sprintf("layers.%d", o.layer)
-		default:
-			names[i] = fmt.Sprintf("layers.%d.%s", o.layer, o.block)
-		}
-	}
-	return names
-}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu"
-	"gpuscope/trace"
 )
 
 // worked is the resize that docs/engine.md goes through: a block of a norm, a product with two routes, and a
@@ -17,7 +16,8 @@ func worked(t *testing.T) string {
 	b := NewBuilder(gpu.DefaultLimits())
 	x := rowsInput(b, "x")
 	sum := addOp(b, "sum", x, routed(b, "product", unary(b, "norm", x)))
-	l := newLive(t, finish(t, b, sum), LiveOptions{})
+	g := finish(t, b, sum)
+	l := newLive(t, g, LiveOptions{})
 	var page strings.Builder
 	for _, tokens := range []int{7, 1} {
 		was := l.Dims(x)[0]
@@ -28,50 +28,39 @@ func worked(t *testing.T) string {
 			t.Fatal(err)
 		}
 		fmt.Fprintf(&page, "%d tokens, before %d: x is [%d %d]\n", tokens, was, tokens, width)
-		change, plan, trigger, param := 0, 0, 0, 0
-		for _, h := range l.log.hooks {
-			var woken []string
-			for ; trigger < h.triggerEnd; trigger++ {
-				woken = append(woken, l.g.values[l.log.triggers[trigger]].name)
-			}
+		for _, h := range l.Hooks() {
 			gives := "no new dims"
-			for ; change < h.changeEnd; change++ {
-				if v := l.log.changes[change].value; l.g.values[v].role != Scratch {
-					gives = fmt.Sprint("gives ", l.next.dims[v])
+			for _, v := range h.Changed {
+				if g.values[v].role != Scratch {
+					gives = fmt.Sprint("gives ", l.NextDims(v))
 				}
 			}
-			fmt.Fprintf(&page, "  %s, woken by %s, %s\n", l.g.ops[h.op].name, strings.Join(woken, " and "),
-				gives)
-			for ; plan < h.planEnd; plan++ {
-				p := &l.log.plans[plan]
-				name := l.g.ops[h.op].spec.Slots[l.g.dispatches[p.dispatch].slot].Label
+			fmt.Fprintf(&page, "  %s, woken by %s, %s\n", h.Op, strings.Join(h.Triggers, " and "), gives)
+			for _, p := range h.Plans {
+				d := &g.dispatches[p.Dispatch]
+				name := g.ops[d.op].spec.Slots[d.slot].Label
 				if name == "" {
-					name = l.g.ops[h.op].name
+					name = h.Op
 				}
-				before, params := l.plans[h.op].record(l.g.dispatches[p.dispatch].slot, nil)
-				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name,
-					workedLaunch(l.g, p.dispatch, &before, params),
-					workedLaunch(l.g, p.dispatch, &p.to, l.log.params[param:p.to.paramsEnd]))
-				param = p.to.paramsEnd
+				fmt.Fprintf(&page, "    %-8s %s -> %s\n", name, workedLaunch(p.Before), workedLaunch(p.After))
 			}
 		}
 		l.Commit()
 		fmt.Fprintf(&page, "  %d dispatches in %d levels, %d live bytes of %d\n", len(l.Active()),
-			len(l.Levels()), l.LiveBytes(), workedAllocated(l.g))
+			len(l.Levels()), l.LiveBytes(), workedAllocated(g))
 	}
 	return page.String()
 }
 
-func workedLaunch(g *Graph, d trace.DispatchID, p *launchRecord, params []byte) string {
-	if !p.active {
+func workedLaunch(p *LaunchRun) string {
+	if p == nil {
 		return "absent"
 	}
 	var fields []string
-	for at := 0; at < len(params); at += 4 {
-		fields = append(fields, fmt.Sprint(binary.LittleEndian.Uint32(params[at:])))
+	for at := 0; at < len(p.Params); at += 4 {
+		fields = append(fields, fmt.Sprint(binary.LittleEndian.Uint32(p.Params[at:])))
 	}
-	kernel := g.ops[g.dispatches[d].op].use(g.dispatches[d].slot, p.route).Kernel.Name
-	return fmt.Sprintf("%s, %d groups, params %s", kernel, p.grid.Workgroups(), strings.Join(fields, " "))
+	return fmt.Sprintf("%s, %d groups, params %s", p.Kernel, p.Grid.Workgroups(), strings.Join(fields, " "))
 }
 
 func workedAllocated(g *Graph) (n int64) {

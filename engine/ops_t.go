@@ -86,7 +86,7 @@ func shift(b *Builder, name string, x, pos ValueID, param func(pos int) int) Val
 		corners: func(r *Ranges) []Corner { return r.Ends(x, pos) },
 		plan: func(p *Planner) error {
 			p.SetDims(out, p.Dims(x)...)
-			p.Dispatch(0, p.Threads(p.Numel(x), 64)).Params.U32("p0", param(p.Int(pos)))
+			p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", param(p.Int(pos)))
 			return nil
 		},
 	})
@@ -109,7 +109,7 @@ func (o *unaryOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *unaryOp) Plan(p *Planner) error {
 	n := p.Numel(o.in)
 	p.SetDims(o.out, p.Dims(o.in)...)
-	l := p.Dispatch(0, p.Threads(n, 64))
+	l := p.Dispatch(0, threads(p, n, 64))
 	l.Params.U32("p0", n)
 	l.Bytes = int64(8 * n)
 	return nil
@@ -138,7 +138,7 @@ func (o *binaryOp) Plan(p *Planner) error {
 	}
 	n := p.Numel(o.a)
 	p.SetDims(o.out, a...)
-	p.Dispatch(0, p.Threads(n, 64)).Params.U32("p0", n)
+	p.Dispatch(0, threads(p, n, 64)).Params.U32("p0", n)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (o *routedOp) Plan(p *Planner) error {
 	l.FLOPs = int64(rows * width)
 	if route == 1 {
 		p.SetDims(o.scratch, rows)
-		p.Dispatch(1, p.Threads(rows, 64)).Params.U32("p0", rows).U32("p1", width)
+		p.Dispatch(1, threads(p, rows, 64)).Params.U32("p0", rows).U32("p1", width)
 	}
 	return nil
 }
@@ -212,7 +212,7 @@ func (o *forkOp) Plan(p *Planner) error {
 		p.SetDims(v, p.Dims(o.in)...)
 	}
 	for slot := range 3 {
-		p.Dispatch(slot, p.Threads(n, 64)).Params.U32("p0", n)
+		p.Dispatch(slot, threads(p, n, 64)).Params.U32("p0", n)
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (o *cutOp) Corners(r *Ranges) []Corner { return r.Ends(o.in, o.rows) }
 func (o *cutOp) Plan(p *Planner) error {
 	rows, width := min(p.Dim(o.in, 0), p.Int(o.rows)), p.Dim(o.in, 1)
 	p.SetDims(o.out, rows, width)
-	p.Dispatch(0, p.Threads(rows*width, 64)).Params.U32("p0", rows*width)
+	p.Dispatch(0, threads(p, rows*width, 64)).Params.U32("p0", rows*width)
 	return nil
 }
 
@@ -295,7 +295,7 @@ func (o *aliasOp) Corners(r *Ranges) []Corner { return r.Ends(o.in) }
 func (o *aliasOp) Plan(p *Planner) error {
 	p.SetDims(o.out, p.Dims(o.in)...)
 	if !p.Aliased() {
-		p.Dispatch(0, p.Threads(p.Numel(o.in), 64)).Params.U32("p0", p.Numel(o.in))
+		p.Dispatch(0, threads(p, p.Numel(o.in), 64)).Params.U32("p0", p.Numel(o.in))
 	}
 	return nil
 }
@@ -309,5 +309,79 @@ func residual(b *Builder, name string, x ValueID, depth int) ValueID {
 	return addOp(b, name+".add", x, y)
 }
 
-// Threads is a grid of one thread for each of n elements.
-func (p *Planner) Threads(n, lanes int) Grid { return p.Vectors(n, 1, lanes) }
+// threads is a grid of one thread for each of n elements.
+func threads(p *Planner, n, lanes int) Grid { return p.Vectors(n, 1, lanes) }
+
+// funcOp is an operator made of functions, for what a well-behaved one never does.
+type funcOp struct {
+	spec    Spec
+	corners func(r *Ranges) []Corner
+	plan    func(p *Planner) error
+}
+
+func (o *funcOp) Spec() Spec { return o.spec }
+
+func (o *funcOp) Corners(r *Ranges) []Corner { return o.corners(r) }
+
+func (o *funcOp) Plan(p *Planner) error { return o.plan(p) }
+
+// leftOp gives x + 1, and leaves a single row of it.
+func leftOp(b *Builder, name string, x ValueID) ValueID {
+	left := b.Tensor(name, U32)
+	b.Add(name, &funcOp{
+		spec: Spec{
+			Kind: "leaves", Inputs: []ValueID{x}, Outputs: []ValueID{left},
+			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, left)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			if p.Dim(x, 0) == 1 {
+				p.Leave(left, p.Dims(x)...)
+				return nil
+			}
+			p.SetDims(left, p.Dims(x)...)
+			p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			return nil
+		},
+	})
+	return left
+}
+
+// makesOp gives x + 1, and makes a single row of what is left to it, unless it forgets to.
+func makesOp(b *Builder, name string, x, left ValueID, forgets bool) ValueID {
+	out := b.Tensor(name, U32)
+	b.Add(name, &funcOp{
+		spec: Spec{
+			Kind: "makes", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Makes: []ValueID{left},
+			Slots: []Slot{
+				{Label: "map", Uses: []Use{on(unaryKernel, x, out)}},
+				{Label: "made", Uses: []Use{on(unaryKernel, x, left)}},
+			},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.SetDims(out, p.Dims(x)...)
+			p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			if p.Dim(x, 0) == 1 && !forgets {
+				p.Dispatch(1, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			}
+			return nil
+		},
+	})
+	return out
+}
+
+// storeOp copies a tensor over the start of State.
+func storeOp(b *Builder, x, state ValueID) {
+	b.Add("store", &funcOp{
+		spec: Spec{
+			Kind: "store", Inputs: []ValueID{x}, State: []ValueID{state},
+			Slots: []Slot{{Uses: []Use{on(copyKernel, x, state)}}},
+		},
+		corners: func(r *Ranges) []Corner { return r.Ends(x) },
+		plan: func(p *Planner) error {
+			p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			return nil
+		},
+	})
+}
