@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -32,26 +33,26 @@ type paramsBlock struct {
 
 // likeness is the same for dispatches that are alike.
 type likeness struct {
-	kernels [maxRoutes]*Kernel // by route
-	params  string             // that they begin with
+	kernels [graph.MaxRoutes]*graph.Kernel // by route
+	params  string                         // that they begin with
 }
 
-func (a *paramsArena) make(dev gpu.Device, g *Graph, plans []plan) error {
+func (a *paramsArena) make(dev gpu.Device, g *graph.Graph, plans []graph.Plan) error {
 	align := max(16, int(dev.Info().Limits.UniformAlignment))
-	a.blocks = make([]paramsBlock, len(g.dispatches))
+	a.blocks = make([]paramsBlock, len(g.Dispatches))
 	firsts := map[likeness]trace.DispatchID{}
 	size := 0
 	for _, symInts := range []bool{true, false} {
-		for i := range g.dispatches {
-			d := &g.dispatches[i]
-			if d.symInts != symInts {
+		for i := range g.Dispatches {
+			d := &g.Dispatches[i]
+			if d.SymInts != symInts {
 				continue
 			}
 			b := paramsBlock{begin: size}
-			like := likeness{params: string(plans[d.op].launches[d.slot].Params.Bytes())}
-			for r, use := range g.ops[d.op].spec.Slots[d.slot].Uses {
+			like := likeness{params: string(plans[d.Op].Launches[d.Slot].Params.Bytes())}
+			for r, use := range g.Ops[d.Op].Spec.Slots[d.Slot].Uses {
 				if use.Kernel != nil {
-					b.size, like.kernels[r] = max(b.size, use.Kernel.paramsBytes()), use.Kernel
+					b.size, like.kernels[r] = max(b.size, use.Kernel.ParamsBytes()), use.Kernel
 				}
 			}
 			if _, ok := firsts[like]; !ok {
@@ -75,15 +76,15 @@ func (a *paramsArena) make(dev gpu.Device, g *Graph, plans []plan) error {
 }
 
 // take puts the params of an operator's plan into the shadow.
-func (a *paramsArena) take(o *op, p *plan) {
-	for s := range p.launches {
-		if d := o.dispatches[s]; d >= 0 && p.launches[s].active {
-			a.set(a.blocks[d].begin, &p.launches[s])
+func (a *paramsArena) take(o *graph.Op, p *graph.Plan) {
+	for s := range p.Launches {
+		if d := o.Dispatches[s]; d >= 0 && p.Launches[s].Active {
+			a.set(a.blocks[d].begin, &p.Launches[s])
 		}
 	}
 }
 
-func (a *paramsArena) set(at int, l *Launch) {
+func (a *paramsArena) set(at int, l *graph.Launch) {
 	data := l.Params.Bytes()
 	if string(a.shadow[at:at+len(data)]) == string(data) {
 		return

@@ -8,25 +8,27 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
 // shifts are dispatches of one kernel in a row, whose only param goes by the position and by which they are.
 // before, if it is not nil, adds what stands before each.
 func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
-	before func(b *Builder, i int, x ValueID) ValueID,
-) (*Executor, ValueID) {
+	before func(b *graph.Builder, i int, x graph.ValueID) graph.ValueID,
+) (*Executor, graph.ValueID) {
 	t.Helper()
-	b := NewBuilder(dev.Info().Limits)
-	y, pos := rowsInput(b, "x"), b.SymInt("pos", 0, 99, 0)
+	b := graph.NewBuilder(dev.Info().Limits)
+	y, pos := graphtest.RowsInput(b, "x"), b.SymInt("pos", 0, 99, 0)
 	for i := range n {
 		in := y
 		if before != nil {
 			in = before(b, i, y)
 		}
-		y = shift(b, fmt.Sprint("shift", i), in, pos, func(pos int) int { return param(pos, i) })
+		y = graphtest.Shift(b, fmt.Sprint("shift", i), in, pos, func(pos int) int { return param(pos, i) })
 	}
-	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	x, err := Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +41,14 @@ func shifts(t *testing.T, dev *fake.Device, n int, param func(pos, i int) int,
 func TestParamsThatReadSymIntsAreWrittenTogether(t *testing.T) {
 	const layers = 8
 	x, pos := shifts(t, fake.New(fake.Options{}), layers, func(pos, _ int) int { return pos },
-		func(b *Builder, i int, x ValueID) ValueID { return unary(b, fmt.Sprint("f", i), x) })
+		func(b *graph.Builder, i int, x graph.ValueID) graph.ValueID {
+			return graphtest.Unary(b, fmt.Sprint("f", i), x)
+		})
 	for n := range 2 {
-		if err := x.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{pos, int64(n + 1)}}},
+		if err := x.Step(context.Background(), &graph.StepInput{SymInts: []graph.SymIntValue{{
+			Value: pos,
+			Int:   int64(n + 1),
+		}}},
 			TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +81,7 @@ func TestDispatchesThatAreAlikeReadOneBlockWhileTheirParamsAreEqual(t *testing.T
 		{1, 1, 0}, {2, 1, 0}, {10, 3, 2}, {11, 3, 0}, {3, 1, 0}, {12, 3, 0},
 	} {
 		offsets, got = map[uint64]bool{}, nil
-		in := &StepInput{SymInts: []SymIntValue{{pos, int64(step.pos)}}}
+		in := &graph.StepInput{SymInts: []graph.SymIntValue{{Value: pos, Int: int64(step.pos)}}}
 		if err := x.Step(context.Background(), in, TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +108,7 @@ func TestABlockOfItsOwnIsReadByStepsOnTheirWay(t *testing.T) {
 	}
 	x, pos := shifts(t, dev, 2, apart, nil)
 	for at := range 4 { // each is sent before the one before it is waited for
-		in := &StepInput{SymInts: []SymIntValue{{pos, int64(at)}}}
+		in := &graph.StepInput{SymInts: []graph.SymIntValue{{Value: pos, Int: int64(at)}}}
 		err := errors.Join(x.Prepare(context.Background(), in, TimingOff), x.Send(in))
 		if at > 0 {
 			err = errors.Join(err, x.Finish())

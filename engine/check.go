@@ -20,18 +20,18 @@ func (x *Executor) Check() error {
 		}
 	}
 	l := x.live
-	for i := range x.g.ops {
-		o := &x.g.ops[i]
-		fresh, err := l.Fresh(o.id)
+	for i := range x.g.Ops {
+		o := &x.g.Ops[i]
+		fresh, err := l.Fresh(o.ID)
 		if err != nil {
 			return err
 		}
-		for s := range fresh.launches {
-			d := o.dispatches[s]
-			if d < 0 || !fresh.launches[s].active {
+		for s := range fresh.Launches {
+			d := o.Dispatches[s]
+			if d < 0 || !fresh.Launches[s].Active {
 				continue
 			}
-			want := fresh.launches[s].Params.Bytes()
+			want := fresh.Launches[s].Params.Bytes()
 			at := x.arena.blocks[x.arena.read(d)].begin
 			if got := onDevice[at : at+len(want)]; !bytes.Equal(got, want) {
 				return l.Stale(o, s,

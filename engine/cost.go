@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -34,7 +36,7 @@ type CostOptions struct {
 	Samples *CostSamples
 	// Empty is a kernel that does nothing to the one buffer it may write. With it the levels of the step stay
 	// apart without a set; nil, or on a software device, whose dispatches run one by one: they need not.
-	Empty *Kernel
+	Empty *graph.Kernel
 }
 
 // CostSamples is what runs of one step took, with and without sets. The zero value has none. Their order says
@@ -146,7 +148,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	switch {
 	case x.clock == nil:
 		return nil, errors.New("this device has no timestamps")
-	case !x.clock.scale.known():
+	case !x.clock.Scale.Known():
 		return nil, errors.New("the GPU's clock has no known period, so there are no times to compare")
 	case !x.Stands():
 		return nil, ErrNoStep
@@ -182,7 +184,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	}
 	had := func(i int) int { return len(o.Samples.gains[setKey(m.sets[i].dispatches)]) }
 	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(had(a), had(b)) })
-	m.left = make([]bool, len(x.g.dispatches))
+	m.left = make([]bool, len(x.g.Dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
 	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
 	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
@@ -200,7 +202,7 @@ func (m *costRun) findStays() error {
 		m.release()
 		return err
 	}
-	m.log.stays = make([]metered, len(m.left))
+	m.log.stays = make([]measure.Metered, len(m.left))
 	for i := range m.sets {
 		set := &m.sets[i]
 		m.leave(set, true)
@@ -221,7 +223,7 @@ func (m *costRun) findStays() error {
 // release frees what was made for the measurement.
 func (m *costRun) release() {
 	if m.stayer != nil {
-		m.stayer.release()
+		m.stayer.Free()
 	}
 }
 
@@ -231,7 +233,7 @@ func (m *costRun) leave(set *absent, out bool) {
 		m.left[id] = out
 	}
 	for _, s := range set.stays {
-		if m.log.stays[s.before] = (metered{}); out {
+		if m.log.stays[s.before] = (measure.Metered{}); out {
 			m.log.stays[s.before] = s.empty
 		}
 	}
@@ -428,13 +430,13 @@ func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error
 		if len(m.kept) == 0 {
 			continue
 		}
-		if err := m.x.submit(&m.log, m.kept, 0, len(m.kept), &StepInput{}); err != nil {
+		if err := m.x.submit(&m.log, m.kept, 0, len(m.kept), &graph.StepInput{}); err != nil {
 			return 0, err
 		}
 		if err := m.x.readTicks(&m.log); err != nil {
 			return 0, err
 		}
-		part, _ := m.x.clock.scale.duration(m.log.ticks[0], m.log.ticks[1]).NS()
+		part, _ := m.x.clock.Scale.Duration(m.log.ticks[0], m.log.ticks[1]).NS()
 		ns += part
 	}
 	return ns, nil

@@ -15,6 +15,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -351,8 +352,8 @@ func costsOfRandomGraph(t *rapid.T, dev gpu.Device) {
 			t.Fatal(err)
 		}
 		for what, got := range map[string][]byte{"": now, ", as it was read": told} {
-			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Fatalf("%s%s (-want +got):\n%s", x.g.values[v].name, what, d)
+			if d := cmp.Diff(want[v], graphtest.Words(got)); d != "" {
+				t.Fatalf("%s%s (-want +got):\n%s", x.g.Values[v].Name, what, d)
 			}
 		}
 	}

@@ -9,13 +9,13 @@ import (
 // the step was not timed at dispatch level, or the clock has no known period.
 func (x *Executor) DispatchNS() ([]int64, bool) {
 	s := x.last
-	if !s.ran || s.timing != TimingDispatch || !x.clock.scale.known() {
+	if !s.ran || s.timing != TimingDispatch || !x.clock.Scale.Known() {
 		return nil, false
 	}
 	list := make([]int64, len(s.ticks)/2)
 	for i := range list {
 		begin, end := s.ticks[2*i], s.ticks[2*i+1]
-		ns, ok := x.clock.scale.duration(begin, end).NS()
+		ns, ok := x.clock.Scale.Duration(begin, end).NS()
 		if !ok {
 			return nil, false
 		}
@@ -29,14 +29,14 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 // times are still to come, or the clock has no known period.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	s := x.last
-	if !s.ran || len(s.ticks) == 0 || !x.clock.scale.known() {
+	if !s.ran || len(s.ticks) == 0 || !x.clock.Scale.Known() {
 		return 0, 0, false
 	}
 	first := s.ticks[0]
 	span, ok = x.span(&s.stepLog).NS()
-	at, _ := x.clock.scale.instant(first).NS()
-	at = max(at, x.clock.sinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
-	return span, max(0, at-x.clock.sinceStart(s.start)), ok
+	at, _ := x.clock.Scale.Instant(first).NS()
+	at = max(at, x.clock.SinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
+	return span, max(0, at-x.clock.SinceStart(s.start)), ok
 }
 
 // Clock is what is known of the GPU's clock.
@@ -44,8 +44,8 @@ func (x *Executor) Clock() trace.Clock {
 	if x.clock == nil {
 		return trace.Clock{}
 	}
-	c := x.clock.trace()
-	c.CanaryNS = x.canary.referenceNS()
+	c := x.clock.Describe()
+	c.CanaryNS = x.canary.ReferenceNS()
 	return c
 }
 

@@ -8,13 +8,15 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
 // touchKernel adds one to each of n words: enough to be right or wrong, too little to take time.
-var touchKernel = &Kernel{
+var touchKernel = &graph.Kernel{
 	Name: "touch", WorkgroupSize: [3]uint32{64, 1, 1},
-	Storage: []Storage{{Name: "x", Elem: "u32"}, {Name: "y", Elem: "u32", Access: gpu.ReadWrite}},
+	Storage: []graph.Storage{{Name: "x", Elem: "u32"}, {Name: "y", Elem: "u32", Access: gpu.ReadWrite}},
 	Params:  []trace.Param{{Name: "n", Type: "u32"}},
 	Source: `
 struct Params { n: u32 }
@@ -29,18 +31,18 @@ fn main(@builtin(global_invocation_id) gid: vec3<u32>, @builtin(num_workgroups) 
 `,
 }
 
-func touch(b *Builder, name string, in ValueID) ValueID {
-	out := b.Tensor(name, U32)
-	b.Add(name, &funcOp{
-		spec: Spec{
-			Kind: "touch", Inputs: []ValueID{in}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{on(touchKernel, in, out)}}},
+func touch(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
+	out := b.Tensor(name, graph.U32)
+	b.Add(name, &graphtest.FuncOp{
+		Declares: graph.Spec{
+			Kind: "touch", Inputs: []graph.ValueID{in}, Outputs: []graph.ValueID{out},
+			Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(touchKernel, in, out)}}},
 		},
-		corners: func(r *Ranges) []Corner { return r.Ends(in) },
-		plan: func(p *Planner) error {
+		Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(in) },
+		Plans: func(p *graph.Planner) error {
 			n := p.Numel(in)
 			p.SetDims(out, n)
-			p.Dispatch(0, threads(p, n, 64)).Params.U32("n", n)
+			p.Dispatch(0, graphtest.Threads(p, n, 64)).Params.U32("n", n)
 			return nil
 		},
 	})
@@ -48,9 +50,9 @@ func touch(b *Builder, name string, in ValueID) ValueID {
 }
 
 // touches is a graph of n touches: a chain, each waiting for the one before, or a row of independent ones.
-func touches(t testing.TB, limits gpu.Limits, n int, chain bool) (g *Graph, in, out ValueID) {
-	b := NewBuilder(limits)
-	in = b.Input("x", U32, []int{1}, []int{1000})
+func touches(t testing.TB, limits gpu.Limits, n int, chain bool) (g *graph.Graph, in, out graph.ValueID) {
+	b := graph.NewBuilder(limits)
+	in = b.Input("x", graph.U32, []int{1}, []int{1000})
 	out = in
 	for i := range n {
 		if from := in; chain {
@@ -59,13 +61,13 @@ func touches(t testing.TB, limits gpu.Limits, n int, chain bool) (g *Graph, in, 
 			out = touch(b, fmt.Sprint("touch", i), from)
 		}
 	}
-	return finish(t, b, out), in, out
+	return graphtest.Finish(t, b, out), in, out
 }
 
 func TestEngineRunsOnTheDevice(t *testing.T) {
 	dev := gputest.Open(t)
 	g, in, out := touches(t, dev.Info().Limits, 5, true)
-	x, err := Load(dev, g, LiveOptions{}, nil)
+	x, err := Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +80,9 @@ func TestEngineRunsOnTheDevice(t *testing.T) {
 		}
 		for _, level := range []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch} {
 			if err := x.Step(context.Background(),
-				&StepInput{
-					Inputs: []InputData{{Value: in, Dims: []int{n}, Data: data}},
-					Read:   []ValueID{out},
+				&graph.StepInput{
+					Inputs: []graph.InputData{{Value: in, Dims: []int{n}, Data: data}},
+					Read:   []graph.ValueID{out},
 				}, level); err != nil {
 				t.Fatal(err)
 			}
@@ -104,14 +106,14 @@ func BenchmarkLevels(b *testing.B) {
 			dev := gputest.Open(b)
 			const n = 64
 			g, in, out := touches(b, dev.Info().Limits, n, chain)
-			x, err := Load(dev, g, LiveOptions{}, nil)
+			x, err := Load(dev, g, graph.LiveOptions{}, nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			defer x.Release()
-			step := &StepInput{
-				Inputs: []InputData{{Value: in, Dims: []int{1000}, Data: make([]byte, 4000)}},
-				Read:   []ValueID{out},
+			step := &graph.StepInput{
+				Inputs: []graph.InputData{{Value: in, Dims: []int{1000}, Data: make([]byte, 4000)}},
+				Read:   []graph.ValueID{out},
 			}
 			run := func() {
 				if err := x.Step(context.Background(), step, TimingStep); err != nil {
@@ -126,7 +128,7 @@ func BenchmarkLevels(b *testing.B) {
 				run()
 				ticks += x.last.ticks[1] - x.last.ticks[0]
 			}
-			b.ReportMetric(float64(ticks)*x.clock.scale.nsPerTick/float64(b.N)/n, "gpu-ns/dispatch")
+			b.ReportMetric(float64(ticks)*x.clock.Scale.NsPerTick/float64(b.N)/n, "gpu-ns/dispatch")
 			b.ReportMetric(float64(len(x.live.Levels())), "levels")
 		})
 	}

@@ -5,13 +5,14 @@ import (
 	"maps"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
 // Edit is another text of a kernel of the graph, compiled to run in its place: bindings, params and
 // workgroups are the same, so that plans, grids and bind groups stay as they are.
 type Edit struct {
-	of, by *Kernel
+	of, by *graph.Kernel
 	pipe   gpu.Pipeline
 }
 
@@ -19,11 +20,11 @@ type Edit struct {
 func (e *Edit) Name() string { return e.by.Name }
 
 // Of is the name of the kernel in whose place it runs.
-func (e *Edit) Of(g *Graph) string { return g.names[e.of] }
+func (e *Edit) Of(g *graph.Graph) string { return g.KernelNames[e.of] }
 
 // NewEdit compiles a kernel to run in place of the graph's of a name. One that cannot is refused; the error
 // of one that does not compile holds the compiler's text.
-func (x *Executor) NewEdit(of string, by *Kernel) (*Edit, error) {
+func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	own := x.g.Kernel(of)
 	if own == nil {
 		return nil, fmt.Errorf("the graph has no kernel %q", of)
@@ -42,17 +43,17 @@ func (x *Executor) NewEdit(of string, by *Kernel) (*Edit, error) {
 }
 
 // Describe is the edit as a trace has its kernel.
-func (e *Edit) Describe(g *Graph) trace.Kernel {
-	t := describeKernel(e.by.Name, e.by)
+func (e *Edit) Describe(g *graph.Graph) trace.Kernel {
+	t := graph.DescribeKernel(e.by.Name, e.by)
 	t.Of, t.Constants = e.Of(g), e.of.Constants
 	return t
 }
 
 // edits are what runs in place of kernels of the graph.
 type edits struct {
-	own     map[*Kernel]gpu.Pipeline // of kernels that something has run in place of
-	inForce map[*Kernel]*Edit
-	names   map[*Kernel]string // of inForce; never changed: records hold it
+	own     map[*graph.Kernel]gpu.Pipeline // of kernels that something has run in place of
+	inForce map[*graph.Kernel]*Edit
+	names   map[*graph.Kernel]string // of inForce; never changed: records hold it
 	changes int
 }
 
@@ -64,7 +65,7 @@ func (x *Executor) Edits() (list []*Edit) {
 	if len(x.edits.inForce) == 0 {
 		return nil
 	}
-	for _, k := range x.g.kernels {
+	for _, k := range x.g.Kernels {
 		if e := x.edits.inForce[k]; e != nil {
 			list = append(list, e)
 		}
@@ -83,37 +84,37 @@ func (x *Executor) UseOwn(of string) {
 }
 
 // replace puts an edit in force, nil for the kernel itself. It has not run yet, or not for long.
-func (x *Executor) replace(k *Kernel, e *Edit) {
+func (x *Executor) replace(k *graph.Kernel, e *Edit) {
 	inForce := maps.Clone(x.edits.inForce)
 	if inForce == nil {
-		inForce = map[*Kernel]*Edit{}
+		inForce = map[*graph.Kernel]*Edit{}
 	}
 	delete(inForce, k)
 	if e != nil {
 		inForce[k] = e
 	}
-	names := make(map[*Kernel]string, len(inForce))
+	names := make(map[*graph.Kernel]string, len(inForce))
 	for of, e := range inForce {
 		names[of] = e.Name()
 	}
 	x.edits.inForce, x.edits.names = inForce, names
 	x.edits.changes++
 	x.runAs(k, e)
-	for i := range x.g.dispatches {
-		d := &x.g.dispatches[i]
-		for r := range maxRoutes {
-			if x.g.ops[d.op].use(d.slot, r).Kernel == k {
-				x.hasRun[i*maxRoutes+r] = false
+	for i := range x.g.Dispatches {
+		d := &x.g.Dispatches[i]
+		for r := range graph.MaxRoutes {
+			if x.g.Ops[d.Op].Use(d.Slot, r).Kernel == k {
+				x.hasRun[i*graph.MaxRoutes+r] = false
 			}
 		}
 	}
 }
 
 // runAs has what is submitted from now on run an edit in place of a kernel, or for nil the kernel itself.
-func (x *Executor) runAs(k *Kernel, e *Edit) {
+func (x *Executor) runAs(k *graph.Kernel, e *Edit) {
 	if x.edits.own[k] == nil {
 		if x.edits.own == nil {
-			x.edits.own = map[*Kernel]gpu.Pipeline{}
+			x.edits.own = map[*graph.Kernel]gpu.Pipeline{}
 		}
 		x.edits.own[k] = x.pipes[k]
 	}
@@ -123,8 +124,8 @@ func (x *Executor) runAs(k *Kernel, e *Edit) {
 }
 
 // runs is the graph's kernel that a dispatch of the shapes in force runs, or that another stands for.
-func (x *Executor) runs(id trace.DispatchID) *Kernel {
-	return x.g.kernelOf(id, x.live.plans[x.g.dispatches[id].op].route)
+func (x *Executor) runs(id trace.DispatchID) *graph.Kernel {
+	return x.g.KernelOf(id, x.live.Plans[x.g.Dispatches[id].Op].Route)
 }
 
 // Serves are the dispatches of the last step that run the graph's kernel of a name, or what is in its place.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -14,17 +16,17 @@ import (
 // goroutine uses it.
 type Executor struct {
 	dev     gpu.Device
-	g       *Graph
-	live    *Live
+	g       *graph.Graph
+	live    *graph.Live
 	buffers []gpu.Buffer // by Graph.memory; nil where there is none
 	begins  []uint64     // likewise: where a constant begins in its buffer
 	arena   paramsArena
-	pipes   map[*Kernel]gpu.Pipeline
+	pipes   map[*graph.Kernel]gpu.Pipeline
 	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share
 	// them.
 	groups   [][][]slotGroups
 	readAt   []uint64 // by value: offset of an output in the readback of a flight
-	clock    *clock
+	clock    *measure.Clock
 	owned    []interface{ Release() } // in order of making
 	flights  [2]flight
 	last     *flight // the step that ended last; none has where it has not run
@@ -32,7 +34,7 @@ type Executor struct {
 	hasRun   []bool  // by dispatch and route, flat
 	rates    rates
 	pauses   pauses
-	canary   *canary // nil where there is none
+	canary   *measure.Probe // nil where there is none
 	lastEnd  time.Time
 	sheets   sheets
 	start    time.Time
@@ -55,30 +57,6 @@ type slotGroups struct{ first, own gpu.BindGroup }
 // SetCheck makes every Step check itself before it submits.
 func (x *Executor) SetCheck(on bool) { x.check = on }
 
-// InputData is what a step gives a graph input.
-type InputData struct {
-	Value ValueID
-	Dims  []int
-	Data  []byte  // little-endian words, of the live dims
-	Host  []int64 // the same as integers, where an operator reads them
-	// From, where it is not nil, is an output whose first bytes are taken in place of Data, as the step
-	// before leaves them on the device.
-	From *ValueID
-}
-
-// SymIntValue is what a step sets a SymInt to.
-type SymIntValue struct {
-	Value ValueID
-	Int   int64
-}
-
-// StepInput is what a step is given, and the outputs to read back.
-type StepInput struct {
-	Inputs  []InputData
-	SymInts []SymIntValue
-	Read    []ValueID
-}
-
 // Loading is where the time of Load went.
 type Loading struct {
 	Prepack time.Duration // bringing weights into the order that kernels read them in, on the host
@@ -97,16 +75,16 @@ const UploadPhase = "upload weights"
 
 // Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told before each
 // tensor and each kernel.
-func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Executor, err error) {
+func Load(dev gpu.Device, g *graph.Graph, o graph.LiveOptions, progress Progress) (x *Executor, err error) {
 	if progress == nil {
 		progress = func(string, int, int) error { return nil }
 	}
-	live, err := NewLive(g, o)
+	live, err := graph.NewLive(g, o)
 	if err != nil {
 		return nil, err
 	}
 	x = &Executor{
-		dev: dev, g: g, live: live, pipes: map[*Kernel]gpu.Pipeline{}, start: time.Now(),
+		dev: dev, g: g, live: live, pipes: map[*graph.Kernel]gpu.Pipeline{}, start: time.Now(),
 		firstPiece: firstPiece,
 	}
 	x.last = &x.flights[0]
@@ -126,15 +104,15 @@ func Load(dev gpu.Device, g *Graph, o LiveOptions, progress Progress) (x *Execut
 		return x, err
 	}
 	x.allocated += int64(len(x.arena.shadow))
-	x.hasRun = make([]bool, len(g.dispatches)*maxRoutes)
+	x.hasRun = make([]bool, len(g.Dispatches)*graph.MaxRoutes)
 	x.rates = newRates(dev.Info().Type)
 	if dev.Info().Timestamps {
-		if x.clock, err = newClock(dev, max(4, 2*len(g.dispatches))); err != nil {
+		if x.clock, err = measure.NewClock(dev, max(4, 2*len(g.Dispatches))); err != nil {
 			return x, err
 		}
 		x.own(x.clock)
-		x.last.ticks = make([]uint64, 0, 2*len(g.dispatches))
-		x.last.runs = make([]int, 0, len(g.dispatches))
+		x.last.ticks = make([]uint64, 0, 2*len(g.Dispatches))
+		x.last.runs = make([]int, 0, len(g.Dispatches))
 		for i := range x.flights {
 			x.flights[i].ticks = slices.Grow(x.flights[i].ticks, 2)
 		}
@@ -149,12 +127,12 @@ func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) 
 
 // allocate makes the buffers and fills those of constants, and of State that starts as something.
 func (x *Executor) allocate(progress Progress) error {
-	x.buffers = make([]gpu.Buffer, x.g.own+len(x.g.values))
+	x.buffers = make([]gpu.Buffer, x.g.FirstOwn+len(x.g.Values))
 	x.begins = make([]uint64, len(x.buffers))
-	for i := range x.g.layouts {
-		p := &x.g.layouts[i]
-		for s, n := range p.slots {
-			if err := x.allocateOne(p.base+s, fmt.Sprintf("slot %d of layout %d", s, i), n); err != nil {
+	for i := range x.g.Layouts {
+		p := &x.g.Layouts[i]
+		for s, n := range p.Slots {
+			if err := x.allocateOne(p.Base+s, fmt.Sprintf("slot %d of layout %d", s, i), n); err != nil {
 				return err
 			}
 		}
@@ -166,29 +144,29 @@ func (x *Executor) allocate(progress Progress) error {
 		return err
 	}
 	done, total := 0, 0
-	for i := range x.g.values {
-		if val := &x.g.values[i]; val.load != nil && x.g.hasOwn(ValueID(i)) {
-			total += int(val.bytes)
+	for i := range x.g.Values {
+		if val := &x.g.Values[i]; val.Load != nil && x.g.HasOwn(graph.ValueID(i)) {
+			total += int(val.Bytes)
 		}
 	}
-	for i := range x.g.values {
-		val := &x.g.values[i]
-		if !x.g.hasOwn(ValueID(i)) {
+	for i := range x.g.Values {
+		val := &x.g.Values[i]
+		if !x.g.HasOwn(graph.ValueID(i)) {
 			continue
 		}
-		if x.buffers[x.g.own+i] == nil {
-			if err := x.allocateOne(x.g.own+i, val.name, val.bytes); err != nil {
+		if x.buffers[x.g.FirstOwn+i] == nil {
+			if err := x.allocateOne(x.g.FirstOwn+i, val.Name, val.Bytes); err != nil {
 				return err
 			}
 		}
-		if val.load != nil {
+		if val.Load != nil {
 			if err := progress(UploadPhase, done, total); err != nil {
 				return err
 			}
-			if err := x.fill(ValueID(i)); err != nil {
+			if err := x.fill(graph.ValueID(i)); err != nil {
 				return err
 			}
-			done += int(val.bytes)
+			done += int(val.Bytes)
 		}
 	}
 	if err := progress(UploadPhase, done, total); err != nil {
@@ -212,14 +190,14 @@ func (x *Executor) allocate(progress Progress) error {
 // placeOutputs finds the places of outputs in a readback, and its size. What lies side by side in a buffer of
 // outputs does so there.
 func (x *Executor) placeOutputs() (size uint64) {
-	x.readAt = make([]uint64, len(x.g.values))
+	x.readAt = make([]uint64, len(x.g.Values))
 	buffers := map[gpu.Buffer]uint64{}
 	for _, v := range x.g.Outputs() {
-		root := x.g.root(v)
-		i := x.g.own + int(root)
-		if x.g.values[root].role != Output {
+		root := x.g.Root(v)
+		i := x.g.FirstOwn + int(root)
+		if x.g.Values[root].Role != graph.Output {
 			x.readAt[v] = size
-			size += uint64(x.g.values[v].bytes+15) / 16 * 16
+			size += uint64(x.g.Values[v].Bytes+15) / 16 * 16
 			continue
 		}
 		at, placed := buffers[x.buffers[i]]
@@ -249,36 +227,36 @@ const constantsBytes = 256 << 20
 
 // allocateConstants makes the buffers of all constants.
 func (x *Executor) allocateConstants() error {
-	var constants []ValueID
-	for i := range x.g.values {
-		if v := ValueID(i); x.g.values[v].role == Constant && x.g.hasOwn(v) {
+	var constants []graph.ValueID
+	for i := range x.g.Values {
+		if v := graph.ValueID(i); x.g.Values[v].Role == graph.Constant && x.g.HasOwn(v) {
 			constants = append(constants, v)
 		}
 	}
 	most := int64(min(constantsBytes, x.dev.Info().Limits.MaxBufferSize))
-	return x.allocateTogether("constants from ", constants, func(_, v ValueID, at int64) bool {
-		return at+x.g.values[v].bytes <= most
+	return x.allocateTogether("constants from ", constants, func(_, v graph.ValueID, at int64) bool {
+		return at+x.g.Values[v].Bytes <= most
 	})
 }
 
 // allocateOutputs makes the buffers of outputs. Those that the same dispatches give and that only the host
 // reads lie in one, so that one copy brings them there.
 func (x *Executor) allocateOutputs() error {
-	var outputs []ValueID
+	var outputs []graph.ValueID
 	for _, v := range x.g.Outputs() {
-		if x.g.values[v].role == Output && x.g.hasOwn(v) && !slices.Contains(outputs, v) {
+		if x.g.Values[v].Role == graph.Output && x.g.HasOwn(v) && !slices.Contains(outputs, v) {
 			outputs = append(outputs, v)
 		}
 	}
-	return x.allocateTogether("", outputs, func(first, v ValueID, _ int64) bool {
-		return x.g.beside(first, v)
+	return x.allocateTogether("", outputs, func(first, v graph.ValueID, _ int64) bool {
+		return x.g.Beside(first, v)
 	})
 }
 
 // allocateTogether makes buffers in which values lie one behind the other. fits says whether one can lie at a
 // place behind the first of a buffer.
-func (x *Executor) allocateTogether(label string, values []ValueID,
-	fits func(first, v ValueID, at int64) bool,
+func (x *Executor) allocateTogether(label string, values []graph.ValueID,
+	fits func(first, v graph.ValueID, at int64) bool,
 ) error {
 	align := int64(max(256, x.dev.Info().Limits.StorageAlignment))
 	for len(values) > 0 {
@@ -288,13 +266,13 @@ func (x *Executor) allocateTogether(label string, values []ValueID,
 			if n > 0 && !fits(first, v, at) {
 				break
 			}
-			x.begins[x.g.own+int(v)], size = uint64(at), at+x.g.values[v].bytes
+			x.begins[x.g.FirstOwn+int(v)], size = uint64(at), at+x.g.Values[v].Bytes
 		}
-		if err := x.allocateOne(x.g.own+int(first), label+x.g.values[first].name, size); err != nil {
+		if err := x.allocateOne(x.g.FirstOwn+int(first), label+x.g.Values[first].Name, size); err != nil {
 			return err
 		}
 		for _, v := range values[:n] {
-			x.buffers[x.g.own+int(v)] = x.buffers[x.g.own+int(first)]
+			x.buffers[x.g.FirstOwn+int(v)] = x.buffers[x.g.FirstOwn+int(first)]
 		}
 		values = values[n:]
 	}
@@ -305,95 +283,95 @@ func (x *Executor) allocateTogether(label string, values []ValueID,
 const piece = 16 << 20
 
 // zero fills a buffer with zeros.
-func (x *Executor) zero(b gpu.Buffer, val *value) error {
-	zeros := make([]byte, min(piece, val.bytes))
-	for at := int64(0); at < val.bytes; at += piece {
-		if err := x.dev.Write(b, uint64(at), zeros[:min(piece, val.bytes-at)]); err != nil {
-			return fmt.Errorf("clear %s: %w", val.name, err)
+func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
+	zeros := make([]byte, min(piece, val.Bytes))
+	for at := int64(0); at < val.Bytes; at += piece {
+		if err := x.dev.Write(b, uint64(at), zeros[:min(piece, val.Bytes-at)]); err != nil {
+			return fmt.Errorf("clear %s: %w", val.Name, err)
 		}
 	}
 	return nil
 }
 
 // fill uploads a constant, or what State starts as, in pieces that a driver's staging takes well.
-func (x *Executor) fill(v ValueID) error {
-	val, b, begin := &x.g.values[v], x.buffers[x.g.own+int(v)], x.begins[x.g.own+int(v)]
-	if val.load == nil {
+func (x *Executor) fill(v graph.ValueID) error {
+	val, b, begin := &x.g.Values[v], x.buffers[x.g.FirstOwn+int(v)], x.begins[x.g.FirstOwn+int(v)]
+	if val.Load == nil {
 		return x.zero(b, val)
 	}
 	start := time.Now()
-	data, err := val.load()
+	data, err := val.Load()
 	if err != nil {
-		return fmt.Errorf("load %s: %w", val.name, err)
+		return fmt.Errorf("load %s: %w", val.Name, err)
 	}
 	packed := time.Now()
 	x.loading.Prepack += packed.Sub(start)
 	defer func() { x.loading.Upload += time.Since(packed) }()
-	if int64(len(data)) != val.bytes {
-		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.name, len(data), val.maxDims, val.dtype,
-			val.bytes)
+	if int64(len(data)) != val.Bytes {
+		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.Name, len(data), val.MaxDims, val.DType,
+			val.Bytes)
 	}
 	for at := 0; at < len(data); at += piece {
 		if err := x.dev.Write(b, begin+uint64(at), data[at:min(at+piece, len(data))]); err != nil {
-			return fmt.Errorf("upload %s: %w", val.name, err)
+			return fmt.Errorf("upload %s: %w", val.Name, err)
 		}
 	}
 	return nil
 }
 
 func (x *Executor) compile(progress Progress) error {
-	for i, k := range x.g.kernels {
-		if err := progress("compile kernels", i, len(x.g.kernels)); err != nil {
+	for i, k := range x.g.Kernels {
+		if err := progress("compile kernels", i, len(x.g.Kernels)); err != nil {
 			return err
 		}
 		start := time.Now()
 		p, err := x.dev.NewPipeline(gpu.PipelineDesc{
-			Label: x.g.names[k], Source: k.Source, Entry: "main",
+			Label: x.g.KernelNames[k], Source: k.Source, Entry: "main",
 			Bindings: k.Bindings(),
 		})
 		if err != nil {
-			return fmt.Errorf("compile kernel %s: %w", x.g.names[k], err)
+			return fmt.Errorf("compile kernel %s: %w", x.g.KernelNames[k], err)
 		}
 		x.own(p)
 		x.pipes[k] = p
 		x.loading.Compile += time.Since(start)
 		x.compiled = append(x.compiled,
-			trace.Compiled{Kernel: x.g.names[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
+			trace.Compiled{Kernel: x.g.KernelNames[k], NS: trace.Measured(time.Since(start).Nanoseconds())})
 	}
-	return progress("compile kernels", len(x.g.kernels), len(x.g.kernels))
+	return progress("compile kernels", len(x.g.Kernels), len(x.g.Kernels))
 }
 
 // bind makes the params arena and the bind groups of every slot.
 func (x *Executor) bind() error {
-	if err := x.arena.make(x.dev, x.g, x.live.plans); err != nil {
+	if err := x.arena.make(x.dev, x.g, x.live.Plans); err != nil {
 		return err
 	}
 	if x.arena.buffer != nil {
 		x.own(x.arena.buffer)
 	}
-	for i := range x.g.layouts {
-		groups := make([][]slotGroups, len(x.g.dispatches))
+	for i := range x.g.Layouts {
+		groups := make([][]slotGroups, len(x.g.Dispatches))
 		for d := range groups {
 			var err error
-			if groups[d], err = x.bindDispatch(trace.DispatchID(d), &x.g.layouts[i]); err != nil {
+			if groups[d], err = x.bindDispatch(trace.DispatchID(d), &x.g.Layouts[i]); err != nil {
 				return err
 			}
 		}
 		x.groups = append(x.groups, groups)
 	}
-	for i := range x.g.ops {
-		x.arena.take(&x.g.ops[i], &x.live.plans[i])
+	for i := range x.g.Ops {
+		x.arena.take(&x.g.Ops[i], &x.live.Plans[i])
 	}
 	return nil
 }
 
 // bindDispatch makes the bind groups of a dispatch on every route that a corner takes.
-func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]slotGroups, error) {
-	d := &x.g.dispatches[id]
-	o := &x.g.ops[d.op]
-	groups := make([]slotGroups, len(o.spec.Slots[d.slot].Uses))
+func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGroups, error) {
+	d := &x.g.Dispatches[id]
+	o := &x.g.Ops[d.Op]
+	groups := make([]slotGroups, len(o.Spec.Slots[d.Slot].Uses))
 	for r := range groups {
-		if o.aliased || len(groups) > 1 && !x.g.compiled(o, d.slot, r) {
+		if o.Aliased || len(groups) > 1 && !x.g.Compiled(o, d.Slot, r) {
 			continue // no corner takes this route: what it would read may have no memory then
 		}
 		var err error
@@ -406,21 +384,21 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *layout) ([]slotGroups, e
 }
 
 // newGroup makes a bind group of a dispatch on a route, with the params block of one that is like it.
-func (x *Executor) newGroup(id trace.DispatchID, route int, p *layout, params trace.DispatchID) (
+func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {
-	d := &x.g.dispatches[id]
-	o := &x.g.ops[d.op]
-	use := &o.spec.Slots[d.slot].Uses[route]
+	d := &x.g.Dispatches[id]
+	o := &x.g.Ops[d.Op]
+	use := &o.Spec.Slots[d.Slot].Uses[route]
 	var bindings []gpu.Binding
 	for _, bind := range use.Bind {
 		bindings = append(bindings, x.binding(p, bind.Value))
 	}
-	if n := use.Kernel.paramsBytes(); n > 0 {
+	if n := use.Kernel.ParamsBytes(); n > 0 {
 		at := uint64(x.arena.blocks[params].begin)
 		bindings = append(bindings, gpu.Binding{Buffer: x.arena.buffer, Offset: at, Size: uint64(n)})
 	}
-	label := fmt.Sprintf("%s/%s", o.name, x.g.names[use.Kernel])
+	label := fmt.Sprintf("%s/%s", o.Name, x.g.KernelNames[use.Kernel])
 	group, err := x.dev.NewBindGroup(label, x.pipes[use.Kernel], bindings)
 	if err != nil {
 		return nil, fmt.Errorf("bind %s: %w", label, err)
@@ -432,14 +410,14 @@ func (x *Executor) newGroup(id trace.DispatchID, route int, p *layout, params tr
 // group is the bind group of a dispatch on the route in force, with the params block that it reads now. One
 // that is made for that counts as the step's.
 func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGroup, error) {
-	layout := x.live.layout
+	layout := x.live.Layout
 	g := &x.groups[layout][id][route]
 	if x.arena.read(id) == x.arena.blocks[id].first {
 		return g.first, nil
 	}
 	if g.own == nil {
 		var err error
-		if g.own, err = x.newGroup(id, route, &x.g.layouts[layout], id); err != nil {
+		if g.own, err = x.newGroup(id, route, &x.g.Layouts[layout], id); err != nil {
 			return nil, err
 		}
 		s.bound++
@@ -448,26 +426,26 @@ func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGr
 }
 
 // place is where a value lies in the step: a buffer, and where in it.
-func (x *Executor) place(v ValueID) (gpu.Buffer, uint64) {
-	i := x.live.memory(v)
+func (x *Executor) place(v graph.ValueID) (gpu.Buffer, uint64) {
+	i := x.live.Memory(v)
 	return x.buffers[i], x.begins[i]
 }
 
 // binding is a value as kernels are bound to it.
-func (x *Executor) binding(p *layout, v ValueID) gpu.Binding {
-	i := x.g.memory(p, v)
+func (x *Executor) binding(p *graph.Layout, v graph.ValueID) gpu.Binding {
+	i := x.g.Memory(p, v)
 	b := gpu.Binding{Buffer: x.buffers[i], Offset: x.begins[i]}
-	if root := &x.g.values[x.g.root(v)]; root.role == Constant || root.role == Output {
-		b.Size = uint64(root.bytes)
+	if root := &x.g.Values[x.g.Root(v)]; root.Role == graph.Constant || root.Role == graph.Output {
+		b.Size = uint64(root.Bytes)
 	}
 	return b
 }
 
 // Live is the graph's live shapes and plans.
-func (x *Executor) Live() *Live { return x.live }
+func (x *Executor) Live() *graph.Live { return x.live }
 
 // Graph is the graph that is loaded.
-func (x *Executor) Graph() *Graph { return x.g }
+func (x *Executor) Graph() *graph.Graph { return x.g }
 
 // Release frees what the executor made, last made first.
 func (x *Executor) Release() {
@@ -481,7 +459,7 @@ func (x *Executor) Release() {
 var ErrNotRead = errors.New("output was not read back")
 
 // Output copies an output that the last Step read back to dst, at most its live bytes, and returns how many.
-func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
+func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	i := slices.Index(x.last.read, v)
 	if !x.last.ran || i < 0 {
 		return 0, fmt.Errorf("value %d: %w", v, ErrNotRead)
@@ -492,10 +470,10 @@ func (x *Executor) Output(v ValueID, dst []byte) (int, error) {
 
 // ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what
 // was written last: only outputs, State and constants are sure to be themselves.
-func (x *Executor) ReadValue(v ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
+func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
 // ReadPart is ReadValue from a byte on, a multiple of 4, of so many bytes, a multiple of 4 too.
-func (x *Executor) ReadPart(v ValueID, from uint64, dst []byte) error {
+func (x *Executor) ReadPart(v graph.ValueID, from uint64, dst []byte) error {
 	b, begin := x.place(v)
 	return x.read(b, begin+from, dst)
 }
@@ -525,10 +503,10 @@ func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 }
 
 // WriteValue overwrites the memory of a value, from its start.
-func (x *Executor) WriteValue(v ValueID, data []byte) error { return x.writePart(v, 0, data) }
+func (x *Executor) WriteValue(v graph.ValueID, data []byte) error { return x.writePart(v, 0, data) }
 
 // writePart is WriteValue from a byte on, a multiple of 4.
-func (x *Executor) writePart(v ValueID, from uint64, data []byte) error {
+func (x *Executor) writePart(v graph.ValueID, from uint64, data []byte) error {
 	b, begin := x.place(v)
 	return x.dev.Write(b, begin+from, data)
 }

@@ -14,6 +14,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -36,12 +38,12 @@ func TestGraphWhoseShapesKeepWritesItsInputsOnly(t *testing.T) {
 		t.Errorf("%d writes, want 1 for the one input", n)
 	}
 	for _, c := range r.dev.Log {
-		if c.Kind == fake.CopyOut && c.Size != 4*7*width {
-			t.Errorf("read back %d bytes, live are %d", c.Size, 4*7*width)
+		if c.Kind == fake.CopyOut && c.Size != 4*7*graphtest.Width {
+			t.Errorf("read back %d bytes, live are %d", c.Size, 4*7*graphtest.Width)
 		}
 	}
-	if r.x.last.writeBytes != 4*7*width {
-		t.Errorf("wrote %d bytes, want the input's %d", r.x.last.writeBytes, 4*7*width)
+	if r.x.last.writeBytes != 4*7*graphtest.Width {
+		t.Errorf("wrote %d bytes, want the input's %d", r.x.last.writeBytes, 4*7*graphtest.Width)
 	}
 	if r.x.live.Log().Passes() != 0 {
 		t.Error("an operator was planned")
@@ -73,7 +75,7 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 	n := len(r.x.live.Active())
 	var blocks []string // the rig has no layers: each operator is one
 	for _, id := range r.x.live.Active() {
-		if name := r.x.g.ops[r.x.g.dispatches[id].op].name; !slices.Contains(blocks, name) {
+		if name := r.x.g.Ops[r.x.g.Dispatches[id].Op].Name; !slices.Contains(blocks, name) {
 			blocks = append(blocks, name)
 		}
 	}
@@ -157,21 +159,27 @@ func TestDispatchIsLabelledByItsSlotAlone(t *testing.T) {
 
 // The fake counts barriers by the rule of the native library, on the buffers that it was given.
 func TestLevelsAreTheDevicesBarriers(t *testing.T) {
-	draws(t, 500)
+	graphtest.Draws(t, 500)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{})
-		g, inputs, _ := randomGraph(t, dev.Info().Limits)
-		x, err := Load(dev, g, LiveOptions{}, nil)
+		g, inputs, _ := graphtest.RandomGraph(t, dev.Info().Limits)
+		x, err := Load(dev, g, graph.LiveOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		x.firstPiece = math.MaxInt // what the device counts is of one submit
 		for range 3 {
 			n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
-			var in StepInput
+			var in graph.StepInput
 			for _, v := range inputs {
-				in.Inputs = append(in.Inputs,
-					InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+				in.Inputs = append(
+					in.Inputs,
+					graph.InputData{
+						Value: v,
+						Dims:  []int{n, graphtest.Width},
+						Data:  make([]byte, 4*n*graphtest.Width),
+					},
+				)
 			}
 			if err := x.Step(context.Background(), &in, TimingOff); err != nil {
 				t.Skip("operands of two lengths")
@@ -186,14 +194,14 @@ func TestLevelsAreTheDevicesBarriers(t *testing.T) {
 // Each level but the first has a reason that the graph's own reads and writes bear out.
 func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, inputs, _ := randomGraph(t, gpu.DefaultLimits())
-		l, err := NewLive(g, LiveOptions{})
+		g, inputs, _ := graphtest.RandomGraph(t, gpu.DefaultLimits())
+		l, err := graph.NewLive(g, graph.LiveOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := rapid.SampledFrom([]int{1, 7}).Draw(t, "rows")
 		for _, v := range inputs {
-			if err := l.SetDims(v, n, width); err != nil {
+			if err := l.SetDims(v, n, graphtest.Width); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -202,9 +210,9 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		}
 		l.Commit()
 		uses := func(d trace.DispatchID, memory int, access gpu.Access) bool {
-			use := g.ops[g.dispatches[d].op].use(g.dispatches[d].slot, l.plans[g.dispatches[d].op].route)
+			use := g.Ops[g.Dispatches[d].Op].Use(g.Dispatches[d].Slot, l.Plans[g.Dispatches[d].Op].Route)
 			for i, b := range use.Bind {
-				if l.memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
+				if l.Memory(b.Value) == memory && use.Kernel.Storage[i].Access == access {
 					return true
 				}
 			}
@@ -213,7 +221,7 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 		begins := map[trace.DispatchID]bool{}
 		for _, w := range l.Waits() {
 			begins[w.Dispatch] = true
-			m := l.memory(w.Value)
+			m := l.Memory(w.Value)
 			after, before := gpu.Read, gpu.ReadWrite // raw
 			switch w.Kind {
 			case "war":
@@ -222,13 +230,13 @@ func TestEveryLevelSaysWhatItsBarrierWaitsFor(t *testing.T) {
 				after, before = gpu.ReadWrite, gpu.ReadWrite
 			}
 			user := w.Dispatch
-			if p := l.pass(user); l.pass(w.For) != p { // whoever uses it first
-				for !uses(user, m, after) && l.pass(user) == p {
+			if p := l.Pass(user); l.Pass(w.For) != p { // whoever uses it first
+				for !uses(user, m, after) && l.Pass(user) == p {
 					user++
 				}
 			}
 			if w.For >= w.Dispatch || !uses(user, m, after) || !uses(w.For, m, before) {
-				t.Fatalf("%+v: no such uses of %s", w, g.values[w.Value].name)
+				t.Fatalf("%+v: no such uses of %s", w, g.Values[w.Value].Name)
 			}
 		}
 		for i, d := range l.Levels() {
@@ -246,7 +254,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
 	r.dev.OnDispatch = nil
 	ctx := context.Background()
-	inputs := []*StepInput{r.input(7, 3), r.input(7, 4)}
+	inputs := []*graph.StepInput{r.input(7, 3), r.input(7, 4)}
 	i := 0
 	step := func() {
 		i++
@@ -264,18 +272,18 @@ func TestStepAllocatesNothing(t *testing.T) {
 
 func TestEverythingIsReleased(t *testing.T) {
 	dev := fake.New(fake.Options{})
-	b := NewBuilder(dev.Info().Limits)
-	g := finish(t, b, unary(b, "y", rowsInput(b, "x")))
+	b := graph.NewBuilder(dev.Info().Limits)
+	g := graphtest.Finish(t, b, graphtest.Unary(b, "y", graphtest.RowsInput(b, "x")))
 	for kind := range map[fake.Kind]bool{
 		fake.NewBuffer: true, fake.NewPipeline: true,
 		fake.NewBindGroup: true, fake.NewReadback: true, fake.NewTimestamps: true, fake.Submit: true,
 	} {
 		dev.FailNth(kind, 1, errors.New("injected"))
-		if _, err := Load(dev, g, LiveOptions{}, nil); err == nil {
+		if _, err := Load(dev, g, graph.LiveOptions{}, nil); err == nil {
 			t.Errorf("%v failed and Load did not", kind)
 		}
 	}
-	x, err := Load(dev, g, LiveOptions{}, nil)
+	x, err := Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,23 +296,23 @@ func TestEverythingIsReleased(t *testing.T) {
 func TestConstantsAreUploadedAndChecked(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	load := func(data []byte, err error) error {
-		b := NewBuilder(dev.Info().Limits)
-		x := b.Input("x", F32, []int{1}, []int{4})
-		w := b.Constant("w", F32, []int{4}, func() ([]byte, error) { return data, err })
-		out := b.Tensor("y", F32)
-		b.Add("y", &funcOp{
-			spec: Spec{
-				Kind: "map", Inputs: []ValueID{x, w}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{on(binaryKernel, x, w, out)}}},
+		b := graph.NewBuilder(dev.Info().Limits)
+		x := b.Input("x", graph.F32, []int{1}, []int{4})
+		w := b.Constant("w", graph.F32, []int{4}, func() ([]byte, error) { return data, err })
+		out := b.Tensor("y", graph.F32)
+		b.Add("y", &graphtest.FuncOp{
+			Declares: graph.Spec{
+				Kind: "map", Inputs: []graph.ValueID{x, w}, Outputs: []graph.ValueID{out},
+				Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.BinaryKernel, x, w, out)}}},
 			},
-			corners: func(r *Ranges) []Corner { return r.Ends(x) },
-			plan: func(p *Planner) error {
+			Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+			Plans: func(p *graph.Planner) error {
 				p.SetDims(out, p.Dims(x)...)
-				p.Dispatch(0, threads(p, 4, 64)).Params.U32("p0", 4)
+				p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", 4)
 				return nil
 			},
 		})
-		ex, lerr := Load(dev, finish(t, b), LiveOptions{}, nil)
+		ex, lerr := Load(dev, graphtest.Finish(t, b), graph.LiveOptions{}, nil)
 		if lerr != nil {
 			return lerr
 		}
@@ -334,18 +342,20 @@ func TestConstantsAreUploadedAndChecked(t *testing.T) {
 func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	dev.OnDispatch = compute
-	b := NewBuilder(dev.Info().Limits)
-	x := rowsInput(b, "x")
-	y, z := unary(b, "y", x), unary(b, "z", x)
-	ex, err := Load(dev, finish(t, b, y, z), LiveOptions{}, nil)
+	b := graph.NewBuilder(dev.Info().Limits)
+	x := graphtest.RowsInput(b, "x")
+	y, z := graphtest.Unary(b, "y", x), graphtest.Unary(b, "z", x)
+	ex, err := Load(dev, graphtest.Finish(t, b, y, z), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ex.Release()
-	for _, read := range [][]ValueID{{y, z}, {z}} {
-		in := &StepInput{
-			Inputs: []InputData{{Value: x, Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
-			Read:   read,
+	for _, read := range [][]graph.ValueID{{y, z}, {z}} {
+		in := &graph.StepInput{
+			Inputs: []graph.InputData{
+				{Value: x, Dims: []int{1, graphtest.Width}, Data: graphtest.BytesOf(graphtest.Pattern(1, 0))},
+			},
+			Read: read,
 		}
 		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
 			t.Fatal(err)
@@ -362,34 +372,38 @@ func TestOutputThatTheStepDidNotReadIsNotHandedOut(t *testing.T) {
 
 func TestReasonThatChangesIsRecorded(t *testing.T) {
 	dev := fake.New(fake.Options{})
-	b := NewBuilder(dev.Info().Limits)
-	x := rowsInput(b, "x")
-	out := b.Tensor("y", U32)
-	b.Add("y", &funcOp{
-		spec: Spec{
-			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{out},
-			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+	b := graph.NewBuilder(dev.Info().Limits)
+	x := graphtest.RowsInput(b, "x")
+	out := b.Tensor("y", graph.U32)
+	b.Add("y", &graphtest.FuncOp{
+		Declares: graph.Spec{
+			Kind: "map", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{out},
+			Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, x, out)}}},
 		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error {
-			p.SetDims(out, rows, width)
-			why := reasonMany
+		Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+		Plans: func(p *graph.Planner) error {
+			p.SetDims(out, graphtest.Rows, graphtest.Width)
+			why := graphtest.ReasonMany
 			if p.Dim(x, 0) == 1 {
-				why = reasonOne
+				why = graphtest.ReasonOne
 			}
 			p.Choose(0, why, 1)
-			p.Dispatch(0, threads(p, 4, 64)).Params.U32("p0", 4)
+			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", 4)
 			return nil
 		},
 	})
-	ex, err := Load(dev, finish(t, b, out), LiveOptions{}, nil)
+	ex, err := Load(dev, graphtest.Finish(t, b, out), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ex.Release()
 	rec := NewRecorder(ex)
-	for _, n := range []int{rows, 1} {
-		in := &StepInput{Inputs: []InputData{{Value: x, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}}}
+	for _, n := range []int{graphtest.Rows, 1} {
+		in := &graph.StepInput{
+			Inputs: []graph.InputData{
+				{Value: x, Dims: []int{n, graphtest.Width}, Data: graphtest.BytesOf(graphtest.Pattern(n, 0))},
+			},
+		}
 		if err := ex.Step(context.Background(), in, TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -417,29 +431,29 @@ func TestStepThatNeverRanLeavesTheNextCold(t *testing.T) {
 
 func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 	dev := fake.New(fake.Options{})
-	b := NewBuilder(dev.Info().Limits)
-	x := rowsInput(b, "x")
+	b := graph.NewBuilder(dev.Info().Limits)
+	x := graphtest.RowsInput(b, "x")
 	y := x
 	for i := range 50 {
-		y = unary(b, fmt.Sprint("f", i), y)
+		y = graphtest.Unary(b, fmt.Sprint("f", i), y)
 	}
-	ex, err := Load(dev, finish(t, b, routed(b, "r", y)), LiveOptions{}, nil)
+	ex, err := Load(dev, graphtest.Finish(t, b, graphtest.Routed(b, "r", y)), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ex.Release()
 	// x, the two slots that the chain takes turns in, one of them r's scratch at the end, and r.
-	for _, n := range []int{rows, 7} {
-		if n != rows {
-			if err := resize(ex.live, x, n, width); err != nil {
+	for _, n := range []int{graphtest.Rows, 7} {
+		if n != graphtest.Rows {
+			if err := graphtest.Resize(ex.live, x, n, graphtest.Width); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want := int64(4 * 4 * n * width)
+		want := int64(4 * 4 * n * graphtest.Width)
 		if got := ex.live.LiveBytes(); got != want {
 			t.Errorf("%d rows: %d live bytes, want %d", n, got, want)
 		}
-		if n == rows && ex.allocated-int64(len(ex.arena.shadow)) != want {
+		if n == graphtest.Rows && ex.allocated-int64(len(ex.arena.shadow)) != want {
 			t.Errorf("%d bytes allocated, all of %d live", ex.allocated, want)
 		}
 	}
@@ -447,17 +461,20 @@ func TestLiveBytesAreAPartOfAllocatedBytes(t *testing.T) {
 
 func TestGraphOfNoDispatchesRuns(t *testing.T) {
 	dev := fake.New(fake.Options{})
-	b := NewBuilder(dev.Info().Limits)
+	b := graph.NewBuilder(dev.Info().Limits)
 	n := b.SymInt("n", 1, 9, 1)
-	twice := plus(b, "twice", n, n)
-	ex, err := Load(dev, finish(t, b), LiveOptions{}, nil)
+	twice := graphtest.Plus(b, "twice", n, n)
+	ex, err := Load(dev, graphtest.Finish(t, b), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ex.Release()
 	rec := NewRecorder(ex)
 	for _, level := range []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch} {
-		if err := ex.Step(context.Background(), &StepInput{SymInts: []SymIntValue{{n, 4}}},
+		if err := ex.Step(context.Background(), &graph.StepInput{SymInts: []graph.SymIntValue{{
+			Value: n,
+			Int:   4,
+		}}},
 			level); err != nil {
 			t.Fatalf("%v: %v", level, err)
 		}
@@ -480,7 +497,7 @@ func TestRecorderForgetsOldPlans(t *testing.T) {
 		}
 		_, s := rec.Step()
 		for i, id := range r.x.live.Active() {
-			if r.x.g.ops[r.x.g.dispatches[id].op].name == "cut" {
+			if r.x.g.Ops[r.x.g.Dispatches[id].Op].Name == "cut" {
 				return s.Dispatches[i].Plan
 			}
 		}
@@ -512,37 +529,39 @@ func TestASlotOfOneUseIsBoundForEveryRoute(t *testing.T) {
 	dev := fake.New(fake.Options{})
 	defer dev.Release()
 	dev.OnDispatch = compute
-	b := NewBuilder(dev.Info().Limits)
-	x := rowsInput(b, "x")
-	y := b.Tensor("y", U32)
-	b.Add("y", &funcOp{
-		spec: Spec{
-			Kind: "map", Inputs: []ValueID{x}, Outputs: []ValueID{y}, Routes: []string{"never", "always"},
-			Slots: []Slot{{Uses: []Use{on(unaryKernel, x, y)}}},
+	b := graph.NewBuilder(dev.Info().Limits)
+	x := graphtest.RowsInput(b, "x")
+	y := b.Tensor("y", graph.U32)
+	b.Add("y", &graphtest.FuncOp{
+		Declares: graph.Spec{
+			Kind: "map", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{y}, Routes: []string{"never", "always"},
+			Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, x, y)}}},
 		},
-		corners: func(r *Ranges) []Corner { return r.Ends(x) },
-		plan: func(p *Planner) error {
+		Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+		Plans: func(p *graph.Planner) error {
 			p.SetDims(y, p.Dims(x)...)
-			p.Choose(1, reasonMany, 0b10)
-			p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+			p.Choose(1, graphtest.ReasonMany, 0b10)
+			p.Dispatch(0, graphtest.Threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 			return nil
 		},
 	})
-	run, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	run, err := Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{dev: dev, x: run, in: x, of: y}
 	defer run.Release()
-	in := &StepInput{
-		Inputs: []InputData{{Value: x, Dims: []int{3, width}, Data: bytesOf(pattern(3, 0))}},
-		Read:   []ValueID{y},
+	in := &graph.StepInput{
+		Inputs: []graph.InputData{
+			{Value: x, Dims: []int{3, graphtest.Width}, Data: graphtest.BytesOf(graphtest.Pattern(3, 0))},
+		},
+		Read: []graph.ValueID{y},
 	}
 	if err := run.Step(t.Context(), in, TimingStep); err != nil {
 		t.Fatal(err)
 	}
 	for i, got := range r.output(t) {
-		if want := pattern(3, 0)[i] + 1; got != want {
+		if want := graphtest.Pattern(3, 0)[i] + 1; got != want {
 			t.Fatalf("element %d is %d, want %d", i, got, want)
 		}
 	}

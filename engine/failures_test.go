@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -70,24 +72,30 @@ func checkPlans(t fataler, x *Executor, rec *Recorder, s trace.Step) {
 func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 	r := newRig(t, fake.Options{})
 	r.mustStep(t, 7, 7)
-	before := state(r.x.live)
+	before := graphtest.State(r.x.live)
 	cancelled, cancel := context.WithCancel(context.Background())
 	cancel()
 	short := r.input(7, 7)
 	short.Inputs[0].Data = short.Inputs[0].Data[4:]
 	tests := map[string]struct {
 		ctx  context.Context
-		in   *StepInput
+		in   *graph.StepInput
 		want string
 	}{
 		"shape": {
 			context.Background(),
-			&StepInput{Inputs: []InputData{{Value: r.in, Dims: []int{rows + 1, width}}}}, "at most 512",
+			&graph.StepInput{
+				Inputs: []graph.InputData{{Value: r.in, Dims: []int{graphtest.Rows + 1, graphtest.Width}}},
+			}, "at most 512",
 		},
-		"bytes":      {context.Background(), short, "444 bytes for [7 16] u32, want 448"},
-		"symint":     {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
-		"cancelled":  {cancelled, r.input(9, 9), "context canceled"},
-		"not output": {context.Background(), &StepInput{Read: []ValueID{r.in}}, "it is no output"},
+		"bytes":     {context.Background(), short, "444 bytes for [7 16] u32, want 448"},
+		"symint":    {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
+		"cancelled": {cancelled, r.input(9, 9), "context canceled"},
+		"not output": {
+			context.Background(),
+			&graph.StepInput{Read: []graph.ValueID{r.in}},
+			"it is no output",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +107,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 			if len(r.dev.Log) != 0 {
 				t.Errorf("the device heard of it: %v", r.dev.Log)
 			}
-			if d := cmp.Diff(before, state(r.x.live)); d != "" {
+			if d := cmp.Diff(before, graphtest.State(r.x.live)); d != "" {
 				t.Error(d)
 			}
 		})
@@ -136,11 +144,11 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 		want string
 	}{
 		"grid": {func(r *rig) {
-			o := r.x.g.dispatches[0].op
-			r.x.live.plans[o].launches[0].Grid.X++
+			o := r.x.g.Dispatches[0].Op
+			r.x.live.Plans[o].Launches[0].Grid.X++
 		}, "grid [3 1 1], a fresh plan gives [2 1 1]"},
 		"route of an operator that has no choice": {func(r *rig) {
-			r.x.live.plans[r.x.g.dispatches[0].op].route = 1
+			r.x.live.Plans[r.x.g.Dispatches[0].Op].Route = 1
 		}, "runs route 1, a fresh plan takes 0"},
 		"params byte": {func(r *rig) {
 			r.x.arena.shadow[r.x.arena.blocks[0].begin]++
@@ -161,7 +169,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 			r.mustStep(t, 7, 7)
 			fault.do(r)
 			err := r.x.Step(context.Background(), r.input(7, 7), TimingOff)
-			var stale *StaleError
+			var stale *graph.StaleError
 			if !errors.As(err, &stale) || !strings.Contains(err.Error(), fault.want) {
 				t.Errorf("error %v, want %q", err, fault.want)
 			}
@@ -171,7 +179,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 		r := newRig(t, fake.Options{})
 		r.mustStep(t, 7, 7)
 		r.x.SetCheck(true)
-		if err := resize(r.x.live, r.n, 1); err == nil {
+		if err := graphtest.Resize(r.x.live, r.n, 1); err == nil {
 			t.Fatal("a SymInt took dims")
 		}
 		// A commit whose params never reach the device.
@@ -180,7 +188,7 @@ func TestCheckCatchesWhatIsStale(t *testing.T) {
 		}
 		r.x.live.Commit()
 		err := r.x.Step(context.Background(), r.input(7, 5), TimingOff)
-		var stale *StaleError
+		var stale *graph.StaleError
 		if !errors.As(err, &stale) || stale.Op != "cut" {
 			t.Errorf("error %v, want cut's params to be stale", err)
 		}

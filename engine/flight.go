@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -22,17 +24,17 @@ import (
 type flight struct {
 	stepLog
 	stage    stage
-	number   int            // of the shapes it ran at: see Executor.number
-	ahead    bool           // it was prepared in the time of another
-	readback gpu.Readback   // of outputs; nil where there are none
-	stamps   gpu.Timestamps // that it is timed by: the clock's, or where it was prepared those of a sheet
-	stampsAt int            // the first of them
-	resolves bool           // it brings them to the host
-	sheet    *sheet         // nil: it was not prepared
-	commands gpu.Recording  // of a step that was prepared
-	sizes    []int64        // in bytes, of what is read back
-	stays    []metered      // by dispatch: what keeps a barrier before it; nil of a step as it is
-	bytes    int64          // of its work, as modelled
+	number   int               // of the shapes it ran at: see Executor.number
+	ahead    bool              // it was prepared in the time of another
+	readback gpu.Readback      // of outputs; nil where there are none
+	stamps   gpu.Timestamps    // that it is timed by: the clock's, or where it was prepared those of a sheet
+	stampsAt int               // the first of them
+	resolves bool              // it brings them to the host
+	sheet    *sheet            // nil: it was not prepared
+	commands gpu.Recording     // of a step that was prepared
+	sizes    []int64           // in bytes, of what is read back
+	stays    []measure.Metered // by dispatch: what keeps a barrier before it; nil of a step as it is
+	bytes    int64             // of its work, as modelled
 	flops    int64
 }
 
@@ -49,7 +51,7 @@ const (
 var errFlight = errors.New("Prepare, Send and Finish come one behind the other, and one step is prepared at a time")
 
 // begin makes a flight that of another step.
-func (f *flight) begin(t Timing, read []ValueID) {
+func (f *flight) begin(t Timing, read []graph.ValueID) {
 	s := &f.stepLog
 	*s = stepLog{
 		timing: t, runs: s.runs[:0], ticks: s.ticks[:0], read: append(s.read[:0], read...), start: time.Now(),
@@ -61,7 +63,7 @@ func (f *flight) begin(t Timing, read []ValueID) {
 // timedFlight is one of dispatches between two timestamps, outside of any step.
 func (x *Executor) timedFlight() flight {
 	log := stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
-	return flight{stepLog: log, stamps: x.clock.stamps, resolves: true}
+	return flight{stepLog: log, stamps: x.clock.Stamps, resolves: true}
 }
 
 // at is the oldest flight that is at a stage, nil where none is.
@@ -88,7 +90,7 @@ func (x *Executor) CanPrepare(t Timing) bool {
 // Prepare makes the shapes of the next step the live ones and records its commands, as one submit: see
 // CanPrepare. Of its inputs the dims count here; their data is for Send. After an error of a plan the shapes
 // are as they were.
-func (x *Executor) Prepare(ctx context.Context, in *StepInput, t Timing) error {
+func (x *Executor) Prepare(ctx context.Context, in *graph.StepInput, t Timing) error {
 	f := x.at(idle)
 	if x.at(prepared) != nil || f == nil {
 		return errFlight
@@ -124,7 +126,7 @@ func (x *Executor) Prepare(ctx context.Context, in *StepInput, t Timing) error {
 }
 
 // record records the dispatches in force as the commands of a flight.
-func (x *Executor) record(f *flight, in *StepInput) error {
+func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	active := x.live.Active()
 	f.cold = x.cold(active)
 	f.bytes, f.flops = x.work(active)
@@ -172,7 +174,7 @@ func (x *Executor) Flush() error {
 }
 
 // Send writes the inputs of the step that was prepared and gives it to the device.
-func (x *Executor) Send(in *StepInput) error {
+func (x *Executor) Send(in *graph.StepInput) error {
 	f := x.at(prepared)
 	if f == nil {
 		return errFlight
@@ -256,7 +258,7 @@ func (x *Executor) span(s *stepLog) trace.Time {
 	if len(s.ticks) == 0 {
 		return trace.Time{}
 	}
-	return x.clock.scale.duration(s.ticks[0], s.ticks[len(s.ticks)-1])
+	return x.clock.Scale.Duration(s.ticks[0], s.ticks[len(s.ticks)-1])
 }
 
 // lengthen makes a pipelined step no shorter than the GPU was at it: the end of the step before may have been
@@ -283,7 +285,7 @@ func (x *Executor) Abandon() error {
 			f.stage = idle
 		}
 	}
-	x.canary.forget()
+	x.canary.Forget()
 	return gpu.Join(err, x.settle())
 }
 

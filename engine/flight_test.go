@@ -14,6 +14,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -25,7 +27,7 @@ type hop struct {
 }
 
 // chainInput is the input of a hop whose data, where it does not come from the device, is data.
-func (r *rig) chainInput(h hop, data []byte) *StepInput {
+func (r *rig) chainInput(h hop, data []byte) *graph.StepInput {
 	in := r.input(h.rows, h.cut)
 	in.Inputs[0].Data = data
 	if h.fed {
@@ -38,7 +40,7 @@ func (r *rig) chainInput(h hop, data []byte) *StepInput {
 func (r *rig) oneByOne(t testing.TB, hops []hop, each func()) (gave [][]uint32) {
 	t.Helper()
 	for _, h := range hops {
-		in := r.chainInput(h, bytesOf(pattern(h.rows, 0)))
+		in := r.chainInput(h, graphtest.BytesOf(graphtest.Pattern(h.rows, 0)))
 		if err := r.x.Step(context.Background(), in, TimingStep); err != nil {
 			t.Fatal(err)
 		}
@@ -53,9 +55,9 @@ func (r *rig) oneByOne(t testing.TB, hops []hop, each func()) (gave [][]uint32) 
 // ended.
 func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]uint32, err error) {
 	ctx := context.Background()
-	var next *StepInput
+	var next *graph.StepInput
 	prepare := func(h hop) error {
-		next = r.chainInput(h, bytesOf(pattern(h.rows, 0)))
+		next = r.chainInput(h, graphtest.BytesOf(graphtest.Pattern(h.rows, 0)))
 		return r.x.Prepare(ctx, next, TimingStep)
 	}
 	err = prepare(hops[0])
@@ -81,11 +83,11 @@ func (r *rig) ahead(hops []hop, pipelined bool, each func() func()) (gave [][]ui
 		if err = r.x.Finish(); err != nil {
 			return gave, err
 		}
-		dst := make([]byte, 4*width*hops[i].cut)
+		dst := make([]byte, 4*graphtest.Width*hops[i].cut)
 		if _, err = r.x.Output(r.of, dst); err != nil {
 			return gave, err
 		}
-		gave = append(gave, words(dst))
+		gave = append(gave, graphtest.Words(dst))
 		ended()
 		if more && !pipelined {
 			err = r.x.Send(next)
@@ -459,14 +461,14 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 		t.Error("a step gave up nothing")
 	}
 	in.Inputs[0].From = &r.in
-	for want, from := range map[string]ValueID{"is no output": r.in, "value -1": None} {
+	for want, from := range map[string]graph.ValueID{"is no output": r.in, "value -1": graph.None} {
 		in.Inputs[0].From = &from
 		if err := r.x.Prepare(ctx, in, TimingOff); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("fed by value %d: %v", from, err)
 		}
 	}
-	big := r.input(rows, rows)
-	big.Inputs[0].From, big.Inputs[0].Dims = &r.of, []int{rows + 1, width}
+	big := r.input(graphtest.Rows, graphtest.Rows)
+	big.Inputs[0].From, big.Inputs[0].Dims = &r.of, []int{graphtest.Rows + 1, graphtest.Width}
 	if err := r.x.Prepare(ctx, big, TimingOff); err == nil {
 		t.Error("a step of more rows than there are was prepared")
 	}
@@ -545,7 +547,7 @@ func TestStepsOnTheirWayAllocateNothing(t *testing.T) {
 	r := newRig(t, fake.Options{NoLog: true})
 	r.dev.OnDispatch = nil
 	ctx := context.Background()
-	inputs := []*StepInput{r.input(1, 1), r.input(1, 1)}
+	inputs := []*graph.StepInput{r.input(1, 1), r.input(1, 1)}
 	for _, in := range inputs {
 		in.Inputs[0].From = &r.of
 	}

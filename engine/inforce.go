@@ -13,11 +13,11 @@ type InForce struct {
 // InForce appends the dispatches of the shapes in force to a list, in order of submission.
 func (x *Executor) InForce(list []InForce) []InForce {
 	for _, id := range x.live.Active() {
-		d := &x.g.dispatches[id]
-		o, p := &x.g.ops[d.op], &x.live.plans[d.op]
+		d := &x.g.Dispatches[id]
+		o, p := &x.g.Ops[d.Op], &x.live.Plans[d.Op]
 		list = append(list, InForce{
-			id, x.g.names[o.use(d.slot, p.route).Kernel], o.routeName(p.route),
-			p.launches[d.slot].Grid.counts(),
+			id, x.g.KernelNames[o.Use(d.Slot, p.Route).Kernel], o.RouteName(p.Route),
+			p.Launches[d.Slot].Grid.Counts(),
 		})
 	}
 	return list

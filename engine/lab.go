@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -27,7 +28,7 @@ type EditTrial struct {
 // EditOutput is a value that a dispatch writes, as the kernel leaves it and as the edit does. Both found the
 // same there: what they read of it, and else Unwritten.
 type EditOutput struct {
-	Value    ValueID
+	Value    graph.ValueID
 	Own, New []byte
 }
 
@@ -85,7 +86,7 @@ type editRun struct {
 
 // written is what the dispatch writes: a buffer of which so many bytes are its own, and what it found there.
 type written struct {
-	value  ValueID
+	value  graph.ValueID
 	found  []byte
 	before []byte // what is there when it runs to be compared
 	places []bool // of State, by word: the kernel writes it
@@ -116,7 +117,7 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 		if d != id {
 			continue
 		}
-		if x.clock == nil || !x.clock.scale.known() {
+		if x.clock == nil || !x.clock.Scale.Known() {
 			if o.Progress == nil {
 				o.Progress = func(string, int, int) error { return nil }
 			}
@@ -209,16 +210,16 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 // capture runs the step up to the dispatch, and keeps what is there of what it will write.
 func (r *editRun) capture(ctx context.Context) error {
 	x := r.x
-	d := &x.g.dispatches[r.id]
-	use := x.g.ops[d.op].use(d.slot, x.live.plans[d.op].route)
+	d := &x.g.Dispatches[r.id]
+	use := x.g.Ops[d.Op].Use(d.Slot, x.live.Plans[d.Op].Route)
 	for i, bind := range use.Bind {
 		s := &r.e.by.Storage[i]
 		if s.Access != gpu.ReadWrite {
 			continue
 		}
-		n, state := x.LiveSize(bind.Value), x.g.values[x.g.root(bind.Value)].role == State
+		n, state := x.LiveSize(bind.Value), x.g.Values[x.g.Root(bind.Value)].Role == graph.State
 		if state {
-			n = x.g.values[bind.Value].bytes
+			n = x.g.Values[bind.Value].Bytes
 		}
 		if n == 0 {
 			continue // scratch that is not used
@@ -238,7 +239,7 @@ func (r *editRun) capture(ctx context.Context) error {
 	for i := range r.writes {
 		w := &r.writes[i]
 		if err := x.ReadPart(w.value, 0, w.found); err != nil {
-			return fmt.Errorf("read %s: %w", x.g.values[w.value].name, err)
+			return fmt.Errorf("read %s: %w", x.g.Values[w.value].Name, err)
 		}
 	}
 	return nil
@@ -321,7 +322,7 @@ func (r *editRun) put(w *written, data []byte) error {
 	for at := 0; at < len(data); at += piece {
 		part := data[at:min(at+piece, len(data))]
 		if err := r.x.writePart(w.value, uint64(at), part); err != nil {
-			return fmt.Errorf("write %s: %w", r.x.g.values[w.value].name, err)
+			return fmt.Errorf("write %s: %w", r.x.g.Values[w.value].Name, err)
 		}
 	}
 	return nil
@@ -330,13 +331,14 @@ func (r *editRun) put(w *written, data []byte) error {
 // run runs the dispatch alone, and says what that took where it can be timed.
 func (r *editRun) run() (ns int64, err error) {
 	x := r.x
-	if err := x.submit(&r.log, []trace.DispatchID{r.id}, 0, 1, &StepInput{}); err != nil || r.whole == nil {
+	if err := x.submit(&r.log, []trace.DispatchID{r.id}, 0, 1, &graph.StepInput{}); err != nil ||
+		r.whole == nil {
 		return 0, err
 	}
 	if err := x.readTicks(&r.log); err != nil {
 		return 0, err
 	}
-	ns, _ = x.clock.scale.duration(r.log.ticks[0], r.log.ticks[1]).NS()
+	ns, _ = x.clock.Scale.Duration(r.log.ticks[0], r.log.ticks[1]).NS()
 	return ns, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -139,8 +141,9 @@ func TestAnEditIsRunInTurnsWithItsKernelOnTheInputsOfAStep(t *testing.T) {
 			if len(got.Outputs) != 1 || got.Dispatches != len(serves) {
 				t.Fatalf("%d outputs, %d dispatches", len(got.Outputs), got.Dispatches)
 			}
-			own, edit := words(got.Outputs[0].Own), words(got.Outputs[0].New)
-			if len(own) != 5*width || own[0] == Unwritten || edit[0] != Unwritten || cmp.Diff(own[1:], edit[1:]) != "" {
+			own, edit := graphtest.Words(got.Outputs[0].Own), graphtest.Words(got.Outputs[0].New)
+			if len(own) != 5*graphtest.Width || own[0] == Unwritten || edit[0] != Unwritten ||
+				cmp.Diff(own[1:], edit[1:]) != "" {
 				t.Errorf("the kernel gives %v, the edit %v", own, edit)
 			}
 			var alone, whole []int64
@@ -148,7 +151,11 @@ func TestAnEditIsRunInTurnsWithItsKernelOnTheInputsOfAStep(t *testing.T) {
 				n := int64(120 * len(serves))
 				alone, whole = []int64{120, 120, 120}, []int64{n, n, n}
 			}
-			if d := cmp.Diff([][]int64{alone, whole}, [][]int64{got.Alone.Gains(), got.Step.Gains()}); timed && d != "" {
+			if d := cmp.Diff([][]int64{alone, whole}, [][]int64{
+				got.Alone.Gains(),
+				got.Step.Gains(),
+			}); timed &&
+				d != "" {
 				t.Error(d)
 			} else if !timed && len(got.Alone.Own)+len(got.Step.Own) > 0 {
 				t.Error("there are times without a clock")
@@ -190,9 +197,10 @@ func TestATrialThatIsCutShortLeavesTheStepAsItWas(t *testing.T) {
 		if len(got.Alone.Gains()) > 3 || len(got.Step.Gains()) > 3 {
 			t.Errorf("%+v", got)
 		}
-		output := make([]byte, 4*5*width)
-		if err := r.x.ReadValue(r.of, output); err != nil || cmp.Diff(r.want(7, 5), words(output)) != "" {
-			t.Errorf("cancelled at %d: the step's output is %v, %v", at, words(output), err)
+		output := make([]byte, 4*5*graphtest.Width)
+		if err := r.x.ReadValue(r.of, output); err != nil ||
+			cmp.Diff(r.want(7, 5), graphtest.Words(output)) != "" {
+			t.Errorf("cancelled at %d: the step's output is %v, %v", at, graphtest.Words(output), err)
 		}
 		r.mustStep(t, 7, 5)
 	}
@@ -212,18 +220,23 @@ func TestATrialLeavesStateAsItWas(t *testing.T) {
 			r := &rig{dev: fake.New(fake.Options{})}
 			defer r.dev.Release()
 			r.dev.OnDispatch = compute
-			b := NewBuilder(r.dev.Info().Limits)
-			x, state := b.Input("x", U32, []int{1}, []int{4}), b.State("state", U32, []int{4})
-			storeOp(b, x, state)
+			b := graph.NewBuilder(r.dev.Info().Limits)
+			x, state := b.Input("x", graph.U32, []int{1}, []int{4}), b.State("state", graph.U32, []int{4})
+			graphtest.StoreOp(b, x, state)
 			var err error
-			if r.x, err = Load(r.dev, finish(t, b, unary(b, "y", x)), LiveOptions{}, nil); err != nil {
+			if r.x, err = Load(r.dev, graphtest.Finish(t, b, graphtest.Unary(b, "y", x)),
+				graph.LiveOptions{}, nil); err != nil {
 				t.Fatal(err)
 			}
 			defer r.x.Release()
 			step := func(words ...uint32) {
 				t.Helper()
-				in := InputData{Value: x, Dims: []int{len(words)}, Data: bytesOf(words)}
-				err := r.x.Step(context.Background(), &StepInput{Inputs: []InputData{in}}, TimingOff)
+				in := graph.InputData{Value: x, Dims: []int{len(words)}, Data: graphtest.BytesOf(words)}
+				err := r.x.Step(
+					context.Background(),
+					&graph.StepInput{Inputs: []graph.InputData{in}},
+					TimingOff,
+				)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -231,7 +244,7 @@ func TestATrialLeavesStateAsItWas(t *testing.T) {
 			step(1, 2, 3, 4)
 			step(8, 9)
 			e := r.editOf(t, "copy", "copy+1", func(d fake.Dispatch) {
-				copy(d.Bound[1].Bytes[4*c.at:], bytesOf([]uint32{77}))
+				copy(d.Bound[1].Bytes[4*c.at:], graphtest.BytesOf([]uint32{77}))
 			})
 			e.by.Storage = slices.Clone(e.by.Storage)
 			e.by.Storage[1].Read = c.reads
@@ -246,7 +259,7 @@ func TestATrialLeavesStateAsItWas(t *testing.T) {
 			if err := r.x.ReadValue(state, held); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff([]uint32{8, 9, 3, 4}, words(held)); d != "" {
+			if d := cmp.Diff([]uint32{8, 9, 3, 4}, graphtest.Words(held)); d != "" {
 				t.Error(d)
 			}
 		})

@@ -10,35 +10,43 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 )
 
 func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
-	for _, order := range []Order{Topological, Fixpoint} {
+	for _, order := range []graph.Order{graph.Topological, graph.Fixpoint} {
 		dev := fake.New(fake.Options{})
 		dev.OnDispatch = compute
-		b := NewBuilder(dev.Info().Limits)
-		x := rowsInput(b, "x")
-		left := leftOp(b, "left", x)
+		b := graph.NewBuilder(dev.Info().Limits)
+		x := graphtest.RowsInput(b, "x")
+		left := graphtest.LeftOp(b, "left", x)
 		apart := x
 		for _, name := range []string{"a", "b", "c"} { // what could take memory that nothing has touched yet
-			apart = unary(b, name, apart)
+			apart = graphtest.Unary(b, name, apart)
 		}
-		made := makesOp(b, "made", apart, left, false)
-		out := addOp(b, "out", addOp(b, "sum", left, made), apart)
-		g := finish(t, b, out)
+		made := graphtest.MakesOp(b, "made", apart, left, false)
+		out := graphtest.AddOp(b, "out", graphtest.AddOp(b, "sum", left, made), apart)
+		g := graphtest.Finish(t, b, out)
 		for _, o := range g.Describe().Ops {
 			if got := slices.Contains(o.Makes, left); got != slices.Contains(o.Outputs, made) {
 				t.Errorf("that %s makes what is left is told: %v", o.Name, got)
 			}
 		}
-		ex, err := Load(dev, g, LiveOptions{Order: order}, nil)
+		ex, err := Load(dev, g, graph.LiveOptions{Order: order}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, rows := range []int{7, 1, 7, 1} {
-			in := &StepInput{
-				Inputs: []InputData{{Value: x, Dims: []int{rows, width}, Data: bytesOf(pattern(rows, 0))}},
-				Read:   []ValueID{out},
+			in := &graph.StepInput{
+				Inputs: []graph.InputData{
+					{
+						Value: x,
+						Dims:  []int{rows, graphtest.Width},
+						Data:  graphtest.BytesOf(graphtest.Pattern(rows, 0)),
+					},
+				},
+				Read: []graph.ValueID{out},
 			}
 			if err := ex.Step(context.Background(), in, TimingOff); err != nil {
 				t.Fatal(err)
@@ -47,15 +55,15 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 			if rows == 1 {
 				given = 4
 			}
-			want := pattern(rows, 0)
+			want := graphtest.Pattern(rows, 0)
 			for i := range want {
 				want[i] = 3*want[i] + given + 7
 			}
-			got := make([]byte, 4*rows*width)
+			got := make([]byte, 4*rows*graphtest.Width)
 			if _, err := ex.Output(out, got); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want, words(got)); d != "" {
+			if d := cmp.Diff(want, graphtest.Words(got)); d != "" {
 				t.Fatalf("%v, %d rows:\n%s", order, rows, d)
 			}
 			looks := allOutputs(ex)
@@ -66,7 +74,8 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 			if err := ex.Replay(context.Background(), looks...); err != nil {
 				t.Fatal(err)
 			}
-			if got, want := words(looks[i].Into)[0], pattern(rows, 0)[0]+given; got != want {
+			if got, want := graphtest.Words(looks[i].Into)[0], graphtest.Pattern(rows,
+				0)[0]+given; got != want {
 				t.Errorf("%v, %d rows: what is left begins with %d, want %d", order, rows, got, want)
 			}
 		}
@@ -76,74 +85,92 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 }
 
 func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
-	for want, build := range map[string]func(b *Builder, x, left ValueID) ValueID{
-		"does not make left, which is left to it here": func(b *Builder, x, left ValueID) ValueID {
-			return addOp(b, "sum", left, makesOp(b, "made", x, left, true))
+	for want, build := range map[string]func(b *graph.Builder, x, left graph.ValueID) graph.ValueID{
+		"does not make left, which is left to it here": func(b *graph.Builder, x,
+			left graph.ValueID,
+		) graph.ValueID {
+			return graphtest.AddOp(b, "sum", left, graphtest.MakesOp(b, "made", x, left, true))
 		},
 		"reads (reads) [x[1 16]]: does not make left, which is left to it here": func(
-			b *Builder, x, left ValueID,
-		) ValueID {
-			out := b.Tensor("reads", U32)
-			b.Add("reads", &funcOp{
-				spec: Spec{
-					Kind: "reads", Inputs: []ValueID{x}, Outputs: []ValueID{out}, Makes: []ValueID{left},
-					Slots: []Slot{{Uses: []Use{on(unaryKernel, left, out)}}},
+			b *graph.Builder, x, left graph.ValueID,
+		) graph.ValueID {
+			out := b.Tensor("reads", graph.U32)
+			b.Add("reads", &graphtest.FuncOp{
+				Declares: graph.Spec{
+					Kind: "reads", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{out},
+					Makes: []graph.ValueID{left},
+					Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, left, out)}}},
 				},
-				corners: func(r *Ranges) []Corner { return r.Ends(x) },
-				plan: func(p *Planner) error {
+				Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+				Plans: func(p *graph.Planner) error {
 					p.SetDims(out, p.Dims(x)...)
-					p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+					p.Dispatch(0, graphtest.Threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 					return nil
 				},
 			})
 			return out
 		},
-		"kernel unary reads left, which is left to its readers": func(b *Builder, x, left ValueID) ValueID {
-			early := unary(b, "early", left)
-			return addOp(b, "sum", early, makesOp(b, "made", x, left, false))
+		"kernel unary reads left, which is left to its readers": func(b *graph.Builder, x,
+			left graph.ValueID,
+		) graph.ValueID {
+			early := graphtest.Unary(b, "early", left)
+			return graphtest.AddOp(b, "sum", early, graphtest.MakesOp(b, "made", x, left, false))
 		},
 	} {
-		b := NewBuilder(gpu.DefaultLimits())
-		x := rowsInput(b, "x")
-		l := newLive(t, finish(t, b, build(b, x, leftOp(b, "left", x))), LiveOptions{})
-		if err := resize(l, x, 7, width); err != nil {
+		b := graph.NewBuilder(gpu.DefaultLimits())
+		x := graphtest.RowsInput(b, "x")
+		l := graphtest.NewLive(
+			t,
+			graphtest.Finish(t, b, build(b, x, graphtest.LeftOp(b, "left", x))),
+			graph.LiveOptions{},
+		)
+		if err := graphtest.Resize(l, x, 7, graphtest.Width); err != nil {
 			t.Fatal(err)
 		}
-		if err := resize(l, x, 1, width); err == nil || !strings.Contains(err.Error(), want) {
+		if err := graphtest.Resize(l, x, 1, graphtest.Width); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("at one row the error is %v, want %q", err, want)
 		}
 	}
 }
 
 func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
-	b := NewBuilder(gpu.DefaultLimits())
-	x := rowsInput(b, "x")
-	left := leftOp(b, "left", x)
+	b := graph.NewBuilder(gpu.DefaultLimits())
+	x := graphtest.RowsInput(b, "x")
+	left := graphtest.LeftOp(b, "left", x)
 	seen := map[string]bool{} // whether it was left, by operator
-	look := func(name string) ValueID {
-		out := b.Tensor(name, U32)
-		b.Add(name, &funcOp{
-			spec: Spec{
-				Kind: "looks", Inputs: []ValueID{x, left}, Outputs: []ValueID{out},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, x, out)}}},
+	look := func(name string) graph.ValueID {
+		out := b.Tensor(name, graph.U32)
+		b.Add(name, &graphtest.FuncOp{
+			Declares: graph.Spec{
+				Kind: "looks", Inputs: []graph.ValueID{x, left}, Outputs: []graph.ValueID{out},
+				Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, x, out)}}},
 			},
-			corners: func(r *Ranges) []Corner { return r.Ends(x) },
-			plan: func(p *Planner) error {
+			Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+			Plans: func(p *graph.Planner) error {
 				seen[name] = p.Left(left)
 				p.SetDims(out, p.Dims(x)...)
-				p.Dispatch(0, threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
+				p.Dispatch(0, graphtest.Threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 				return nil
 			},
 		})
 		return out
 	}
 	early := look("early")
-	made := makesOp(b, "made", x, left, false)
-	l := newLive(t, finish(t, b, addOp(b, "out", addOp(b, "sum", early, made), look("late"))), LiveOptions{})
+	made := graphtest.MakesOp(b, "made", x, left, false)
+	l := graphtest.NewLive(
+		t,
+		graphtest.Finish(
+			t,
+			b,
+			graphtest.AddOp(b, "out", graphtest.AddOp(b, "sum", early, made), look("late")),
+		),
+		graph.LiveOptions{},
+	)
 	for rows, want := range map[int]map[string]bool{
 		7: {"early": false, "late": false}, 1: {"early": true, "late": false},
 	} {
-		if err := resize(l, x, rows, width); err != nil {
+		if err := graphtest.Resize(l, x, rows, graphtest.Width); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(want, seen); d != "" {
@@ -153,18 +180,18 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 }
 
 func TestOnlyWhatAnOperatorBeforeGivesCanBeMade(t *testing.T) {
-	for want, build := range map[string]func(b *Builder, x ValueID){
-		"makes x, which no operator before it leaves to it": func(b *Builder, x ValueID) {
-			makesOp(b, "made", x, x, false)
+	for want, build := range map[string]func(b *graph.Builder, x graph.ValueID){
+		"makes x, which no operator before it leaves to it": func(b *graph.Builder, x graph.ValueID) {
+			graphtest.MakesOp(b, "made", x, x, false)
 		},
-		"makes left, which no operator before it leaves to it": func(b *Builder, x ValueID) {
-			left := leftOp(b, "left", x)
-			makesOp(b, "made", x, left, false)
-			makesOp(b, "again", x, left, false)
+		"makes left, which no operator before it leaves to it": func(b *graph.Builder, x graph.ValueID) {
+			left := graphtest.LeftOp(b, "left", x)
+			graphtest.MakesOp(b, "made", x, left, false)
+			graphtest.MakesOp(b, "again", x, left, false)
 		},
 	} {
-		b := NewBuilder(gpu.DefaultLimits())
-		build(b, rowsInput(b, "x"))
+		b := graph.NewBuilder(gpu.DefaultLimits())
+		build(b, graphtest.RowsInput(b, "x"))
 		if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}

@@ -6,13 +6,14 @@ import (
 	"math"
 	"slices"
 
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
 // NonFinite is a number that is none: where it came up first.
 type NonFinite struct {
 	Dispatch trace.DispatchID // that gave it
-	Value    ValueID
+	Value    graph.ValueID
 	Index    int // of the first such element in the live dims, whatever order it has in memory (Builder.Lies)
 	Number   float64
 }
@@ -25,8 +26,8 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 		return first, false, ErrNoStep
 	}
 	looks := slices.DeleteFunc(x.OutputLooks(), func(l Look) bool {
-		dtype := x.g.values[l.Value].dtype
-		return dtype != F32 && dtype != F16
+		dtype := x.g.Values[l.Value].DType
+		return dtype != graph.F32 && dtype != graph.F16
 	})
 	for len(looks) > 0 {
 		n, size := 0, int64(0)
@@ -38,8 +39,8 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 			return first, false, err
 		}
 		for _, l := range looks[:n] {
-			v := &x.g.values[l.Value]
-			if i, number, ok := firstNonFinite(v.dtype, l.Into, v.column); ok {
+			v := &x.g.Values[l.Value]
+			if i, number, ok := firstNonFinite(v.DType, l.Into, v.Column); ok {
 				return NonFinite{l.After, l.Value, i, number}, true, nil
 			}
 		}
@@ -50,9 +51,13 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 
 // firstNonFinite looks for exponents of ones; column says where an element in memory belongs, nil: where it
 // lies.
-func firstNonFinite(t DType, data []byte, column func(at int) int) (index int, number float64, found bool) {
+func firstNonFinite(
+	t graph.DType,
+	data []byte,
+	column func(at int) int,
+) (index int, number float64, found bool) {
 	size, exponent, fraction, sign := 4, uint32(0x7f800000), uint32(0x7fffff), uint32(1)<<31
-	if t == F16 {
+	if t == graph.F16 {
 		size, exponent, fraction, sign = 2, 0x7c00, 0x3ff, 0x8000
 	}
 	for i := 0; (i+1)*size <= len(data); i++ {

@@ -12,19 +12,21 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 )
 
 // randomRun is a random graph on a device, which steps with random inputs.
 type randomRun struct {
 	x      *Executor
-	inputs []ValueID
-	pos    ValueID
+	inputs []graph.ValueID
+	pos    graph.ValueID
 	drawn  uint32 // inputs so far
 }
 
 func newRandomRun(t *rapid.T, dev gpu.Device) *randomRun {
-	g, inputs, pos := randomGraph(t, dev.Info().Limits)
-	x, err := Load(dev, g, LiveOptions{Order: Order(rapid.IntRange(0, 1).Draw(t, "order"))}, nil)
+	g, inputs, pos := graphtest.RandomGraph(t, dev.Info().Limits)
+	x, err := Load(dev, g, graph.LiveOptions{Order: graph.Order(rapid.IntRange(0, 1).Draw(t, "order"))}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,28 +34,33 @@ func newRandomRun(t *rapid.T, dev gpu.Device) *randomRun {
 }
 
 // input is what a step may take, which it may do in many submits, and what every value is to be behind it.
-func (r *randomRun) input(t *rapid.T) (in StepInput, want func() map[ValueID][]uint32) {
+func (r *randomRun) input(t *rapid.T) (in graph.StepInput, want func() map[graph.ValueID][]uint32) {
 	if rapid.Bool().Draw(t, "many submits") {
 		r.x.rates = rates{1e12, 1e12, 1}
 	}
 	// Inputs of two lengths suit some graphs; one length suits all.
-	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, rows)).Draw(t, "rows")
-	at := rapid.IntRange(1, rows).Draw(t, "pos")
-	in = StepInput{SymInts: []SymIntValue{{r.pos, int64(at)}}, Read: r.x.g.Outputs()}
-	data := map[ValueID][]uint32{}
+	n := rapid.OneOf(rapid.Just(1), rapid.IntRange(1, graphtest.Rows)).Draw(t, "rows")
+	at := rapid.IntRange(1, graphtest.Rows).Draw(t, "pos")
+	in = graph.StepInput{SymInts: []graph.SymIntValue{{Value: r.pos, Int: int64(at)}}, Read: r.x.g.Outputs()}
+	data := map[graph.ValueID][]uint32{}
 	for _, v := range r.inputs {
-		data[v] = pattern(n, r.drawn+uint32(v)<<16)
-		in.Inputs = append(in.Inputs, InputData{Value: v, Dims: []int{n, width}, Data: bytesOf(data[v])})
+		data[v] = graphtest.Pattern(n, r.drawn+uint32(v)<<16)
+		in.Inputs = append(
+			in.Inputs,
+			graph.InputData{Value: v, Dims: []int{n, graphtest.Width}, Data: graphtest.BytesOf(data[v])},
+		)
 	}
 	r.drawn++
-	return in, func() map[ValueID][]uint32 { return evaluate(r.x.g, data, map[ValueID]int{r.pos: at}) }
+	return in, func() map[graph.ValueID][]uint32 {
+		return graphtest.Evaluate(r.x.g, data, map[graph.ValueID]int{r.pos: at})
+	}
 }
 
 // step steps. It does not go where a cut by a SymInt has left operands of two lengths.
-func (r *randomRun) step(t *rapid.T, timing Timing) (want map[ValueID][]uint32, goes bool) {
+func (r *randomRun) step(t *rapid.T, timing Timing) (want map[graph.ValueID][]uint32, goes bool) {
 	in, values := r.input(t)
 	if err := r.x.Step(context.Background(), &in, timing); err != nil {
-		if _, refused := err.(*OpError); refused {
+		if _, refused := err.(*graph.OpError); refused {
 			return nil, false
 		}
 		t.Fatal(err)
@@ -63,7 +70,7 @@ func (r *randomRun) step(t *rapid.T, timing Timing) (want map[ValueID][]uint32, 
 
 // onFake tries a property on fake devices that compute what the test operators do.
 func onFake(t *testing.T, property func(*rapid.T, gpu.Device)) {
-	draws(t, 100)
+	graphtest.Draws(t, 100)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
 		dev.OnDispatch = compute
@@ -114,7 +121,7 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 		broken := rapid.IntRange(0, 3).Draw(t, "broken")
 		switch broken {
 		case 1:
-			in.SymInts = append(in.SymInts, SymIntValue{r.pos, rows + 1})
+			in.SymInts = append(in.SymInts, graph.SymIntValue{Value: r.pos, Int: graphtest.Rows + 1})
 		case 2:
 			ctx = &countdown{ctx, rapid.IntRange(0, 4).Draw(t, "cancelled at")}
 		case 3:
@@ -127,7 +134,7 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 			fault(false)
 		}
 		if err != nil && broken == 0 {
-			if _, refused := err.(*OpError); refused {
+			if _, refused := err.(*graph.OpError); refused {
 				continue // a cut by a SymInt left operands of two lengths
 			}
 			t.Fatal(err)
@@ -148,9 +155,9 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want[v], words(got[:size])); d != "" {
+			if d := cmp.Diff(want[v], graphtest.Words(got[:size])); d != "" {
 				t.Fatalf("step %d, %d rows, pos %d: output %s (-want +got):\n%s", k, in.Inputs[0].Dims[0],
-					in.SymInts[0].Int, x.g.values[v].name, d)
+					in.SymInts[0].Int, x.g.Values[v].Name, d)
 			}
 		}
 		_, s := rec.Step()
@@ -159,7 +166,7 @@ func randomSteps(t *rapid.T, dev gpu.Device, fault func(on bool)) {
 }
 
 func TestStepsOfRandomGraphsGiveTheRightNumbers(t *testing.T) {
-	draws(t, 500)
+	graphtest.Draws(t, 500)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
 		dev.OnDispatch = compute

@@ -7,6 +7,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 )
 
 // Steps as measured on one GPU: a 1B model's decode step and its prefill of 512 tokens.
@@ -60,21 +62,21 @@ func TestNothingIsExpectedOfADeviceThatHasRunNothing(t *testing.T) {
 // A step that takes long is split by the rate of what it does, and one that only looks like it is not.
 func TestStepsAreSplitByBothRates(t *testing.T) {
 	dev := fake.New(fake.Options{NoLog: true, Info: gpu.AdapterInfo{Name: "fake", Type: gpu.Discrete}})
-	b := NewBuilder(dev.Info().Limits)
-	in := rowsInput(b, "x")
+	b := graph.NewBuilder(dev.Info().Limits)
+	in := graphtest.RowsInput(b, "x")
 	y := in
 	for range 8 {
-		from, to := y, b.Tensor("y", U32)
-		b.Add("y", &funcOp{
-			spec: Spec{
-				Kind: "work", Inputs: []ValueID{from}, Outputs: []ValueID{to},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, from, to)}}},
+		from, to := y, b.Tensor("y", graph.U32)
+		b.Add("y", &graphtest.FuncOp{
+			Declares: graph.Spec{
+				Kind: "work", Inputs: []graph.ValueID{from}, Outputs: []graph.ValueID{to},
+				Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, from, to)}}},
 			},
-			corners: func(r *Ranges) []Corner { return r.Ends(from) },
-			plan: func(p *Planner) error {
+			Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(from) },
+			Plans: func(p *graph.Planner) error {
 				n := p.Dim(from, 0)
 				p.SetDims(to, p.Dims(from)...)
-				l := p.Dispatch(0, threads(p, p.Numel(from), 64))
+				l := p.Dispatch(0, graphtest.Threads(p, p.Numel(from), 64))
 				l.Params.U32("p0", p.Numel(from))
 				l.Bytes, l.FLOPs = 1e6, int64(n)*1e6 // of weights, and of what is done with them
 				return nil
@@ -82,7 +84,7 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 		})
 		y = to
 	}
-	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	x, err := Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +99,10 @@ func TestStepsAreSplitByBothRates(t *testing.T) {
 	step := func(n int, ns time.Duration) (submits int) {
 		t.Helper()
 		took = ns
-		inputs := []InputData{{Value: in, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}}
-		if err := x.Step(context.Background(), &StepInput{Inputs: inputs}, TimingOff); err != nil {
+		inputs := []graph.InputData{
+			{Value: in, Dims: []int{n, graphtest.Width}, Data: graphtest.BytesOf(graphtest.Pattern(n, 0))},
+		}
+		if err := x.Step(context.Background(), &graph.StepInput{Inputs: inputs}, TimingOff); err != nil {
 			t.Fatal(err)
 		}
 		return x.last.submits

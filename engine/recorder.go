@@ -3,6 +3,7 @@ package engine
 import (
 	"sync"
 
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -26,15 +27,15 @@ type Recorder struct {
 	mu   sync.Mutex
 	free []*Snapshot
 
-	shapes *Tracer
+	shapes *graph.Tracer
 	blocks []string // by dispatch: name of its block
 }
 
 // NewRecorder starts recording an executor, at the plans now in force.
 func NewRecorder(x *Executor) *Recorder {
 	return &Recorder{
-		x: x, resizes: x.resizes, edits: x.edits.changes, blocks: x.g.blockNames(),
-		shapes: NewTracer(x.live, x.edits.names),
+		x: x, resizes: x.resizes, edits: x.edits.changes, blocks: x.g.BlockNames(),
+		shapes: graph.NewTracer(x.live, x.edits.names),
 	}
 }
 
@@ -50,9 +51,9 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	step.CPU = s.step.cpu()
 	if s.step.timing != TimingOff {
 		c := r.x.clock
-		step.CPU.StartNS = trace.Measured(c.sinceStart(s.step.start))
-		step.CPU.SubmittedNS = trace.Measured(c.sinceStart(s.step.begun))
-		step.CPU.DoneNS = trace.Measured(c.sinceStart(s.step.ended))
+		step.CPU.StartNS = trace.Measured(c.SinceStart(s.step.start))
+		step.CPU.SubmittedNS = trace.Measured(c.SinceStart(s.step.begun))
+		step.CPU.DoneNS = trace.Measured(c.SinceStart(s.step.ended))
 	}
 	if s.shapes.First {
 		step.CPU.Compiled = r.x.compiled
@@ -87,7 +88,7 @@ func (s *Snapshot) times(step *trace.Step) {
 		return
 	}
 	first, last := ticks[0], ticks[len(ticks)-1]
-	step.GPU = &trace.GPU{StartNS: c.instant(first), SpanNS: c.duration(first, last)}
+	step.GPU = &trace.GPU{StartNS: c.Instant(first), SpanNS: c.Duration(first, last)}
 	if s.step.timing < TimingBlock {
 		return
 	}
@@ -99,7 +100,7 @@ func (s *Snapshot) times(step *trace.Step) {
 	for i, n := range s.step.runs {
 		begin, end := ticks[2*i], ticks[2*i+1]
 		raw := [2]trace.Tick{trace.Tick(begin), trace.Tick(end)}
-		start, took := c.instant(begin), c.duration(begin, end)
+		start, took := c.Instant(begin), c.Duration(begin, end)
 		if d := &step.Dispatches[at]; step.Blocks != nil {
 			step.Blocks[i] = trace.Block{
 				Name: s.r.blocks[s.r.shapes.Ran(at)], Dispatches: n, StartNS: start, GPUNS: took, Raw: raw,
@@ -111,7 +112,7 @@ func (s *Snapshot) times(step *trace.Step) {
 		busy += ns
 		at += n
 	}
-	if c.known() {
+	if c.Known() {
 		step.GPU.BusyNS = trace.Measured(busy)
 	}
 }

@@ -13,13 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
 
 // told is what the records of a trace say so far: each tells what changed since the one before.
 type told struct {
-	dims   map[ValueID][]int
+	dims   map[graph.ValueID][]int
 	ints   map[string]int64
 	plans  []trace.PlanID // by dispatch, -1: not in use
 	levels []trace.DispatchID
@@ -27,19 +29,28 @@ type told struct {
 }
 
 func newTold(r *Recorder) *told {
-	k := &told{dims: map[ValueID][]int{}, ints: map[string]int64{}, plans: slices.Clone(r.shapes.InForce())}
-	for i := range r.x.g.values {
-		v := &r.x.g.values[i]
-		k.dims[ValueID(i)] = append([]int{}, v.maxDims...)
-		if v.kind == symInt {
-			k.ints[v.name] = r.x.live.Int(ValueID(i))
+	k := &told{
+		dims:  map[graph.ValueID][]int{},
+		ints:  map[string]int64{},
+		plans: slices.Clone(r.shapes.InForce()),
+	}
+	for i := range r.x.g.Values {
+		v := &r.x.g.Values[i]
+		k.dims[graph.ValueID(i)] = append([]int{}, v.MaxDims...)
+		if v.Kind == graph.SymInt {
+			k.ints[v.Name] = r.x.live.Int(graph.ValueID(i))
 		}
 	}
 	return k
 }
 
 // take reads the next record, which must say where it starts as the records before left it.
-func (k *told) take(t fataler, g *Graph, dispatchOf func(trace.PlanID) trace.DispatchID, s *trace.Step) {
+func (k *told) take(
+	t fataler,
+	g *graph.Graph,
+	dispatchOf func(trace.PlanID) trace.DispatchID,
+	s *trace.Step,
+) {
 	t.Helper()
 	inForce := func(d trace.DispatchID) *trace.PlanID {
 		if k.plans[d] < 0 {
@@ -47,7 +58,7 @@ func (k *told) take(t fataler, g *Graph, dispatchOf func(trace.PlanID) trace.Dis
 		}
 		return &k.plans[d]
 	}
-	moved := map[ValueID]bool{}
+	moved := map[graph.ValueID]bool{}
 	for _, p := range s.Resize.Passes {
 		for _, v := range p.Dirty {
 			moved[v] = true
@@ -55,18 +66,19 @@ func (k *told) take(t fataler, g *Graph, dispatchOf func(trace.PlanID) trace.Dis
 		for _, h := range p.Hooks {
 			for _, c := range h.Changed {
 				was := k.dims[c.Value]
-				if g.values[c.Value].kind == symInt {
-					was = []int{int(k.ints[g.values[c.Value].name])}
-					k.ints[g.values[c.Value].name] = int64(c.To[0])
+				if g.Values[c.Value].Kind == graph.SymInt {
+					was = []int{int(k.ints[g.Values[c.Value].Name])}
+					k.ints[g.Values[c.Value].Name] = int64(c.To[0])
 				} else {
 					k.dims[c.Value] = c.To
 				}
-				if d := cmp.Diff(was, c.From); d != "" && (s.Index > 0 || g.values[c.Value].kind == tensor) {
-					t.Fatalf("step %d: %s changes from %v, it was %v", s.Index, g.values[c.Value].name,
+				if d := cmp.Diff(was, c.From); d != "" &&
+					(s.Index > 0 || g.Values[c.Value].Kind == graph.Tensor) {
+					t.Fatalf("step %d: %s changes from %v, it was %v", s.Index, g.Values[c.Value].Name,
 						c.From, was)
 				}
 				if cmp.Equal(c.From, c.To) {
-					t.Fatalf("step %d: %s changes from %v to %v", s.Index, g.values[c.Value].name, c.From,
+					t.Fatalf("step %d: %s changes from %v to %v", s.Index, g.Values[c.Value].Name, c.From,
 						c.To)
 				}
 				moved[c.Value] = true
@@ -86,7 +98,7 @@ func (k *told) take(t fataler, g *Graph, dispatchOf func(trace.PlanID) trace.Dis
 	}
 	for _, d := range s.Dims {
 		if s.Index > 0 && !moved[d.Value] {
-			t.Fatalf("step %d: new dims of %s, which nothing changed", s.Index, g.values[d.Value].name)
+			t.Fatalf("step %d: new dims of %s, which nothing changed", s.Index, g.Values[d.Value].Name)
 		}
 		k.dims[d.Value] = d.Dims
 	}
@@ -107,23 +119,23 @@ func cmpOr[T any](a, b *T) *T {
 func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 	t.Helper()
 	g := x.g
-	for i := range g.values {
-		switch v := &g.values[i]; {
-		case v.kind == symInt:
-			if got, want := k.ints[v.name], x.live.Int(ValueID(i)); got != want {
-				t.Fatalf("step %d: %s is told to be %d, it is %d", s.Index, v.name, got, want)
+	for i := range g.Values {
+		switch v := &g.Values[i]; {
+		case v.Kind == graph.SymInt:
+			if got, want := k.ints[v.Name], x.live.Int(graph.ValueID(i)); got != want {
+				t.Fatalf("step %d: %s is told to be %d, it is %d", s.Index, v.Name, got, want)
 			}
-		case v.role != Constant && v.role != Fused:
-			got, want := k.dims[ValueID(i)], x.live.Dims(ValueID(i))
+		case v.Role != graph.Constant && v.Role != graph.Fused:
+			got, want := k.dims[graph.ValueID(i)], x.live.Dims(graph.ValueID(i))
 			writes := func(d trace.DispatchID) bool {
-				return slices.Contains(g.dispatches[d].writes, ValueID(i))
+				return slices.Contains(g.Dispatches[d].Writes, graph.ValueID(i))
 			}
-			if v.role != Input && v.role != State && v.alias == None &&
-				!slices.ContainsFunc(x.Writers(ValueID(i)), writes) {
+			if v.Role != graph.Input && v.Role != graph.State && v.Alias == graph.None &&
+				!slices.ContainsFunc(x.Writers(graph.ValueID(i)), writes) {
 				want = nil // no dispatch of the step writes it
 			}
 			if (got == nil) != (want == nil) || !slices.Equal(got, want) {
-				t.Fatalf("step %d: %s is told to be %v, it is %v", s.Index, v.name, got, want)
+				t.Fatalf("step %d: %s is told to be %v, it is %v", s.Index, v.Name, got, want)
 			}
 		}
 	}
@@ -147,12 +159,12 @@ func (k *told) is(t fataler, x *Executor, s *trace.Step) {
 // Steps that nobody records, and steps that fail, come between: a record is told from the one before it all
 // the same.
 func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
-	draws(t, 300)
+	graphtest.Draws(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{NoLog: true})
-		g, inputs, pos := randomGraph(t, dev.Info().Limits)
-		options := LiveOptions{
-			Order: Order(rapid.IntRange(0, 1).Draw(t, "order")), Static: rapid.Bool().Draw(t, "static"),
+		g, inputs, pos := graphtest.RandomGraph(t, dev.Info().Limits)
+		options := graph.LiveOptions{
+			Order: graph.Order(rapid.IntRange(0, 1).Draw(t, "order")), Static: rapid.Bool().Draw(t, "static"),
 		}
 		x, err := Load(dev, g, options, nil)
 		if err != nil {
@@ -166,11 +178,19 @@ func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
 		dispatchOf := func(p trace.PlanID) trace.DispatchID { return plans[p].Dispatch }
 		waiting := []*Snapshot(nil)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			n := rapid.SampledFrom([]int{1, 1, 2, 7, rows}).Draw(t, "rows")
-			in := StepInput{SymInts: []SymIntValue{{pos, int64(rapid.IntRange(1, 9).Draw(t, "pos"))}}}
+			n := rapid.SampledFrom([]int{1, 1, 2, 7, graphtest.Rows}).Draw(t, "rows")
+			in := graph.StepInput{
+				SymInts: []graph.SymIntValue{{Value: pos, Int: int64(rapid.IntRange(1, 9).Draw(t, "pos"))}},
+			}
 			for _, v := range inputs {
-				in.Inputs = append(in.Inputs,
-					InputData{Value: v, Dims: []int{n, width}, Data: make([]byte, 4*n*width)})
+				in.Inputs = append(
+					in.Inputs,
+					graph.InputData{
+						Value: v,
+						Dims:  []int{n, graphtest.Width},
+						Data:  make([]byte, 4*n*graphtest.Width),
+					},
+				)
 			}
 			if rapid.IntRange(0, 5).Draw(t, "fails") == 0 {
 				dev.FailNth(fake.Submit, 1, errors.New("injected"))
@@ -199,7 +219,7 @@ func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
 		tr := &trace.Trace{Schema: trace.Schema, Graph: g.Describe(), Plans: plans, Steps: steps}
 		readsBack(t, tr)
 		for i := range tr.Steps {
-			if len(g.layouts) > 1 || x.live.Passes() > 1 {
+			if len(g.Layouts) > 1 || x.live.Passes() > 1 {
 				break // the trace does not say which dispatches begin a pass
 			}
 			levels, waits := tracetest.Barriers(tr, i)
@@ -284,24 +304,30 @@ func TestRecorderForgetsPlansThatWereNotInForceForLong(t *testing.T) {
 // step of a model.
 func decodeRig(t testing.TB) (x *Executor, step func()) {
 	dev := fake.New(fake.Options{NoLog: true})
-	b := NewBuilder(dev.Info().Limits)
-	y := rowsInput(b, "x")
+	b := graph.NewBuilder(dev.Info().Limits)
+	y := graphtest.RowsInput(b, "x")
 	pos := b.SymInt("pos", 0, 1<<20, 0)
 	for i := range 66 {
-		y = residual(b, fmt.Sprint("block", i), y, 2)
-		y = shift(b, fmt.Sprint("shift", i), y, pos, func(pos int) int { return pos })
+		y = graphtest.Residual(b, fmt.Sprint("block", i), y, 2)
+		y = graphtest.Shift(b, fmt.Sprint("shift", i), y, pos, func(pos int) int { return pos })
 	}
 	var err error
-	if x, err = Load(dev, finish(t, b, y), LiveOptions{}, nil); err != nil {
+	if x, err = Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.Release)
 	if n := len(x.live.Active()); n != 264 {
 		t.Fatalf("%d dispatches", n)
 	}
-	in := &StepInput{
-		Inputs:  []InputData{{Value: x.g.Inputs()[0], Dims: []int{1, width}, Data: bytesOf(pattern(1, 0))}},
-		SymInts: []SymIntValue{{Value: pos}},
+	in := &graph.StepInput{
+		Inputs: []graph.InputData{
+			{
+				Value: x.g.Inputs()[0],
+				Dims:  []int{1, graphtest.Width},
+				Data:  graphtest.BytesOf(graphtest.Pattern(1, 0)),
+			},
+		},
+		SymInts: []graph.SymIntValue{{Value: pos}},
 	}
 	return x, func() {
 		in.SymInts[0].Int++

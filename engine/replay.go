@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
 // Look is a value to be read right after a dispatch of a step has run, when its memory is still its own.
 type Look struct {
 	After trace.DispatchID
-	Value ValueID
+	Value graph.ValueID
 	Into  []byte // the start of the value's live bytes; a slice of LiveSize takes all
 }
 
@@ -73,60 +74,60 @@ type placedLook struct {
 func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
 // LiveDims are the dims in force of a tensor, all 0 of scratch that the last step does not use.
-func (x *Executor) LiveDims(v ValueID) []int { return slices.Clone(x.live.Dims(v)) }
+func (x *Executor) LiveDims(v graph.ValueID) []int { return slices.Clone(x.live.Dims(v)) }
 
 // LiveSize is the size in bytes of a tensor at the dims in force.
-func (x *Executor) LiveSize(v ValueID) int64 { return x.live.bytesOf(v) }
+func (x *Executor) LiveSize(v graph.ValueID) int64 { return x.live.BytesOf(v) }
 
 // checkLooks says what is wrong with looks in order of submission.
 func (x *Executor) checkLooks(looks []placedLook) error {
 	g := x.g
-	holds := make(map[int]ValueID) // by memory: the value written last
+	holds := make(map[int]graph.ValueID) // by memory: the value written last
 	active, at := x.live.Active(), 0
 	for i := range looks {
 		l := &looks[i]
-		if l.Value < 0 || int(l.Value) >= len(g.values) || g.values[l.Value].kind != tensor {
+		if l.Value < 0 || int(l.Value) >= len(g.Values) || g.Values[l.Value].Kind != graph.Tensor {
 			return fmt.Errorf("look at value %d: it is no tensor of the graph", l.Value)
 		}
-		val := &g.values[l.Value]
+		val := &g.Values[l.Value]
 		if _, ran := slices.BinarySearch(active, l.After); !ran {
-			return fmt.Errorf("look at %s after dispatch %d: it did not run in the last step", val.name,
+			return fmt.Errorf("look at %s after dispatch %d: it did not run in the last step", val.Name,
 				l.After)
 		}
 		if n := x.LiveSize(l.Value); int64(len(l.Into)) > n {
-			return fmt.Errorf("look at %s: %d bytes, it has %d", val.name, len(l.Into), n)
+			return fmt.Errorf("look at %s: %d bytes, it has %d", val.Name, len(l.Into), n)
 		}
 		for ; at < len(active) && active[at] <= l.After; at++ {
-			d := &g.dispatches[active[at]]
-			use := g.ops[d.op].use(d.slot, x.live.plans[d.op].route)
+			d := &g.Dispatches[active[at]]
+			use := g.Ops[d.Op].Use(d.Slot, x.live.Plans[d.Op].Route)
 			for b, bind := range use.Bind {
 				if use.Kernel.Storage[b].Access == gpu.ReadWrite {
-					holds[x.live.memory(bind.Value)] = g.root(bind.Value)
+					holds[x.live.Memory(bind.Value)] = g.Root(bind.Value)
 				}
 			}
 		}
-		root := g.root(l.Value)
-		switch holder, written := holds[x.live.memory(l.Value)]; {
-		case slices.Contains([]Role{Input, Constant, State}, g.values[root].role):
+		root := g.Root(l.Value)
+		switch holder, written := holds[x.live.Memory(l.Value)]; {
+		case slices.Contains([]graph.Role{graph.Input, graph.Constant, graph.State}, g.Values[root].Role):
 		case !written:
-			return fmt.Errorf("look at %s after dispatch %d: nothing has written it by then", val.name,
+			return fmt.Errorf("look at %s after dispatch %d: nothing has written it by then", val.Name,
 				l.After)
 		case holder != root:
-			return fmt.Errorf("look at %s after dispatch %d: its memory holds %s by then", val.name, l.After,
-				g.values[holder].name)
+			return fmt.Errorf("look at %s after dispatch %d: its memory holds %s by then", val.Name, l.After,
+				g.Values[holder].Name)
 		}
 	}
 	return nil
 }
 
 // Writers are the dispatches of the last step that write the memory of a value, in order of submission.
-func (x *Executor) Writers(v ValueID) []trace.DispatchID {
+func (x *Executor) Writers(v graph.ValueID) []trace.DispatchID {
 	var list []trace.DispatchID
 	for _, id := range x.live.Active() {
-		d := &x.g.dispatches[id]
-		use := x.g.ops[d.op].use(d.slot, x.live.plans[d.op].route)
+		d := &x.g.Dispatches[id]
+		use := x.g.Ops[d.Op].Use(d.Slot, x.live.Plans[d.Op].Route)
 		for b, bind := range use.Bind {
-			if use.Kernel.Storage[b].Access == gpu.ReadWrite && x.g.root(bind.Value) == x.g.root(v) {
+			if use.Kernel.Storage[b].Access == gpu.ReadWrite && x.g.Root(bind.Value) == x.g.Root(v) {
 				list = append(list, id)
 				break
 			}
@@ -140,13 +141,13 @@ func (x *Executor) Writers(v ValueID) []trace.DispatchID {
 // no dispatch: its output is its input.
 func (x *Executor) OutputLooks() []Look {
 	var looks []Look
-	at := map[ValueID]int{} // place in looks
+	at := map[graph.ValueID]int{} // place in looks
 	for _, id := range x.live.Active() {
-		d := &x.g.dispatches[id]
-		o := &x.g.ops[d.op]
-		use := o.use(d.slot, x.live.plans[d.op].route)
+		d := &x.g.Dispatches[id]
+		o := &x.g.Ops[d.Op]
+		use := o.Use(d.Slot, x.live.Plans[d.Op].Route)
 		for i, bind := range use.Bind {
-			gives := slices.Contains(o.spec.Outputs, bind.Value) || slices.Contains(o.spec.Makes, bind.Value)
+			gives := slices.Contains(o.Spec.Outputs, bind.Value) || slices.Contains(o.Spec.Makes, bind.Value)
 			if use.Kernel.Storage[i].Access != gpu.ReadWrite || !gives {
 				continue
 			}
@@ -197,7 +198,7 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	for i := range looks {
 		if l := &looks[i]; len(l.Into) > 0 {
 			if err := r.Read(l.Into, l.at); err != nil {
-				return fmt.Errorf("read %s: %w", x.g.values[l.Value].name, err)
+				return fmt.Errorf("read %s: %w", x.g.Values[l.Value].Name, err)
 			}
 		}
 	}
@@ -229,14 +230,14 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		}
 		open = false
 		if err := enc.EndPass(); err != nil {
-			return looks, fmt.Errorf("pass that ends with %s: %w", x.g.ops[x.g.dispatches[id].op].name, err)
+			return looks, fmt.Errorf("pass that ends with %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name, err)
 		}
 		for k := range looks[:here] {
 			l := &looks[k]
 			if n := uint64(len(l.Into)+3) / 4 * 4; n > 0 {
 				from, begin := x.place(l.Value)
 				if err := enc.CopyOut(from, begin, r, l.at, n); err != nil {
-					return looks, fmt.Errorf("read %s: %w", x.g.values[l.Value].name, err)
+					return looks, fmt.Errorf("read %s: %w", x.g.Values[l.Value].Name, err)
 				}
 			}
 		}

@@ -13,6 +13,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -41,8 +43,8 @@ func randomReplay(t *rapid.T, dev gpu.Device) {
 			t.Fatal(err)
 		}
 		for _, l := range looks {
-			if d := cmp.Diff(want[l.Value], words(l.Into)); d != "" {
-				t.Fatalf("%s after dispatch %d (-want +got):\n%s", x.g.values[l.Value].name, l.After, d)
+			if d := cmp.Diff(want[l.Value], graphtest.Words(l.Into)); d != "" {
+				t.Fatalf("%s after dispatch %d (-want +got):\n%s", x.g.Values[l.Value].Name, l.After, d)
 			}
 		}
 		for _, v := range x.g.Outputs() { // what the step gave is still there
@@ -50,8 +52,8 @@ func randomReplay(t *rapid.T, dev gpu.Device) {
 			if _, err := x.Output(v, got); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Fatalf("output %s after a replay:\n%s", x.g.values[v].name, d)
+			if d := cmp.Diff(want[v], graphtest.Words(got)); d != "" {
+				t.Fatalf("output %s after a replay:\n%s", x.g.Values[v].Name, d)
 			}
 		}
 	}
@@ -88,14 +90,14 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 		t.Errorf("before the first step: %v", err)
 	}
 	r.mustStep(t, 1, 1) // so that r's second dispatch does not run
-	named := func(name string) ValueID {
-		for i := range r.x.g.values {
-			if r.x.g.values[i].name == name {
-				return ValueID(i)
+	named := func(name string) graph.ValueID {
+		for i := range r.x.g.Values {
+			if r.x.g.Values[i].Name == name {
+				return graph.ValueID(i)
 			}
 		}
 		t.Fatalf("no value %s", name)
-		return None
+		return graph.None
 	}
 	active := r.x.live.Active()
 	last := active[len(active)-1]
@@ -108,7 +110,7 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 		"it is no tensor of the graph":             {After: 0, Value: r.n},
 		"a.f0: 2048 bytes, it has 64":              {After: active[0], Value: named("a.f0"), Into: large},
 		"value 999: it is no tensor of the graph":  {After: 0, Value: 999},
-		"value -1: it is no tensor of the graph":   {After: 0, Value: None},
+		"value -1: it is no tensor of the graph":   {After: 0, Value: graph.None},
 		"dispatch 77: it did not run in the last ": {After: 77, Value: r.in},
 	} {
 		if err := r.x.Replay(ctx, l); err == nil || !strings.Contains(err.Error(), want) {
@@ -137,34 +139,34 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 // and though its memory is another value's at the end.
 func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 	dev := fake.New(fake.Options{NoLog: true})
-	b := NewBuilder(dev.Info().Limits)
-	y := b.Input("x", F32, []int{1, width}, []int{rows, width})
+	b := graph.NewBuilder(dev.Info().Limits)
+	y := b.Input("x", graph.F32, []int{1, graphtest.Width}, []int{graphtest.Rows, graphtest.Width})
 	in := y
 	for _, name := range []string{"y0", "y1", "y2", "y3", "y4", "y5"} {
-		from, to := y, b.Tensor(name, F32)
-		b.Add(name, &funcOp{
-			spec: Spec{
-				Kind: "map", Inputs: []ValueID{from}, Outputs: []ValueID{to},
-				Slots: []Slot{{Uses: []Use{on(unaryKernel, from, to)}}},
+		from, to := y, b.Tensor(name, graph.F32)
+		b.Add(name, &graphtest.FuncOp{
+			Declares: graph.Spec{
+				Kind: "map", Inputs: []graph.ValueID{from}, Outputs: []graph.ValueID{to},
+				Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, from, to)}}},
 			},
-			corners: func(r *Ranges) []Corner { return r.Ends(from) },
-			plan: func(p *Planner) error {
+			Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(from) },
+			Plans: func(p *graph.Planner) error {
 				p.SetDims(to, p.Dims(from)...)
-				p.Dispatch(0, threads(p, p.Numel(from), 64)).Params.U32("p0", p.Numel(from))
+				p.Dispatch(0, graphtest.Threads(p, p.Numel(from), 64)).Params.U32("p0", p.Numel(from))
 				return nil
 			},
 		})
 		y = to
 	}
 	b.Lies(in+1+2, func(at int) int { return at + 100 }) // y2
-	x, err := Load(dev, finish(t, b, y), LiveOptions{}, nil)
+	x, err := Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Release()
 	wrong, from := float32(1), math.MaxInt
 	dev.OnDispatch = func(d fake.Dispatch) {
-		copy(d.Bound[1].Bytes, d.Bound[0].Bytes[:4*3*width])
+		copy(d.Bound[1].Bytes, d.Bound[0].Bytes[:4*3*graphtest.Width])
 		if strings.HasPrefix(d.Group, "y") && int(d.Group[1]-'0') >= from {
 			binary.LittleEndian.PutUint32(d.Bound[1].Bytes[4*17:], math.Float32bits(wrong))
 		}
@@ -181,9 +183,9 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 		{float32(math.Inf(1)), 2, 117},
 	} {
 		wrong, from = test.wrong, test.from
-		data := make([]byte, 4*3*width)
-		inputs := []InputData{{Value: in, Dims: []int{3, width}, Data: data}}
-		if err := x.Step(context.Background(), &StepInput{Inputs: inputs}, TimingOff); err != nil {
+		data := make([]byte, 4*3*graphtest.Width)
+		inputs := []graph.InputData{{Value: in, Dims: []int{3, graphtest.Width}, Data: data}}
+		if err := x.Step(context.Background(), &graph.StepInput{Inputs: inputs}, TimingOff); err != nil {
 			t.Fatal(err)
 		}
 		first, found, err := x.FirstNonFinite(context.Background())
@@ -197,7 +199,7 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 			continue
 		}
 		want := NonFinite{
-			trace.DispatchID(test.from), in + 1 + ValueID(test.from), test.index, float64(test.wrong),
+			trace.DispatchID(test.from), in + 1 + graph.ValueID(test.from), test.index, float64(test.wrong),
 		}
 		if !found || cmp.Diff(want, first, cmp.Comparer(func(a, b float64) bool {
 			return a == b || a != a && b != b
@@ -212,7 +214,7 @@ func TestNonFiniteHalvesAreFound(t *testing.T) {
 		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1), 0x7e01: math.NaN(), 0x7bff: 0,
 	} {
 		data := binary.LittleEndian.AppendUint16([]byte{0, 0x3c}, h)
-		i, got, found := firstNonFinite(F16, data, nil)
+		i, got, found := firstNonFinite(graph.F16, data, nil)
 		if found != (want != 0) || found && (i != 1 || got != want && got == got) {
 			t.Errorf("%#x: element %d is %v, found %v", h, i, got, found)
 		}

@@ -8,17 +8,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
 // compute does on the fake's bytes what the test kernels do.
 func compute(d fake.Dispatch) {
 	var params [2]int
-	for i, w := range words(d.Bound[len(d.Bound)-1].Bytes)[:2] {
+	for i, w := range graphtest.Words(d.Bound[len(d.Bound)-1].Bytes)[:2] {
 		params[i] = int(w)
 	}
 	n, width := params[0], params[1]
-	in, out := words(d.Bound[0].Bytes), d.Bound[len(d.Bound)-2].Bytes
+	in, out := graphtest.Words(d.Bound[0].Bytes), d.Bound[len(d.Bound)-2].Bytes
 	put := func(i int, v uint32) { binary.LittleEndian.PutUint32(out[4*i:], v) }
 	sum := func(row int) (s uint32) {
 		for _, v := range in[row*width:][:width] {
@@ -36,12 +38,12 @@ func compute(d fake.Dispatch) {
 			put(i, in[i]+1)
 		}
 	case "binary":
-		other := words(d.Bound[1].Bytes)
+		other := graphtest.Words(d.Bound[1].Bytes)
 		for i := range n {
 			put(i, in[i]+other[i])
 		}
 	case "addone":
-		other := words(d.Bound[1].Bytes)
+		other := graphtest.Words(d.Bound[1].Bytes)
 		for i := range n {
 			put(i, in[i]+other[i]+1)
 		}
@@ -64,21 +66,21 @@ func compute(d fake.Dispatch) {
 type rig struct {
 	dev       *fake.Device
 	x         *Executor
-	in, n, of ValueID // input tensor, SymInt, output
+	in, n, of graph.ValueID // input tensor, SymInt, output
 }
 
 func newRig(t testing.TB, o fake.Options) *rig {
 	t.Helper()
 	r := &rig{dev: fake.New(o)}
 	r.dev.OnDispatch = compute
-	b := NewBuilder(r.dev.Info().Limits)
-	r.in = rowsInput(b, "x")
-	r.n = b.SymInt("n", 1, rows, rows)
-	y := residual(b, "a", r.in, 2)
-	y = routed(b, "r", y)
-	r.of = residual(b, "b", cut(b, "cut", y, r.n), 2)
-	g := finish(t, b, r.of)
-	x, err := Load(r.dev, g, LiveOptions{}, nil)
+	b := graph.NewBuilder(r.dev.Info().Limits)
+	r.in = graphtest.RowsInput(b, "x")
+	r.n = b.SymInt("n", 1, graphtest.Rows, graphtest.Rows)
+	y := graphtest.Residual(b, "a", r.in, 2)
+	y = graphtest.Routed(b, "r", y)
+	r.of = graphtest.Residual(b, "b", graphtest.Cut(b, "cut", y, r.n), 2)
+	g := graphtest.Finish(t, b, r.of)
+	x, err := Load(r.dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +95,30 @@ func newRig(t testing.TB, o fake.Options) *rig {
 	return r
 }
 
-func (r *rig) input(n, cut int) *StepInput {
-	return &StepInput{
-		Inputs:  []InputData{{Value: r.in, Dims: []int{n, width}, Data: bytesOf(pattern(n, 0))}},
-		SymInts: []SymIntValue{{r.n, int64(cut)}},
-		Read:    []ValueID{r.of},
+func (r *rig) input(n, cut int) *graph.StepInput {
+	return &graph.StepInput{
+		Inputs: []graph.InputData{
+			{Value: r.in, Dims: []int{n, graphtest.Width}, Data: graphtest.BytesOf(graphtest.Pattern(n, 0))},
+		},
+		SymInts: []graph.SymIntValue{{Value: r.n, Int: int64(cut)}},
+		Read:    []graph.ValueID{r.of},
 	}
 }
 
 // want is what the graph gives.
 func (r *rig) want(n, cut int) []uint32 {
-	return evaluate(r.x.g, map[ValueID][]uint32{r.in: pattern(n, 0)}, map[ValueID]int{r.n: cut})[r.of]
+	return graphtest.Evaluate(r.x.g, map[graph.ValueID][]uint32{r.in: graphtest.Pattern(n, 0)},
+		map[graph.ValueID]int{r.n: cut})[r.of]
 }
 
 func (r *rig) output(t testing.TB) []uint32 {
 	t.Helper()
-	dst := make([]byte, 4*rows*width)
+	dst := make([]byte, 4*graphtest.Rows*graphtest.Width)
 	n, err := r.x.Output(r.of, dst)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return words(dst[:n])
+	return graphtest.Words(dst[:n])
 }
 
 func (r *rig) mustStep(t testing.TB, n, cut int) {

@@ -163,7 +163,7 @@ func (x *Executor) arrived(s *sheet) error {
 		}
 		if l.snapshot != nil {
 			x.took(&l.snapshot.step, own)
-			l.snapshot.scale = x.clock.scale
+			l.snapshot.scale = x.clock.Scale
 		}
 	}
 	return nil

@@ -1,6 +1,10 @@
 package engine
 
-import "gpuscope/trace"
+import (
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
+	"gpuscope/trace"
+)
 
 // Snapshot is what a step left behind, copied so that the next step can begin. Taking one is cheap and is
 // done on the goroutine of the steps; Record makes of it what a trace has, on any goroutine.
@@ -8,9 +12,9 @@ type Snapshot struct {
 	r         *Recorder
 	index     int
 	committed int // resizes since the snapshot before
-	shapes    Shapes
+	shapes    graph.Shapes
 	step      stepLog
-	scale     timeScale
+	scale     measure.TimeScale
 	liveBytes int64
 }
 
@@ -56,7 +60,7 @@ func (s *Snapshot) Times() {
 	s.step = x.last.stepLog
 	s.step.ticks, s.step.runs, s.step.read = ticks, runs, nil
 	if x.clock != nil {
-		s.scale = x.clock.scale
+		s.scale = x.clock.Scale
 	}
 	if l := x.last.line(); l != nil {
 		l.snapshot = s

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -17,27 +19,27 @@ import (
 // stay is an empty dispatch before another, in place of a barrier that would go.
 type stay struct {
 	before trace.DispatchID
-	empty  metered
+	empty  measure.Metered
 }
 
 // stayer finds the barriers that go with sets of dispatches.
 type stayer struct {
-	meter
-	live     *Live
+	measure.Meter
+	live     *graph.Live
 	buffers  []gpu.Buffer
-	kernel   *Kernel
+	kernel   *graph.Kernel
 	pipe     gpu.Pipeline
 	groups   map[int]gpu.BindGroup // by index of buffers
 	barriers gpu.Barriers
 }
 
-func (x *Executor) newStayer(empty *Kernel) (*stayer, error) {
+func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 	s := &stayer{
-		meter: meter{dev: x.dev}, live: x.live, buffers: x.buffers,
+		Meter: measure.Meter{Dev: x.dev}, live: x.live, buffers: x.buffers,
 		kernel: empty, groups: map[int]gpu.BindGroup{},
 	}
 	var err error
-	s.pipe, err = s.compile(empty)
+	s.pipe, err = s.Compile(empty)
 	return s, err
 }
 
@@ -59,7 +61,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 		if left[id] {
 			continue
 		}
-		if here := s.live.pass(id); here != pass {
+		if here := s.live.Pass(id); here != pass {
 			b.EndPass()
 			b.BeginPass()
 			pass = here
@@ -70,10 +72,10 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 			}
 			level, first, before, apart = here, id, wrote, wrote < 0
 		}
-		d, levels := &s.live.g.dispatches[id], b.Levels()
-		use := s.live.g.ops[d.op].use(d.slot, s.live.plans[d.op].route)
+		d, levels := &s.live.G.Dispatches[id], b.Levels()
+		use := s.live.G.Ops[d.Op].Use(d.Slot, s.live.Plans[d.Op].Route)
 		for i, bind := range use.Bind {
-			buffer, access := s.live.memory(bind.Value), use.Kernel.Storage[i].Access
+			buffer, access := s.live.Memory(bind.Value), use.Kernel.Storage[i].Access
 			if b.Touch(buffer, access); access == gpu.ReadWrite {
 				wrote = buffer
 			}
@@ -94,14 +96,14 @@ func (s *stayer) level(id trace.DispatchID) int {
 }
 
 // writes is the empty dispatch that may write a buffer.
-func (s *stayer) writes(buffer int) (metered, error) {
+func (s *stayer) writes(buffer int) (measure.Metered, error) {
 	group, ok := s.groups[buffer]
 	if !ok {
 		var err error
-		if group, err = s.group(s.kernel, s.pipe, s.buffers[buffer]); err != nil {
-			return metered{}, err
+		if group, err = s.Group(s.kernel, s.pipe, s.buffers[buffer]); err != nil {
+			return measure.Metered{}, err
 		}
 		s.groups[buffer] = group
 	}
-	return metered{s.pipe, group}, nil
+	return measure.Metered{Pipe: s.pipe, Group: group}, nil
 }

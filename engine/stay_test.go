@@ -11,15 +11,17 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
 // emptyKernel does nothing to the buffer that it may write.
-var emptyKernel = &Kernel{
+var emptyKernel = &graph.Kernel{
 	Name: "empty", WorkgroupSize: [3]uint32{1, 1, 1},
 	Source: `@group(0) @binding(0) var<storage, read_write> x: array<u32>;
 @compute @workgroup_size(1) fn main() { if (arrayLength(&x) == 0u) { x[0] = 1u; } }`,
-	Storage: []Storage{{Name: "x", Elem: "u32", Access: gpu.ReadWrite}},
+	Storage: []graph.Storage{{Name: "x", Elem: "u32", Access: gpu.ReadWrite}},
 }
 
 // A link of a chain that is left out leaves a barrier where it stood.
@@ -39,7 +41,7 @@ func TestLevelsStayApartWithoutALink(t *testing.T) {
 	}
 	for i := range active {
 		for _, c := range []struct {
-			empty *Kernel
+			empty *graph.Kernel
 			want  []string
 		}{
 			{nil, slices.Delete(slices.Clone(whole), i, i+1)},
@@ -78,7 +80,7 @@ func TestLevelsStayApartWithoutALink(t *testing.T) {
 // Whatever is left out of whatever graph, what stood in other levels does; barriers are added for nothing
 // else.
 func TestLevelsStayApartWithoutAnySet(t *testing.T) {
-	draws(t, 300)
+	graphtest.Draws(t, 300)
 	rapid.Check(t, func(t *rapid.T) {
 		dev := fake.New(fake.Options{Info: gpu.AdapterInfo{Name: "GPU", Type: gpu.Discrete}})
 		defer dev.Release()
@@ -162,8 +164,8 @@ func TestBarriersThatStayLeaveNothingBehind(t *testing.T) {
 			if err := r.x.ReadValue(v, got); err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(want[v], words(got)); d != "" {
-				t.Fatalf("%s (-want +got):\n%s", r.x.g.values[v].name, d)
+			if d := cmp.Diff(want[v], graphtest.Words(got)); d != "" {
+				t.Fatalf("%s (-want +got):\n%s", r.x.g.Values[v].Name, d)
 			}
 		}
 	})

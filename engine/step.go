@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -34,7 +36,7 @@ type stepLog struct {
 	gcs   int // pauses of Go's garbage collector, and how long they were
 	gcNS  int64
 	ran   bool
-	read  []ValueID // outputs that were read back
+	read  []graph.ValueID // outputs that were read back
 	// When it began, when it was first submitted, and when the wait for its last submit ended.
 	start, begun, ended time.Time
 }
@@ -43,7 +45,7 @@ type stepLog struct {
 // in.Read can be read. After an error of a plan, or a cancel that came before, the graph is as it was; after
 // any later error the shapes are the new ones, the content of State and outputs is what the GPU got to, and
 // the next Step is none the worse.
-func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
+func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) error {
 	if err := x.Abandon(); err != nil {
 		return err
 	}
@@ -52,7 +54,7 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 	f.begin(x.level(t), in.Read)
 	f.pieces = true
 	if x.clock != nil {
-		f.stamps = x.clock.stamps
+		f.stamps = x.clock.Stamps
 	}
 	if err := x.resize(ctx, in); err != nil {
 		return err
@@ -77,22 +79,22 @@ func (x *Executor) Step(ctx context.Context, in *StepInput, t Timing) error {
 
 // level is the level at which a step can be timed that is asked for at another.
 func (x *Executor) level(t Timing) Timing {
-	if x.clock == nil || len(x.g.dispatches) == 0 {
+	if x.clock == nil || len(x.g.Dispatches) == 0 {
 		return TimingOff
 	}
 	return t
 }
 
 // resize makes the step's shapes the live ones, or leaves everything as it was.
-func (x *Executor) resize(ctx context.Context, in *StepInput) error {
+func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
 		if err := x.live.SetDims(a.Value, a.Dims...); err != nil {
 			x.live.Discard()
 			return err
 		}
-		val := &x.g.values[a.Value]
-		n := val.dtype.Bytes(numel(a.Dims))
+		val := &x.g.Values[a.Value]
+		n := val.DType.Bytes(graph.Numel(a.Dims))
 		if a.From != nil {
 			if err := x.checkFrom(a, n); err != nil {
 				x.live.Discard()
@@ -102,10 +104,10 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		}
 		if int64(len(a.Data)) != n {
 			x.live.Discard()
-			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.name, len(a.Data), a.Dims,
-				val.dtype, n, ErrShape)
+			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.Name, len(a.Data), a.Dims,
+				val.DType, n, graph.ErrShape)
 		}
-		if val.hostRead {
+		if val.HostRead {
 			if err := x.live.SetHost(a.Value, a.Host); err != nil {
 				x.live.Discard()
 				return err
@@ -119,7 +121,7 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 		}
 	}
 	for _, v := range in.Read {
-		if v < 0 || int(v) >= len(x.g.values) || !slices.Contains(x.g.Outputs(), v) {
+		if v < 0 || int(v) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), v) {
 			x.live.Discard()
 			return fmt.Errorf("read value %d: it is no output of the graph", v)
 		}
@@ -143,23 +145,23 @@ func (x *Executor) resize(ctx context.Context, in *StepInput) error {
 }
 
 // checkFrom says why an input cannot take n bytes of an output.
-func (x *Executor) checkFrom(a *InputData, n int64) error {
-	val, from := &x.g.values[a.Value], *a.From
-	if from < 0 || int(from) >= len(x.g.values) || !slices.Contains(x.g.Outputs(), from) {
-		return fmt.Errorf("input %s from value %d: it is no output of the graph", val.name, from)
+func (x *Executor) checkFrom(a *graph.InputData, n int64) error {
+	val, from := &x.g.Values[a.Value], *a.From
+	if from < 0 || int(from) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), from) {
+		return fmt.Errorf("input %s from value %d: it is no output of the graph", val.Name, from)
 	}
-	switch source := &x.g.values[from]; {
-	case val.hostRead:
-		return fmt.Errorf("input %s from %s: the host reads it", val.name, source.name)
-	case source.kind != tensor || source.dtype != val.dtype || source.bytes < n:
-		return fmt.Errorf("input %s from %s: %d bytes of %s, it has %d of %s: %w", val.name, source.name, n,
-			val.dtype, source.bytes, source.dtype, ErrShape)
+	switch source := &x.g.Values[from]; {
+	case val.HostRead:
+		return fmt.Errorf("input %s from %s: the host reads it", val.Name, source.Name)
+	case source.Kind != graph.Tensor || source.DType != val.DType || source.Bytes < n:
+		return fmt.Errorf("input %s from %s: %d bytes of %s, it has %d of %s: %w", val.Name, source.Name, n,
+			val.DType, source.Bytes, source.DType, graph.ErrShape)
 	}
 	return nil
 }
 
 // upload writes the inputs, and the params that changed.
-func (x *Executor) upload(f *flight, in *StepInput) error {
+func (x *Executor) upload(f *flight, in *graph.StepInput) error {
 	if err := x.uploadInputs(f, in); err != nil {
 		return err
 	}
@@ -176,14 +178,14 @@ func (x *Executor) uploadParams(f *flight) error {
 }
 
 // uploadInputs writes the inputs that come from the host.
-func (x *Executor) uploadInputs(f *flight, in *StepInput) error {
+func (x *Executor) uploadInputs(f *flight, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
 		if a.From != nil {
 			continue
 		}
 		if err := x.WriteValue(a.Value, a.Data); err != nil {
-			return fmt.Errorf("upload input %s: %w", x.g.values[a.Value].name, err)
+			return fmt.Errorf("upload input %s: %w", x.g.Values[a.Value].Name, err)
 		}
 		f.writes++
 		f.writeBytes += int64(len(a.Data))
@@ -192,7 +194,7 @@ func (x *Executor) uploadInputs(f *flight, in *StepInput) error {
 }
 
 // execute encodes and runs the dispatches in force, in as many submits as it takes to keep each short.
-func (x *Executor) execute(ctx context.Context, f *flight, in *StepInput) error {
+func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) error {
 	active := x.live.Active()
 	f.cold = x.cold(active)
 	f.bytes, f.flops = x.work(active)
@@ -236,8 +238,10 @@ func (x *Executor) readTicks(f *flight) error {
 // learn teaches the clock by the timestamps of what began and ended at these host times.
 func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	c := x.clock
-	c.see(ticks)
-	c.take(reading{ticks[0], ticks[len(ticks)-1], c.sinceStart(begun), c.sinceStart(ended)})
+	c.See(ticks)
+	c.Take(measure.Reading{
+		First: ticks[0], Last: ticks[len(ticks)-1], Before: c.SinceStart(begun), After: c.SinceStart(ended),
+	})
 }
 
 // shortRun is how many dispatches of a run are not expected to keep the GPU for longer than a submit should.
@@ -245,7 +249,7 @@ func (x *Executor) shortRun(run []trace.DispatchID) int {
 	spent := 0.0
 	for i, id := range run {
 		ns := x.rates.expect(x.work(run[i : i+1]))
-		if i > 0 && x.g.dispatches[run[i-1]].op != x.g.dispatches[id].op && spent+ns > submitNS {
+		if i > 0 && x.g.Dispatches[run[i-1]].Op != x.g.Dispatches[id].Op && spent+ns > submitNS {
 			return i
 		}
 		spent += ns
@@ -256,8 +260,8 @@ func (x *Executor) shortRun(run []trace.DispatchID) int {
 // work is what dispatches do, as modelled.
 func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
 	for _, id := range run {
-		d := &x.g.dispatches[id]
-		l := &x.live.plans[d.op].launches[d.slot]
+		d := &x.g.Dispatches[id]
+		l := &x.live.Plans[d.Op].Launches[d.Slot]
 		bytes, flops = bytes+l.Bytes, flops+l.FLOPs
 	}
 	return bytes, flops
@@ -279,13 +283,13 @@ func (x *Executor) cold(active []trace.DispatchID) bool {
 
 // ranOn says whether a dispatch has run on the route in force.
 func (x *Executor) ranOn(id trace.DispatchID) *bool {
-	return &x.hasRun[int(id)*maxRoutes+x.live.plans[x.g.dispatches[id].op].route]
+	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
 // encode encodes a run of dispatches, the first of which is the step's number from: inputs that come from the
 // device before the first of all, what is read back behind the last.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
-	in *StepInput,
+	in *graph.StepInput,
 ) error {
 	last := from+len(run) == all
 	if s.timing == TimingStep && from == 0 {
@@ -299,7 +303,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 		}
 	}
 	for i, id := range run {
-		d := &x.g.dispatches[id]
+		d := &x.g.Dispatches[id]
 		first := i == 0 || !s.timing.together(x.g, run[i-1], id)
 		final := i == len(run)-1 || !s.timing.together(x.g, id, run[i+1])
 		if s.timing >= TimingBlock && first {
@@ -308,21 +312,21 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 				return err
 			}
 		}
-		if first || x.live.pass(run[i-1]) != x.live.pass(id) {
-			if err := enc.BeginPass(x.g.ops[d.op].name); err != nil {
+		if first || x.live.Pass(run[i-1]) != x.live.Pass(id) {
+			if err := enc.BeginPass(x.g.Ops[d.Op].Name); err != nil {
 				return err
 			}
 			s.passes++
 		}
-		if s.stays != nil && s.stays[id].pipe != nil {
-			enc.Dispatch(s.stays[id].pipe, s.stays[id].group, 1, 1, 1)
+		if s.stays != nil && s.stays[id].Pipe != nil {
+			enc.Dispatch(s.stays[id].Pipe, s.stays[id].Group, 1, 1, 1)
 		}
 		if err := x.encodeDispatch(enc, &s.stepLog, id); err != nil {
 			return err
 		}
-		if final || x.live.pass(run[i+1]) != x.live.pass(id) {
+		if final || x.live.Pass(run[i+1]) != x.live.Pass(id) {
 			if err := enc.EndPass(); err != nil {
-				return fmt.Errorf("pass that ends with %s: %w", x.g.ops[d.op].name, err)
+				return fmt.Errorf("pass that ends with %s: %w", x.g.Ops[d.Op].Name, err)
 			}
 		}
 		if s.timing < TimingBlock {
@@ -352,7 +356,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 }
 
 // encodeOutputs copies what is to be read back, by one copy where it lies side by side.
-func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []ValueID) error {
+func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []graph.ValueID) error {
 	for i := 0; i < len(read); {
 		first := read[i]
 		from, begin := x.place(first)
@@ -367,14 +371,14 @@ func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []ValueID) err
 			end = max(end, at+uint64(n))
 		}
 		if err := enc.CopyOut(from, begin, s.readback, x.readAt[first], end-begin); err != nil {
-			return fmt.Errorf("read %s: %w", x.g.values[first].name, err)
+			return fmt.Errorf("read %s: %w", x.g.Values[first].Name, err)
 		}
 	}
 	return nil
 }
 
 // encodeInputs copies inputs that the step before leaves on the device.
-func (x *Executor) encodeInputs(enc gpu.Encoder, in *StepInput) error {
+func (x *Executor) encodeInputs(enc gpu.Encoder, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
 		if a.From == nil {
@@ -383,7 +387,7 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *StepInput) error {
 		from, begin := x.place(*a.From)
 		to, at := x.place(a.Value)
 		if err := enc.Copy(from, begin, to, at, uint64(x.LiveSize(a.Value))); err != nil {
-			return fmt.Errorf("input %s from %s: %w", x.g.values[a.Value].name, x.g.values[*a.From].name, err)
+			return fmt.Errorf("input %s from %s: %w", x.g.Values[a.Value].Name, x.g.Values[*a.From].Name, err)
 		}
 	}
 	return nil
@@ -402,9 +406,9 @@ func (s *stepLog) stampCount() int {
 
 // encodeDispatch encodes a dispatch as it is in force.
 func (x *Executor) encodeDispatch(enc gpu.Encoder, s *stepLog, id trace.DispatchID) error {
-	d := &x.g.dispatches[id]
-	p := &x.live.plans[d.op]
-	uses, route := x.g.ops[d.op].spec.Slots[d.slot].Uses, p.route
+	d := &x.g.Dispatches[id]
+	p := &x.live.Plans[d.Op]
+	uses, route := x.g.Ops[d.Op].Spec.Slots[d.Slot].Uses, p.Route
 	if len(uses) == 1 {
 		route = 0
 	}
@@ -412,7 +416,7 @@ func (x *Executor) encodeDispatch(enc gpu.Encoder, s *stepLog, id trace.Dispatch
 	if err != nil {
 		return err
 	}
-	g := &p.launches[d.slot].Grid
+	g := &p.Launches[d.Slot].Grid
 	enc.Dispatch(x.pipes[uses[route].Kernel], group, g.X, g.Y, g.Z)
 	return nil
 }

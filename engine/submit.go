@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -15,7 +16,7 @@ const firstPiece = 32
 
 // submit encodes a run of the active dispatches, the first of which is the step's number from, sends it piece
 // by piece and waits.
-func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *StepInput) error {
+func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time
 	var first int64 // of encode and submit, with the first piece
 	for at := 0; at == 0 || at < len(run); {
@@ -64,7 +65,7 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 
 // send encodes dispatches, the first of which is the step's number from, and submits them. It returns when
 // they were encoded.
-func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *StepInput) (
+func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,
 ) {
 	start := time.Now()

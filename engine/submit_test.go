@@ -9,6 +9,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
 	"gpuscope/trace"
 )
 
@@ -34,16 +36,23 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		g, _ := layered(t, rapid.IntRange(1, 100).Draw(rt, "layers"), 1<<30, branched)
 		dev := fake.New(fake.Options{})
-		x, err := Load(dev, g, LiveOptions{}, nil)
+		x, err := Load(dev, g, graph.LiveOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer x.Release()
-		timing := rapid.SampledFrom([]Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch}).Draw(rt, "timing")
-		var in StepInput
+		timing := rapid.SampledFrom([]Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch}).
+			Draw(rt, "timing")
+		var in graph.StepInput
 		for _, v := range g.Inputs() {
-			in.Inputs = append(in.Inputs,
-				InputData{Value: v, Dims: []int{rows, width}, Data: make([]byte, 4*rows*width)})
+			in.Inputs = append(
+				in.Inputs,
+				graph.InputData{
+					Value: v,
+					Dims:  []int{graphtest.Rows, graphtest.Width},
+					Data:  make([]byte, 4*graphtest.Rows*graphtest.Width),
+				},
+			)
 		}
 		dev.Log = nil
 		if err := x.Step(context.Background(), &in, timing); err != nil {
@@ -86,8 +95,8 @@ func TestAStepIsSubmittedWhileItIsEncoded(t *testing.T) {
 
 // kernelOf is the name of the kernel in force.
 func (x *Executor) kernelOf(id trace.DispatchID) string {
-	d := &x.g.dispatches[id]
-	return x.g.names[x.g.ops[d.op].spec.Slots[d.slot].Uses[x.live.plans[d.op].route].Kernel]
+	d := &x.g.Dispatches[id]
+	return x.g.KernelNames[x.g.Ops[d.Op].Spec.Slots[d.Slot].Uses[x.live.Plans[d.Op].Route].Kernel]
 }
 
 // A software device gives the same numbers however a step is cut: see the goldens of models. What a cancel or
@@ -96,14 +105,20 @@ func TestAFailedPieceLeavesTheNextStepWhole(t *testing.T) {
 	for _, kind := range []fake.Kind{fake.Begin, fake.BeginPass, fake.Run, fake.EndPass, fake.Submit} {
 		g, _ := layered(t, 40, 1<<30, branched)
 		dev := fake.New(fake.Options{Info: gpu.AdapterInfo{}})
-		x, err := Load(dev, g, LiveOptions{}, nil)
+		x, err := Load(dev, g, graph.LiveOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var in StepInput
+		var in graph.StepInput
 		for _, v := range g.Inputs() {
-			in.Inputs = append(in.Inputs,
-				InputData{Value: v, Dims: []int{rows, width}, Data: make([]byte, 4*rows*width)})
+			in.Inputs = append(
+				in.Inputs,
+				graph.InputData{
+					Value: v,
+					Dims:  []int{graphtest.Rows, graphtest.Width},
+					Data:  make([]byte, 4*graphtest.Rows*graphtest.Width),
+				},
+			)
 		}
 		submits := 0
 		dev.Fault = func(c fake.Call) error {

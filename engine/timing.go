@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/trace"
 )
@@ -39,13 +40,13 @@ func ParseTiming(name string) (Timing, error) {
 
 // together says whether two dispatches, one submitted right behind the other, stand between the same
 // timestamps.
-func (t Timing) together(g *Graph, a, b trace.DispatchID) bool {
+func (t Timing) together(g *graph.Graph, a, b trace.DispatchID) bool {
 	switch t {
 	case TimingDispatch:
 		return false
 	case TimingBlock:
-		p, q := &g.ops[g.dispatches[a].op], &g.ops[g.dispatches[b].op]
-		return p == q || p.layer >= 0 && p.layer == q.layer && p.block == q.block
+		p, q := &g.Ops[g.Dispatches[a].Op], &g.Ops[g.Dispatches[b].Op]
+		return p == q || p.Layer >= 0 && p.Layer == q.Layer && p.Block == q.Block
 	}
 	return true
 }

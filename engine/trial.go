@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -35,7 +37,7 @@ const MostTrials = 1000
 //
 // The live shapes stay as they are, and State that the operators write has its content again when this
 // returns. What lies in the memory of other values may be overwritten: a Replay makes it anew.
-func (x *Executor) TimeRoutes(ctx context.Context, ops []OpID, n int, set func(*Live) error) (
+func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set func(*graph.Live) error) (
 	times []RouteTime, err error,
 ) {
 	r, err := x.newRouteRun(ops, n, set)
@@ -56,17 +58,17 @@ func (x *Executor) TimeRoutes(ctx context.Context, ops []OpID, n int, set func(*
 // routeRun is one such measurement, of operators that are alike.
 type routeRun struct {
 	x      *Executor
-	ops    []*op // at least one
+	ops    []*graph.Op // at least one
 	n      int
 	trials []trial
-	real   *Live // that the trials stand in for
-	state  map[ValueID][]byte
+	real   *graph.Live // that the trials stand in for
+	state  map[graph.ValueID][]byte
 	log    flight
 }
 
 // trial is a route that can do the shape: a graph of its own that has it in force for all the operators.
 type trial struct {
-	live    *Live
+	live    *graph.Live
 	run     []trace.DispatchID // of as many operators as run
 	each    int                // of one operator
 	route   int
@@ -75,17 +77,17 @@ type trial struct {
 }
 
 // name is what errors call the operators.
-func (r *routeRun) name() string { return r.ops[0].name }
+func (r *routeRun) name() string { return r.ops[0].Name }
 
 // time is what one operator took in a trial.
 func (r *routeRun) time(t *trial) RouteTime {
 	o := r.ops[0]
 	out := RouteTime{
-		Route: o.routeName(t.route), Planned: t.planned, N: len(t.ns), Ops: len(t.run) / t.each,
+		Route: o.RouteName(t.route), Planned: t.planned, N: len(t.ns), Ops: len(t.run) / t.each,
 	}
 	for _, id := range t.run[:t.each] {
 		l, k := t.live.Launch(id)
-		out.Kernels = append(out.Kernels, r.x.g.names[k])
+		out.Kernels = append(out.Kernels, r.x.g.KernelNames[k])
 		out.Bytes, out.FLOPs = out.Bytes+l.Bytes, out.FLOPs+l.FLOPs
 	}
 	if out.N > 0 {
@@ -96,7 +98,7 @@ func (r *routeRun) time(t *trial) RouteTime {
 	return out
 }
 
-func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*routeRun, error) {
+func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) error) (*routeRun, error) {
 	switch {
 	case len(ids) == 0:
 		return nil, errors.New("there is no operator to time")
@@ -104,21 +106,21 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 		return nil, fmt.Errorf("%d runs of each route, want 1 to %d", n, MostTrials)
 	case x.clock == nil:
 		return nil, errors.New("this device has no timestamps")
-	case !x.clock.scale.known():
-		return nil, errNoPeriod
+	case !x.clock.Scale.Known():
+		return nil, measure.ErrNoPeriod
 	}
 	r := &routeRun{
 		x: x, n: n, real: x.live, log: x.timedFlight(),
 	}
 	for _, id := range ids {
-		if id < 0 || int(id) >= len(x.g.ops) {
-			return nil, fmt.Errorf("operator %d: the graph has %d", id, len(x.g.ops))
+		if id < 0 || int(id) >= len(x.g.Ops) {
+			return nil, fmt.Errorf("operator %d: the graph has %d", id, len(x.g.Ops))
 		}
-		r.ops = append(r.ops, &x.g.ops[id])
+		r.ops = append(r.ops, &x.g.Ops[id])
 	}
 	planned := -1
-	for route := range max(1, len(r.ops[0].spec.Routes)) {
-		l, err := NewLive(x.g, LiveOptions{})
+	for route := range max(1, len(r.ops[0].Spec.Routes)) {
+		l, err := graph.NewLive(x.g, graph.LiveOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -127,23 +129,24 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 		}
 		l.Commit()
 		if planned < 0 {
-			planned = l.plans[ids[0]].route
+			planned = l.Plans[ids[0]].Route
 			if !r.alike(l) {
 				return nil, fmt.Errorf("%s and the others that are to be timed with it are not alike",
 					r.name())
 			}
 		}
-		if route != planned && slices.ContainsFunc(ids, func(id OpID) bool { return !l.reroute(id, route) }) {
+		if route != planned &&
+			slices.ContainsFunc(ids, func(id graph.OpID) bool { return !l.Reroute(id, route) }) {
 			continue
 		}
 		t := trial{live: l, route: route, planned: route == planned, ns: make([]int64, 0, n)}
 		for _, o := range r.ops {
-			t.run = append(t.run, l.launched(o)...)
+			t.run = append(t.run, l.Launched(o)...)
 		}
 		t.each = len(t.run) / len(r.ops)
 		if t.each == 0 {
 			why := "it is a view of its input"
-			if !r.ops[0].aliased {
+			if !r.ops[0].Aliased {
 				why = "it launches nothing at this shape"
 			}
 			return nil, fmt.Errorf("%s has no dispatch: %s", r.name(), why)
@@ -154,10 +157,10 @@ func (x *Executor) newRouteRun(ids []OpID, n int, set func(*Live) error) (*route
 }
 
 // alike says whether all operators do the same work at a live shape.
-func (r *routeRun) alike(l *Live) bool {
-	first := l.Work(r.ops[0].id)
+func (r *routeRun) alike(l *graph.Live) bool {
+	first := l.Work(r.ops[0].ID)
 	for _, o := range r.ops[1:] {
-		if l.Work(o.id) != first {
+		if l.Work(o.ID) != first {
 			return false
 		}
 	}
@@ -166,10 +169,10 @@ func (r *routeRun) alike(l *Live) bool {
 
 // save keeps what the operators' State holds.
 func (r *routeRun) save() error {
-	r.state = map[ValueID][]byte{}
+	r.state = map[graph.ValueID][]byte{}
 	for _, o := range r.ops {
-		for _, v := range o.spec.State {
-			r.state[v] = make([]byte, r.x.g.values[v].bytes)
+		for _, v := range o.Spec.State {
+			r.state[v] = make([]byte, r.x.g.Values[v].Bytes)
 			if err := r.x.ReadValue(v, r.state[v]); err != nil {
 				return err
 			}
@@ -233,9 +236,9 @@ func (r *routeRun) fit(ctx context.Context) error {
 }
 
 // take puts the operators' params of a graph into the arena.
-func (r *routeRun) take(l *Live) {
+func (r *routeRun) take(l *graph.Live) {
 	for _, o := range r.ops {
-		r.x.arena.take(o, &l.plans[o.id])
+		r.x.arena.take(o, &l.Plans[o.ID])
 	}
 }
 
@@ -246,12 +249,12 @@ func (r *routeRun) run(t *trial) (ns int64, err error) {
 	if _, err := x.arena.upload(x.dev); err != nil {
 		return 0, err
 	}
-	if err := x.submit(&r.log, t.run, 0, len(t.run), &StepInput{}); err != nil {
+	if err := x.submit(&r.log, t.run, 0, len(t.run), &graph.StepInput{}); err != nil {
 		return 0, err
 	}
 	if err := x.readTicks(&r.log); err != nil {
 		return 0, err
 	}
-	ns, _ = x.clock.scale.duration(r.log.ticks[0], r.log.ticks[1]).NS()
+	ns, _ = x.clock.Scale.Duration(r.log.ticks[0], r.log.ticks[1]).NS()
 	return ns, nil
 }

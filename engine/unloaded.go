@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -12,8 +13,8 @@ import (
 // no GPU and without reading weights. Beside Step only what is asked of the plan may be used: Live, InForce,
 // Device and a Recorder, whose steps have dispatches, levels and passes, and of times how long the resize
 // took.
-func Unloaded(g *Graph, o LiveOptions) (*Executor, error) {
-	live, err := NewLive(g, o)
+func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
+	live, err := graph.NewLive(g, o)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func (x *Executor) Loaded() bool { return x.dev != nil }
 // info is the device, or that there is none, with the limits that the graph was planned for.
 func (x *Executor) info() gpu.AdapterInfo {
 	if !x.Loaded() {
-		return gpu.AdapterInfo{Name: trace.NoDevice, Limits: x.g.limits}
+		return gpu.AdapterInfo{Name: trace.NoDevice, Limits: x.g.Limits}
 	}
 	return x.dev.Info()
 }

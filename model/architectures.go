@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 )
 
@@ -45,7 +45,7 @@ type spelling struct {
 // gated is the operator that joins the two branches of an MLP.
 type gated struct {
 	name string // in the graph
-	join func(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID
+	join func(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID
 }
 
 // only is a key that must be absent or have one value.

@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -524,7 +525,7 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 // work is what steps do, as modelled: the bytes of constants that they read, each dispatch's once, and FLOPs.
 // What reads a few rows of a table reads no more than it moves.
 func (n *network) work(steps []benchStep) (weights, flops int64, err error) {
-	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -15,7 +16,7 @@ import (
 
 // subject is operators that do the same work at all shapes.
 type subject struct {
-	ops    []engine.OpID
+	ops    []graph.OpID
 	names  []string    // without their layers
 	layers []int       // rising
 	of     trace.Op    // the first of them
@@ -70,17 +71,17 @@ func (r *benchRun) kernelSteps() []benchStep {
 // subjects are the operators that launch something, in the order of the graph. What has State of its own is
 // timed once: to keep the State of all layers would take more than to time them.
 func (n *network) subjects(steps []benchStep) ([]subject, error) {
-	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
-	works := make([][]string, n.graph.Ops()) // by operator, at each step
+	works := make([][]string, n.graph.NumOps()) // by operator, at each step
 	for _, s := range steps {
 		if err := n.set(l, s); err != nil {
 			return nil, err
 		}
 		for id := range works {
-			works[id] = append(works[id], l.Work(engine.OpID(id)))
+			works[id] = append(works[id], l.Work(graph.OpID(id)))
 		}
 	}
 	var list []subject
@@ -117,7 +118,7 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 }
 
 // set makes the shapes of a step those in force.
-func (n *network) set(l *engine.Live, s benchStep) error {
+func (n *network) set(l *graph.Live, s benchStep) error {
 	if err := errors.Join(n.at(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error
 		if err := r.progress("time kernels", done, all); err != nil {
 			return err
 		}
-		at := func(l *engine.Live) error { return r.runner.net.at(l, step.tokens, step.position) }
+		at := func(l *graph.Live) error { return r.runner.net.at(l, step.tokens, step.position) }
 		times, err := r.runner.exec.TimeRoutes(ctx, s.ops, r.b.Repetitions, at)
 		if err != nil {
 			return fmt.Errorf("time %s at %d tokens: %w", s.names[0], step.tokens, err)

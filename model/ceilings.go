@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/measure"
 	"gpuscope/internal/mapfile"
 	"gpuscope/ops"
 	"gpuscope/session"
@@ -50,7 +51,7 @@ func ceilingsVersion() (string, error) {
 		return "", err
 	}
 	sum := sha256.New()
-	fmt.Fprint(sum, engine.CeilingsVersion, k.Fill.Source, k.Copy.Source, k.FMA.Source, k.Empty.Source)
+	fmt.Fprint(sum, measure.CeilingsVersion, k.Fill.Source, k.Copy.Source, k.FMA.Source, k.Empty.Source)
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
@@ -137,7 +138,7 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 	if err != nil {
 		return nil, err
 	}
-	found, err := engine.MeasureCeilings(ctx, dev, k, progress)
+	found, err := measure.Ceilings(ctx, dev, k, progress)
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	slots := s.runner.net.graph.Dispatches()
+	slots := s.runner.net.graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
 			return nil, session.Refusef("cost of %.40q: it has no dispatches", p.Name)

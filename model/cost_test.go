@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -196,7 +197,7 @@ func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
 		for _, v := range net.graph.Describe().Values {
 			if v.Role == "state" || v.Role == "output" {
 				b := make([]byte, v.Bytes)
-				if err := x.ReadValue(engine.ValueID(v.ID), b); err != nil {
+				if err := x.ReadValue(graph.ValueID(v.ID), b); err != nil {
 					t.Fatal(err)
 				}
 				all = append(all, b)

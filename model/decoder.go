@@ -6,16 +6,16 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 )
 
 // network is a model's graph, with what a step sets and reads of it.
 type network struct {
-	graph  *engine.Graph
-	tokens engine.ValueID // i32 [1, S], S up to the largest chunk
-	pos    engine.ValueID // SymInt: position of the first of them
-	logits engine.ValueID // f32 [1, 1, vocab], of the last of them
+	graph  *graph.Graph
+	tokens graph.ValueID // i32 [1, S], S up to the largest chunk
+	pos    graph.ValueID // SymInt: position of the first of them
+	logits graph.ValueID // f32 [1, 1, vocab], of the last of them
 	picks
 }
 
@@ -23,24 +23,24 @@ type network struct {
 func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[2] }
 
 // input is what a step takes: tokens at a position.
-func (n *network) input(position int, tokens []int) *engine.StepInput {
-	in := &engine.StepInput{
-		Inputs:  []engine.InputData{{Value: n.tokens, Dims: []int{1, 0}}},
-		SymInts: []engine.SymIntValue{{Value: n.pos}},
+func (n *network) input(position int, tokens []int) *graph.StepInput {
+	in := &graph.StepInput{
+		Inputs:  []graph.InputData{{Value: n.tokens, Dims: []int{1, 0}}},
+		SymInts: []graph.SymIntValue{{Value: n.pos}},
 	}
 	setInput(in, position, tokens)
 	return in
 }
 
 // setInput fills in the input of another step, in the same buffers.
-func setInput(in *engine.StepInput, position int, tokens []int) {
+func setInput(in *graph.StepInput, position int, tokens []int) {
 	setTokens(in, tokens)
 	in.Inputs[0].From = nil
 	in.SymInts[0].Int = int64(position)
 }
 
 // setTokens fills in the tokens alone.
-func setTokens(in *engine.StepInput, tokens []int) {
+func setTokens(in *graph.StepInput, tokens []int) {
 	ids := &in.Inputs[0]
 	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
 	for _, t := range tokens {
@@ -53,13 +53,13 @@ func setTokens(in *engine.StepInput, tokens []int) {
 // own way is in the row of its architecture. One graph serves prefill and decode: its tokens are [1, S] for
 // any S from 1 to the largest chunk, its position is a SymInt.
 type decoder struct {
-	*engine.Builder
+	*graph.Builder
 	config
 	context int
-	kv      engine.DType // of the cache
+	kv      graph.DType // of the cache
 	w       *weights
-	pos     engine.ValueID
-	tokens  engine.ValueID
+	pos     graph.ValueID
+	tokens  graph.ValueID
 	rotate  rotary // queries and keys, by the live positions
 	// rotateLocal is rotate in layers with a window, where that is another.
 	rotateLocal rotary
@@ -67,37 +67,37 @@ type decoder struct {
 
 // attention is the first half of a layer.
 type attention struct {
-	norm           engine.ValueID
+	norm           graph.ValueID
 	q, k, v        projection
-	qNorm, kNorm   engine.ValueID // of each head, or None
+	qNorm, kNorm   graph.ValueID // of each head, or None
 	o              ops.Matrix
-	postNorm       engine.ValueID // or None
-	window         int            // positions that a token sees, 0 for all
+	postNorm       graph.ValueID // or None
+	window         int           // positions that a token sees, 0 for all
 	rotate         rotary
-	kCache, vCache engine.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
+	kCache, vCache graph.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
 }
 
 // mlp is the second half of a layer.
 type mlp struct {
-	norm           engine.ValueID
+	norm           graph.ValueID
 	gate, up, down ops.Matrix
-	postNorm       engine.ValueID // or None
+	postNorm       graph.ValueID // or None
 }
 
 // projection is a matrix, and what is added to what it gives.
 type projection struct {
 	ops.Matrix
-	bias engine.ValueID // or None
+	bias graph.ValueID // or None
 }
 
-func (p *projection) forward(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
 // build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
 func (m *decoder) build(maxChunk, told int, by Sampling) (*network, error) {
 	n := &network{}
-	n.tokens = m.Input("tokens", engine.I32, []int{1, 1}, []int{1, maxChunk})
+	n.tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
 	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
 	m.pos, m.tokens = n.pos, n.tokens
 	n.logits = m.forward()
@@ -110,7 +110,7 @@ func (m *decoder) build(maxChunk, told int, by Sampling) (*network, error) {
 }
 
 // forward gives the logits of the last token.
-func (m *decoder) forward() engine.ValueID {
+func (m *decoder) forward() graph.ValueID {
 	name := m.Form.names
 	table := m.w.matrix(name.embed, m.Vocab, m.Dim)
 	head := table
@@ -134,7 +134,7 @@ func (m *decoder) forward() engine.ValueID {
 	}
 	m.Scope("", -1, "")
 	x = ops.RMSNorm(m.Builder, "norm", x, m.w.norm(name.norm, m.Dim), m.Eps)
-	return ops.Linear(m.Builder, "lm_head", x, head, engine.None)
+	return ops.Linear(m.Builder, "lm_head", x, head, graph.None)
 }
 
 func (m *decoder) attention(layer int) *attention {
@@ -164,31 +164,31 @@ func (m *decoder) attention(layer int) *attention {
 }
 
 // scalar is an f32 constant [1].
-func (m *decoder) scalar(name string, x float32) engine.ValueID {
-	return m.Constant(name, engine.F32, []int{1}, func() ([]byte, error) {
+func (m *decoder) scalar(name string, x float32) graph.ValueID {
+	return m.Constant(name, graph.F32, []int{1}, func() ([]byte, error) {
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 	})
 }
 
 // biasIf is what some architectures add to queries, keys and values, None in the others.
-func (m *decoder) biasIf(name string, n int) engine.ValueID {
+func (m *decoder) biasIf(name string, n int) graph.ValueID {
 	if !m.Arch.biases {
-		return engine.None
+		return graph.None
 	}
 	return m.w.vector(name, n)
 }
 
 // normIf are the weights of a norm that only some architectures have, None in the others.
-func (m *decoder) normIf(has bool, name string, n int) engine.ValueID {
+func (m *decoder) normIf(has bool, name string, n int) graph.ValueID {
 	if !has {
-		return engine.None
+		return graph.None
 	}
 	return m.w.norm(name, n)
 }
 
 // norm is RMSNorm, where there are weights of one.
-func (m *decoder) norm(name string, x, weight engine.ValueID) engine.ValueID {
-	if weight == engine.None {
+func (m *decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
+	if weight == graph.None {
 		return x
 	}
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
@@ -196,7 +196,7 @@ func (m *decoder) norm(name string, x, weight engine.ValueID) engine.ValueID {
 
 // forward is x + attention(norm(x)), or x + norm(attention(norm(x))). Behind the keys and values of the last
 // layer nothing mixes tokens any more: from there on it is of the last one.
-func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
+func (a *attention) forward(m *decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
 	h := m.norm("norm", x, a.norm)
@@ -211,13 +211,13 @@ func (a *attention) forward(m *decoder, layer int, x engine.ValueID) engine.Valu
 	q, k = a.rotate("rope", q, k)
 	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), m.Scale, a.window)
 	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
-	y = ops.Linear(b, "o", y, a.o, engine.None)
+	y = ops.Linear(b, "o", y, a.o, graph.None)
 	y = m.norm("post_norm", y, a.postNorm)
 	return ops.Add(b, "add", m.lastOf("last", layer, x), y, 1)
 }
 
 // lastOf is the last token of a tensor in the last layer, and all of them before it.
-func (m *decoder) lastOf(name string, layer int, x engine.ValueID) engine.ValueID {
+func (m *decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID {
 	if layer < m.Layers-1 {
 		return x
 	}
@@ -237,14 +237,14 @@ func (m *decoder) mlp(layer int) *mlp {
 
 // forward is x + down(act(gate(norm(x))) * up(norm(x))), with the activation of the architecture, or x + the
 // norm of that.
-func (f *mlp) forward(m *decoder, layer int, x engine.ValueID) engine.ValueID {
+func (f *mlp) forward(m *decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")
 	h := m.norm("norm", x, f.norm)
-	gate := ops.Linear(b, "gate", h, f.gate, engine.None)
-	up := ops.Linear(b, "up", h, f.up, engine.None)
+	gate := ops.Linear(b, "gate", h, f.gate, graph.None)
+	up := ops.Linear(b, "up", h, f.up, graph.None)
 	h = m.Arch.gate.join(b, m.Arch.gate.name, gate, up)
-	h = ops.Linear(b, "down", h, f.down, engine.None)
+	h = ops.Linear(b, "down", h, f.down, graph.None)
 	h = m.norm("post_norm", h, f.postNorm)
 	return ops.Add(b, "add", x, h, 1)
 }

@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -22,7 +23,7 @@ func onDevice(t *testing.T, o Options) *runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, net.graph, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, net.graph, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

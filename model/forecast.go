@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"gpuscope/engine"
+	"gpuscope/engine/forecast"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -24,7 +26,7 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 	if err != nil {
 		return nil, err
 	}
-	l, err := engine.NewLive(n.graph, m.options.Live)
+	l, err := graph.NewLive(n.graph, m.options.Live)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func (m *Model) checkShape(tokens, position int) error {
 }
 
 // at sets a graph to the live shapes of a step of so many tokens at a position.
-func (n *network) at(l *engine.Live, tokens, position int) error {
+func (n *network) at(l *graph.Live, tokens, position int) error {
 	if err := l.SetDims(n.tokens, 1, tokens); err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ type plannedAhead struct {
 }
 
 // planAhead makes the forecast beside what the caller does, who waits for it.
-func (n *network) planAhead(ctx context.Context, o engine.LiveOptions) <-chan plannedAhead {
+func (n *network) planAhead(ctx context.Context, o graph.LiveOptions) <-chan plannedAhead {
 	done := make(chan plannedAhead, 1)
 	go func() {
 		f, err := n.forecast(ctx, o)
@@ -108,7 +110,7 @@ func await(ahead <-chan plannedAhead, progress engine.Progress) plannedAhead {
 
 // forecast is what dispatches are given where the model may go: at every position of decoding, at every
 // length of a prompt from its beginning, and at every position of a prompt that is taken in by full chunks.
-func (n *network) forecast(ctx context.Context, o engine.LiveOptions) (*trace.Forecast, error) {
+func (n *network) forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
 	chunk := n.graph.Value(n.tokens).MaxDims[1]
 	last := int(n.graph.Value(n.pos).Range[1])
 	lines := []trace.Line{
@@ -124,11 +126,11 @@ func (n *network) forecast(ctx context.Context, o engine.LiveOptions) (*trace.Fo
 	for i := range lines {
 		all.Go(func() {
 			line := &lines[i]
-			set := func(l *engine.Live, at int) error { return n.at(l, line.At, at) }
+			set := func(l *graph.Live, at int) error { return n.at(l, line.At, at) }
 			if line.Along == trace.AlongTokens {
-				set = func(l *engine.Live, at int) error { return n.at(l, at, line.At) }
+				set = func(l *graph.Live, at int) error { return n.at(l, at, line.At) }
 			}
-			planned, err := n.graph.Line(ctx, o, line.From, line.To, set)
+			planned, err := forecast.Line(n.graph, ctx, o, line.From, line.To, set)
 			if err != nil {
 				errs[i] = fmt.Errorf("forecast along the %s: %w", line.Along, err)
 			}

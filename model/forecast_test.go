@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
 )
@@ -18,7 +18,7 @@ func BenchmarkForecast8B(b *testing.B) {
 		b.Run(fmt.Sprint(positions, " positions"), func(b *testing.B) {
 			n := hollowNetwork(b, gguftest.Llama8B, positions)
 			for b.Loop() {
-				f, err := n.forecast(context.Background(), engine.LiveOptions{})
+				f, err := n.forecast(context.Background(), graph.LiveOptions{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -54,7 +54,7 @@ func TestForecastCoversTheContextOfAModel(t *testing.T) {
 		positions /= 16 // the race detector looks at how lines are planned beside each other
 	}
 	n := hollowNetwork(t, deep(1), positions)
-	f, err := n.forecast(t.Context(), engine.LiveOptions{})
+	f, err := n.forecast(t.Context(), graph.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestForecastCoversTheContextOfAModel(t *testing.T) {
 
 // A forecast says at every point of its lines what a graph that is brought there has in force.
 func TestForecastIsWhatThePlansAreThere(t *testing.T) {
-	for name, o := range map[string]engine.LiveOptions{"dynamic": {}, "static": {Static: true}} {
+	for name, o := range map[string]graph.LiveOptions{"dynamic": {}, "static": {Static: true}} {
 		t.Run(name, func(t *testing.T) {
 			m, err := Read(Options{Context: 256, MaxChunk: 96})
 			if err != nil {
@@ -98,11 +98,11 @@ func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 	}
 }
 
-func compareForecast(t *testing.T, n *network, o engine.LiveOptions, line *trace.Line,
+func compareForecast(t *testing.T, n *network, o graph.LiveOptions, line *trace.Line,
 	at, tokens, position int,
 ) {
 	t.Helper()
-	l, err := engine.NewLive(n.graph, o)
+	l, err := graph.NewLive(n.graph, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func compareForecast(t *testing.T, n *network, o engine.LiveOptions, line *trace
 	for _, p := range all {
 		plans[p.Dispatch] = p
 	}
-	for id := range n.graph.Dispatches() {
+	for id := range n.graph.NumDispatches() {
 		got, runs := line.Plan(trace.DispatchID(id), at)
 		want, does := plans[trace.DispatchID(id)]
 		if runs != does {

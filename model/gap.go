@@ -49,7 +49,7 @@ type view struct {
 	rows, cols []int            // chosen; nil are all
 	float      bool             // f32 or narrower: what it has no room for is infinite
 	from       int              // of the value's elements the first that is compared
-	column     func(at int) int // as engine.ValueInfo has it
+	column     func(at int) int // as graph.ValueInfo has it
 }
 
 // element is the index in the value's live dims of the i-th element that is compared.

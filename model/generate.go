@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 )
 
 // Tokens that are made one behind the other need not wait for the host between two steps: what the next step
@@ -66,7 +67,7 @@ func (r *runner) generate(ctx context.Context, g *generation) (err error) {
 }
 
 // prepare prepares a step of one token.
-func (r *runner) prepare(ctx context.Context, in *engine.StepInput, timing engine.Timing) error {
+func (r *runner) prepare(ctx context.Context, in *graph.StepInput, timing engine.Timing) error {
 	in.Read = r.read
 	return r.exec.Prepare(ctx, in, timing)
 }

@@ -19,6 +19,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -609,8 +610,8 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		"token by token":    run(Options{}, 1),
 		"chunks of three":   run(Options{}, 3),
 		"a small bound":     run(Options{MaxChunk: 5, Context: 64}),
-		"static":            run(Options{Live: engine.LiveOptions{Static: true}, MaxChunk: 16, Context: 64}),
-		"fixpoint":          run(Options{Live: engine.LiveOptions{Order: engine.Fixpoint}}),
+		"static":            run(Options{Live: graph.LiveOptions{Static: true}, MaxChunk: 16, Context: 64}),
+		"fixpoint":          run(Options{Live: graph.LiveOptions{Order: graph.Fixpoint}}),
 		"checked":           run(Options{Check: true}),
 		"nothing fused":     run(Options{Fuse: "off"}),
 		"timed by dispatch": run(Options{Timing: engine.TimingDispatch}),

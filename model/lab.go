@@ -16,6 +16,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/ops"
 	"gpuscope/session"
@@ -294,7 +295,7 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
 	info := s.runner.net.graph.Value(o.Value)
 	w.Elements = numel(info.MaxDims)
-	if info.Role != engine.State {
+	if info.Role != graph.State {
 		w.Elements = numel(s.runner.exec.LiveDims(o.Value))
 	}
 	own, err := ops.Decode(info.DType, o.Own, w.Elements)
@@ -349,7 +350,7 @@ func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs 
 	}
 	v := newVerification(s, t, []trace.DispatchID{id})
 	v.part = min(1, labFLOPs/max(v.byOp[s.watch.graph.Dispatches[id].Op].flops, 1))
-	v.instead = map[engine.ValueID][]byte{}
+	v.instead = map[graph.ValueID][]byte{}
 	for i := range outputs {
 		v.instead[outputs[i].Value] = outputs[i].New
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
@@ -22,8 +22,10 @@ func TestDemoTraceHoldsLiveShapesAndBarriers(t *testing.T) {
 		if n++; n > 8 {
 			return // opening the demo takes a while
 		}
-		live := engine.LiveOptions{
-			Order: engine.Order(rapid.IntRange(0, 1).Draw(rt, "order")), Static: rapid.Bool().Draw(rt, "static"),
+		live := graph.LiveOptions{
+			Order: graph.Order(
+				rapid.IntRange(0, 1).Draw(rt, "order"),
+			), Static: rapid.Bool().Draw(rt, "static"),
 		}
 		context := rapid.SampledFrom([]int{64, 300, 512}).Draw(rt, "context")
 		s, err := Open(t.Context(), Options{Device: trace.NoDevice, Context: context, Live: live}, nil)

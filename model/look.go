@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -35,14 +36,14 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	}
 	at := *c.At
 	g := s.runner.net.graph
-	if at.Value < 0 || int(at.Value) >= g.Values() {
-		return nil, session.Refusef("look: value %d, the graph has %d", at.Value, g.Values())
+	if at.Value < 0 || int(at.Value) >= g.NumValues() {
+		return nil, session.Refusef("look: value %d, the graph has %d", at.Value, g.NumValues())
 	}
 	v := g.Value(at.Value)
 	switch {
 	case v.SymInt:
 		return nil, session.Refusef("look: %s is an integer of the host: the step's record has it", v.Name)
-	case v.Role == engine.Fused:
+	case v.Role == graph.Fused:
 		return nil, session.Refusef("look: %s is never in memory: a fused operator does without it",
 			v.Name)
 	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
@@ -51,7 +52,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 			pageText(at), at.Offset, session.MostNumbers)
 	}
 	var t *turn
-	if v.Role != engine.Constant {
+	if v.Role != graph.Constant {
 		var err error
 		if t, err = s.turnOf(at.Step); err != nil {
 			return nil, err
@@ -146,7 +147,7 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 		out.After = at.After
 	case len(writers) > 0:
 		out.After = &writers[len(writers)-1]
-	case v.Role == engine.Input:
+	case v.Role == graph.Input:
 		return nil
 	case x.Live().Left(at.Value):
 		return fmt.Errorf("nothing writes %s in step %d: its operator leaves it, and what reads it takes others",
@@ -178,7 +179,7 @@ type reader func(first, n int) ([]float64, error)
 
 // numbers are those in a value's memory as it is now; of a constant matrix those that its format makes of the
 // bits.
-func (s *live) numbers(v engine.ValueID) numbers {
+func (s *live) numbers(v graph.ValueID) numbers {
 	for m := range ops.StoredMatrices(s.runner.net.graph) {
 		if m.Arrays[0] != v {
 			continue

@@ -23,6 +23,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/ops"
 	"gpuscope/session"
@@ -49,14 +50,14 @@ type Options struct {
 	Context   int          // positions of the KV cache; the model's own, at most DefaultContext, where 0
 	MaxChunk  int          // tokens a step takes at most; 512 or the context where 0
 	Timing    engine.Timing
-	Live      engine.LiveOptions
+	Live      graph.LiveOptions
 	Check     bool // plan again and compare before each step
 	HalfKV    bool // keep the KV cache in f16
 	// Quantize is "q4" where matrices of floats are to become q4gsw as they are loaded, "" for all as stored.
 	// GroupSize is how many columns share a scale then: 32, 64 or 128, and 32 where 0.
 	Quantize  string
 	GroupSize int
-	// Routes asks for routes of operators: see engine.Builder.AskRoutes.
+	// Routes asks for routes of operators: see graph.Builder.AskRoutes.
 	Routes map[string]string
 	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
 	// between them.
@@ -65,7 +66,7 @@ type Options struct {
 	Shaders string
 	// DumpPass names a pass of planning whose report lists the graph before and after it; "" for none.
 	DumpPass string
-	// passBytes is engine.Builder.PassBytes, where a test wants small models treated as large ones.
+	// passBytes is graph.Builder.PassBytes, where a test wants small models treated as large ones.
 	passBytes int64
 	// IgnoreEOS lets a text go on after the model's end token.
 	IgnoreEOS bool
@@ -208,7 +209,7 @@ func (m *Model) settleHead(table *Tensor) error {
 func (m *Model) Close() error { return m.file.Close() }
 
 // Plan is the model's graph for a device with these limits. Nothing is allocated but the graph itself.
-func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
+func (m *Model) Plan(limits gpu.Limits) (*graph.Graph, error) {
 	n, err := m.build(limits)
 	if err != nil {
 		return nil, err
@@ -217,9 +218,9 @@ func (m *Model) Plan(limits gpu.Limits) (*engine.Graph, error) {
 }
 
 func (m *Model) build(limits gpu.Limits) (*network, error) {
-	b := engine.NewBuilder(limits)
+	b := graph.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
-	rules, err := engine.SelectFusions(ops.Fusions, m.options.Fuse)
+	rules, err := graph.SelectFusions(ops.Fusions, m.options.Fuse)
 	if err != nil {
 		return nil, session.Refusef("--fuse: %w", err)
 	}
@@ -233,21 +234,21 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 		b.PassBytes(m.options.passBytes)
 	}
 	l := &decoder{
-		Builder: b, config: m.config, context: m.context, kv: engine.F32,
+		Builder: b, config: m.config, context: m.context, kv: graph.F32,
 		w: &weights{b, m.file, m.config.Form, m.quantizer, map[*Tensor]bool{}},
 	}
 	if m.options.HalfKV {
-		l.kv = engine.F16
+		l.kv = graph.F16
 	}
 	n, err := l.build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
 	if err == nil {
 		err = m.quantizer.check(m.file.Name())
 	}
-	limit, limited := errors.AsType[*engine.RouteLimit](err)
+	limit, limited := errors.AsType[*graph.RouteLimit](err)
 	switch {
 	case limited:
 		err = session.Refusef("--%w; give --max-chunk %d", err, limit.Most)
-	case errors.Is(err, engine.ErrRoute):
+	case errors.Is(err, graph.ErrRoute):
 		err = session.Refusef("--%w", err)
 	case errors.Is(err, gpu.ErrUnsupported):
 		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context,

@@ -13,10 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
@@ -46,7 +46,7 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 }
 
 // graphOf is the graph of a model, for the least limits a device may have.
-func graphOf(t *testing.T, o Options) *engine.Graph {
+func graphOf(t *testing.T, o Options) *graph.Graph {
 	t.Helper()
 	m, err := Read(o)
 	if err != nil {
@@ -176,9 +176,9 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 }
 
 // fresh is a graph that was made for one step.
-func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
+func fresh(t *testing.T, net *network, tokens, position int) *graph.Live {
 	t.Helper()
-	live, err := engine.NewLive(net.graph, engine.LiveOptions{})
+	live, err := graph.NewLive(net.graph, graph.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func fresh(t *testing.T, net *network, tokens, position int) *engine.Live {
 // submitted so.
 func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 	g := graphOf(t, Options{Fuse: normsRun})
-	l, err := engine.NewLive(g, engine.LiveOptions{})
+	l, err := graph.NewLive(g, graph.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +460,7 @@ func TestWeightsOfAClosedModelAreAnError(t *testing.T) {
 	}
 	refused := 0
 	for id := range g.Describe().Values {
-		v := g.Value(engine.ValueID(id))
+		v := g.Value(graph.ValueID(id))
 		if v.Load == nil || strings.HasPrefix(v.Name, "rope_") { // those are computed
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -205,7 +206,7 @@ func (m *Model) took(phase string, begin time.Time) {
 }
 
 // memoryLine is what a graph takes on the device, in all and by what it is for.
-func memoryLine(g *engine.Graph) string {
+func memoryLine(g *graph.Graph) string {
 	byRole := g.AllocatedBytes()
 	var total int64
 	var parts []string

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
@@ -76,7 +76,7 @@ func levelsAt(t testing.TB, n *network, tokens, pos int) (levels, passes int) {
 }
 
 // liveAt has the shapes of a step of some tokens at a position in force.
-func liveAt(t testing.TB, n *network, tokens, pos int) *engine.Live {
+func liveAt(t testing.TB, n *network, tokens, pos int) *graph.Live {
 	t.Helper()
 	l, err := broughtTo(n, tokens, pos)
 	if err != nil {
@@ -85,8 +85,8 @@ func liveAt(t testing.TB, n *network, tokens, pos int) *engine.Live {
 	return l
 }
 
-func broughtTo(n *network, tokens, pos int) (*engine.Live, error) {
-	l, err := engine.NewLive(n.graph, engine.LiveOptions{})
+func broughtTo(n *network, tokens, pos int) (*graph.Live, error) {
+	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +283,7 @@ func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
 	} {
 		finds := func(rules []string) bool {
 			passes := plan(t, path, strings.Join(append(rules, rule), ",")).graph.Passes()
-			return slices.ContainsFunc(passes, func(p engine.PassReport) bool {
+			return slices.ContainsFunc(passes, func(p graph.PassReport) bool {
 				return slices.ContainsFunc(p.Notes, func(n string) bool {
 					return strings.HasSuffix(n, " × "+rule)
 				})
@@ -310,7 +310,7 @@ func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
 		n := plan(t, write(t, file.Bytes()), "on")
 		for _, v := range n.graph.Describe().Values {
 			name, ok := strings.CutSuffix(v.Name, ".spread")
-			if ok && v.Role == engine.Intermediate.String() {
+			if ok && v.Role == graph.Intermediate.String() {
 				spread[name[strings.LastIndexByte(name, '.')+1:]]++
 			}
 		}

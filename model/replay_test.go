@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/session"
 )
@@ -44,7 +45,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 		}
 		for _, l := range looks {
 			info := net.graph.Value(l.Value)
-			if info.DType != engine.F32 {
+			if info.DType != graph.F32 {
 				continue
 			}
 			want := ref.Tensor(l.Value).Data
@@ -85,8 +86,8 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	do(session.Command{Kind: session.Prompt, Tokens: prompt})
 	do(session.Command{Kind: session.Run, N: 2})
 	left := map[int]bool{} // to its readers, in a step of one token as the last one is
-	for v := range net.graph.Values() {
-		left[v] = len(s.runner.exec.Writers(engine.ValueID(v))) == 0
+	for v := range net.graph.NumValues() {
+		left[v] = len(s.runner.exec.Writers(graph.ValueID(v))) == 0
 	}
 	ref := ops.NewInterpreter(net.graph)
 	for i, turn := range s.text.turns {
@@ -94,13 +95,13 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 			t.Fatal(err)
 		}
 		looked := 0
-		for v := range net.graph.Values() {
-			info := net.graph.Value(engine.ValueID(v))
-			if v%5 != i || left[v] && len(turn.tokens) == 1 || info.SymInt || info.DType != engine.F32 ||
-				info.Role != engine.Intermediate && info.Role != engine.State {
+		for v := range net.graph.NumValues() {
+			info := net.graph.Value(graph.ValueID(v))
+			if v%5 != i || left[v] && len(turn.tokens) == 1 || info.SymInt || info.DType != graph.F32 ||
+				info.Role != graph.Intermediate && info.Role != graph.State {
 				continue
 			}
-			at := session.LookAt{Value: engine.ValueID(v), Step: &turn.index, Count: 64, Statistics: true}
+			at := session.LookAt{Value: graph.ValueID(v), Step: &turn.index, Count: 64, Statistics: true}
 			reply, err := s.Do(context.Background(), session.Command{Kind: session.Look, At: &at})
 			if err != nil && len(turn.tokens) > 1 && strings.Contains(err.Error(), "its operator leaves it") {
 				continue // what is given of one row in place of others
@@ -109,7 +110,7 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := reply.Tensor
-			want := ref.Tensor(engine.ValueID(v)).Data
+			want := ref.Tensor(graph.ValueID(v)).Data
 			if info.Column != nil {
 				lies := want
 				want = make([]float64, len(lies))
@@ -121,11 +122,11 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 			for _, w := range want {
 				largest = max(largest, math.Abs(w))
 			}
-			if got.Statistics.Elements != len(want) && info.Role != engine.State {
+			if got.Statistics.Elements != len(want) && info.Role != graph.State {
 				t.Errorf("%s: %d elements, want %d", info.Name, got.Statistics.Elements, len(want))
 			}
 			most := max(-got.Statistics.Min, got.Statistics.Max)
-			if info.Role != engine.State && math.Abs(most-largest) > 1e-3*largest {
+			if info.Role != graph.State && math.Abs(most-largest) > 1e-3*largest {
 				t.Errorf("step %d: %s goes up to %g, want %g", i, info.Name, most, largest)
 			}
 			for k, n := range got.Numbers {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/ops"
 )
@@ -72,7 +72,7 @@ func ggufRotation(r *configReader, headDim int) rotation {
 func (r *rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 
 // rotary adds the operator that turns queries and keys by their positions.
-type rotary func(name string, q, k engine.ValueID) (yq, yk engine.ValueID)
+type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 
 // pairing is which dims of a head are turned together. What it adds to the graph has a prefix before its
 // names.
@@ -87,7 +87,7 @@ var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) ro
 	cos, sin := m.tables(prefix, r, 1)
 	cos = ops.Slice(m.Builder, prefix+"slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
 	sin = ops.Slice(m.Builder, prefix+"slice sin", sin, 0, ops.Sym(m.pos), ops.Sym(seq))
-	return func(name string, q, k engine.ValueID) (yq, yk engine.ValueID) {
+	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
 		return ops.ApplyRotaryEmb(m.Builder, name, q, k, cos, sin)
 	}
 }}
@@ -95,18 +95,18 @@ var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) ro
 // halves pairs dims i and i + d/2 of the first d of a head.
 var halves = pairing{part: true, rotary: func(m *decoder, prefix string, r *rotation) rotary {
 	cos, sin := m.tables(prefix, r, 2)
-	return func(name string, q, k engine.ValueID) (yq, yk engine.ValueID) {
+	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
 		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, ops.Sym(m.pos))
 	}
 }}
 
 // tables are the cosine and the sine of every angle, so many times over: for positions [0, context) and pairs
 // i of d dims that are turned, f32 [context, times d/2].
-func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin engine.ValueID) {
+func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
-	table := func(name string, f func(float64) float64) engine.ValueID {
+	table := func(name string, f func(float64) float64) graph.ValueID {
 		dims := []int{m.context, times * turned / 2}
-		return m.Constant(prefix+name, engine.F32, dims, func() ([]byte, error) {
+		return m.Constant(prefix+name, graph.F32, dims, func() ([]byte, error) {
 			d, err := divisors()
 			if err != nil {
 				return nil, err

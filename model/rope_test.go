@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
@@ -121,10 +121,10 @@ func TestRotationOfAPartOfTheHead(t *testing.T) {
 }
 
 // constant is what a graph puts into a constant of this name.
-func constant(t *testing.T, g *engine.Graph, name string) []byte {
+func constant(t *testing.T, g *graph.Graph, name string) []byte {
 	t.Helper()
 	for id := range g.Describe().Values {
-		if v := g.Value(engine.ValueID(id)); v.Name == name && v.Load != nil {
+		if v := g.Value(graph.ValueID(id)); v.Name == name && v.Load != nil {
 			data, err := v.Load()
 			if err != nil {
 				t.Fatal(err)

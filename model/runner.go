@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -21,7 +22,7 @@ type runner struct {
 
 	// input is that of the step that was sent last and is to be read next, next that of the one behind it,
 	// where that is prepared.
-	input, next *engine.StepInput
+	input, next *graph.StepInput
 	tokens      [1]int    // of a step of one
 	sang        time.Time // when the canary ran last
 	slow        bool      // the GPU's clock was slower then than it is when warm

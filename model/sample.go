@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/trace"
 )
@@ -21,16 +22,16 @@ import (
 type picks struct {
 	told        int // candidates that a step tells; 0: the token alone
 	sampling    Sampling
-	candidates  int            // that are read back
-	ids, values engine.ValueID // i32 and f32, of the candidates, at least one
-	stats       engine.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
+	candidates  int           // that are read back
+	ids, values graph.ValueID // i32 and f32, of the candidates, at least one
+	stats       graph.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
 }
 
 // pick adds them to a graph for a number of candidates to be told.
-func pick(b *engine.Builder, logits engine.ValueID, vocab, told int, by Sampling) picks {
+func pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) picks {
 	p := picks{
 		told: min(told, vocab), sampling: by, candidates: min(max(told, by.candidates()), vocab),
-		stats: engine.None,
+		stats: graph.None,
 	}
 	if p.onGPU() {
 		p.values, p.ids, p.stats = ops.TopK(b, "top", logits, p.candidates)
@@ -52,7 +53,7 @@ func (p *picks) onGPU() bool { return p.candidates > 0 && p.candidates <= ops.Ma
 type picker struct {
 	exec   *engine.Executor
 	net    *network
-	read   []engine.ValueID // what a step that gives a token reads back
+	read   []graph.ValueID // what a step that gives a token reads back
 	words  []byte
 	ids    []int
 	values []float64
@@ -71,7 +72,7 @@ type picked struct {
 func (p *picked) finite() bool { return !math.IsNaN(p.highest) && !math.IsInf(p.highest, 0) }
 
 func newPicker(exec *engine.Executor, n *network) picker {
-	p := picker{exec: exec, net: n, read: []engine.ValueID{n.ids, n.values}}
+	p := picker{exec: exec, net: n, read: []graph.ValueID{n.ids, n.values}}
 	p.Sampling = n.sampling
 	switch {
 	case n.onGPU():
@@ -134,7 +135,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 }
 
 // output copies an output to words.
-func (p *picker) output(v engine.ValueID, what string) error {
+func (p *picker) output(v graph.ValueID, what string) error {
 	n := 4 * numel(p.net.graph.Value(v).MaxDims)
 	p.words = slices.Grow(p.words[:0], n)[:n]
 	if _, err := p.exec.Output(v, p.words); err != nil {
@@ -144,7 +145,7 @@ func (p *picker) output(v engine.ValueID, what string) error {
 }
 
 // floats copies an output to values.
-func (p *picker) floats(v engine.ValueID, what string) error {
+func (p *picker) floats(v graph.ValueID, what string) error {
 	if err := p.output(v, what); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -18,7 +19,7 @@ const (
 
 // beginTimeOp checks what is to be timed.
 func (s *live) beginTimeOp(c session.Command) (work, error) {
-	ops := s.runner.net.graph.Ops()
+	ops := s.runner.net.graph.NumOps()
 	switch {
 	case !s.runner.timed():
 		return nil, session.Refusef("an operator cannot be timed: this device has no timestamps")
@@ -47,8 +48,8 @@ func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) 
 		if err := progress("time operator", i, len(c.Lengths)); err != nil {
 			return err
 		}
-		at := func(l *engine.Live) error { return s.runner.net.at(l, m, 0) }
-		times, err := s.runner.exec.TimeRoutes(ctx, []engine.OpID{*c.Op}, c.N, at)
+		at := func(l *graph.Live) error { return s.runner.net.at(l, m, 0) }
+		times, err := s.runner.exec.TimeRoutes(ctx, []graph.OpID{*c.Op}, c.N, at)
 		for _, t := range times {
 			if t.N == 0 {
 				continue

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -94,9 +95,9 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 		}
 	}
 	r.do(promptOf(3))
-	unlike := []engine.OpID{*op, *r.opNamed("layers.0.attn.norm")}
+	unlike := []graph.OpID{*op, *r.opNamed("layers.0.attn.norm")}
 	_, err := r.s.runner.exec.TimeRoutes(context.Background(), unlike, 1,
-		func(l *engine.Live) error { return r.s.runner.net.at(l, 1, 0) })
+		func(l *graph.Live) error { return r.s.runner.net.at(l, 1, 0) })
 	if err == nil || !strings.Contains(err.Error(), "are not alike") {
 		t.Errorf("a product and a norm: %v", err)
 	}
@@ -157,8 +158,8 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 			continue
 		}
 		for _, tokens := range []int{1, 9} {
-			at := func(l *engine.Live) error { return net.at(l, tokens, 0) }
-			times, err := x.TimeRoutes(ctx, []engine.OpID{o.ID}, 2, at)
+			at := func(l *graph.Live) error { return net.at(l, tokens, 0) }
+			times, err := x.TimeRoutes(ctx, []graph.OpID{o.ID}, 2, at)
 			if err != nil || len(times) == 0 || times[0].N != 2 || times[0].NS <= 0 {
 				t.Errorf("%s at %d tokens: %+v, %v", o.Name, tokens, times, err)
 			}

@@ -7,16 +7,17 @@ import (
 	"slices"
 
 	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/trace"
 )
 
 // verification goes through the operators of a step that the device has just run, in their order.
 type verification struct {
-	graph    *engine.Graph
+	graph    *graph.Graph
 	exec     *engine.Executor
 	ops      []trace.Op
-	step     *engine.StepInput
+	step     *graph.StepInput
 	position int
 	tokens   int
 	own      *ops.Interpreter // on what the device has
@@ -26,7 +27,7 @@ type verification struct {
 	byOp     []opWork
 	bounded  bool // constants are too large to be kept
 	gaps     []trace.DispatchGap
-	instead  map[engine.ValueID][]byte // of what the device has: what something else gave
+	instead  map[graph.ValueID][]byte // of what the device has: what something else gave
 }
 
 // opWork is what a verification has to do with an operator.
@@ -35,7 +36,7 @@ type opWork struct {
 	looks   []engine.Look
 	compare bool
 	flops   float64
-	ends    []engine.ValueID // tensors that nobody takes after it
+	ends    []graph.ValueID  // tensors that nobody takes after it
 	last    trace.DispatchID // of its dispatches; -1: it has none
 }
 
@@ -51,7 +52,7 @@ func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 	v := &verification{
 		graph: net.graph, exec: s.runner.exec, ops: s.watch.graph.Ops, step: net.input(t.position, t.tokens),
 		position: t.position, tokens: len(t.tokens), own: s.reference.x.Beside(), part: 1,
-		byOp: make([]opWork, net.graph.Ops()),
+		byOp: make([]opWork, net.graph.NumOps()),
 	}
 	for i := range v.byOp {
 		v.byOp[i].last = -1
@@ -72,7 +73,7 @@ func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
 
 // plan says what has to run and to be read: all of what is compared, what it takes, and integers.
 func (v *verification) plan(slots []trace.Dispatch) {
-	after := map[engine.ValueID]trace.DispatchID{}
+	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {
 		after[l.Value] = l.After
 	}
@@ -84,15 +85,15 @@ func (v *verification) plan(slots []trace.Dispatch) {
 		}
 	}
 	var constants int64
-	for i := range v.graph.Values() {
-		info := v.graph.Value(engine.ValueID(i))
-		if info.Role == engine.Constant && !info.SymInt {
+	for i := range v.graph.NumValues() {
+		info := v.graph.Value(graph.ValueID(i))
+		if info.Role == graph.Constant && !info.SymInt {
 			constants += info.DType.Bytes(numel(info.MaxDims))
 		}
 	}
 	v.bounded = constants > keepConstants
-	wanted := map[engine.ValueID]bool{} // tensors
-	seen := map[engine.ValueID]bool{}
+	wanted := map[graph.ValueID]bool{} // tensors
+	seen := map[graph.ValueID]bool{}
 	for i := len(v.ops) - 1; i >= 0; i-- {
 		o, w := &v.ops[i], &v.byOp[i]
 		v.flops += w.flops
@@ -118,7 +119,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 			continue
 		}
 		for _, in := range o.Inputs {
-			if info := v.graph.Value(in); info.SymInt || info.Role == engine.Constant {
+			if info := v.graph.Value(in); info.SymInt || info.Role == graph.Constant {
 				continue
 			}
 			if wanted[in] = true; !seen[in] {
@@ -183,13 +184,13 @@ func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 }
 
 // bytes is how much of a value is read.
-func (v *verification) bytes(id engine.ValueID) int64 {
+func (v *verification) bytes(id graph.ValueID) int64 {
 	return v.graph.Value(id).DType.Bytes(v.elements(id))
 }
 
 // elements is how many elements of a value are read: of State those that may hold anything after the step.
-func (v *verification) elements(id engine.ValueID) int {
-	if v.graph.Value(id).Role == engine.State {
+func (v *verification) elements(id graph.ValueID) int {
+	if v.graph.Value(id).Role == graph.State {
 		return v.held(id, v.position+v.tokens)
 	}
 	return numel(v.exec.LiveDims(id))
@@ -197,7 +198,7 @@ func (v *verification) elements(id engine.ValueID) int {
 
 // held is how many elements of State hold something when so many positions are in use: those of a cache
 // [1, positions, ...] up to there.
-func (v *verification) held(id engine.ValueID, positions int) int {
+func (v *verification) held(id graph.ValueID, positions int) int {
 	dims := v.graph.Value(id).MaxDims
 	if len(dims) < 2 || dims[0] != 1 {
 		return numel(dims)
@@ -218,7 +219,7 @@ func (v *verification) operator(i int) error {
 		if got[k], err = ops.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
 			return err
 		}
-		if info.Role == engine.State { // as the device has it before the operator, and where it writes
+		if info.Role == graph.State { // as the device has it before the operator, and where it writes
 			held := ops.Tensor{Dims: info.MaxDims, Data: make([]float64, numel(info.MaxDims))}
 			copy(held.Data, got[k])
 			v.own.SetTensor(l.Value, held)
@@ -246,7 +247,7 @@ func (v *verification) operator(i int) error {
 		if w.compare && w.last >= 0 {
 			v.compare(o, w, l, got[k])
 		}
-		if v.graph.Value(l.Value).Role == engine.State {
+		if v.graph.Value(l.Value).Role == graph.State {
 			v.own.Drop(l.Value)
 		} else {
 			dims := v.exec.LiveDims(l.Value)
@@ -279,13 +280,13 @@ func lastDim(dims []int) int {
 func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
 	info := v.graph.Value(l.Value)
 	want, all := v.own.Tensor(l.Value), []float64(nil)
-	if v.full != nil && info.DType != engine.I32 && info.DType != engine.U32 {
+	if v.full != nil && info.DType != graph.I32 && info.DType != graph.U32 {
 		all = v.full.Tensor(l.Value).Data
 	}
 	id, from := l.After, 0
 	dims := v.exec.LiveDims(l.Value)
-	part := view{width: lastDim(dims), float: info.DType == engine.F32, column: info.Column}
-	if info.Role == engine.State {
+	part := view{width: lastDim(dims), float: info.DType == graph.F32, column: info.Column}
+	if info.Role == graph.State {
 		behind := func(id trace.DispatchID) bool { return id > w.last }
 		writers := slices.DeleteFunc(v.exec.Writers(l.Value), behind)
 		if len(writers) == 0 {
@@ -324,12 +325,12 @@ func (v *verification) drop(o *trace.Op, w *opWork) {
 			continue
 		}
 		for _, id := range w.ends {
-			if v.graph.Value(id).Role != engine.Input {
+			if v.graph.Value(id).Role != graph.Input {
 				x.Drop(id)
 			}
 		}
 		for _, id := range o.Inputs {
-			if v.bounded && v.graph.Value(id).Role == engine.Constant {
+			if v.bounded && v.graph.Value(id).Role == graph.Constant {
 				x.Drop(id)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -35,7 +36,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		return nil, session.Refusef("verify: %d GFLOP, want at most %d", c.N, MostVerifyGFLOP)
 	}
 	var only []trace.DispatchID
-	slots := s.runner.net.graph.Dispatches()
+	slots := s.runner.net.graph.NumDispatches()
 	for _, p := range c.Parts {
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
@@ -164,9 +165,9 @@ func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress
 	r.ids = nil
 	for from < len(ids) {
 		n := min(s.m.maxChunk, len(ids)-from)
-		all := s.runner.net.graph.Ops()
+		all := s.runner.net.graph.NumOps()
 		done := 0
-		err := r.x.Step(s.runner.net.input(from, ids[from:from+n]), func(engine.OpID) error {
+		err := r.x.Step(s.runner.net.input(from, ids[from:from+n]), func(graph.OpID) error {
 			done++
 			return errors.Join(progress("reference run", done, all), ctx.Err())
 		})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/ops"
@@ -16,7 +16,7 @@ import (
 // weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
 // recorded in the builder.
 type weights struct {
-	b         *engine.Builder
+	b         *graph.Builder
 	file      *Checkpoint
 	form      *spelling
 	quantizer *quantizer // nil where all stays as it is stored
@@ -132,10 +132,10 @@ func (w *weights) floats(name string, n int) *Tensor {
 }
 
 // vector is an f32 constant [n].
-func (w *weights) vector(name string, n int) engine.ValueID { return w.shifted(name, n, 0) }
+func (w *weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
 
 // norm are the weights of a norm, f32 [n].
-func (w *weights) norm(name string, n int) engine.ValueID {
+func (w *weights) norm(name string, n int) graph.ValueID {
 	if w.form.onePlus {
 		return w.shifted(name, n, 1)
 	}
@@ -143,9 +143,9 @@ func (w *weights) norm(name string, n int) engine.ValueID {
 }
 
 // shifted is a vector with a number added to each element.
-func (w *weights) shifted(name string, n int, by float32) engine.ValueID {
+func (w *weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
-	return w.b.Constant(name, engine.F32, []int{n}, func() ([]byte, error) {
+	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
 		list, err := t.floats()
 		if err != nil {
 			return nil, err

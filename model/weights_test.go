@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/ops"
@@ -195,22 +195,22 @@ func matrixOf(t *testing.T, b *gguftest.Builder, q *quantizer, rows, cols int) [
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := engine.NewBuilder(gpu.DefaultLimits())
+	build := graph.NewBuilder(gpu.DefaultLimits())
 	w := &weights{build, f, &llama.gguf, q, map[*Tensor]bool{}}
-	ids := build.Input("ids", engine.I32, []int{rows}, []int{rows})
+	ids := build.Input("ids", graph.I32, []int{rows}, []int{rows})
 	y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
 	build.Output(y)
 	g, err := build.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var in engine.InputData
+	var in graph.InputData
 	in.Value, in.Dims = ids, []int{rows}
 	for i := range rows {
 		in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(i))
 	}
 	x := ops.NewInterpreter(g)
-	if err := x.Step(&engine.StepInput{Inputs: []engine.InputData{in}}, nil); err != nil {
+	if err := x.Step(&graph.StepInput{Inputs: []graph.InputData{in}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	return x.Tensor(y).Data

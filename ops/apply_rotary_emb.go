@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -18,7 +18,7 @@ import (
 // q and k have a dispatch each, side by side, or one that turns both (fusion rule rope), or none where
 // attention turns them as it loads them (fusion rule rope_attention). Source: Su et al., RoFormer (2021), in
 // the form of Meta's Llama code, which has the two of a pair next to each other.
-func ApplyRotaryEmb(b *engine.Builder, name string, q, k, cos, sin engine.ValueID) (yq, yk engine.ValueID) {
+func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID) (yq, yk graph.ValueID) {
 	return kindRotary.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
 
@@ -30,7 +30,7 @@ var kindRotary = Kind{
 	Constructors: []string{"ApplyRotaryEmb"}, add: addRotary,
 }
 
-func addRotary(c *call) []engine.ValueID {
+func addRotary(c *call) []graph.ValueID {
 	o := &rotary{turned: turnedOf(c)}
 	o.vec = max(2, min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1)))
 	o.makeKernel(c.Builder)
@@ -41,9 +41,9 @@ type rotary struct{ turned }
 
 // turned are q and k of a rotation with its tables and what it gives.
 type turned struct {
-	q, k, cos, sin, yq, yk engine.ValueID
+	q, k, cos, sin, yq, yk graph.ValueID
 	template               string // of its kernel
-	kernel                 *engine.Kernel
+	kernel                 *graph.Kernel
 	vec                    int  // elements of q, or k, that are read at a time
 	both                   bool // q and k are turned by one dispatch, not one each
 }
@@ -53,8 +53,8 @@ type rotation interface {
 	Referencer
 	parts() *turned
 	// check says whether q, k and tables fit each other, and turn plans the dispatches.
-	check(p *engine.Planner) error
-	turn(p *engine.Planner)
+	check(p *graph.Planner) error
+	turn(p *graph.Planner)
 }
 
 func (o *turned) parts() *turned { return o }
@@ -63,28 +63,28 @@ func turnedOf(c *call) turned {
 	return turned{
 		template: c.kind.Name,
 		q:        c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
-		yq: c.out(".q", engine.F32), yk: c.out(".k", engine.F32),
+		yq: c.out(".q", graph.F32), yk: c.out(".k", graph.F32),
 	}
 }
 
 // turnBoth has one dispatch turn q and k.
-func (o *turned) turnBoth(b *engine.Builder) {
+func (o *turned) turnBoth(b *graph.Builder) {
 	o.both = true
 	o.makeKernel(b)
 }
 
-func (o *turned) makeKernel(b *engine.Builder) {
+func (o *turned) makeKernel(b *graph.Builder) {
 	o.kernel = kernel(b, o.template, shaders.Constants{"Lanes": threadLanes, "Vec": o.vec, "Both": o.both})
 }
 
-func (o *turned) slots() []engine.Slot {
+func (o *turned) slots() []graph.Slot {
 	cos, sin := bind("cosine", o.cos), bind("sine", o.sin)
 	if o.both {
-		return []engine.Slot{{
+		return []graph.Slot{{
 			Uses: one(o.kernel, bind("q", o.q), bind("k", o.k), cos, sin, bind("yq", o.yq), bind("yk", o.yk)),
 		}}
 	}
-	return []engine.Slot{
+	return []graph.Slot{
 		{Label: "q", Uses: one(o.kernel, bind("x", o.q), cos, sin, bind("y", o.yq))},
 		{Label: "k", Uses: one(o.kernel, bind("x", o.k), cos, sin, bind("y", o.yk))},
 	}
@@ -100,7 +100,7 @@ func (o *turned) launches() int {
 
 // launch plans a dispatch whose invocations take so many elements of a head, of which so many are turned. It
 // writes the params that all kernels have.
-func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launch {
+func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch {
 	x := o.q
 	if slot > 0 {
 		x = o.k
@@ -122,17 +122,17 @@ func (o *turned) launch(p *engine.Planner, slot, each, ofHead int) *engine.Launc
 	return l
 }
 
-func (o *rotary) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "apply_rotary_emb", Inputs: []engine.ValueID{o.q, o.k, o.cos, o.sin},
-		Outputs: []engine.ValueID{o.yq, o.yk},
+func (o *rotary) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "apply_rotary_emb", Inputs: []graph.ValueID{o.q, o.k, o.cos, o.sin},
+		Outputs: []graph.ValueID{o.yq, o.yk},
 		Slots:   o.slots(),
 	}
 }
 
-func (o *rotary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
+func (o *rotary) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.q, o.k, o.cos, o.sin) }
 
-func (o *rotary) Plan(p *engine.Planner) error {
+func (o *rotary) Plan(p *graph.Planner) error {
 	if err := o.check(p); err != nil {
 		return err
 	}
@@ -140,12 +140,12 @@ func (o *rotary) Plan(p *engine.Planner) error {
 	return nil
 }
 
-func (o *rotary) check(p *engine.Planner) error {
+func (o *rotary) check(p *graph.Planner) error {
 	positions, d, err := rotaryDims(p, o.q, o.k)
 	if err != nil {
 		return err
 	}
-	for _, table := range [2]engine.ValueID{o.cos, o.sin} {
+	for _, table := range [2]graph.ValueID{o.cos, o.sin} {
 		if t := p.Dims(table); len(t) != 2 || t[0] != positions || 2*t[1] != d {
 			return p.Errorf("a table is %v, want [%d %d]", t, positions, d/2)
 		}
@@ -153,7 +153,7 @@ func (o *rotary) check(p *engine.Planner) error {
 	return nil
 }
 
-func (o *rotary) turn(p *engine.Planner) {
+func (o *rotary) turn(p *graph.Planner) {
 	o.give(p)
 	for slot := range o.launches() {
 		o.launch(p, slot, o.vec, p.Dim(o.q, -1))
@@ -161,13 +161,13 @@ func (o *rotary) turn(p *engine.Planner) {
 }
 
 // give sets the dims of what is turned.
-func (o *turned) give(p *engine.Planner) {
+func (o *turned) give(p *graph.Planner) {
 	p.SetDims(o.yq, p.Dims(o.q)...)
 	p.SetDims(o.yk, p.Dims(o.k)...)
 }
 
 // rotaryDims are the positions of k and the head dim that q and k have in common.
-func rotaryDims(p *engine.Planner, q, k engine.ValueID) (positions, d int, err error) {
+func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err error) {
 	qd, kd := p.Dims(q), p.Dims(k)
 	if len(qd) < 3 || len(kd) < 3 {
 		return 0, 0, p.Errorf("q is %v and k %v, want [..., positions, heads, head dim]", qd, kd)
@@ -199,7 +199,7 @@ func (o *rotary) Reference(r *Ref) {
 func (o *turned) heads(r *Ref, turn func(x, y []float64, position int)) {
 	k := r.Tensor(o.k).Dims
 	positions := k[len(k)-3]
-	for _, side := range [][2]engine.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
+	for _, side := range [][2]graph.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
 		y := r.result(side[1], x.Dims...)
 		rows, _ := x.rows()
@@ -215,4 +215,4 @@ func (o *turned) heads(r *Ref, turn func(x, y []float64, position int)) {
 // cancelled out is beside another that has not.
 var turnedPairs = Tolerance{Row: 8 * rounding, Why: "two products and a sum in f32"}
 
-func (o *rotary) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }
+func (o *rotary) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }

@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+R/2]) of the first R elements of
@@ -15,8 +15,8 @@ import (
 //	yq, yk      dims of q and k; elements from R on are those of q and k
 //
 // Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
-func ApplyRotaryEmbHF(b *engine.Builder, name string, q, k, cos, sin engine.ValueID, start Int) (yq,
-	yk engine.ValueID,
+func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueID, start Int) (yq,
+	yk graph.ValueID,
 ) {
 	return kindRotaryHF.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin, "start_pos": start})
 }
@@ -34,7 +34,7 @@ var kindRotaryHF = Kind{
 	Constructors: []string{"ApplyRotaryEmbHF"}, add: addRotaryHF,
 }
 
-func addRotaryHF(c *call) []engine.ValueID {
+func addRotaryHF(c *call) []graph.ValueID {
 	o := &rotaryHF{turned: turnedOf(c), start: c.sym("start_pos")}
 	o.vec = 1
 	heads, turned := last(c.MaxDims(o.q)), last(c.MaxDims(o.cos))
@@ -50,17 +50,17 @@ type rotaryHF struct {
 	start Int
 }
 
-func (o *rotaryHF) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "apply_rotary_emb_hf", Inputs: args([]engine.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
-		Outputs: []engine.ValueID{o.yq, o.yk},
+func (o *rotaryHF) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "apply_rotary_emb_hf", Inputs: args([]graph.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
+		Outputs: []graph.ValueID{o.yq, o.yk},
 		Slots:   o.slots(),
 		Attrs:   map[string]any{"start_pos": o.start.attr()},
 	}
 }
 
 // Corners: the longest x is legal at the first start, the shortest anywhere.
-func (o *rotaryHF) Corners(r *engine.Ranges) []engine.Corner {
+func (o *rotaryHF) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.start.span(r)
 	list := r.Ends(o.q, o.k, o.cos, o.sin)
 	for i := range list {
@@ -69,7 +69,7 @@ func (o *rotaryHF) Corners(r *engine.Ranges) []engine.Corner {
 	return list
 }
 
-func (o *rotaryHF) Plan(p *engine.Planner) error {
+func (o *rotaryHF) Plan(p *graph.Planner) error {
 	if err := o.check(p); err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func (o *rotaryHF) Plan(p *engine.Planner) error {
 	return nil
 }
 
-func (o *rotaryHF) check(p *engine.Planner) error {
+func (o *rotaryHF) check(p *graph.Planner) error {
 	positions, d, err := rotaryDims(p, o.q, o.k)
 	if err != nil {
 		return err
 	}
 	start, turned := o.start.at(p), last(p.Dims(o.cos))
-	for _, table := range [2]engine.ValueID{o.cos, o.sin} {
+	for _, table := range [2]graph.ValueID{o.cos, o.sin} {
 		t := p.Dims(table)
 		fits := len(t) == 2 && t[1] == turned && start >= 0 && start+positions <= t[0]
 		if !fits || turned > d || turned%2 != 0 {
@@ -94,7 +94,7 @@ func (o *rotaryHF) check(p *engine.Planner) error {
 	return nil
 }
 
-func (o *rotaryHF) turn(p *engine.Planner) {
+func (o *rotaryHF) turn(p *graph.Planner) {
 	o.give(p)
 	start, turned := o.start.at(p), last(p.Dims(o.cos))
 	for slot := range o.launches() {
@@ -115,4 +115,4 @@ func (o *rotaryHF) Reference(r *Ref) {
 	})
 }
 
-func (o *rotaryHF) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }
+func (o *rotaryHF) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }

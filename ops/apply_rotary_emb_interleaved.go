@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -11,7 +11,7 @@ import (
 //	x      [..., N, C], C even
 //	freqs  [N, C], cosine and sine by turns
 //	y      dims of x
-func ApplyRotaryEmbInterleaved(b *engine.Builder, name string, x, freqs engine.ValueID) engine.ValueID {
+func ApplyRotaryEmbInterleaved(b *graph.Builder, name string, x, freqs graph.ValueID) graph.ValueID {
 	return kindRotaryInterleaved.one(b, name, Args{"x": x, "freqs": freqs})
 }
 
@@ -23,28 +23,28 @@ var kindRotaryInterleaved = Kind{
 	Constructors: []string{"ApplyRotaryEmbInterleaved"}, add: addRotaryInterleaved,
 }
 
-func addRotaryInterleaved(c *call) []engine.ValueID {
-	o := &rotaryInterleaved{x: c.tensor("x"), freqs: c.tensor("freqs"), y: c.out("", engine.F32)}
+func addRotaryInterleaved(c *call) []graph.ValueID {
+	o := &rotaryInterleaved{x: c.tensor("x"), freqs: c.tensor("freqs"), y: c.out("", graph.F32)}
 	o.kernel = c.kernel("apply_rotary_emb_interleaved", shaders.Constants{"Lanes": threadLanes})
 	return c.adds(o, o.y)
 }
 
 type rotaryInterleaved struct {
-	x, freqs, y engine.ValueID
-	kernel      *engine.Kernel
+	x, freqs, y graph.ValueID
+	kernel      *graph.Kernel
 }
 
-func (o *rotaryInterleaved) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "apply_rotary_emb_interleaved", Inputs: []engine.ValueID{o.x, o.freqs},
-		Outputs: []engine.ValueID{o.y},
-		Slots:   []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("freqs", o.freqs), bind("y", o.y))}},
+func (o *rotaryInterleaved) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "apply_rotary_emb_interleaved", Inputs: []graph.ValueID{o.x, o.freqs},
+		Outputs: []graph.ValueID{o.y},
+		Slots:   []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("freqs", o.freqs), bind("y", o.y))}},
 	}
 }
 
-func (o *rotaryInterleaved) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x, o.freqs) }
+func (o *rotaryInterleaved) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x, o.freqs) }
 
-func (o *rotaryInterleaved) Plan(p *engine.Planner) error {
+func (o *rotaryInterleaved) Plan(p *graph.Planner) error {
 	x, freqs := p.Dims(o.x), p.Dims(o.freqs)
 	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] ||
 		freqs[1]%2 != 0 {
@@ -73,4 +73,4 @@ func (o *rotaryInterleaved) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *rotaryInterleaved) Tolerance(*Ref, engine.ValueID) Tolerance { return turnedPairs }
+func (o *rotaryInterleaved) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }

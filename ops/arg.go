@@ -3,13 +3,13 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Int is an integer argument that is fixed at build or follows a SymInt. The zero Int is the fixed 0.
 type Int struct {
 	fixed int
-	sym   engine.ValueID
+	sym   graph.ValueID
 	isSym bool
 }
 
@@ -17,10 +17,10 @@ type Int struct {
 func Fixed(n int) Int { return Int{fixed: n} }
 
 // Sym is an integer that a SymInt gives.
-func Sym(v engine.ValueID) Int { return Int{sym: v, isSym: true} }
+func Sym(v graph.ValueID) Int { return Int{sym: v, isSym: true} }
 
 // at is the integer in a plan.
-func (a Int) at(p *engine.Planner) int {
+func (a Int) at(p *graph.Planner) int {
 	if a.isSym {
 		return p.Int(a.sym)
 	}
@@ -36,7 +36,7 @@ func (a Int) in(r *Ref) int {
 }
 
 // span is the range of the integer.
-func (a Int) span(r *engine.Ranges) (lo, hi int) {
+func (a Int) span(r *graph.Ranges) (lo, hi int) {
 	if !a.isSym {
 		return a.fixed, a.fixed
 	}
@@ -45,15 +45,15 @@ func (a Int) span(r *engine.Ranges) (lo, hi int) {
 }
 
 // set is the integer in a corner, for appending: nothing where it is fixed.
-func (a Int) set(n int) engine.Corner {
+func (a Int) set(n int) graph.Corner {
 	if !a.isSym {
 		return nil
 	}
-	return engine.Corner{{Value: a.sym, Int: int64(n)}}
+	return graph.Corner{{Value: a.sym, Int: int64(n)}}
 }
 
 // args are the arguments of an operator, each once: tensors, and those of the integers that are SymInts.
-func args(tensors []engine.ValueID, ints ...Int) []engine.ValueID {
+func args(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	for _, a := range ints {
 		if a.isSym && !slices.Contains(tensors, a.sym) {
 			tensors = append(tensors, a.sym)

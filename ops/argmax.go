@@ -3,7 +3,7 @@ package ops
 import (
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -23,7 +23,7 @@ const (
 //
 // A workgroup takes a row; of rows over 8192 elements it takes a part of 2048, and a second dispatch, final,
 // the best of a row's parts. So a greedy decoder reads back a token and not its logits.
-func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engine.ValueID {
+func Argmax(b *graph.Builder, name string, x graph.ValueID, keepDim bool) graph.ValueID {
 	return kindArgmax.one(b, name, Args{"x": x, "keepdim": keepDim})
 }
 
@@ -32,7 +32,7 @@ func Argmax(b *engine.Builder, name string, x engine.ValueID, keepDim bool) engi
 //
 //	x, y   as in Argmax
 //	value  dims of y; a 0 and a NaN have no sign
-func ArgmaxValue(b *engine.Builder, name string, x engine.ValueID, keepDim bool) (y, value engine.ValueID) {
+func ArgmaxValue(b *graph.Builder, name string, x graph.ValueID, keepDim bool) (y, value graph.ValueID) {
 	return kindArgmax.two(b, name, Args{"x": x, "keepdim": keepDim, "value": true})
 }
 
@@ -45,22 +45,22 @@ var kindArgmax = Kind{
 	Constructors: []string{"Argmax", "ArgmaxValue"}, add: addArgmax,
 }
 
-func addArgmax(c *call) []engine.ValueID {
+func addArgmax(c *call) []graph.ValueID {
 	x := c.tensor("x")
 	width := last(c.MaxDims(x))
 	o := &argmax{
-		x: x, y: c.out("", engine.I32), value: engine.None, keepDim: c.bool("keepdim"),
+		x: x, y: c.out("", graph.I32), value: graph.None, keepDim: c.bool("keepdim"),
 		vec: vec(c.Builder, x, -1), split: width > argmaxWhole,
 	}
 	if c.bool("value") {
-		o.value = c.out(".value", engine.F32)
+		o.value = c.out(".value", graph.F32)
 	}
 	o.lanes = min(argmaxLanes, lanesFor(c.Builder, divUp(width, o.vec)))
 	o.kernel = c.kernel("argmax", shaders.Constants{
 		"Lanes": o.lanes, "Vec": o.vec, "Pairs": o.split, "Value": o.hasValue() && !o.split,
 	})
 	if o.split {
-		o.parts = c.scratch("parts", engine.U32)
+		o.parts = c.scratch("parts", graph.U32)
 		o.final = c.kernel("argmax_final", shaders.Constants{"Lanes": threadLanes, "Value": o.hasValue()})
 	}
 	if o.hasValue() {
@@ -71,43 +71,43 @@ func addArgmax(c *call) []engine.ValueID {
 
 type argmax struct {
 	moves
-	x, y          engine.ValueID
-	value         engine.ValueID // None where only the place is wanted
-	parts         engine.ValueID // scratch: key and place of each part, where rows are split
+	x, y          graph.ValueID
+	value         graph.ValueID // None where only the place is wanted
+	parts         graph.ValueID // scratch: key and place of each part, where rows are split
 	keepDim       bool
 	split         bool
-	kernel, final *engine.Kernel
+	kernel, final *graph.Kernel
 	lanes, vec    int
 }
 
-func (o *argmax) hasValue() bool { return o.value != engine.None }
+func (o *argmax) hasValue() bool { return o.value != graph.None }
 
-func (o *argmax) Spec() engine.Spec {
-	y := []engine.Binding{bind("y", o.y)}
+func (o *argmax) Spec() graph.Spec {
+	y := []graph.Binding{bind("y", o.y)}
 	if o.hasValue() {
 		y = append(y, bind("value", o.value))
 	}
-	s := engine.Spec{
-		Kind: "argmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, append([]engine.Binding{bind("x", o.x)}, y...)...)}},
+	s := graph.Spec{
+		Kind: "argmax", Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, append([]graph.Binding{bind("x", o.x)}, y...)...)}},
 		Attrs: map[string]any{"keepdim": o.keepDim},
 	}
 	if o.hasValue() {
 		s.Outputs = append(s.Outputs, o.value)
 	}
 	if o.split {
-		s.Scratch = []engine.ValueID{o.parts}
-		s.Slots = []engine.Slot{
+		s.Scratch = []graph.ValueID{o.parts}
+		s.Slots = []graph.Slot{
 			{Label: "parts", Uses: one(o.kernel, bind("x", o.x), bind("y", o.parts))},
-			{Label: "final", Uses: one(o.final, append([]engine.Binding{bind("parts", o.parts)}, y...)...)},
+			{Label: "final", Uses: one(o.final, append([]graph.Binding{bind("parts", o.parts)}, y...)...)},
 		}
 	}
 	return s
 }
 
-func (o *argmax) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *argmax) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *argmax) Plan(p *engine.Planner) error {
+func (o *argmax) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 {
 		return p.Errorf("x has no dim to look along")
@@ -117,12 +117,12 @@ func (o *argmax) Plan(p *engine.Planner) error {
 	if o.split {
 		part, parts = argmaxPart, divUp(width, argmaxPart)
 		p.SetDims(o.parts, rows, parts, 2)
-		l := p.Dispatch(1, p.Rows(threadLanes, parts, engine.RowsOf(n, width)))
+		l := p.Dispatch(1, p.Rows(threadLanes, parts, graph.RowsOf(n, width)))
 		l.Params.U32("rows", rows).U32("row_parts", parts)
 		l.Bytes = int64(rows) * int64(8*parts+4)
 	}
-	l := p.Dispatch(0, p.Rows(o.lanes, divUp(part, o.vec), engine.RowsOf(n, width),
-		engine.Split("width", width, part)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(part, o.vec), graph.RowsOf(n, width),
+		graph.Split("width", width, part)))
 	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width).U32("part", part)
 	l.Bytes = 4 * int64(n+rows)
 	if o.split {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 )
 
@@ -14,7 +14,7 @@ import (
 // name of its format.
 type ArgType struct {
 	Form   ArgForm
-	DTypes []engine.DType
+	DTypes []graph.DType
 	Format string
 }
 
@@ -38,12 +38,12 @@ const (
 
 // The types that operators take.
 var (
-	f32Tensor   = tensorOf(engine.F32)
-	i32Tensor   = tensorOf(engine.I32)
-	wordTensor  = tensorOf(engine.F32, engine.I32, engine.U32) // any 32-bit type
-	anyTensor   = tensorOf(engine.F32, engine.I32, engine.U32, engine.F16, engine.I8, engine.Q4)
+	f32Tensor   = tensorOf(graph.F32)
+	i32Tensor   = tensorOf(graph.I32)
+	wordTensor  = tensorOf(graph.F32, graph.I32, graph.U32) // any 32-bit type
+	anyTensor   = tensorOf(graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4)
 	wordTensors = ArgType{Form: TensorsArg, DTypes: wordTensor.DTypes}
-	cacheState  = ArgType{Form: StateArg, DTypes: []engine.DType{engine.F32, engine.F16}}
+	cacheState  = ArgType{Form: StateArg, DTypes: []graph.DType{graph.F32, graph.F16}}
 	wordState   = ArgType{Form: StateArg, DTypes: wordTensor.DTypes}
 	intType     = ArgType{Form: IntArg}
 	symIntType  = ArgType{Form: SymIntArg}
@@ -54,7 +54,7 @@ var (
 	matrixType  = ArgType{Form: MatrixArg} // its format is that of the kind
 )
 
-func tensorOf(dtypes ...engine.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }
+func tensorOf(dtypes ...graph.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }
 
 // formNames are the forms as people read them.
 var formNames = [argForms]string{
@@ -65,8 +65,8 @@ var formNames = [argForms]string{
 
 // takers bring a Go value into the one type that constructors read of a form; of what is no such argument
 // they say what it is and what is wanted.
-var takers = [argForms]func(b *engine.Builder, t ArgType, v any) (any, error){
-	TensorArg: takeTensor, StateArg: takeTensor, TensorsArg: takeEach[engine.ValueID](TensorArg, takeTensor),
+var takers = [argForms]func(b *graph.Builder, t ArgType, v any) (any, error){
+	TensorArg: takeTensor, StateArg: takeTensor, TensorsArg: takeEach[graph.ValueID](TensorArg, takeTensor),
 	IntArg: takeInt, SymIntArg: takeSymInt, IntsArg: takeEach[int](IntArg, takeInt),
 	SymIntsArg: takeEach[Int](SymIntArg, takeSymInt), FloatArg: takeFloat, BoolArg: takeBool,
 	MatrixArg: takeMatrix,
@@ -93,12 +93,12 @@ func (t ArgType) elements() string {
 }
 
 // take brings an argument into the form that a constructor reads.
-func (t ArgType) take(b *engine.Builder, v any) (any, error) { return takers[t.Form](b, t, v) }
+func (t ArgType) take(b *graph.Builder, v any) (any, error) { return takers[t.Form](b, t, v) }
 
 func (t ArgType) refuse(v any) error { return fmt.Errorf("%v is of Go type %T, want %s", v, v, t) }
 
-func takeTensor(b *engine.Builder, t ArgType, v any) (any, error) {
-	id, ok := v.(engine.ValueID)
+func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
+	id, ok := v.(graph.ValueID)
 	if !ok {
 		return nil, t.refuse(v)
 	}
@@ -110,16 +110,16 @@ func takeTensor(b *engine.Builder, t ArgType, v any) (any, error) {
 		return nil, fmt.Errorf("%s is a SymInt, want %s", info.Name, t)
 	case !slices.Contains(t.DTypes, info.DType):
 		return nil, fmt.Errorf("%s is %s, want %s", info.Name, info.DType, t.elements())
-	case t.Form == StateArg && info.Role != engine.State:
+	case t.Form == StateArg && info.Role != graph.State:
 		return nil, fmt.Errorf("%s is %s, want %s", info.Name, info.Role, t)
 	}
 	return id, nil
 }
 
 // takeEach takes a list, each element as an argument of its own form.
-func takeEach[T any](form ArgForm, take func(b *engine.Builder, t ArgType, v any) (any, error)) func(
-	b *engine.Builder, t ArgType, v any) (any, error) {
-	return func(b *engine.Builder, t ArgType, v any) (any, error) {
+func takeEach[T any](form ArgForm, take func(b *graph.Builder, t ArgType, v any) (any, error)) func(
+	b *graph.Builder, t ArgType, v any) (any, error) {
+	return func(b *graph.Builder, t ArgType, v any) (any, error) {
 		var elements []any
 		switch list := v.(type) {
 		case []any:
@@ -143,7 +143,7 @@ func takeEach[T any](form ArgForm, take func(b *engine.Builder, t ArgType, v any
 	}
 }
 
-func takeInt(_ *engine.Builder, t ArgType, v any) (any, error) {
+func takeInt(_ *graph.Builder, t ArgType, v any) (any, error) {
 	switch n := v.(type) {
 	case int:
 		return n, nil
@@ -153,9 +153,9 @@ func takeInt(_ *engine.Builder, t ArgType, v any) (any, error) {
 	return nil, t.refuse(v)
 }
 
-func takeSymInt(b *engine.Builder, t ArgType, v any) (any, error) {
+func takeSymInt(b *graph.Builder, t ArgType, v any) (any, error) {
 	n, ok := v.(Int)
-	if id, isValue := v.(engine.ValueID); isValue {
+	if id, isValue := v.(graph.ValueID); isValue {
 		n, ok = Sym(id), true
 	}
 	if ok && !n.isSym {
@@ -177,7 +177,7 @@ func takeSymInt(b *engine.Builder, t ArgType, v any) (any, error) {
 	return n, nil
 }
 
-func takeFloat(_ *engine.Builder, t ArgType, v any) (any, error) {
+func takeFloat(_ *graph.Builder, t ArgType, v any) (any, error) {
 	var f float64
 	switch n := v.(type) {
 	case float64:
@@ -197,7 +197,7 @@ func takeFloat(_ *engine.Builder, t ArgType, v any) (any, error) {
 	return f, nil
 }
 
-func takeBool(_ *engine.Builder, t ArgType, v any) (any, error) {
+func takeBool(_ *graph.Builder, t ArgType, v any) (any, error) {
 	if is, ok := v.(bool); ok {
 		return is, nil
 	}
@@ -205,9 +205,9 @@ func takeBool(_ *engine.Builder, t ArgType, v any) (any, error) {
 }
 
 // takeMatrix takes a Matrix of the format, and an f32 tensor for one of f32.
-func takeMatrix(b *engine.Builder, t ArgType, v any) (any, error) {
+func takeMatrix(b *graph.Builder, t ArgType, v any) (any, error) {
 	m, ok := v.(Matrix)
-	if id, isValue := v.(engine.ValueID); isValue {
+	if id, isValue := v.(graph.ValueID); isValue {
 		m, ok = Dense(b, id), true
 	}
 	switch {

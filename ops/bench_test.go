@@ -15,6 +15,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them
@@ -33,7 +34,7 @@ func benchDevice(b *testing.B) gpu.Device {
 var stock = map[stockKind][]gpu.Buffer{}
 
 // filling is what the buffers of a bench are filled with, again and again, by what they are read as.
-var filling = map[engine.DType][]byte{}
+var filling = map[graph.DType][]byte{}
 
 type stockKind struct {
 	size  int
@@ -98,19 +99,19 @@ type bench struct {
 type benchRun struct {
 	pipeline gpu.Pipeline
 	group    gpu.BindGroup
-	grid     engine.Grid
+	grid     graph.Grid
 }
 
 // planned is a graph at its largest.
-func planned(b testing.TB, limits gpu.Limits, build func(b *engine.Builder)) (*engine.Graph, *engine.Live) {
+func planned(b testing.TB, limits gpu.Limits, build func(b *graph.Builder)) (*graph.Graph, *graph.Live) {
 	b.Helper()
-	builder := engine.NewBuilder(limits)
+	builder := graph.NewBuilder(limits)
 	build(builder)
 	g, err := builder.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
-	live, err := engine.NewLive(g, engine.LiveOptions{})
+	live, err := graph.NewLive(g, graph.LiveOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -119,13 +120,13 @@ func planned(b testing.TB, limits gpu.Limits, build func(b *engine.Builder)) (*e
 
 // newBench readies the last operator of a graph. Its copies are apart where each has an output of its own;
 // else a barrier stands between them.
-func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart bool) *bench {
+func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart bool) *bench {
 	g, live := planned(b, dev.Info().Limits, build)
 	x := &bench{dev: dev}
 	x.readyStamps(b)
 	type dispatch struct {
 		benchRun
-		k      *engine.Kernel
+		k      *graph.Kernel
 		params []gpu.Binding
 	}
 	var dispatches []dispatch
@@ -146,7 +147,7 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart
 		}
 		dispatches = append(dispatches, d)
 	}
-	shared := map[engine.ValueID]gpu.Buffer{}
+	shared := map[graph.ValueID]gpu.Buffer{}
 	x.copies = max(2, min(256, int(300e6/x.bytes)+1))
 	for range x.copies {
 		for _, d := range dispatches {
@@ -160,7 +161,7 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *engine.Builder), apart
 					if read {
 						x.fill(b, buffer, info.DType)
 					}
-					if read && info.Role != engine.Constant || !read && !apart {
+					if read && info.Role != graph.Constant || !read && !apart {
 						shared[v] = buffer
 					}
 				}
@@ -182,7 +183,7 @@ func (x *bench) readyStamps(b testing.TB) {
 }
 
 // compile makes a pipeline.
-func (x *bench) compile(b testing.TB, k *engine.Kernel) gpu.Pipeline {
+func (x *bench) compile(b testing.TB, k *graph.Kernel) gpu.Pipeline {
 	pipeline, err := x.dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source, Bindings: k.Bindings(),
 	})
@@ -194,7 +195,7 @@ func (x *bench) compile(b testing.TB, k *engine.Kernel) gpu.Pipeline {
 }
 
 // bind adds a dispatch of a copy.
-func (x *bench) bind(b testing.TB, run benchRun, k *engine.Kernel, bindings ...gpu.Binding) {
+func (x *bench) bind(b testing.TB, run benchRun, k *graph.Kernel, bindings ...gpu.Binding) {
 	var err error
 	if run.group, err = x.dev.NewBindGroup(k.Name, run.pipeline, bindings); err != nil {
 		b.Fatal(err)
@@ -204,8 +205,8 @@ func (x *bench) bind(b testing.TB, run benchRun, k *engine.Kernel, bindings ...g
 }
 
 // use is what a kernel is bound to in a graph.
-func use(g *engine.Graph, k *engine.Kernel) (found engine.Use) {
-	g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+func use(g *graph.Graph, k *graph.Kernel) (found graph.Use) {
+	g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
 		for _, s := range o.Spec().Slots {
 			for _, u := range s.Uses {
 				if u.Kernel == k {
@@ -238,14 +239,14 @@ func (x *bench) buffer(b testing.TB, size int, usage gpu.Usage) gpu.Buffer {
 }
 
 // fill writes random bits that are small floats where they are read as floats.
-func (x *bench) fill(b testing.TB, buffer gpu.Buffer, t engine.DType) {
+func (x *bench) fill(b testing.TB, buffer gpu.Buffer, t graph.DType) {
 	data := filling[t]
 	if data == nil {
 		data = make([]byte, 4<<20)
 		random := rand.New(rand.NewPCG(1, 2))
 		for i := range data {
 			data[i] = byte(random.Uint32())
-			if (t == engine.F32 || t == engine.F16) && i%4 == 3 || t == engine.F16 && i%4 == 1 {
+			if (t == graph.F32 || t == graph.F16) && i%4 == 3 || t == graph.F16 && i%4 == 1 {
 				data[i] = 0x3c // about 0.01 as f32, about 1 as f16
 			}
 		}
@@ -355,27 +356,27 @@ func placed(apart bool) string {
 }
 
 // linearOf is a product of m rows with weights of noise in a format.
-func linearOf(k, n, m int, f Format) func(b *engine.Builder) {
-	return func(b *engine.Builder) {
+func linearOf(k, n, m int, f Format) func(b *graph.Builder) {
+	return func(b *graph.Builder) {
 		w := noiseMatrix("w", n, k, f)
-		x := b.Input("x", engine.F32, []int{m, k}, []int{m, k})
-		b.Output(Linear(b, "y", x, w, engine.None))
+		x := b.Input("x", graph.F32, []int{m, k}, []int{m, k})
+		b.Output(Linear(b, "y", x, w, graph.None))
 	}
 }
 
 // modelsLinear is linearOf with x as models give it: one row is what gate and up make, which lies as its
 // lanes load it.
-func modelsLinear(k, n, m int, f Format) func(b *engine.Builder) {
+func modelsLinear(k, n, m int, f Format) func(b *graph.Builder) {
 	if m > 1 {
 		return linearOf(k, n, m, f)
 	}
-	return func(b *engine.Builder) {
+	return func(b *graph.Builder) {
 		b.Fuse(fuseGateUp, fuseSpread)
-		x := b.Input("x", engine.F32, []int{1, 32}, []int{1, 32})
-		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), engine.None)
-		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), engine.None)
+		x := b.Input("x", graph.F32, []int{1, 32}, []int{1, 32})
+		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), graph.None)
+		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), graph.None)
 		w := noiseMatrix("w", n, k, f)
-		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, engine.None))
+		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, graph.None))
 	}
 }
 
@@ -446,7 +447,7 @@ func BenchmarkLinearTiles(b *testing.B) {
 
 // routesByTiles are the routes by tiles that a product of m rows of x can take.
 func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
-	product := linear{w: noiseMatrix("w", n, k, Q4_0), bias: engine.None, residual: engine.None}
+	product := linear{w: noiseMatrix("w", n, k, Q4_0), bias: graph.None, residual: graph.None}
 	product.plan(&limits)
 	able := product.routes.allowed(m)
 	for i, route := range product.routes {
@@ -458,8 +459,8 @@ func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
 }
 
 // byRoute is that product on a route.
-func byRoute(k, n, m int, route string) func(b *engine.Builder) {
-	return func(b *engine.Builder) {
+func byRoute(k, n, m int, route string) func(b *graph.Builder) {
+	return func(b *graph.Builder) {
 		b.AskRoutes(map[string]string{Q4_0.kind("linear"): route})
 		linearOf(k, n, m, Q4_0)(b)
 	}
@@ -475,7 +476,7 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	x := &bench{dev: dev, copies: 1}
 	x.readyStamps(b)
 	x.flops = rounds * groups * int64(c.FMA.WorkgroupSize[0]) * int64(c.FlopsPerRound)
-	run := benchRun{pipeline: x.compile(b, c.FMA), grid: engine.Grid{X: groups, Y: 1, Z: 1}}
+	run := benchRun{pipeline: x.compile(b, c.FMA), grid: graph.Grid{X: groups, Y: 1, Z: 1}}
 	params := x.buffer(b, 16, gpu.Uniform)
 	data := binary.LittleEndian.AppendUint32(nil, rounds) // of 0 * sum + 0, which is never 1
 	data = binary.LittleEndian.AppendUint32(append(data, make([]byte, 8)...), math.Float32bits(1))
@@ -591,14 +592,14 @@ func BenchmarkSDPA(b *testing.B) {
 }
 
 func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
-	builder := engine.NewBuilder(dev.Info().Limits)
+	builder := graph.NewBuilder(dev.Info().Limits)
 	builder.AskRoutes(t.routes)
 	t.build(builder)
 	g, err := builder.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -635,7 +636,7 @@ func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 
 // decodeChain is layers of attention of one token as they are in a model, each on the results of the one
 // before: weights stream through the caches in between.
-func (c attention) decodeChain(layers int, attends bool) func(b *engine.Builder) {
+func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) {
 	width := c.qHeads * c.headDim
 	stream := func(name string, rows, cols int) Matrix {
 		return Matrix{Name: name, Rows: rows, Cols: cols, Format: F32, Data: func() ([][]byte, error) {
@@ -643,10 +644,10 @@ func (c attention) decodeChain(layers int, attends bool) func(b *engine.Builder)
 		}}
 	}
 	up, down := stream("up", 4096, width), stream("down", width, 4096)
-	return func(b *engine.Builder) {
-		t := engine.F32
+	return func(b *graph.Builder) {
+		t := graph.F32
 		if c.half {
-			t = engine.F16
+			t = graph.F16
 		}
 		x, k, v := c.inputs(b)
 		position := c.position(b)
@@ -658,7 +659,7 @@ func (c attention) decodeChain(layers int, attends bool) func(b *engine.Builder)
 					b.State(fmt.Sprintf("v_cache.%d", i), t, dims), position, 0, 0)
 			}
 			x = View(b, "join", x, Fixed(1), Fixed(1), Fixed(width))
-			x = Linear(b, "down", Linear(b, "up", x, up, engine.None), down, engine.None)
+			x = Linear(b, "down", Linear(b, "up", x, up, graph.None), down, graph.None)
 			x = View(b, "split", x, Fixed(1), Fixed(1), Fixed(c.qHeads), Fixed(c.headDim))
 		}
 		b.Output(x)
@@ -690,13 +691,13 @@ func BenchmarkDecodeAttention(b *testing.B) {
 func (c attention) layerNS(b *testing.B, dev gpu.Device, attends bool, positions []int) (medians []float64) {
 	const layers = 8
 	t := &trial{build: c.decodeChain(layers, attends)}
-	builder := engine.NewBuilder(dev.Info().Limits)
+	builder := graph.NewBuilder(dev.Info().Limits)
 	t.build(builder)
 	g, err := builder.Finish()
 	if err != nil {
 		b.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -122,22 +122,22 @@ fn power(u: $T, v: $T) -> $T {
 //	z     the larger of each
 //
 // Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
-func Add(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
+func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return KindOf("add").one(b, name, Args{"a": x, "b": y, "alpha": alpha})
 }
 
 // Sub adds sub: z = x - alpha * y, with broadcasting and routes as Add has them.
-func Sub(b *engine.Builder, name string, x, y engine.ValueID, alpha float32) engine.ValueID {
+func Sub(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return KindOf("sub").one(b, name, Args{"a": x, "b": y, "alpha": alpha})
 }
 
 // Mul adds mul: z = x * y, with broadcasting and routes as Add has them.
-func Mul(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
+func Mul(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	return KindOf("mul").one(b, name, Args{"a": x, "b": y})
 }
 
 // Div adds div: z = x / y, with broadcasting and routes as Add has them.
-func Div(b *engine.Builder, name string, x, y engine.ValueID) engine.ValueID {
+func Div(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	return KindOf("div").one(b, name, Args{"a": x, "b": y})
 }
 
@@ -161,9 +161,9 @@ var kindsOfBinaries = eachKind(ofTwo, func(r *binaryRow) Kind {
 	return k
 })
 
-func (r *binaryRow) add(c *call) []engine.ValueID {
+func (r *binaryRow) add(c *call) []graph.ValueID {
 	a, b := c.tensor("a"), c.tensor("b")
-	o := &binaryOp{binaryRow: r, a: a, b: b, y: c.out("", engine.F32), alpha: 1, vec: 1}
+	o := &binaryOp{binaryRow: r, a: a, b: b, y: c.out("", graph.F32), alpha: 1, vec: 1}
 	if r.scaled {
 		o.alpha = float32(c.float("alpha"))
 	}
@@ -183,19 +183,19 @@ func (r *binaryRow) add(c *call) []engine.ValueID {
 
 type binaryOp struct {
 	*binaryRow
-	a, b, y         engine.ValueID
+	a, b, y         graph.ValueID
 	alpha           float32
-	same, broadcast *engine.Kernel
+	same, broadcast *graph.Kernel
 	rank            int // of y, at least 1
 	vec             int
 }
 
-func (o *binaryOp) Spec() engine.Spec {
-	bindings := []engine.Binding{bind("a", o.a), bind("b", o.b), bind("y", o.y)}
-	s := engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.a, o.b}, Outputs: []engine.ValueID{o.y},
+func (o *binaryOp) Spec() graph.Spec {
+	bindings := []graph.Binding{bind("a", o.a), bind("b", o.b), bind("y", o.y)}
+	s := graph.Spec{
+		Kind: o.kind, Inputs: []graph.ValueID{o.a, o.b}, Outputs: []graph.ValueID{o.y},
 		Routes: binaryRoutes,
-		Slots: []engine.Slot{{Uses: []engine.Use{
+		Slots: []graph.Slot{{Uses: []graph.Use{
 			binarySame:      {Kernel: o.same, Bind: bindings},
 			binaryBroadcast: {Kernel: o.broadcast, Bind: bindings},
 		}}},
@@ -208,7 +208,7 @@ func (o *binaryOp) Spec() engine.Spec {
 
 // Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them
 // has 1 and is repeated.
-func (o *binaryOp) Corners(r *engine.Ranges) []engine.Corner {
+func (o *binaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	type choice struct{ a, b [maxRank]int }
 	var most, least, repeatA, repeatB choice
 	aMin, aMax, bMin, bMax := r.Min(o.a), r.Max(o.a), r.Min(o.b), r.Max(o.b)
@@ -227,9 +227,9 @@ func (o *binaryOp) Corners(r *engine.Ranges) []engine.Corner {
 			repeatB.a[k], repeatB.b[k] = ahi, 1
 		}
 	}
-	var list []engine.Corner
+	var list []graph.Corner
 	for _, c := range []choice{most, least, repeatA, repeatB} {
-		corner := engine.Corner{{Value: o.a, Dims: fromEnd(c.a[:ra])}, {Value: o.b, Dims: fromEnd(c.b[:rb])}}
+		corner := graph.Corner{{Value: o.a, Dims: fromEnd(c.a[:ra])}, {Value: o.b, Dims: fromEnd(c.b[:rb])}}
 		if o.a == o.b {
 			corner = corner[:1]
 		}
@@ -279,7 +279,7 @@ func fromEnd(dims []int) []int {
 	return dims
 }
 
-func (o *binaryOp) Plan(p *engine.Planner) error {
+func (o *binaryOp) Plan(p *graph.Planner) error {
 	a, b := p.Dims(o.a), p.Dims(o.b)
 	var dims, aStride, bStride [maxRank]int
 	n, na, nb := 1, 1, 1
@@ -345,7 +345,7 @@ func (o *binaryOp) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *binaryOp) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *binaryOp) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	t := o.near
 	if o.alpha != 1 {
 		t.Abs += 2 * rounding * math.Abs(float64(o.alpha)) * r.largest(o.b)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Cat adds cat: tensors one behind the other along a dim.
@@ -13,7 +13,7 @@ import (
 //	y      their dims, with the sum in dim axis
 //
 // Each part has a dispatch.
-func Cat(b *engine.Builder, name string, axis int, parts ...engine.ValueID) engine.ValueID {
+func Cat(b *graph.Builder, name string, axis int, parts ...graph.ValueID) graph.ValueID {
 	return kindCat.one(b, name, Args{"parts": parts, "dim": axis})
 }
 
@@ -23,7 +23,7 @@ var kindCat = Kind{
 	Constructors: []string{"Cat"}, add: addCat,
 }
 
-func addCat(c *call) []engine.ValueID {
+func addCat(c *call) []graph.ValueID {
 	parts := c.tensors("parts")
 	if len(parts) == 0 {
 		return c.fail("cat of nothing")
@@ -47,27 +47,27 @@ func addCat(c *call) []engine.ValueID {
 
 type cat struct {
 	moves
-	parts  []engine.ValueID
-	y      engine.ValueID
+	parts  []graph.ValueID
+	y      graph.ValueID
 	axis   int
-	kernel *engine.Kernel
+	kernel *graph.Kernel
 	vec    int
 }
 
-func (o *cat) Spec() engine.Spec {
-	s := engine.Spec{Kind: "cat", Outputs: []engine.ValueID{o.y}, Attrs: map[string]any{"dim": o.axis}}
+func (o *cat) Spec() graph.Spec {
+	s := graph.Spec{Kind: "cat", Outputs: []graph.ValueID{o.y}, Attrs: map[string]any{"dim": o.axis}}
 	for i, v := range o.parts {
 		if !slices.Contains(s.Inputs, v) {
 			s.Inputs = append(s.Inputs, v)
 		}
-		s.Slots = append(s.Slots, engine.Slot{Label: fmt.Sprint(i), Uses: one(o.kernel, bind("src", v), bind("dst", o.y))})
+		s.Slots = append(s.Slots, graph.Slot{Label: fmt.Sprint(i), Uses: one(o.kernel, bind("src", v), bind("dst", o.y))})
 	}
 	return s
 }
 
-func (o *cat) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.parts...) }
+func (o *cat) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.parts...) }
 
-func (o *cat) Plan(p *engine.Planner) error {
+func (o *cat) Plan(p *graph.Planner) error {
 	var out [maxRank]int
 	first := p.Dims(o.parts[0])
 	copy(out[:], first)

@@ -1,17 +1,17 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
 // Ceilings are the kernels that a device's ceilings are measured with. The one of multiplications has sums
 // enough in each invocation that 256 of them keep a compute unit busy.
-func Ceilings() (*engine.CeilingKernels, error) {
+func Ceilings() (*graph.CeilingKernels, error) {
 	const sums, unroll = 8, 4
-	k := &engine.CeilingKernels{FlopsPerRound: 2 * 4 * sums * unroll}
+	k := &graph.CeilingKernels{FlopsPerRound: 2 * 4 * sums * unroll}
 	for _, t := range []struct {
-		of       **engine.Kernel
+		of       **graph.Kernel
 		template string
 		c        shaders.Constants
 	}{

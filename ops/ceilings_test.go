@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/measure"
 	"gpuscope/trace"
 )
 
@@ -55,7 +56,7 @@ func ceilings(t testing.TB, dev gpu.Device, ctx context.Context, p engine.Progre
 	if p == nil {
 		p = func(string, int, int) error { return nil }
 	}
-	return engine.MeasureCeilings(ctx, dev, k, p)
+	return measure.Ceilings(ctx, dev, k, p)
 }
 
 func near(a, b, part float64) bool { return math.Abs(a/b-1) < part }

@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -16,12 +16,12 @@ type blockCopy struct {
 
 // copyKernel is the kernel that moves vec elements at a time; everything in a blockCopy must then be a
 // multiple of vec.
-func copyKernel(b *engine.Builder, vec int) *engine.Kernel {
+func copyKernel(b *graph.Builder, vec int) *graph.Kernel {
 	return kernel(b, "copy", shaders.Constants{"Lanes": threadLanes, "Vec": vec})
 }
 
 // plan puts the copy into a slot.
-func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
+func (c blockCopy) plan(p *graph.Planner, slot, vec int) {
 	n := c.blocks * c.rows * c.width
 	l := p.Dispatch(slot, p.Vectors(n, vec, threadLanes))
 	l.Params.U32("n", n/vec).U32("width", c.width/vec).U32("rows", c.rows).
@@ -32,7 +32,7 @@ func (c blockCopy) plan(p *engine.Planner, slot, vec int) {
 
 // innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where
 // that is a multiple of 4 at all live shapes, else 1.
-func innerVec(b *engine.Builder, v engine.ValueID, axis int) int {
+func innerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	n := 1
 	for k := axis + 1; k < len(highest); k++ {

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/operators.md")
@@ -82,7 +82,7 @@ func defaultText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
-	case engine.ValueID:
+	case graph.ValueID:
 		return "none"
 	case Int:
 		switch v {
@@ -128,11 +128,11 @@ func source(t *testing.T) (*doc.Package, *token.FileSet) {
 }
 
 // specs are the specs of an operator in some of its samples.
-func specs(t *testing.T, kind string) []engine.Spec {
-	var list []engine.Spec
+func specs(t *testing.T, kind string) []graph.Spec {
+	var list []graph.Spec
 	for seed := range 12 {
 		c := rapid.Custom(samples[kind]).Example(seed)
-		finish(t, c).Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+		finish(t, c).Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
 			if s := o.Spec(); s.Kind == kind {
 				list = append(list, s)
 			}

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // unaryTrial is a trial of a row of unaries, with arguments as the row says.
@@ -18,8 +18,8 @@ func unaryTrial(r *unaryRow, or bool, rows, width int) *trial {
 	}
 	return &trial{
 		name: fmt.Sprintf("%s %dx%d", fn.kind, rows, width), abs: 1e-5, rel: 2e-5,
-		build: func(b *engine.Builder) {
-			args["x"] = b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+		build: func(b *graph.Builder) {
+			args["x"] = b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
 			b.Output(KindOf(r.kind).one(b, "y", args))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 {
@@ -68,9 +68,9 @@ func TestUnary(t *testing.T) {
 func gatedTrial(r *gatedRow, rows, width int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %dx%d", r.kind, rows, width), abs: 1e-5, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			gate := b.Input("gate", engine.F32, []int{1, width}, []int{rows, width})
-			up := b.Input("up", engine.F32, []int{1, width}, []int{rows, width})
+		build: func(b *graph.Builder) {
+			gate := b.Input("gate", graph.F32, []int{1, width}, []int{rows, width})
+			up := b.Input("up", graph.F32, []int{1, width}, []int{rows, width})
 			b.Output(New(b, r.kind, "y", Args{"gate": gate, "up": up})[0])
 		},
 		fill: map[string]func(int) float64{"gate": func(i int) float64 {
@@ -109,8 +109,8 @@ func TestGated(t *testing.T) {
 func binaryTrial(r *binaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %v %v", r.kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
-		build: func(b *engine.Builder) {
-			args := Args{"a": b.Input("a", engine.F32, alo, ahi), "b": b.Input("b", engine.F32, blo, bhi)}
+		build: func(b *graph.Builder) {
+			args := Args{"a": b.Input("a", graph.F32, alo, ahi), "b": b.Input("b", graph.F32, blo, bhi)}
 			if r.scaled {
 				args["alpha"] = alpha
 			}

@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -15,7 +15,7 @@ import (
 // memory: give both the matrix of one name. A table over the device's limit on a binding is split by rows, a
 // dispatch for each part. An index outside of the table is brought into it: the kernel must not read
 // elsewhere, and the host, which has the indices, is the one to report it. An invocation gives 8 columns.
-func Embedding(b *engine.Builder, name string, table Matrix, indices engine.ValueID) engine.ValueID {
+func Embedding(b *graph.Builder, name string, table Matrix, indices graph.ValueID) graph.ValueID {
 	return oneOf(New(b, table.Format.kind("embedding"), name, Args{"table": table, "indices": indices}))
 }
 
@@ -35,15 +35,15 @@ const (
 
 var embeddingKinds = kindNames(kindsOfEmbedding)
 
-func addEmbedding(c *call) []engine.ValueID {
+func addEmbedding(c *call) []graph.ValueID {
 	table := c.matrix("table")
 	if err := table.checkSize(); err != nil {
 		return c.fail("%w", err)
 	}
 	o := &embedding{
-		table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder), factor: engine.None,
+		table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder), factor: graph.None,
 	}
-	o.y = c.out("", engine.F32)
+	o.y = c.out("", graph.F32)
 	o.makeKernels(c.Builder)
 	return c.adds(o, o.y)
 }
@@ -51,20 +51,20 @@ func addEmbedding(c *call) []engine.ValueID {
 type embedding struct {
 	table      Matrix
 	parts      []part
-	indices, y engine.ValueID
-	factor     engine.ValueID // of all that is given (fusion rule scaled), or None
-	next       *rmsNorm       // of y, for which the kernel of one row does what each element takes; or nil
-	row, rows  *engine.Kernel
+	indices, y graph.ValueID
+	factor     graph.ValueID // of all that is given (fusion rule scaled), or None
+	next       *rmsNorm      // of y, for which the kernel of one row does what each element takes; or nil
+	row, rows  *graph.Kernel
 }
 
 func (o *embedding) prepares() *rmsNorm { return o.next }
 
-func (o *embedding) makeKernels(b *engine.Builder) {
-	kernel := func(name string, each int) *engine.Kernel {
+func (o *embedding) makeKernels(b *graph.Builder) {
+	kernel := func(name string, each int) *graph.Kernel {
 		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(b,
 			shaders.Constants{
 				"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each,
-				"Scaled": o.factor != engine.None,
+				"Scaled": o.factor != graph.None,
 			}))
 	}
 	o.rows = kernel("", 0)
@@ -73,12 +73,12 @@ func (o *embedding) makeKernels(b *engine.Builder) {
 	}
 }
 
-func (o *embedding) Spec() engine.Spec {
-	s := engine.Spec{
-		Kind: o.table.Format.kind("embedding"), Inputs: []engine.ValueID{o.indices},
-		Outputs: []engine.ValueID{o.y}, Routes: embeddingRouteNames,
+func (o *embedding) Spec() graph.Spec {
+	s := graph.Spec{
+		Kind: o.table.Format.kind("embedding"), Inputs: []graph.ValueID{o.indices},
+		Outputs: []graph.ValueID{o.y}, Routes: embeddingRouteNames,
 	}
-	if o.factor != engine.None {
+	if o.factor != graph.None {
 		s.Inputs = append(s.Inputs, o.factor)
 	}
 	if o.next != nil {
@@ -90,20 +90,20 @@ func (o *embedding) Spec() engine.Spec {
 	for i := range o.parts {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
-		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(s.Routes))}
+		slot := graph.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]graph.Use, len(s.Routes))}
 		if o.next != nil {
-			slot.Uses[embeddingRow] = engine.Use{Kernel: o.row, Bind: o.bindings(embeddingRow, p)}
+			slot.Uses[embeddingRow] = graph.Use{Kernel: o.row, Bind: o.bindings(embeddingRow, p)}
 		}
-		slot.Uses[embeddingRows] = engine.Use{Kernel: o.rows, Bind: o.bindings(embeddingRows, p)}
+		slot.Uses[embeddingRows] = graph.Use{Kernel: o.rows, Bind: o.bindings(embeddingRows, p)}
 		s.Slots = append(s.Slots, slot)
 	}
 	return s
 }
 
 // bindings are those of the kernel of a route, for a part of the table.
-func (o *embedding) bindings(route int, p *part) []engine.Binding {
+func (o *embedding) bindings(route int, p *part) []graph.Binding {
 	list := append(o.table.bindings(p), bind("indices", o.indices))
-	if o.factor != engine.None {
+	if o.factor != graph.None {
 		list = append(list, bind("factor", o.factor))
 	}
 	list = append(list, bind("y", o.y))
@@ -113,9 +113,9 @@ func (o *embedding) bindings(route int, p *part) []engine.Binding {
 	return list
 }
 
-func (o *embedding) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.indices) }
+func (o *embedding) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.indices) }
 
-func (o *embedding) Plan(p *engine.Planner) error {
+func (o *embedding) Plan(p *graph.Planner) error {
 	indices, vocabulary, width := p.Numel(o.indices), o.table.Rows, o.table.Cols
 	n := indices * divUp(width, 8)
 	table := [...]route{
@@ -140,7 +140,7 @@ func (o *embedding) Plan(p *engine.Planner) error {
 		if o.table.Format.Group > 0 {
 			l.FLOPs = 2 * share * int64(width)
 		}
-		if o.factor != engine.None {
+		if o.factor != graph.None {
 			l.FLOPs += share * int64(width)
 		}
 		if gives {
@@ -151,7 +151,7 @@ func (o *embedding) Plan(p *engine.Planner) error {
 }
 
 // setRows gives an output the dims of the indices and the width of the rows they name.
-func setRows(p *engine.Planner, y, indices engine.ValueID, width int) error {
+func setRows(p *graph.Planner, y, indices graph.ValueID, width int) error {
 	var dims [maxRank]int
 	rank := copy(dims[:], p.Dims(indices))
 	if rank == maxRank {
@@ -173,7 +173,7 @@ func (o *embedding) Reference(r *Ref) {
 			}
 		}
 	}
-	if o.factor != engine.None {
+	if o.factor != graph.None {
 		factor := r.Tensor(o.factor).Data[0]
 		for i := range y.Data {
 			y.Data[i] *= factor
@@ -185,7 +185,7 @@ func (o *embedding) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *embedding) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+func (o *embedding) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	t := Tolerance{Row: 8 * rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
 	if v == o.y {
 		return t

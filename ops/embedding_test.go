@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // tableCase is a table and how many of its rows are asked for at most.
@@ -21,9 +21,9 @@ func (c tableCase) trial() *trial {
 		name: fmt.Sprintf("vocabulary %d, width %d, %s, group %d", c.vocabulary, c.width,
 			c.format.kind("embedding"), c.format.Group),
 		abs: 1e-6, rel: 1e-6, maxBinding: c.maxBinding,
-		build: func(b *engine.Builder) {
+		build: func(b *graph.Builder) {
 			table := noiseMatrix("table", c.vocabulary, c.width, c.format)
-			b.Output(Embedding(b, "y", table, b.Input("ids", engine.I32, []int{1, 1}, []int{2, c.ids})))
+			b.Output(Embedding(b, "y", table, b.Input("ids", graph.I32, []int{1, 1}, []int{2, c.ids})))
 		},
 		below: map[string]int{"ids": c.vocabulary},
 	}
@@ -100,17 +100,17 @@ func TestEmbedding(t *testing.T) {
 func TestATiedHeadSharesTheTable(t *testing.T) {
 	c := &trial{
 		name: "logits",
-		build: func(b *engine.Builder) {
+		build: func(b *graph.Builder) {
 			table := q4Noise("table", 100, 64, 32)
-			x := Embedding(b, "embed", table, b.Input("ids", engine.I32, []int{1}, []int{5}))
-			b.Output(Linear(b, "head", x, table, engine.None))
+			x := Embedding(b, "embed", table, b.Input("ids", graph.I32, []int{1}, []int{5}))
+			b.Output(Linear(b, "head", x, table, graph.None))
 		},
 		below: map[string]int{"ids": 100},
 		steps: []step{{"ids": {5}}, {"ids": {1}}},
 	}
 	constants := 0
 	for _, v := range finish(t, c).Describe().Values {
-		if v.Role == engine.Constant.String() {
+		if v.Role == graph.Constant.String() {
 			constants++
 		}
 	}

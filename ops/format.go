@@ -9,7 +9,7 @@ import (
 
 	"github.com/x448/float16"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -119,7 +119,7 @@ func floats(places ...int) (list []Float) {
 // array is a constant on the device that holds rows of a matrix, or a part of what they are.
 type array struct {
 	name  string // of the kernels' binding
-	dtype engine.DType
+	dtype graph.DType
 	dims  []int
 	pack  pack
 }
@@ -135,20 +135,20 @@ type Matrix struct {
 	// Data gives the pieces of the format, each with the rows one behind the other.
 	Data func() ([][]byte, error)
 
-	dense *engine.ValueID // is the matrix, already in the graph
-	over  *[2]Matrix      // one above the other are the matrix, of whole parts
-	err   error           // why there is no such matrix
+	dense *graph.ValueID // is the matrix, already in the graph
+	over  *[2]Matrix     // one above the other are the matrix, of whole parts
+	err   error          // why there is no such matrix
 }
 
 // Dense is an f32 tensor of a graph as a matrix.
-func Dense(b *engine.Builder, v engine.ValueID) Matrix {
+func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	m := Matrix{Name: b.Name(v), Format: F32, dense: &v}
 	if !ready(b, v) {
 		return m
 	}
 	dims := b.MaxDims(v)
 	switch {
-	case b.DType(v) != engine.F32:
+	case b.DType(v) != graph.F32:
 		m.err = fmt.Errorf("matrix %s is %s, want f32", m.Name, b.DType(v))
 	case len(dims) != 2 || dims[0] != b.MinDims(v)[0] || dims[1] != b.MinDims(v)[1]:
 		m.err = fmt.Errorf("matrix %s is %v, want [rows, columns] that do not change", m.Name, dims)
@@ -187,7 +187,7 @@ func (m Matrix) above(n Matrix) (Matrix, bool) {
 }
 
 // with adds what the format's file in shaders/include/format asks for to the constants of a kernel.
-func (f *Format) with(b *engine.Builder, c shaders.Constants) shaders.Constants {
+func (f *Format) with(b *graph.Builder, c shaders.Constants) shaders.Constants {
 	c["Format"], c["Flushes"] = f.shader, b.Limits().FlushesHalves
 	if f.constants != nil {
 		maps.Copy(c, f.constants())
@@ -291,7 +291,7 @@ func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 // only where the device's limit on a binding asks for it.
 type part struct {
 	first, rows int
-	arrays      []engine.ValueID
+	arrays      []graph.ValueID
 	bytes       int64 // of the weights
 }
 
@@ -299,13 +299,13 @@ type part struct {
 const partRows = 128
 
 // declare puts the matrix into a graph as constants. Operators that name the same matrix share them.
-func (m *Matrix) declare(b *engine.Builder) []part {
+func (m *Matrix) declare(b *graph.Builder) []part {
 	var rowBytes int64
 	for _, p := range m.Format.Pieces {
 		rowBytes += int64(p.rowBytes(m.Cols))
 	}
 	if m.dense != nil {
-		return []part{{rows: m.Rows, arrays: []engine.ValueID{*m.dense}, bytes: int64(m.Rows) * rowBytes}}
+		return []part{{rows: m.Rows, arrays: []graph.ValueID{*m.dense}, bytes: int64(m.Rows) * rowBytes}}
 	}
 	rows := m.Rows
 	limit := int64(min(b.Limits().MaxStorageBinding, b.Limits().MaxBufferSize))
@@ -341,10 +341,10 @@ func (m *Matrix) declare(b *engine.Builder) []part {
 }
 
 // bindings are the arrays of a part under the names of the kernels' bindings.
-func (m *Matrix) bindings(p *part) []engine.Binding {
-	var list []engine.Binding
+func (m *Matrix) bindings(p *part) []graph.Binding {
+	var list []graph.Binding
 	for i, a := range m.Format.arrays(p.rows, m.Cols) {
-		list = append(list, engine.Binding{Name: a.name, Value: p.arrays[i]})
+		list = append(list, graph.Binding{Name: a.name, Value: p.arrays[i]})
 	}
 	return list
 }
@@ -372,13 +372,13 @@ func partLabel(i, parts int) string {
 
 // weightsArray is an array that holds rows as a file's blocks have them, or in an order that pack brings them
 // to.
-func weightsArray(t engine.DType, rows, cols int, pack pack) array {
+func weightsArray(t graph.DType, rows, cols int, pack pack) array {
 	return array{"weights", t, []int{rows, cols}, pack}
 }
 
 // fourRows is an array with a number of so many bytes for each group of a row, of which those of 4 rows lie
 // together, for a lane of a GEMV to load at once; at gives the bytes of number i, row by row, low byte first.
-func fourRows(name string, t engine.DType, rows, groups, size int,
+func fourRows(name string, t graph.DType, rows, groups, size int,
 	at func(pieces [][]byte, i int) []byte,
 ) array {
 	dims := []int{fours(rows), groups, 4}
@@ -409,9 +409,9 @@ var halfOf32 = rowScales{group: 32, half: true}
 
 func (s rowScales) array(name string, rows, cols int, at func(pieces [][]byte, i int) []byte) array {
 	if s.half {
-		return fourRows(name, engine.F16, rows, cols/s.group, 2, at)
+		return fourRows(name, graph.F16, rows, cols/s.group, 2, at)
 	}
-	return fourRows(name, engine.F32, rows, cols/s.group, 4, at)
+	return fourRows(name, graph.F32, rows, cols/s.group, 4, at)
 }
 
 // read is the number of a row's column.
@@ -437,7 +437,7 @@ type supers struct {
 
 func (s supers) array(rows, cols int) array {
 	n := len(s.at)
-	return fourRows("supers", engine.F16, rows, cols/256*n, 2, func(p [][]byte, i int) []byte {
+	return fourRows("supers", graph.F16, rows, cols/256*n, 2, func(p [][]byte, i int) []byte {
 		return p[0][i/n*s.size+s.at[i%n]:][:2]
 	})
 }
@@ -454,7 +454,7 @@ type sixteens struct{ size, at int }
 
 func (s sixteens) array(rows, cols int) array {
 	groups := cols / 16
-	return array{"scales", engine.I8, []int{fours(rows), groups, 4}, func(p [][]byte, into []byte) {
+	return array{"scales", graph.I8, []int{fours(rows), groups, 4}, func(p [][]byte, into []byte) {
 		blocks := p[0]
 		for row := range rows {
 			for g := 0; g < groups; g += 16 {
@@ -480,7 +480,7 @@ type sixes struct {
 
 func (s sixes) array(rows, cols int) array {
 	per := cols / 256 * s.n
-	return array{"scales", engine.U32, []int{fours(rows), per / 4, 3}, func(p [][]byte, into []byte) {
+	return array{"scales", graph.U32, []int{fours(rows), per / 4, 3}, func(p [][]byte, into []byte) {
 		blocks := p[0]
 		for row := range rows {
 			for first := 0; first < per; first += s.n {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // BF16 is weights as the upper halves of floats, ggml's BF16. Columns are a multiple of 8. On the device two
@@ -14,7 +14,7 @@ var BF16 = Format{
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: bf16s(8)}},
 	shader: "bf16", eights: 1,
 	arrays: func(rows, cols int) []array {
-		return []array{weightsArray(engine.U32, rows, cols/2, nil)}
+		return []array{weightsArray(graph.U32, rows, cols/2, nil)}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // F16 is weights as halves, ggml's F16. Columns are a multiple of 8.
 var F16 = Format{
@@ -8,7 +10,7 @@ var F16 = Format{
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: halves(0, 2, 4, 6, 8, 10, 12, 14)}},
 	shader: "f16", eights: 1,
 	arrays: func(rows, cols int) []array {
-		return []array{weightsArray(engine.F16, rows, cols, nil)}
+		return []array{weightsArray(graph.F16, rows, cols, nil)}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // F32 is weights as they are. Their rows may have any number of columns.
@@ -13,7 +13,7 @@ var F32 = Format{
 	Pieces: []Block{{Cols: 1, Bytes: 4, Floats: floats(0)}},
 	shader: "f32", eights: 1,
 	arrays: func(rows, cols int) []array {
-		return []array{weightsArray(engine.F32, rows, cols, nil)}
+		return []array{weightsArray(graph.F32, rows, cols, nil)}
 	},
 	row: func(arrays [][]byte, row int, into []float64) {
 		for c := range into {

@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super with the levels of IQ4_NL, a scale of 6 bits for
 // 32 columns, and a half, super, for the 256 of a block. A block (block_iq4_xs in ggml-common.h) has the
@@ -14,7 +16,7 @@ var IQ4_XS = Format{
 	shader: "iq4_xs", eights: 4, shared: levelTable,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
+			weightsArray(graph.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
 			iq4xsSixes.array(rows, cols),
 			iq4xsSupers.array(rows, cols),
 		}

@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q, four bits each of scale and zero
 // for 16 columns, and halves for the 256 of a block. A block (block_q2_K in ggml-common.h) has a byte for
@@ -14,7 +16,7 @@ var Q2_K = Format{
 	asHalves: true, shader: "q2_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.U32, rows, cols/16,
+			weightsArray(graph.U32, rows, cols/16,
 				twos.pack(packed{q2kBytes, q2kWeights, 64, 2, 32}.inOrder)),
 			q2kSixteens.array(rows, cols),
 			q2kHalves.array(rows, cols),

@@ -3,7 +3,7 @@ package ops
 import (
 	"encoding/binary"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Q3_K is ggml's Q3_K: (q - 4) * (scale - 32) * super with 3-bit q, a scale of 6 bits for 16 columns, and a
@@ -18,8 +18,8 @@ var Q3_K = Format{
 	asHalves: true, shader: "q3_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.U32, rows, cols/16, threes(0, 1)),
-			{"thirds", engine.U32, []int{rows, cols / 32}, threes(2)},
+			weightsArray(graph.U32, rows, cols/16, threes(0, 1)),
+			{"thirds", graph.U32, []int{rows, cols / 32}, threes(2)},
 			q3kSixes.array(rows, cols),
 			q3kSupers.array(rows, cols),
 		}

@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block is 32 columns: the scale and the zero, halves,
 // then the nibbles as Q4_0 has them. On the device a word has 8 columns, column k of them at bits 4k, and
@@ -12,7 +14,7 @@ var Q4_1 = Format{
 	asHalves: true, shader: "q4_1", constants: halfOf32.constants, eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{20, 4, 16, 4, 16}.inOrder),
+			weightsArray(graph.Q4, rows, cols, packed{20, 4, 16, 4, 16}.inOrder),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i:][:2] }),
 			halfOf32.array("zeros", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i+2:][:2] }),
 		}

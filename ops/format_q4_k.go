@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // Q4_K is ggml's Q4_K: q * scale * super - zero * superZero with 4-bit q, a scale and a zero of 6 bits for 32
 // columns, and halves for the 256 of a block. A block (block_q4_K in ggml-common.h) has super and superZero,
@@ -13,7 +15,7 @@ var Q4_K = Format{
 	asHalves: true, shader: "q4_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{q4kBytes, sixesBytes, 128, 4, 32}.inOrder),
+			weightsArray(graph.Q4, rows, cols, packed{q4kBytes, sixesBytes, 128, 4, 32}.inOrder),
 			scalesAndZeros(q4kBytes).array(rows, cols),
 			supersOfBoth(q4kBytes).array(rows, cols),
 		}

@@ -3,7 +3,7 @@ package ops
 import (
 	"fmt"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Q4Options says how a file of ExecuTorch's has its 4-bit weights.
@@ -69,7 +69,7 @@ func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	f.constants = scales.constants
 	f.arrays = func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, nibbles),
+			weightsArray(graph.Q4, rows, cols, nibbles),
 			scales.array("scales", rows, cols, scaleAt),
 		}
 	}

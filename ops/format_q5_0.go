@@ -3,7 +3,7 @@ package ops
 import (
 	"encoding/binary"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Q5_0 is ggml's Q5_0: (q - 16) * scale with 5-bit q. A block (block_q5_0 in ggml-common.h) is 32 columns:
@@ -34,8 +34,8 @@ const q50Bytes = 2 + 4 + 16
 // bits into the order of the columns, highs the fifth ones.
 func fives(rows, cols int, lows, highs pack) []array {
 	return []array{
-		weightsArray(engine.U32, rows, cols/8, fiveWords(lows, highs, 0, 1, 2, 3)),
-		{"fifths", engine.U32, []int{rows, cols / 32}, fiveWords(lows, highs, 4)},
+		weightsArray(graph.U32, rows, cols/8, fiveWords(lows, highs, 0, 1, 2, 3)),
+		{"fifths", graph.U32, []int{rows, cols / 32}, fiveWords(lows, highs, 4)},
 	}
 }
 

@@ -1,6 +1,8 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // Q6_K is ggml's Q6_K: (q - 32) * scale * super with 6-bit q, a scale, a signed byte, for 16 columns, and a
 // super, a half, for the 256 of a block. A block has the low four bits of its weights, then the high two, the
@@ -12,9 +14,9 @@ var Q6_K = Format{
 	asHalves: true, shader: "q6_k", eights: 4,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.Q4, rows, cols, packed{q6Bytes, 0, 128, 4, 64}.inOrder),
+			weightsArray(graph.Q4, rows, cols, packed{q6Bytes, 0, 128, 4, 64}.inOrder),
 			{
-				"highs", engine.U32,
+				"highs", graph.U32,
 				[]int{rows, cols / 16},
 				q6Places.pack(packed{q6Bytes, q6Highs, 64, 2, 32}.inOrder),
 			},

@@ -3,7 +3,7 @@ package ops
 import (
 	"encoding/binary"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block is 32 columns: the scale, a half, then the
@@ -16,7 +16,7 @@ var Q8_0 = Format{
 	asHalves: true, shader: "q8_0", constants: halfOf32.constants, eights: 2,
 	arrays: func(rows, cols int) []array {
 		return []array{
-			weightsArray(engine.I8, rows, cols, q8Bytes),
+			weightsArray(graph.I8, rows, cols, q8Bytes),
 			halfOf32.array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][34*i:][:2] }),
 		}
 	},

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1. They are
@@ -83,9 +83,9 @@ func TestConstantsOfWeightsSayWhichMatrixTheyAre(t *testing.T) {
 		if w.checkSize() != nil { // a row is one group
 			w = noiseMatrix("w", n, f.Group, f)
 		}
-		g := finish(t, &trial{maxBinding: partBytes(f, w.Cols), build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, w.Cols}, []int{1, w.Cols})
-			b.Output(Linear(b, "y", x, w, engine.None))
+		g := finish(t, &trial{maxBinding: partBytes(f, w.Cols), build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, w.Cols}, []int{1, w.Cols})
+			b.Output(Linear(b, "y", x, w, graph.None))
 		}})
 		rows, parts := 0, 0
 		for _, v := range g.Describe().Values {

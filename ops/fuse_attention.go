@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -16,10 +16,10 @@ import (
 // (leftSpans).
 //
 // It takes the attention and each of the products by itself, in the order of the graph.
-var fuseAttention = engine.Fusion{
+var fuseAttention = graph.Fusion{
 	Name: "attention", Doc: "attention of one token lies as the linears behind it load it, and these put splits together",
-	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *sdpa:
 			if !o.routes.has(sdpaFlashDecoding) {
@@ -29,7 +29,7 @@ var fuseAttention = engine.Fusion{
 			if fused.spread = spreadBehind(b, o.y, o.qHeads*o.headDim, o.k); fused.spread == nil {
 				return nil
 			}
-			fused.splits = b.Tensor(b.Name(o.y)+".splits", engine.F32)
+			fused.splits = b.Tensor(b.Name(o.y)+".splits", graph.F32)
 			b.Lies(fused.splits, fused.splitsFrom)
 			fused.routes = slices.Clone(o.routes)
 			fused.routes[sdpaSplitDecoding].upTo = 1
@@ -51,7 +51,7 @@ var fuseAttention = engine.Fusion{
 }
 
 // viewed is the operator that gives what x is a view of.
-func viewed(b *engine.Builder, x engine.ValueID) engine.Operator {
+func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	o := b.Producer(x)
 	for {
 		v, ok := o.(*view)
@@ -75,7 +75,7 @@ func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits 
 func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 
 // give settles whether y is given, or left: spread or in splits.
-func (o *sdpa) give(p *engine.Planner, route int, dims []int) {
+func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
 		p.Leave(o.y, dims...)
 		p.Leave(o.spread.value, 1, o.spread.width)
@@ -88,7 +88,7 @@ func (o *sdpa) give(p *engine.Planner, route int, dims []int) {
 	}
 }
 
-func (o *sdpa) left(route int) engine.ValueID {
+func (o *sdpa) left(route int) graph.ValueID {
 	if route == linearSplits {
 		return o.splits
 	}
@@ -98,7 +98,7 @@ func (o *sdpa) left(route int) engine.ValueID {
 // leavesAll: of a prompt y is given, which may be of its last token alone.
 func (o *sdpa) leavesAll() bool { return !o.last }
 
-func (o *sdpa) besides() []engine.Binding { return nil }
+func (o *sdpa) besides() []graph.Binding { return nil }
 
 func (o *sdpa) specialise(route int, c shaders.Constants, chunk int) {
 	if c["Spread"] = true; route == linearSplits {
@@ -113,7 +113,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-func (o *sdpa) planLeft(route int, _ *engine.Planner, l *engine.Launch) {
+func (o *sdpa) planLeft(route int, _ *graph.Planner, l *graph.Launch) {
 	if route == linearSplits {
 		l.Bytes += o.partsBytes(1, leftSplits) - o.queryBytes(1)
 		l.FLOPs += 2 * int64(leftSplits) * int64(o.qHeads*o.headDim)

@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -23,11 +24,11 @@ type leftAttention struct {
 	views          int  // between the two
 	perHead        bool // it has the columns of a head, and a row for each
 	// also reads what attention gives, where it is not nil.
-	also   func(b *engine.Builder, y engine.ValueID)
+	also   func(b *graph.Builder, y graph.ValueID)
 	routes map[string]string
 }
 
-func (c leftAttention) build(b *engine.Builder) {
+func (c leftAttention) build(b *graph.Builder) {
 	b.AskRoutes(c.routes)
 	q, k, v := c.inputs(b)
 	y := c.attend(b, q, k, v, c.position(b))
@@ -41,22 +42,22 @@ func (c leftAttention) build(b *engine.Builder) {
 	for range c.views {
 		y = View(b, "join", y, Fixed(1), Rest, Fixed(width))
 	}
-	bias := engine.None
+	bias := graph.None
 	if c.bias {
 		bias = constant(b, "bias", c.out)
 	}
 	y = Linear(b, "o", y, noiseMatrix("o.w", c.out, width, c.format), bias)
 	if c.residual {
 		r := View(b, "r.x", k, Fixed(1), Rest, Fixed(c.kvHeads*c.headDim))
-		if r = Linear(b, "r", r, noiseMatrix("r.w", c.out, c.kvHeads*c.headDim, F32), engine.None); c.one {
-			r = b.Input("r", engine.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out})
+		if r = Linear(b, "r", r, noiseMatrix("r.w", c.out, c.kvHeads*c.headDim, F32), graph.None); c.one {
+			r = b.Input("r", graph.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out})
 		}
 		y = Add(b, "add", y, r, 1)
 	}
 	b.Output(y)
 	if c.norm {
 		h := RMSNorm(b, "norm", y, constant(b, "norm.w", c.out), 1e-5)
-		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, c.out, F32), engine.None))
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, c.out, F32), graph.None))
 	}
 }
 
@@ -92,7 +93,7 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
 	split := []string{"sdpa_fd_split", "sdpa_fd_reduce", "linear_gemv"}
 	g, _ := c.fused(t, gpu.DefaultLimits())
-	live := liveOf(t, g, engine.LiveOptions{})
+	live := liveOf(t, g, graph.LiveOptions{})
 	for _, p := range []struct {
 		step
 		want []string
@@ -116,7 +117,7 @@ func leftAbove(t *testing.T, headDim, few, most int) {
 }
 
 // kernelsOfStep are the kernels of what is in force, in order of submission.
-func kernelsOfStep(g *engine.Graph, live *engine.Live) (names []string) {
+func kernelsOfStep(g *graph.Graph, live *graph.Live) (names []string) {
 	for _, id := range live.Active() {
 		_, k := live.Launch(id)
 		names = append(names, g.KernelName(k))
@@ -140,9 +141,9 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 			c.residual, c.one = true, true
 		},
 		"its rows are no chunks": func(c *leftAttention) { c.qHeads, c.kvHeads = 9, 1 },
-		"it is an output":        func(c *leftAttention) { c.also = (*engine.Builder).Output },
+		"it is an output":        func(c *leftAttention) { c.also = (*graph.Builder).Output },
 		"somebody else reads it, too": func(c *leftAttention) {
-			c.also = func(b *engine.Builder, y engine.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(Sigmoid(b, "s", y)) }
 		},
 		"the product has a row of each head": func(c *leftAttention) { c.perHead = true },
 		"its route is asked for":             asks("sdpa_with_kv_cache", "streaming"),
@@ -163,7 +164,7 @@ func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 }
 
 // fused is the graph with the rule, and as it is without it.
-func (c leftAttention) fused(t failer, limits gpu.Limits) (fused, plain *engine.Graph) {
+func (c leftAttention) fused(t failer, limits gpu.Limits) (fused, plain *graph.Graph) {
 	return fusedBy(t, c.build, limits, fuseResidual, fuseAttention, fuseNorm),
 		fusedBy(t, c.build, limits, fuseResidual, fuseNorm)
 }
@@ -218,11 +219,11 @@ func TestSplitsThatProductsPutTogetherOnTheGPU(t *testing.T) {
 // Of several tokens nothing is left to a product of the last, though it has one row.
 func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512}
-	build := func(b *engine.Builder) {
+	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
 		y = lastOf(b, View(b, "join", y, Fixed(1), Rest, Fixed(128)), 1)
-		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None))
+		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), graph.None))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	plain := fusedBy(t, build, gpu.DefaultLimits())
@@ -232,12 +233,12 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 // A product of the last token may take its residual out of rows that are always several.
 func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, last: true}
-	build := func(b *engine.Builder) {
+	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
 		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
-		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), engine.None)
-		five := b.Input("r", engine.F32, []int{1, 5, 24}, []int{1, 5, 24})
+		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), graph.None)
+		five := b.Input("r", graph.F32, []int{1, 5, 24}, []int{1, 5, 24})
 		b.Output(Add(b, "add", y, lastOf(b, five, 1), 1))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
@@ -252,10 +253,10 @@ func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
 // A sum of attention and a product of it is no residual that comes before.
 func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	a := attention{qHeads: 1, kvHeads: 1, headDim: 64, tokens: 3, context: 512}
-	build := func(b *engine.Builder) {
+	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
-		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, F32), engine.None)
+		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, F32), graph.None)
 		b.Output(Add(b, "add", y, o, 1))
 	}
 	g := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
@@ -271,7 +272,7 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
-	live := liveOf(t, g, engine.LiveOptions{Static: true})
+	live := liveOf(t, g, graph.LiveOptions{Static: true})
 	in := (&trial{}).input(t, g, a.step(1, 60))
 	if err := bring(live, in); err != nil {
 		t.Fatal(err)
@@ -284,8 +285,8 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	if got := kernelsOfStep(g, live); !slices.Equal(got, want) {
 		t.Fatalf("runs %v, want %v", got, want)
 	}
-	for i := range g.Values() {
-		v := engine.ValueID(i)
+	for i := range g.NumValues() {
+		v := graph.ValueID(i)
 		if got := len(x.Tensor(v).Data); g.Value(v).Name == "sdpa.splits" && got != leftSplits*8*(64+2) {
 			t.Errorf("the reference gives %d numbers of splits", got)
 		}
@@ -297,7 +298,7 @@ func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
 	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
-	splits := engine.ValueID(slices.IndexFunc(g.Describe().Values, func(v trace.Value) bool {
+	splits := graph.ValueID(slices.IndexFunc(g.Describe().Values, func(v trace.Value) bool {
 		return v.Name == "sdpa.splits"
 	}))
 	in := (&trial{}).input(t, g, a.step(1, 300))
@@ -309,7 +310,7 @@ func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 		if left {
 			x.Leave(splits)
 		}
-		g.Operators(func(id engine.OpID, _ string, _ engine.Operator) bool {
+		g.Operators(func(id graph.OpID, _ string, _ graph.Operator) bool {
 			if err := x.Run(id); err != nil {
 				t.Fatal(err)
 			}
@@ -328,13 +329,13 @@ func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
 	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
 	dev := gputest.Open(t)
 	g, _ := c.fused(t, dev.Info().Limits)
-	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Release()
-	for i := range g.Values() {
-		if v := engine.ValueID(i); g.Value(v).Name == "v_cache" {
+	for i := range g.NumValues() {
+		if v := graph.ValueID(i); g.Value(v).Name == "v_cache" {
 			values := make([]float32, product(g.Value(v).MaxDims))
 			for at := wrong; at < len(values); at += heads * headDim {
 				values[at] = 3e38

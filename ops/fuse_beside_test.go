@@ -4,22 +4,22 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // besideGraph has products q, k and v of one tensor of so many columns, and o of another.
-func besideGraph(columns, q int) func(b *engine.Builder) {
-	return func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, columns}, []int{512, columns})
+func besideGraph(columns, q int) func(b *graph.Builder) {
+	return func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, columns}, []int{512, columns})
 		for _, p := range []struct {
 			name string
 			rows int
 		}{{"q", q}, {"k", 512}, {"v", 512}} {
-			b.Output(Linear(b, p.name, x, noiseMatrix(p.name+".w", p.rows, columns, Q8_0), engine.None))
+			b.Output(Linear(b, p.name, x, noiseMatrix(p.name+".w", p.rows, columns, Q8_0), graph.None))
 		}
-		b.Output(Linear(b, "o", Sigmoid(b, "s", x), noiseMatrix("o.w", 512, columns, Q8_0), engine.None))
+		b.Output(Linear(b, "o", Sigmoid(b, "s", x), noiseMatrix("o.w", 512, columns, Q8_0), graph.None))
 	}
 }
 
@@ -29,7 +29,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 		t.Errorf("%d operators are told of others, made of %v, want q, k and v as they are", n,
 			partsOf(fused))
 	}
-	routes := func(g *engine.Graph, rows, columns int) (list []string) {
+	routes := func(g *graph.Graph, rows, columns int) (list []string) {
 		live := liveAt(t, g, (&trial{}).input(t, g, step{"x": {rows, columns}}))
 		plans, _ := live.Step()
 		slots := g.Describe().Dispatches
@@ -53,7 +53,7 @@ func TestProductsOfOneTensorTakeTilesTogether(t *testing.T) {
 		{1024, 3136, 17, each("tile64", "split64"), each("split64", "split64")}, // over 4,096 together
 	} {
 		fused, plain := fusedAndNot(t, fuseBeside, besideGraph(c.columns, c.q), gpu.LimitSets[1].Limits)
-		for g, want := range map[*engine.Graph][]string{fused: c.fused, plain: c.then} {
+		for g, want := range map[*graph.Graph][]string{fused: c.fused, plain: c.then} {
 			if got := routes(g, c.rows, c.columns); !slices.Equal(got, want) {
 				t.Errorf("%d rows of %d columns take %v, want %v", c.rows, c.columns, got, want)
 			}

@@ -1,27 +1,29 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseGateUp makes one product of the two branches of a gated MLP, of which the weights are put one above the
 // other. Its kernels for one row and by tiles join them, too: act(gate) * up is one dispatch, and what lanes
 // hold of x serves both. From 2 to 16 rows one product gives both, and a dispatch behind it joins them.
-var fuseGateUp = engine.Fusion{
+var fuseGateUp = graph.Fusion{
 	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
-	Pattern: engine.Pattern{
-		Kinds: gatedKinds, Of: []engine.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
+	Pattern: graph.Pattern{
+		Kinds: gatedKinds, Of: []graph.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
 	},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*gatedOp)
 		alone := func(o *linear) bool {
-			return o.bias == engine.None && o.residual == engine.None && len(o.parts) == 1 && !o.last
+			return o.bias == graph.None && o.residual == graph.None && len(o.parts) == 1 && !o.last
 		}
 		w, ok := gate.w.above(up.w)
 		if !ok || gate.w.Rows != up.w.Rows || gate.x != up.x || !alone(gate) || !alone(up) {
 			return nil
 		}
 		fused := &linear{
-			x: gate.x, y: joined.y, w: w, bias: engine.None, residual: engine.None, gated: joined.gatedRow,
-			parts: w.declare(b), product: b.Scratch(b.Name(joined.y)+".product", engine.F32),
+			x: gate.x, y: joined.y, w: w, bias: graph.None, residual: graph.None, gated: joined.gatedRow,
+			parts: w.declare(b), product: b.Scratch(b.Name(joined.y)+".product", graph.F32),
 		}
 		fused.plan(b.Limits())
 		if len(fused.parts) > 1 || fused.shapes[linearGEMV].lanes == 0 {

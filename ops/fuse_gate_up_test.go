@@ -6,46 +6,46 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestGateAndUpBecomeOneProduct(t *testing.T) {
 	const n = 128
-	product := func(b *engine.Builder, name string, x engine.ValueID, n int, f Format) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", n, 32, f), engine.None)
+	product := func(b *graph.Builder, name string, x graph.ValueID, n int, f Format) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", n, 32, f), graph.None)
 	}
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder, x engine.ValueID) engine.ValueID
+		build func(b *graph.Builder, x graph.ValueID) graph.ValueID
 		fused bool
 	}{
-		"gate and up": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"gate and up": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q8_0))
 		}, true},
-		"of two formats": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"of two formats": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q4_0))
 		}, false},
-		"of two tensors": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"of two tensors": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			other := Sigmoid(b, "s", x)
 			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", other, n, Q8_0))
 		}, false},
-		"of rows that are no whole parts": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"of rows that are no whole parts": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return SiLUMul(b, "mul", product(b, "gate", x, 96, Q8_0), product(b, "up", x, 96, Q8_0))
 		}, false},
-		"one of them an output": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"one of them an output": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			gate := product(b, "gate", x, n, Q8_0)
 			b.Output(gate)
 			return SiLUMul(b, "mul", gate, product(b, "up", x, n, Q8_0))
 		}, false},
-		"one with a bias": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"one with a bias": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			up := Linear(b, "up", x, noiseMatrix("up.w", n, 32, Q8_0), constant(b, "bias", n))
 			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), up)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fused, plain := fusedAndNot(t, fuseGateUp, func(b *engine.Builder) {
-				b.Output(c.build(b, b.Input("x", engine.F32, []int{1, 32}, []int{17, 32})))
+			fused, plain := fusedAndNot(t, fuseGateUp, func(b *graph.Builder) {
+				b.Output(c.build(b, b.Input("x", graph.F32, []int{1, 32}, []int{17, 32})))
 			}, gpu.DefaultLimits())
 			if !c.fused {
 				if parts := partsOf(fused); parts != nil {
@@ -57,7 +57,7 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 			if parts := partsOf(fused); !slices.Equal(parts, want) {
 				t.Errorf("fused %v, want %v", parts, want)
 			}
-			of := func(g *engine.Graph) int64 { return g.AllocatedBytes()["constant"] }
+			of := func(g *graph.Graph) int64 { return g.AllocatedBytes()["constant"] }
 			if of(fused) != of(plain) {
 				t.Errorf("weights take %d bytes, unfused %d", of(fused), of(plain))
 			}
@@ -71,8 +71,8 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 }
 
 // runningAt are the operators of the dispatches of a graph with a first input of these dims.
-func runningAt(t failer, g *engine.Graph, dims ...int) (names []string) {
-	live := liveOf(t, g, engine.LiveOptions{})
+func runningAt(t failer, g *graph.Graph, dims ...int) (names []string) {
+	live := liveOf(t, g, graph.LiveOptions{})
 	if err := live.SetDims(g.Inputs()[0], dims...); err != nil {
 		t.Fatal(err)
 	}
@@ -91,14 +91,14 @@ func runningAt(t failer, g *engine.Graph, dims ...int) (names []string) {
 var gateUpPoints = []step{{"x": {1, 40, 256}}, {"x": {1, 1, 256}}, {"x": {1, 7, 256}}, {"x": {1, 1, 256}}}
 
 // gateUpGraph is a gated MLP with weights in a format.
-func gateUpGraph(t *rapid.T) func(b *engine.Builder) {
+func gateUpGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	r := &gatedOps[rapid.IntRange(0, len(gatedOps)-1).Draw(t, "gated")]
 	n := 128 * rapid.IntRange(1, 2).Draw(t, "128 rows")
-	return func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
-		gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, 256, f), engine.None)
-		up := Linear(b, "up", x, noiseMatrix("up.w", n, 256, f), engine.None)
+	return func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
+		gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, 256, f), graph.None)
+		up := Linear(b, "up", x, noiseMatrix("up.w", n, 256, f), graph.None)
 		b.Output(KindOf(r.kind).one(b, "mul", Args{"gate": gate, "up": up}))
 	}
 }
@@ -124,10 +124,10 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 	const k, n = 16384, 128
 	for _, name := range []string{Q4_0.Name, Q8_0.Name, "q4_k", "q6_k"} {
 		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })]
-		kernelsAgree(t, dev, fuseGateUp, func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, k}, []int{2, k})
-			gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, k, f), engine.None)
-			up := Linear(b, "up", x, noiseMatrix("up.w", n, k, f), engine.None)
+		kernelsAgree(t, dev, fuseGateUp, func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, k}, []int{2, k})
+			gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, k, f), graph.None)
+			up := Linear(b, "up", x, noiseMatrix("up.w", n, k, f), graph.None)
 			b.Output(SiLUMul(b, "mul", gate, up))
 		}, []step{{"x": {1, k}}, {"x": {2, k}}, {"x": {1, k}}})
 	}
@@ -135,10 +135,10 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 
 // Products of the last row alone are not joined: one of all rows would give more.
 func TestGateAndUpOfTheLastRowStayTwo(t *testing.T) {
-	build := func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
-		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, Q4_0), engine.None)
-		up := Linear(b, "up", lastOf(b, x, 1), noiseMatrix("up.w", 256, 32, Q4_0), engine.None)
+	build := func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
+		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, Q4_0), graph.None)
+		up := Linear(b, "up", lastOf(b, x, 1), noiseMatrix("up.w", 256, 32, Q4_0), graph.None)
 		b.Output(Mul(b, "mul", SiLU(b, "silu", gate), up))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)

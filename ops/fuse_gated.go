@@ -3,23 +3,23 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseGated are the rules, one for each of gatedOps, that make one dispatch of the two that join the branches
 // of a gated MLP: act(gate) * up. The arithmetic is that of the two, in their order.
-var fuseGated = func() (rules []engine.Fusion) {
+var fuseGated = func() (rules []graph.Fusion) {
 	for i := range gatedOps {
 		rules = append(rules, gatedOps[i].fusion())
 	}
 	return rules
 }()
 
-func (r *gatedRow) fusion() engine.Fusion {
-	return engine.Fusion{
+func (r *gatedRow) fusion() graph.Fusion {
+	return graph.Fusion{
 		Name: r.kind, Doc: "a product with the " + r.act.kind + " of a tensor of its shape is one kernel",
-		Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: []string{r.unary}}}},
-		Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+		Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{r.unary}}}},
+		Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 			act, product := m.Ops[0].(*unary), m.Last().(*binaryOp)
 			up := product.a
 			if up == act.y {
@@ -37,7 +37,7 @@ func (r *gatedRow) fusion() engine.Fusion {
 
 // sameAlways says whether two tensors can only be of the same dims where an operator with broadcasting takes
 // them: they have the same range, and their rows are those of one tensor, or no dim that changes is ever 1.
-func sameAlways(b *engine.Builder, x, y engine.ValueID) bool {
+func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
 		return false
@@ -55,7 +55,7 @@ func sameAlways(b *engine.Builder, x, y engine.ValueID) bool {
 
 // rowsOf is the tensor that a tensor has its rows from, through operators that give as many as they get, or
 // some times as many.
-func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
+func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {
 		case *unary:
@@ -63,7 +63,7 @@ func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 		case *gatedOp:
 			v = o.gate
 		case *rmsNorm:
-			if o.residual != engine.None {
+			if o.residual != graph.None {
 				return v
 			}
 			if o.other != nil && v == o.other.y {
@@ -71,7 +71,7 @@ func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 			}
 			v = o.x
 		case *linear:
-			if o.residual != engine.None || o.last {
+			if o.residual != graph.None || o.last {
 				return v
 			}
 			v = o.x
@@ -95,7 +95,7 @@ func rowsOf(b *engine.Builder, v engine.ValueID) engine.ValueID {
 }
 
 // changing is how many dims of a tensor change.
-func changing(b *engine.Builder, v engine.ValueID) (n int) {
+func changing(b *graph.Builder, v graph.ValueID) (n int) {
 	lowest := b.MinDims(v)
 	for k, d := range b.MaxDims(v) {
 		if d != lowest[k] {

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // apply is what a row does with a gate, as an operator of its own.
-func (r *gatedRow) apply(b *engine.Builder, x engine.ValueID) engine.ValueID {
+func (r *gatedRow) apply(b *graph.Builder, x graph.ValueID) graph.ValueID {
 	args := Args{"x": x}
 	if r.act.when != "" {
 		args[r.act.when] = true
@@ -19,49 +19,49 @@ func (r *gatedRow) apply(b *engine.Builder, x engine.ValueID) engine.ValueID {
 }
 
 // gatedMLP is a gated MLP with its activation as two operators.
-func gatedMLP(b *engine.Builder, r *gatedRow, x engine.ValueID) engine.ValueID {
-	branch := func(name string) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, Q8_0), engine.None)
+func gatedMLP(b *graph.Builder, r *gatedRow, x graph.ValueID) graph.ValueID {
+	branch := func(name string) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, Q8_0), graph.None)
 	}
 	return Mul(b, "mul", r.apply(b, branch("gate")), branch("up"))
 }
 
 func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
-	input := func(b *engine.Builder, name string, lowest, highest int) engine.ValueID {
-		return b.Input(name, engine.F32, []int{lowest, 32}, []int{highest, 32})
+	input := func(b *graph.Builder, name string, lowest, highest int) graph.ValueID {
+		return b.Input(name, graph.F32, []int{lowest, 32}, []int{highest, 32})
 	}
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder, r *gatedRow) engine.ValueID
+		build func(b *graph.Builder, r *gatedRow) graph.ValueID
 		fused bool
 	}{
-		"two branches of one tensor": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"two branches of one tensor": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return gatedMLP(b, r, RMSNorm(b, "norm", input(b, "x", 1, 9), constant(b, "norm.w", 32), 1e-5))
 		}, true},
-		"the product the other way": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"the product the other way": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x := input(b, "x", 1, 9)
 			return Mul(b, "mul", x, r.apply(b, Sigmoid(b, "s", x)))
 		}, true},
-		"of tensors that are never one row": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"of tensors that are never one row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return Mul(b, "mul", r.apply(b, input(b, "x", 2, 9)), input(b, "y", 2, 9))
 		}, true},
-		"of tensors of one shape": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"of tensors of one shape": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 1)), input(b, "y", 1, 1))
 		}, true},
-		"of tensors of which one may be a row alone": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"of tensors of which one may be a row alone": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 9)), input(b, "y", 1, 9))
 		}, false},
-		"with a row that is repeated": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"with a row that is repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			return Mul(b, "mul", r.apply(b, input(b, "x", 9, 9)), input(b, "y", 1, 1))
 		}, false},
-		"rows that a sum may have repeated": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"rows that a sum may have repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x, y := input(b, "x", 1, 9), input(b, "y", 1, 9)
 			return Mul(b, "mul", r.apply(b, x), Add(b, "add", x, y, 1))
 		}, false},
-		"an activation with itself": {func(b *engine.Builder, r *gatedRow) engine.ValueID {
+		"an activation with itself": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			y := r.apply(b, input(b, "x", 1, 9))
 			return Mul(b, "mul", y, y)
 		}, false},
-		"another activation": {func(b *engine.Builder, _ *gatedRow) engine.ValueID {
+		"another activation": {func(b *graph.Builder, _ *gatedRow) graph.ValueID {
 			x := input(b, "x", 1, 9)
 			return Mul(b, "mul", GELU(b, "act", x, false), x)
 		}, false},
@@ -69,7 +69,7 @@ func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
 		for i := range gatedOps {
 			r := &gatedOps[i]
 			t.Run(r.kind+"/"+name, func(t *testing.T) {
-				build := func(b *engine.Builder) { b.Output(c.build(b, r)) }
+				build := func(b *graph.Builder) { b.Output(c.build(b, r)) }
 				fused, _ := fusedAndNot(t, r.fusion(), build, gpu.DefaultLimits())
 				var want []string
 				if c.fused {
@@ -87,9 +87,9 @@ func TestGatedRulesKeepWhatAGraphComputes(t *testing.T) {
 	dev := gputest.Open(t)
 	for i := range gatedOps {
 		r := &gatedOps[i]
-		build := func(b *engine.Builder) {
+		build := func(b *graph.Builder) {
 			b.Scope("layers.0.", 0, "ffn")
-			b.Output(gatedMLP(b, r, b.Input("x", engine.F32, []int{1, 32}, []int{40, 32})))
+			b.Output(gatedMLP(b, r, b.Input("x", graph.F32, []int{1, 32}, []int{40, 32})))
 		}
 		points := []step{{"x": {40, 32}}, {"x": {1, 32}}, {"x": {7, 32}}}
 		if n := referencesAgree(t, r.fusion(), build, points); n != 1 {

@@ -3,20 +3,20 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseLast has a linear take the last row out of what it reads, as x or as its residual, or a norm that a
 // residual is added to out of that: what cuts the row out is gone. At one row nothing is different, not even
 // the name, so that the layer is like all others there, unless products take that norm in (fuseNormSum).
-var fuseLast = engine.Fusion{
+var fuseLast = graph.Fusion{
 	Name: "last", Doc: "a linear or sum that reads the last row alone takes it from where all are",
-	Pattern: engine.Pattern{
+	Pattern: graph.Pattern{
 		Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name}),
-		Of:    []engine.Pattern{{Kinds: []string{"slice"}}},
+		Of:    []graph.Pattern{{Kinds: []string{"slice"}}},
 	},
 	Unnamed: true,
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		cut := m.Ops[0].(*gather)
 		dims := b.MaxDims(cut.x)
 		if cut.ends != [2]Int{Fixed(-1), Fixed(ToEnd)} || cut.exact || cut.axis == len(dims)-1 ||
@@ -29,7 +29,7 @@ var fuseLast = engine.Fusion{
 			switch {
 			case o.shapes[linearGEMV].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
 				return nil
-			case o.x == cut.y && (o.residual == engine.None || ofOneRow(b, o.residual)):
+			case o.x == cut.y && (o.residual == graph.None || ofOneRow(b, o.residual)):
 				fused.x = cut.x
 			case o.residual == cut.y && ofOneRow(b, o.x):
 				fused.residual = cut.x
@@ -53,7 +53,7 @@ var fuseLast = engine.Fusion{
 }
 
 // ofOneRow says whether a tensor is a single row always.
-func ofOneRow(b *engine.Builder, v engine.ValueID) bool { return rowsIn(b.MaxDims(v)) == 1 }
+func ofOneRow(b *graph.Builder, v graph.ValueID) bool { return rowsIn(b.MaxDims(v)) == 1 }
 
 // toLast makes dims of some rows those of the last one, and says which it is.
 func toLast(dims []int) (row int) {

@@ -6,72 +6,72 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // lastOf cuts the last row of a dim out.
-func lastOf(b *engine.Builder, x engine.ValueID, axis int) engine.ValueID {
+func lastOf(b *graph.Builder, x graph.ValueID, axis int) graph.ValueID {
 	return SliceRange(b, "last", x, axis, Fixed(-1), Fixed(ToEnd), 1)
 }
 
 func TestALinearTakesTheLastRowItself(t *testing.T) {
-	input := func(b *engine.Builder, name string, k int, dims ...int) engine.ValueID {
+	input := func(b *graph.Builder, name string, k int, dims ...int) graph.ValueID {
 		lowest := append(slices.Clone(dims[:len(dims)-1]), 1, k)
-		return b.Input(name, engine.F32, lowest, append(dims, k))
+		return b.Input(name, graph.F32, lowest, append(dims, k))
 	}
-	product := func(b *engine.Builder, x engine.ValueID) engine.ValueID {
-		return Linear(b, "o", x, noiseMatrix("o.w", 24, last(b.MaxDims(x)), F32), engine.None)
+	product := func(b *graph.Builder, x graph.ValueID) graph.ValueID {
+		return Linear(b, "o", x, noiseMatrix("o.w", 24, last(b.MaxDims(x)), F32), graph.None)
 	}
-	with := func(b *engine.Builder, x, residual engine.ValueID) engine.ValueID {
-		o := &linear{x: x, w: noiseMatrix("o.w", 32, 32, F32), bias: engine.None, residual: residual}
+	with := func(b *graph.Builder, x, residual graph.ValueID) graph.ValueID {
+		o := &linear{x: x, w: noiseMatrix("o.w", 32, 32, F32), bias: graph.None, residual: residual}
 		return o.add(b, "o")
 	}
 	both := []string{"last", "o"}
 	for name, c := range map[string]struct {
-		build  func(b *engine.Builder) engine.ValueID
+		build  func(b *graph.Builder) graph.ValueID
 		routes map[string]string
 		want   []string // at seven rows
 	}{
-		"the last row": {build: func(b *engine.Builder) engine.ValueID {
+		"the last row": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 1, 9), 1))
 		}, want: []string{"o"}},
-		"the last row of the residual": {build: func(b *engine.Builder) engine.ValueID {
+		"the last row of the residual": {build: func(b *graph.Builder) graph.ValueID {
 			all := input(b, "x", 32, 9)
-			return with(b, b.Input("one", engine.F32, []int{1, 32}, []int{1, 32}), lastOf(b, all, 0))
+			return with(b, b.Input("one", graph.F32, []int{1, 32}, []int{1, 32}), lastOf(b, all, 0))
 		}, want: []string{"o"}},
-		"of the residual alone, where x has several": {build: func(b *engine.Builder) engine.ValueID {
+		"of the residual alone, where x has several": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
 			return with(b, Sigmoid(b, "y", x), lastOf(b, x, 0))
 		}, want: []string{"y", "last", "o"}},
-		"of x alone, where the residual has several": {build: func(b *engine.Builder) engine.ValueID {
+		"of x alone, where the residual has several": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
 			return with(b, lastOf(b, x, 0), Sigmoid(b, "y", x))
 		}, want: []string{"last", "y", "o"}},
-		"the last two": {build: func(b *engine.Builder) engine.ValueID {
+		"the last two": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(-2), Fixed(ToEnd), 1))
 		}, want: both},
-		"the first row": {build: func(b *engine.Builder) engine.ValueID {
+		"the first row": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(0), Fixed(1), 1))
 		}, want: both},
-		"the last of each batch": {build: func(b *engine.Builder) engine.ValueID {
+		"the last of each batch": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 2, 9), 1))
 		}, want: both},
-		"somebody else reads it": {build: func(b *engine.Builder) engine.ValueID {
+		"somebody else reads it": {build: func(b *graph.Builder) graph.ValueID {
 			x := lastOf(b, input(b, "x", 32, 9), 0)
 			b.Output(x)
 			return product(b, x)
 		}, want: both},
-		"its columns are no chunks": {build: func(b *engine.Builder) engine.ValueID {
+		"its columns are no chunks": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 28, 9), 0))
 		}, want: both},
-		"it is made to take tiles": {build: func(b *engine.Builder) engine.ValueID {
+		"it is made to take tiles": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 9), 0))
 		}, routes: map[string]string{"linear@o": "tile64"}, want: both},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(c.routes)
 			b.Fuse(fuseLast)
 			b.Output(c.build(b))
@@ -90,20 +90,20 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 
 // lastGraph is a product of the last row, or of one row with the last row of a residual, its weights in a
 // format, or a norm with that.
-func lastGraph(t *rapid.T) func(b *engine.Builder) {
+func lastGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	norm := rapid.IntRange(0, 3).Draw(t, "norm") == 0
 	residual, bias := rapid.Bool().Draw(t, "residual"), rapid.Bool().Draw(t, "bias")
-	return func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
-		r := b.Input("r", engine.F32, []int{1, 1, 42}, []int{1, 40, 42})
-		one := b.Input("one", engine.F32, []int{1, 1, 256}, []int{1, 1, 256})
+	return func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
+		r := b.Input("r", graph.F32, []int{1, 1, 42}, []int{1, 40, 42})
+		one := b.Input("one", graph.F32, []int{1, 1, 256}, []int{1, 1, 256})
 		if norm {
-			h := Linear(b, "h", one, noiseMatrix("h.w", 42, 256, f), engine.None)
+			h := Linear(b, "h", one, noiseMatrix("h.w", 42, 256, f), graph.None)
 			b.Output(normWithResidual(b, "o", h, lastOf(b, r, 1)))
 			return
 		}
-		o := &linear{x: x, w: noiseMatrix("o.w", 42, 256, f), bias: engine.None, residual: engine.None}
+		o := &linear{x: x, w: noiseMatrix("o.w", 42, 256, f), bias: graph.None, residual: graph.None}
 		if bias {
 			o.bias = constant(b, "o.bias", 42)
 		}
@@ -117,9 +117,9 @@ func lastGraph(t *rapid.T) func(b *engine.Builder) {
 }
 
 // normWithResidual adds a norm as the rule norm_add makes it.
-func normWithResidual(b *engine.Builder, name string, x, residual engine.ValueID) engine.ValueID {
+func normWithResidual(b *graph.Builder, name string, x, residual graph.ValueID) graph.ValueID {
 	o := &rmsNorm{
-		x: x, weight: constant(b, name+".w", last(b.MaxDims(x))), y: b.Tensor(name, engine.F32), eps: 1e-5,
+		x: x, weight: constant(b, name+".w", last(b.MaxDims(x))), y: b.Tensor(name, graph.F32), eps: 1e-5,
 		residual: residual, lanes: 64, vec: vec(b, x, -1),
 	}
 	o.makeKernel(b)

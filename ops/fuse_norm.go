@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseNorm leaves a norm of one row to products. Those that read it multiply their sums by its scale at the
@@ -16,16 +16,16 @@ import (
 // (linearTuning). With more rows all stay as they are.
 //
 // It takes the norm and each of the others by itself, in the order of the graph.
-var fuseNorm = engine.Fusion{
+var fuseNorm = graph.Fusion{
 	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears behind it",
-	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			if o.folds > 0 {
 				return nil
 			}
-			if o.residual != engine.None {
+			if o.residual != graph.None {
 				if o.vec != 4 {
 					return nil
 				}
@@ -89,7 +89,7 @@ type preparer interface {
 
 // nextNorm is a norm of y, which leaves says can be left, of which the kernel for one row does its part
 // wherever y has one; nil where there is none.
-func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNorm) bool) *rmsNorm {
+func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
 		return nil
@@ -104,8 +104,8 @@ func (o *linear) nextNorm(b *engine.Builder, leaves func(*engine.Builder, *rmsNo
 // normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
 // in a kernel that binds so much already, and, as leaves says, to the products behind; nil where there is
 // none.
-func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
-	leaves func(*engine.Builder, *rmsNorm) bool,
+func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
+	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
 	width := last(b.MaxDims(y))
 	if b.RouteAsked(y) || width%spreadColumns != 0 ||
@@ -118,7 +118,7 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
 			next := *norm
 			next.folds, next.width, next.each = 1, width, each
 			next.weighted = spreadTensor(b, b.Name(norm.y)+".weighted", width)
-			next.squares = b.Tensor(b.Name(norm.y)+".squares", engine.F32)
+			next.squares = b.Tensor(b.Name(norm.y)+".squares", graph.F32)
 			return &next
 		}
 	}
@@ -127,11 +127,11 @@ func normBehind(b *engine.Builder, y engine.ValueID, each, bound int,
 
 // eachOfStream is how many columns a sum of squares has behind the layer that adds to the row y: its last
 // product gives those. The products of the first layer then run the kernels of all others.
-func eachOfStream(b *engine.Builder, y engine.ValueID) int {
+func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(last(b.MaxDims(y)), 1)
 	for range 2 { // attention's, and the MLP's
 		readers, _ := b.Readers(y)
-		i := slices.IndexFunc(readers, func(r engine.Operator) bool {
+		i := slices.IndexFunc(readers, func(r graph.Operator) bool {
 			product, ok := r.(*linear)
 			return ok && product.residual == y && product.shapes[linearGEMV].batch == 1
 		})
@@ -145,18 +145,18 @@ func eachOfStream(b *engine.Builder, y engine.ValueID) int {
 }
 
 // leavesNorm says whether a norm can be left to products.
-func leavesNorm(b *engine.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
+func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
 // rowsBehind is how many rows of weights read a norm; 0 where a route was asked of it, where something else
 // reads it, or a product that cannot do its part wherever that has one row.
-func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
+func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
-	if !all || o.other != nil || o.residual != engine.None || b.RouteAsked(o.y) {
+	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {
 		return 0
 	}
 	for _, r := range readers {
 		product, ok := r.(*linear)
-		if !ok || product.residual != engine.None || product.shapes[linearGEMV].batch != 1 ||
+		if !ok || product.residual != graph.None || product.shapes[linearGEMV].batch != 1 ||
 			b.RouteAsked(product.y) {
 			return 0
 		}
@@ -169,20 +169,20 @@ func rowsBehind(b *engine.Builder, o *rmsNorm) (rows int) {
 func (o *rmsNorm) sums() int { return divUp(o.width, o.each) }
 
 // declare puts what the norm is given into the spec of the operator that gives it.
-func (o *rmsNorm) declare(s *engine.Spec) {
+func (o *rmsNorm) declare(s *graph.Spec) {
 	s.Inputs = append(s.Inputs, o.weight)
 	s.Outputs = append(s.Outputs, o.weighted, o.squares)
 }
 
 // given are the bindings of a kernel that gives it.
-func (o *rmsNorm) given() []engine.Binding {
-	return []engine.Binding{
+func (o *rmsNorm) given() []graph.Binding {
+	return []graph.Binding{
 		bind("next_weight", o.weight), bind("weighted", o.weighted), bind("next_squares", o.squares),
 	}
 }
 
 // give settles the dims of what the norm is given: left, where the route in force does not.
-func (o *rmsNorm) give(p *engine.Planner, gives bool) {
+func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	if gives {
 		p.SetDims(o.weighted, 1, o.width)
 		p.SetDims(o.squares, o.sums())
@@ -193,7 +193,7 @@ func (o *rmsNorm) give(p *engine.Planner, gives bool) {
 }
 
 // addCost adds what giving it costs a dispatch.
-func (o *rmsNorm) addCost(l *engine.Launch) {
+func (o *rmsNorm) addCost(l *graph.Launch) {
 	l.Bytes += 4 * int64(2*o.width+o.sums())
 	l.FLOPs += 3 * int64(o.width)
 }
@@ -211,7 +211,7 @@ func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
 }
 
 // givenTolerance is how near what is given must come, of a row that comes as near as its tolerance says.
-func (o *rmsNorm) givenTolerance(r *Ref, v engine.ValueID, row Tolerance) Tolerance {
+func (o *rmsNorm) givenTolerance(r *Ref, v graph.ValueID, row Tolerance) Tolerance {
 	y := r.largest(o.x)
 	near := (row.Rel+row.Row)*y + row.Abs
 	if v == o.weighted {

@@ -1,19 +1,21 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseNormAdd takes the sum with the residual stream into the norm before it, where layers have one behind
 // their products: a dispatch and a level less for each. The sums are taken in the same order, so that no bit
 // changes.
-var fuseNormAdd = engine.Fusion{
+var fuseNormAdd = graph.Fusion{
 	Name: "norm_add", Doc: "a sum with a norm is taken in by its kernel",
-	Pattern: engine.Pattern{
-		Kinds: []string{"add"}, Of: []engine.Pattern{{Kinds: []string{kindRMSNorm.Name}}},
+	Pattern: graph.Pattern{
+		Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: []string{kindRMSNorm.Name}}},
 	},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		norm, sum := m.Ops[0].(*rmsNorm), m.Last().(*binaryOp)
 		residual := sum.besides(norm.y)
-		if norm.residual != engine.None || residual == norm.y || sum.alpha != 1 ||
+		if norm.residual != graph.None || residual == norm.y || sum.alpha != 1 ||
 			!rowsAlike(b, norm.y, residual) {
 			return nil
 		}

@@ -6,41 +6,41 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestASumWithANormIsDoneByTheNorm(t *testing.T) {
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID
+		build func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID
 		want  []string
 	}{
-		"the norm on the right": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"the norm on the right": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Add(b, "add", x, norm, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
-		"the norm on the left": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"the norm on the left": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Add(b, "add", norm, x, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
-		"one sum behind another": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"one sum behind another": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Add(b, "again", Add(b, "add", x, norm, 1), x, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
-		"somebody else reads the norm": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"somebody else reads the norm": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Mul(b, "mul", Add(b, "add", x, norm, 1), norm)
 		}, nil},
-		"the norm with itself": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"the norm with itself": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Add(b, "add", norm, norm, 1)
 		}, nil},
-		"a sum with a factor": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
+		"a sum with a factor": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
 			return Add(b, "add", x, norm, 0.5)
 		}, nil},
-		"a row that is repeated": {func(b *engine.Builder, x, norm engine.ValueID) engine.ValueID {
-			return Add(b, "add", b.Input("r", engine.F32, []int{32}, []int{32}), norm, 1)
+		"a row that is repeated": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
+			return Add(b, "add", b.Input("r", graph.F32, []int{32}, []int{32}), norm, 1)
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fused, _ := fusedAndNot(t, fuseNormAdd, func(b *engine.Builder) {
-				x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+			fused, _ := fusedAndNot(t, fuseNormAdd, func(b *graph.Builder) {
+				x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 				b.Output(c.build(b, x, RMSNorm(b, "norm", x, constant(b, "norm.w", 32), 1e-5)))
 			}, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {

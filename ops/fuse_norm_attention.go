@@ -1,15 +1,17 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseNormAttention leaves the norms of the heads of one token to attention that turns q and k as it loads
 // them (fuseRopeAttention): each of its workgroups has whole heads. With more tokens both stay as they are.
 //
 // It takes the norms and the attention by themselves, in the order of the graph.
-var fuseNormAttention = engine.Fusion{
+var fuseNormAttention = graph.Fusion{
 	Name: "norm_attention", Doc: "attention of one token norms q and k as it loads them",
-	Pattern: engine.Pattern{Kinds: []string{kindRMSNorm.Name, kindSDPA.Name}},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name, kindSDPA.Name}},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			attention := attentionBehind(b, o)
@@ -34,7 +36,7 @@ var fuseNormAttention = engine.Fusion{
 }
 
 // attentionBehind is the attention that norms of q and k can be left to; nil where there is none.
-func attentionBehind(b *engine.Builder, o *rmsNorm) *sdpa {
+func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 	if o.other == nil {
 		return nil
 	}

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.norms = true
-			b := engine.NewBuilder(c.limits)
+			b := graph.NewBuilder(c.limits)
 			if c.route != "" {
 				b.AskRoutes(map[string]string{"sdpa_with_kv_cache": c.route})
 			}
@@ -94,7 +94,7 @@ func TestAttentionWithNormsKeepsWhatAGraphComputes(t *testing.T) {
 // Where v is the norm of k, attention reads it twice, and turns one of them.
 func TestANormThatIsTheValuesTooIsNotLeft(t *testing.T) {
 	a := attention{qHeads: 4, kvHeads: 2, headDim: 16, tokens: 3, context: 40}
-	build := func(b *engine.Builder) {
+	build := func(b *graph.Builder) {
 		q, k, _ := a.inputs(b)
 		q = RMSNorm(b, "q_norm", q, constant(b, "q_norm.w", 16), 1e-5)
 		k = RMSNorm(b, "k_norm", k, constant(b, "k_norm.w", 16), 1e-5)

@@ -3,7 +3,7 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseNormSum leaves a sum with a norm to products, too, where layers have norms behind their products as
@@ -14,19 +14,19 @@ import (
 //
 // That is work for each of their workgroups, so they must not be too many (linearTuning). With more rows all
 // stay as they are. It takes each operator by itself, in the order of the graph.
-var fuseNormSum = engine.Fusion{
+var fuseNormSum = graph.Fusion{
 	Name: "norm_sum", Doc: "a sum of one row with a norm, and a norm of it, are taken in by the linears behind",
-	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			switch before := b.Producer(o.x).(type) {
 			case *linear: // o is such a sum
-				if next := before.next; next != nil && next.y == o.y && next.residual != engine.None {
+				if next := before.next; next != nil && next.y == o.y && next.residual != graph.None {
 					return next
 				}
 			case *rmsNorm: // o is the norm of one
-				if before.residual != engine.None && before.folds > 0 {
+				if before.residual != graph.None && before.folds > 0 {
 					fused := *o
 					fused.folds, fused.sum, fused.spreadWeight = 1, before, spreadConstant(b, o.weight)
 					return &fused
@@ -60,9 +60,9 @@ var fuseNormSum = engine.Fusion{
 const sumLanes = 32
 
 // leavesSum says whether a norm with a residual can be left to the products behind a norm of the sum.
-func leavesSum(b *engine.Builder, o *rmsNorm) bool {
+func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	readers, all := b.Readers(o.y)
-	if !all || o.residual == engine.None || b.RouteAsked(o.y) {
+	if !all || o.residual == graph.None || b.RouteAsked(o.y) {
 		return false
 	}
 	var norm *rmsNorm
@@ -89,11 +89,11 @@ func leavesSum(b *engine.Builder, o *rmsNorm) bool {
 	products, _ := b.Readers(norm.y)
 	first := products[0].(*linear)
 	return b.ReadersBehind(o.y, first.y) == len(readers)-1 && !slices.ContainsFunc(products,
-		func(r engine.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
+		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
 // takesSum says whether the kernel for one row can take in a norm of a sum.
-func (o *linear) takesSum(b *engine.Builder, norm, sum *rmsNorm) bool {
+func (o *linear) takesSum(b *graph.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum
 	with.before, with.makes = &of, sum

@@ -6,62 +6,62 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
-	linear := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+	linear := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		k := last(b.MaxDims(x))
-		return Linear(b, name, x, noiseMatrix(name+".w", k, k, Q8_0), engine.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", k, k, Q8_0), graph.None)
 	}
-	norm := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+	norm := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		return RMSNorm(b, name, x, constant(b, name+".w", last(b.MaxDims(x))), 1e-5)
 	}
-	type values struct{ x, y, sum, h engine.ValueID }
-	behind := func(b *engine.Builder, v values) {
+	type values struct{ x, y, sum, h graph.ValueID }
+	behind := func(b *graph.Builder, v values) {
 		b.Output(Add(b, "next", v.sum, linear(b, "down", linear(b, "gate", v.h)), 1))
 	}
 	all := []string{"o", "sum", "norm", "gate", "down", "next"}
 	for name, c := range map[string]struct {
 		k      int
-		build  func(b *engine.Builder, v values)
+		build  func(b *graph.Builder, v values)
 		routes map[string]string
 		want   []string // at one row
 	}{
 		"one product": {build: behind, want: []string{"o", "gate", "down", "next"}},
-		"several": {build: func(b *engine.Builder, v values) {
+		"several": {build: func(b *graph.Builder, v values) {
 			b.Output(linear(b, "up", v.h))
 			behind(b, v)
 		}, want: []string{"o", "up", "gate", "down", "next"}},
-		"the next sum is one with a norm": {build: func(b *engine.Builder, v values) {
+		"the next sum is one with a norm": {build: func(b *graph.Builder, v values) {
 			s := normWithResidual(b, "next", linear(b, "down", linear(b, "gate", v.h)), v.sum)
 			b.Output(linear(b, "q", norm(b, "norm2", s)))
 			b.Output(Sigmoid(b, "s", s))
 		}, want: []string{"o", "gate", "down", "q", "s"}},
-		"somebody reads the sum before the products": {build: func(b *engine.Builder, v values) {
+		"somebody reads the sum before the products": {build: func(b *graph.Builder, v values) {
 			b.Output(Sigmoid(b, "s", v.sum))
 			behind(b, v)
 		}, want: []string{"o", "sum", "s", "gate", "down", "next"}},
-		"somebody reads a view of it": {build: func(b *engine.Builder, v values) {
+		"somebody reads a view of it": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(Sigmoid(b, "s", View(b, "v", v.sum, Fixed(1), Rest, Fixed(32))))
 		}, want: []string{"o", "sum", "gate", "down", "next", "s"}},
-		"it is an output": {build: func(b *engine.Builder, v values) {
+		"it is an output": {build: func(b *graph.Builder, v values) {
 			b.Output(v.sum)
 			behind(b, v)
 		}, want: []string{"o", "sum", "gate", "down", "next"}},
-		"there is another norm of it": {build: func(b *engine.Builder, v values) {
+		"there is another norm of it": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(linear(b, "k", norm(b, "norm2", v.sum)))
 		}, want: []string{"o", "sum", "gate", "down", "k", "next"}},
-		"somebody else reads the norm of it": {build: func(b *engine.Builder, v values) {
+		"somebody else reads the norm of it": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
 			b.Output(Sigmoid(b, "s", v.h))
 		}, want: []string{"o", "sum", "norm", "gate", "s", "down", "next"}},
-		"the products are large": {k: 2048, build: func(b *engine.Builder, v values) {
-			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, Q4_0), engine.None))
+		"the products are large": {k: 2048, build: func(b *graph.Builder, v values) {
+			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, Q4_0), graph.None))
 		}, want: []string{"o", "sum", "head"}},
 		"a product is made to take tiles": {
 			build: behind, routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
@@ -76,11 +76,11 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(c.routes)
 			b.Fuse(fuseNormSum, fuseNorm)
 			k := max(c.k, 32)
-			x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 9, k})
+			x := b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 9, k})
 			y := linear(b, "o", x)
 			sum := normWithResidual(b, "sum", y, x)
 			c.build(b, values{x, y, sum, norm(b, "norm", sum)})
@@ -102,15 +102,15 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 
 // What is added to a norm is not what it is a norm of, though a product gives it too.
 func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
-	g := fusedBy(t, func(b *engine.Builder) {
-		linear := func(name string, x engine.ValueID) engine.ValueID {
-			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), engine.None)
+	g := fusedBy(t, func(b *graph.Builder) {
+		linear := func(name string, x graph.ValueID) graph.ValueID {
+			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
 		}
-		x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 		sum := normWithResidual(b, "sum", linear("o", x), linear("r", x))
 		b.Output(linear("next", RMSNorm(b, "norm", sum, constant(b, "norm.w", 32), 1e-5)))
 	}, large, fuseNormSum, fuseNorm)
-	g.Operators(func(_ engine.OpID, name string, o engine.Operator) bool {
+	g.Operators(func(_ graph.OpID, name string, o graph.Operator) bool {
 		if o, ok := o.(*linear); ok && (o.next != nil) != (name == "o") {
 			t.Errorf("%s prepares a norm: %v", name, o.next != nil)
 		}
@@ -123,20 +123,20 @@ func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
 func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
 	limits := large
 	limits.MaxWorkgroupStorage = 16 << 10
-	g := fusedBy(t, func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, 3840}, []int{1, 5, 3840})
-		r := b.Input("r", engine.F32, []int{1, 1, 4096}, []int{1, 5, 4096})
+	g := fusedBy(t, func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, 3840}, []int{1, 5, 3840})
+		r := b.Input("r", graph.F32, []int{1, 1, 4096}, []int{1, 5, 4096})
 		h := x
-		for i, residual := range []engine.ValueID{x, r} {
+		for i, residual := range []graph.ValueID{x, r} {
 			n, name := last(b.MaxDims(residual)), string(rune('1'+i))
-			h = Linear(b, "o"+name, h, noiseMatrix("o.w"+name, n, 3840, Q8_0), engine.None)
+			h = Linear(b, "o"+name, h, noiseMatrix("o.w"+name, n, 3840, Q8_0), graph.None)
 			sum := normWithResidual(b, "sum"+name, h, residual)
 			h = RMSNorm(b, "norm"+name, sum, constant(b, "norm.w"+name, n), 1e-5)
 		}
-		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 32, 4096, Q8_0), engine.None))
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 32, 4096, Q8_0), graph.None))
 	}, limits, fuseNormSum, fuseNorm)
 	given := 0
-	g.Operators(func(_ engine.OpID, name string, o engine.Operator) bool {
+	g.Operators(func(_ graph.OpID, name string, o graph.Operator) bool {
 		if o, ok := o.(*linear); ok && o.next != nil {
 			if given++; o.next.each != o.shapes[linearGEMV].rows {
 				t.Errorf("a sum of %d squares, of %d rows", o.next.each, o.shapes[linearGEMV].rows)
@@ -150,19 +150,19 @@ func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
 }
 
 // normSumGraph has one sum with a norm behind another, with weights in a format.
-func normSumGraph(t *rapid.T) func(b *engine.Builder) { return normSumsGraph(t, 2) }
+func normSumGraph(t *rapid.T) func(b *graph.Builder) { return normSumsGraph(t, 2) }
 
 // normSumsGraph has so many.
-func normSumsGraph(t *rapid.T, sums int) func(b *engine.Builder) {
+func normSumsGraph(t *rapid.T, sums int) func(b *graph.Builder) {
 	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
 	k := rapid.SampledFrom([]int{256, 320}).Filter(whole).Draw(t, "columns")
 	outs := rapid.SliceOfN(rapid.IntRange(1, 70), 0, 2).Draw(t, "rows of weights besides")
 	gated, bias := rapid.Bool().Draw(t, "gated"), rapid.Bool().Draw(t, "bias")
-	return func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 5, k})
-		linear := func(name string, n int, x engine.ValueID) engine.ValueID {
-			with := engine.None
+	return func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 5, k})
+		linear := func(name string, n int, x graph.ValueID) graph.ValueID {
+			with := graph.None
 			if bias {
 				with = constant(b, name+".bias", n)
 			}

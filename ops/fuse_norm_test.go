@@ -6,40 +6,40 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
-	norm := func(b *engine.Builder, k int, before string) engine.ValueID {
-		var x engine.ValueID
+	norm := func(b *graph.Builder, k int, before string) graph.ValueID {
+		var x graph.ValueID
 		if before == "embed" {
-			ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+			ids := b.Input("ids", graph.I32, []int{1}, []int{9})
 			x = Embedding(b, before, noiseMatrix("embed.w", 50, k, Q4_0), ids)
 		} else {
-			x = b.Input("x", engine.F32, []int{1, k}, []int{9, k})
+			x = b.Input("x", graph.F32, []int{1, k}, []int{9, k})
 		}
 		switch before {
 		case "down":
-			x = Linear(b, before, x, noiseMatrix("down.w", k, k, Q4_0), engine.None)
+			x = Linear(b, before, x, noiseMatrix("down.w", k, k, Q4_0), graph.None)
 		case "sum":
 			x = normWithResidual(b, before, x, x)
 		}
 		return RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
 	}
-	product := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 24, b.MaxDims(x)[1], F32), engine.None)
+	product := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 24, b.MaxDims(x)[1], F32), graph.None)
 	}
-	nothing := func(*engine.Builder, engine.ValueID) {}
+	nothing := func(*graph.Builder, graph.ValueID) {}
 	one, all := []string{"q", "k"}, []string{"norm", "q", "k"}
-	head := func(b *engine.Builder, h engine.ValueID) {
-		b.Output(Linear(b, "head", h, noiseMatrix("head.w", 32<<10, 2048, Q4_0), engine.None))
+	head := func(b *graph.Builder, h graph.ValueID) {
+		b.Output(Linear(b, "head", h, noiseMatrix("head.w", 32<<10, 2048, Q4_0), graph.None))
 	}
 	for name, c := range map[string]struct {
 		k      int
 		before string // what is before the norm, where anything is
-		build  func(b *engine.Builder, h engine.ValueID)
+		build  func(b *graph.Builder, h graph.ValueID)
 		routes map[string]string
 		want   []string // at one row
 	}{
@@ -62,12 +62,12 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 			want: []string{"down", "norm", "q", "k", "head"},
 		},
 		"its readers are products": {k: 32, build: nothing, want: one},
-		"somebody else reads it": {k: 32, build: func(b *engine.Builder, h engine.ValueID) {
+		"somebody else reads it": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
 			b.Output(Sigmoid(b, "s", h))
 		}, want: append(all, "s")},
-		"it is an output": {k: 32, build: (*engine.Builder).Output, want: all},
-		"a reader takes a residual": {k: 32, build: func(b *engine.Builder, h engine.ValueID) {
-			r := b.Input("r", engine.F32, []int{1, 24}, []int{9, 24})
+		"it is an output": {k: 32, build: (*graph.Builder).Output, want: all},
+		"a reader takes a residual": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
+			r := b.Input("r", graph.F32, []int{1, 24}, []int{9, 24})
 			b.Output(Add(b, "add", product(b, "o", h), r, 1))
 		}, want: append(all, "o+add")},
 		"its rows are no chunks": {k: 28, build: nothing, want: all},
@@ -84,7 +84,7 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(c.routes)
 			b.Fuse(fuseResidual, fuseNorm)
 			h := norm(b, c.k, c.before)
@@ -112,7 +112,7 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 }
 
 // normGraph is a graph of norms and products, with weights in a format.
-func normGraph(t *rapid.T) func(b *engine.Builder) {
+func normGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
 	whole := func(k int) bool { return k%f.Pieces[0].Cols == 0 }
 	k := rapid.SampledFrom([]int{256, 320, 512}).Filter(whole).Draw(t, "columns")
@@ -120,27 +120,27 @@ func normGraph(t *rapid.T) func(b *engine.Builder) {
 	bias := rapid.Bool().Draw(t, "bias")
 	before := rapid.SampledFrom([]string{"", "product", "embedding", "sum"}).Draw(t, "before")
 	chain := rapid.Bool().Draw(t, "another norm behind")
-	return func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 40, k})
+	return func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 40, k})
 		switch before {
 		case "product":
-			x = Linear(b, "before", x, noiseMatrix("before.w", k, k, f), engine.None)
+			x = Linear(b, "before", x, noiseMatrix("before.w", k, k, f), graph.None)
 			b.Output(x)
 		case "sum":
-			x = normWithResidual(b, "before", x, b.Input("r", engine.F32, []int{1, 1, k}, []int{1, 40, k}))
+			x = normWithResidual(b, "before", x, b.Input("r", graph.F32, []int{1, 1, k}, []int{1, 40, k}))
 			b.Output(x)
 		case "embedding":
-			ids := b.Input("ids", engine.I32, []int{1, 1}, []int{1, 40})
+			ids := b.Input("ids", graph.I32, []int{1, 1}, []int{1, 40})
 			x = Embedding(b, "before", noiseMatrix("before.w", 50, k, f), ids)
 			b.Output(x)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
 		if chain { // its product takes a norm in and does the half of the next
-			h = Linear(b, "chain", h, noiseMatrix("chain.w", k, k, f), engine.None)
+			h = Linear(b, "chain", h, noiseMatrix("chain.w", k, k, f), graph.None)
 			h = RMSNorm(b, "next", h, constant(b, "next.w", k), 1e-5)
 		}
 		for i, n := range outs {
-			name, with := string(rune('a'+i)), engine.None
+			name, with := string(rune('a'+i)), graph.None
 			if bias {
 				with = constant(b, name+".bias", n)
 			}
@@ -166,8 +166,8 @@ func TestNormsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
 }
 
 // columnsOf are those of the input x of a graph.
-func columnsOf(build func(b *engine.Builder)) int {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+func columnsOf(build func(b *graph.Builder)) int {
+	b := graph.NewBuilder(gpu.DefaultLimits())
 	build(b)
 	return last(b.MaxDims(0))
 }

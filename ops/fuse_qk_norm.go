@@ -1,17 +1,19 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseQKNorm has one dispatch do the norms of q and k, where heads have norms of their own: two side by side
 // that each read what was just written have a barrier each (fuseRope). The arithmetic is the same, so that no
 // bit changes.
-var fuseQKNorm = engine.Fusion{
+var fuseQKNorm = graph.Fusion{
 	Name: "qk_norm", Doc: "the norms of q and k are one dispatch",
-	Pattern: engine.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		fused, other := *m.Ops[0].(*rmsNorm), m.Last().(*rmsNorm)
 		for _, o := range []*rmsNorm{&fused, other} {
-			if o.other != nil || o.folds > 0 || o.residual != engine.None ||
+			if o.other != nil || o.folds > 0 || o.residual != graph.None ||
 				last(b.MinDims(o.x)) != last(b.MaxDims(fused.x)) ||
 				last(b.MaxDims(o.x)) != last(b.MaxDims(fused.x)) {
 				return nil

@@ -6,18 +6,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // headNorms is a graph with norms of q and k of so many heads, which are turned behind them, each with its
 // width and eps.
-func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *engine.Builder) {
-	return func(b *engine.Builder) {
-		norm := func(i int, name string) engine.ValueID {
+func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *graph.Builder) {
+	return func(b *graph.Builder) {
+		norm := func(i int, name string) graph.ValueID {
 			n := widths[i]
-			x := b.Input(name, engine.F32, []int{1, 1, heads[i], n}, []int{1, 40, heads[i], n})
+			x := b.Input(name, graph.F32, []int{1, 1, heads[i], n}, []int{1, 40, heads[i], n})
 			return RMSNorm(b, name+"_norm", Sigmoid(b, name+"_act", x), constant(b, name+".w", n), eps[i])
 		}
 		q := norm(0, "q")
@@ -29,24 +29,24 @@ func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *engine.Build
 func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
 	one := [2]float32{1e-5, 1e-5}
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder)
+		build func(b *graph.Builder)
 		fused bool
 	}{
 		"of one width":    {headNorms([2]int{16, 16}, one, [2]int{4, 2}), true},
 		"of two epsilons": {headNorms([2]int{16, 16}, [2]float32{1e-5, 1e-6}, [2]int{4, 2}), false},
-		"one behind the other": {func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, 16}, []int{9, 16})
+		"one behind the other": {func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
 			y := RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)
 			b.Output(Mul(b, "mul", y, RMSNorm(b, "second", y, constant(b, "second.w", 16), 1e-5)))
 		}, false},
-		"that nothing reads together": {func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, 16}, []int{9, 16})
+		"that nothing reads together": {func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
 			b.Output(Sigmoid(b, "a", RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)))
 			b.Output(Sigmoid(b, "b", RMSNorm(b, "second", x, constant(b, "second.w", 16), 1e-5)))
 		}, false},
-		"of two widths": {func(b *engine.Builder) {
-			of := func(name string, n int) engine.ValueID {
-				x := b.Input(name, engine.F32, []int{1, n}, []int{9, n})
+		"of two widths": {func(b *graph.Builder) {
+			of := func(name string, n int) graph.ValueID {
+				x := b.Input(name, graph.F32, []int{1, n}, []int{9, n})
 				return RMSNorm(b, name+"_norm", x, constant(b, name+".w", n), 1e-5)
 			}
 			b.Output(Cat(b, "join", 1, of("q", 16), of("k", 32)))
@@ -64,8 +64,8 @@ func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
 			if parts := partsOf(fused); !slices.Equal(parts, want) {
 				t.Errorf("fused %v, want %v", parts, want)
 			}
-			of := func(g *engine.Graph) (dispatches, levels int) {
-				return g.Dispatches(), len(liveOf(t, g, engine.LiveOptions{}).Levels())
+			of := func(g *graph.Graph) (dispatches, levels int) {
+				return g.NumDispatches(), len(liveOf(t, g, graph.LiveOptions{}).Levels())
 			}
 			dispatches, levels := of(plain)
 			if d, l := of(fused); d != dispatches-1 || l != levels-1 {

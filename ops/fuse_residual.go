@@ -3,18 +3,18 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseResidual takes the sum with the residual stream into the projection before it: x * w' + bias + r is one
 // dispatch, and one level, in place of two. The sums are taken in the same order, so that no bit changes.
-var fuseResidual = engine.Fusion{
+var fuseResidual = graph.Fusion{
 	Name: "residual", Doc: "a sum with the output of a linear is taken in by its kernels",
-	Pattern: engine.Pattern{Kinds: []string{"add"}, Of: []engine.Pattern{{Kinds: linearKinds}}},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: linearKinds}}},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		product, sum := m.Ops[0].(*linear), m.Last().(*binaryOp)
 		residual := sum.besides(product.y)
-		if product.residual != engine.None || residual == product.y || sum.alpha != 1 ||
+		if product.residual != graph.None || residual == product.y || sum.alpha != 1 ||
 			!rowsAlike(b, product.y, residual) {
 			return nil
 		}
@@ -26,7 +26,7 @@ var fuseResidual = engine.Fusion{
 }
 
 // besides is what a sum has on the other side of v.
-func (o *binaryOp) besides(v engine.ValueID) engine.ValueID {
+func (o *binaryOp) besides(v graph.ValueID) graph.ValueID {
 	if o.a == v {
 		return o.b
 	}
@@ -36,7 +36,7 @@ func (o *binaryOp) besides(v engine.ValueID) engine.ValueID {
 // rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single
 // row where the other has several: they have the same range, and where it leaves a choice there is one dim of
 // rows. With more than one, a row of batches could stand for all batches, which is not a single row.
-func rowsAlike(b *engine.Builder, x, y engine.ValueID) bool {
+func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
 		return false

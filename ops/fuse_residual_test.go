@@ -13,23 +13,24 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // standsOn are the rules that another needs before it, by its name: they are on with it and without.
-var standsOn = map[string][]engine.Fusion{fuseNormAttention.Name: {fuseRopeAttention, fuseQKNorm}}
+var standsOn = map[string][]graph.Fusion{fuseNormAttention.Name: {fuseRopeAttention, fuseQKNorm}}
 
 // fusedAndNot builds a graph with a rule and without.
-func fusedAndNot(t failer, rule engine.Fusion, build func(b *engine.Builder), limits gpu.Limits,
-) (fused, plain *engine.Graph) {
+func fusedAndNot(t failer, rule graph.Fusion, build func(b *graph.Builder), limits gpu.Limits,
+) (fused, plain *graph.Graph) {
 	before := standsOn[rule.Name]
 	return fusedBy(t, build, limits, append(slices.Clip(before), rule)...),
 		fusedBy(t, build, limits, before...)
 }
 
 // fusedBy builds a graph with some rules.
-func fusedBy(t failer, build func(b *engine.Builder), limits gpu.Limits, rules ...engine.Fusion,
-) *engine.Graph {
-	b := engine.NewBuilder(limits)
+func fusedBy(t failer, build func(b *graph.Builder), limits gpu.Limits, rules ...graph.Fusion,
+) *graph.Graph {
+	b := graph.NewBuilder(limits)
 	b.Fuse(rules...)
 	build(b)
 	g, err := b.Finish()
@@ -37,7 +38,7 @@ func fusedBy(t failer, build func(b *engine.Builder), limits gpu.Limits, rules .
 		t.Fatal(err)
 	}
 	for _, v := range g.Describe().Values {
-		if v.Role == engine.Intermediate.String() && v.MaxDims == nil && v.Kind == "tensor" {
+		if v.Role == graph.Intermediate.String() && v.MaxDims == nil && v.Kind == "tensor" {
 			t.Fatalf("nothing gives %s", v.Name)
 		}
 	}
@@ -45,7 +46,7 @@ func fusedBy(t failer, build func(b *engine.Builder), limits gpu.Limits, rules .
 }
 
 // parts are the operators of a graph that were made of several, as name = part, part.
-func partsOf(g *engine.Graph) (list []string) {
+func partsOf(g *graph.Graph) (list []string) {
 	for _, o := range g.Describe().Ops {
 		if len(o.Parts) > 0 {
 			list = append(list, fmt.Sprintf("%s (%s) = %v", o.Name, o.Kind, o.Parts))
@@ -55,70 +56,70 @@ func partsOf(g *engine.Graph) (list []string) {
 }
 
 func TestASumWithAProductBecomesItsResidual(t *testing.T) {
-	linear := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), engine.None)
+	linear := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
 	}
-	input := func(b *engine.Builder, name string, lowest, highest []int) engine.ValueID {
-		return b.Input(name, engine.F32, append(lowest, 32), append(highest, 32))
+	input := func(b *graph.Builder, name string, lowest, highest []int) graph.ValueID {
+		return b.Input(name, graph.F32, append(lowest, 32), append(highest, 32))
 	}
-	rows := func(b *engine.Builder, name string) engine.ValueID {
+	rows := func(b *graph.Builder, name string) graph.ValueID {
 		return input(b, name, []int{1, 1}, []int{1, 9})
 	}
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder) engine.ValueID
+		build func(b *graph.Builder) graph.ValueID
 		want  []string
 	}{
-		"the product on the right": {func(b *engine.Builder) engine.ValueID {
+		"the product on the right": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Add(b, "add", x, linear(b, "o", x), 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
-		"the product on the left": {func(b *engine.Builder) engine.ValueID {
+		"the product on the left": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Add(b, "add", linear(b, "o", x), x, 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
-		"a product on either side": {func(b *engine.Builder) engine.ValueID {
+		"a product on either side": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Add(b, "add", linear(b, "p", x), linear(b, "q", x), 1)
 		}, []string{"p+add (linear_q8_0) = [p add]"}},
-		"one sum behind another": {func(b *engine.Builder) engine.ValueID {
+		"one sum behind another": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Add(b, "again", Add(b, "add", x, linear(b, "o", x), 1), x, 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
-		"a product that somebody else reads": {func(b *engine.Builder) engine.ValueID {
+		"a product that somebody else reads": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			y := linear(b, "o", x)
 			return Mul(b, "mul", Add(b, "add", x, y, 1), y)
 		}, nil},
-		"a product with itself": {func(b *engine.Builder) engine.ValueID {
+		"a product with itself": {func(b *graph.Builder) graph.ValueID {
 			y := linear(b, "o", rows(b, "x"))
 			return Add(b, "add", y, y, 1)
 		}, nil},
-		"a sum with a factor": {func(b *engine.Builder) engine.ValueID {
+		"a sum with a factor": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Add(b, "add", x, linear(b, "o", x), 0.5)
 		}, nil},
-		"a difference": {func(b *engine.Builder) engine.ValueID {
+		"a difference": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			return Sub(b, "sub", x, linear(b, "o", x), 1)
 		}, nil},
-		"a row that is repeated": {func(b *engine.Builder) engine.ValueID {
+		"a row that is repeated": {func(b *graph.Builder) graph.ValueID {
 			return Add(b, "add", input(b, "r", nil, nil), linear(b, "o", rows(b, "x")), 1)
 		}, nil},
-		"rows of batches that both change": {func(b *engine.Builder) engine.ValueID {
+		"rows of batches that both change": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{1, 1}, []int{3, 9})
 			return Add(b, "add", x, linear(b, "o", x), 1)
 		}, nil},
-		"rows behind batches": {func(b *engine.Builder) engine.ValueID {
+		"rows behind batches": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{2, 1}, []int{2, 9})
 			return Add(b, "add", x, linear(b, "o", x), 1)
 		}, nil},
-		"batches that do not change": {func(b *engine.Builder) engine.ValueID {
+		"batches that do not change": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{2, 9}, []int{2, 9})
 			return Add(b, "add", x, linear(b, "o", x), 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			build := func(b *engine.Builder) { b.Output(c.build(b)) }
+			build := func(b *graph.Builder) { b.Output(c.build(b)) }
 			fused, plain := fusedAndNot(t, fuseResidual, build, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {
 				t.Errorf("fused %v, want %v", got, c.want)
@@ -142,10 +143,10 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 		{[]int{2, 4}, []int{2, 4}},
 	} {
 		columns := func(dims []int) []int { return append(slices.Clone(dims), 32) }
-		fused, plain := fusedAndNot(t, fuseResidual, func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, columns(c.lowest), columns(c.highest))
-			r := b.Input("r", engine.F32, columns(c.lowest), columns(c.highest))
-			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, Q8_0), engine.None)
+		fused, plain := fusedAndNot(t, fuseResidual, func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, columns(c.lowest), columns(c.highest))
+			r := b.Input("r", graph.F32, columns(c.lowest), columns(c.highest))
+			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, Q8_0), graph.None)
 			b.Output(Add(b, "add", y, r, 1))
 		}, gpu.DefaultLimits())
 		points := [][]int{nil}
@@ -158,8 +159,8 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 			}
 			points = longer
 		}
-		result := func(g *engine.Graph, x, r []int) []int {
-			live := liveOf(t, g, engine.LiveOptions{})
+		result := func(g *graph.Graph, x, r []int) []int {
+			live := liveOf(t, g, graph.LiveOptions{})
 			in := g.Inputs()
 			err := cmp.Or(live.SetDims(in[0], columns(x)...), live.SetDims(in[1], columns(r)...))
 			if err != nil {
@@ -183,7 +184,7 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 
 // residualGraph is a graph of products, sums and norms of two inputs, each of which may have one row where
 // the other has more.
-func residualGraph(t *rapid.T) func(b *engine.Builder) {
+func residualGraph(t *rapid.T) func(b *graph.Builder) {
 	type node struct {
 		kind, a, b int
 		alpha      float32
@@ -201,17 +202,17 @@ func residualGraph(t *rapid.T) func(b *engine.Builder) {
 	}
 	// Chance alone gives few graphs a sum that a rule takes: none of 20 in 3 of 100 runs.
 	ends := rapid.SampledFrom([]string{"a node", "the sum of a norm", "the sum of a product"}).Draw(t, "ends with")
-	return func(b *engine.Builder) {
-		values := []engine.ValueID{
-			b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 40, 32}),
-			b.Input("r", engine.F32, []int{1, 1, 32}, []int{1, 40, 32}),
+	return func(b *graph.Builder) {
+		values := []graph.ValueID{
+			b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 40, 32}),
+			b.Input("r", graph.F32, []int{1, 1, 32}, []int{1, 40, 32}),
 		}
 		for i, n := range nodes {
 			name := fmt.Sprintf("n%d", i)
-			var v engine.ValueID
+			var v graph.ValueID
 			switch n.kind {
 			case 0:
-				bias := engine.None
+				bias := graph.None
 				if n.bias {
 					bias = constant(b, name+".bias", 32)
 				}
@@ -230,7 +231,7 @@ func residualGraph(t *rapid.T) func(b *engine.Builder) {
 		case "the sum of a norm":
 			y = Add(b, "sum", values[0], RMSNorm(b, "norm", y, constant(b, "norm.w", 32), 1e-5), 1)
 		case "the sum of a product":
-			product := Linear(b, "product", y, noiseMatrix("product.w", 32, 32, Q4_0), engine.None)
+			product := Linear(b, "product", y, noiseMatrix("product.w", 32, 32, Q4_0), graph.None)
 			y = Add(b, "sum", values[0], product, 1)
 		}
 		b.Output(y)
@@ -258,11 +259,11 @@ func TestFusionKeepsWhatAGraphComputes(t *testing.T) {
 
 // referencesAgree holds a graph with a rule to the one without, at live points, and returns the places where
 // the rule matched.
-func referencesAgree(t failer, rule engine.Fusion, build func(b *engine.Builder), points []step) int {
+func referencesAgree(t failer, rule graph.Fusion, build func(b *graph.Builder), points []step) int {
 	return referencesAgreeOn(t, gpu.DefaultLimits(), rule, build, points)
 }
 
-func referencesAgreeOn(t failer, limits gpu.Limits, rule engine.Fusion, build func(b *engine.Builder),
+func referencesAgreeOn(t failer, limits gpu.Limits, rule graph.Fusion, build func(b *graph.Builder),
 	points []step,
 ) int {
 	fused, plain := fusedAndNot(t, rule, build, limits)
@@ -272,10 +273,10 @@ func referencesAgreeOn(t failer, limits gpu.Limits, rule engine.Fusion, build fu
 
 // referencesOf holds a fused graph to the one that it was made of, at live points, as near as references sum
 // in the same order.
-func referencesOf(t failer, fused, plain *engine.Graph, points []step, near float64) {
+func referencesOf(t failer, fused, plain *graph.Graph, points []step, near float64) {
 	x, y := NewInterpreter(fused), NewInterpreter(plain)
 	c := &trial{}
-	for _, o := range []engine.LiveOptions{{}, {Static: true}, {Order: engine.Fixpoint}} {
+	for _, o := range []graph.LiveOptions{{}, {Static: true}, {Order: graph.Fixpoint}} {
 		live := liveOf(t, fused, o)
 		for _, s := range points {
 			if err := bring(live, c.input(t, fused, s)); err != nil {
@@ -305,7 +306,7 @@ func referencesOf(t failer, fused, plain *engine.Graph, points []step, near floa
 }
 
 // placesIn is in how many places of a graph a rule matched.
-func placesIn(g *engine.Graph) (n int) {
+func placesIn(g *graph.Graph) (n int) {
 	for _, p := range g.Passes() {
 		for _, note := range p.Notes {
 			var places int
@@ -327,7 +328,7 @@ func TestFusionKeepsWhatTheKernelsCompute(t *testing.T) {
 
 // kernelsAgree holds what a device computes with a rule to the reference without it, at live points. Kernels
 // sum in another order than that, in f32, and a GEMV 4-bit weights as 16 + q and 256 + q.
-func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b *engine.Builder),
+func kernelsAgree(t *testing.T, dev gpu.Device, rule graph.Fusion, build func(b *graph.Builder),
 	points []step,
 ) {
 	t.Helper()
@@ -335,7 +336,7 @@ func kernelsAgree(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b
 }
 
 // kernelsAgreeWithin is kernelsAgree for results that are so near, of 1 or of their size.
-func kernelsAgreeWithin(t *testing.T, dev gpu.Device, rule engine.Fusion, build func(b *engine.Builder),
+func kernelsAgreeWithin(t *testing.T, dev gpu.Device, rule graph.Fusion, build func(b *graph.Builder),
 	points []step, near float64,
 ) {
 	t.Helper()
@@ -347,10 +348,10 @@ func kernelsAgreeWithin(t *testing.T, dev gpu.Device, rule engine.Fusion, build 
 
 // kernelsOf holds what a device computes of a fused graph, live and in static mode, to the reference of the
 // graph that it was made of: its kernels have tests of their own, and would take half as long to compile.
-func kernelsOf(t *testing.T, dev gpu.Device, fused, plain *engine.Graph, points []step, near float64) {
+func kernelsOf(t *testing.T, dev gpu.Device, fused, plain *graph.Graph, points []step, near float64) {
 	t.Helper()
 	c := &trial{}
-	for _, o := range []engine.LiveOptions{{}, {Static: true}} {
+	for _, o := range []graph.LiveOptions{{}, {Static: true}} {
 		ref := NewInterpreter(plain)
 		x, err := engine.Load(dev, fused, o, nil)
 		if err != nil {

@@ -1,13 +1,15 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseRope turns q and k in one dispatch: two side by side that each read what was just written have a
 // barrier each. The arithmetic is the same, so that no bit changes.
-var fuseRope = engine.Fusion{
+var fuseRope = graph.Fusion{
 	Name: "rope", Doc: "q and k are turned by one dispatch",
-	Pattern: engine.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rotary:
 			fused := *o

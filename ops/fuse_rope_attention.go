@@ -1,16 +1,18 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseRopeAttention has attention turn q and k: the kernels of one token do it as they load them, so that a
 // step has one level less in every layer. With more tokens it is a dispatch, as before.
-var fuseRopeAttention = engine.Fusion{
+var fuseRopeAttention = graph.Fusion{
 	Name: "rope_attention", Doc: "attention of one token turns q and k as it loads them",
-	Pattern: engine.Pattern{
+	Pattern: graph.Pattern{
 		Kinds: []string{kindSDPA.Name},
-		Of:    []engine.Pattern{{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}}},
+		Of:    []graph.Pattern{{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}}},
 	},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		attention := *m.Last().(*sdpa)
 		given := m.Ops[0].(rotation).parts()
 		if attention.rope != nil || attention.q != given.yq || attention.k != given.yk ||
@@ -30,8 +32,8 @@ var fuseRopeAttention = engine.Fusion{
 			attention.rope = &turning{rotation: &rope, pairs: halfPairs, half: table[1] / 8}
 		}
 		rope := attention.rope.parts()
-		rope.yq = b.Scratch(b.Name(given.yq)+".turned", engine.F32)
-		rope.yk = b.Scratch(b.Name(given.yk)+".turned", engine.F32)
+		rope.yq = b.Scratch(b.Name(given.yq)+".turned", graph.F32)
+		rope.yk = b.Scratch(b.Name(given.yk)+".turned", graph.F32)
 		rope.turnBoth(b)
 		attention.q, attention.k = rope.q, rope.k
 		attention.makeDecodeKernels(b)

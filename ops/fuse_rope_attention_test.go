@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // turnedAttention is a rotation with the attention that takes it.
@@ -19,10 +19,10 @@ type turnedAttention struct {
 	positions int  // of the tables; 0 for those of the cache
 	start     int  // of the rotation, where it is another than the position
 	norms     bool // of the heads of q and k, before it
-	both      func(b *engine.Builder, yq, yk engine.ValueID)
+	both      func(b *graph.Builder, yq, yk graph.ValueID)
 }
 
-func (c turnedAttention) build(b *engine.Builder) {
+func (c turnedAttention) build(b *graph.Builder) {
 	q, k, v := c.inputs(b)
 	if c.norms {
 		q = RMSNorm(b, "q_norm", q, constant(b, "q_norm.w", c.headDim), 1e-5)
@@ -38,8 +38,8 @@ func (c turnedAttention) build(b *engine.Builder) {
 		positions = c.positions
 	}
 	if c.pairs == neighbourPairs {
-		cos := b.Input("cos", engine.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
-		sin := b.Input("sin", engine.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+		cos := b.Input("cos", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
+		sin := b.Input("sin", graph.F32, []int{1, c.headDim / 2}, []int{c.tokens, c.headDim / 2})
 		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 	} else {
 		q, k = ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, c.turned),
@@ -79,11 +79,11 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 		"of heads that none decodes": {turnedAttention{attention: wide, pairs: neighbourPairs}, false},
 		"whose keys are an output": {turnedAttention{
 			attention: small, turned: 16,
-			both: func(b *engine.Builder, _, yk engine.ValueID) { b.Output(yk) },
+			both: func(b *graph.Builder, _, yk graph.ValueID) { b.Output(yk) },
 		}, false},
 		"whose queries another reads": {turnedAttention{
 			attention: small, pairs: neighbourPairs,
-			both: func(b *engine.Builder, yq, _ engine.ValueID) { b.Output(Sigmoid(b, "other", yq)) },
+			both: func(b *graph.Builder, yq, _ graph.ValueID) { b.Output(Sigmoid(b, "other", yq)) },
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 			if got := partsOf(fused); !slices.Equal(got, want) {
 				t.Fatalf("fused %v, want %v", got, want)
 			}
-			levels := func(g *engine.Graph, tokens int) int {
+			levels := func(g *graph.Graph, tokens int) int {
 				c.live = [][2]int{{tokens, 0}}
 				return len(liveAt(t, g, (&trial{}).input(t, g, c.points()[0])).Levels())
 			}

@@ -5,18 +5,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // rotations are draws of graphs with a rotation of q and k.
 var rotations = map[string]func(*rapid.T) *trial{"neighbours": sampleRotary, "halves": sampleRotaryHF}
 
 func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
-	build := func(b *engine.Builder) {
-		in := func(name string, dims ...int) engine.ValueID { return b.Input(name, engine.F32, dims, dims) }
-		act := func(name string, heads int) engine.ValueID {
+	build := func(b *graph.Builder) {
+		in := func(name string, dims ...int) graph.ValueID { return b.Input(name, graph.F32, dims, dims) }
+		act := func(name string, heads int) graph.ValueID {
 			return Sigmoid(b, name, in(name+".in", 1, 1, heads, 8))
 		}
 		yq, yk := ApplyRotaryEmb(b, "rope", act("q", 4), act("k", 2), in("cos", 1, 4), in("sin", 1, 4))
@@ -24,8 +24,8 @@ func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
 		b.Output(Sigmoid(b, "end.k", yk))
 	}
 	fused, plain := fusedAndNot(t, fuseRope, build, gpu.DefaultLimits())
-	of := func(g *engine.Graph) (dispatches, levels int) {
-		return g.Dispatches(), len(liveOf(t, g, engine.LiveOptions{}).Levels())
+	of := func(g *graph.Graph) (dispatches, levels int) {
+		return g.NumDispatches(), len(liveOf(t, g, graph.LiveOptions{}).Levels())
 	}
 	dispatches, levels := of(plain)
 	if d, l := of(fused); d != dispatches-1 || l != levels-1 {
@@ -34,8 +34,8 @@ func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
 	if parts := partsOf(fused); parts != nil {
 		t.Errorf("made of %v: it is one operator as before", parts)
 	}
-	if ops := fused.Ops(); ops != plain.Ops() {
-		t.Errorf("%d operators, want %d", ops, plain.Ops())
+	if ops := fused.NumOps(); ops != plain.NumOps() {
+		t.Errorf("%d operators, want %d", ops, plain.NumOps())
 	}
 }
 

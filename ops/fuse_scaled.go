@@ -1,16 +1,18 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseScaled has an embedding multiply what it gives by a number, where a model scales its rows.
-var fuseScaled = engine.Fusion{
+var fuseScaled = graph.Fusion{
 	Name: "scaled", Doc: "an embedding multiplies its rows by the number behind it",
-	Pattern: engine.Pattern{Kinds: []string{"mul"}, Of: []engine.Pattern{{Kinds: embeddingKinds}}},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: embeddingKinds}}},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		rows, scale := m.Ops[0].(*embedding), m.Last().(*binaryOp)
 		factor := scale.besides(rows.y)
 		dims := b.MaxDims(factor)
-		if rows.factor != engine.None || len(dims) != 1 || dims[0] != 1 || b.DType(factor) != engine.F32 ||
+		if rows.factor != graph.None || len(dims) != 1 || dims[0] != 1 || b.DType(factor) != graph.F32 ||
 			len(rows.bindings(embeddingRows, &rows.parts[0])) >= int(b.Limits().MaxStorageBuffers) {
 			return nil
 		}

@@ -6,35 +6,35 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		build func(b *engine.Builder, x engine.ValueID) engine.ValueID
+		build func(b *graph.Builder, x graph.ValueID) graph.ValueID
 		want  []string
 	}{
-		"a number": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"a number": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return Mul(b, "scale", x, constant(b, "factor", 1))
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
-		"a number on the left": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"a number on the left": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return Mul(b, "scale", constant(b, "factor", 1), x)
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
-		"a row": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"a row": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return Mul(b, "scale", x, constant(b, "factor", 32))
 		}, nil},
-		"itself": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"itself": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return Mul(b, "scale", x, x)
 		}, nil},
-		"somebody else reads it": {func(b *engine.Builder, x engine.ValueID) engine.ValueID {
+		"somebody else reads it": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
 			return Add(b, "add", Mul(b, "scale", x, constant(b, "factor", 1)), x, 1)
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fused, _ := fusedAndNot(t, fuseScaled, func(b *engine.Builder) {
-				ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+			fused, _ := fusedAndNot(t, fuseScaled, func(b *graph.Builder) {
+				ids := b.Input("ids", graph.I32, []int{1}, []int{9})
 				b.Output(c.build(b, Embedding(b, "embed", noiseMatrix("embed.w", 50, 32, F32), ids)))
 			}, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {
@@ -45,10 +45,10 @@ func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
 }
 
 // scaledGraph is a scaled embedding of a format.
-func scaledGraph(t *rapid.T) func(b *engine.Builder) {
+func scaledGraph(t *rapid.T) func(b *graph.Builder) {
 	f := drawFormat(t)
-	return func(b *engine.Builder) {
-		ids := b.Input("ids", engine.I32, []int{1}, []int{9})
+	return func(b *graph.Builder) {
+		ids := b.Input("ids", graph.I32, []int{1}, []int{9})
 		x := Embedding(b, "embed", noiseMatrix("embed.w", 50, 256, f), ids)
 		b.Output(Mul(b, "scale", x, constant(b, "factor", 1)))
 	}

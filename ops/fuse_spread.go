@@ -1,15 +1,17 @@
 package ops
 
-import "gpuscope/engine"
+import (
+	"gpuscope/engine/graph"
+)
 
 // fuseSpread leaves what gate and up make of one row to the products that read it, spread: so their lanes
 // load what lies together.
 //
 // It takes what gives the row and each of the products by itself, in the order of the graph.
-var fuseSpread = engine.Fusion{
+var fuseSpread = graph.Fusion{
 	Name: "spread", Doc: "one row of a gated MLP lies as the linears behind it load it",
-	Pattern: engine.Pattern{Kinds: linearKinds},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: linearKinds},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		fused := *m.Last().(*linear)
 		if before, ok := viewed(b, fused.x).(*linear); ok && before.spread != nil {
 			fused.before = before.spread

@@ -3,20 +3,20 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // fuseSpreadSum has a sum that a product makes lie as the lanes of those load it that take in the next sum,
 // where nothing else reads it (rule norm_sum): in a value of its own, in place of the sum. It takes each
 // operator by itself, in the order of the graph.
-var fuseSpreadSum = engine.Fusion{
+var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those behind load it",
-	Pattern: engine.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
-	Replace: func(b *engine.Builder, m *engine.Match) engine.Operator {
+	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			fused := *o
-			if o.residual != engine.None && o.folds > 0 {
+			if o.residual != graph.None && o.folds > 0 {
 				fused.stream = madeSpread(b, o.residual)
 			}
 			if fused.stream != nil {
@@ -48,7 +48,7 @@ var fuseSpreadSum = engine.Fusion{
 }
 
 // madeSpread is what is given in place of a sum; nil where that is in memory.
-func madeSpread(b *engine.Builder, sum engine.ValueID) *spreadRow {
+func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	readers, _ := b.Readers(sum)
 	for _, r := range readers {
 		if norm, ok := r.(*rmsNorm); ok && norm.sum != nil && norm.x == sum {
@@ -61,7 +61,7 @@ func madeSpread(b *engine.Builder, sum engine.ValueID) *spreadRow {
 
 // addedToByProducts says whether products take in the next sum, and none but these read a sum wherever it has
 // one row.
-func addedToByProducts(b *engine.Builder, sum engine.ValueID) (added bool) {
+func addedToByProducts(b *graph.Builder, sum graph.ValueID) (added bool) {
 	readers, all := b.Readers(sum)
 	for _, r := range readers {
 		switch r := r.(type) {

@@ -7,48 +7,48 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
-	type values struct{ sum, next engine.ValueID }
-	product := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), engine.None)
+	type values struct{ sum, next graph.ValueID }
+	product := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
 	}
-	norm := func(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+	norm := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		return RMSNorm(b, name, x, constant(b, name+".w", 32), 1e-5)
 	}
-	last := func(b *engine.Builder, v values) { b.Output(product(b, "end", norm(b, "norm2", v.next))) }
+	last := func(b *graph.Builder, v values) { b.Output(product(b, "end", norm(b, "norm2", v.next))) }
 	for name, c := range map[string]struct {
 		own    bool // what the next sum is of has rows of its own
-		build  func(b *engine.Builder, v values)
+		build  func(b *graph.Builder, v values)
 		routes map[string]string
 		spread []string
 	}{
 		"products take in the next": {build: last, spread: []string{"sum1.spread"}},
-		"and that before one more": {build: func(b *engine.Builder, v values) {
+		"and that before one more": {build: func(b *graph.Builder, v values) {
 			h := product(b, "down2", product(b, "gate2", norm(b, "norm2", v.next)))
 			b.Output(product(b, "end", norm(b, "norm3", normWithResidual(b, "sum3", h, v.next))))
 		}, spread: []string{"sum1.spread", "sum2.spread"}},
 		"the next stays": {build: last, routes: map[string]string{"rms_norm@sum2": "rows"}},
-		"somebody else reads it": {build: func(b *engine.Builder, v values) {
+		"somebody else reads it": {build: func(b *graph.Builder, v values) {
 			b.Output(Sigmoid(b, "s", v.sum))
 			last(b, v)
 		}},
 		"what the next is of has rows of its own": {own: true, build: last},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(c.routes)
 			b.Fuse(fuseNormSum, fuseNorm, fuseSpreadSum)
-			x := b.Input("x", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+			x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 			v := values{sum: normWithResidual(b, "sum1", product(b, "o", x), x)}
 			h := product(b, "gate", norm(b, "norm1", v.sum))
 			if c.own {
 				b.Output(h)
-				h = b.Input("h", engine.F32, []int{1, 1, 32}, []int{1, 9, 32})
+				h = b.Input("h", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 			}
 			v.next = normWithResidual(b, "sum2", product(b, "down", h), v.sum)
 			c.build(b, v)
@@ -58,7 +58,7 @@ func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 			}
 			var spread []string
 			for _, d := range g.Describe().Values {
-				if strings.HasSuffix(d.Name, ".spread") && d.Role == engine.Intermediate.String() {
+				if strings.HasSuffix(d.Name, ".spread") && d.Role == graph.Intermediate.String() {
 					spread = append(spread, d.Name)
 				}
 			}
@@ -70,7 +70,7 @@ func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 }
 
 // spreadSums is a graph of several sums with norms, with the rule and as it is without any.
-func spreadSums(t failer, build func(b *engine.Builder), limits gpu.Limits) (fused, plain *engine.Graph) {
+func spreadSums(t failer, build func(b *graph.Builder), limits gpu.Limits) (fused, plain *graph.Graph) {
 	fused = fusedBy(t, build, limits, fuseNormSum, fuseSpreadSum)
 	if placesIn(fused) == placesIn(fusedBy(t, build, limits, fuseNormSum)) {
 		t.Fatal("no sum is spread")
@@ -78,7 +78,7 @@ func spreadSums(t failer, build func(b *engine.Builder), limits gpu.Limits) (fus
 	return fused, fusedBy(t, build, limits)
 }
 
-func threeSums(t *rapid.T) func(b *engine.Builder) { return normSumsGraph(t, 3) }
+func threeSums(t *rapid.T) func(b *graph.Builder) { return normSumsGraph(t, 3) }
 
 func TestSumsThatLieAsLanesLoadThemKeepWhatAGraphComputes(t *testing.T) {
 	limits := gpu.DefaultLimits()
@@ -101,17 +101,17 @@ func TestSumsThatLieAsLanesLoadThemOnTheGPU(t *testing.T) {
 
 // A file may hold fewer numbers than it says.
 func TestAConstantThatIsSpreadIsOfAllItsRow(t *testing.T) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	b := graph.NewBuilder(gpu.DefaultLimits())
 	three := func() ([]byte, error) { return make([]byte, 12), nil }
-	short := b.Constant("short", engine.F32, []int{64}, three)
+	short := b.Constant("short", graph.F32, []int{64}, three)
 	whole := constant(b, "whole", 64)
-	for v, want := range map[engine.ValueID]int{short: 12, whole: 256} {
+	for v, want := range map[graph.ValueID]int{short: 12, whole: 256} {
 		info, _ := b.Value(spreadConstant(b, v))
 		data, err := info.Load()
 		if err != nil || len(data) != want {
 			t.Errorf("%s: %d bytes, %v; want %d", info.Name, len(data), err, want)
 		}
-		if list, err := Decode(engine.F32, data, want/4); v == whole &&
+		if list, err := Decode(graph.F32, data, want/4); v == whole &&
 			(err != nil || list[4] != float64(float32(noise("whole", 32)))) {
 			t.Errorf("element 4 is %v, want that of column 32", list[4])
 		}

@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -22,15 +22,15 @@ type gatedRows struct {
 	norm     bool  // behind the first, with another product
 	views    int   // between
 	// also reads what is gated, where it is not nil.
-	also   func(b *engine.Builder, y engine.ValueID)
+	also   func(b *graph.Builder, y graph.ValueID)
 	routes map[string]string
 }
 
-func (c gatedRows) build(b *engine.Builder) {
+func (c gatedRows) build(b *graph.Builder) {
 	b.AskRoutes(c.routes)
-	x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 40, 256})
-	product := func(name string, x engine.ValueID, n int) engine.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", n, last(b.MaxDims(x)), c.format), engine.None)
+	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
+	product := func(name string, x graph.ValueID, n int) graph.ValueID {
+		return Linear(b, name, x, noiseMatrix(name+".w", n, last(b.MaxDims(x)), c.format), graph.None)
 	}
 	y := SiLUMul(b, "mul", product("gate", x, c.n), product("up", x, c.n))
 	if c.also != nil {
@@ -45,20 +45,20 @@ func (c gatedRows) build(b *engine.Builder) {
 		if c.residual {
 			r := product(name+".r", x, n)
 			if c.one {
-				r = b.Input(name+".r", engine.F32, []int{1, 1, n}, []int{1, 40, n})
+				r = b.Input(name+".r", graph.F32, []int{1, 1, n}, []int{1, 40, n})
 			}
 			z = Add(b, name+".add", z, r, 1)
 		}
 		b.Output(z)
 		if c.norm && i == 0 {
 			h := RMSNorm(b, "norm", z, constant(b, "norm.w", n), 1e-5)
-			b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, n, F32), engine.None))
+			b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, n, F32), graph.None))
 		}
 	}
 }
 
 // fused is the graph with the rule, and as it is without it.
-func (c gatedRows) fused(t failer, limits gpu.Limits) (fused, plain *engine.Graph) {
+func (c gatedRows) fused(t failer, limits gpu.Limits) (fused, plain *graph.Graph) {
 	return fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseSpread, fuseNorm),
 		fusedBy(t, c.build, limits, fuseResidual, fuseGateUp, fuseNorm)
 }
@@ -75,14 +75,14 @@ func TestARowOfAGatedMLPIsLeftToTheProductsThatReadIt(t *testing.T) {
 		"what they add may have others": {
 			func(c *gatedRows) { c.residual, c.one = true, true }, false,
 		},
-		"it is an output": {func(c *gatedRows) { c.also = (*engine.Builder).Output }, false},
+		"it is an output": {func(c *gatedRows) { c.also = (*graph.Builder).Output }, false},
 		"somebody else reads it, too": {func(c *gatedRows) {
-			c.also = func(b *engine.Builder, y engine.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(Sigmoid(b, "s", y)) }
 		}, false},
 		"a product has a view with other rows": {func(c *gatedRows) {
-			c.also = func(b *engine.Builder, y engine.ValueID) {
+			c.also = func(b *graph.Builder, y graph.ValueID) {
 				y = View(b, "halves", y, Fixed(1), Rest, Fixed(128))
-				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, F32), engine.None))
+				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, F32), graph.None))
 			}
 		}, false},
 		"its route is asked for": {func(c *gatedRows) {

@@ -3,7 +3,7 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -40,7 +40,7 @@ func unaryNamed(kind string) *unaryRow {
 //	y         their dims
 //
 // Source: Shazeer, GLU Variants Improve Transformer (2020), SwiGLU.
-func SiLUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID {
+func SiLUMul(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID {
 	return KindOf("silu_mul").one(b, name, Args{"gate": gate, "up": up})
 }
 
@@ -51,7 +51,7 @@ func SiLUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.Val
 //
 // Source: Shazeer, GLU Variants Improve Transformer (2020), GEGLU; Hendrycks and Gimpel, Gaussian Error
 // Linear Units (2016), for tanh.
-func GELUMul(b *engine.Builder, name string, gate, up engine.ValueID) engine.ValueID {
+func GELUMul(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID {
 	return KindOf("gelu_mul").one(b, name, Args{"gate": gate, "up": up})
 }
 
@@ -65,10 +65,10 @@ var kindsOfGated = eachKind(gatedOps, func(r *gatedRow) Kind {
 
 var gatedKinds = kindNames(kindsOfGated)
 
-func (r *gatedRow) add(c *call) []engine.ValueID {
+func (r *gatedRow) add(c *call) []graph.ValueID {
 	gate, up := c.tensor("gate"), c.tensor("up")
 	o := &gatedOp{
-		gatedRow: r, gate: gate, up: up, y: c.out("", engine.F32),
+		gatedRow: r, gate: gate, up: up, y: c.out("", graph.F32),
 		vec: min(vec(c.Builder, gate, -1), vec(c.Builder, up, -1)),
 	}
 	o.kernel = r.kernel(c.Builder, o.vec, 0)
@@ -77,7 +77,7 @@ func (r *gatedRow) add(c *call) []engine.ValueID {
 
 // kernel works on vec elements at a time, of a gate and an up of their own or, where width is not 0, of
 // tensors with rows of so many vectors of each, one behind the other.
-func (r *gatedRow) kernel(b *engine.Builder, vec, width int) *engine.Kernel {
+func (r *gatedRow) kernel(b *graph.Builder, vec, width int) *graph.Kernel {
 	return kernelAs(b, r.kind, "gated", shaders.Constants{
 		"Act": r.act.kind, "Expr": ofElements(r.act.wgsl, vec), "Lanes": threadLanes, "Vec": vec,
 		"Width": width,
@@ -86,21 +86,21 @@ func (r *gatedRow) kernel(b *engine.Builder, vec, width int) *engine.Kernel {
 
 type gatedOp struct {
 	*gatedRow
-	gate, up, y engine.ValueID
-	kernel      *engine.Kernel
+	gate, up, y graph.ValueID
+	kernel      *graph.Kernel
 	vec         int
 }
 
-func (o *gatedOp) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.gate, o.up}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("gate", o.gate), bind("up", o.up), bind("y", o.y))}},
+func (o *gatedOp) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: o.kind, Inputs: []graph.ValueID{o.gate, o.up}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("gate", o.gate), bind("up", o.up), bind("y", o.y))}},
 	}
 }
 
-func (o *gatedOp) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.gate, o.up) }
+func (o *gatedOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.gate, o.up) }
 
-func (o *gatedOp) Plan(p *engine.Planner) error {
+func (o *gatedOp) Plan(p *graph.Planner) error {
 	if !sameDims(p.Dims(o.gate), p.Dims(o.up)) {
 		return p.Errorf("gate is %v, up is %v, want the same", p.Dims(o.gate), p.Dims(o.up))
 	}
@@ -125,7 +125,7 @@ func (o *gatedOp) Reference(r *Ref) {
 }
 
 // Tolerance is that of the activation, times up.
-func (o *gatedOp) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *gatedOp) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	t := o.act.near
 	t.Rel += ulps(1)
 	t.Abs = (t.Abs + o.act.nearX*r.largest(o.gate)) * r.largest(o.up)

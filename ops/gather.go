@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -140,7 +140,7 @@ type gatherRow struct {
 	// pick says where the elements of y come from; ends are the operator's.
 	pick func(o *gather, dims []int, ends [2]int) (picked, error)
 	// corners are those at which y is largest and smallest; nil: at the largest x and the smallest.
-	corners func(o *gather, r *engine.Ranges) []engine.Corner
+	corners func(o *gather, r *graph.Ranges) []graph.Corner
 	tries   []gatherTry // that the tests make
 }
 
@@ -206,7 +206,7 @@ func pickExpand(o *gather, dims []int, _ [2]int) (p picked, err error) {
 //	y      dims of x in that order
 //
 // An invocation gathers an element, or 4 where the last dim stays the last.
-func Permute(b *engine.Builder, name string, x engine.ValueID, order ...int) engine.ValueID {
+func Permute(b *graph.Builder, name string, x graph.ValueID, order ...int) graph.ValueID {
 	return KindOf("permute").one(b, name, Args{"x": x, "dims": order})
 }
 
@@ -215,19 +215,19 @@ func Permute(b *engine.Builder, name string, x engine.ValueID, order ...int) eng
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x without dim axis
-func Select(b *engine.Builder, name string, x engine.ValueID, axis, index int) engine.ValueID {
+func Select(b *graph.Builder, name string, x graph.ValueID, axis, index int) graph.ValueID {
 	return KindOf("select").one(b, name, Args{"x": x, "dim": axis, "index": index})
 }
 
 // selectCorners: the smallest has as many rows as the index needs.
-func selectCorners(o *gather, r *engine.Ranges) []engine.Corner {
+func selectCorners(o *gather, r *graph.Ranges) []graph.Corner {
 	smallest, index := slices.Clone(r.Min(o.x)), o.ends[0].fixed
 	need := index + 1
 	if index < 0 {
 		need = -index
 	}
 	smallest[o.axis] = min(max(smallest[o.axis], need), r.Max(o.x)[o.axis])
-	return []engine.Corner{{}, {{Value: o.x, Dims: smallest}}}
+	return []graph.Corner{{}, {{Value: o.x, Dims: smallest}}}
 }
 
 func pickSelect(o *gather, dims []int, ends [2]int) (picked, error) {
@@ -251,7 +251,7 @@ func pickSelect(o *gather, dims []int, ends [2]int) (picked, error) {
 //	y  dims of x with length in place of dim axis
 //
 // An invocation copies 4 elements where the dims behind axis allow it.
-func Slice(b *engine.Builder, name string, x engine.ValueID, axis int, start, length Int) engine.ValueID {
+func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length Int) graph.ValueID {
 	return KindOf("slice").one(b, name, Args{"x": x, "dim": axis, "start": start, "length": length})
 }
 
@@ -261,9 +261,9 @@ func Slice(b *engine.Builder, name string, x engine.ValueID, axis int, start, le
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x with ceil((to - from) / step) in place of dim axis; nothing left is refused
-func SliceRange(b *engine.Builder, name string, x engine.ValueID, axis int, from, to Int,
+func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, to Int,
 	step int,
-) engine.ValueID {
+) graph.ValueID {
 	return KindOf("slice").one(b, name, Args{"x": x, "dim": axis, "start": from, "end": to, "step": step})
 }
 
@@ -315,7 +315,7 @@ func within(i, dim int) int {
 
 // sliceCorners are the legal points with the fewest and the most rows among those where the count can turn:
 // the ends of each range, and where one bound meets another.
-func sliceCorners(o *gather, r *engine.Ranges) []engine.Corner {
+func sliceCorners(o *gather, r *graph.Ranges) []graph.Corner {
 	dimLo, dimHi := r.Min(o.x)[o.axis], r.Max(o.x)[o.axis]
 	startLo, startHi := o.ends[0].span(r)
 	secondLo, secondHi := o.ends[1].span(r)
@@ -326,7 +326,7 @@ func sliceCorners(o *gather, r *engine.Ranges) []engine.Corner {
 		}
 	}
 	least, most := -1, -1
-	var few, many engine.Corner
+	var few, many graph.Corner
 	try := func(dim, start, second int) {
 		if start < startLo || start > startHi || second < secondLo || second > secondHi {
 			return
@@ -342,10 +342,10 @@ func sliceCorners(o *gather, r *engine.Ranges) []engine.Corner {
 		if n < 1 || o.exact && (start < 0 || end > dim) {
 			return
 		}
-		at := func(outer []int) engine.Corner {
+		at := func(outer []int) graph.Corner {
 			d := slices.Clone(outer)
 			d[o.axis] = dim
-			return slices.Concat(engine.Corner{{Value: o.x, Dims: d}}, o.ends[0].set(start),
+			return slices.Concat(graph.Corner{{Value: o.x, Dims: d}}, o.ends[0].set(start),
 				o.ends[1].set(second))
 		}
 		if least < 0 || n < least {
@@ -367,9 +367,9 @@ func sliceCorners(o *gather, r *engine.Ranges) []engine.Corner {
 	}
 	if most < 0 {
 		// no live shape is legal; the plan says so
-		return r.Ends(args([]engine.ValueID{o.x}, o.ends[:]...)...)
+		return r.Ends(args([]graph.ValueID{o.x}, o.ends[:]...)...)
 	}
-	return []engine.Corner{many, few}
+	return []graph.Corner{many, few}
 }
 
 func abs(n int) int { return max(n, -n) }
@@ -399,7 +399,7 @@ var kindsOfGathers = eachKind(gathers, func(r *gatherRow) Kind {
 	}
 })
 
-func (r *gatherRow) add(c *call) []engine.ValueID {
+func (r *gatherRow) add(c *call) []graph.ValueID {
 	o := &gather{gatherRow: r, x: c.tensor("x"), vec: 1}
 	if !r.read(c, o) {
 		return nil
@@ -422,7 +422,7 @@ func (r *gatherRow) add(c *call) []engine.ValueID {
 type gather struct {
 	moves
 	*gatherRow
-	x, y      engine.ValueID
+	x, y      graph.ValueID
 	axis      int    // that it picks along
 	ends      [2]Int // select: the index; slice: start and end, or start and length
 	exact     bool   // slice: start and length must be there; else start and end are brought into range
@@ -430,25 +430,25 @@ type gather struct {
 	list      []int  // dims or sizes, one for each of some dims
 	wholeRows bool   // the last dim of y is that of x
 	rank      int    // of y, where it does not pick along one dim
-	kernel    *engine.Kernel
+	kernel    *graph.Kernel
 	vec       int
 }
 
-func (o *gather) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: o.kind, Inputs: args([]engine.ValueID{o.x}, o.ends[:]...), Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}}, Attrs: o.attrs(o),
+func (o *gather) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: o.kind, Inputs: args([]graph.ValueID{o.x}, o.ends[:]...), Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}}, Attrs: o.attrs(o),
 	}
 }
 
-func (o *gather) Corners(r *engine.Ranges) []engine.Corner {
+func (o *gather) Corners(r *graph.Ranges) []graph.Corner {
 	if o.corners != nil {
 		return o.corners(o, r)
 	}
 	return r.Ends(o.x)
 }
 
-func (o *gather) Plan(p *engine.Planner) error {
+func (o *gather) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	from, err := o.pick(o, dims, [2]int{o.ends[0].at(p), o.ends[1].at(p)})
 	if err != nil {
@@ -478,7 +478,7 @@ func (o *gather) blocks(dims []int, p *picked) blockCopy {
 }
 
 // elements is the dispatch that picks element by element.
-func (o *gather) elements(p *engine.Planner, dims []int, from *picked) {
+func (o *gather) elements(p *graph.Planner, dims []int, from *picked) {
 	var apart, size, stride [maxRank]int // apart: elements from one index of a dim of x to the next
 	start, n := 0, 1
 	for k := len(dims) - 1; k >= 0; k-- {

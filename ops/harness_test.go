@@ -15,20 +15,21 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // trial is a graph of one operator (or a few) and how it is tried. Inputs are known by name.
 type trial struct {
 	name string
 	// build adds the inputs and the operator, and makes its results graph outputs.
-	build func(b *engine.Builder)
+	build func(b *graph.Builder)
 	// steps are live points, run in order: dims of each tensor input, and each SymInt as a list of one.
 	steps []step
 	// below bounds integer inputs: values are 0 to below-1. Without an entry they are -1000 to 1000.
 	below map[string]int
 	// fill gives the elements of an input in place of random ones.
 	fill map[string]func(i int) float64
-	// routes forces routes, as engine.LiveOptions has it.
+	// routes forces routes, as graph.LiveOptions has it.
 	routes map[string]string
 	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small
 	// tables are split too.
@@ -44,7 +45,7 @@ type trial struct {
 	maxWorkgroups uint32
 	// static runs every live shape on the grids of the largest corner.
 	static bool
-	order  engine.Order
+	order  graph.Order
 }
 
 // failer is what tests and rapid's draws have in common.
@@ -58,8 +59,8 @@ type failer interface {
 type step map[string][]int
 
 // input makes the StepInput of a live point.
-func (c *trial) input(t failer, g *engine.Graph, s step) *engine.StepInput {
-	in := &engine.StepInput{Read: g.Outputs()}
+func (c *trial) input(t failer, g *graph.Graph, s step) *graph.StepInput {
+	in := &graph.StepInput{Read: g.Outputs()}
 	for _, v := range g.Inputs() {
 		info := g.Value(v)
 		at, ok := s[info.Name]
@@ -67,7 +68,7 @@ func (c *trial) input(t failer, g *engine.Graph, s step) *engine.StepInput {
 		case !ok:
 			t.Fatalf("step %v says nothing of input %s", s, info.Name)
 		case info.SymInt:
-			in.SymInts = append(in.SymInts, engine.SymIntValue{Value: v, Int: int64(at[0])})
+			in.SymInts = append(in.SymInts, graph.SymIntValue{Value: v, Int: int64(at[0])})
 		default:
 			in.Inputs = append(in.Inputs, c.tensor(v, info, at))
 		}
@@ -75,14 +76,14 @@ func (c *trial) input(t failer, g *engine.Graph, s step) *engine.StepInput {
 	return in
 }
 
-func (c *trial) tensor(v engine.ValueID, info engine.ValueInfo, dims []int) engine.InputData {
-	d := engine.InputData{Value: v, Dims: dims}
+func (c *trial) tensor(v graph.ValueID, info graph.ValueInfo, dims []int) graph.InputData {
+	d := graph.InputData{Value: v, Dims: dims}
 	for i := range product(dims) {
 		x := noise(info.Name, i)
 		if f := c.fill[info.Name]; f != nil {
 			x = f(i)
 		}
-		if info.DType == engine.F32 {
+		if info.DType == graph.F32 {
 			d.Data = binary.LittleEndian.AppendUint32(d.Data, math.Float32bits(float32(x)))
 			continue
 		}
@@ -117,8 +118,8 @@ func noiseOf(name string) func(i int) float64 {
 }
 
 // constant is an f32 constant of noise.
-func constant(b *engine.Builder, name string, dims ...int) engine.ValueID {
-	return b.Constant(name, engine.F32, dims, func() ([]byte, error) {
+func constant(b *graph.Builder, name string, dims ...int) graph.ValueID {
+	return b.Constant(name, graph.F32, dims, func() ([]byte, error) {
 		list := make([]float32, product(dims))
 		for i := range list {
 			list[i] = float32(noise(name, i))
@@ -182,14 +183,14 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 		limits.MaxWorkgroups = c.maxWorkgroups
 	}
 	limits.FlushesHalves = limits.FlushesHalves || c.flushes
-	b := engine.NewBuilder(limits)
+	b := graph.NewBuilder(limits)
 	b.AskRoutes(c.routes)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{Static: c.static, Order: c.order}, nil)
+	x, err := engine.Load(dev, g, graph.LiveOptions{Static: c.static, Order: c.order}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 					if err := c.compare(g.Value(v), x.Live().Dims(v), got[j], ref.Tensor(v)); err != nil {
 						t.Errorf("step %d %v: %v", i, s, err)
 					}
-					if g.Ops() == 1 {
+					if g.NumOps() == 1 {
 						tolerance := ref.Tolerance(0, v)
 						if err := tolerates(&tolerance, g.Value(v), got[j], ref.Tensor(v)); err != nil {
 							t.Errorf("step %d %v: %v", i, s, err)
@@ -237,16 +238,16 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 // fillState gives State random elements, the same to the device and to the reference.
 func fillState(t *testing.T, x *engine.Executor, ref *Interpreter) {
 	g := x.Graph()
-	for i := range g.Values() {
-		v := engine.ValueID(i)
+	for i := range g.NumValues() {
+		v := graph.ValueID(i)
 		info := g.Value(v)
-		if info.Role != engine.State {
+		if info.Role != graph.State {
 			continue
 		}
 		start := zeros(info.MaxDims...)
 		var data []byte
 		for j := range start.Data {
-			if half := float16.Fromfloat32(float32(noise(info.Name, j))); info.DType == engine.F16 {
+			if half := float16.Fromfloat32(float32(noise(info.Name, j))); info.DType == graph.F16 {
 				data = binary.LittleEndian.AppendUint16(data, half.Bits())
 				start.Data[j] = float64(half.Float32())
 			} else {
@@ -262,7 +263,7 @@ func fillState(t *testing.T, x *engine.Executor, ref *Interpreter) {
 }
 
 // runPoisoned runs a step with its outputs poisoned, and returns their whole memory.
-func runPoisoned(x *engine.Executor, g *engine.Graph, in *engine.StepInput) ([][]byte, error) {
+func runPoisoned(x *engine.Executor, g *graph.Graph, in *graph.StepInput) ([][]byte, error) {
 	var all [][]byte
 	for _, v := range g.Outputs() {
 		info := g.Value(v)
@@ -287,7 +288,7 @@ func runPoisoned(x *engine.Executor, g *engine.Graph, in *engine.StepInput) ([][
 }
 
 // compare holds an output's memory to the reference: the live elements to its values, the rest to the poison.
-func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tensor) error {
+func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want Tensor) error {
 	if !slices.Equal(dims, want.Dims) {
 		return fmt.Errorf("%s: planned dims %v, the reference has %v", info.Name, dims, want.Dims)
 	}
@@ -314,11 +315,11 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 			return fmt.Errorf("%s %v: element %d was not written", info.Name, dims, i)
 		}
 		got := float64(math.Float32frombits(bits))
-		if info.DType != engine.F32 {
+		if info.DType != graph.F32 {
 			got = float64(int32(bits))
 		}
 		expected := want.Data[i]
-		if info.DType == engine.F32 {
+		if info.DType == graph.F32 {
 			expected = float64(float32(expected)) // what f32 has no room for is infinite
 		}
 		if got == expected || math.IsNaN(got) && math.IsNaN(expected) {
@@ -326,7 +327,7 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 		}
 		gap := math.Abs(got - expected)
 		rel := gap / max(math.Abs(expected), 1e-6)
-		if info.DType == engine.F32 && (gap <= absLimit || rel <= relLimit) {
+		if info.DType == graph.F32 && (gap <= absLimit || rel <= relLimit) {
 			continue
 		}
 		if bad++; firstBad < 0 {
@@ -349,7 +350,7 @@ func (c *trial) compare(info engine.ValueInfo, dims []int, mem []byte, want Tens
 }
 
 // tolerates holds an output of an operator to the tolerance that the operator states.
-func tolerates(tolerance *Tolerance, info engine.ValueInfo, mem []byte, want Tensor) error {
+func tolerates(tolerance *Tolerance, info graph.ValueInfo, mem []byte, want Tensor) error {
 	got, err := Decode(info.DType, mem, len(want.Data))
 	if err != nil {
 		return err
@@ -360,7 +361,7 @@ func tolerates(tolerance *Tolerance, info engine.ValueInfo, mem []byte, want Ten
 		if i%last(want.Dims) == 0 {
 			row = largestOf(want.row(i / last(want.Dims)))
 		}
-		if info.DType == engine.F32 {
+		if info.DType == graph.F32 {
 			w = float64(float32(w))
 		}
 		if got[i] == w || math.IsNaN(got[i]) && math.IsNaN(w) {
@@ -375,7 +376,7 @@ func tolerates(tolerance *Tolerance, info engine.ValueInfo, mem []byte, want Ten
 }
 
 // tinyBuilder builds for a device of default limits.
-func tinyBuilder() *engine.Builder { return engine.NewBuilder(gpu.DefaultLimits()) }
+func tinyBuilder() *graph.Builder { return graph.NewBuilder(gpu.DefaultLimits()) }
 
 // float32Bytes are floats as the device has them.
 func float32Bytes(list []float32) []byte {

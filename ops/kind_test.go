@@ -8,14 +8,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
-var allDTypes = []engine.DType{engine.F32, engine.I32, engine.U32, engine.F16, engine.I8, engine.Q4}
+var allDTypes = []graph.DType{graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4}
 
 // drawArgs are arguments of a kind that its types take; of what shape is chance, but often of one. Every
 // value that it declares has the name of the argument in its own.
-func drawArgs(t *rapid.T, b *engine.Builder, k *Kind) Args {
+func drawArgs(t *rapid.T, b *graph.Builder, k *Kind) Args {
 	args, usual := Args{}, someDims(t, "dims")
 	for _, a := range k.Args {
 		if a.Default != nil && rapid.Bool().Draw(t, a.Name+" left out") {
@@ -32,7 +32,7 @@ func someDims(t *rapid.T, name string) []int {
 	}).Draw(t, name)
 }
 
-func drawArg(t *rapid.T, b *engine.Builder, name string, typ ArgType, usual []int) any {
+func drawArg(t *rapid.T, b *graph.Builder, name string, typ ArgType, usual []int) any {
 	number := func() int { return rapid.SampledFrom([]int{-2, -1, 0, 1, 2, 3, 8, 70}).Draw(t, name) }
 	dims := func() []int {
 		if rapid.IntRange(0, 3).Draw(t, name+" is usual") > 0 {
@@ -40,7 +40,7 @@ func drawArg(t *rapid.T, b *engine.Builder, name string, typ ArgType, usual []in
 		}
 		return someDims(t, name+" dims")
 	}
-	dtype := func() engine.DType { return rapid.SampledFrom(typ.DTypes).Draw(t, name+" type") }
+	dtype := func() graph.DType { return rapid.SampledFrom(typ.DTypes).Draw(t, name+" type") }
 	switch typ.Form {
 	case TensorArg:
 		d := dims()
@@ -48,7 +48,7 @@ func drawArg(t *rapid.T, b *engine.Builder, name string, typ ArgType, usual []in
 	case StateArg:
 		return b.State(name, dtype(), dims())
 	case TensorsArg:
-		var list []engine.ValueID
+		var list []graph.ValueID
 		for i := range rapid.IntRange(0, 3).Draw(t, name) {
 			d := dims()
 			list = append(list, b.Input(fmt.Sprint(name, i), dtype(), d, d))
@@ -113,7 +113,7 @@ func TestArgumentsOfTheTypesOfAKindAreBuiltOrRefusedByName(t *testing.T) {
 }
 
 // holdDims runs the reference of a graph, and holds the dims of its results to those that were planned.
-func holdDims(t *rapid.T, b *engine.Builder, out []engine.ValueID) {
+func holdDims(t *rapid.T, b *graph.Builder, out []graph.ValueID) {
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +126,7 @@ func holdDims(t *rapid.T, b *engine.Builder, out []engine.ValueID) {
 		}
 	}
 	in := (&trial{}).input(t, g, point)
-	live, err := engine.NewLive(g, engine.LiveOptions{})
+	live, err := graph.NewLive(g, graph.LiveOptions{})
 	if err == nil {
 		err = bring(live, in)
 	}
@@ -171,7 +171,7 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 					}
 					args[a.Name] = any(wrong)
 					if a.Type.Form == TensorsArg {
-						args[a.Name] = []engine.ValueID{wrong}
+						args[a.Name] = []graph.ValueID{wrong}
 					}
 					out := New(b, k.Name, "it", args)
 					if b.Err() == nil || out != nil {
@@ -194,19 +194,19 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
-		weight     func(b *engine.Builder) any
+		weight     func(b *graph.Builder) any
 		want       string
 	}{
-		{"f16 weights in an f32 linear", "linear", func(b *engine.Builder) any {
-			return b.Constant("w", engine.F16, []int{8, 8}, nil)
+		{"f16 weights in an f32 linear", "linear", func(b *graph.Builder) any {
+			return b.Constant("w", graph.F16, []int{8, 8}, nil)
 		}, "it (linear): argument weight: matrix w is f16, want f32"},
-		{"a matrix of halves in an f32 linear", "linear", func(*engine.Builder) any {
+		{"a matrix of halves in an f32 linear", "linear", func(*graph.Builder) any {
 			return noiseMatrix("w", 8, 8, F16)
 		}, "it (linear): argument weight: w is f16, want a matrix of weights in f32"},
-		{"floats in a linear of 4 bits", "linear_q4gsw", func(b *engine.Builder) any {
+		{"floats in a linear of 4 bits", "linear_q4gsw", func(b *graph.Builder) any {
 			return constant(b, "w", 8, 8)
 		}, "it (linear_q4gsw): argument weight: w is f32, want a matrix of weights in q4gsw"},
-		{"floats in a linear of 4 bits, as a matrix", "linear_q4gsw", func(*engine.Builder) any {
+		{"floats in a linear of 4 bits, as a matrix", "linear_q4gsw", func(*graph.Builder) any {
 			return noiseMatrix("w", 8, 8, F32)
 		}, "argument weight: w is f32, want a matrix of weights in q4gsw"},
 	} {
@@ -223,43 +223,43 @@ func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
 func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
-		args       func(b *engine.Builder) Args
+		args       func(b *graph.Builder) Args
 		want       string
 	}{
 		{
-			"an unknown kind", "roll", func(*engine.Builder) Args { return nil },
+			"an unknown kind", "roll", func(*graph.Builder) Args { return nil },
 			`there is no kind of operator "roll"`,
 		},
-		{"an argument less", "rms_norm", func(b *engine.Builder) Args {
+		{"an argument less", "rms_norm", func(b *graph.Builder) Args {
 			return Args{"x": in(b, "x", 8), "eps": 1e-5}
 		}, "it (rms_norm): argument weight is not given, want a tensor of f32"},
-		{"an argument more", "silu", func(b *engine.Builder) Args {
+		{"an argument more", "silu", func(b *graph.Builder) Args {
 			return Args{"x": in(b, "x", 8), "inplace": true}
 		}, "there is no argument inplace, only x"},
 		{
-			"a number for a tensor", "silu", func(*engine.Builder) Args { return Args{"x": 3} },
+			"a number for a tensor", "silu", func(*graph.Builder) Args { return Args{"x": 3} },
 			"argument x: 3 is of Go type int, want a tensor of f32",
 		},
-		{"a SymInt for a tensor", "silu", func(b *engine.Builder) Args {
+		{"a SymInt for a tensor", "silu", func(b *graph.Builder) Args {
 			return Args{"x": b.SymInt("pos", 0, 1, 0)}
 		}, "argument x: pos is a SymInt, want a tensor of f32"},
-		{"a tensor for a SymInt", "sym_add", func(b *engine.Builder) Args {
+		{"a tensor for a SymInt", "sym_add", func(b *graph.Builder) Args {
 			return Args{"a": in(b, "x", 8), "b": 1}
 		}, "argument a: x is a tensor, want an integer or SymInt"},
 		{
-			"a value of nowhere", "silu", func(*engine.Builder) Args { return Args{"x": engine.ValueID(77)} },
+			"a value of nowhere", "silu", func(*graph.Builder) Args { return Args{"x": graph.ValueID(77)} },
 			"argument x: value 77 is not one of this graph",
 		},
-		{"an input for State", "update_cache", func(b *engine.Builder) Args {
+		{"an input for State", "update_cache", func(b *graph.Builder) Args {
 			return Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
 		}, "argument cache: c is input, want State of f32, i32 or u32"},
-		{"text for a number", "rms_norm", func(b *engine.Builder) Args {
+		{"text for a number", "rms_norm", func(b *graph.Builder) Args {
 			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
 		}, "argument eps: small is of Go type string, want a number"},
-		{"a number that f32 does not have", "rms_norm", func(b *engine.Builder) Args {
+		{"a number that f32 does not have", "rms_norm", func(b *graph.Builder) Args {
 			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
 		}, "argument eps: 1e+39, want a number that f32 has"},
-		{"a list with a wrong element", "permute", func(b *engine.Builder) Args {
+		{"a list with a wrong element", "permute", func(b *graph.Builder) Args {
 			return Args{"x": in(b, "x", 8), "dims": []any{0, true}}
 		}, "argument dims: element 1: true is of Go type bool, want an integer"},
 	} {
@@ -278,7 +278,7 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 // A reader of files has integers as int64, lists as []any, and SymInts as values.
 func TestArgumentsAreTakenInTheFormsThatFilesHaveThem(t *testing.T) {
 	b := tinyBuilder()
-	x := b.Input("x", engine.F32, []int{1, 8}, []int{3, 8})
+	x := b.Input("x", graph.F32, []int{1, 8}, []int{3, 8})
 	rows := New(b, "sym_size", "rows", Args{"x": x, "dim": int64(0)})
 	y := New(b, "view", "y", Args{"x": x, "dims": []any{rows[0], int64(2), 4}})
 	z := New(b, "cat", "z", Args{"parts": []any{y[0], y[0]}, "dim": int64(-1)})

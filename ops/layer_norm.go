@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -15,7 +15,7 @@ import (
 //	y             dims of x
 //
 // A workgroup takes a row. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
-func LayerNorm(b *engine.Builder, name string, x, weight, bias engine.ValueID, eps float32) engine.ValueID {
+func LayerNorm(b *graph.Builder, name string, x, weight, bias graph.ValueID, eps float32) graph.ValueID {
 	return kindLayerNorm.one(b, name, Args{"x": x, "weight": weight, "bias": bias, "eps": eps})
 }
 
@@ -27,10 +27,10 @@ var kindLayerNorm = Kind{
 	Constructors: []string{"LayerNorm"}, add: addLayerNorm,
 }
 
-func addLayerNorm(c *call) []engine.ValueID {
+func addLayerNorm(c *call) []graph.ValueID {
 	x := c.tensor("x")
 	o := &layerNorm{
-		x: x, weight: c.tensor("weight"), bias: c.tensor("bias"), y: c.out("", engine.F32),
+		x: x, weight: c.tensor("weight"), bias: c.tensor("bias"), y: c.out("", graph.F32),
 		eps: float32(c.float("eps")), vec: vec(c.Builder, x, -1),
 	}
 	o.lanes = lanesFor(c.Builder, divUp(last(c.MaxDims(x)), o.vec))
@@ -39,31 +39,31 @@ func addLayerNorm(c *call) []engine.ValueID {
 }
 
 type layerNorm struct {
-	x, weight, bias, y engine.ValueID
+	x, weight, bias, y graph.ValueID
 	eps                float32
-	kernel             *engine.Kernel
+	kernel             *graph.Kernel
 	lanes, vec         int
 }
 
-func (o *layerNorm) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "layer_norm", Inputs: []engine.ValueID{o.x, o.weight, o.bias}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("weight", o.weight), bind("bias", o.bias), bind("y", o.y))}},
+func (o *layerNorm) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "layer_norm", Inputs: []graph.ValueID{o.x, o.weight, o.bias}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("weight", o.weight), bind("bias", o.bias), bind("y", o.y))}},
 		Attrs: map[string]any{"eps": o.eps},
 	}
 }
 
-func (o *layerNorm) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *layerNorm) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *layerNorm) Plan(p *engine.Planner) error {
+func (o *layerNorm) Plan(p *graph.Planner) error {
 	width, n := p.Dim(o.x, -1), p.Numel(o.x)
-	for _, v := range [2]engine.ValueID{o.weight, o.bias} {
+	for _, v := range [2]graph.ValueID{o.weight, o.bias} {
 		if d := p.Dims(v); len(d) != 1 || d[0] != width {
 			return p.Errorf("weight or bias is %v, want [%d] for x %v", d, width, p.Dims(o.x))
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
-	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), engine.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), graph.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
 	return nil
@@ -89,7 +89,7 @@ func (o *layerNorm) Reference(r *Ref) {
 }
 
 // Tolerance: what is left of an element without the mean may be small beside the element.
-func (o *layerNorm) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *layerNorm) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	n := last(r.Tensor(o.x).Dims)
 	return Tolerance{
 		Rel: summed(n) * rounding, Row: 4 * summed(n) * rounding, Abs: rounding * r.largest(o.bias),

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -15,7 +15,7 @@ import (
 //
 //	x     [..., K]
 //	w     [N, K], in any format that Formats has: the kind is linear_NAME, and linear for f32
-//	bias  [N], constant, or engine.None
+//	bias  [N], constant, or graph.None
 //	y     dims of x with N for K
 //
 // Weights over the device's limit on a binding are split by rows, a dispatch for each part.
@@ -30,21 +30,21 @@ import (
 // memory is small or N is large; in split64 and split128 by several workgroups, whose sums another dispatch
 // adds up, from 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most.
 // Where 8 does not divide K all take tiles.
-func Linear(b *engine.Builder, name string, x engine.ValueID, w Matrix,
-	bias engine.ValueID,
-) engine.ValueID {
+func Linear(b *graph.Builder, name string, x graph.ValueID, w Matrix,
+	bias graph.ValueID,
+) graph.ValueID {
 	return oneOf(New(b, w.Format.kind("linear"), name, Args{"x": x, "weight": w, "bias": bias}))
 }
 
 var kindsOfLinear = eachFormat(Kind{
 	Name: "linear", Doc: "y = x * weight' + bias.",
 	Args: []Arg{
-		{"x", f32Tensor, nil}, {"weight", matrixType, nil}, {"bias", f32Tensor, engine.None},
+		{"x", f32Tensor, nil}, {"weight", matrixType, nil}, {"bias", f32Tensor, graph.None},
 	},
 	Constructors: []string{"Linear"}, Routes: linearRouteNames,
-	add: func(c *call) []engine.ValueID {
-		o := &linear{x: c.tensor("x"), w: c.matrix("weight"), bias: c.tensor("bias"), residual: engine.None}
-		return []engine.ValueID{o.add(c.Builder, c.name)}
+	add: func(c *call) []graph.ValueID {
+		o := &linear{x: c.tensor("x"), w: c.matrix("weight"), bias: c.tensor("bias"), residual: graph.None}
+		return []graph.ValueID{o.add(c.Builder, c.name)}
 	},
 })
 
@@ -52,22 +52,22 @@ var linearKinds = kindNames(kindsOfLinear)
 
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
-	x, y engine.ValueID
+	x, y graph.ValueID
 	w    Matrix
-	bias engine.ValueID // or None
+	bias graph.ValueID // or None
 	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
 	// one row that row serves all of the residual's.
-	residual engine.ValueID
+	residual graph.ValueID
 	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: in the
 	// kernel of the product, or of the scratch product (joins). Or nil.
 	gated   *gatedRow
-	product engine.ValueID
-	join    *engine.Kernel // of product
+	product graph.ValueID
+	join    *graph.Kernel // of product
 	// beside are the rows of weights of all products that read x, where others do, too, and tiled of those
 	// that take several rows of it; or 0.
 	beside, tiled int
-	sums          engine.ValueID // scratch of splits of the columns
-	sum           *engine.Kernel // that adds them up
+	sums          graph.ValueID // scratch of splits of the columns
+	sum           *graph.Kernel // that adds them up
 	// before gives x, and leaves a single row of it to the kernel for one row; or nil.
 	before leaver
 	// spread is what is given in place of a single row of y that linears alone read (fusion rule spread),
@@ -83,23 +83,23 @@ type linear struct {
 
 	parts   []part
 	routes  routes
-	shapes  []linearShape    // by route
-	kernels []*engine.Kernel // by route
+	shapes  []linearShape   // by route
+	kernels []*graph.Kernel // by route
 }
 
 // leaver is an operator that leaves a single row to the products that read it: their kernels for one row make
 // it of what they read instead.
 type leaver interface {
 	// left is what the kernel of a route reads in place of x; None where it reads x.
-	left(route int) engine.ValueID
+	left(route int) graph.ValueID
 	// leavesAll says that a single row is never given as it is, unless routes are asked for.
 	leavesAll() bool
 	// besides are what such a kernel binds more.
-	besides() []engine.Binding
+	besides() []graph.Binding
 	// specialise sets what the kernel has to know, of which a lane takes so many columns at a time.
 	specialise(route int, c shaders.Constants, chunk int)
 	// planLeft adds the params to a dispatch of a route, and what it takes.
-	planLeft(route int, p *engine.Planner, l *engine.Launch)
+	planLeft(route int, p *graph.Planner, l *graph.Launch)
 	// leftRow is the row x, made of what they read, and leftTolerance how far a product of it may be off for
 	// that, as a part of its row's largest, and why.
 	leftRow(r *Ref, x Tensor) Tensor
@@ -155,31 +155,31 @@ var linearRouteNames = func() (list []string) {
 }()
 
 // add makes the kernels and puts the operator into the graph.
-func (o *linear) add(b *engine.Builder, name string) engine.ValueID {
+func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 	if err := o.w.checkSize(); err != nil {
 		b.Errorf("%s: %w", name, err)
-		return engine.None
+		return graph.None
 	}
-	if o.bias != engine.None {
+	if o.bias != graph.None {
 		if d := b.MaxDims(o.bias); len(d) != 1 || d[0] != o.w.Rows {
 			b.Errorf("%s: bias %s is %v, want [%d]", name, b.Name(o.bias), d, o.w.Rows)
-			return engine.None
+			return graph.None
 		}
 	}
 	o.parts = o.w.declare(b)
 	o.plan(b.Limits())
 	o.makeKernels(b)
-	o.y = b.Tensor(name, engine.F32)
+	o.y = b.Tensor(name, graph.F32)
 	if o.splits() {
-		o.sums = b.Scratch(name+".sums", engine.F32)
+		o.sums = b.Scratch(name+".sums", graph.F32)
 	}
 	b.Add(name, o)
 	return o.y
 }
 
 // makeKernels makes those of the routes that are not ruled out.
-func (o *linear) makeKernels(b *engine.Builder) {
-	o.kernels = make([]*engine.Kernel, len(o.routes))
+func (o *linear) makeKernels(b *graph.Builder) {
+	o.kernels = make([]*graph.Kernel, len(o.routes))
 	for r := range o.routes {
 		if o.routes[r].upTo > 0 {
 			o.kernels[r] = o.kernel(b, r)
@@ -190,8 +190,8 @@ func (o *linear) makeKernels(b *engine.Builder) {
 	}
 	if o.splits() {
 		o.sum = kernel(b, "linear_sums", shaders.Constants{
-			"Lanes": threadLanes, "Vec": o.sumVec(), "Bias": o.bias != engine.None,
-			"Residual": o.residual != engine.None,
+			"Lanes": threadLanes, "Vec": o.sumVec(), "Bias": o.bias != graph.None,
+			"Residual": o.residual != graph.None,
 		})
 	}
 }
@@ -229,9 +229,9 @@ func (o *linear) plan(limits *gpu.Limits) {
 	}
 }
 
-func (o *linear) Spec() engine.Spec {
-	s := engine.Spec{
-		Kind: o.w.Format.kind("linear"), Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+func (o *linear) Spec() graph.Spec {
+	s := graph.Spec{
+		Kind: o.w.Format.kind("linear"), Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
 		Routes: linearRouteNames, Attrs: map[string]any{"in": o.w.Cols, "out": o.w.Rows},
 	}
 	if g := o.w.Format.Group; g > 0 {
@@ -247,24 +247,24 @@ func (o *linear) Spec() engine.Spec {
 	case o.made != nil:
 		s.Outputs = append(s.Outputs, o.made.value)
 	case o.makes != nil:
-		s.Makes = []engine.ValueID{o.makes.y}
+		s.Makes = []graph.ValueID{o.makes.y}
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
 		s.Inputs = append(s.Inputs, p.arrays...)
-		slot := engine.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]engine.Use, len(o.kernels))}
+		slot := graph.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]graph.Use, len(o.kernels))}
 		if o.gated != nil {
 			slot.Label = "product"
 		}
 		for r, k := range o.kernels {
 			if k != nil {
-				slot.Uses[r] = engine.Use{Kernel: k, Bind: o.bindings(r, p)}
+				slot.Uses[r] = graph.Use{Kernel: k, Bind: o.bindings(r, p)}
 			}
 		}
 		s.Slots = append(s.Slots, slot)
 	}
-	for _, v := range []engine.ValueID{o.bias, o.residual} {
-		if v != engine.None {
+	for _, v := range []graph.ValueID{o.bias, o.residual} {
+		if v != graph.None {
 			s.Inputs = append(s.Inputs, v)
 		}
 	}
@@ -279,38 +279,38 @@ func (o *linear) Spec() engine.Spec {
 		}
 	}
 	if o.splits() {
-		slot := engine.Slot{Label: "sums", Uses: make([]engine.Use, len(o.kernels))}
-		list := o.added([]engine.Binding{bind("sums", o.sums)}, o.residual)
+		slot := graph.Slot{Label: "sums", Uses: make([]graph.Use, len(o.kernels))}
+		list := o.added([]graph.Binding{bind("sums", o.sums)}, o.residual)
 		for _, r := range splitRoutes {
 			if o.routes.has(r) {
-				slot.Uses[r] = engine.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
+				slot.Uses[r] = graph.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
 			}
 		}
-		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.sums}
+		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.sums}
 	}
 	if o.gated != nil {
-		slot := engine.Slot{Label: o.gated.kind, Uses: make([]engine.Use, len(o.kernels))}
+		slot := graph.Slot{Label: o.gated.kind, Uses: make([]graph.Use, len(o.kernels))}
 		for r := range slot.Uses {
 			if !o.joins(r) {
-				slot.Uses[r] = engine.Use{
-					Kernel: o.join, Bind: []engine.Binding{bind("x", o.product), bind("y", o.y)},
+				slot.Uses[r] = graph.Use{
+					Kernel: o.join, Bind: []graph.Binding{bind("x", o.product), bind("y", o.y)},
 				}
 			}
 		}
-		s.Slots, s.Scratch = append(s.Slots, slot), []engine.ValueID{o.product}
+		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.product}
 	}
 	return s
 }
 
 // bindings are those of the kernel of a route, for a part of the weights.
-func (o *linear) bindings(route int, p *part) []engine.Binding {
+func (o *linear) bindings(route int, p *part) []graph.Binding {
 	x, y := o.x, o.y
-	var after []engine.Binding
+	var after []graph.Binding
 	if o.takesLeft(route) {
 		x, after = o.before.left(route), o.before.besides()
 	}
 	residual := o.residual
-	if residual == engine.None {
+	if residual == graph.None {
 		residual = x
 	}
 	switch {
@@ -319,12 +319,12 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 	case o.leaves(route):
 		y = o.spread.value
 	}
-	list := append([]engine.Binding{bind("x", x)}, o.w.bindings(p)...)
+	list := append([]graph.Binding{bind("x", x)}, o.w.bindings(p)...)
 	if splitRoute(route) {
 		return append(list, bind("sums", o.sums))
 	}
 	if !o.takesResidual(route) {
-		residual = engine.None
+		residual = graph.None
 	}
 	list = o.added(list, residual)
 	list = append(append(list, after...), bind("y", y))
@@ -342,11 +342,11 @@ func (o *linear) bindings(route int, p *part) []engine.Binding {
 }
 
 // added appends the bindings of what is added to a product.
-func (o *linear) added(list []engine.Binding, residual engine.ValueID) []engine.Binding {
-	if o.bias != engine.None {
+func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Binding {
+	if o.bias != graph.None {
 		list = append(list, bind("bias", o.bias))
 	}
-	if residual != engine.None {
+	if residual != graph.None {
 		list = append(list, bind("residual", residual))
 	}
 	return list
@@ -354,22 +354,22 @@ func (o *linear) added(list []engine.Binding, residual engine.ValueID) []engine.
 
 // Corners: each route has its largest grid at the most rows that take it, or that take as many splits. A
 // single row of x is left where it can be, and in splits, too, where attention leaves some.
-func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
-	args := []engine.ValueID{o.x}
-	if o.residual != engine.None {
+func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
+	args := []graph.ValueID{o.x}
+	if o.residual != graph.None {
 		args = append(args, o.residual)
 	}
-	at := func(dims func(engine.ValueID) []int) (c engine.Corner) {
+	at := func(dims func(graph.ValueID) []int) (c graph.Corner) {
 		for _, v := range args {
-			c = append(c, engine.At{Value: v, Dims: dims(v)})
+			c = append(c, graph.At{Value: v, Dims: dims(v)})
 		}
 		return c
 	}
 	lowest, highest := r.Min(o.x), r.Max(o.x)
-	with := func(x []int) engine.Corner { // with as many rows of the residual
-		return at(func(v engine.ValueID) []int { return append(slices.Clone(x[:len(x)-1]), last(r.Max(v))) })
+	with := func(x []int) graph.Corner { // with as many rows of the residual
+		return at(func(v graph.ValueID) []int { return append(slices.Clone(x[:len(x)-1]), last(r.Max(v))) })
 	}
-	corners := []engine.Corner{at(r.Max), at(r.Min)}
+	corners := []graph.Corner{at(r.Max), at(r.Min)}
 	all := product(highest) / o.w.Cols
 	most := o.routes.most(all)
 	for m := largeTile; m < min(all, o.routes[linearSplit128].upTo); m += largeTile {
@@ -384,7 +384,7 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 	if o.before == nil || single == nil {
 		return corners
 	}
-	several := func(a engine.At) bool { return rowsIn(a.Dims) > 1 }
+	several := func(a graph.At) bool { return rowsIn(a.Dims) > 1 }
 	for _, c := range corners {
 		c[0].Left = !slices.ContainsFunc(c, several)
 	}
@@ -392,7 +392,7 @@ func (o *linear) Corners(r *engine.Ranges) []engine.Corner {
 		corners = append(corners, with(single))
 	}
 	if o.routes.has(linearSplits) {
-		left := append(with(single), engine.At{Value: o.before.left(linearGEMV), Left: true})
+		left := append(with(single), graph.At{Value: o.before.left(linearGEMV), Left: true})
 		left[0].Left = true
 		corners = append(corners, left)
 	}
@@ -432,13 +432,13 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 	return best
 }
 
-func (o *linear) Plan(p *engine.Planner) error {
+func (o *linear) Plan(p *graph.Planner) error {
 	dims, k, n := p.Dims(o.x), o.w.Cols, o.w.Rows
 	if len(dims) == 0 || last(dims) != k {
 		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, k, n, k)
 	}
 	sum, residualRows := dims, 0
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || last(also) != n {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
@@ -476,7 +476,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 		grid, splits := s.grid(p, m, cols, k), 1
 		if splitRoute(route) {
 			splits = o.splitsOf(route, m)
-			grid = s.grid(p, m, cols, k, engine.Each("splits", splits))
+			grid = s.grid(p, m, cols, k, graph.Each("splits", splits))
 		}
 		l := p.Dispatch(i, grid)
 		switch {
@@ -498,7 +498,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 			o.planSums(p, m, splits, residualRows)
 			continue
 		}
-		if o.bias != engine.None {
+		if o.bias != graph.None {
 			l.Bytes += 4 * int64(part.rows)
 		}
 		if o.takesResidual(route) {
@@ -512,7 +512,7 @@ func (o *linear) Plan(p *engine.Planner) error {
 				l.Params.U32("residual_rows", residualRows)
 			}
 		}
-		if o.residual != engine.None {
+		if o.residual != graph.None {
 			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.rows)
 			l.FLOPs += int64(m) * int64(part.rows)
 		}
@@ -541,17 +541,17 @@ func (o *linear) Plan(p *engine.Planner) error {
 
 // planSums plans what adds splits up. Their rows are one dim: of more rows there are fewer splits, so that of
 // two dims the largest would never meet.
-func (o *linear) planSums(p *engine.Planner, m, splits, residualRows int) {
+func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
 	l := p.Dispatch(len(o.parts), p.Vectors(m*n, vec, threadLanes))
 	l.Params.U32("n", m*n/vec).U32("width", n/vec).U32("splits", splits)
 	terms, read := splits-1, splits*m
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		l.Params.U32("residual_rows", residualRows)
 		terms, read = terms+1, read+min(residualRows, m)
 	}
-	if o.bias != engine.None {
+	if o.bias != graph.None {
 		terms, read = terms+1, read+1
 	}
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
@@ -568,7 +568,7 @@ func (o *linear) knownRows(route int) int {
 
 // takesResidual says whether the kernel of a route binds a residual.
 func (o *linear) takesResidual(route int) bool {
-	return o.residual != engine.None && !splitRoute(route) || o.shared(route)
+	return o.residual != graph.None && !splitRoute(route) || o.shared(route)
 }
 
 // shared says whether the kernel of a route, for one row of x as it is, serves projections with a residual
@@ -580,11 +580,11 @@ func (o *linear) shared(route int) bool {
 
 // takesLeft says whether the kernel of a route does what is left to it of x.
 func (o *linear) takesLeft(route int) bool {
-	return o.before != nil && o.before.left(route) != engine.None
+	return o.before != nil && o.before.left(route) != graph.None
 }
 
 // readable are those of some routes, by bit, of which the kernels read what is given: x, or what is left.
-func (o *linear) readable(p *engine.Planner, routes uint64) uint64 {
+func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	if o.before == nil {
 		return routes
 	}
@@ -617,10 +617,10 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	return o.gated.act.kind, ofElements(o.gated.act.wgsl, vec)
 }
 
-func (o *linear) kernel(b *engine.Builder, route int) *engine.Kernel {
+func (o *linear) kernel(b *graph.Builder, route int) *graph.Kernel {
 	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
 	c := o.w.Format.with(b, shaders.Constants{
-		"Bias": o.bias != engine.None && !splitRoute(route), "Residual": o.takesResidual(route),
+		"Bias": o.bias != graph.None && !splitRoute(route), "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
@@ -663,10 +663,10 @@ func (o *linear) Reference(r *Ref) {
 	xRows, k := x.rows()
 	dims := x.Dims
 	var bias, residual Tensor
-	if o.bias != engine.None {
+	if o.bias != graph.None {
 		bias = r.Tensor(o.bias)
 	}
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		residual = r.Tensor(o.residual)
 		dims, _ = sumDims(dims, residual.Dims)
 	}
@@ -754,7 +754,7 @@ func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
 // in that of its row it is, unless the row is short and all of it has cancelled out.
-func (o *linear) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+func (o *linear) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	if o.made != nil && v == o.made.value {
 		return normTolerance(o.w.Cols).ofSum(r, v, o.makes.addedTo())
 	}

@@ -3,8 +3,8 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -24,11 +24,11 @@ type linearShape struct {
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
 // grid is that of m rows of x with n rows of k weights.
-func (s *linearShape) grid(p *engine.Planner, m, n, k int, behind ...trace.Term) engine.Grid {
+func (s *linearShape) grid(p *graph.Planner, m, n, k int, behind ...trace.Term) graph.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, engine.Split("cols", n, s.rows), engine.Split("rows", m, s.tile), behind...)
+		return p.Tiles(s.lanes, graph.Split("cols", n, s.rows), graph.Split("rows", m, s.tile), behind...)
 	}
-	return p.Rows(s.lanes, k/s.chunk(), engine.Split("cols", n, s.rows), engine.Split("rows", m, s.batch))
+	return p.Rows(s.lanes, k/s.chunk(), graph.Split("cols", n, s.rows), graph.Split("rows", m, s.batch))
 }
 
 // linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.

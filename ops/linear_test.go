@@ -13,6 +13,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -53,9 +54,9 @@ func (c linearCase) format() Format {
 	}
 }
 
-func (c linearCase) build(b *engine.Builder) {
-	x := b.Input("x", engine.F32, []int{1, 1, c.k}, []int{1, c.live[0], c.k})
-	bias := engine.None
+func (c linearCase) build(b *graph.Builder) {
+	x := b.Input("x", graph.F32, []int{1, 1, c.k}, []int{1, c.live[0], c.k})
+	bias := graph.None
 	if c.bias {
 		bias = constant(b, "bias", c.n)
 	}
@@ -183,13 +184,13 @@ func TestProductsOfEachFormatArePrecise(t *testing.T) {
 			continue
 		}
 		t.Run(f.File, func(t *testing.T) {
-			b := engine.NewBuilder(dev.Info().Limits)
+			b := graph.NewBuilder(dev.Info().Limits)
 			linearOf(4096, 32, 1, f)(b)
 			g, err := b.Finish()
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+			x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +206,7 @@ func TestProductsOfEachFormatArePrecise(t *testing.T) {
 				t.Fatal(err)
 			}
 			y := g.Outputs()[0]
-			values, err := Decode(engine.F32, got[0], 32)
+			values, err := Decode(graph.F32, got[0], 32)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +287,7 @@ func TestLinearRoutesAsked(t *testing.T) {
 func TestRoutesForFewRowsSayHowMany(t *testing.T) {
 	for route, most := range map[string]int{"gemv": 1, "split64": 64, "tile64": always, "batch4": always} {
 		for _, rows := range []int{min(most, 512), min(most, 511) + 1} {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(map[string]string{"linear_q8_0": route})
 			linearCase{kind: "linear_q8_0", k: 1024, n: 64, live: []int{rows}}.build(b)
 			_, err := b.Finish()
@@ -296,8 +297,8 @@ func TestRoutesForFewRowsSayHowMany(t *testing.T) {
 				}
 				continue
 			}
-			want := engine.RouteLimit{Route: route, Of: "M", Most: most, Work: rows}
-			if got, ok := errors.AsType[*engine.RouteLimit](err); !ok || *got != want {
+			want := graph.RouteLimit{Route: route, Of: "M", Most: most, Work: rows}
+			if got, ok := errors.AsType[*graph.RouteLimit](err); !ok || *got != want {
 				t.Errorf("%s of %d rows: %v, want %v", route, rows, err, &want)
 			}
 		}
@@ -340,7 +341,7 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 // inSplits leaves a row in splits.
 type inSplits struct{ leaver }
 
-func (inSplits) left(int) engine.ValueID { return 1 }
+func (inSplits) left(int) graph.ValueID { return 1 }
 
 func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
 	for _, c := range []struct {
@@ -489,14 +490,14 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 			kind: "linear_q8_0", k: 32 * draw(t, "k", 1, 300), n: draw(t, "n", 1, 9000),
 			live: []int{largeTile*draw(t, "tiles", 0, 4) + draw(t, "rows", 1, 32)},
 		}
-		b := engine.NewBuilder(gpu.LimitSets[draw(t, "limits", 0, len(gpu.LimitSets)-1)].Limits)
+		b := graph.NewBuilder(gpu.LimitSets[draw(t, "limits", 0, len(gpu.LimitSets)-1)].Limits)
 		route := rapid.SampledFrom([]string{"", "", "batch4", "split64", "tile64", "split128"}).Draw(t, "route")
 		if route != "" {
 			b.AskRoutes(map[string]string{c.kind: route})
 		}
 		c.build(b)
 		g, err := b.Finish()
-		if errors.Is(err, engine.ErrRoute) {
+		if errors.Is(err, graph.ErrRoute) {
 			t.Skip(err) // these sizes rule it out
 		}
 		if err != nil {
@@ -504,10 +505,10 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 		}
 		slots := g.Describe().Dispatches
 		for _, static := range []bool{false, true} {
-			live := liveOf(t, g, engine.LiveOptions{Static: static})
+			live := liveOf(t, g, graph.LiveOptions{Static: static})
 			for m := 1; m <= c.live[0]; m++ {
-				x := engine.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
-				if err := bring(live, &engine.StepInput{Inputs: []engine.InputData{x}}); err != nil {
+				x := graph.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
+				if err := bring(live, &graph.StepInput{Inputs: []graph.InputData{x}}); err != nil {
 					t.Fatalf("%v%s, static %v, %d rows: %v", c, route, static, m, err)
 				}
 				for _, id := range live.Active() {
@@ -531,7 +532,7 @@ func TestSumsOfSplitsHaveTheMemoryThatSomeStepFills(t *testing.T) {
 		{k: 3840, n: 2048, live: []int{130}},
 	} {
 		c.kind = "linear_q8_0"
-		b := engine.NewBuilder(gpu.DefaultLimits())
+		b := graph.NewBuilder(gpu.DefaultLimits())
 		c.build(b)
 		g, err := b.Finish()
 		if err != nil {
@@ -541,13 +542,13 @@ func TestSumsOfSplitsHaveTheMemoryThatSomeStepFills(t *testing.T) {
 		sums := values[slices.IndexFunc(values, func(v trace.Value) bool { return v.Name == "y.sums" })]
 		most := int64(0)
 		for _, static := range []bool{false, true} {
-			live := liveOf(t, g, engine.LiveOptions{Static: static})
+			live := liveOf(t, g, graph.LiveOptions{Static: static})
 			for m := 1; m <= c.live[0]; m++ {
-				x := engine.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
-				if err := bring(live, &engine.StepInput{Inputs: []engine.InputData{x}}); err != nil {
+				x := graph.InputData{Value: g.Inputs()[0], Dims: []int{1, m, c.k}}
+				if err := bring(live, &graph.StepInput{Inputs: []graph.InputData{x}}); err != nil {
 					t.Fatalf("%v, static %v, %d rows: %v", c, static, m, err)
 				}
-				most = max(most, engine.F32.Bytes(product(live.Dims(engine.ValueID(sums.ID)))))
+				most = max(most, graph.F32.Bytes(product(live.Dims(graph.ValueID(sums.ID)))))
 			}
 		}
 		if sums.Bytes != most {
@@ -598,10 +599,10 @@ func TestLinearAddsAResidual(t *testing.T) {
 		if f.Name == Q4_0.Name {
 			k = 768 // for three splits
 		}
-		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *engine.Builder) {
-			o := &linear{w: noiseMatrix("w", 75, k, f), bias: engine.None}
-			o.x = b.Input("x", engine.F32, []int{1, 1, k}, []int{1, 70, k})
-			o.residual = b.Input("r", engine.F32, []int{1, 1, 75}, []int{1, 70, 75})
+		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *graph.Builder) {
+			o := &linear{w: noiseMatrix("w", 75, k, f), bias: graph.None}
+			o.x = b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 70, k})
+			o.residual = b.Input("r", graph.F32, []int{1, 1, 75}, []int{1, 70, 75})
 			if i%2 == 0 {
 				o.bias = constant(b, "bias", 75)
 			}
@@ -635,15 +636,15 @@ func TestLinearAddsAResidual(t *testing.T) {
 // A kernel of its own would cost a decode step more than the sum that it takes in: its code is fetched from
 // memory in every layer.
 func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
-	x := b.Input("x", engine.F32, []int{1, 1, 256}, []int{1, 70, 256})
-	projection := func(name string, rows int, residual engine.ValueID) *linear {
-		o := &linear{x: x, w: noiseMatrix(name, rows, 256, Q4_0), bias: engine.None, residual: residual}
+	b := graph.NewBuilder(gpu.DefaultLimits())
+	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 70, 256})
+	projection := func(name string, rows int, residual graph.ValueID) *linear {
+		o := &linear{x: x, w: noiseMatrix(name, rows, 256, Q4_0), bias: graph.None, residual: residual}
 		o.add(b, name)
 		return o
 	}
-	up := projection("up", 2048, engine.None)
-	down := projection("down", 2048, b.Input("r", engine.F32, []int{1, 1, 2048}, []int{1, 70, 2048}))
+	up := projection("up", 2048, graph.None)
+	down := projection("down", 2048, b.Input("r", graph.F32, []int{1, 1, 2048}, []int{1, 70, 2048}))
 	if err := b.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -655,10 +656,10 @@ func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
 
 // Each param is one that a submit has to wait for: a GEMV has those that its kernel cannot know.
 func TestAGEMVHasForParamsWhatItsKernelCannotKnow(t *testing.T) {
-	mlp := func(b *engine.Builder) {
-		x := b.Input("x", engine.F32, []int{1, 256}, []int{9, 256})
-		product := func(name string, x engine.ValueID) engine.ValueID {
-			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, Q4_0), engine.None)
+	mlp := func(b *graph.Builder) {
+		x := b.Input("x", graph.F32, []int{1, 256}, []int{9, 256})
+		product := func(name string, x graph.ValueID) graph.ValueID {
+			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, Q4_0), graph.None)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", 256), 1e-5)
 		down := product("down", SiLUMul(b, "mul", product("gate", h), product("up", h)))
@@ -668,14 +669,14 @@ func TestAGEMVHasForParamsWhatItsKernelCannotKnow(t *testing.T) {
 	halves.MaxStorageBinding = partBytes(Q4_0, 256)
 	for name, c := range map[string]struct {
 		limits gpu.Limits
-		rules  []engine.Fusion
+		rules  []graph.Fusion
 		want   []string // of each kernel
 	}{
 		"fused":   {whole, Fusions, []string{"const n const eps", "const n"}},
 		"unfused": {whole, nil, []string{"residual_rows const n"}},
 		"parts":   {halves, nil, []string{"n first residual_rows"}},
 		"a norm left to parts": {
-			halves, []engine.Fusion{fuseNorm}, []string{"n first const eps", "n first residual_rows"},
+			halves, []graph.Fusion{fuseNorm}, []string{"n first const eps", "n first residual_rows"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -755,16 +756,16 @@ func TestLinearRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := engine.NewBuilder(gpu.DefaultLimits())
+			b := graph.NewBuilder(gpu.DefaultLimits())
 			c.built.build(b)
 			if err := b.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want an error with %q", err, c.want)
 			}
 		})
 	}
-	b := engine.NewBuilder(gpu.DefaultLimits())
-	Linear(b, "y", b.Input("x", engine.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
-		engine.None)
+	b := graph.NewBuilder(gpu.DefaultLimits())
+	Linear(b, "y", b.Input("x", graph.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
+		graph.None)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns for weights of 8 x 64") {
 		t.Errorf("x of the wrong width: %v", err)
 	}

@@ -6,16 +6,16 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // smallLlama is a Llama of two layers: all operators that one needs, in one graph for prefill and decode.
-func smallLlama(b *engine.Builder) {
+func smallLlama(b *graph.Builder) {
 	const (
 		dim, heads, kvHeads, headDim, hidden = 64, 4, 2, 16, 96
 		vocabulary, context, chunk           = 200, 48, 20
 	)
-	ids := b.Input("ids", engine.I32, []int{1, 1}, []int{1, chunk})
+	ids := b.Input("ids", graph.I32, []int{1, 1}, []int{1, chunk})
 	pos := Sym(b.SymInt("pos", 0, context-1, 0))
 	n := Sym(SymSize(b, "n", ids, 1))
 	table := q4Noise("embedding", vocabulary, dim, 32)
@@ -27,29 +27,29 @@ func smallLlama(b *engine.Builder) {
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "attention")
 		w := func(name string) string { return fmt.Sprintf("layers.%d.%s", i, name) }
 		y := RMSNorm(b, "norm1", x, constant(b, w("norm1.w"), dim), 1e-5)
-		q := Linear(b, "q", y, matrix(w("q.w"), heads*headDim, dim), engine.None)
-		k := Linear(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), engine.None)
-		v := Linear(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), engine.None)
+		q := Linear(b, "q", y, matrix(w("q.w"), heads*headDim, dim), graph.None)
+		k := Linear(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), graph.None)
+		v := Linear(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), graph.None)
 		q = View(b, "q.heads", q, Fixed(1), Rest, Fixed(heads), Fixed(headDim))
 		k = View(b, "k.heads", k, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
 		v = View(b, "v.heads", v, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
 		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
-		cacheK := b.State(w("cache_k"), engine.F32, []int{1, context, kvHeads, headDim})
-		cacheV := b.State(w("cache_v"), engine.F32, []int{1, context, kvHeads, headDim})
+		cacheK := b.State(w("cache_k"), graph.F32, []int{1, context, kvHeads, headDim})
+		cacheV := b.State(w("cache_v"), graph.F32, []int{1, context, kvHeads, headDim})
 		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0, 0)
 		y = View(b, "sdpa.flat", y, Fixed(1), Rest, Fixed(heads*headDim))
-		x = Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), engine.None), 1)
+		x = Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), graph.None), 1)
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")
 		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
-		gate := Linear(b, "gate", y, matrix(w("gate.w"), hidden, dim), engine.None)
-		up := Linear(b, "up", y, matrix(w("up.w"), hidden, dim), engine.None)
+		gate := Linear(b, "gate", y, matrix(w("gate.w"), hidden, dim), graph.None)
+		up := Linear(b, "up", y, matrix(w("up.w"), hidden, dim), graph.None)
 		y = Linear(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
-			engine.None)
+			graph.None)
 		x = Add(b, "add2", x, y, 1)
 	}
 	b.Scope("", -1, "")
 	x = RMSNorm(b, "norm", Select(b, "last", x, 1, -1), constant(b, "norm.w", dim), 1e-5)
-	logits := Linear(b, "head", x, table, engine.None)
+	logits := Linear(b, "head", x, table, graph.None)
 	b.Output(logits)
 	b.Output(Argmax(b, "token", logits, false))
 }
@@ -71,12 +71,12 @@ func TestALlamaFollowsItsReference(t *testing.T) {
 	}
 	static, fixpoint := *c, *c
 	static.name, static.static = "pinned to the largest grids", true
-	fixpoint.name, fixpoint.order = "in the order of ExecuTorch's engine", engine.Fixpoint
+	fixpoint.name, fixpoint.order = "in the order of ExecuTorch's engine", graph.Fixpoint
 	hold(t, c, &static, &fixpoint)
 }
 
 func TestInterpreterSaysWhatIsMissing(t *testing.T) {
-	step := func(b *engine.Builder, in func(g *engine.Graph) *engine.StepInput) error {
+	step := func(b *graph.Builder, in func(g *graph.Graph) *graph.StepInput) error {
 		g, err := b.Finish()
 		if err != nil {
 			t.Fatal(err)
@@ -106,9 +106,9 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			x := in(b, "x", 2, 4)
-			b.Output(RMSNorm(b, "norm", x, b.Constant("w", engine.F32, []int{4}, c.load), 1e-5))
-			err := step(b, func(*engine.Graph) *engine.StepInput {
-				return &engine.StepInput{Inputs: []engine.InputData{{
+			b.Output(RMSNorm(b, "norm", x, b.Constant("w", graph.F32, []int{4}, c.load), 1e-5))
+			err := step(b, func(*graph.Graph) *graph.StepInput {
+				return &graph.StepInput{Inputs: []graph.InputData{{
 					Value: x, Dims: []int{2, 4},
 					Data: make([]byte, c.data),
 				}}}
@@ -121,7 +121,7 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 	t.Run("an input that no step gave", func(t *testing.T) {
 		b := tinyBuilder()
 		b.Output(SiLU(b, "y", in(b, "x", 2)))
-		err := step(b, func(*engine.Graph) *engine.StepInput { return &engine.StepInput{} })
+		err := step(b, func(*graph.Graph) *graph.StepInput { return &graph.StepInput{} })
 		if err == nil || !strings.Contains(err.Error(), "reference of y: x has no value yet") {
 			t.Errorf("got %v", err)
 		}
@@ -139,12 +139,12 @@ func TestInterpreterVisitsOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := &engine.StepInput{Inputs: []engine.InputData{{
+	step := &graph.StepInput{Inputs: []graph.InputData{{
 		Value: x, Dims: []int{2},
 		Data: float32Bytes([]float32{1, 2}),
 	}}}
 	ref := NewInterpreter(g)
-	if err := ref.Step(step, func(id engine.OpID) error {
+	if err := ref.Step(step, func(id graph.OpID) error {
 		if id == 0 {
 			ref.SetTensor(y, Tensor{[]int{2}, []float64{10, 20}})
 		}
@@ -156,7 +156,7 @@ func TestInterpreterVisitsOperators(t *testing.T) {
 		t.Errorf("got %v, want what follows from the values put in place: [20 40]", got)
 	}
 	stop := errors.New("stop")
-	if err := ref.Step(step, func(engine.OpID) error { return stop }); !errors.Is(err, stop) {
+	if err := ref.Step(step, func(graph.OpID) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the visitor's error", err)
 	}
 }

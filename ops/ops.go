@@ -8,12 +8,12 @@
 // Weights are matrices in a format (Format, format_*.go), of which linear and embedding take any. Fusions are
 // the rules by which several operators become one (fuse_*.go).
 //
-//	x := b.Input("x", engine.F32, []int{1, 256}, []int{512, 256})
+//	x := b.Input("x", graph.F32, []int{1, 256}, []int{512, 256})
 //	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
 //
 // A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order;
 // it returns the ids of the outputs, which are named after the operator. What is wrong with its arguments is
-// recorded in the builder, and engine.Builder.Finish returns it: constructors may be chained without a look
+// recorded in the builder, and graph.Builder.Finish returns it: constructors may be chained without a look
 // at errors, since every call after the first error does nothing. New does the same for a kind by name, with
 // its arguments by name, for readers of files and for members of families that have no constructor:
 //
@@ -33,8 +33,8 @@ import (
 	"strings"
 	"sync"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -46,17 +46,17 @@ const maxRank = 8
 // pointer.
 var kernels struct {
 	sync.Mutex
-	byKey map[string]*engine.Kernel
+	byKey map[string]*graph.Kernel
 }
 
 // kernel is the kernel that a template and its constants make, under the template's name, and the same
 // pointer for the same constants. After an error, which it records in the builder, it returns nil.
-func kernel(b *engine.Builder, template string, c shaders.Constants) *engine.Kernel {
+func kernel(b *graph.Builder, template string, c shaders.Constants) *graph.Kernel {
 	return kernelAs(b, template, template, c)
 }
 
 // kernelAs is kernel under a name that says more than the template's.
-func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engine.Kernel {
+func kernelAs(b *graph.Builder, as, template string, c shaders.Constants) *graph.Kernel {
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s: %s", as, template)
 	for _, name := range slices.Sorted(maps.Keys(c)) {
@@ -78,20 +78,20 @@ func kernelAs(b *engine.Builder, as, template string, c shaders.Constants) *engi
 		return nil
 	}
 	if kernels.byKey == nil {
-		kernels.byKey = map[string]*engine.Kernel{}
+		kernels.byKey = map[string]*graph.Kernel{}
 	}
 	kernels.byKey[key.String()] = k
 	return k
 }
 
 // engineKernel is an expanded kernel as the engine takes it.
-func engineKernel(name string, expanded shaders.Kernel) (*engine.Kernel, error) {
+func engineKernel(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	memory, ok := gpu.WorkgroupBytes(expanded.Source)
 	if !ok {
 		return nil, fmt.Errorf("kernel %s: the size of its workgroup memory cannot be read, so that it cannot be "+
 			"held to the device's limit: declare it by numbers and constants", name)
 	}
-	k := &engine.Kernel{
+	k := &graph.Kernel{
 		Name: name, Constants: expanded.Constants, Source: expanded.Source,
 		Filled: expanded.Filled, Taken: expanded.Taken, WorkgroupBytes: int(memory),
 	}
@@ -103,7 +103,7 @@ func engineKernel(name string, expanded shaders.Kernel) (*engine.Kernel, error) 
 		if s.Write {
 			access = gpu.ReadWrite
 		}
-		k.Storage = append(k.Storage, engine.Storage{
+		k.Storage = append(k.Storage, graph.Storage{
 			Name: s.Name, Elem: s.Elem, Access: access, Read: s.Read,
 		})
 	}
@@ -114,12 +114,12 @@ func engineKernel(name string, expanded shaders.Kernel) (*engine.Kernel, error) 
 }
 
 // one is the list of uses of a slot that has the same kernel on every route.
-func one(k *engine.Kernel, bindings ...engine.Binding) []engine.Use {
-	return []engine.Use{{Kernel: k, Bind: bindings}}
+func one(k *graph.Kernel, bindings ...graph.Binding) []graph.Use {
+	return []graph.Use{{Kernel: k, Bind: bindings}}
 }
 
 // bind is a value under the name of the kernel's binding that it is for.
-func bind(name string, v engine.ValueID) engine.Binding { return engine.Bind(name, v) }
+func bind(name string, v graph.ValueID) graph.Binding { return graph.Bind(name, v) }
 
 // perDim are the names of a kernel's fields of which it has one for each dim: size_0, size_1, ...
 func perDim(name string) (list [maxRank]string) {
@@ -130,7 +130,7 @@ func perDim(name string) (list [maxRank]string) {
 }
 
 // putDims writes fields of which a kernel has one for each dim.
-func putDims(p *engine.Params, names *[maxRank]string, values []int) {
+func putDims(p *graph.Params, names *[maxRank]string, values []int) {
 	for k, v := range values {
 		p.U32(names[k], v)
 	}
@@ -138,13 +138,13 @@ func putDims(p *engine.Params, names *[maxRank]string, values []int) {
 
 // ready says whether an operator can be put together: nothing went wrong so far, and every argument is a
 // value.
-func ready(b *engine.Builder, args ...engine.ValueID) bool {
-	return b.Err() == nil && !slices.Contains(args, engine.None)
+func ready(b *graph.Builder, args ...graph.ValueID) bool {
+	return b.Err() == nil && !slices.Contains(args, graph.None)
 }
 
 // vec is how many elements a kernel moves at a time along a dim whose live size never changes: 4 where it
 // divides, else 1.
-func vec(b *engine.Builder, v engine.ValueID, axis int) int {
+func vec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	if axis < 0 {
 		axis += len(highest)
@@ -156,7 +156,7 @@ func vec(b *engine.Builder, v engine.ValueID, axis int) int {
 }
 
 // lanesFor is the size of a workgroup that shares n pieces of work: a power of two from 64 to 256.
-func lanesFor(b *engine.Builder, n int) int {
+func lanesFor(b *graph.Builder, n int) int {
 	lanes := 64
 	for lanes < 256 && lanes < n && 2*lanes <= int(b.Limits().MaxInvocations) {
 		lanes *= 2

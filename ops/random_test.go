@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 )
 
 // Random graphs of the operators in Kinds. What goes into an argument follows from its type alone: earlier
@@ -23,20 +24,20 @@ const rowsAtMostLive = 12
 
 // grown is a random graph as what is done to a builder, so that it can be built again with more.
 type grown struct {
-	steps []func(b *engine.Builder, pool []engine.ValueID) []engine.ValueID
+	steps []func(b *graph.Builder, pool []graph.ValueID) []graph.ValueID
 }
 
 // build makes the graph, and returns all tensors and SymInts that are there to be read: the inputs first.
-func (r *grown) build(b *engine.Builder) (pool []engine.ValueID, made int) {
-	in := func(name string, t engine.DType, dims ...int) engine.ValueID {
+func (r *grown) build(b *graph.Builder) (pool []graph.ValueID, made int) {
+	in := func(name string, t graph.DType, dims ...int) graph.ValueID {
 		lowest := slices.Clone(dims)
 		lowest[slices.Index(dims, rowsAtMostLive)] = 1
 		return b.Input(name, t, lowest, dims)
 	}
-	pool = []engine.ValueID{
-		in("x", engine.F32, rowsAtMostLive, 8), in("y", engine.F32, rowsAtMostLive, 8),
-		in("wide", engine.F32, rowsAtMostLive, 64), in("h", engine.F32, 1, rowsAtMostLive, 2, 8),
-		in("ids", engine.I32, rowsAtMostLive),
+	pool = []graph.ValueID{
+		in("x", graph.F32, rowsAtMostLive, 8), in("y", graph.F32, rowsAtMostLive, 8),
+		in("wide", graph.F32, rowsAtMostLive, 64), in("h", graph.F32, 1, rowsAtMostLive, 2, 8),
+		in("ids", graph.I32, rowsAtMostLive),
 		b.SymInt("n", 1, 4, 1),
 	}
 	made = len(pool)
@@ -65,7 +66,7 @@ func (r *grown) legal(t failer) bool {
 	if err != nil {
 		return false
 	}
-	l, err := engine.NewLive(g, engine.LiveOptions{})
+	l, err := graph.NewLive(g, graph.LiveOptions{})
 	for _, s := range r.live() {
 		if err == nil {
 			err = bring(l, (&trial{below: map[string]int{"ids": 8}}).input(t, g, s))
@@ -81,14 +82,14 @@ func drawGrown(t *rapid.T) *grown {
 		b := tinyBuilder()
 		pool, _ := r.build(b)
 		k := &Kinds[rapid.IntRange(0, len(Kinds)-1).Draw(t, "kind")]
-		args := map[string]func(b *engine.Builder, pool []engine.ValueID) any{}
+		args := map[string]func(b *graph.Builder, pool []graph.ValueID) any{}
 		for _, a := range k.Args {
 			if a.Default == nil || rapid.Bool().Draw(t, a.Name) {
 				args[a.Name] = drawFrom(t, b, pool, fmt.Sprintf("%d.%s", len(r.steps), a.Name), a.Type)
 			}
 		}
 		name := fmt.Sprintf("%d.%s", len(r.steps), k.Name)
-		add := func(b *engine.Builder, pool []engine.ValueID) []engine.ValueID {
+		add := func(b *graph.Builder, pool []graph.ValueID) []graph.ValueID {
 			given := Args{}
 			for _, a := range k.Args {
 				if give := args[a.Name]; give != nil {
@@ -105,10 +106,10 @@ func drawGrown(t *rapid.T) *grown {
 }
 
 // drawFrom draws what makes an argument of a type, given the values that are there.
-func drawFrom(t *rapid.T, b *engine.Builder, pool []engine.ValueID, name string, typ ArgType,
-) func(*engine.Builder, []engine.ValueID) any {
+func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, typ ArgType,
+) func(*graph.Builder, []graph.ValueID) any {
 	// of are the places in the pool of the values that may be taken.
-	of := func(may func(info engine.ValueInfo) bool) (list []int) {
+	of := func(may func(info graph.ValueInfo) bool) (list []int) {
 		for i, v := range pool {
 			if info, ok := b.Value(v); ok && may(info) {
 				list = append(list, i)
@@ -116,24 +117,24 @@ func drawFrom(t *rapid.T, b *engine.Builder, pool []engine.ValueID, name string,
 		}
 		return list
 	}
-	tensors := of(func(info engine.ValueInfo) bool {
+	tensors := of(func(info graph.ValueInfo) bool {
 		return !info.SymInt && slices.Contains(typ.DTypes, info.DType)
 	})
 	switch typ.Form {
 	case TensorArg:
 		if len(tensors) > 0 && rapid.IntRange(0, 4).Draw(t, name+" is new") > 0 {
 			i := rapid.SampledFrom(tensors).Draw(t, name)
-			return func(_ *engine.Builder, pool []engine.ValueID) any { return pool[i] }
+			return func(_ *graph.Builder, pool []graph.ValueID) any { return pool[i] }
 		}
 		dims := rapid.SampledFrom([][]int{{8}, {8, 8}, {rowsAtMostLive, 4}, {32, 8}}).Draw(t, name)
-		return func(b *engine.Builder, _ []engine.ValueID) any { return constant(b, name, dims...) }
+		return func(b *graph.Builder, _ []graph.ValueID) any { return constant(b, name, dims...) }
 	case TensorsArg:
 		if len(tensors) == 0 {
-			return func(*engine.Builder, []engine.ValueID) any { return []engine.ValueID{} }
+			return func(*graph.Builder, []graph.ValueID) any { return []graph.ValueID{} }
 		}
 		taken := rapid.SliceOfN(rapid.SampledFrom(tensors), 1, 3).Draw(t, name)
-		return func(_ *engine.Builder, pool []engine.ValueID) any {
-			var list []engine.ValueID
+		return func(_ *graph.Builder, pool []graph.ValueID) any {
+			var list []graph.ValueID
 			for _, i := range taken {
 				list = append(list, pool[i])
 			}
@@ -141,22 +142,22 @@ func drawFrom(t *rapid.T, b *engine.Builder, pool []engine.ValueID, name string,
 		}
 	case StateArg:
 		dtype := rapid.SampledFrom(typ.DTypes).Draw(t, name)
-		return func(b *engine.Builder, _ []engine.ValueID) any {
+		return func(b *graph.Builder, _ []graph.ValueID) any {
 			return b.State(name, dtype, []int{1, 2 * rowsAtMostLive, 2, 8})
 		}
 	case SymIntArg:
-		ints := of(func(info engine.ValueInfo) bool { return info.SymInt })
+		ints := of(func(info graph.ValueInfo) bool { return info.SymInt })
 		if rapid.Bool().Draw(t, name+" is a SymInt") {
 			i := rapid.SampledFrom(ints).Draw(t, name)
-			return func(_ *engine.Builder, pool []engine.ValueID) any { return pool[i] }
+			return func(_ *graph.Builder, pool []graph.ValueID) any { return pool[i] }
 		}
 	case MatrixArg:
 		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == typ.Format })]
 		cols := rapid.SampledFrom([]int{8, 64}).Draw(t, name)
-		return func(*engine.Builder, []engine.ValueID) any { return noiseMatrix(name, 16, cols, f) }
+		return func(*graph.Builder, []graph.ValueID) any { return noiseMatrix(name, 16, cols, f) }
 	}
 	fixed := drawArg(t, b, name, typ, nil)
-	return func(*engine.Builder, []engine.ValueID) any { return fixed }
+	return func(*graph.Builder, []graph.ValueID) any { return fixed }
 }
 
 // Every operator of a random graph gives on the GPU what its reference makes of the same arguments.
@@ -179,7 +180,7 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 	if len(r.steps) == 0 {
 		return // nothing that was drawn was legal
 	}
-	b := engine.NewBuilder(dev.Info().Limits)
+	b := graph.NewBuilder(dev.Info().Limits)
 	pool, made := r.build(b)
 	for _, v := range pool[made:] {
 		if info, _ := b.Value(v); !info.SymInt && !slices.Contains(pool[:made], v) {
@@ -190,14 +191,14 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, g, engine.LiveOptions{}, nil)
+	x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer x.Release()
 	ref, c := NewInterpreter(g), &trial{below: map[string]int{"ids": 8}, abs: 1e-3, rel: 1e-3}
-	operators := map[engine.OpID]engine.Spec{}
-	g.Operators(func(id engine.OpID, _ string, o engine.Operator) bool {
+	operators := map[graph.OpID]graph.Spec{}
+	g.Operators(func(id graph.OpID, _ string, o graph.Operator) bool {
 		operators[id] = o.Spec()
 		return true
 	})
@@ -206,11 +207,11 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 		if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
 			t.Fatal(err)
 		}
-		err := ref.Step(in, func(id engine.OpID) error {
+		err := ref.Step(in, func(id graph.OpID) error {
 			spec := operators[id]
 			// Of what is large a small error may become a large one.
 			large := func(f float64) bool { return !(math.Abs(f) < 100) }
-			tame := !slices.ContainsFunc(spec.Inputs, func(v engine.ValueID) bool {
+			tame := !slices.ContainsFunc(spec.Inputs, func(v graph.ValueID) bool {
 				return slices.ContainsFunc(ref.Tensor(v).Data, large)
 			})
 			for _, v := range spec.Outputs {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -71,12 +71,12 @@ func ofAll(f func(a, b float64) float64, list []float64) float64 {
 //	y  dims of x without the axes
 //
 // Over the last dims a workgroup sums a row of x; over others an invocation sums a column.
-func Sum(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims bool) engine.ValueID {
+func Sum(b *graph.Builder, name string, x graph.ValueID, axes []int, keepDims bool) graph.ValueID {
 	return KindOf("sum").one(b, name, Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
 
 // Mean adds mean: the sum as Sum has it over the number of elements summed.
-func Mean(b *engine.Builder, name string, x engine.ValueID, axes []int, keepDims bool) engine.ValueID {
+func Mean(b *graph.Builder, name string, x graph.ValueID, axes []int, keepDims bool) graph.ValueID {
 	return KindOf("mean").one(b, name, Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
 
@@ -88,7 +88,7 @@ var kindsOfReductions = eachKind(reductions, func(r *reduction) Kind {
 	}
 })
 
-func (r *reduction) add(c *call) []engine.ValueID {
+func (r *reduction) add(c *call) []graph.ValueID {
 	x, axes := c.tensor("x"), c.ints("dims")
 	dims := c.MaxDims(x)
 	summed := make([]bool, len(dims))
@@ -110,7 +110,7 @@ func (r *reduction) add(c *call) []engine.ValueID {
 	if len(axes) == 0 {
 		return c.fail("%s over no dims", r.kind)
 	}
-	o.y = c.out("", engine.F32)
+	o.y = c.out("", graph.F32)
 	if o.rows = o.first+o.count == len(summed); o.rows {
 		o.vec = innerVec(c.Builder, x, o.first-1)
 		o.lanes = lanesFor(c.Builder, divUp(product(dims[o.first:]), o.vec))
@@ -123,7 +123,7 @@ func (r *reduction) add(c *call) []engine.ValueID {
 }
 
 // kernel reduces rows or columns, of which it joins so many at a time.
-func (r *reduction) kernel(c *call, what string, vec int, constants shaders.Constants) *engine.Kernel {
+func (r *reduction) kernel(c *call, what string, vec int, constants shaders.Constants) *graph.Kernel {
 	constants["Op"], constants["Start"] = r.kind, shaders.Text(r.start)
 	constants["Join"], constants["Needs"] = ofElements(r.join, vec), ofElements(r.needs, vec)
 	return kernelAs(c.Builder, r.kind+"_"+what, "reduce_"+what, constants)
@@ -131,29 +131,29 @@ func (r *reduction) kernel(c *call, what string, vec int, constants shaders.Cons
 
 type reduce struct {
 	*reduction
-	x, y         engine.ValueID
+	x, y         graph.ValueID
 	first, count int // dims summed
 	keepDims     bool
 	rows         bool // the summed dims are the last ones
-	kernel       *engine.Kernel
+	kernel       *graph.Kernel
 	lanes, vec   int
 }
 
-func (o *reduce) Spec() engine.Spec {
+func (o *reduce) Spec() graph.Spec {
 	axes := make([]int, o.count)
 	for k := range axes {
 		axes[k] = o.first + k
 	}
-	return engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
+	return graph.Spec{
+		Kind: o.kind, Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 		Attrs: map[string]any{"dims": axes, "keepdim": o.keepDims},
 	}
 }
 
-func (o *reduce) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *reduce) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *reduce) Plan(p *engine.Planner) error {
+func (o *reduce) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	outer, n, inner := product(dims[:o.first]), product(dims[o.first:o.first+o.count]),
 		product(dims[o.first+o.count:])
@@ -161,9 +161,9 @@ func (o *reduce) Plan(p *engine.Planner) error {
 	if o.mean {
 		factor = 1 / float32(n)
 	}
-	var l *engine.Launch
+	var l *graph.Launch
 	if o.rows {
-		l = p.Dispatch(0, p.Rows(o.lanes, divUp(n, o.vec), engine.RowsOf(outer*n, n)))
+		l = p.Dispatch(0, p.Rows(o.lanes, divUp(n, o.vec), graph.RowsOf(outer*n, n)))
 		l.Params.U32("rows", outer).U32("width", n).F32("factor", factor)
 	} else {
 		l = p.Dispatch(0, p.Vectors(outer*inner, o.vec, o.lanes))
@@ -210,7 +210,7 @@ func (o *reduce) Reference(r *Ref) {
 }
 
 // Tolerance: a sum of both signs may cancel out.
-func (o *reduce) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *reduce) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	if !o.rounds {
 		return moves{}.Tolerance(r, o.y)
 	}

@@ -12,18 +12,18 @@ import (
 
 	"github.com/x448/float16"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Referencer is an operator that computes its outputs in float64, plainly and in its own words: from the
 // values of its arguments, and from the bytes of its constants as its kernels read them, so that prepacking
 // is held to account too. It trusts that the operator's plan took the shapes.
 type Referencer interface {
-	engine.Operator
+	graph.Operator
 	Reference(r *Ref)
 	// Tolerance says how far an output, or the State that it writes, may be from the reference that has just
 	// run.
-	Tolerance(r *Ref, v engine.ValueID) Tolerance
+	Tolerance(r *Ref, v graph.ValueID) Tolerance
 }
 
 // Tensor is a tensor in float64, dense and row-major. Integers are whole numbers.
@@ -53,9 +53,9 @@ type Choice struct{ Rows, Cols []int }
 
 // Interpreter runs a graph by the references of its operators. State is kept from step to step.
 type Interpreter struct {
-	choices map[engine.ValueID]Choice
-	left    map[engine.ValueID]bool
-	g       *engine.Graph
+	choices map[graph.ValueID]Choice
+	left    map[graph.ValueID]bool
+	g       *graph.Graph
 	ops     []operator
 	tensors []Tensor
 	ints    []int64
@@ -71,13 +71,13 @@ type Ref struct {
 }
 
 // NewInterpreter readies a graph; State is zero.
-func NewInterpreter(g *engine.Graph) *Interpreter {
+func NewInterpreter(g *graph.Graph) *Interpreter {
 	x := &Interpreter{
-		g: g, left: map[engine.ValueID]bool{},
-		tensors: make([]Tensor, g.Values()), ints: make([]int64, g.Values()),
-		host: make([][]int64, g.Values()), bytes: make([][]byte, g.Values()),
+		g: g, left: map[graph.ValueID]bool{},
+		tensors: make([]Tensor, g.NumValues()), ints: make([]int64, g.NumValues()),
+		host: make([][]int64, g.NumValues()), bytes: make([][]byte, g.NumValues()),
 	}
-	g.Operators(func(id engine.OpID, name string, o engine.Operator) bool {
+	g.Operators(func(id graph.OpID, name string, o graph.Operator) bool {
 		x.ops = append(x.ops, operator{id, name, o})
 		return true
 	})
@@ -93,14 +93,14 @@ func (x *Interpreter) Beside() *Interpreter {
 
 // operator is one of the graph, in execution order.
 type operator struct {
-	id   engine.OpID
+	id   graph.OpID
 	name string
-	impl engine.Operator
+	impl graph.Operator
 }
 
 // Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each
 // operator it calls visit, which may be nil; an error of visit ends the step.
-func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) error {
+func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (x *Interpreter) Step(in *engine.StepInput, visit func(engine.OpID) error) 
 }
 
 // Begin takes the inputs of a step, for who calls Run for each operator.
-func (x *Interpreter) Begin(in *engine.StepInput) error {
+func (x *Interpreter) Begin(in *graph.StepInput) error {
 	clear(x.left)
 	for _, s := range in.SymInts {
 		x.ints[s.Value] = s.Int
@@ -134,7 +134,7 @@ func (x *Interpreter) Begin(in *engine.StepInput) error {
 }
 
 // Run runs an operator on what its arguments are now. Those of a graph run in its order.
-func (x *Interpreter) Run(id engine.OpID) error {
+func (x *Interpreter) Run(id graph.OpID) error {
 	i := slices.IndexFunc(x.ops, func(o operator) bool { return o.id == id })
 	if i < 0 {
 		return fmt.Errorf("reference of operator %d: the graph has %d", id, len(x.ops))
@@ -155,7 +155,7 @@ func (x *Interpreter) run(o *operator) error {
 
 // Tolerance is how far an output of an operator that has just run, or State that it wrote, may be from what
 // it is here.
-func (x *Interpreter) Tolerance(id engine.OpID, v engine.ValueID) Tolerance {
+func (x *Interpreter) Tolerance(id graph.OpID, v graph.ValueID) Tolerance {
 	for i := range x.ops {
 		if impl, ok := x.ops[i].impl.(Referencer); ok && x.ops[i].id == id {
 			return impl.Tolerance(&Ref{x, x.ops[i].name}, v)
@@ -166,26 +166,26 @@ func (x *Interpreter) Tolerance(id engine.OpID, v engine.ValueID) Tolerance {
 
 // Drop gives back what a value takes: a tensor that nobody wants any more, or the bytes of a constant, which
 // are loaded again when they are wanted.
-func (x *Interpreter) Drop(v engine.ValueID) { x.tensors[v], x.bytes[v] = Tensor{}, nil }
+func (x *Interpreter) Drop(v graph.ValueID) { x.tensors[v], x.bytes[v] = Tensor{}, nil }
 
 // Tensor is the value of a tensor after a step.
-func (x *Interpreter) Tensor(v engine.ValueID) Tensor { return x.tensors[v] }
+func (x *Interpreter) Tensor(v graph.ValueID) Tensor { return x.tensors[v] }
 
 // SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU
 // gave instead of the reference.
-func (x *Interpreter) SetTensor(v engine.ValueID, t Tensor) { x.tensors[v] = t }
+func (x *Interpreter) SetTensor(v graph.ValueID, t Tensor) { x.tensors[v] = t }
 
 // Leave says that a step has left a tensor, up to the next one: what has another to make it of does so, and
 // what gives it need not.
-func (x *Interpreter) Leave(v engine.ValueID) { x.left[v] = true }
+func (x *Interpreter) Leave(v graph.ValueID) { x.left[v] = true }
 
 // Choose says that of an output of an operator only these elements are wanted, from now on: to check samples
 // of a large model costs what the samples cost. The references of matrix products, attention, norms and of
 // all that works row by row compute no more than they must; others compute everything. What is not computed
 // is NaN, so before an operator reads the tensor SetTensor has to give all of it.
-func (x *Interpreter) Choose(v engine.ValueID, c Choice) {
+func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 	if x.choices == nil {
-		x.choices = map[engine.ValueID]Choice{}
+		x.choices = map[graph.ValueID]Choice{}
 	}
 	x.choices[v] = c
 }
@@ -199,15 +199,15 @@ func (r *Ref) Errorf(format string, args ...any) {
 
 // Tensor is the value of an argument. That of State is the state itself, to be written in place; no other may
 // be changed.
-func (r *Ref) Tensor(v engine.ValueID) Tensor {
+func (r *Ref) Tensor(v graph.ValueID) Tensor {
 	if t := r.x.tensors[v]; t.Data != nil {
 		return t
 	}
 	info := r.x.g.Value(v)
 	t := zeros(info.MaxDims...)
 	switch {
-	case info.Role == engine.State && info.Load == nil:
-	case info.Role == engine.State || info.Role == engine.Constant:
+	case info.Role == graph.State && info.Load == nil:
+	case info.Role == graph.State || info.Role == graph.Constant:
 		data, err := Decode(info.DType, r.Bytes(v), len(t.Data))
 		if err != nil {
 			r.Errorf("%s: %w", info.Name, err)
@@ -222,19 +222,19 @@ func (r *Ref) Tensor(v engine.ValueID) Tensor {
 }
 
 // left says whether the step has left a tensor.
-func (r *Ref) left(v engine.ValueID) bool { return r.x.left[v] }
+func (r *Ref) left(v graph.ValueID) bool { return r.x.left[v] }
 
 // has says whether an argument that an operator gives has a value, and is not left.
-func (r *Ref) has(v engine.ValueID) bool { return r.x.tensors[v].Data != nil && !r.left(v) }
+func (r *Ref) has(v graph.ValueID) bool { return r.x.tensors[v].Data != nil && !r.left(v) }
 
 // Int is the value of a SymInt argument.
-func (r *Ref) Int(v engine.ValueID) int { return int(r.x.ints[v]) }
+func (r *Ref) Int(v graph.ValueID) int { return int(r.x.ints[v]) }
 
 // HostInts are the host's integers of a graph input.
-func (r *Ref) HostInts(v engine.ValueID) []int64 { return r.x.host[v] }
+func (r *Ref) HostInts(v graph.ValueID) []int64 { return r.x.host[v] }
 
 // Bytes are the bytes of a constant, in its kernels' layout.
-func (r *Ref) Bytes(v engine.ValueID) []byte {
+func (r *Ref) Bytes(v graph.ValueID) []byte {
 	if r.x.bytes[v] != nil {
 		return r.x.bytes[v]
 	}
@@ -258,7 +258,7 @@ func (r *Ref) Bytes(v engine.ValueID) []byte {
 
 // result is a tensor for an output's value, to be filled in where rows and cols say: 0, or NaN where only a
 // part of it is wanted.
-func (r *Ref) result(v engine.ValueID, dims ...int) Tensor {
+func (r *Ref) result(v graph.ValueID, dims ...int) Tensor {
 	t := zeros(dims...)
 	if c := r.x.choices[v]; c.Rows != nil || c.Cols != nil {
 		for i := range t.Data {
@@ -269,10 +269,10 @@ func (r *Ref) result(v engine.ValueID, dims ...int) Tensor {
 }
 
 // rows are those of an output of n rows that are wanted.
-func (r *Ref) rows(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
+func (r *Ref) rows(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
 
 // cols are the columns of an output of n columns that are wanted.
-func (r *Ref) cols(v engine.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
+func (r *Ref) cols(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
 
 // inParallel runs f for pieces of a list, on all processors: each call has a piece of its own.
 func inParallel(list []int, f func(piece []int)) {
@@ -325,30 +325,30 @@ func wanted(list []int, n int) iter.Seq[int] {
 }
 
 // Set gives an output its value.
-func (r *Ref) Set(v engine.ValueID, t Tensor) { r.x.tensors[v] = t }
+func (r *Ref) Set(v graph.ValueID, t Tensor) { r.x.tensors[v] = t }
 
 // SetInt gives an output SymInt its value.
-func (r *Ref) SetInt(v engine.ValueID, n int64) { r.x.ints[v] = n }
+func (r *Ref) SetInt(v graph.ValueID, n int64) { r.x.ints[v] = n }
 
 // Decode reads n elements of a type.
-func Decode(t engine.DType, data []byte, n int) ([]float64, error) {
+func Decode(t graph.DType, data []byte, n int) ([]float64, error) {
 	if want := t.Bytes(n); int64(len(data)) < want {
 		return nil, fmt.Errorf("%d bytes of %s for %d elements, want %d", len(data), t, n, want)
 	}
 	out := make([]float64, n)
 	for i := range out {
 		switch t {
-		case engine.F32:
+		case graph.F32:
 			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])))
-		case engine.I32:
+		case graph.I32:
 			out[i] = float64(int32(binary.LittleEndian.Uint32(data[4*i:])))
-		case engine.U32:
+		case graph.U32:
 			out[i] = float64(binary.LittleEndian.Uint32(data[4*i:]))
-		case engine.F16:
+		case graph.F16:
 			out[i] = float64(float16.Frombits(binary.LittleEndian.Uint16(data[2*i:])).Float32())
-		case engine.Q4:
+		case graph.Q4:
 			out[i] = float64(data[i/2] >> (i % 2 * 4) & 15)
-		case engine.I8:
+		case graph.I8:
 			out[i] = float64(int8(data[i]))
 		}
 	}

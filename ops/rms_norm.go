@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -18,7 +18,7 @@ import (
 // A workgroup takes a row, its lanes stride over it, and the sum of squares is reduced in workgroup memory;
 // four elements at a time where 4 divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization
 // (2019), equation 4.
-func RMSNorm(b *engine.Builder, name string, x, weight engine.ValueID, eps float32) engine.ValueID {
+func RMSNorm(b *graph.Builder, name string, x, weight graph.ValueID, eps float32) graph.ValueID {
 	return kindRMSNorm.one(b, name, Args{"x": x, "weight": weight, "eps": eps})
 }
 
@@ -38,10 +38,10 @@ const (
 	normRows
 )
 
-func addRMSNorm(c *call) []engine.ValueID {
+func addRMSNorm(c *call) []graph.ValueID {
 	x := c.tensor("x")
-	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", engine.F32), eps: float32(c.float("eps"))}
-	o.weighted, o.squares, o.residual = engine.None, engine.None, engine.None
+	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", graph.F32), eps: float32(c.float("eps"))}
+	o.weighted, o.squares, o.residual = graph.None, graph.None, graph.None
 	o.vec = vec(c.Builder, x, -1)
 	o.lanes = lanesFor(c.Builder, last(c.MaxDims(x))/o.vec)
 	o.makeKernel(c.Builder)
@@ -49,9 +49,9 @@ func addRMSNorm(c *call) []engine.ValueID {
 }
 
 type rmsNorm struct {
-	x, weight, y engine.ValueID
+	x, weight, y graph.ValueID
 	eps          float32
-	kernel, row  *engine.Kernel
+	kernel, row  *graph.Kernel
 	lanes, vec   int
 	next         *rmsNorm // of y, for which the kernel of one row with a residual does its part; or nil
 	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
@@ -60,24 +60,24 @@ type rmsNorm struct {
 	// weighted is a single row by the weights, spread, and squares are sums of squares,
 	// of so many of its elements each, where the operator that gives x gives these too (fusion rule norm);
 	// or None.
-	weighted, squares engine.ValueID
+	weighted, squares graph.ValueID
 	width, each       int
 	// sum gives x, a norm with a residual of which a single row is left to the same products (fusion rule
 	// norm_sum); or nil. For these spreadWeight is the weight, spread.
 	sum          *rmsNorm
-	spreadWeight engine.ValueID
+	spreadWeight graph.ValueID
 	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that
 	// serves all of the residual's (fusion rule norm_add); or None.
-	residual engine.ValueID
+	residual graph.ValueID
 	stream   *spreadRow // what is given in place of a single row of that (fusion rule spread_sum); or nil
 	last     bool       // y is of the last row alone (fusion rule last), where there is a residual
 	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
 	other *rmsNorm
 }
 
-func (o *rmsNorm) makeKernel(b *engine.Builder) {
+func (o *rmsNorm) makeKernel(b *graph.Builder) {
 	c := shaders.Constants{
-		"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != engine.None,
+		"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != graph.None,
 		"Each": 0,
 	}
 	o.kernel = kernel(b, "rms_norm", c)
@@ -97,42 +97,42 @@ func (o *rmsNorm) norms() []*rmsNorm {
 	return []*rmsNorm{o, o.other}
 }
 
-func (o *rmsNorm) Spec() engine.Spec {
-	s := engine.Spec{Kind: "rms_norm", Routes: rmsNormRouteNames, Attrs: map[string]any{"eps": o.eps}}
-	use := engine.Use{Kernel: o.kernel}
+func (o *rmsNorm) Spec() graph.Spec {
+	s := graph.Spec{Kind: "rms_norm", Routes: rmsNormRouteNames, Attrs: map[string]any{"eps": o.eps}}
+	use := graph.Use{Kernel: o.kernel}
 	names := [][3]string{{"x", "weight", "y"}, {"other", "other_weight", "other_y"}}
 	for i, n := range o.norms() {
 		s.Inputs, s.Outputs = append(s.Inputs, n.x, n.weight), append(s.Outputs, n.y)
 		x, weight, y := bind(names[i][0], n.x), bind(names[i][1], n.weight), bind(names[i][2], n.y)
 		use.Bind = append(use.Bind, x, weight, y)
 	}
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, bind("residual", o.residual))
 	}
 	if o.stream != nil {
 		s.Inputs = append(s.Inputs, o.stream.value)
 	}
-	uses := []engine.Use{normRows: use}
+	uses := []graph.Use{normRows: use}
 	if o.next != nil {
 		o.next.declare(&s)
-		uses[normRow] = engine.Use{Kernel: o.row, Bind: append(slices.Clip(use.Bind), o.next.given()...)}
+		uses[normRow] = graph.Use{Kernel: o.row, Bind: append(slices.Clip(use.Bind), o.next.given()...)}
 	}
-	s.Slots = []engine.Slot{{Uses: uses}}
+	s.Slots = []graph.Slot{{Uses: uses}}
 	return s
 }
 
-func (o *rmsNorm) Corners(r *engine.Ranges) []engine.Corner {
-	var list []engine.ValueID
+func (o *rmsNorm) Corners(r *graph.Ranges) []graph.Corner {
+	var list []graph.ValueID
 	for _, n := range o.norms() {
 		list = append(list, n.x)
 	}
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		list = append(list, o.residual)
 	}
 	return r.Ends(list...)
 }
 
-func (o *rmsNorm) Plan(p *engine.Planner) error {
+func (o *rmsNorm) Plan(p *graph.Planner) error {
 	norms, width, n := o.norms(), p.Dim(o.x, -1), 0
 	for _, norm := range norms {
 		x := p.Dims(norm.x)
@@ -141,7 +141,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 		}
 		n += p.Numel(norm.x)
 	}
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		return o.planSum(p, n/width, width)
 	}
 	if o.choose(p, n/width) == normFolded {
@@ -153,7 +153,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 	for _, norm := range norms {
 		p.SetDims(norm.y, p.Dims(norm.x)...)
 	}
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, graph.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	if o.other != nil {
 		l.Params.U32("first", p.Numel(o.x))
@@ -164,7 +164,7 @@ func (o *rmsNorm) Plan(p *engine.Planner) error {
 }
 
 // choose settles the route for some rows.
-func (o *rmsNorm) choose(p *engine.Planner, rows int) int {
+func (o *rmsNorm) choose(p *graph.Planner, rows int) int {
 	table := [...]route{
 		normFolded: {name: "folded", upTo: o.folds, why: oneRow, only: true},
 		normRow:    {name: "row", why: oneRow, only: true},
@@ -177,7 +177,7 @@ func (o *rmsNorm) choose(p *engine.Planner, rows int) int {
 }
 
 // planSum plans the norm of some rows with a residual.
-func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
+func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	also := p.Dims(o.residual)
 	dims, ok := sumDims(p.Dims(o.x), also)
 	if !ok || last(also) != width {
@@ -196,7 +196,7 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 	}
 	p.SetDims(o.y, out[:rank]...)
 	gives := route == normRow
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, engine.RowsOf(m*width, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, graph.RowsOf(m*width, width)))
 	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
 		U32("residual_rows", residualRows)
 	l.Bytes = 4 * int64(width) * int64(m+min(rows, m)+min(residualRows, m)+1)
@@ -211,12 +211,12 @@ func (o *rmsNorm) planSum(p *engine.Planner, rows, width int) error {
 }
 
 // prepared says whether the norm is done as far as each element goes.
-func (o *rmsNorm) prepared() bool { return o.squares != engine.None }
+func (o *rmsNorm) prepared() bool { return o.squares != graph.None }
 
-func (o *rmsNorm) left(route int) engine.ValueID {
+func (o *rmsNorm) left(route int) graph.ValueID {
 	switch {
 	case route != linearGEMV:
-		return engine.None
+		return graph.None
 	case o.sum != nil:
 		return o.sum.weighted
 	case o.prepared():
@@ -227,20 +227,20 @@ func (o *rmsNorm) left(route int) engine.ValueID {
 
 func (o *rmsNorm) leavesAll() bool { return true }
 
-func (o *rmsNorm) besides() []engine.Binding {
+func (o *rmsNorm) besides() []graph.Binding {
 	if s := o.sum; s != nil {
-		return []engine.Binding{
+		return []graph.Binding{
 			bind("squares", s.squares), bind("stream", s.addedTo()), bind("norm", o.spreadWeight),
 		}
 	}
 	if o.prepared() {
-		return []engine.Binding{bind("squares", o.squares)}
+		return []graph.Binding{bind("squares", o.squares)}
 	}
-	return []engine.Binding{bind("norm", o.weight)}
+	return []graph.Binding{bind("norm", o.weight)}
 }
 
 // addedTo is what products have the residual in, where a row of the sum is left to them.
-func (o *rmsNorm) addedTo() engine.ValueID {
+func (o *rmsNorm) addedTo() graph.ValueID {
 	if o.stream != nil {
 		return o.stream.value
 	}
@@ -258,7 +258,7 @@ func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 	}
 }
 
-func (o *rmsNorm) planLeft(_ int, p *engine.Planner, l *engine.Launch) {
+func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 	switch s := o.sum; {
 	case s != nil:
 		if s.last {
@@ -306,7 +306,7 @@ func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
 }
 
 func (o *rmsNorm) Reference(r *Ref) {
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		o.sumReference(r)
 		return
 	}
@@ -356,9 +356,9 @@ func (o *rmsNorm) sumReference(r *Ref) {
 }
 
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
-func (o *rmsNorm) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+func (o *rmsNorm) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	t := normTolerance(last(r.Tensor(o.x).Dims))
-	if o.residual != engine.None {
+	if o.residual != graph.None {
 		t = t.ofSum(r, o.y, o.residual)
 	}
 	if o.next != nil && v != o.y {
@@ -372,7 +372,7 @@ func normTolerance(n int) Tolerance {
 }
 
 // ofSum is that of a norm's sum with a residual: the two may cancel out.
-func (t Tolerance) ofSum(r *Ref, sum, residual engine.ValueID) Tolerance {
+func (t Tolerance) ofSum(r *Ref, sum, residual graph.ValueID) Tolerance {
 	t.Abs = t.Rel * (r.largest(sum) + r.largest(residual))
 	t.Why += ", of which a residual takes away"
 	return t

@@ -6,14 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 func rmsNormTrial(width, rows int) *trial {
 	return &trial{
 		name: fmt.Sprintf("width %d", width),
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, 1, width}, []int{1, rows, width})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, 1, width}, []int{1, rows, width})
 			b.Output(RMSNorm(b, "norm", x, constant(b, "weight", width), 1e-5))
 		},
 	}

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -16,11 +16,11 @@ func rotaryTrial(queries, s, heads, kvHeads, d int) *trial {
 	return &trial{
 		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d", s, queries, heads, kvHeads, d),
 		abs:  1e-5, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
-			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
-			cos, sin := b.Input("cos", engine.F32, []int{1, d / 2}, []int{s, d / 2}),
-				b.Input("sin", engine.F32, []int{1, d / 2}, []int{s, d / 2})
+		build: func(b *graph.Builder) {
+			q := b.Input("q", graph.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
+			k := b.Input("k", graph.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
+			cos, sin := b.Input("cos", graph.F32, []int{1, d / 2}, []int{s, d / 2}),
+				b.Input("sin", graph.F32, []int{1, d / 2}, []int{s, d / 2})
 			yq, yk := ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 			b.Output(yq)
 			b.Output(yk)
@@ -88,9 +88,9 @@ func rotaryHFTrial(queries, s, heads, kvHeads, d, turned, positions int) *trial 
 		name: fmt.Sprintf("S %d, %d in q, heads %d and %d of %d, %d turned, positions %d", s, queries, heads,
 			kvHeads, d, turned, positions),
 		abs: 1e-5, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			q := b.Input("q", engine.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
-			k := b.Input("k", engine.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
+		build: func(b *graph.Builder) {
+			q := b.Input("q", graph.F32, []int{1, 1, heads, d}, []int{1, queries, heads, d})
+			k := b.Input("k", graph.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			pos := b.SymInt("pos", 0, int64(positions-1), 0)
 			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, turned),
 				constant(b, "sin", positions, turned), Sym(pos))
@@ -142,10 +142,10 @@ func TestApplyRotaryEmbHFFollowsThePosition(t *testing.T) {
 func rotaryInterleavedTrial(batch, n, c int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%dx%dx%d", batch, n, c), abs: 1e-5, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, 1, c}, []int{batch, n, c})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, 1, c}, []int{batch, n, c})
 			b.Output(ApplyRotaryEmbInterleaved(b, "rope", x,
-				b.Input("freqs", engine.F32, []int{1, c}, []int{n, c})))
+				b.Input("freqs", graph.F32, []int{1, c}, []int{n, c})))
 		},
 	}
 }

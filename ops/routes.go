@@ -3,7 +3,7 @@ package ops
 import (
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // route is one of the ways in which an operator does its work: a row of its table, which goes from the least
@@ -45,14 +45,14 @@ func (t routes) preferred(work int) int {
 func (t routes) has(i int) bool { return t[i].upTo > 0 }
 
 // choose settles the route of a plan for some work, which reasons call of.
-func (t routes) choose(p *engine.Planner, of string, work int) int {
+func (t routes) choose(p *graph.Planner, of string, work int) int {
 	return t.settle(p, t.preferred(work), t.allowed(work), of, work)
 }
 
 // settle takes the route r, or of those that are able, by bit, the one that was asked for.
-func (t routes) settle(p *engine.Planner, r int, able uint64, of string, work int) int {
+func (t routes) settle(p *graph.Planner, r int, able uint64, of string, work int) int {
 	if asked := p.Asked(); asked >= 0 && t[asked].only && work > t[asked].upTo {
-		p.Errorf("%w", &engine.RouteLimit{Route: t[asked].name, Of: of, Most: t[asked].upTo, Work: work})
+		p.Errorf("%w", &graph.RouteLimit{Route: t[asked].name, Of: of, Most: t[asked].upTo, Work: work})
 	}
 	return p.Choose(r, t[r].why, able)
 }

@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 func argmaxTrial(width, rows int, keepDim bool) *trial {
 	return &trial{
 		name: fmt.Sprintf("%d rows of %d", rows, width),
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
 			y, value := ArgmaxValue(b, "y", x, keepDim)
 			b.Output(Argmax(b, "alone", x, keepDim))
 			b.Output(y)
@@ -74,7 +74,7 @@ func TestArgmax(t *testing.T) {
 func softmaxTrial(lo, hi []int) *trial {
 	return &trial{
 		name: fmt.Sprint(hi), abs: 1e-6, rel: 1e-5,
-		build: func(b *engine.Builder) { b.Output(Softmax(b, "y", b.Input("x", engine.F32, lo, hi))) },
+		build: func(b *graph.Builder) { b.Output(Softmax(b, "y", b.Input("x", graph.F32, lo, hi))) },
 		fill:  map[string]func(int) float64{"x": func(i int) float64 { return 20 * noise("x", i) }},
 	}
 }
@@ -113,8 +113,8 @@ func TestSoftmax(t *testing.T) {
 func layerNormTrial(width, rows int, offset float64) *trial {
 	return &trial{
 		name: fmt.Sprintf("width %d, around %v", width, offset), abs: 1e-4, rel: 1e-4,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
 			b.Output(LayerNorm(b, "y", x, constant(b, "weight", width), constant(b, "bias", width), 1e-5))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 { return offset + noise("x", i) }},
@@ -141,8 +141,8 @@ func TestLayerNorm(t *testing.T) {
 func reduceTrial(r *reduction, lo, hi, axes []int, keep bool) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %v over %v", r.kind, hi, axes), abs: 1e-3, rel: 1e-4,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, lo, hi)
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, lo, hi)
 			b.Output(KindOf(r.kind).one(b, "y", Args{"x": x, "dims": axes, "keepdim": keep}))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 {

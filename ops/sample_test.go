@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -110,7 +110,7 @@ func TestNoLivePlanExceedsItsCorners(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live := liveOf(t, g, engine.LiveOptions{})
+				live := liveOf(t, g, graph.LiveOptions{})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -128,7 +128,7 @@ func TestStaticModeTakesEveryLivePoint(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live := liveOf(t, g, engine.LiveOptions{Static: true})
+				live := liveOf(t, g, graph.LiveOptions{Static: true})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -147,7 +147,7 @@ func TestEveryGridSaysHowItFollowsFromTheLiveShape(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := samples[info.Name](t)
 				g := finish(t, c)
-				live := liveOf(t, g, engine.LiveOptions{})
+				live := liveOf(t, g, graph.LiveOptions{})
 				for _, s := range c.steps {
 					if err := bring(live, c.input(t, g, s)); err != nil {
 						t.Fatalf("%v: %v", s, err)
@@ -196,8 +196,8 @@ func TestPlansDoNotAllocate(t *testing.T) {
 		t.Run(info.Name, func(t *testing.T) {
 			c := rapid.Custom(samples[info.Name]).Example(1)
 			g := finish(t, c)
-			live := liveOf(t, g, engine.LiveOptions{})
-			var points []*engine.StepInput
+			live := liveOf(t, g, graph.LiveOptions{})
+			var points []*graph.StepInput
 			for _, s := range c.steps {
 				points = append(points, c.input(t, g, s))
 			}
@@ -218,12 +218,12 @@ func TestPlansDoNotAllocate(t *testing.T) {
 }
 
 // finish makes the graph of a trial for a device of default limits.
-func finish(t failer, c *trial) *engine.Graph {
+func finish(t failer, c *trial) *graph.Graph {
 	limits := gpu.DefaultLimits()
 	if c.maxBinding > 0 {
 		limits.MaxStorageBinding = c.maxBinding
 	}
-	b := engine.NewBuilder(limits)
+	b := graph.NewBuilder(limits)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
@@ -233,9 +233,9 @@ func finish(t failer, c *trial) *engine.Graph {
 }
 
 // liveOf is what of a graph changes.
-func liveOf(t failer, g *engine.Graph, o engine.LiveOptions) *engine.Live {
+func liveOf(t failer, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	t.Helper()
-	live, err := engine.NewLive(g, o)
+	live, err := graph.NewLive(g, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,9 +243,9 @@ func liveOf(t failer, g *engine.Graph, o engine.LiveOptions) *engine.Live {
 }
 
 // liveAt has the shapes of a step in force.
-func liveAt(t failer, g *engine.Graph, in *engine.StepInput) *engine.Live {
+func liveAt(t failer, g *graph.Graph, in *graph.StepInput) *graph.Live {
 	t.Helper()
-	live := liveOf(t, g, engine.LiveOptions{})
+	live := liveOf(t, g, graph.LiveOptions{})
 	if err := bring(live, in); err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func liveAt(t failer, g *engine.Graph, in *engine.StepInput) *engine.Live {
 }
 
 // bring resizes a graph to the shapes of a step.
-func bring(live *engine.Live, in *engine.StepInput) error {
+func bring(live *graph.Live, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
 		if err := live.SetDims(a.Value, a.Dims...); err != nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/x448/float16"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -42,9 +42,9 @@ import (
 // a rotation stands before (fusion rule rope_attention), and norm their heads where norms stand before that
 // (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
 // Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
-func SDPA(b *engine.Builder, name string, q, k, v, kCache, vCache engine.ValueID, position Int,
+func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position Int,
 	scale float64, window int,
-) engine.ValueID {
+) graph.ValueID {
 	return kindSDPA.one(b, name, Args{
 		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
 		"window": window,
@@ -67,33 +67,33 @@ var kindSDPA = Kind{
 	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, add: addSDPA,
 }
 
-func addSDPA(c *call) []engine.ValueID {
+func addSDPA(c *call) []graph.ValueID {
 	o := &sdpa{
 		q: c.tensor("q"), k: c.tensor("k"), v: c.tensor("v"), kCache: c.tensor("k_cache"),
 		vCache: c.tensor("v_cache"), position: c.sym("input_pos"), scale: float32(c.float("scale")),
-		window: c.int("window"), splits: engine.None,
+		window: c.int("window"), splits: graph.None,
 	}
 	if !o.readDims(c) {
 		return nil
 	}
-	o.y = c.out("", engine.F32)
+	o.y = c.out("", graph.F32)
 	o.makeKernels(c.Builder)
 	if o.routes.has(sdpaMaterialized) {
-		o.scores = c.scratch("scores", engine.F32)
+		o.scores = c.scratch("scores", graph.F32)
 	}
 	if o.routes.has(sdpaFlashDecoding) || o.routes.has(sdpaSplitStreaming) {
-		o.parts = c.scratch("parts", engine.F32)
+		o.parts = c.scratch("parts", graph.F32)
 	}
 	return c.adds(o, o.y)
 }
 
 type sdpa struct {
-	q, k, v, kCache, vCache, y engine.ValueID
-	scores, parts              engine.ValueID // scratch
+	q, k, v, kCache, vCache, y graph.ValueID
+	scores, parts              graph.ValueID // scratch
 	// spread is what is given in place of y of one token, where products alone read it, and splits where the
 	// token sees some positions (fusion rule attention); or nil, and None.
 	spread   *spreadRow
-	splits   engine.ValueID
+	splits   graph.ValueID
 	rope     *turning // of q and k, where it is the operator's own
 	norms    *rmsNorm // of q and k, which kernels of one token do; or nil
 	position Int
@@ -106,7 +106,7 @@ type sdpa struct {
 	last                              bool   // q and y are of the last token alone
 	routes                            routes
 
-	update, qk, softmax, av, streaming, streamingSplit, reduce, reduceRow *engine.Kernel
+	update, qk, softmax, av, streaming, streamingSplit, reduce, reduceRow *graph.Kernel
 
 	whole, share, split decodeShape
 	stream              streamShape
@@ -179,7 +179,7 @@ func (o *sdpa) readDims(c *call) bool {
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
 		}
-		o.half, o.last = half == engine.F16, q[1] == 1 && k[1] > 1
+		o.half, o.last = half == graph.F16, q[1] == 1 && k[1] > 1
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
@@ -190,7 +190,7 @@ func (o *sdpa) readDims(c *call) bool {
 }
 
 // chooseRoutes settles which live numbers of tokens take which route.
-func (o *sdpa) chooseRoutes(b *engine.Builder) {
+func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	all := o.ofAll()
 	fewest, most := b.MinDims(all)[1], min(b.MaxDims(all)[1], o.context)
 	o.routes = routes{
@@ -287,7 +287,7 @@ func (o *sdpa) scoresBytes(tokens int) int64 {
 }
 
 // ofAll is an argument that has all tokens: q where it is not of the last alone.
-func (o *sdpa) ofAll() engine.ValueID {
+func (o *sdpa) ofAll() graph.ValueID {
 	if o.last {
 		return o.k
 	}
@@ -308,7 +308,7 @@ func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1)
 // stride is how many scores apart two rows are that have scores of so many positions.
 func stride(positions int) int { return divUp(positions, 4) * 4 }
 
-func (o *sdpa) makeKernels(b *engine.Builder) {
+func (o *sdpa) makeKernels(b *graph.Builder) {
 	quads := o.headDim / 4
 	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
 	o.qk = kernel(b, "sdpa_qk",
@@ -335,12 +335,12 @@ func (o *sdpa) makeKernels(b *engine.Builder) {
 	o.reduce = o.makeReduce(b, 0)
 }
 
-func (o *sdpa) Spec() engine.Spec {
-	s := engine.Spec{
+func (o *sdpa) Spec() graph.Spec {
+	s := graph.Spec{
 		Kind: "sdpa_with_kv_cache", Routes: sdpaRouteNames,
-		Inputs: args([]engine.ValueID{o.q, o.k, o.v}, o.position),
-		State:  []engine.ValueID{o.kCache, o.vCache}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{
+		Inputs: args([]graph.ValueID{o.q, o.k, o.v}, o.position),
+		State:  []graph.ValueID{o.kCache, o.vCache}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{
 			slotRope: {Label: "rope"}, slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"},
 			slotSoftmax: {Label: "softmax"}, slotAV: {Label: "av"}, slotStreaming: {Label: "streaming"},
 			slotDecode: {Label: "decode"}, slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
@@ -354,10 +354,10 @@ func (o *sdpa) Spec() engine.Spec {
 		s.Attrs["window"] = o.window
 	}
 	for i := range s.Slots {
-		s.Slots[i].Uses = make([]engine.Use, len(sdpaRouteNames))
+		s.Slots[i].Uses = make([]graph.Use, len(sdpaRouteNames))
 	}
-	uses := func(route, slot int, k *engine.Kernel, bindings ...engine.Binding) {
-		s.Slots[slot].Uses[route] = engine.Use{Kernel: k, Bind: bindings}
+	uses := func(route, slot int, k *graph.Kernel, bindings ...graph.Binding) {
+		s.Slots[slot].Uses[route] = graph.Use{Kernel: k, Bind: bindings}
 	}
 	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
 	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
@@ -366,7 +366,7 @@ func (o *sdpa) Spec() engine.Spec {
 		s.Scratch = append(s.Scratch, o.parts)
 	}
 	if o.routes.has(sdpaFlashDecoding) {
-		in := []engine.Binding{q, k, v}
+		in := []graph.Binding{q, k, v}
 		if o.norms != nil {
 			in[0], in[1] = bind("q", o.norms.x), bind("k", o.norms.other.x)
 		}
@@ -427,17 +427,17 @@ func (o *sdpa) Spec() engine.Spec {
 
 // Corners: the most tokens with the longest context behind them have the largest scores; splits are the most
 // at other positions, too.
-func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
+func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	first, last := o.position.span(r)
 	all := o.ofAll()
 	fewest, most := r.Min(all)[1], min(r.Max(all)[1], o.context-first)
-	at := func(tokens, position int) engine.Corner {
+	at := func(tokens, position int) graph.Corner {
 		c := o.position.set(min(position, last))
-		set := func(dim, tokens int, values ...engine.ValueID) {
+		set := func(dim, tokens int, values ...graph.ValueID) {
 			for _, v := range values {
 				dims := slices.Clone(r.Max(v))
 				dims[dim] = tokens
-				c = append(c, engine.At{Value: v, Dims: dims})
+				c = append(c, graph.At{Value: v, Dims: dims})
 			}
 		}
 		set(1, o.queries(tokens), o.q)
@@ -447,7 +447,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 		}
 		return c
 	}
-	var corners []engine.Corner
+	var corners []graph.Corner
 	for _, tokens := range append(o.routes.most(most), most, fewest) {
 		if tokens >= fewest && tokens <= most {
 			corners = append(corners, at(tokens, max(o.context-tokens, first)))
@@ -487,7 +487,7 @@ func (o *sdpa) Corners(r *engine.Ranges) []engine.Corner {
 	return append(corners, at(fewest, first))
 }
 
-func (o *sdpa) Plan(p *engine.Planner) error {
+func (o *sdpa) Plan(p *graph.Planner) error {
 	q, tokens, position := p.Dims(o.q), p.Dim(o.k, 1), o.position.at(p)
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
@@ -558,7 +558,7 @@ func (o *sdpa) queryBytes(tokens int) int64 {
 	return 4 * int64(tokens) * int64(o.qHeads) * int64(o.headDim)
 }
 
-func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
+func (o *sdpa) planUpdate(p *graph.Planner, tokens, position int) {
 	if o.rope != nil {
 		o.rope.turn(p)
 	}
@@ -568,14 +568,14 @@ func (o *sdpa) planUpdate(p *engine.Planner, tokens, position int) {
 	l.Bytes = 2 * int64(tokens) * (4*int64(row) + o.cacheBytes())
 }
 
-func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
+func (o *sdpa) planMaterialized(p *graph.Planner, tokens, position int) {
 	context, start := position+tokens, o.start(position)
 	span := o.spanAt(context, tokens)
 	stride, seen := stride(span), o.seen(tokens, position)
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
 
-	l := p.Dispatch(slotQK, p.Tiles(256, engine.Split(o.span, span, sdpaTile),
-		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
+	l := p.Dispatch(slotQK, p.Tiles(256, graph.Split(o.span, span, sdpaTile),
+		graph.Split("tokens", tokens, sdpaTile), graph.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("start", start).U32("window", o.window).U32("stride", stride).
 		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
@@ -584,14 +584,14 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 
 	rows := o.qHeads * tokens
 	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), span,
-		engine.Each("heads", o.qHeads), engine.Each("tokens", tokens)))
+		graph.Each("heads", o.qHeads), graph.Each("tokens", tokens)))
 	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).
 		U32("start", start).U32("window", o.window).U32("stride", stride)
 	l.Bytes = 8 * seen
 	l.FLOPs = 5 * seen
 
-	l = p.Dispatch(slotAV, p.Tiles(256, engine.Split("head dim", o.headDim, 64),
-		engine.Split("tokens", tokens, sdpaTile), engine.Each("heads", o.qHeads)))
+	l = p.Dispatch(slotAV, p.Tiles(256, graph.Split("head dim", o.headDim, 64),
+		graph.Split("tokens", tokens, sdpaTile), graph.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("start", start).U32("window", o.window).
 		U32("quads", stride/4).U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads)
@@ -599,17 +599,17 @@ func (o *sdpa) planMaterialized(p *engine.Planner, tokens, position int) {
 	l.FLOPs = 2 * seen * int64(o.headDim)
 }
 
-func (o *sdpa) planStreaming(p *engine.Planner, tokens, position, splits, length int) {
+func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length int) {
 	context, seen := position+tokens, o.seen(tokens, position)
 	span := o.spanAt(context, tokens)
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
-	rows := engine.Split("tokens", tokens, tile)
+	rows := graph.Split("tokens", tokens, tile)
 	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
-	terms := [...]trace.Term{rows, engine.Each("kv heads", o.kvHeads), {}}
+	terms := [...]trace.Term{rows, graph.Each("kv heads", o.kvHeads), {}}
 	grid := terms[:2]
 	if length > 0 {
-		terms[2] = engine.Split(o.span, span, length)
+		terms[2] = graph.Split(o.span, span, length)
 		grid = terms[:]
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, grid...))
@@ -682,7 +682,7 @@ func (o *sdpa) Reference(r *Ref) {
 // Tolerance: what a score is off, its weight is off as a part of itself, and the results are sums of values
 // by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
 // keys and values as they are, or rounded to halves.
-func (o *sdpa) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+func (o *sdpa) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	if v == o.kCache || v == o.vCache {
 		t := moves{}.Tolerance(r, v)
 		if o.half {

@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -16,7 +16,7 @@ type decodeShape struct {
 	quads int // vectors of 4 of a key that a lane takes at most
 	// Of the shape of an operator, row lanes share a key, and a block is the positions of all of them.
 	row, block int
-	kernel     *engine.Kernel
+	kernel     *graph.Kernel
 }
 
 // What is best on an H200 (BenchmarkDecodeAttention, and the steps of models): wholeDecode takes all
@@ -59,7 +59,7 @@ type turning struct {
 // Which elements are pairs, as kernels call it.
 const neighbourPairs, halfPairs = "neighbours", "halves"
 
-func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
+func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 	rope := o.rope
 	if rope == nil {
 		rope = &turning{}
@@ -96,14 +96,14 @@ func (o *sdpa) makeDecodeKernels(b *engine.Builder) {
 
 // makeReduce is the kernel that puts splits together. Of one token it gives a row that is spread, of so many
 // chunks; 0: as it is.
-func (o *sdpa) makeReduce(b *engine.Builder, chunks int) *engine.Kernel {
+func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
 	return kernel(b, "sdpa_fd_reduce", shaders.Constants{
 		"HeadQuads": o.headDim / 4, "Lanes": lanesFor(b, o.headDim), "Leaves": chunks,
 	})
 }
 
 // choose settles the route, also by the positions that the tokens see.
-func (o *sdpa) choose(p *engine.Planner, tokens, position int) int {
+func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
 	span := o.spanAt(position+tokens, queries)
 	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
@@ -134,9 +134,9 @@ func (o *sdpa) decodeSplits(span int) (n, length int) {
 }
 
 // planDecode plans a kernel that attends over splits of so many of the positions that a token sees.
-func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position, splits, length int,
+func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, splits, length int,
 	grid ...trace.Term,
-) *engine.Launch {
+) *graph.Launch {
 	span := o.spanAt(position+1, 1)
 	l := p.Dispatch(slot, p.Rows(d.lanes, min(length, d.block)*d.row, grid...))
 	l.Params.U32("context", position+1).U32("start", o.start(position))
@@ -162,27 +162,27 @@ func (o *sdpa) planDecode(p *engine.Planner, slot int, d *decodeShape, position,
 	return l
 }
 
-func (o *sdpa) planWhole(p *engine.Planner, position int) {
+func (o *sdpa) planWhole(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	l := o.planDecode(p, slotDecode, &o.whole, position, 1, span,
-		engine.Split("heads", o.qHeads, o.whole.heads), engine.Each("tokens", 1))
+		graph.Split("heads", o.qHeads, o.whole.heads), graph.Each("tokens", 1))
 	l.Bytes += o.queryBytes(1)
 }
 
-func (o *sdpa) planLeftSplits(p *engine.Planner, position int) {
+func (o *sdpa) planLeftSplits(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	length := divUp(span, leftSplits)
 	l := o.planDecode(p, slotDecode, &o.share, position, leftSplits, length,
-		engine.Split("heads", o.qHeads, o.share.heads), engine.Split(o.span, span, length))
+		graph.Split("heads", o.qHeads, o.share.heads), graph.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, leftSplits)
 }
 
-func (o *sdpa) planSplits(p *engine.Planner, position int) {
+func (o *sdpa) planSplits(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	splits, length := o.decodeSplits(span)
 	p.SetDims(o.parts, o.mostSplits(), o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
-		engine.Split("heads", o.qHeads, o.split.heads), engine.Split(o.span, span, length))
+		graph.Split("heads", o.qHeads, o.split.heads), graph.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, splits)
 	o.planReduce(p, 1, splits)
 }
@@ -193,11 +193,11 @@ func (o *sdpa) partsBytes(tokens, splits int) int64 {
 }
 
 // planReduce puts the splits of some tokens together.
-func (o *sdpa) planReduce(p *engine.Planner, tokens, splits int) {
+func (o *sdpa) planReduce(p *graph.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
 	busy := min(lanes/quads, splits) * quads // a lane takes every so many splits of four columns
 	l := p.Dispatch(slotReduce,
-		p.Rows(lanes, busy, engine.Each("heads", o.qHeads), engine.Each("tokens", tokens)))
+		p.Rows(lanes, busy, graph.Each("heads", o.qHeads), graph.Each("tokens", tokens)))
 	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)
 	l.Bytes = o.partsBytes(tokens, splits) + o.queryBytes(tokens)
 	l.FLOPs = 2 * int64(tokens*o.qHeads) * int64(splits) * int64(o.headDim)

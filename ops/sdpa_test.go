@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 )
 
@@ -41,7 +41,7 @@ func (c attention) String() string {
 	return s + " " + c.route
 }
 
-func (c attention) build(b *engine.Builder) {
+func (c attention) build(b *graph.Builder) {
 	if c.stream.down > 0 {
 		was := streamShapes
 		defer func() { streamShapes = was }()
@@ -52,23 +52,23 @@ func (c attention) build(b *engine.Builder) {
 }
 
 // inputs are q, k and v.
-func (c attention) inputs(b *engine.Builder) (q, k, v engine.ValueID) {
-	input := func(name string, heads, tokens int) engine.ValueID {
-		return b.Input(name, engine.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
+func (c attention) inputs(b *graph.Builder) (q, k, v graph.ValueID) {
+	input := func(name string, heads, tokens int) graph.ValueID {
+		return b.Input(name, graph.F32, []int{1, 1, heads, c.headDim}, []int{1, tokens, heads, c.headDim})
 	}
 	return input("q", c.qHeads, c.queries(c.tokens)), input("k", c.kvHeads, c.tokens),
 		input("v", c.kvHeads, c.tokens)
 }
 
-func (c attention) position(b *engine.Builder) Int {
+func (c attention) position(b *graph.Builder) Int {
 	return Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
 }
 
 // attend is the attention, with caches of its own.
-func (c attention) attend(b *engine.Builder, q, k, v engine.ValueID, position Int) engine.ValueID {
-	t := engine.F32
+func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position Int) graph.ValueID {
+	t := graph.F32
 	if c.half {
-		t = engine.F16
+		t = graph.F16
 	}
 	dims := []int{1, c.context, c.kvHeads, c.headDim}
 	return SDPA(b, "sdpa", q, k, v, b.State("k_cache", t, dims), b.State("v_cache", t, dims), position, 0,
@@ -297,7 +297,7 @@ func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
 	} {
 		limits := gpu.DefaultLimits()
 		limits.MaxWorkgroupStorage = uint32(c.storage)
-		b := engine.NewBuilder(limits)
+		b := graph.NewBuilder(limits)
 		attention{
 			qHeads: 4, kvHeads: 2, headDim: c.headDim, tokens: 512, context: 4096,
 		}.build(b)
@@ -305,7 +305,7 @@ func TestSDPAStreamsInTheMemoryOfTheDevice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("heads of %d, %d bytes of workgroup memory: %v", c.headDim, c.storage, err)
 		}
-		g.Operators(func(_ engine.OpID, _ string, impl engine.Operator) bool {
+		g.Operators(func(_ graph.OpID, _ string, impl graph.Operator) bool {
 			if o := impl.(*sdpa); o.stream != c.want {
 				t.Errorf("heads of %d, %d bytes of workgroup memory: %+v, want %+v", c.headDim, c.storage,
 					o.stream, c.want)
@@ -467,7 +467,7 @@ func TestSDPARoutesAsked(t *testing.T) {
 	c.tokens = 20
 	c.live = [][2]int{{1, 20}}
 	c.route = "flash_decoding"
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().routes)
 	c.trial().build(b)
 	if _, err := b.Finish(); err == nil ||
@@ -477,20 +477,20 @@ func TestSDPARoutesAsked(t *testing.T) {
 }
 
 func TestSDPARefuses(t *testing.T) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	b := graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 2, kvHeads: 1, headDim: 6, tokens: 2, context: 8}.build(b)
 	if err := b.Err(); err == nil ||
 		!strings.Contains(err.Error(), "heads of 6 elements, want a multiple of 4") {
 		t.Errorf("heads of 6: %v", err)
 	}
-	b = engine.NewBuilder(gpu.DefaultLimits())
+	b = graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 3, kvHeads: 2, headDim: 8, tokens: 2, context: 8}.build(b)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "3 query heads on 2 KV heads") {
 		t.Errorf("3 heads on 2: %v", err)
 	}
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
 	g := finish(t, c.trial())
-	live := liveOf(t, g, engine.LiveOptions{})
+	live := liveOf(t, g, graph.LiveOptions{})
 	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
 		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
 		t.Errorf("past the cache: %v", err)
@@ -529,13 +529,13 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 		t.Fatal(err)
 	}
 	described = g.Describe()
-	x := liveOf(t, g, engine.LiveOptions{})
-	values := map[string]engine.ValueID{}
+	x := liveOf(t, g, graph.LiveOptions{})
+	values := map[string]graph.ValueID{}
 	for _, v := range g.Inputs() {
 		values[g.Value(v).Name] = v
 	}
 	var block int
-	g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+	g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
 		block = o.(*sdpa).split.block
 		return true
 	})
@@ -567,7 +567,7 @@ func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
 		stream: streamShape{16, 4, 2}, live: [][2]int{{2, 0}, {3, 0}, {10, 0}, {11, 0}, {43, 100}},
 	}
 	g := finish(t, c.trial())
-	live := liveOf(t, g, engine.LiveOptions{})
+	live := liveOf(t, g, graph.LiveOptions{})
 	for i, want := range []int64{2 * 3 * 16, 2 * 2 * 16, 0, 2 * 3 * 16, 2 * 3 * 16} {
 		if err := bring(live, c.trial().input(t, g, c.trial().steps[i])); err != nil {
 			t.Fatal(err)
@@ -611,14 +611,14 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 
 // plansEverywhere plans steps of so many tokens at all positions.
 func plansEverywhere(t failer, c attention, static bool, tokens ...int) {
-	b := engine.NewBuilder(gpu.DefaultLimits())
+	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().routes)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	live := liveOf(t, g, engine.LiveOptions{Static: static})
+	live := liveOf(t, g, graph.LiveOptions{Static: static})
 	for _, n := range tokens {
 		in := (&trial{}).input(t, g, c.step(n, 0))
 		for position := range int64(c.context - n + 1) {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 )
 
 // drawDims is the range of a tensor's dims, each static or live.
@@ -36,8 +36,8 @@ func sliceTrial(lo, hi []int, axis int, start, second Int, symRange [2][2]int64,
 ) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d", hi, axis), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, lo, hi)
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, lo, hi)
 			if start.isSym {
 				start = Sym(b.SymInt("start", symRange[0][0], symRange[0][1], symRange[0][0]))
 			}
@@ -190,8 +190,8 @@ func TestSlice(t *testing.T) {
 func selectTrial(lo, hi []int, axis, index int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d index %d", hi, axis, index), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
-			b.Output(Select(b, "y", b.Input("x", engine.F32, lo, hi), axis,
+		build: func(b *graph.Builder) {
+			b.Output(Select(b, "y", b.Input("x", graph.F32, lo, hi), axis,
 				index))
 		},
 	}
@@ -229,8 +229,8 @@ func TestSelect(t *testing.T) {
 func viewTrial(lo, hi []int, alias bool, dims ...Int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v alias %v", hi, alias), abs: 1e-5, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, lo, hi)
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, lo, hi)
 			if alias {
 				x = SiLU(b, "before", x)
 			}
@@ -283,10 +283,10 @@ func TestView(t *testing.T) {
 func catTrial(axis int, lo, hi [][]int) *trial {
 	return &trial{
 		name: fmt.Sprintf("dim %d of %v", axis, hi), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
-			var parts []engine.ValueID
+		build: func(b *graph.Builder) {
+			var parts []graph.ValueID
 			for i := range hi {
-				parts = append(parts, b.Input(fmt.Sprint("x", i), engine.F32, lo[i], hi[i]))
+				parts = append(parts, b.Input(fmt.Sprint("x", i), graph.F32, lo[i], hi[i]))
 			}
 			b.Output(Cat(b, "y", axis, parts...))
 		},
@@ -344,8 +344,8 @@ func TestCat(t *testing.T) {
 func permuteTrial(lo, hi []int, order ...int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v to %v", hi, order), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
-			b.Output(Permute(b, "y", b.Input("x", engine.F32, lo, hi),
+		build: func(b *graph.Builder) {
+			b.Output(Permute(b, "y", b.Input("x", graph.F32, lo, hi),
 				order...))
 		},
 	}
@@ -384,9 +384,9 @@ func TestPermute(t *testing.T) {
 func gatherTrial(r *gatherRow, try *gatherTry) *trial {
 	return &trial{
 		name: fmt.Sprintf("%s %v", r.kind, try.args), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
+		build: func(b *graph.Builder) {
 			given := maps.Clone(try.args)
-			given["x"] = b.Input("x", engine.F32, try.lowest, try.highest)
+			given["x"] = b.Input("x", graph.F32, try.lowest, try.highest)
 			b.Output(KindOf(r.kind).one(b, "y", given))
 		},
 	}
@@ -428,8 +428,8 @@ func TestGatherPicks(t *testing.T) {
 		{"select", Args{"dim": 1, "index": -1}, []int{2, 3}, []float64{2, 5}},
 		{"slice", Args{"dim": 1, "start": Fixed(-2), "step": 1}, []int{2, 3}, []float64{1, 2, 4, 5}},
 	} {
-		b := engine.NewBuilder(gpu.DefaultLimits())
-		test.args["x"] = b.Input("x", engine.F32, test.dims, test.dims)
+		b := graph.NewBuilder(gpu.DefaultLimits())
+		test.args["x"] = b.Input("x", graph.F32, test.dims, test.dims)
 		b.Output(KindOf(test.kind).one(b, "y", test.args))
 		g, err := b.Finish()
 		if err != nil {
@@ -450,9 +450,9 @@ func TestGatherPicks(t *testing.T) {
 func updateCacheTrial(s, h, d, rows int) *trial {
 	return &trial{
 		name: fmt.Sprintf("S %d, H %d, D %d, C %d", s, h, d, rows), abs: 1e-9, rel: 1e-9,
-		build: func(b *engine.Builder) {
-			value := b.Input("value", engine.F32, []int{1, 1, h, d}, []int{1, s, h, d})
-			cache := b.State("cache", engine.F32, []int{1, rows, h, d})
+		build: func(b *graph.Builder) {
+			value := b.Input("value", graph.F32, []int{1, 1, h, d}, []int{1, s, h, d})
+			cache := b.State("cache", graph.F32, []int{1, rows, h, d})
 			UpdateCache(b, "update", value, cache, Sym(b.SymInt("pos", 0, int64(rows-1), 0)))
 			b.Output(Slice(b, "content", cache, 1, Fixed(0), Fixed(rows)))
 		},

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -15,7 +15,7 @@ import (
 //	y  dims of x
 //
 // A workgroup takes a row and reads it twice (shaders/softmax.wgsl has the source).
-func Softmax(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+func Softmax(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return kindSoftmax.one(b, name, Args{"x": x})
 }
 
@@ -25,34 +25,34 @@ var kindSoftmax = Kind{
 	Constructors: []string{"Softmax"}, add: addSoftmax,
 }
 
-func addSoftmax(c *call) []engine.ValueID {
+func addSoftmax(c *call) []graph.ValueID {
 	x := c.tensor("x")
-	o := &softmax{x: x, y: c.out("", engine.F32), vec: vec(c.Builder, x, -1)}
+	o := &softmax{x: x, y: c.out("", graph.F32), vec: vec(c.Builder, x, -1)}
 	o.lanes = lanesFor(c.Builder, divUp(last(c.MaxDims(x)), o.vec))
 	o.kernel = c.kernel("softmax", shaders.Constants{"Lanes": o.lanes, "Vec": o.vec})
 	return c.adds(o, o.y)
 }
 
 type softmax struct {
-	x, y       engine.ValueID
-	kernel     *engine.Kernel
+	x, y       graph.ValueID
+	kernel     *graph.Kernel
 	lanes, vec int
 }
 
-func (o *softmax) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "softmax", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
+func (o *softmax) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "softmax", Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 	}
 }
 
-func (o *softmax) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *softmax) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *softmax) Plan(p *engine.Planner) error {
+func (o *softmax) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	width, n := last(dims), p.Numel(o.x)
 	p.SetDims(o.y, dims...)
-	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), engine.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, divUp(width, o.vec), graph.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width)
 	l.Bytes, l.FLOPs = 8*int64(n), 5*int64(n)
 	return nil
@@ -77,7 +77,7 @@ func (o *softmax) Reference(r *Ref) {
 }
 
 // Tolerance: of e^-d, which is d below the largest, WGSL allows 3 + 2d ulp: of the largest itself 3 at most.
-func (o *softmax) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *softmax) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	n := last(r.Tensor(o.x).Dims)
 	return Tolerance{
 		Row: ulps(3) + summed(n)*rounding,

@@ -3,7 +3,7 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -36,7 +36,7 @@ func inOrder(row []float64) []float64 {
 }
 
 // spreadCols are the columns of a row of which the wanted places of a spread value are made.
-func spreadCols(r *Ref, v engine.ValueID, width int) (cols []int) {
+func spreadCols(r *Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
 	}
@@ -46,12 +46,12 @@ func spreadCols(r *Ref, v engine.ValueID, width int) (cols []int) {
 
 // spreadRow is what an operator gives in place of a single row that linears alone read: that row, spread.
 type spreadRow struct {
-	value engine.ValueID
+	value graph.ValueID
 	width int
 }
 
 // spreadBehind is how y can be left to those that read it wherever of has one row; nil where it cannot.
-func spreadBehind(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) *spreadRow {
+func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
 	}
@@ -59,23 +59,23 @@ func spreadBehind(b *engine.Builder, y engine.ValueID, width int, of engine.Valu
 }
 
 // spreadTensor declares an output that is spread: a row of so many.
-func spreadTensor(b *engine.Builder, name string, width int) engine.ValueID {
-	return liesSpread(b, b.Tensor(name, engine.F32), width)
+func spreadTensor(b *graph.Builder, name string, width int) graph.ValueID {
+	return liesSpread(b, b.Tensor(name, graph.F32), width)
 }
 
-func liesSpread(b *engine.Builder, v engine.ValueID, width int) engine.ValueID {
+func liesSpread(b *graph.Builder, v graph.ValueID, width int) graph.ValueID {
 	b.Lies(v, func(at int) int { return spreadFrom(at, width) })
 	return v
 }
 
 // isConstant says whether a value is a constant.
-func isConstant(b *engine.Builder, v engine.ValueID) bool {
+func isConstant(b *graph.Builder, v graph.ValueID) bool {
 	info, _ := b.Value(v)
-	return info.Role == engine.Constant
+	return info.Role == graph.Constant
 }
 
 // spreadConstant declares a constant row that is spread, of one that is not.
-func spreadConstant(b *engine.Builder, v engine.ValueID) engine.ValueID {
+func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	info, _ := b.Value(v)
 	width := last(info.MaxDims)
 	load := func() ([]byte, error) {
@@ -89,12 +89,12 @@ func spreadConstant(b *engine.Builder, v engine.ValueID) engine.ValueID {
 		}
 		return list, nil
 	}
-	return liesSpread(b, b.Constant(info.Name+".spread", engine.F32, info.MaxDims, load), width)
+	return liesSpread(b, b.Constant(info.Name+".spread", graph.F32, info.MaxDims, load), width)
 }
 
 // leftTo says whether all that read y, or a view of it, are linears that have kernels for a single row of so
 // many columns, and make a single row wherever of has one.
-func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) bool {
+func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {
 		return false
@@ -110,7 +110,7 @@ func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) b
 				b.RouteAsked(r.y) {
 				return false
 			}
-			if r.residual != engine.None && !ofOneRow(b, r.residual) &&
+			if r.residual != graph.None && !ofOneRow(b, r.residual) &&
 				rowsOf(b, r.residual) != rowsOf(b, of) {
 				return false
 			}
@@ -122,7 +122,7 @@ func leftTo(b *engine.Builder, y engine.ValueID, width int, of engine.ValueID) b
 }
 
 // give settles whether y is given, or left in favour of the row.
-func (s *spreadRow) give(p *engine.Planner, y engine.ValueID, leaves bool, dims ...int) {
+func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ...int) {
 	if leaves {
 		p.Leave(y, dims...)
 	} else {
@@ -132,7 +132,7 @@ func (s *spreadRow) give(p *engine.Planner, y engine.ValueID, leaves bool, dims 
 }
 
 // settle settles whether the row is given, or left.
-func (s *spreadRow) settle(p *engine.Planner, gives bool) {
+func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:
 	case gives:
@@ -142,20 +142,20 @@ func (s *spreadRow) settle(p *engine.Planner, gives bool) {
 	}
 }
 
-func (s *spreadRow) left(route int) engine.ValueID {
+func (s *spreadRow) left(route int) graph.ValueID {
 	if route != linearGEMV {
-		return engine.None
+		return graph.None
 	}
 	return s.value
 }
 
 func (s *spreadRow) leavesAll() bool { return true }
 
-func (s *spreadRow) besides() []engine.Binding { return nil }
+func (s *spreadRow) besides() []graph.Binding { return nil }
 
 func (s *spreadRow) specialise(_ int, c shaders.Constants, _ int) { c["Spread"] = true }
 
-func (s *spreadRow) planLeft(int, *engine.Planner, *engine.Launch) {}
+func (s *spreadRow) planLeft(int, *graph.Planner, *graph.Launch) {}
 
 func (s *spreadRow) leftRow(r *Ref, x Tensor) Tensor {
 	if !r.has(s.value) {

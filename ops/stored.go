@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"iter"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Stored is a part of a constant matrix in a graph, as whoever wants to see its numbers has it: which arrays
 // hold it, and how rows of it are read.
 type Stored struct {
-	Format     string           // the name of its format
-	Rows, Cols int              // of the part
-	Arrays     []engine.ValueID // the first has the weights, the others what belongs to them
+	Format     string          // the name of its format
+	Rows, Cols int             // of the part
+	Arrays     []graph.ValueID // the first has the weights, the others what belongs to them
 	matrix     *Matrix
 	first      int // row of the matrix
 }
@@ -25,9 +25,9 @@ func (o *embedding) stored() (*Matrix, []part) { return &o.table, o.parts }
 
 // StoredMatrices are the matrices of a graph that are stored in a format, part by part. What several
 // operators share comes more than once.
-func StoredMatrices(g *engine.Graph) iter.Seq[Stored] {
+func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
-		g.Operators(func(_ engine.OpID, _ string, o engine.Operator) bool {
+		g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
 			s, ok := o.(stores)
 			if !ok {
 				return true

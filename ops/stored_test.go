@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Some rows of a matrix, whatever its format, read as all of what is on the device says they are.
@@ -16,8 +16,8 @@ func TestStoredRowsAreThoseOfTheDevice(t *testing.T) {
 			cols = 64
 		}
 		b := tinyBuilder()
-		x := b.Input("x", engine.F32, []int{1, cols}, []int{4, cols})
-		b.Output(Linear(b, "y", x, noiseMatrix("w", rows, cols, f), engine.None))
+		x := b.Input("x", graph.F32, []int{1, cols}, []int{4, cols})
+		b.Output(Linear(b, "y", x, noiseMatrix("w", rows, cols, f), graph.None))
 		g, err := b.Finish()
 		if err != nil {
 			t.Fatal(f.Name, err)

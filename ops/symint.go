@@ -3,21 +3,21 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // The operators on SymInts have no dispatches: their plans give integers. The ranges of what they give follow
 // from their corners.
 
 // SymSize adds sym_size: the live size of a dim of x, as a SymInt.
-func SymSize(b *engine.Builder, name string, x engine.ValueID, axis int) engine.ValueID {
+func SymSize(b *graph.Builder, name string, x graph.ValueID, axis int) graph.ValueID {
 	return kindSymSize.one(b, name, Args{"x": x, "dim": axis})
 }
 
 var kindSymSize = Kind{
 	Name: "sym_size", Doc: "The live size of a dim of x, as a SymInt.",
 	Args: []Arg{{"x", anyTensor, nil}, {"dim", intType, nil}}, Constructors: []string{"SymSize"},
-	add: func(c *call) []engine.ValueID {
+	add: func(c *call) []graph.ValueID {
 		x := c.tensor("x")
 		axis, ok := c.axis(x, c.int("dim"))
 		if !ok {
@@ -30,20 +30,20 @@ var kindSymSize = Kind{
 
 type symSize struct {
 	moves
-	x, y engine.ValueID
+	x, y graph.ValueID
 	axis int
 }
 
-func (o *symSize) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "sym_size", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+func (o *symSize) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "sym_size", Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
 		Attrs: map[string]any{"dim": o.axis},
 	}
 }
 
-func (o *symSize) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *symSize) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *symSize) Plan(p *engine.Planner) error {
+func (o *symSize) Plan(p *graph.Planner) error {
 	p.SetInt(o.y, int64(p.Dim(o.x, o.axis)))
 	return nil
 }
@@ -55,9 +55,9 @@ func (o *symSize) Reference(r *Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.a
 // end. A value outside of lo to hi, which the graph is built for, is refused.
 //
 //	x  any dims, i32
-func SelectAsSymInt(b *engine.Builder, name string, x engine.ValueID, axis, index int, lo,
+func SelectAsSymInt(b *graph.Builder, name string, x graph.ValueID, axis, index int, lo,
 	hi int64,
-) engine.ValueID {
+) graph.ValueID {
 	return kindSelectAsSymInt.one(b, name,
 		Args{"x": x, "dim": axis, "index": index, "lowest": lo, "highest": hi})
 }
@@ -74,7 +74,7 @@ var kindSelectAsSymInt = Kind{
 	Constructors: []string{"SelectAsSymInt"}, add: addSelectAsSymInt,
 }
 
-func addSelectAsSymInt(c *call) []engine.ValueID {
+func addSelectAsSymInt(c *call) []graph.ValueID {
 	x, lo, hi := c.tensor("x"), int64(c.int("lowest")), int64(c.int("highest"))
 	axis, ok := c.axis(x, c.int("dim"))
 	switch {
@@ -89,34 +89,34 @@ func addSelectAsSymInt(c *call) []engine.ValueID {
 
 type selectAsSymInt struct {
 	moves
-	x, y        engine.ValueID
+	x, y        graph.ValueID
 	axis, index int
 	lo, hi      int64
 }
 
-func (o *selectAsSymInt) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "select_as_symint", Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
+func (o *selectAsSymInt) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "select_as_symint", Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
 		Attrs: map[string]any{"dim": o.axis, "index": o.index},
 	}
 }
 
 // Corners: the element is the smallest, and the largest.
-func (o *selectAsSymInt) Corners(r *engine.Ranges) []engine.Corner {
+func (o *selectAsSymInt) Corners(r *graph.Ranges) []graph.Corner {
 	dims := r.Max(o.x)
 	at, ok := o.place(dims)
 	if !ok {
 		return r.Ends(o.x) // the plan says so
 	}
-	corner := func(n int64) engine.Corner {
+	corner := func(n int64) graph.Corner {
 		host := make([]int64, product(dims))
 		host[at] = n
-		return engine.Corner{{Value: o.x, Dims: dims, Host: host}}
+		return graph.Corner{{Value: o.x, Dims: dims, Host: host}}
 	}
-	return []engine.Corner{corner(o.lo), corner(o.hi)}
+	return []graph.Corner{corner(o.lo), corner(o.hi)}
 }
 
-func (o *selectAsSymInt) Plan(p *engine.Planner) error {
+func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	dims, host := p.Dims(o.x), p.HostInts(o.x)
 	at, ok := o.place(dims)
 	if !ok {
@@ -175,7 +175,7 @@ var kindsOfSymBinaries = eachKind(symBinaries, func(r *symBinaryRow) Kind {
 	return Kind{
 		Name: r.kind, Doc: r.doc, Constructors: []string{r.of},
 		Args: []Arg{{"a", symIntType, nil}, {"b", symIntType, nil}},
-		add: func(c *call) []engine.ValueID {
+		add: func(c *call) []graph.ValueID {
 			o := &symBinary{symBinaryRow: r, a: c.sym("a"), b: c.sym("b"), y: c.SymIntOut(c.name)}
 			return c.adds(o, o.y)
 		},
@@ -183,22 +183,22 @@ var kindsOfSymBinaries = eachKind(symBinaries, func(r *symBinaryRow) Kind {
 })
 
 // SymAdd adds sym_add: x + y, as a SymInt.
-func SymAdd(b *engine.Builder, name string, x, y Int) engine.ValueID {
+func SymAdd(b *graph.Builder, name string, x, y Int) graph.ValueID {
 	return KindOf("sym_add").one(b, name, Args{"a": x, "b": y})
 }
 
 // SymFloorDiv adds sym_floordiv: x / y rounded to minus infinity, as a SymInt. A y of 0 is refused.
-func SymFloorDiv(b *engine.Builder, name string, x, y Int) engine.ValueID {
+func SymFloorDiv(b *graph.Builder, name string, x, y Int) graph.ValueID {
 	return KindOf("sym_floordiv").one(b, name, Args{"a": x, "b": y})
 }
 
 // SymMul adds sym_mul: x * y, as a SymInt.
-func SymMul(b *engine.Builder, name string, x, y Int) engine.ValueID {
+func SymMul(b *graph.Builder, name string, x, y Int) graph.ValueID {
 	return KindOf("sym_mul").one(b, name, Args{"a": x, "b": y})
 }
 
 // SymSub adds sym_sub: x - y, as a SymInt.
-func SymSub(b *engine.Builder, name string, x, y Int) engine.ValueID {
+func SymSub(b *graph.Builder, name string, x, y Int) graph.ValueID {
 	return KindOf("sym_sub").one(b, name, Args{"a": x, "b": y})
 }
 
@@ -206,21 +206,21 @@ type symBinary struct {
 	moves
 	*symBinaryRow
 	a, b Int
-	y    engine.ValueID
+	y    graph.ValueID
 }
 
-func (o *symBinary) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: o.kind, Inputs: args(nil, o.a, o.b), Outputs: []engine.ValueID{o.y},
+func (o *symBinary) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: o.kind, Inputs: args(nil, o.a, o.b), Outputs: []graph.ValueID{o.y},
 		Attrs: map[string]any{"a": o.a.attr(), "b": o.b.attr()},
 	}
 }
 
 // Corners: the results are at their ends where the operands are, and a quotient also next to a divisor of 0.
-func (o *symBinary) Corners(r *engine.Ranges) []engine.Corner {
+func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 	alo, ahi := o.a.span(r)
 	blo, bhi := o.b.span(r)
-	var list []engine.Corner
+	var list []graph.Corner
 	for _, a := range []int{alo, ahi, 0} {
 		for _, b := range []int{blo, bhi, -1, 1} {
 			inside := a >= alo && a <= ahi && b >= blo && b <= bhi
@@ -236,7 +236,7 @@ func (o *symBinary) Corners(r *engine.Ranges) []engine.Corner {
 	return list
 }
 
-func (o *symBinary) Plan(p *engine.Planner) error {
+func (o *symBinary) Plan(p *graph.Planner) error {
 	a, b := o.a.at(p), o.b.at(p)
 	if o.kind == "sym_floordiv" && b == 0 {
 		return p.Errorf("%d over 0", a)

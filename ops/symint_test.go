@@ -7,19 +7,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // shown makes a SymInt visible as the length of a slice, where it is 1 to most.
-func shown(b *engine.Builder, v engine.ValueID, most int) {
+func shown(b *graph.Builder, v graph.ValueID, most int) {
 	b.Output(Slice(b, "rows", constant(b, "table", most, 4), 0, Fixed(0), Sym(v)))
 }
 
 func sampleSymSize(t *rapid.T) *trial {
 	n := draw(t, "rows", 1, 100)
 	c := &trial{
-		build: func(b *engine.Builder) {
-			shown(b, SymSize(b, "n", b.Input("x", engine.F32, []int{1, 3}, []int{n, 3}), 0), n)
+		build: func(b *graph.Builder) {
+			shown(b, SymSize(b, "n", b.Input("x", graph.F32, []int{1, 3}, []int{n, 3}), 0), n)
 		},
 	}
 	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, n), 3}} })
@@ -30,8 +30,8 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 	n := draw(t, "elements", 1, 10)
 	hi := draw(t, "largest", 1, 50)
 	c := &trial{
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.I32, []int{1, 1}, []int{1, n})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.I32, []int{1, 1}, []int{1, n})
 			shown(b,
 				SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1, int64(hi)),
 				hi)
@@ -54,7 +54,7 @@ func sampleSymBinary(t *rapid.T, kind string) *trial {
 		bhi = 1
 	}
 	c := &trial{
-		build: func(b *engine.Builder) {
+		build: func(b *graph.Builder) {
 			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)),
 				b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
 			v := KindOf(kind).one(b, "n", Args{"a": Sym(x), "b": Sym(y)})
@@ -117,7 +117,7 @@ func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 	}
 
 	b = tinyBuilder()
-	ids := b.Input("ids", engine.I32, []int{1}, []int{2})
+	ids := b.Input("ids", graph.I32, []int{1}, []int{2})
 	SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
 	live = liveGraph(t, b)
 	if err := live.SetHost(ids, []int64{10, 0}); err != nil {
@@ -154,16 +154,16 @@ func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
 	}
 }
 
-func liveGraph(t *testing.T, b *engine.Builder) *engine.Live {
+func liveGraph(t *testing.T, b *graph.Builder) *graph.Live {
 	t.Helper()
 	g, err := b.Finish()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return liveOf(t, g, engine.LiveOptions{})
+	return liveOf(t, g, graph.LiveOptions{})
 }
 
-func set(t *testing.T, live *engine.Live, v engine.ValueID, n int64) {
+func set(t *testing.T, live *graph.Live, v graph.ValueID, n int64) {
 	t.Helper()
 	if err := live.SetInt(v, n); err != nil {
 		t.Fatal(err)

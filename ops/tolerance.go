@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // Tolerance is how far the elements of an output may be from the reference while the kernel does what it
@@ -65,7 +65,7 @@ var (
 // moves is an operator that takes elements to other places and computes nothing.
 type moves struct{}
 
-func (moves) Tolerance(*Ref, engine.ValueID) Tolerance {
+func (moves) Tolerance(*Ref, graph.ValueID) Tolerance {
 	return Tolerance{Why: "elements are moved as they are"}
 }
 
@@ -83,7 +83,7 @@ var expTolerance = Tolerance{
 }
 
 // largest is the largest size of a tensor's numbers; what is not finite is passed over.
-func (r *Ref) largest(v engine.ValueID) float64 { return largestOf(r.Tensor(v).Data) }
+func (r *Ref) largest(v graph.ValueID) float64 { return largestOf(r.Tensor(v).Data) }
 
 func largestOf(data []float64) float64 {
 	most := 0.0

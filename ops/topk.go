@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -29,10 +29,10 @@ const (
 // So exp(value - largest) / sum is the probability of a value, and a decoder reads back k pairs and not its
 // logits. Two dispatches whatever N is: parts sorts 1024 elements in each workgroup, final puts together the
 // best of a row's parts. The same input gives the same bytes.
-func TopK(b *engine.Builder, name string, x engine.ValueID, k int) (values, ids, stats engine.ValueID) {
+func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, stats graph.ValueID) {
 	out := kindTopK.new(b, name, Args{"x": x, "k": k})
 	if out == nil {
-		return engine.None, engine.None, engine.None
+		return graph.None, graph.None, graph.None
 	}
 	return out[0], out[1], out[2]
 }
@@ -43,15 +43,15 @@ var kindTopK = Kind{
 	Constructors: []string{"TopK"}, add: addTopK,
 }
 
-func addTopK(c *call) []engine.ValueID {
+func addTopK(c *call) []graph.ValueID {
 	x, k := c.tensor("x"), c.int("k")
 	if most := min(MaxTopK, last(c.MinDims(x))); k < 1 || k > most {
 		return c.fail("the top %d of %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
 	}
 	o := &topK{
-		x: x, k: k, values: c.out(".values", engine.F32), ids: c.out(".ids", engine.I32),
-		stats: c.out(".stats", engine.F32), best: c.scratch("best", engine.U32),
-		sums: c.scratch("sums", engine.F32), lanes: lanesFor(c.Builder, topKTile),
+		x: x, k: k, values: c.out(".values", graph.F32), ids: c.out(".ids", graph.I32),
+		stats: c.out(".stats", graph.F32), best: c.scratch("best", graph.U32),
+		sums: c.scratch("sums", graph.F32), lanes: lanesFor(c.Builder, topKTile),
 	}
 	constants := shaders.Constants{"Lanes": o.lanes, "Tile": topKTile, "K": k}
 	o.parts, o.merge = c.kernel("topk", constants), c.kernel("topk_merge", constants)
@@ -59,19 +59,19 @@ func addTopK(c *call) []engine.ValueID {
 }
 
 type topK struct {
-	x, values, ids, stats engine.ValueID
-	best, sums            engine.ValueID // scratch: the best k of each part as keys and places, its stats
+	x, values, ids, stats graph.ValueID
+	best, sums            graph.ValueID // scratch: the best k of each part as keys and places, its stats
 	k, lanes              int
-	parts, merge          *engine.Kernel
+	parts, merge          *graph.Kernel
 }
 
-func (o *topK) Spec() engine.Spec {
+func (o *topK) Spec() graph.Spec {
 	best, sums := bind("best", o.best), bind("sums", o.sums)
-	return engine.Spec{
-		Kind: "topk", Inputs: []engine.ValueID{o.x},
-		Outputs: []engine.ValueID{o.values, o.ids, o.stats},
-		Scratch: []engine.ValueID{o.best, o.sums},
-		Slots: []engine.Slot{
+	return graph.Spec{
+		Kind: "topk", Inputs: []graph.ValueID{o.x},
+		Outputs: []graph.ValueID{o.values, o.ids, o.stats},
+		Scratch: []graph.ValueID{o.best, o.sums},
+		Slots: []graph.Slot{
 			{Label: "parts", Uses: one(o.parts, bind("x", o.x), best, sums)},
 			{Label: "final", Uses: one(o.merge, best, sums, bind("values", o.values), bind("ids", o.ids),
 				bind("stats", o.stats))},
@@ -80,9 +80,9 @@ func (o *topK) Spec() engine.Spec {
 	}
 }
 
-func (o *topK) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *topK) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *topK) Plan(p *engine.Planner) error {
+func (o *topK) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 || last(dims) < o.k {
 		return p.Errorf("the top %d of x %v, want at least as many elements in a row", o.k, dims)
@@ -100,13 +100,13 @@ func (o *topK) Plan(p *engine.Planner) error {
 	p.SetDims(o.sums, rows, parts, 4)
 	between := int64(rows) * int64(parts) * int64(8*o.k+16)
 
-	l := p.Dispatch(0, p.Rows(o.lanes, o.lanes, engine.RowsOf(n, width),
-		engine.Split("width", width, topKTile)))
+	l := p.Dispatch(0, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width),
+		graph.Split("width", width, topKTile)))
 	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width)
 	l.Bytes, l.FLOPs = 4*int64(n)+between, 3*int64(n)
 
 	rounds := 1 + divUp(max(0, parts*o.k-topKTile), topKTile-o.k)
-	l = p.Dispatch(1, p.Rows(o.lanes, o.lanes, engine.RowsOf(n, width)))
+	l = p.Dispatch(1, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width)))
 	l.Params.U32("rows", rows).U32("row_parts", parts).U32("rounds", rounds)
 	l.Bytes = between + int64(rows)*int64(8*o.k+16)
 	l.FLOPs = 3 * int64(rows) * int64(parts)
@@ -150,7 +150,7 @@ func (o *topK) Reference(r *Ref) {
 }
 
 // Tolerance: only the sum of the stats is computed.
-func (o *topK) Tolerance(r *Ref, v engine.ValueID) Tolerance {
+func (o *topK) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	if v != o.stats {
 		return moves{}.Tolerance(r, v)
 	}

@@ -7,14 +7,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 func topKTrial(width, rows, k int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%d of %d rows of %d", k, rows, width), abs: 1e-6, rel: 1e-5,
-		build: func(b *engine.Builder) {
-			x := b.Input("x", engine.F32, []int{1, width}, []int{rows, width})
+		build: func(b *graph.Builder) {
+			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
 			values, ids, stats := TopK(b, "y", x, k)
 			b.Output(values)
 			b.Output(ids)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/shaders"
 )
 
@@ -145,12 +145,12 @@ fn erf(v: $T) -> $T {
 `
 
 // Sigmoid adds sigmoid: y = 1 / (1 + exp(-x)), element by element. y has the dims of x.
-func Sigmoid(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+func Sigmoid(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return KindOf("sigmoid").one(b, name, Args{"x": x})
 }
 
 // SiLU adds silu: y = x / (1 + exp(-x)), element by element. y has the dims of x.
-func SiLU(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
+func SiLU(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return KindOf("silu").one(b, name, Args{"x": x})
 }
 
@@ -159,7 +159,7 @@ func SiLU(b *engine.Builder, name string, x engine.ValueID) engine.ValueID {
 //
 // Phi goes through an erf that is off by 1.5e-7 at most. Source: Hendrycks and Gimpel, Gaussian Error Linear
 // Units (2016).
-func GELU(b *engine.Builder, name string, x engine.ValueID, tanh bool) engine.ValueID {
+func GELU(b *graph.Builder, name string, x graph.ValueID, tanh bool) graph.ValueID {
 	return KindOf("gelu").one(b, name, Args{"x": x, "tanh": tanh})
 }
 
@@ -178,9 +178,9 @@ var kindsOfUnaries = eachKind(unaries, func(r *unaryRow) Kind {
 	return k
 })
 
-func (r *unaryRow) add(c *call) []engine.ValueID {
+func (r *unaryRow) add(c *call) []graph.ValueID {
 	x := c.tensor("x")
-	o := &unary{unaryRow: r, kind: r.kind, x: x, y: c.out("", engine.F32), vec: vec(c.Builder, x, -1)}
+	o := &unary{unaryRow: r, kind: r.kind, x: x, y: c.out("", graph.F32), vec: vec(c.Builder, x, -1)}
 	if r.or != nil && c.bool(r.or.when) {
 		o.unaryRow = r.or
 	}
@@ -211,15 +211,15 @@ func constructors(name string) []string {
 type unary struct {
 	*unaryRow
 	kind   string
-	x, y   engine.ValueID
-	kernel *engine.Kernel
+	x, y   graph.ValueID
+	kernel *graph.Kernel
 	vec    int
 }
 
-func (o *unary) Spec() engine.Spec {
-	s := engine.Spec{
-		Kind: o.kind, Inputs: []engine.ValueID{o.x}, Outputs: []engine.ValueID{o.y},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
+func (o *unary) Spec() graph.Spec {
+	s := graph.Spec{
+		Kind: o.kind, Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("y", o.y))}},
 	}
 	if o.when != "" {
 		s.Attrs = map[string]any{"approximate": o.when}
@@ -227,9 +227,9 @@ func (o *unary) Spec() engine.Spec {
 	return s
 }
 
-func (o *unary) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.x) }
+func (o *unary) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 
-func (o *unary) Plan(p *engine.Planner) error {
+func (o *unary) Plan(p *graph.Planner) error {
 	n := p.Numel(o.x)
 	p.SetDims(o.y, p.Dims(o.x)...)
 	l := p.Dispatch(0, p.Vectors(n, o.vec, threadLanes))
@@ -250,7 +250,7 @@ func (o *unary) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *unary) Tolerance(r *Ref, _ engine.ValueID) Tolerance {
+func (o *unary) Tolerance(r *Ref, _ graph.ValueID) Tolerance {
 	t := o.near
 	t.Abs += o.nearX * r.largest(o.x)
 	return t

@@ -1,7 +1,7 @@
 package ops
 
 import (
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // UpdateCache adds update_cache: it writes the rows of value to a cache, from row position on. It has no
@@ -10,7 +10,7 @@ import (
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type
 //	position  0 to C - S
-func UpdateCache(b *engine.Builder, name string, value, cache engine.ValueID, position Int) {
+func UpdateCache(b *graph.Builder, name string, value, cache graph.ValueID, position Int) {
 	kindUpdateCache.new(b, name, Args{"value": value, "cache": cache, "input_pos": position})
 }
 
@@ -22,7 +22,7 @@ var kindUpdateCache = Kind{
 	Constructors: []string{"UpdateCache"}, add: addUpdateCache,
 }
 
-func addUpdateCache(c *call) []engine.ValueID {
+func addUpdateCache(c *call) []graph.ValueID {
 	value, cache := c.tensor("value"), c.tensor("cache")
 	if c.DType(value) != c.DType(cache) {
 		return c.fail("value %s is %s, cache %s is %s, want one type", c.Name(value), c.DType(value),
@@ -37,23 +37,23 @@ func addUpdateCache(c *call) []engine.ValueID {
 
 type updateCache struct {
 	moves
-	value, cache engine.ValueID
+	value, cache graph.ValueID
 	position     Int
-	kernel       *engine.Kernel
+	kernel       *graph.Kernel
 	vec          int
 }
 
-func (o *updateCache) Spec() engine.Spec {
-	return engine.Spec{
-		Kind: "update_cache", Inputs: args([]engine.ValueID{o.value}, o.position),
-		State: []engine.ValueID{o.cache},
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.value), bind("dst", o.cache))}},
+func (o *updateCache) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "update_cache", Inputs: args([]graph.ValueID{o.value}, o.position),
+		State: []graph.ValueID{o.cache},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("src", o.value), bind("dst", o.cache))}},
 		Attrs: map[string]any{"input_pos": o.position.attr()},
 	}
 }
 
 // Corners: the longest value is legal at the first position, the shortest anywhere.
-func (o *updateCache) Corners(r *engine.Ranges) []engine.Corner {
+func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.position.span(r)
 	list := r.Ends(o.value)
 	for i := range list {
@@ -62,7 +62,7 @@ func (o *updateCache) Corners(r *engine.Ranges) []engine.Corner {
 	return list
 }
 
-func (o *updateCache) Plan(p *engine.Planner) error {
+func (o *updateCache) Plan(p *graph.Planner) error {
 	v, c, at := p.Dims(o.value), p.Dims(o.cache), o.position.at(p)
 	if len(v) != 4 || len(c) != 4 || v[0] != 1 || c[0] != 1 || v[2] != c[2] || v[3] != c[3] {
 		return p.Errorf("value is %v and the cache %v, want [1, S, H, D] and [1, C, H, D]", v, c)

@@ -3,7 +3,7 @@ package ops
 import (
 	"slices"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 )
 
 // View adds view: the elements of x in other dims. One of the dims may be Rest, which is what the others
@@ -15,7 +15,7 @@ import (
 // It is an alias of x, with no memory and no dispatch. Only where x or y is an input or output of the graph,
 // or State, is it a copy. Upstream's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
 // are all this operator.
-func View(b *engine.Builder, name string, x engine.ValueID, dims ...Int) engine.ValueID {
+func View(b *graph.Builder, name string, x graph.ValueID, dims ...Int) graph.ValueID {
 	return kindView.one(b, name, Args{"x": x, "dims": dims})
 }
 
@@ -25,7 +25,7 @@ var kindView = Kind{
 	Constructors: []string{"View"}, add: addView,
 }
 
-func addView(c *call) []engine.ValueID {
+func addView(c *call) []graph.ValueID {
 	x, dims := c.tensor("x"), c.syms("dims")
 	o := &view{x: x, dims: dims, rest: -1}
 	for k, d := range dims {
@@ -52,29 +52,29 @@ var Rest = Fixed(-1)
 
 type view struct {
 	moves
-	x, y   engine.ValueID
+	x, y   graph.ValueID
 	dims   []Int
 	rest   int // the dim to work out, -1: none
-	kernel *engine.Kernel
+	kernel *graph.Kernel
 	vec    int
 }
 
-func (o *view) Spec() engine.Spec {
+func (o *view) Spec() graph.Spec {
 	dims := make([]any, len(o.dims))
 	for k, d := range o.dims {
 		dims[k] = d.attr()
 	}
-	return engine.Spec{
-		Kind: "view", Inputs: args([]engine.ValueID{o.x}, o.dims...), Outputs: []engine.ValueID{o.y},
+	return graph.Spec{
+		Kind: "view", Inputs: args([]graph.ValueID{o.x}, o.dims...), Outputs: []graph.ValueID{o.y},
 		Alias: true,
-		Slots: []engine.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}},
+		Slots: []graph.Slot{{Uses: one(o.kernel, bind("src", o.x), bind("dst", o.y))}},
 		Attrs: map[string]any{"dims": dims},
 	}
 }
 
-func (o *view) Corners(r *engine.Ranges) []engine.Corner { return r.Ends(o.Spec().Inputs...) }
+func (o *view) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.Spec().Inputs...) }
 
-func (o *view) Plan(p *engine.Planner) error {
+func (o *view) Plan(p *graph.Planner) error {
 	n := p.Numel(o.x)
 	var dims [maxRank]int
 	others := 1

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/session"
@@ -137,7 +137,7 @@ type plannedGraph struct {
 	Active []trace.DispatchID `json:"active"`
 	Levels []trace.DispatchID `json:"levels"`
 	// Passes are what made the graph of the operators that the model's builder gave.
-	Passes      []engine.PassReport `json:"passes"`
+	Passes      []graph.PassReport `json:"passes"`
 	trace.Graph `json:"graph"`
 }
 
@@ -162,7 +162,7 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 	if err != nil {
 		return nil, err
 	}
-	live, err := engine.NewLive(g, engine.LiveOptions{})
+	live, err := graph.NewLive(g, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/engine/graph"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
@@ -31,7 +31,7 @@ func plannedDemo(t *testing.T, args string) (g struct {
 	For            string
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
 	Active, Levels []trace.DispatchID
-	Passes         []engine.PassReport
+	Passes         []graph.PassReport
 	Graph          trace.Graph
 },
 ) {

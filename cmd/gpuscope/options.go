@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
 	"gpuscope/ops"
@@ -55,7 +56,7 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 		"run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
 	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
-		engine.Topological.String(), engine.Fixpoint.String())
+		graph.Topological.String(), graph.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
 		"make operators of a kind, or those called OP (attn.q, layers.0.attn.q), take a route or kernel: "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
@@ -172,7 +173,7 @@ func (o *modelOptions) checkFlags() error {
 			return usagef("--limits %s: a device has limits of its own; give --device none as well", set)
 		}
 	}
-	if _, err := engine.SelectFusions(ops.Fusions, o.fuse); err != nil {
+	if _, err := graph.SelectFusions(ops.Fusions, o.fuse); err != nil {
 		return usagef("--fuse: %v", err)
 	}
 	for _, r := range o.routes {
@@ -213,8 +214,8 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 		}
 		out.Routes[kind] = route
 	}
-	if o.propagation != nil && o.propagation.value == engine.Fixpoint.String() {
-		out.Live.Order = engine.Fixpoint
+	if o.propagation != nil && o.propagation.value == graph.Fixpoint.String() {
+		out.Live.Order = graph.Fixpoint
 	}
 	if o.timing != nil {
 		level, err := engine.ParseTiming(o.timing.value)

@@ -7,36 +7,36 @@ import (
 	"io"
 	"strings"
 
-	"gpuscope/engine"
+	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/trace/table"
 )
 
 // passTable is what the passes did that made a graph of the operators, and how long each took.
-func passTable(passes []engine.PassReport) *table.Table {
+func passTable(passes []graph.PassReport) *table.Table {
 	at := table.By(passes)
 	return table.New("passes", []table.Column{
 		{
 			Name: "pass", Title: "pass", Width: 80,
-			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(p.Name) }),
+			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(p.Name) }),
 		},
 		{
 			Name: "ms", Title: "ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Of: at(func(p *engine.PassReport) table.Cell { return table.Number(p.Took.Seconds()*1e3, 3) }),
+			Of: at(func(p *graph.PassReport) table.Cell { return table.Number(p.Took.Seconds()*1e3, 3) }),
 		},
 		{
 			Name: "changed", Title: "changed", Width: 80,
-			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(changes(p)) }),
+			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(changes(p)) }),
 		},
 		{
 			Name: "doc", Title: "what it is for", Width: 80,
-			Of: at(func(p *engine.PassReport) table.Cell { return table.Text(p.Doc) }),
+			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(p.Doc) }),
 		},
 	}, table.Flat(len(passes), func(i int) string { return passes[i].Name }))
 }
 
 // changes is what a pass changed, before and after.
-func changes(p *engine.PassReport) string {
+func changes(p *graph.PassReport) string {
 	var list []string
 	for _, c := range p.Counts {
 		list = append(list, fmt.Sprintf("%s %d → %d", c.What, c.Before, c.After))

@@ -1,0 +1,207 @@
+// Package forecast plans a graph along a line of shapes without running it.
+package forecast
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"gpuscope/engine/graph"
+	"gpuscope/trace"
+)
+
+// Forecasts. A plan is a pure function of live shapes, so what a dispatch would be given at a shape can be
+// known without running it. Plan plans the graph at every point of a line and keeps what it gave as stretches
+// in which each number moves evenly: a grid that grows with the tokens by one workgroup each is one stretch,
+// however long the line is.
+
+// Line plans a graph for each place from from to to, at the live shapes that set gives it there, and returns
+// what each dispatch is given along them; Along and At are left to the caller. Nothing that runs is touched.
+// Where the time of ctx runs out the line ends where that was.
+func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int,
+	set func(l *graph.Live, at int) error,
+) (trace.Line, error) {
+	line := trace.Line{From: from, To: to}
+	o.Order = graph.Topological // both end in the same plans, and this one is the shorter way
+	l, err := graph.NewLive(g, o)
+	if err != nil {
+		return line, err
+	}
+	tracks := make([]track, len(g.Dispatches))
+	take := func(o graph.OpID, at int) {
+		for slot, id := range g.Ops[o].Dispatches {
+			if id >= 0 {
+				tracks[id].repeat(at - from)
+				tracks[id].take(g, id, &l.Plans[o], slot, at)
+			}
+		}
+	}
+	var planned []graph.OpID
+	for at := from; at <= to; at++ {
+		if err := ctx.Err(); errors.Is(err, context.DeadlineExceeded) && at > from {
+			line.To = at - 1
+			break
+		} else if err != nil {
+			return line, err
+		}
+		if err := set(l, at); err != nil {
+			l.Discard()
+			return line, err
+		}
+		if err := l.Propagate(); err != nil {
+			return line, err
+		}
+		planned = planned[:0]
+		l.EachPlanned(func(o *graph.Op, _ *graph.Plan) { planned = append(planned, o.ID) })
+		l.Commit()
+		if at == from {
+			for o := range g.Ops {
+				take(graph.OpID(o), at)
+			}
+			continue
+		}
+		for _, o := range planned {
+			take(o, at)
+		}
+	}
+	courses := map[string]int{}
+	for i := range tracks {
+		tracks[i].repeat(line.To - from + 1)
+		tracks[i].close()
+		key, err := json.Marshal(tracks[i].stretches)
+		if err != nil {
+			return line, fmt.Errorf("forecast of dispatch %d: %w", i, err)
+		}
+		n, ok := courses[string(key)]
+		if !ok {
+			n = len(line.Courses)
+			courses[string(key)] = n
+			line.Courses = append(line.Courses, trace.Course{Stretches: tracks[i].stretches})
+		}
+		line.Dispatches = append(line.Dispatches, n)
+	}
+	return line, nil
+}
+
+// The numbers of a plan that a stretch has a rule for.
+const (
+	onGrid   = 0
+	onNeeded = 3
+	onGroups = 6 + iota - 2
+	onIdle
+	onBytes
+	onFLOPs
+	onAll
+)
+
+// track is a dispatch on its way along a line: the stretches that have ended, and the one that goes on.
+type track struct {
+	stretches []trace.Stretch
+	open      trace.Stretch // its words
+	reason    graph.Reason
+	route     int
+	n         int // places in the open stretch
+	places    int // in all
+	rules     [onAll]trace.Rule
+	last      [onAll]int64 // numbers at the last place
+}
+
+// take is the next place.
+func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, at int) {
+	var numbers [onAll]int64
+	kernel := ""
+	if l := &p.Launches[slot]; l.Active {
+		kernel = g.KernelNames[g.Ops[g.Dispatches[id].Op].Use(slot, p.Route).Kernel]
+		for i, n := range [...]uint32{l.Grid.X, l.Grid.Y, l.Grid.Z, l.Needed[0], l.Needed[1], l.Needed[2]} {
+			numbers[i] = int64(n)
+		}
+		numbers[onGroups], numbers[onIdle] = l.Grid.Groups, l.Grid.Idle
+		numbers[onBytes], numbers[onFLOPs] = l.Bytes, l.FLOPs
+	}
+	same := t.n > 0 && t.open.Kernel == kernel && (kernel == "" || t.route == p.Route && t.reason == p.Reason)
+	if !same || !t.goesOn(&numbers) {
+		t.close()
+		t.open = trace.Stretch{From: at, Kernel: kernel}
+		t.route, t.reason, t.n = p.Route, p.Reason, 0
+		if kernel != "" {
+			t.open.Route = g.Ops[g.Dispatches[id].Op].RouteName(p.Route)
+			if p.Reason != nil {
+				t.open.Reason = p.Reason.String()
+			}
+		}
+		for i, v := range numbers {
+			t.rules[i] = trace.Rule{v}
+		}
+	}
+	t.last = numbers
+	t.n++
+	t.places++
+}
+
+// goesOn says whether the open stretch can have the numbers at its next place. The second place settles by
+// how much each number moves, the third by how much that itself does.
+func (t *track) goesOn(numbers *[onAll]int64) bool {
+	rules := t.rules
+	for i, v := range numbers {
+		switch t.n {
+		case 1:
+			rules[i][1] = v - t.last[i]
+		case 2:
+			rules[i][2] = v - rules[i].At(2)
+		}
+		if rules[i].At(int64(t.n)) != v {
+			return false
+		}
+	}
+	t.rules = rules
+	return true
+}
+
+// repeat fills up to so many places with what there was at the last one: operators that nothing woke have
+// kept their plans.
+func (t *track) repeat(places int) {
+	for t.places < places {
+		if t.steady() {
+			t.n += places - t.places
+			t.places = places
+			return
+		}
+		numbers := t.last
+		if !t.goesOn(&numbers) {
+			at := t.open.From + t.n
+			t.close()
+			t.open.From, t.n = at, 0
+			for i, v := range numbers {
+				t.rules[i] = trace.Rule{v}
+			}
+		}
+		t.n++
+		t.places++
+	}
+}
+
+// steady says that no number of the open stretch moves, nor may begin to.
+func (t *track) steady() bool {
+	for _, r := range t.rules {
+		if !r.Constant() {
+			return false
+		}
+	}
+	return t.n > 2
+}
+
+// close ends the open stretch.
+func (t *track) close() {
+	if t.n == 0 {
+		return
+	}
+	s := t.open
+	s.Workgroups = [3]trace.Rule(t.rules[onGrid:])
+	if needed := [3]trace.Rule(t.rules[onNeeded:]); needed != s.Workgroups {
+		s.NeededGrid = &needed
+	}
+	s.NeededGroups, s.IdleLanes = t.rules[onGroups], t.rules[onIdle]
+	s.Bytes, s.FLOPs = t.rules[onBytes], t.rules[onFLOPs]
+	t.stretches = append(t.stretches, s)
+}

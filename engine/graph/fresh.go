@@ -1,0 +1,87 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A plan is pure, so it can be made again at the shapes in force. What differs is stale: a trigger that was
+// missed, a plan that is not pure.
+
+// StaleError says what Check found.
+type StaleError struct {
+	Op, Kind, Dispatch string
+	What               string
+}
+
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("check: %s (%s): %s", e.Dispatch, e.Kind, e.What)
+}
+
+// Fresh plans an operator anew at the shapes in force. Its error is a *StaleError where the plan in force is
+// another.
+func (l *Live) Fresh(id OpID) (*Plan, error) {
+	o, fresh := &l.G.Ops[id], &l.scratchPlans[id]
+	if err := l.planAfresh(o, fresh); err != nil {
+		return nil, fmt.Errorf("check: %w", err)
+	}
+	return fresh, l.stale(o, fresh)
+}
+
+// planAfresh plans an operator at the shapes in force.
+func (l *Live) planAfresh(o *Op, into *Plan) error {
+	was := l.planner.env
+	l.planner.env = l.now
+	defer func() { l.planner.env = was }()
+	if err := l.planner.make(o, into, l.requested[o.ID], o.Aliased); err != nil {
+		return err
+	}
+	if l.static {
+		l.pin(o, into)
+	}
+	return nil
+}
+
+// stale holds the plan in force against a fresh one.
+func (l *Live) stale(o *Op, fresh *Plan) error {
+	inForce := &l.Plans[o.ID]
+	for i := range fresh.outs {
+		out, v := &fresh.outs[i], o.out(i)
+		if l.G.Values[v].Kind == SymInt {
+			if out.int != l.now.ints[v] {
+				return l.Stale(o, -1,
+					fmt.Sprintf("%s is %d, a fresh plan gives %d", l.G.Values[v].Name, l.now.ints[v],
+						out.int))
+			}
+		} else if !slices.Equal(out.dims, l.now.dims[v]) {
+			return l.Stale(o, -1,
+				fmt.Sprintf("%s is %v, a fresh plan gives %v", l.G.Values[v].Name, l.now.dims[v], out.dims))
+		}
+	}
+	if inForce.Route != fresh.Route {
+		return l.Stale(o, -1,
+			fmt.Sprintf("runs route %s, a fresh plan takes %s", o.routeLabel(inForce.Route),
+				o.routeLabel(fresh.Route)))
+	}
+	for s := range fresh.Launches {
+		a, b := &inForce.Launches[s], &fresh.Launches[s]
+		switch {
+		case a.Active != b.Active:
+			return l.Stale(o, s, fmt.Sprintf("in use: %v, by a fresh plan: %v", a.Active, b.Active))
+		case a.Active && a.Grid.Counts() != b.Grid.Counts():
+			return l.Stale(o, s,
+				fmt.Sprintf("grid %v, a fresh plan gives %v", a.Grid.Counts(), b.Grid.Counts()))
+		}
+	}
+	return nil
+}
+
+// Stale is the error of an operator, or of one of its dispatch slots, that does not have what a fresh plan
+// gives; slot is -1 for the operator.
+func (l *Live) Stale(o *Op, slot int, what string) error {
+	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
+	if slot >= 0 && o.Dispatches[slot] >= 0 {
+		e.Dispatch = fmt.Sprintf("dispatch %d %s", o.Dispatches[slot], o.named(slot))
+	}
+	return e
+}

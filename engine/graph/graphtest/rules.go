@@ -1,0 +1,98 @@
+package graphtest
+
+import (
+	"gpuscope/engine/graph"
+)
+
+import "slices"
+
+// addOneKernel is what unary and binary do, in one.
+var addOneKernel = TestKernel("addone", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i] + 1u; }")
+
+// AddOneOp is binary with one of its operands through unary.
+type AddOneOp struct{ A, B, Out graph.ValueID }
+
+func (o *AddOneOp) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: "addone", Inputs: []graph.ValueID{o.A, o.B}, Outputs: []graph.ValueID{o.Out},
+		Slots: []graph.Slot{{Uses: []graph.Use{On(addOneKernel, o.A, o.B, o.Out)}}},
+	}
+}
+
+func (o *AddOneOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.A, o.B) }
+
+func (o *AddOneOp) Plan(p *graph.Planner) error {
+	if !slices.Equal(p.Dims(o.A), p.Dims(o.B)) {
+		return p.Errorf("operands %v and %v are not of one shape", p.Dims(o.A), p.Dims(o.B))
+	}
+	p.SetDims(o.Out, p.Dims(o.A)...)
+	p.Dispatch(0, Threads(p, p.Numel(o.A), 64)).Params.U32("p0", p.Numel(o.A))
+	return nil
+}
+
+// SumRule fuses a unary into the binary that reads it; where another operator reads it too, it stays.
+var SumRule = graph.Fusion{
+	Name: "sum", Doc: "x + (y + 1) in one dispatch",
+	Pattern: graph.Pattern{Kinds: []string{"binary"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
+	Replace: func(_ *graph.Builder, m *graph.Match) graph.Operator {
+		u, s := m.Ops[0].(*UnaryOp), m.Last().(*BinaryOp)
+		other := s.A
+		if s.A == u.Out {
+			other = s.B
+		}
+		return &AddOneOp{other, u.In, s.Out}
+	},
+}
+
+// MapRule takes a unary into the first kernel of the routed operator that reads it, as far as this test goes:
+// it reads the unary's input in place of its output.
+var MapRule = graph.Fusion{
+	Name: "map", Doc: "drop a unary before a routed",
+	Pattern: graph.Pattern{Kinds: []string{"routed"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
+	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
+		r := m.Last().(*routedOp)
+		return &routedOp{m.Ops[0].(*UnaryOp).In, r.Out, b.Scratch("fresh", graph.U32)}
+	},
+}
+
+// PairRule makes one operator of two unaries that feed the same reader.
+var PairRule = graph.Fusion{
+	Name: "pair", Doc: "two unaries are one operator",
+	Pattern: graph.Pattern{Kinds: []string{"unary"}}, Beside: []string{"unary"},
+	Replace: func(_ *graph.Builder, m *graph.Match) graph.Operator {
+		first, ok := m.Ops[0].(*UnaryOp)
+		second, both := m.Last().(*UnaryOp)
+		if !ok || !both {
+			return nil // one of them is a pair
+		}
+		return &pairOp{first, second}
+	},
+}
+
+// pairOp is two unaries.
+type pairOp struct{ first, second *UnaryOp }
+
+func (o *pairOp) Spec() graph.Spec {
+	s := graph.Spec{Kind: "unary"}
+	for i, u := range []*UnaryOp{o.first, o.second} {
+		s.Inputs, s.Outputs = append(s.Inputs, u.In), append(s.Outputs, u.Out)
+		s.Slots = append(
+			s.Slots,
+			graph.Slot{
+				Label: []string{"first", "second"}[i],
+				Uses:  []graph.Use{On(UnaryKernel, u.In, u.Out)},
+			},
+		)
+	}
+	return s
+}
+
+func (o *pairOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.first.In, o.second.In) }
+
+func (o *pairOp) Plan(p *graph.Planner) error {
+	for slot, u := range []*UnaryOp{o.first, o.second} {
+		p.SetDims(u.Out, p.Dims(u.In)...)
+		p.Dispatch(slot, Threads(p, p.Numel(u.In), 64)).Params.U32("p0", p.Numel(u.In))
+	}
+	return nil
+}

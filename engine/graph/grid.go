@@ -1,0 +1,167 @@
+package graph
+
+import (
+	"math/bits"
+	"slices"
+
+	"gpuscope/trace"
+)
+
+// Grid is the workgroup count of a dispatch, and how much of it the live shape needs.
+type Grid struct {
+	X, Y, Z uint32
+	// Groups is how many workgroups have work; X*Y*Z may be more where a count was folded into two
+	// dimensions.
+	Groups int64
+	// Idle counts the lanes of those workgroups that have none.
+	Idle int64
+	// terms are what Groups was made of, by the rule: the product of their groups, and of workgroups that
+	// stride at most as many as one dimension takes. Those without a name are not there.
+	rule  string
+	terms [maxTerms]trace.Term
+}
+
+// Workgroups is X*Y*Z.
+func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
+
+// cover makes room for the workgroups of another grid. Tiles have a place in each dimension, so that each is
+// as large as in either; of folded grids the larger one has it.
+func (g *Grid) cover(other Grid) {
+	switch {
+	case other.rule == tiles:
+		g.X, g.Y, g.Z = max(g.X, other.X), max(g.Y, other.Y), max(g.Z, other.Z)
+	case other.Workgroups() > g.Workgroups():
+		g.X, g.Y, g.Z = other.X, other.Y, other.Z
+	}
+}
+
+const (
+	maxTerms = 3
+	tiles    = "tiles" // the rule of grids that are not folded
+)
+
+// Each is a count of which every workgroup takes one.
+func Each(name string, n int) trace.Term { return Split(name, n, 1) }
+
+// Split is a count of which every workgroup takes so many.
+func Split(name string, n, per int) trace.Term {
+	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
+}
+
+// RowsOf is the rows of n elements, of which every workgroup takes one.
+func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
+
+// describe is the arithmetic of the grid as a trace has it: last, which is not to be changed, where that says
+// the same.
+func (g *Grid) describe(last *trace.Grid) *trace.Grid {
+	if g.rule == "" {
+		return nil
+	}
+	n := 0
+	for n < maxTerms && g.terms[n].Name != "" {
+		n++
+	}
+	if last != nil && last.Rule == g.rule && slices.Equal(last.Terms, g.terms[:n]) {
+		return last
+	}
+	return &trace.Grid{Rule: g.rule, Terms: slices.Clone(g.terms[:n])}
+}
+
+// The helpers below are the only arithmetic from element counts to grids. They compute in 64 bits, record an
+// error in the planner where the device cannot run the grid, and then return the zero Grid.
+//
+// A kernel finds its place from the builtins alone, so that any fold works: a thread kernel by
+// gid.x + gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
+
+// Vectors is a grid of one thread for so many of n elements at a time, in groups of lanes, folded into x and
+// y where it must.
+func (p *Planner) Vectors(n, each, lanes int) Grid {
+	threads := divUp(n, each)
+	groups := divUp(threads, lanes)
+	return p.flat("linear", int64(groups)*int64(lanes)-int64(threads), Split("elements", n, each*lanes))
+}
+
+// Rows is a grid of one workgroup for each row, head, block, ...: as many as the product of the terms, folded
+// where it must. Of the lanes of each group busy have work.
+func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) Grid {
+	return p.flat("rows", groupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
+}
+
+// Tiles is a grid of the groups of columns by those of rows by those of what is behind them, each of lanes
+// that share a tile evenly.
+func (p *Planner) Tiles(lanes int, cols, rows trace.Term, behind ...trace.Term) Grid {
+	x, y, z := cols.Groups(), rows.Groups(), groupsOf(behind)
+	groups := x * y * z
+	// A lane's share of a tile is tile/lanes outputs.
+	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
+	busy := (outputs*int64(lanes) + tile - 1) / tile
+	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: tiles}
+	g.terms[0], g.terms[1] = cols, rows
+	copy(g.terms[2:], behind)
+	return p.grid(tiles, g, x, y, z)
+}
+
+// Stride is a grid of at most as many workgroups as one dimension takes, each of which strides over the n
+// pieces of work.
+func (p *Planner) Stride(n int) Grid {
+	x := min(int64(n), int64(p.Limits().MaxWorkgroups))
+	g := Grid{Groups: x, rule: "grid_stride"}
+	g.terms[0] = Each("n", n)
+	return p.grid("grid-stride groups", g, x, 1, 1)
+}
+
+// flat is a grid of one dimension, folded into two where it must.
+func (p *Planner) flat(rule string, idle int64, terms ...trace.Term) Grid {
+	g := Grid{Groups: groupsOf(terms), Idle: idle, rule: rule}
+	copy(g.terms[:], terms)
+	x, y := fold(g.Groups, int64(p.Limits().MaxWorkgroups))
+	return p.grid("rows", g, x, y, 1)
+}
+
+// groupsOf is how many workgroups terms make.
+func groupsOf(terms []trace.Term) int64 {
+	n := int64(1)
+	for i := range terms {
+		n *= terms[i].Groups()
+	}
+	return n
+}
+
+func (p *Planner) grid(what string, g Grid, x, y, z int64) Grid {
+	limit := int64(p.Limits().MaxWorkgroups)
+	if x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
+		p.Errorf("%s: a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", what, x,
+			y, z, limit)
+		return Grid{}
+	}
+	g.X, g.Y, g.Z = uint32(x), uint32(y), uint32(z)
+	return g
+}
+
+// fold spreads n workgroups over two dimensions, nearly square: less than 2*sqrt(n) of them launch for
+// nothing, where filling x first could launch almost twice as many as needed.
+func fold(n, limit int64) (x, y int64) {
+	if n <= limit {
+		return n, 1
+	}
+	x = min(sqrtUp(n), limit)
+	return x, (n + x - 1) / x
+}
+
+// sqrtUp is the smallest r with r*r >= n.
+func sqrtUp(n int64) int64 {
+	r := int64(1) << ((bits.Len64(uint64(n)) + 1) / 2)
+	for { // Newton from above
+		next := (r + n/r) / 2
+		if next >= r {
+			break
+		}
+		r = next
+	}
+	if r*r < n {
+		r++
+	}
+	return r
+}
+
+func divUp(n, d int) int { return n/d + min(n%d, 1) }

@@ -1,0 +1,69 @@
+package graph
+
+// inputState is what the inputs of a graph are: all that its live shapes follow from. Lists run over the
+// graph's inputs one behind the other.
+type inputState struct {
+	dims []int
+	ints []int64
+	host []int64
+}
+
+// take makes it the state of the graph as it is in force.
+func (s *inputState) take(l *Live) {
+	s.dims, s.ints, s.host = s.dims[:0], s.ints[:0], s.host[:0]
+	for _, v := range l.G.inputs {
+		switch val := &l.G.Values[v]; {
+		case val.Kind == SymInt:
+			s.ints = append(s.ints, l.now.ints[v])
+		default:
+			s.dims = append(s.dims, l.now.dims[v]...)
+			s.host = append(s.host, l.now.host[v]...)
+		}
+	}
+}
+
+func (s *inputState) copyFrom(t *inputState) {
+	s.dims, s.ints = append(s.dims[:0], t.dims...), append(s.ints[:0], t.ints...)
+	s.host = append(s.host[:0], t.host...)
+}
+
+// give sets the inputs of a graph to the state.
+func (s *inputState) give(l *Live) error {
+	dims, ints, host := s.dims, s.ints, s.host
+	for _, v := range l.G.inputs {
+		val := &l.G.Values[v]
+		if val.Kind == SymInt {
+			if err := l.SetInt(v, ints[0]); err != nil {
+				return err
+			}
+			ints = ints[1:]
+			continue
+		}
+		rank := len(val.MaxDims)
+		if err := l.SetDims(v, dims[:rank]...); err != nil {
+			return err
+		}
+		if val.HostRead {
+			n := Numel(dims[:rank])
+			if err := l.SetHost(v, host[:n]); err != nil {
+				return err
+			}
+			host = host[n:]
+		}
+		dims = dims[rank:]
+	}
+	return nil
+}
+
+// moveTo resizes a graph to a state of its inputs.
+func (l *Live) moveTo(s *inputState) error {
+	if err := s.give(l); err != nil {
+		l.Discard()
+		return err
+	}
+	err := l.Propagate()
+	if err == nil {
+		l.Commit()
+	}
+	return err
+}

@@ -1,0 +1,121 @@
+package graph
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Kernels. What the WGSL declares, bindings and params by name and type, is held against what operators bind
+// and write, once when an operator is added and again wherever another kernel is to run in its place.
+
+// ParamsBytes is the size of the kernel's params block: WGSL rounds a uniform struct up to 16.
+func (k *Kernel) ParamsBytes() int { return (4*len(k.Params) + 15) / 16 * 16 }
+
+// Bindings are the accesses of the kernel's bindings: storage, then params where it has any.
+func (k *Kernel) Bindings() []gpu.Access {
+	var list []gpu.Access
+	for _, s := range k.Storage {
+		list = append(list, s.Access)
+	}
+	if len(k.Params) > 0 {
+		list = append(list, gpu.Params)
+	}
+	return list
+}
+
+// Takes says whether elements of a type can be read through the binding. Words (u32) are bits, which a
+// kernel may take for anything.
+func (s Storage) Takes(t DType) bool {
+	return s.Elem == "" || s.Elem == U32.String() || s.Elem == t.String()
+}
+
+// bound says what is wrong with what a kernel is bound to.
+func (u *Use) bound() error {
+	if len(u.Bind) != len(u.Kernel.Storage) {
+		return fmt.Errorf("binds %d values to kernel %s, which has %d storage bindings", len(u.Bind),
+			u.Kernel.Name, len(u.Kernel.Storage))
+	}
+	for i, s := range u.Kernel.Storage {
+		if u.Bind[i].Name != s.Name {
+			return fmt.Errorf("binds %s where kernel %s has %s, its binding %d", u.Bind[i].Name,
+				u.Kernel.Name, s.Name, i)
+		}
+	}
+	if n := len(u.Kernel.Params); n > MaxParams {
+		return fmt.Errorf("kernel %s takes %d params, at most %d", u.Kernel.Name, n, MaxParams)
+	}
+	return nil
+}
+
+// StandsFor says why the kernel cannot run in place of another, on the bindings, params and grids that were
+// planned for that one; nil where it can. Names count: two fields of one type that changed places are
+// refused.
+func (k *Kernel) StandsFor(other *Kernel) error {
+	if len(k.Storage) != len(other.Storage) {
+		return fmt.Errorf("kernel %s has %d storage bindings, %s has %d", k.Name, len(k.Storage), other.Name,
+			len(other.Storage))
+	}
+	for i, s := range k.Storage {
+		// Whether it also reads what it writes changes nothing of what it must come after.
+		if o := other.Storage[i]; s.Name != o.Name || s.Elem != o.Elem || s.Access != o.Access {
+			return fmt.Errorf("binding %d of kernel %s is %s, of %s it is %s", i, k.Name, s, other.Name, o)
+		}
+	}
+	if len(k.Params) != len(other.Params) {
+		return fmt.Errorf("kernel %s takes %d params, %s takes %d", k.Name, len(k.Params), other.Name,
+			len(other.Params))
+	}
+	for i, f := range k.Params {
+		if o := other.Params[i]; f.Name != o.Name || f.Type != o.Type {
+			return fmt.Errorf("param %d of kernel %s is %s: %s, of %s it is %s: %s", i, k.Name, f.Name,
+				f.Type, other.Name, o.Name, o.Type)
+		}
+	}
+	if k.WorkgroupSize != other.WorkgroupSize {
+		return fmt.Errorf("kernel %s has workgroups of %v, %s of %v", k.Name, k.WorkgroupSize, other.Name,
+			other.WorkgroupSize)
+	}
+	return nil
+}
+
+// String is the binding as WGSL writes it, near enough.
+func (s Storage) String() string {
+	access := "read"
+	if s.Access == gpu.ReadWrite {
+		access = "read_write"
+	}
+	return fmt.Sprintf("%s %s: %s", access, s.Name, s.Elem)
+}
+
+// nameKernels gives every kernel of the graph a name of its own.
+func (g *Graph) nameKernels() {
+	g.KernelNames = make(map[*Kernel]string, len(g.Kernels))
+	seen := map[string]int{}
+	for _, k := range g.Kernels {
+		name := k.Name
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s.%d", name, seen[name])
+		}
+		g.KernelNames[k] = name
+	}
+}
+
+// KernelName is the name by which the graph tells a kernel from others, "" where no corner takes it.
+func (g *Graph) KernelName(k *Kernel) string { return g.KernelNames[k] }
+
+// DescribeKernel is a kernel as a trace has it.
+func DescribeKernel(name string, k *Kernel) trace.Kernel {
+	sum := sha256.Sum256([]byte(k.Source))
+	t := trace.Kernel{
+		Name: name, Constants: k.Constants, SourceSHA256: hex.EncodeToString(sum[:]),
+		Source: k.Source, Filled: k.Filled, Taken: k.Taken, Params: k.Params,
+	}
+	for i, n := range k.WorkgroupSize {
+		t.WorkgroupSize[i] = int(n)
+	}
+	return t
+}

@@ -1,0 +1,131 @@
+package graph_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/graphtest"
+	"gpuscope/trace"
+)
+
+// subtract has operands and fields of one type each, so that only their names tell them apart.
+func subtract() *graph.Kernel {
+	return &graph.Kernel{
+		Name: "subtract", WorkgroupSize: [3]uint32{64, 1, 1},
+		Storage: []graph.Storage{
+			{Name: "a", Elem: "f32"},
+			{Name: "b", Elem: "f32"},
+			{Name: "y", Elem: "f32", Access: gpu.ReadWrite},
+		},
+		Params: []trace.Param{{Name: "n", Type: "u32"}, {Name: "words", Type: "u32", Offset: 4}},
+	}
+}
+
+func TestBindingsAreHeldToTheirNamesWhenAnOperatorIsAdded(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		names []string
+		want  string
+	}{
+		{"as the kernel has them", []string{"a", "b", "y"}, ""},
+		{
+			"two of one type that changed places",
+			[]string{"b", "a", "y"},
+			`slot "" binds b where kernel subtract has a, its binding 0`,
+		},
+		{"too few", []string{"a", "y"}, "binds 2 values to kernel subtract, which has 3 storage bindings"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := graph.NewBuilder(gpu.DefaultLimits())
+			x, out := b.Input("x", graph.F32, []int{4}, []int{4}), b.Tensor("y", graph.F32)
+			use := graph.Use{Kernel: subtract()}
+			for _, name := range c.names {
+				v := x
+				if name == "y" {
+					v = out
+				}
+				use.Bind = append(use.Bind, graph.Bind(name, v))
+			}
+			b.Add("y", &graphtest.FuncOp{
+				Declares: graph.Spec{
+					Kind: "sub", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{out},
+					Slots: []graph.Slot{{Uses: []graph.Use{use}}},
+				},
+				Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
+				Plans: func(p *graph.Planner) error {
+					p.SetDims(out, 4)
+					p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("n", 4).U32("words", 1)
+					return nil
+				},
+			})
+			if err := b.Err(); c.want == "" && err != nil {
+				t.Error(err)
+			} else if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestKernelStandsForAnotherOnlyWithItsBindingsParamsAndWorkgroups(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(k *graph.Kernel)
+		want   string
+	}{
+		{"another source", func(k *graph.Kernel) { k.Source = "// better" }, ""},
+		{"a result that is read as well", func(k *graph.Kernel) { k.Storage[2].Read = true }, ""},
+		{
+			"two fields of one type that changed places", func(k *graph.Kernel) { slices.Reverse(k.Params) },
+			"param 0 of kernel subtract is words: u32, of subtract it is n: u32",
+		},
+		{
+			"a field of another type", func(k *graph.Kernel) { k.Params[1].Type = "i32" },
+			"param 1 of kernel subtract is words: i32",
+		},
+		{
+			"a field less", func(k *graph.Kernel) { k.Params = k.Params[:1] },
+			"takes 1 params, subtract takes 2",
+		},
+		{
+			"two operands that changed places", func(k *graph.Kernel) { slices.Reverse(k.Storage[:2]) },
+			"binding 0 of kernel subtract is read b: f32, of subtract it is read a: f32",
+		},
+		{
+			"an operand that is written", func(k *graph.Kernel) { k.Storage[1].Access = gpu.ReadWrite },
+			"binding 1 of kernel subtract is read_write b: f32",
+		},
+		{"operands of another type", func(k *graph.Kernel) { k.Storage[0].Elem = "u32" }, "is read a: u32"},
+		{"an operand less", func(k *graph.Kernel) { k.Storage = k.Storage[1:] }, "has 2 storage bindings"},
+		{
+			"other workgroups", func(k *graph.Kernel) { k.WorkgroupSize[0] = 32 },
+			"has workgroups of [32 1 1], subtract of [64 1 1]",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := subtract()
+			c.change(k)
+			if err := k.StandsFor(subtract()); c.want == "" && err != nil {
+				t.Error(err)
+			} else if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWordsTakeAnyTypeAndOtherBindingsTheirOwn(t *testing.T) {
+	for elem, want := range map[string][]graph.DType{
+		"u32": {graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4}, "f32": {graph.F32}, "i32": {graph.I32}, "f16": {graph.F16},
+		"": {graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4},
+	} {
+		for _, dtype := range []graph.DType{graph.F32, graph.F16, graph.I32, graph.U32, graph.Q4} {
+			if got := (graph.Storage{Elem: elem}).Takes(dtype); got != slices.Contains(want, dtype) {
+				t.Errorf("a binding of %q takes %s: %v", elem, dtype, got)
+			}
+		}
+	}
+}

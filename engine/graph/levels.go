@@ -1,0 +1,173 @@
+package graph
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last
+// use (gpu.Barriers has the rule). Everything before must pass the barrier, so a step costs by its levels,
+// the runs of dispatches between barriers, more than by its dispatches. What a dispatch reads and writes is
+// known, so levels are exact without a device.
+//
+// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that
+// independent ones stand side by side; what nothing holds back, a slice of the inputs for each layer, waits
+// until its result is needed, so that it does not hold memory from the start (delay). And the memory plan
+// shares a slot only where that adds no barrier (memory.go).
+
+// findLevels lists the dispatch slots of all operators, each with its level.
+func (g *Graph) findLevels() {
+	h := hazards{g: g, writers: make([][]int, len(g.Values)), readers: make([][]int, len(g.Values))}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		if o.Aliased {
+			continue
+		}
+		for s := range o.Spec.Slots {
+			d := g.newDispatch(o, s)
+			if d.routes == 0 {
+				continue // no corner uses it
+			}
+			d.Level = h.place(len(g.Dispatches), &d)
+			g.Dispatches = append(g.Dispatches, d)
+		}
+	}
+	g.delay(&h)
+}
+
+// order puts the dispatch slots into the order of submission: level by level.
+func (g *Graph) order() {
+	slices.SortStableFunc(g.Dispatches, func(a, b dispatch) int { return cmp.Compare(a.Level, b.Level) })
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		o.Dispatches = make([]trace.DispatchID, len(o.Spec.Slots))
+		for s := range o.Dispatches {
+			o.Dispatches[s] = -1
+		}
+	}
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		g.Ops[d.Op].Dispatches[d.Slot] = trace.DispatchID(i)
+	}
+}
+
+func (g *Graph) newDispatch(o *Op, slot int) dispatch {
+	d := dispatch{Op: o.ID, Slot: slot}
+	for c := range o.corner {
+		if o.corner[c].Launches[slot].Active {
+			d.routes |= 1 << o.corner[c].Route
+		}
+	}
+	for _, use := range o.Spec.Slots[slot].Uses {
+		if use.Kernel == nil {
+			continue
+		}
+		for i, bind := range use.Bind {
+			v, storage := bind.Value, &use.Kernel.Storage[i]
+			if storage.Access == gpu.ReadWrite && !slices.Contains(d.Writes, v) {
+				d.Writes = append(d.Writes, v)
+			}
+			if (storage.reads() || g.Values[v].Role == State) &&
+				!slices.Contains(d.reads, v) {
+				d.reads = append(d.reads, v)
+			}
+		}
+	}
+	for _, v := range o.Spec.Inputs {
+		d.SymInts = d.SymInts || g.Values[v].Kind == SymInt
+	}
+	return d
+}
+
+// hazards finds what a dispatch slot must come after: for each value, who wrote it last and who has read it
+// since. Slots of one operator that no route uses together are not in each other's way.
+type hazards struct {
+	g                *Graph
+	placed           []*dispatch
+	writers, readers [][]int // by root value, indices of placed
+	before           [][]int // by dispatch: those that it must come after
+}
+
+func (h *hazards) place(id int, d *dispatch) int {
+	level := 0
+	var before []int
+	after := func(others []int) {
+		for _, i := range others {
+			if o := h.placed[i]; o.Op != d.Op || o.routes&d.routes != 0 {
+				level = max(level, o.Level+1)
+				before = append(before, i)
+			}
+		}
+	}
+	for _, v := range d.reads {
+		after(h.writers[h.g.Root(v)])
+	}
+	for _, v := range d.Writes {
+		after(h.writers[h.g.Root(v)])
+		after(h.readers[h.g.Root(v)])
+	}
+	for _, v := range d.Writes {
+		r := h.g.Root(v)
+		apart := func(i int) bool { return h.placed[i].Op != d.Op || h.placed[i].routes&d.routes != 0 }
+		h.writers[r] = append(slices.DeleteFunc(h.writers[r], apart), id)
+		h.readers[r] = slices.DeleteFunc(h.readers[r], apart)
+	}
+	for _, v := range d.reads {
+		h.readers[h.g.Root(v)] = append(h.readers[h.g.Root(v)], id)
+	}
+	placed := *d
+	placed.Level = level
+	h.placed = append(h.placed, &placed)
+	h.before = append(h.before, before)
+	return level
+}
+
+// delay puts off dispatches that nothing computed holds back to the level before the first that needs them:
+// those that read inputs and constants alone, or what such a one gives them alone. What several read, such as
+// a mask of which each layer takes a slice, must be all that a dispatch waits for: its barrier is then due to
+// that alone, and one of the other readers has it where this one comes later. So the barriers stay as many as
+// they were.
+func (g *Graph) delay(h *hazards) {
+	readers := make([]int, len(g.Values))
+	for i := range g.Dispatches {
+		for _, v := range g.Dispatches[i].reads {
+			readers[g.Root(v)]++
+		}
+	}
+	latest := make([]int, len(g.Dispatches))
+	for i := range g.Dispatches {
+		d := &g.Dispatches[i]
+		latest[i], d.free = math.MaxInt, true
+		for _, b := range h.before[i] {
+			d.free = d.free && g.Dispatches[b].free
+		}
+		made, shared := 0, false
+		var held, gives int64 // bytes that take turns in memory: of what it reads, its share
+		for _, v := range d.reads {
+			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]
+			if val.Producer >= 0 {
+				made, shared = made+1, shared || n > 1
+				held += val.Bytes / int64(n)
+			}
+			d.free = d.free && val.Role != State
+		}
+		for _, v := range d.Writes {
+			d.free = d.free && g.Values[v].Role != State
+			gives += g.Values[v].Bytes
+		}
+		d.free = d.free && held <= gives && (made <= 1 || !shared)
+	}
+	for i := len(latest) - 1; i >= 0; i-- {
+		d := &g.Dispatches[i]
+		if d.free && latest[i] != math.MaxInt {
+			d.Level = latest[i]
+		}
+		for _, b := range h.before[i] {
+			latest[b] = min(latest[b], d.Level-1)
+		}
+	}
+}

@@ -1,0 +1,482 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/gpu"
+	"gpuscope/trace"
+)
+
+// Order is how a resize finds the operators to plan again.
+type Order uint8
+
+// The orders of propagation.
+const (
+	// Topological visits each operator at most once, after all its producers.
+	Topological Order = iota
+	// Fixpoint goes pass by pass, as ExecuTorch's engine does, until nothing is dirty.
+	Fixpoint
+)
+
+// String is the order's name on the command line and in traces.
+func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o] }
+
+// LiveOptions say how a graph's live shapes are kept.
+type LiveOptions struct {
+	Order Order
+	// Static pins every operator to the route of its largest corner and every slot to its largest grid there;
+	// dims, params and SymInts stay live.
+	Static bool
+	// MaxPasses bounds the passes of Fixpoint; 0 means operators + 1.
+	MaxPasses int
+}
+
+// Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize
+// is a transaction: Set... says what is new, Propagate makes all plans, and Commit puts them in force or
+// Discard drops them; an error of Propagate has dropped them already. Nothing is allocated on the way once
+// the buffers of the first resizes have grown.
+type Live struct {
+	G         *Graph
+	order     Order
+	static    bool
+	maxPasses int
+	requested []routeRequest // by operator
+
+	now, next    env    // in force, and with the transaction's changes
+	Plans        []Plan // in force, by operator
+	nextPlans    []Plan // of this transaction, where planned
+	scratchPlans []Plan // that plans are made into
+	planner      Planner
+
+	changed   []ValueID // values of next that differ, or did, from now
+	isChanged []bool
+	planned   []OpID // operators that ran in this transaction
+	isPlanned []bool // and have a plan in nextPlans
+
+	lastRun  []int // by operator: index of its last run in log.hooks, -1 none
+	newFrom  []int // by operator: changes of this run and later ones are new to it, -1 all
+	changeAt []int // by value: number of the run that changed it last, -1 before any run
+	wake     bitset
+	passWake bitset
+	deferred bitset
+	log      ResizeLog
+
+	active     []trace.DispatchID // that run, in order of submission
+	levels     []trace.DispatchID // first of each level
+	waits      []trace.Wait       // what the barriers between levels wait for
+	routesMove bool               // active, levels and waits must be made anew
+	listed     int                // how often they were made
+	barriers   gpu.Barriers
+	needs      []int64 // by memory: bytes that LiveBytes counts
+	Layout     int     // of Graph.layouts: the one in force
+	large      []bool  // values that do not fit the last layout
+	larges     int     // how many they are
+}
+
+// NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them
+// would leave.
+func NewLive(g *Graph, o LiveOptions) (*Live, error) {
+	nv, no := len(g.Values), len(g.Ops)
+	l := &Live{
+		G: g, order: o.Order, static: o.Static, maxPasses: o.MaxPasses,
+		Plans: make([]Plan, no), nextPlans: make([]Plan, no), scratchPlans: make([]Plan, no),
+		requested: make([]routeRequest, no),
+		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
+		newFrom: make([]int, no), changeAt: make([]int, nv),
+		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+		needs: make([]int64, g.FirstOwn+nv), large: make([]bool, nv),
+	}
+	if l.maxPasses == 0 {
+		l.maxPasses = no + 1
+	}
+	l.now, l.next = newEnv(g), newEnv(g)
+	l.planner = Planner{limits: &g.Limits, values: g.Values, env: l.next}
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		l.Plans[i], l.nextPlans[i], l.scratchPlans[i] = o.newPlan(), o.newPlan(), o.newPlan()
+		l.requested[i], l.lastRun[i], l.newFrom[i] = o.request, -1, -1
+		if l.static {
+			l.requested[i] = routeRequest{route: o.corner[o.largest].Route}
+		}
+	}
+	// The first plans: every operator, once, in order.
+	for i := range g.Ops {
+		l.wake.add(i)
+	}
+	l.log.begin(Topological)
+	l.log.pass(nil)
+	if err := l.sweep(); err != nil {
+		return nil, fmt.Errorf("at the first shapes: %w", err)
+	}
+	l.eachLive(l.weigh)
+	l.Commit()
+	return l, nil
+}
+
+func newEnv(g *Graph) env {
+	e := env{
+		dims: make([][]int, len(g.Values)), ints: make([]int64, len(g.Values)),
+		host: make([][]int64, len(g.Values)), left: make([]bool, len(g.Values)),
+	}
+	for i := range g.Values {
+		val := &g.Values[i]
+		e.dims[i], e.ints[i] = slices.Clone(val.MaxDims), val.first
+		if val.HostRead {
+			e.host[i] = make([]int64, Numel(val.MaxDims))
+			copy(e.host[i], val.firstHost)
+		}
+	}
+	return e
+}
+
+// ErrShape is wrapped by the error of a Set that the value cannot take.
+var ErrShape = errors.New("shape refused")
+
+// SetDims gives a graph input its live dims.
+func (l *Live) SetDims(v ValueID, dims ...int) error {
+	val, err := l.input(v, Tensor)
+	if err != nil {
+		return err
+	}
+	if len(dims) != len(val.MaxDims) {
+		return fmt.Errorf("input %s: rank %d, want rank %d: %w", val.Name, len(dims), len(val.MaxDims),
+			ErrShape)
+	}
+	for i, d := range dims {
+		if d < 1 {
+			return fmt.Errorf("input %s: dim %d is %d, must be positive: %w", val.Name, i, d, ErrShape)
+		}
+		if d > val.MaxDims[i] {
+			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.Name, i, d, val.MaxDims[i],
+				ErrShape)
+		}
+		if d < val.minDims[i] {
+			return fmt.Errorf("input %s: dim %d is %d, at least %d: %w", val.Name, i, d, val.minDims[i],
+				ErrShape)
+		}
+	}
+	if slices.Equal(l.next.dims[v], dims) {
+		return nil
+	}
+	l.change(v)
+	copy(l.next.dims[v], dims)
+	l.wakeConsumers(v)
+	return nil
+}
+
+// SetInt gives a SymInt that the host sets its value.
+func (l *Live) SetInt(v ValueID, n int64) error {
+	val, err := l.input(v, SymInt)
+	if err != nil {
+		return err
+	}
+	if n < val.Lo || n > val.Hi {
+		return fmt.Errorf("symint %s: %d, want %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
+	}
+	if l.next.ints[v] == n {
+		return nil
+	}
+	l.change(v)
+	l.next.ints[v] = n
+	l.wakeConsumers(v)
+	return nil
+}
+
+// SetHost tells the integers that the host is about to write to a graph input, after its dims are set. Only
+// operators that read host integers are woken by them.
+func (l *Live) SetHost(v ValueID, ints []int64) error {
+	val, err := l.input(v, Tensor)
+	if err != nil || !val.HostRead {
+		return err
+	}
+	if n := Numel(l.next.dims[v]); len(ints) != n {
+		return fmt.Errorf("input %s: %d integers for dims %v, want %d: %w", val.Name, len(ints),
+			l.next.dims[v], n, ErrShape)
+	}
+	if slices.Equal(l.next.host[v], ints) {
+		return nil
+	}
+	l.change(v)
+	l.next.host[v] = append(l.next.host[v][:0], ints...)
+	for _, o := range val.Consumers {
+		if l.G.Ops[o].readsHost {
+			l.wake.add(int(o))
+		}
+	}
+	return nil
+}
+
+func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
+	if v < 0 || int(v) >= len(l.G.Values) {
+		return nil, fmt.Errorf("value %d: the graph has %d values", v, len(l.G.Values))
+	}
+	if val := &l.G.Values[v]; val.Role == Input && val.Kind == kind {
+		return val, nil
+	}
+	return nil, fmt.Errorf("%s is no %s input of the graph", l.G.Values[v].Name, kind)
+}
+
+// change notes that v is about to differ from what is in force.
+func (l *Live) change(v ValueID) {
+	if !l.isChanged[v] {
+		l.isChanged[v] = true
+		l.changed = append(l.changed, v)
+		l.changeAt[v] = -1
+	}
+}
+
+func (l *Live) wakeConsumers(v ValueID) {
+	for _, o := range l.G.Values[v].Consumers {
+		l.wake.add(int(o))
+	}
+}
+
+// Changed reports whether the transaction changes any live shape.
+func (l *Live) Changed() bool { return len(l.changed) > 0 }
+
+// EachPlanned calls f with every operator that Propagate planned, and its new plan.
+func (l *Live) EachPlanned(f func(o *Op, p *Plan)) {
+	for _, o := range l.planned {
+		f(&l.G.Ops[o], &l.nextPlans[o])
+	}
+}
+
+// Commit puts the plans of Propagate in force.
+func (l *Live) Commit() {
+	for _, v := range l.changed {
+		copy(l.now.dims[v], l.next.dims[v])
+		l.now.ints[v], l.now.left[v] = l.next.ints[v], l.next.left[v]
+		l.now.host[v] = append(l.now.host[v][:0], l.next.host[v]...)
+	}
+	for _, o := range l.planned {
+		l.routesMove = l.routesMove || !sameDispatches(&l.Plans[o], &l.nextPlans[o])
+		l.Plans[o], l.nextPlans[o] = l.nextPlans[o], l.Plans[o]
+	}
+	l.chooseLayout()
+	l.settle()
+}
+
+// chooseLayout takes the last layout where all that is live fits it. It looks at what the commit changed.
+func (l *Live) chooseLayout() {
+	last := len(l.G.Layouts) - 1
+	if last == 0 {
+		return
+	}
+	for _, v := range l.changed {
+		if l.G.Values[v].Kind == Tensor {
+			l.weigh(v, l.BytesOf(v))
+		}
+	}
+	layout := 0
+	if l.larges == 0 {
+		layout = last
+	}
+	if layout != l.Layout {
+		l.Layout, l.routesMove = layout, true
+	}
+}
+
+// weigh notes whether a value of so many bytes fits the last layout.
+func (l *Live) weigh(v ValueID, bytes int64) {
+	p := &l.G.Layouts[len(l.G.Layouts)-1]
+	large := p.slot[v] >= 0 && bytes > p.fits[v]
+	if large != l.large[v] {
+		l.large[v] = large
+		if large {
+			l.larges++
+		} else {
+			l.larges--
+		}
+	}
+}
+
+// BytesOf is the size of a tensor at the dims in force.
+func (l *Live) BytesOf(v ValueID) int64 { return l.G.Values[v].DType.Bytes(Numel(l.now.dims[v])) }
+
+// eachLive calls f with the bytes of every tensor at the shapes in force.
+func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
+	for i := range l.G.Values {
+		if val := &l.G.Values[i]; val.Kind == Tensor && val.Role != Fused {
+			f(ValueID(i), l.BytesOf(ValueID(i)))
+		}
+	}
+}
+
+// Memory is the number of the buffer that a value lives in now.
+func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
+
+// Pass is the compute pass of a dispatch.
+func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passes[d] }
+
+// Discard drops what was set and planned since the last Commit.
+func (l *Live) Discard() {
+	for _, v := range l.changed {
+		copy(l.next.dims[v], l.now.dims[v])
+		l.next.ints[v], l.next.left[v] = l.now.ints[v], l.now.left[v]
+		l.next.host[v] = append(l.next.host[v][:0], l.now.host[v]...)
+	}
+	l.settle()
+}
+
+func (l *Live) settle() {
+	for _, v := range l.changed {
+		l.isChanged[v] = false
+	}
+	for _, o := range l.planned {
+		l.isPlanned[o] = false
+		l.lastRun[o], l.newFrom[o] = -1, -1
+	}
+	clear(l.wake)
+	clear(l.passWake)
+	clear(l.deferred)
+	l.changed, l.planned = l.changed[:0], l.planned[:0]
+}
+
+// sameDispatches says whether two plans of an operator put the same slots and kernels to use.
+func sameDispatches(a, b *Plan) bool {
+	if a.Route != b.Route {
+		return false
+	}
+	for i := range a.Launches {
+		if a.Launches[i].Active != b.Launches[i].Active {
+			return false
+		}
+	}
+	return true
+}
+
+// Graph is the graph whose live shapes these are.
+func (l *Live) Graph() *Graph { return l.G }
+
+// Log is the record of the last propagation.
+func (l *Live) Log() *ResizeLog { return &l.log }
+
+// Dims are the dims in force of a tensor. They must not be changed, and are good until the next Commit.
+func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
+
+// Left says whether a tensor is left to its readers.
+func (l *Live) Left(v ValueID) bool { return l.now.left[v] }
+
+// Int is the value in force of a SymInt.
+func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
+
+// Active are the dispatches that run with the plans in force, in order of submission.
+func (l *Live) Active() []trace.DispatchID {
+	l.listDispatches()
+	return l.active
+}
+
+// Levels are the first dispatches of each level.
+func (l *Live) Levels() []trace.DispatchID {
+	l.listDispatches()
+	return l.levels
+}
+
+// Passes is how many compute passes the plans in force ask for: a step has another one for each submit that
+// begins within one of them, and one for each run of dispatches that it times.
+func (l *Live) Passes() int {
+	passes, last := 0, -1
+	for _, id := range l.Active() {
+		if p := l.Pass(id); p != last {
+			passes, last = passes+1, p
+		}
+	}
+	return passes
+}
+
+// Waits are what the barriers between levels wait for, in order of submission.
+func (l *Live) Waits() []trace.Wait {
+	l.listDispatches()
+	return l.waits
+}
+
+func (l *Live) listDispatches() {
+	if !l.routesMove {
+		return
+	}
+	l.routesMove = false
+	l.listed++
+	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
+	l.barriers.Begin()
+	pass := -1                  // compute pass of the dispatch before
+	var begin, level, waits int // where the pass begins in active, levels and waits
+	for i := range l.G.Dispatches {
+		d := &l.G.Dispatches[i]
+		p := &l.Plans[d.Op]
+		if !p.Launches[d.Slot].Active {
+			continue
+		}
+		here := l.Pass(trace.DispatchID(i))
+		if here != pass {
+			l.barriers.EndPass()
+			l.barriers.BeginPass()
+			pass, begin, level, waits = here, len(l.active), len(l.levels), len(l.waits)
+		}
+		l.active = append(l.active, trace.DispatchID(i))
+		use := l.G.Ops[d.Op].Use(d.Slot, p.Route)
+		n := l.barriers.Levels()
+		for b, bind := range use.Bind {
+			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
+		}
+		if l.barriers.Levels() > n { // of a barrier before the pass, which so began a level
+			n++
+			l.levels = slices.Insert(l.levels, level, l.active[begin])
+		}
+		l.barriers.Dispatch()
+		if l.barriers.Levels() > n {
+			l.levels = append(l.levels, trace.DispatchID(i))
+		}
+		for _, w := range l.barriers.Waits() {
+			t := l.wait(d, use, w)
+			if l.Pass(t.For) == here {
+				l.waits = append(l.waits, t)
+				continue
+			}
+			t.Dispatch = l.active[begin] // joined with others before the pass
+			l.waits = slices.Insert(l.waits, waits, t)
+			waits++
+		}
+	}
+	l.barriers.EndPass()
+}
+
+// wait is what a barrier before the dispatch named last waits for, as a trace has it. A value that a dispatch
+// reads and writes in place waits, above all, for who wrote it.
+func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
+	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Memory(b.Value) == w.Buffer })
+	t := trace.Wait{
+		Dispatch: l.active[len(l.active)-1], For: l.active[w.For], Kind: w.Hazard.String(),
+		Value: use.Bind[bound].Value,
+	}
+	if w.Hazard == gpu.WriteAfterWrite && slices.Contains(d.reads, t.Value) {
+		t.Kind = gpu.ReadAfterWrite.String()
+	}
+	return t
+}
+
+// Launch is the plan in force of a dispatch slot, and the kernel it runs; nil where the slot is not in use.
+func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
+	d := &l.G.Dispatches[id]
+	p := &l.Plans[d.Op]
+	if !p.Launches[d.Slot].Active {
+		return nil, nil
+	}
+	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
+}
+
+// LiveBytes are the bytes of the allocated memory that the plans in force use, params not counted: of each
+// buffer, what the largest of the values that take turns in it needs.
+func (l *Live) LiveBytes() int64 {
+	clear(l.needs)
+	l.eachLive(func(v ValueID, bytes int64) {
+		n := &l.needs[l.Memory(v)]
+		*n = max(*n, bytes)
+	})
+	var sum int64
+	for _, n := range l.needs {
+		sum += n
+	}
+	return sum
+}

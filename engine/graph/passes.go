@@ -1,0 +1,219 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Passes. Builder records operators; Finish makes a graph of them by an ordered table of passes. A pass does
+// one thing to the whole graph, relies on what the passes it names have done, and says what it changed.
+
+// pass is a row of the table.
+type pass struct {
+	name string
+	doc  string
+	// needs are the passes whose result it builds on: they stand before it in the table.
+	needs []string
+	// run returns what it did that the counts do not tell.
+	run func(b *Builder, g *Graph) (notes []string, err error)
+}
+
+// passes are run by Finish in this order.
+var passes = []pass{
+	{
+		"types", "hold the type of every value against what the kernels that it is bound to read", nil,
+		func(b *Builder, _ *Graph) ([]string, error) { return nil, b.checkTypes() },
+	},
+	{
+		"fuse", "put one operator in the place of several, by the rules that are on",
+		[]string{"types"},
+		func(b *Builder, g *Graph) ([]string, error) {
+			notes, err := b.fuse()
+			g.take(b)
+			return notes, cmp.Or(err, b.unasked())
+		},
+	},
+	{
+		"alias", "let the outputs of views be the memory of their inputs",
+		[]string{"fuse"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.settleAliases()
+			return nil, nil
+		},
+	},
+	{
+		"levels", "find the lowest level at which each dispatch can run; what nothing holds back waits for its reader",
+		[]string{"alias"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.findLevels()
+			return nil, nil
+		},
+	},
+	{
+		"order", "submit dispatches level by level, so that what is independent stands side by side",
+		[]string{"levels"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.order()
+			return nil, nil
+		},
+	},
+	{
+		"memory", "let intermediates take turns in memory where that adds no barrier",
+		[]string{"order"},
+		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passBytes) },
+	},
+	{
+		"names", "give each kernel that a corner takes a name of its own",
+		[]string{"fuse", "order"},
+		func(_ *Builder, g *Graph) ([]string, error) {
+			g.collectKernels()
+			g.nameKernels()
+			return nil, nil
+		},
+	},
+}
+
+// PassReport is what a pass of Finish did.
+type PassReport struct {
+	Name string        `json:"name"`
+	Doc  string        `json:"doc"`
+	Took time.Duration `json:"ns"`
+	// Counts are those of the graph that the pass changed, with what they were before.
+	Counts []PassCount `json:"changed,omitempty"`
+	Notes  []string    `json:"notes,omitempty"`
+	// Before and After list the graph, where DumpPass asked for it.
+	Before []string `json:"before,omitempty"`
+	After  []string `json:"after,omitempty"`
+}
+
+// PassCount is a number that describes a graph as it is being made.
+type PassCount struct {
+	What   string `json:"what"`
+	Before int64  `json:"before"`
+	After  int64  `json:"after"`
+}
+
+// Passes are what Finish did to make the graph, pass by pass.
+func (g *Graph) Passes() []PassReport { return g.passes }
+
+// Finish ends the building: it runs the passes.
+func (b *Builder) Finish() (*Graph, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if len(b.ops) == 0 {
+		return nil, fmt.Errorf("a graph of no operators")
+	}
+	g := &Graph{Limits: b.limits, outputs: b.outputs}
+	g.take(b)
+	before := g.counts()
+	for i := range passes {
+		p := &passes[i]
+		var listed []string
+		if b.dump == p.name {
+			listed = g.list()
+		}
+		start := time.Now()
+		notes, err := p.run(b, g)
+		took := time.Since(start)
+		if err != nil {
+			b.err = err
+			return nil, err
+		}
+		after := g.counts()
+		report := PassReport{Name: p.name, Doc: p.doc, Took: took, Notes: notes, Before: listed}
+		if b.dump == p.name {
+			report.After = g.list()
+		}
+		for j := range after {
+			if before[j].After != after[j].After {
+				after[j].Before = before[j].After
+				report.Counts = append(report.Counts, after[j])
+			}
+		}
+		g.passes, before = append(g.passes, report), after
+	}
+	b.err = fmt.Errorf("the graph is finished")
+	return g, nil
+}
+
+// take makes the builder's operators and values the graph's.
+func (g *Graph) take(b *Builder) {
+	g.Values, g.Ops = b.values, b.ops
+	g.inputs, g.symOps = g.inputs[:0], make([]bool, len(g.Ops))
+	for v := range g.Values {
+		if g.Values[v].Role == Input {
+			g.inputs = append(g.inputs, ValueID(v))
+		}
+	}
+	for o := range g.Ops {
+		g.symOps[o] = g.symOnly(&g.Ops[o])
+	}
+}
+
+// counts describe the graph as far as it has come, in After.
+func (g *Graph) counts() []PassCount {
+	var fused, aliases, levels, passes int64
+	for i := range g.Values {
+		if g.Values[i].Role == Fused {
+			fused++
+		}
+		if g.Values[i].Alias != None {
+			aliases++
+		}
+	}
+	for i := range g.Dispatches {
+		levels = max(levels, int64(g.Dispatches[i].Level)+1)
+	}
+	slots := int64(0)
+	for i := range g.Layouts {
+		slots += int64(len(g.Layouts[i].Slots))
+	}
+	if len(g.Layouts) > 0 {
+		passes = int64(slices.Max(append([]int{0}, g.Layouts[0].passes...))) + 1
+	}
+	list := []PassCount{
+		{What: "operators", After: int64(len(g.Ops))},
+		{What: "values fused away", After: fused},
+		{What: "aliases", After: aliases},
+		{What: "dispatches", After: int64(len(g.Dispatches))},
+		{What: "levels of data", After: levels},
+		{What: "compute passes at most", After: passes},
+		{What: "layouts", After: int64(len(g.Layouts))},
+		{What: "slots", After: slots},
+		{What: "kernels", After: int64(len(g.Kernels))},
+	}
+	bytes := g.AllocatedBytes()
+	return append(list, PassCount{What: "shared bytes", After: bytes[SharedMemory]})
+}
+
+// checkTypes refuses a value that is bound to a kernel which reads elements of another type: it would compute
+// on the bits.
+func (b *Builder) checkTypes() error {
+	for i := range b.ops {
+		if err := b.checkOpTypes(&b.ops[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Builder) checkOpTypes(o *Op) error {
+	for _, slot := range o.Spec.Slots {
+		for _, use := range slot.Uses {
+			if use.Kernel == nil {
+				continue
+			}
+			for i, s := range use.Kernel.Storage {
+				val := &b.values[use.Bind[i].Value]
+				if val.Kind == Tensor && !s.Takes(val.DType) {
+					return fmt.Errorf("%s (%s): %s is %s, kernel %s takes %s as its %s", o.Name, o.Spec.Kind,
+						val.Name, val.DType, use.Kernel.Name, s.Elem, s.Name)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DumpPass asks that a pass of Finish lists the graph before and after it, in its report. The error names the
+// passes.
+func (b *Builder) DumpPass(name string) error {
+	var names []string
+	for i := range passes {
+		names = append(names, passes[i].name)
+	}
+	if !slices.Contains(names, name) {
+		return fmt.Errorf("pass %q: the passes are %s", name, strings.Join(names, ", "))
+	}
+	b.dump = name
+	return nil
+}
+
+// list is the graph as far as it has come, a line for each operator, value and dispatch: what a pass changes
+// shows as other lines.
+func (g *Graph) list() []string {
+	var lines []string
+	for i := range g.Ops {
+		o := &g.Ops[i]
+		line := fmt.Sprintf("op %s (%s): %s -> %s", o.Name, o.Spec.Kind, g.nameAll(o.Spec.Inputs),
+			g.nameAll(o.Spec.Outputs))
+		if len(o.Spec.Makes) > 0 {
+			line += ", makes " + g.nameAll(o.Spec.Makes)
+		}
+		lines = append(lines, line)
+	}
+	for i := range g.Values {
+		if val := &g.Values[i]; val.Role == Intermediate || val.Role == Scratch || val.Role == Output {
+			lines = append(lines, g.listValue(ValueID(i)))
+		}
+	}
+	for i := range g.Dispatches {
+		lines = append(lines, g.listDispatch(i))
+	}
+	for _, k := range g.Kernels {
+		name := g.KernelNames[k]
+		if name == "" {
+			name = k.Name
+		}
+		lines = append(lines, fmt.Sprintf("kernel %s: %s", name, k.Constants))
+	}
+	return lines
+}
+
+func (g *Graph) nameAll(values []ValueID) string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = g.Values[v].Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func (g *Graph) listValue(v ValueID) string {
+	val := &g.Values[v]
+	line := fmt.Sprintf("value %s: %s", val.Name, val.Role)
+	if val.Kind == Tensor {
+		line += fmt.Sprintf(" %s %v", val.DType, val.MaxDims)
+	}
+	if val.Alias != None {
+		line += ", is " + g.Values[val.Alias].Name
+	}
+	for i := range g.Layouts {
+		if s := g.Layouts[i].slot[v]; s >= 0 {
+			line += fmt.Sprintf(", slot %d", g.Layouts[i].Base+s)
+		}
+	}
+	return line
+}
+
+func (g *Graph) listDispatch(i int) string {
+	d := &g.Dispatches[i]
+	line := fmt.Sprintf("dispatch %d %s: level %d", i, g.Ops[d.Op].named(d.Slot), d.Level)
+	if len(g.Layouts) > 0 && len(g.Layouts[0].passes) > i {
+		line += fmt.Sprintf(", compute pass %d", g.Layouts[0].passes[i])
+	}
+	return line
+}
+
+// Changes are the lines that a listing lost, after "- ", and got, after "+ ", in their order.
+func (r *PassReport) Changes() []string {
+	had, has := map[string]int{}, map[string]bool{}
+	for i, l := range r.Before {
+		had[l] = i
+	}
+	for _, l := range r.After {
+		has[l] = true
+	}
+	var lines []string
+	at := 0
+	lose := func(until string) {
+		for ; at < len(r.Before) && r.Before[at] != until; at++ {
+			if !has[r.Before[at]] {
+				lines = append(lines, "- "+r.Before[at])
+			}
+		}
+	}
+	for _, l := range r.After {
+		if i, ok := had[l]; ok && i >= at {
+			lose(l)
+			at++
+		} else if !ok {
+			for ; at < len(r.Before) && !has[r.Before[at]]; at++ {
+				lines = append(lines, "- "+r.Before[at])
+			}
+			lines = append(lines, "+ "+l)
+		}
+	}
+	lose("")
+	return lines
+}

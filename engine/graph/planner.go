@@ -1,0 +1,445 @@
+package graph
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"gpuscope/engine/gpu"
+)
+
+// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator sees its own
+// arguments and nothing else. After the first error every write is without effect, and that error is the
+// plan's.
+type Planner struct {
+	limits  *gpu.Limits
+	values  []Value
+	env     env
+	op      *Op
+	plan    *Plan
+	request routeRequest
+	aliased bool
+	err     error
+}
+
+// routeRequest is a route that is asked for from outside.
+type routeRequest struct {
+	route int // -1: none
+	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands
+	// (--static).
+	must bool
+	flag string // as it was asked for: "linear@q=gemv"
+}
+
+var noRoute = routeRequest{route: -1}
+
+// env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the
+// host integers of inputs, and which tensors are left to their readers.
+type env struct {
+	dims [][]int
+	left []bool
+	ints []int64
+	host [][]int64
+}
+
+// absent says whether no dispatch computes a tensor: its operator leaves it or, of scratch, does not use it,
+// and no other operator makes it.
+func (g *Graph) absent(e *env, v ValueID) bool { return e.left[v] && g.Values[v].maker < 0 }
+
+// Plan is what one call of Operator.Plan gave. Its memory is made once for each operator and used again.
+type Plan struct {
+	Route    int
+	Reason   Reason
+	outs     []outPlan // Spec.Outputs, then Spec.Scratch
+	Launches []Launch  // by slot
+}
+
+// outPlan is the live dims of an output or scratch tensor, or the value of an output SymInt.
+type outPlan struct {
+	dims []int // all 0: scratch that the plan does not use
+	int  int64
+	set  bool
+	left bool // to its readers; of scratch: the plan does not use it
+}
+
+// Launch is what a plan gives to one dispatch slot.
+type Launch struct {
+	Grid   Grid
+	Params Params
+	Bytes  int64 // modelled: moved to or from device memory, each byte counted once
+	FLOPs  int64 // modelled
+	Active bool
+	Needed [3]uint32 // workgroups of the live shape, whatever Grid is pinned to
+}
+
+// MaxParams is the largest number of 4-byte fields in a params block.
+const MaxParams = 64
+
+// Params is a kernel's params block as it is being written: every field under its name, in the kernel's
+// order. What is not the kernel's next field refuses the plan.
+type Params struct {
+	of    *Kernel
+	n     int
+	wrong wrongParam
+	data  [4 * MaxParams]byte
+}
+
+// wrongParam is the first field of a params block that is not the kernel's; the zero one says that all are.
+type wrongParam struct {
+	at        int
+	name, typ string
+	large     bool // the value does not fit the field
+}
+
+// U32 writes the next field, which is unsigned. A value that does not fit refuses the plan.
+func (p *Params) U32(name string, v int) *Params {
+	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
+}
+
+// F32 writes the next field, which is a float.
+func (p *Params) F32(name string, v float32) *Params {
+	return p.put(name, "f32", math.Float32bits(v), false)
+}
+
+func (p *Params) put(name, typ string, v uint32, large bool) *Params {
+	if p.of != nil && p.n < len(p.of.Params) {
+		f := &p.of.Params[p.n]
+		if (f.Name != name || f.Type != typ || large) && p.wrong.name == "" {
+			p.wrong = wrongParam{p.n, name, typ, large}
+		}
+		binary.LittleEndian.PutUint32(p.data[4*p.n:], v)
+	}
+	p.n++
+	return p
+}
+
+// check says what is wrong with the block as one of kernel k.
+func (p *Params) check(k *Kernel) error {
+	w := &p.wrong
+	switch {
+	case w.name == "" && p.n == len(k.Params):
+		return nil
+	case w.name == "":
+		return fmt.Errorf("kernel %s takes %d params, got %d", k.Name, len(k.Params), p.n)
+	case k.Params[w.at].Name != w.name:
+		return fmt.Errorf("param %d of kernel %s is %s, the plan writes %s", w.at, k.Name,
+			k.Params[w.at].Name, w.name)
+	case k.Params[w.at].Type != w.typ:
+		return fmt.Errorf("param %s of kernel %s is %s, the plan writes %s", w.name, k.Name,
+			k.Params[w.at].Type, w.typ)
+	default:
+		return fmt.Errorf("param %s of kernel %s does not fit 32 bits: %w", w.name, k.Name,
+			gpu.ErrUnsupported)
+	}
+}
+
+// Bytes are the fields written so far, little-endian.
+func (p *Params) Bytes() []byte { return p.data[:4*min(p.n, MaxParams)] }
+
+// Limits are the device's.
+func (p *Planner) Limits() *gpu.Limits { return p.limits }
+
+// Dims are the live dims of a tensor argument. They must not be changed or kept.
+func (p *Planner) Dims(v ValueID) []int {
+	if !p.declared(v) {
+		return nil
+	}
+	return p.env.dims[v]
+}
+
+// Dim is one live dim of a tensor argument; a negative axis counts from the end. An axis that is not there is
+// an error and gives 0.
+func (p *Planner) Dim(v ValueID, axis int) int {
+	dims := p.Dims(v)
+	if axis < 0 {
+		axis += len(dims)
+	}
+	if axis < 0 || axis >= len(dims) {
+		p.Errorf("%s %v has no dim %d", p.name(v), dims, axis)
+		return 0
+	}
+	return dims[axis]
+}
+
+// Numel is the live element count of a tensor argument.
+func (p *Planner) Numel(v ValueID) int { return Numel(p.Dims(v)) }
+
+// Int is the value of a SymInt argument.
+func (p *Planner) Int(v ValueID) int {
+	if !p.declared(v) {
+		return 0
+	}
+	return int(p.env.ints[v])
+}
+
+// HostInts are the integers that the host is about to write to an argument that is a graph input, one for
+// each element. Where there are more or fewer it is an error and gives nil.
+func (p *Planner) HostInts(v ValueID) []int64 {
+	if !p.declared(v) {
+		return nil
+	}
+	if !p.op.readsHost {
+		p.op.readsHost, p.values[v].HostRead = true, true
+	}
+	host := p.env.host[v]
+	if n := p.Numel(v); len(host) != n {
+		p.Errorf("%s has %d host integers for dims %v, want %d", p.name(v), len(host), p.env.dims[v], n)
+		return nil
+	}
+	return host
+}
+
+// Aliased says whether the engine lets the operator's first output be the bytes of its first input.
+func (p *Planner) Aliased() bool { return p.aliased }
+
+// SetDims gives the live dims of an output or scratch tensor.
+func (p *Planner) SetDims(v ValueID, dims ...int) {
+	k := p.output(v)
+	if k < 0 {
+		p.Errorf("sets the dims of value %d, which is not an output of it", v)
+		return
+	}
+	out := &p.plan.outs[k]
+	out.dims, out.set, out.left = append(out.dims[:0], dims...), true, false
+}
+
+// Leave gives the live dims of an output that the operator does not make at this shape: its readers do its
+// work in their own kernels, from what it would read. One whose kernel reads the output is refused.
+func (p *Planner) Leave(v ValueID, dims ...int) {
+	p.SetDims(v, dims...)
+	if k := p.output(v); k >= 0 {
+		p.plan.outs[k].left = true
+	}
+}
+
+// Left says whether an argument is left to its readers, and not made by an operator before this one.
+func (p *Planner) Left(v ValueID) bool {
+	return p.declared(v) && p.env.left[v] && !p.madeBefore(v)
+}
+
+// SetInt gives the value of an output SymInt.
+func (p *Planner) SetInt(v ValueID, n int64) {
+	k := p.output(v)
+	if k < 0 {
+		p.Errorf("sets SymInt %d, which is not an output of it", v)
+		return
+	}
+	p.plan.outs[k].int, p.plan.outs[k].set = n, true
+}
+
+// Asked is the route that a person asked for, which is taken or refused; -1 where there is none.
+func (p *Planner) Asked() int {
+	if !p.request.must {
+		return noRoute.route
+	}
+	return p.request.route
+}
+
+// Choose settles the route of this plan: preferred, for reason, unless another was asked for from outside.
+// Bit i of allowed says that route i can do this live shape.
+func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
+	p.plan.Route, p.plan.Reason = preferred, reason
+	r := p.request
+	switch {
+	case r.route < 0 || r.route == preferred:
+	case allowed>>r.route&1 != 0:
+		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
+	case r.must:
+		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.routeLabel(r.route),
+			p.op.routeLabel(preferred), reason)
+	}
+	return p.plan.Route
+}
+
+// requestedRoute is the Reason of a route that was asked for.
+type requestedRoute bool
+
+func (must requestedRoute) String() string {
+	if must {
+		return "asked for"
+	}
+	return "static"
+}
+
+// Dispatch puts a slot to use with a grid, on the route that was chosen. The caller fills in params, bytes
+// and FLOPs.
+func (p *Planner) Dispatch(slot int, g Grid) *Launch {
+	l := &p.plan.Launches[slot]
+	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
+	l.Params.of, l.Params.n, l.Params.wrong = p.op.Use(slot, p.plan.Route).Kernel, 0, wrongParam{}
+	l.Bytes, l.FLOPs = 0, 0
+	return l
+}
+
+// Errorf refuses the shape. The engine puts the operator in front: say which argument, its shape and what it
+// should be. It returns the error for Plan to return; the first one counts.
+func (p *Planner) Errorf(format string, args ...any) error {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+	return p.err
+}
+
+// begin readies the planner for one call of Plan.
+func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
+	p.op, p.plan, p.request, p.aliased, p.err = o, into, r, aliased, nil
+	into.Route, into.Reason = 0, nil
+	for i := range into.outs {
+		into.outs[i].set = false
+	}
+	for i := range into.Launches {
+		into.Launches[i].Active = false
+	}
+}
+
+// make runs the operator's Plan into a plan and checks what can be checked without knowing what was
+// allocated.
+func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
+	p.begin(o, into, r, aliased)
+	if err := o.impl.Plan(p); err != nil && p.err == nil {
+		p.err = err
+	}
+	if p.err == nil {
+		p.err = p.complete()
+	}
+	if p.err != nil {
+		return &OpError{Op: o.Name, Kind: o.Spec.Kind, Args: p.arguments(), Err: p.err}
+	}
+	return nil
+}
+
+// complete checks that the plan says all it must: output dims, and a params block that is the kernel's.
+// Scratch that it says nothing of it does not use.
+func (p *Planner) complete() error {
+	for i := range p.plan.outs {
+		out, v := &p.plan.outs[i], p.op.out(i)
+		switch {
+		case out.set:
+		case i < len(p.op.Spec.Outputs):
+			return fmt.Errorf("gives no shape for its output %s", p.name(v))
+		default:
+			out.dims, out.left = out.dims[:len(p.env.dims[v])], true
+			clear(out.dims)
+		}
+	}
+	for i := range p.plan.Launches {
+		l := &p.plan.Launches[i]
+		if !l.Active {
+			continue
+		}
+		use := p.op.Use(i, p.plan.Route)
+		if use.Kernel == nil {
+			return fmt.Errorf("slot %q has no kernel on route %d", p.op.Spec.Slots[i].Label, p.plan.Route)
+		}
+		if l.Params.of != use.Kernel {
+			return fmt.Errorf("slot %q is put to use before the route is chosen",
+				p.op.Spec.Slots[i].Label)
+		}
+		if err := l.Params.check(use.Kernel); err != nil {
+			return err
+		}
+		for _, bind := range use.Bind {
+			if k := p.output(bind.Value); k >= 0 {
+				if p.plan.outs[k].left {
+					return fmt.Errorf("kernel %s binds %s, which the plan does not compute", use.Kernel.Name,
+						p.name(bind.Value))
+				}
+			} else if p.env.left[bind.Value] && !p.made(bind.Value) {
+				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
+					p.name(bind.Value))
+			}
+		}
+	}
+	for _, v := range p.op.Spec.Makes {
+		if p.env.left[v] && !p.writes(v) {
+			return fmt.Errorf("does not make %s, which is left to it here", p.name(v))
+		}
+	}
+	return nil
+}
+
+// made says whether this operator, or one before it, makes a tensor where it is left.
+func (p *Planner) made(v ValueID) bool {
+	return slices.Contains(p.op.Spec.Makes, v) || p.madeBefore(v)
+}
+
+// madeBefore says whether an operator before this one makes a tensor where it is left.
+func (p *Planner) madeBefore(v ValueID) bool {
+	maker := p.values[v].maker
+	return maker >= 0 && maker < p.op.ID
+}
+
+// writes says whether a kernel of the plan writes a tensor.
+func (p *Planner) writes(v ValueID) bool {
+	for i := range p.plan.Launches {
+		if !p.plan.Launches[i].Active {
+			continue
+		}
+		use := p.op.Use(i, p.plan.Route)
+		for k, bind := range use.Bind {
+			if bind.Value == v && use.Kernel.Storage[k].Access == gpu.ReadWrite {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// arguments lists the operator's tensor and SymInt arguments with what they were when it refused.
+func (p *Planner) arguments() []string {
+	var list []string
+	for _, v := range p.op.Spec.Inputs {
+		switch val := &p.values[v]; {
+		case val.Kind == SymInt:
+			list = append(list, fmt.Sprintf("%s=%d", val.Name, p.env.ints[v]))
+		case val.Role != Constant:
+			list = append(list, fmt.Sprintf("%s%v", val.Name, p.env.dims[v]))
+		}
+	}
+	return list
+}
+
+// output is the index of v among the plan's outputs and scratch, or -1.
+func (p *Planner) output(v ValueID) int {
+	if k := slices.Index(p.op.Spec.Outputs, v); k >= 0 {
+		return k
+	}
+	if k := slices.Index(p.op.Spec.Scratch, v); k >= 0 {
+		return len(p.op.Spec.Outputs) + k
+	}
+	return -1
+}
+
+func (p *Planner) declared(v ValueID) bool {
+	s := &p.op.Spec
+	if slices.Contains(s.Inputs, v) || slices.Contains(s.State, v) {
+		return true
+	}
+	p.Errorf("reads value %d, which is not an argument of it", v)
+	return false
+}
+
+func (p *Planner) name(v ValueID) string {
+	if v < 0 || int(v) >= len(p.values) {
+		return fmt.Sprintf("value %d", v)
+	}
+	return p.values[v].Name
+}
+
+// maxElements is the most elements that a tensor may have: their bits can be counted in an int64.
+const maxElements = math.MaxInt64 / 64
+
+// Numel is the product of dims; 0 where it is over maxElements.
+func Numel(dims []int) int {
+	n := uint64(1)
+	for _, d := range dims {
+		hi, lo := bits.Mul64(n, uint64(d))
+		if hi != 0 || lo > maxElements {
+			return 0
+		}
+		n = lo
+	}
+	return int(n)
+}

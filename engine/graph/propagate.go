@@ -1,0 +1,324 @@
+package graph
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Propagate plans again every operator that the changes set since the last Commit reach, and nothing else. On
+// an error everything is discarded: the graph is as it was, and can be run and resized again.
+func (l *Live) Propagate() error {
+	start := time.Now()
+	l.log.begin(l.order)
+	var err error
+	if len(l.changed) > 0 {
+		if l.order == Topological {
+			l.log.pass(l.changed)
+			err = l.sweep()
+		} else {
+			err = l.fixpoint()
+		}
+	}
+	l.log.NS = time.Since(start).Nanoseconds()
+	if err != nil {
+		l.Discard()
+	}
+	return err
+}
+
+// sweep runs the woken operators in graph order. What they change wakes only operators after them, so each
+// runs at most once, when all that it reads is new.
+func (l *Live) sweep() error {
+	for o := l.wake.pop(0); o >= 0; o = l.wake.pop(o) {
+		if err := l.run(o, &l.wake); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bitset is a set of operators.
+type bitset []uint64
+
+func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
+func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s bitset) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+func (s bitset) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+
+func (s bitset) union(other bitset) {
+	for i, w := range other {
+		s[i] |= w
+	}
+}
+
+// pop removes the first member at or after from and returns it, or -1.
+func (s bitset) pop(from int) int {
+	for w := from / 64; w < len(s); w++ {
+		word := s[w]
+		if w == from/64 {
+			word &= ^uint64(0) << (from % 64)
+		}
+		if word != 0 {
+			i := w*64 + bits.TrailingZeros64(word)
+			s.remove(i)
+			return i
+		}
+	}
+	return -1
+}
+
+func (s bitset) empty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// fixpoint goes pass by pass. First one sweep over the operators that give SymInts from inputs and SymInts
+// alone; then passes, each running the operators that the pass before woke. An operator may so run while one
+// of its operands is still to change. If it then refuses, it is deferred to the next pass; if nothing else
+// was left to change when it refused, the refusal is its own.
+func (l *Live) fixpoint() error {
+	l.passWake, l.wake = l.wake, l.passWake
+	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
+		if len(l.log.passes) == 0 {
+			l.log.pass(l.changed)
+		}
+		if l.run(o, &l.passWake) != nil {
+			l.deferRun(o)
+		}
+	}
+	dirty := l.changed
+	for pass := 1; !l.passWake.empty() || !l.deferred.empty(); pass++ {
+		if pass > l.maxPasses {
+			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses,
+				l.stillDirty())
+		}
+		l.log.pass(dirty)
+		quiet := l.passWake.empty()
+		l.passWake.union(l.deferred)
+		clear(l.deferred)
+		for o := l.passWake.pop(0); o >= 0; o = l.passWake.pop(o) {
+			err := l.run(o, &l.wake)
+			if err != nil && quiet && l.wake.empty() {
+				return err
+			}
+			if err != nil {
+				l.deferRun(o)
+			}
+		}
+		dirty = l.log.changedInPass()
+		l.passWake, l.wake = l.wake, l.passWake
+	}
+	return nil
+}
+
+// deferRun marks the last run of an operator, which refused, as one to try again.
+func (l *Live) deferRun(o int) {
+	l.deferred.add(o)
+	l.log.hooks[l.lastRun[o]].deferred = true
+}
+
+// nextSymOp takes the next operator of the first sweep out of passWake.
+func (l *Live) nextSymOp(from int) int {
+	for o := from; o < len(l.G.Ops); o++ {
+		if l.G.symOps[o] && l.passWake.has(o) {
+			l.passWake.remove(o)
+			return o
+		}
+	}
+	return -1
+}
+
+func (l *Live) stillDirty() string {
+	var names []string
+	for o := range l.G.Ops {
+		if l.passWake.has(o) || l.deferred.has(o) {
+			names = append(names, l.G.Ops[o].Name)
+		}
+	}
+	if len(names) > 8 {
+		names = append(names[:8], fmt.Sprintf("and %d more", len(names)-8))
+	}
+	return strings.Join(names, ", ")
+}
+
+// run plans one operator at the transaction's shapes. Values it changes wake their consumers into wake.
+func (l *Live) run(o int, wake *bitset) error {
+	start := time.Now()
+	op := &l.G.Ops[o]
+	hook := l.log.hook(OpID(o))
+	for _, v := range op.Spec.Inputs {
+		if l.isChanged[v] && l.changeAt[v] >= l.newFrom[o] {
+			l.log.triggers = append(l.log.triggers, v)
+		}
+	}
+	in := &l.Plans[o]
+	if l.isPlanned[o] {
+		in = &l.nextPlans[o]
+	}
+	into := &l.scratchPlans[o]
+	err := l.planner.make(op, into, l.requested[o], op.Aliased)
+	if err == nil {
+		err = l.check(op, into)
+	}
+	if l.lastRun[o] < 0 {
+		l.planned = append(l.planned, OpID(o))
+	}
+	l.lastRun[o] = hook
+	if err != nil {
+		l.log.end(hook, start)
+		return err
+	}
+	// A run that refused has taken nothing in. One that did not may have taken in what its pass had changed
+	// so far, but it is that pass's changes that make it run again in the next.
+	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
+	if l.static {
+		l.pin(op, into)
+	}
+	noop := l.logPlans(op, in, into)
+	for i := range into.outs {
+		out, v := &into.outs[i], op.out(i)
+		if l.G.Values[v].Kind == SymInt {
+			if l.next.ints[v] == out.int {
+				continue
+			}
+			l.log.changeInt(v, out.int)
+			l.change(v)
+			l.next.ints[v] = out.int
+		} else {
+			if slices.Equal(l.next.dims[v], out.dims) && l.next.left[v] == out.left {
+				continue
+			}
+			l.change(v)
+			copy(l.next.dims[v], out.dims)
+			l.next.left[v] = out.left
+			l.log.changeDims(v, out.dims, l.G.absent(&l.next, v))
+		}
+		noop = false
+		l.changeAt[v] = hook
+		for _, c := range l.G.Values[v].Consumers {
+			wake.add(int(c))
+			if r := l.lastRun[c]; r >= 0 {
+				l.log.hooks[r].glitch = true // it saw this value before it changed
+			}
+		}
+	}
+	l.nextPlans[o], l.scratchPlans[o] = l.scratchPlans[o], l.nextPlans[o]
+	l.isPlanned[o] = true
+	l.log.hooks[hook].noop = noop
+	l.log.end(hook, start)
+	return nil
+}
+
+// check holds a plan against what was allocated and compiled at build: the one place where that is done.
+func (l *Live) check(o *Op, p *Plan) error {
+	refuse := func(format string, args ...any) error {
+		l.planner.err = fmt.Errorf(format, args...)
+		return &OpError{Op: o.Name, Kind: o.Spec.Kind, Args: l.planner.arguments(), Err: l.planner.err}
+	}
+	for i := range p.Launches {
+		if p.Launches[i].Active && !o.Aliased && !l.G.Compiled(o, i, p.Route) {
+			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.Spec.Slots[i].Label,
+				o.RouteName(p.Route))
+		}
+	}
+	for i := range p.outs {
+		out := &p.outs[i]
+		if !out.set {
+			continue
+		}
+		val := &l.G.Values[o.out(i)]
+		if val.Kind == SymInt {
+			if out.int < val.Lo || out.int > val.Hi {
+				return refuse("%s would be %d, its range is %d to %d", val.Name, out.int, val.Lo, val.Hi)
+			}
+			continue
+		}
+		if len(out.dims) != len(val.MaxDims) {
+			return refuse("%s would have rank %d, it was built with rank %d", val.Name, len(out.dims),
+				len(val.MaxDims))
+		}
+		for j, d := range out.dims {
+			if d < 1 {
+				return refuse("%s would be %v: dim %d must be positive", val.Name, out.dims, j)
+			}
+			if d > val.MaxDims[j] && val.Role != Scratch {
+				return refuse("%s would be %v, allocated are %v", val.Name, out.dims, val.MaxDims)
+			}
+		}
+		if Numel(out.dims) == 0 {
+			return refuse("%s would be %v: more elements than %d", val.Name, out.dims, maxElements)
+		}
+		if n := val.DType.Bytes(Numel(out.dims)); n > val.Bytes {
+			return refuse("%s would need %d bytes, allocated are %d", val.Name, n, val.Bytes)
+		}
+	}
+	return nil
+}
+
+// Compiled says whether a corner uses a slot on a route, so that its kernel exists.
+func (g *Graph) Compiled(o *Op, slot, route int) bool {
+	d := o.Dispatches[slot]
+	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0
+}
+
+// out is the i-th value that an operator gives: outputs, then scratch.
+func (o *Op) out(i int) ValueID {
+	if i < len(o.Spec.Outputs) {
+		return o.Spec.Outputs[i]
+	}
+	return o.Spec.Scratch[i-len(o.Spec.Outputs)]
+}
+
+// pin gives each slot of a plan the largest grid that it has on the plan's route.
+func (l *Live) pin(o *Op, p *Plan) {
+	for s := range p.Launches {
+		p.Launches[s].Grid.cover(o.largestGrid(s, p.Route))
+	}
+}
+
+// largestGrid has room for the grids of a slot at all corners on a route.
+func (o *Op) largestGrid(slot, route int) (g Grid) {
+	for c := range o.corner {
+		if at := &o.corner[c]; at.Route == route && at.Launches[slot].Active {
+			g.cover(at.Launches[slot].Grid)
+		}
+	}
+	return g
+}
+
+// logPlans notes the dispatches whose plan is another, and says whether none is.
+func (l *Live) logPlans(o *Op, before, after *Plan) (same bool) {
+	same = true
+	for i := range after.Launches {
+		if o.Dispatches[i] < 0 {
+			continue
+		}
+		a, b := &before.Launches[i], &after.Launches[i]
+		if before.Route == after.Route && before.Reason == after.Reason && a.equal(b) {
+			continue
+		}
+		if !a.Active && !b.Active {
+			continue
+		}
+		same = false
+		l.log.plan(o.Dispatches[i], after, i)
+	}
+	return same
+}
+
+func (a *Launch) equal(b *Launch) bool {
+	if a.Active != b.Active {
+		return false
+	}
+	return !a.Active || a.Grid == b.Grid && a.Bytes == b.Bytes && a.FLOPs == b.FLOPs &&
+		a.Needed == b.Needed && a.Params.equal(&b.Params)
+}
+
+func (p *Params) equal(q *Params) bool { return p.n == q.n && string(p.Bytes()) == string(q.Bytes()) }

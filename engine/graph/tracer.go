@@ -1,0 +1,464 @@
+package graph
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"gpuscope/trace"
+)
+
+// Shapes are what a resize left, copied so that the next can begin: the part of a step's record that needs no
+// device. Taking them costs little; a Tracer turns them into a trace's records later, on any goroutine.
+type Shapes struct {
+	First  bool // of its tracer
+	Missed bool // resizes that nobody recorded came between: the log starts from their shapes
+	// Edited are the names of the kernels that run in place of the graph's, nil where none does.
+	Edited map[*Kernel]string
+
+	log    ResizeLog
+	inputs inputState
+	// Levels and waits, where they may differ from those of the shapes taken before.
+	levels   []trace.DispatchID
+	waits    []trace.Wait
+	relisted bool
+	// Where a kernel was replaced since the record before: what every dispatch is launched with. No resize
+	// log has that.
+	plans  []loggedPlan
+	params []byte
+}
+
+// Take copies what the last resize of l left. listed is how often l had made its levels when shapes were
+// taken before, and is brought up to date.
+func (s *Shapes) Take(l *Live, listed *int) {
+	s.log.copyFrom(&l.log)
+	s.inputs.take(l)
+	l.listDispatches()
+	if s.relisted = *listed != l.listed; s.relisted {
+		*listed = l.listed
+		s.levels = append(s.levels[:0], l.levels...)
+		s.waits = append(s.waits[:0], l.waits...)
+	}
+	s.plans, s.params = s.plans[:0], s.params[:0]
+}
+
+// TakePlans copies the plans in force of all dispatches, for when kernels were replaced.
+func (s *Shapes) TakePlans(l *Live) {
+	for i := range l.G.Dispatches {
+		d := &l.G.Dispatches[i]
+		to := loggedPlan{dispatch: trace.DispatchID(i)}
+		to.to, s.params = l.Plans[d.Op].record(d.Slot, s.params)
+		s.plans = append(s.plans, to)
+	}
+}
+
+// HasPlans reports whether TakePlans was called.
+func (s *Shapes) HasPlans() bool { return len(s.plans) > 0 }
+
+// Tracer turns Shapes into the records of a trace: plans that are new, and what a resize did. Each record is
+// relative to the one before, whatever resizes nobody recorded came between. It takes constant memory, and
+// one goroutine uses it.
+type Tracer struct {
+	g       *Graph
+	options LiveOptions
+
+	// As of the last record.
+	inForce []trace.PlanID     // by dispatch, -1: not in use
+	ran     []trace.DispatchID // those in use
+	grids   []*trace.Grid      // by dispatch: of the last new plan
+	now     liveShapes         // as of the last change; before the first step the largest
+	told    liveShapes         // as of the last step; before the first those in force
+	ints    []int64
+	inputs  inputState
+	levels  []trace.DispatchID
+	waits   []trace.Wait
+	ids     trace.Interner
+	fresh   []trace.Plan // not handed out yet
+	content []byte       // of the plan being named
+	isNew   []bool       // by value: the step may have changed its dims
+	edited  map[*Kernel]string
+	shadow  *Live // nil until a step is recorded relative to another one than it came from
+}
+
+// NewTracer starts at the plans that l has in force, with the names of kernels that run in place of the
+// graph's.
+func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
+	g := l.G
+	nv := len(g.Values)
+	r := &Tracer{
+		g: g, options: LiveOptions{Order: l.order, Static: l.static, MaxPasses: l.maxPasses},
+		inForce: make([]trace.PlanID, len(g.Dispatches)), grids: make([]*trace.Grid, len(g.Dispatches)),
+		now: newLiveShapes(nv), told: newLiveShapes(nv), ints: slices.Clone(l.now.ints),
+		isNew: make([]bool, nv), edited: edited,
+	}
+	for v := range g.Values {
+		r.now.set(ValueID(v), g.Values[v].MaxDims, false)
+		r.told.set(ValueID(v), l.now.dims[v], g.absent(&l.now, ValueID(v)))
+	}
+	r.inputs.take(l)
+	var params []byte
+	for i := range r.inForce {
+		d := &g.Dispatches[i]
+		var launch launchRecord
+		launch, params = l.Plans[d.Op].record(d.Slot, params[:0])
+		r.force(trace.DispatchID(i), &launch, params)
+	}
+	return r
+}
+
+// Record fills in what a step's shapes say, and returns the plans that are new with it. What the lists of a
+// step point into is allocated at once: a step has hundreds of them.
+func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
+	if s.Missed {
+		if err := r.replan(s); err != nil {
+			// Only of an operator whose plan is not pure, which --check finds: it planned these shapes.
+			s.log.begin(s.log.Order)
+		}
+	}
+	step.Resize = r.resize(&s.log)
+	r.edited = s.Edited
+	at := 0
+	for i := range s.plans { // they are no part of what the resize changed
+		to := &s.plans[i]
+		r.force(to.dispatch, &to.to, s.params[at:to.to.paramsEnd])
+		at = to.to.paramsEnd
+	}
+	step.Dims = r.changedDims(&s.log, &s.inputs, s.First)
+	r.inputs.copyFrom(&s.inputs)
+	step.SymInts = r.symInts()
+	if s.relisted && (s.First || !slices.Equal(s.levels, r.levels) || !slices.Equal(s.waits, r.waits)) {
+		step.Levels, step.Waits = slices.Clone(s.levels), slices.Clone(s.waits)
+		r.levels, r.waits = step.Levels, step.Waits
+	}
+	step.Dispatches = r.dispatches()
+	plans := append([]trace.Plan(nil), r.fresh...)
+	clear(r.fresh)
+	r.fresh = r.fresh[:0]
+	r.ids.Step()
+	return plans
+}
+
+// Ran is the dispatch that a step's list has at a place, as of the last record.
+func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
+
+// InForce are the plans in force by dispatch as of the last record, -1 where a dispatch is not in use.
+func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
+
+// PlanID is the id of the plan that l has in force for a dispatch, and whether it was recorded before.
+func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
+	d := &l.G.Dispatches[id]
+	launch, params := l.Plans[d.Op].record(d.Slot, nil)
+	plan, fresh := r.ids.ID(launch.content(nil, id, params))
+	return plan, !fresh
+}
+
+// force makes a launch the one in force of its dispatch.
+func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
+	if !l.active {
+		r.inForce[d] = -1
+		return
+	}
+	r.content = l.content(r.content[:0], d, params)
+	edited := r.edited[r.g.KernelOf(d, l.route)]
+	r.content = append(r.content, edited...)
+	id, fresh := r.ids.ID(r.content)
+	if fresh {
+		p := r.g.tracePlan(d, l, params)
+		if edited != "" {
+			p.Kernel = edited
+		}
+		p.ID = id
+		p.Grid = l.grid.describe(r.grids[d])
+		r.grids[d] = p.Grid
+		r.fresh = append(r.fresh, p)
+	}
+	r.inForce[d] = id
+}
+
+// content appends what tells one plan from another.
+func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(d))
+	b = append(b, byte(l.route))
+	for _, n := range [...]uint32{l.grid.X, l.grid.Y, l.grid.Z, l.needed[0], l.needed[1], l.needed[2]} {
+		b = binary.LittleEndian.AppendUint32(b, n)
+	}
+	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
+		b = binary.LittleEndian.AppendUint64(b, uint64(n))
+	}
+	b = append(append(b, l.grid.rule...), 0)
+	for i := range l.grid.terms {
+		t := &l.grid.terms[i]
+		b = append(append(b, t.Name...), 0)
+		for _, n := range [...]int64{t.Value, t.Times, t.Per, t.Most} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+	}
+	b = append(append(b, byte(len(params))), params...)
+	if l.reason != nil {
+		b = append(b, l.reason.String()...)
+	}
+	return b
+}
+
+// tracePlan is a launch as a trace has it, with the id 0.
+func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) trace.Plan {
+	o := &g.Ops[g.Dispatches[id].Op]
+	p := trace.Plan{
+		Dispatch: id, Route: o.RouteName(l.route), Kernel: g.KernelNames[g.KernelOf(id, l.route)],
+		Workgroups:   l.grid.Counts(),
+		NeededGrid:   [3]int{int(l.needed[0]), int(l.needed[1]), int(l.needed[2])},
+		NeededGroups: l.grid.Groups, IdleLanes: l.grid.Idle, Params: hex.EncodeToString(params),
+		Bytes: l.bytes, FLOPs: l.flops,
+	}
+	if l.reason != nil {
+		p.Reason = l.reason.String()
+	}
+	return p
+}
+
+// dispatches are those in use, in order of submission.
+func (r *Tracer) dispatches() []trace.StepDispatch {
+	r.ran = r.ran[:0]
+	for d, id := range r.inForce {
+		if id >= 0 {
+			r.ran = append(r.ran, trace.DispatchID(d))
+		}
+	}
+	list := make([]trace.StepDispatch, len(r.ran))
+	for i, d := range r.ran {
+		list[i].Plan = r.inForce[d]
+	}
+	return list
+}
+
+func (r *Tracer) symInts() map[string]int64 {
+	var all map[string]int64
+	for i := range r.g.Values {
+		if v := &r.g.Values[i]; v.Kind == SymInt {
+			if all == nil {
+				all = map[string]int64{}
+			}
+			all[v.Name] = r.ints[i]
+		}
+	}
+	return all
+}
+
+// resize is a log in the form a trace has, and puts its plans and dims in force.
+func (r *Tracer) resize(l *ResizeLog) trace.Resize {
+	resize := trace.Resize{Order: l.Order.String(), NS: l.time(l.NS)}
+	if len(l.passes) == 0 {
+		return resize
+	}
+	ids := make([]trace.PlanID, 0, 2*len(l.plans))
+	name := func(id trace.PlanID) *trace.PlanID {
+		if id < 0 {
+			return nil
+		}
+		ids = append(ids, id)
+		return &ids[len(ids)-1]
+	}
+	passes, hooks := make([]trace.Pass, len(l.passes)), make([]trace.Hook, len(l.hooks))
+	values := append(append(make([]ValueID, 0, len(l.dirty)+len(l.triggers)), l.dirty...), l.triggers...)
+	changes, plans := make([]trace.Change, 0, len(l.changes)), make([]trace.PlanChange, len(l.plans))
+	ints := make([]int, 0, r.changedInts(l))
+	var dirty, hook, trigger, change, plan, i, param int
+	trigger = len(l.dirty)
+	for k, p := range l.passes {
+		passes[k] = trace.Pass{Index: k, Dirty: part(values, &dirty, p.dirtyEnd)}
+		for n := hook; n < p.hookEnd; n++ {
+			h, t := &l.hooks[n], &hooks[n]
+			*t = trace.Hook{
+				Op: h.op, Triggers: part(values, &trigger, len(l.dirty)+h.triggerEnd), NS: l.time(h.ns),
+				Noop: h.noop, Glitch: h.glitch, Deferred: h.deferred,
+			}
+			begin := len(changes)
+			for ; change < h.changeEnd; change++ {
+				c := &l.changes[change]
+				to := part(l.ints, &i, c.end)
+				if r.isLive(c, to) {
+					continue
+				}
+				from := r.shape(c.value, &ints)
+				r.change(c, to)
+				to = r.shape(c.value, &ints)
+				changes = append(changes, trace.Change{Value: c.value, From: from, To: to})
+			}
+			t.Changed = part(changes, &begin, len(changes))
+			for c := plan; c < h.planEnd; c++ {
+				p := &l.plans[c]
+				plans[c].From = name(r.inForce[p.dispatch])
+				r.force(p.dispatch, &p.to, l.params[param:p.to.paramsEnd])
+				param = p.to.paramsEnd
+				plans[c].To = name(r.inForce[p.dispatch])
+			}
+			t.Plans = part(plans, &plan, h.planEnd)
+		}
+		passes[k].Hooks = part(hooks, &hook, p.hookEnd)
+	}
+	resize.Passes = passes
+	return resize
+}
+
+// part is the part of a list from *at to end, at which *at is then; nil where it is empty.
+func part[T any](list []T, at *int, end int) []T {
+	from := *at
+	if *at = end; from == end {
+		return nil
+	}
+	return list[from:end:end]
+}
+
+func (l *ResizeLog) time(ns int64) trace.Time {
+	if l.untimed {
+		return trace.Time{}
+	}
+	return trace.Measured(ns)
+}
+
+// changedInts is how many ints the shapes before and after the changes of a log take.
+func (r *Tracer) changedInts(l *ResizeLog) int {
+	n := len(l.ints)
+	for i := range l.changes {
+		n += max(1, len(r.now.dims[l.changes[i].value]))
+	}
+	return n
+}
+
+// isLive says whether a value has the shape already that a change gives it: readers of an operator's output
+// are woken by it, too, where no step computes it.
+func (r *Tracer) isLive(c *loggedChange, to []int) bool {
+	if r.g.Values[c.value].Kind == SymInt {
+		return r.ints[c.value] == int64(to[0])
+	}
+	return r.now.is(c.value, to, c.absent)
+}
+
+// change makes the shape that a change gives a value its live one.
+func (r *Tracer) change(c *loggedChange, to []int) {
+	if r.g.Values[c.value].Kind == SymInt {
+		r.ints[c.value] = int64(to[0])
+		return
+	}
+	r.now.set(c.value, to, c.absent)
+}
+
+// shape is a value's live shape as a trace has it, at the end of a list; nil where it is not computed.
+func (r *Tracer) shape(v ValueID, list *[]int) []int {
+	at := len(*list)
+	switch {
+	case r.g.Values[v].Kind == SymInt:
+		*list = append(*list, int(r.ints[v]))
+	case r.now.absent[v]:
+		return nil
+	default:
+		*list = append(*list, r.now.dims[v]...)
+	}
+	return slices.Clip((*list)[at:])
+}
+
+// changedDims takes in what the inputs are, and lists the live dims that are others than those of the step
+// before, or all.
+func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
+	g := r.g
+	n, size := 0, 0
+	mark := func(v ValueID) {
+		if !r.isNew[v] && g.Values[v].Kind == Tensor {
+			r.isNew[v] = true
+			n, size = n+1, size+len(r.now.dims[v])
+		}
+	}
+	for _, c := range l.changes {
+		mark(c.value)
+	}
+	if all { // what the first resize has not changed
+		for i := range g.Values {
+			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
+				r.now.set(v, r.told.dims[v], r.told.absent[v])
+				mark(v)
+			}
+		}
+	}
+	dims, ints := inputs.dims, inputs.ints
+	for _, v := range g.inputs {
+		if g.Values[v].Kind == SymInt {
+			r.ints[v], ints = ints[0], ints[1:]
+			continue
+		}
+		rank := len(r.now.dims[v])
+		if r.now.set(v, dims[:rank], false); !r.now.sameAs(&r.told, v) {
+			mark(v)
+		}
+		dims = dims[rank:]
+	}
+	if n == 0 {
+		return nil
+	}
+	list, flat := make([]trace.LiveDims, 0, n), make([]int, 0, size)
+	for i, isNew := range r.isNew {
+		v := ValueID(i)
+		if !isNew {
+			continue
+		}
+		r.isNew[v] = false
+		if all || !r.now.sameAs(&r.told, v) {
+			list = append(list, trace.LiveDims{Value: v, Dims: r.shape(v, &flat)})
+			r.told.set(v, r.now.dims[v], r.now.absent[v])
+		}
+	}
+	return part(list, new(int), len(list))
+}
+
+// replan makes the log of s the one that its resize would have had, had it followed the record before: on
+// live shapes of the tracer's own, which go the same way. Its times are not the step's, so that log has none.
+func (r *Tracer) replan(s *Shapes) error {
+	if r.shadow == nil {
+		var err error
+		if r.shadow, err = NewLive(r.g, r.options); err != nil {
+			return err
+		}
+	}
+	l := r.shadow
+	l.order = Topological
+	if err := l.moveTo(&r.inputs); err != nil {
+		return err
+	}
+	l.order = r.options.Order
+	err := l.moveTo(&s.inputs)
+	if err != nil && l.order == Fixpoint { // which may not converge from everywhere
+		l.order = Topological
+		err = l.moveTo(&s.inputs)
+	}
+	if err == nil {
+		s.log.copyFrom(&l.log)
+		s.log.untimed = true
+	}
+	return err
+}
+
+// Step is what is in force as a trace has it: a step that ran nothing, and its plans, by their place in it.
+// The caller adds what it alone knows.
+func (l *Live) Step() ([]trace.Plan, trace.Step) {
+	var plans []trace.Plan
+	var step trace.Step
+	for i, id := range l.Active() {
+		d := &l.G.Dispatches[id]
+		r, params := l.Plans[d.Op].record(d.Slot, nil)
+		p := l.G.tracePlan(id, &r, params)
+		p.ID, p.Grid = trace.PlanID(i), r.grid.describe(nil)
+		plans = append(plans, p)
+		step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: p.ID})
+	}
+	step.Levels, step.Waits = slices.Clone(l.Levels()), slices.Clone(l.Waits())
+	step.SymInts = map[string]int64{}
+	for i := range l.G.Values {
+		switch v := &l.G.Values[i]; {
+		case v.Kind == SymInt:
+			step.SymInts[v.Name] = l.now.ints[i]
+		case v.Role != Constant && v.Role != Fused:
+			dims := slices.Clone(l.now.dims[i])
+			step.Dims = append(step.Dims, trace.LiveDims{Value: ValueID(i), Dims: dims})
+		}
+	}
+	return plans, step
+}
