@@ -113,7 +113,7 @@ func TestEveryCommandHasARow(t *testing.T) {
 
 // declaredKinds are the constants of type session.CommandKind, as they stand in the source.
 func declaredKinds(t *testing.T) (kinds []session.CommandKind) {
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("session", "command.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "session", "command.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
