@@ -7,5 +7,5 @@
 //   - Costs measures what each dispatch costs a step, TimeRoutes times operators alone on each route, and an
 //     Edit runs another source of a kernel in its place.
 //
-// The tests that hold its promises are listed in docs/engine.md.
+// The tests that hold its promises are listed in docs/internals/engine.md.
 package engine

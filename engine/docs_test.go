@@ -22,7 +22,7 @@ func TestEveryTestThatTheDocsNameExists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := filepath.Glob("../docs/*.md")
+	docs, err := filepath.Glob("../docs/*/*.md")
 	if err != nil || len(docs) == 0 {
 		t.Fatalf("no docs: %v", err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // class is what the program that a form of files comes from (transformers, llama.cpp) knows of the
-// configuration of an architecture. docs/models.md lists the defaults and where they were read.
+// configuration of an architecture. docs/guide/models.md lists the defaults and where they were read.
 type class struct {
 	name string // what that program calls it: "LlamaConfig"
 	// defaults are what keys stand for that a file leaves out: an int, a float64 or a bool. A key that is

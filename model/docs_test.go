@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of defaults in docs/models.md")
+var update = flag.Bool("update", false, "rewrite the tables of defaults in docs/guide/models.md")
 
-const modelsDoc = "../docs/models.md"
+const modelsDoc = "../docs/guide/models.md"
 
-// The tables of defaults in docs/models.md come from the rows of architectures.
+// The tables of defaults in docs/guide/models.md come from the rows of architectures.
 func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 	text, err := os.ReadFile(modelsDoc)
 	if err != nil {
@@ -32,7 +32,7 @@ func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 		before, rest, ok := bytes.Cut(got, begin)
 		_, after, closed := bytes.Cut(rest, end)
 		if !ok || !closed {
-			t.Fatalf("docs/models.md has no place for the defaults of %s", name)
+			t.Fatalf("docs/guide/models.md has no place for the defaults of %s", name)
 		}
 		got = slices.Concat(before, begin, []byte(defaultsTable(in)), end, after)
 	}
@@ -43,7 +43,7 @@ func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 		return
 	}
 	if d := cmp.Diff(string(text), string(got)); d != "" {
-		t.Errorf("docs/models.md is stale (- file, + rows): go test ./model -run Docs -update\n%s", d)
+		t.Errorf("docs/guide/models.md is stale (- file, + rows): go test ./model -run Docs -update\n%s", d)
 	}
 }
 

@@ -224,10 +224,11 @@ func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 	}
 }
 
-// Rules of fusion meet other neighbours in each architecture: docs/engine.md says what is left of a layer.
+// Rules of fusion meet other neighbours in each architecture: docs/internals/engine.md says what is left of a
+// layer.
 func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 	alone(t)
-	docs, err := os.ReadFile("../docs/engine.md")
+	docs, err := os.ReadFile("../docs/internals/engine.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +242,7 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 			len(few), len(layerLevels(t, on, 0, 3000)),
 			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 3000)))
 		if !strings.Contains(string(docs), want) {
-			t.Errorf("docs/engine.md has no row\n%s", want)
+			t.Errorf("docs/internals/engine.md has no row\n%s", want)
 		}
 	}
 }
@@ -273,7 +274,7 @@ func TestLevelsOfLargeGemmasAreThoseOfTheDocs(t *testing.T) {
 	}
 }
 
-// docs/engine.md says which rules match only what others gave.
+// docs/internals/engine.md says which rules match only what others gave.
 func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
 	file := tinyWide(&gemma3, 128)
 	file.Set("gemma3.context_length", 4096)

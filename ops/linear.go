@@ -572,8 +572,8 @@ func (o *linear) takesResidual(route int) bool {
 }
 
 // shared says whether the kernel of a route, for one row of x as it is, serves projections with a residual
-// and without, for which x stands in: so they share its code. docs/hacking.md, "Kernels that a step uses
-// once".
+// and without, for which x stands in: so they share its code. docs/internals/hacking.md, "Kernels that a step
+// uses once".
 func (o *linear) shared(route int) bool {
 	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }

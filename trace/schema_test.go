@@ -20,7 +20,7 @@ import (
 )
 
 // docs are the files for people.
-var docs = filepath.Join("..", "docs")
+var docs = filepath.Join("..", "docs", "reference")
 
 const schemaFile = "gpuscope.trace-1.schema.json"
 
@@ -264,10 +264,10 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 }
 
 // update writes files for people instead of comparing them.
-var update = flag.Bool("update", false, "rewrite the made parts of docs/trace-format.md")
+var update = flag.Bool("update", false, "rewrite the made parts of docs/reference/trace-format.md")
 
-// TestTraceFormatPageIsFresh holds the parts of docs/trace-format.md that are made: the example, and the
-// fields of every object from the schema.
+// TestTraceFormatPageIsFresh holds the parts of docs/reference/trace-format.md that are made: the example,
+// and the fields of every object from the schema.
 func TestTraceFormatPageIsFresh(t *testing.T) {
 	path := filepath.Join(docs, "trace-format.md")
 	old, err := os.ReadFile(path)

@@ -1,6 +1,6 @@
 // Package trace is the recorded run as plain data: gpuscope's data model and, written as JSON, its file
-// format gpuscope.trace/1 (docs/trace-format.md). Whatever a view or a command shows is computed from these
-// types, so it works on a live run and on a file alike, without a GPU.
+// format gpuscope.trace/1 (docs/reference/trace-format.md). Whatever a view or a command shows is computed
+// from these types, so it works on a live run and on a file alike, without a GPU.
 //
 // Trace is the run: the graph, the plans its dispatches were given, and the steps. What a trace says is
 // computed from it by package inspect, and shown by package table.

@@ -160,7 +160,7 @@ func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width
 // overText is where keys are pressed while a text lies over the view.
 var overText = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
 
-// KeysDoc is docs/keys.md, made from the table of commands.
+// KeysDoc is docs/reference/keys.md, made from the table of commands.
 func KeysDoc() string {
 	return command.KeysDoc(func(name string) []string {
 		return view.Offering(name, func(r *view.Row) string { return r.Name })

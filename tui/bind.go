@@ -19,7 +19,7 @@ func ActionNames() []string {
 // KeyError says which command cannot have the keys that it was to have.
 type KeyError = command.KeyError
 
-// SettingsExample is a file of settings, as docs/keys.md shows it.
+// SettingsExample is a file of settings, as docs/reference/keys.md shows it.
 const SettingsExample = command.SettingsExample
 
 // CheckKeys says whether keys (by the names of actions) can take the place of those that the actions have: a

@@ -34,7 +34,7 @@ var (
 
 // Every question of the manual is answered by its keys, in ten presses.
 func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
-	b, err := os.ReadFile("../docs/manual.md")
+	b, err := os.ReadFile("../docs/guide/manual.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestTheManualsKeysAnswerItsQuestions(t *testing.T) {
 
 // Every key that the manual names is one of the program's.
 func TestTheManualsKeysExist(t *testing.T) {
-	b, err := os.ReadFile("../docs/manual.md")
+	b, err := os.ReadFile("../docs/guide/manual.md")
 	if err != nil {
 		t.Fatal(err)
 	}

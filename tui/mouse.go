@@ -7,7 +7,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// mouseDoc is what the mouse does, for the help and docs/keys.md.
+// mouseDoc is what the mouse does, for the help and docs/reference/keys.md.
 var mouseDoc = [][2]string{
 	{"wheel", "Scroll the pane under the pointer: list, detail, what lies over the view, the rows of a dialog."},
 	{"click", "Select what is there: a row, an operator, a step of the strip, a place of a chart, a tab."},

@@ -22,7 +22,7 @@ filled before. Each runs once to warm up, then -r times: the median, the least a
 host's time of a step went. Decode is held to the time in which the device could read all weights once a step, prefill to
 that of its FLOPs, both by ceilings that are measured in the same run. Steps run at timing level off, tokens are made in both
 modes, in turns: stepped, each is read back before the next step begins; pipelined, the next step begins before. Token ids
-are drawn: no vocabulary is needed. docs/bench.md has the format of --format json.`,
+are drawn: no vocabulary is needed. docs/guide/bench.md has the format of --format json.`,
 		examples: []example{
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{

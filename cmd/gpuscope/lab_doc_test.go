@@ -15,7 +15,7 @@ import (
 // What the page of the lab says to type measures a kernel.
 func TestTheLabsOwnExampleMeasuresItsKernel(t *testing.T) {
 	gputest.Open(t) // or the test is skipped
-	page, err := os.ReadFile("../../docs/lab.md")
+	page, err := os.ReadFile("../../docs/guide/lab.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 		"make operators of a kind, or those called OP (attn.q, layers.0.attn.q), take a route or kernel: "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
-		"run kernels by the WGSL in `DIR`, whose files are named like them: NAME.wgsl (docs/lab.md)")
+		"run kernels by the WGSL in `DIR`, whose files are named like them: NAME.wgsl (docs/guide/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
 		"pin every operator to its largest grid: what it would cost not to resize")
 	flags.BoolVar(&o.check, "check", false,
@@ -111,7 +111,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
 	flags.Var((*positive)(&o.groupSize), "group-size", "quantise in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
-		fusionNames()+", of which some match only what others gave (docs/engine.md)")
+		fusionNames()+", of which some match only what others gave (docs/internals/engine.md)")
 }
 
 // declareLimits declares the flag for what is planned for without a device.
@@ -178,7 +178,7 @@ func (o *modelOptions) checkFlags() error {
 	}
 	for _, r := range o.routes {
 		if kind, route, ok := strings.Cut(r, "="); !ok || kind == "" || route == "" {
-			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/operators.md has kinds and routes", r)
+			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/reference/operators.md has kinds and routes", r)
 		}
 	}
 	if o.shaders != "" && o.device == trace.NoDevice {

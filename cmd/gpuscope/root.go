@@ -25,7 +25,7 @@ With --device none its steps are planned and do not run: no GPU is needed and no
 Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
 
 Defaults for these flags, and other keys, are taken from gpuscope/config.toml in the folder for settings (on Linux
-$XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE_FLAG of the environment. docs/keys.md
+$XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE_FLAG of the environment. docs/reference/keys.md
 has an example.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},

@@ -26,7 +26,7 @@ func verifyCommand() *command {
 and compared twice: with a float64 reference on the device's own inputs, which is the kernel's own error, and with
 that of a reference run of the whole text, which is that and all it inherited. Each operator says how far its kernels
 may be off, from the arithmetic that they do. Equal layers are one row. The exit status is 1 where a dispatch is over
-its tolerance, or gives what is no number. docs/verify.md says what the numbers mean, and when they mislead.`,
+its tolerance, or gives what is no number. docs/guide/verify.md says what the numbers mean, and when they mislead.`,
 		examples: []example{
 			{"gpuscope verify", "a prompt and one decode step of the embedded model"},
 			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "eight decode steps, a row for each dispatch"},

@@ -12,5 +12,5 @@
 //     plans again only what new shapes reach, and takes effect as a whole or not at all.
 //   - A Tracer turns resizes into records of a trace.
 //
-// How it works is in docs/engine.md. Package ops has the operators, package engine runs graphs.
+// How it works is in docs/internals/engine.md. Package ops has the operators, package engine runs graphs.
 package graph

@@ -12,8 +12,8 @@ import (
 	"gpuscope/engine/graph/graphtest"
 )
 
-// worked is the resize that docs/engine.md goes through: a block of a norm, a product with two routes, and a
-// residual, from 512 tokens to 7 and to 1.
+// worked is the resize that docs/internals/engine.md goes through: a block of a norm, a product with two
+// routes, and a residual, from 512 tokens to 7 and to 1.
 func worked(t *testing.T) string {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
@@ -73,11 +73,11 @@ func workedAllocated(g *graph.Graph) (n int64) {
 }
 
 func TestWorkedResizeOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/engine.md")
+	page, err := os.ReadFile("../../docs/internals/engine.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := worked(t); !strings.Contains(string(page), "```\n"+got+"```\n") {
-		t.Errorf("docs/engine.md does not have this resize:\n%s", got)
+		t.Errorf("docs/internals/engine.md does not have this resize:\n%s", got)
 	}
 }

@@ -23,10 +23,10 @@ type rule struct {
 	test []string // more of them, in tests alone
 }
 
-// readRules takes the rules from the table in docs/architecture.md.
+// readRules takes the rules from the table in docs/internals/architecture.md.
 func readRules(t *testing.T) []rule {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "architecture.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "internals", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func readRules(t *testing.T) []rule {
 		case "nothing":
 		default:
 			if len(r.may) == 0 {
-				t.Errorf("docs/architecture.md: what %s may import is %q: want packages, everything or nothing", r.pkg, cells[2])
+				t.Errorf("docs/internals/architecture.md: what %s may import is %q: want packages, everything or nothing", r.pkg, cells[2])
 			}
 		}
 		rules = append(rules, r)
 	}
 	if len(rules) == 0 {
-		t.Fatal("docs/architecture.md has no table of packages")
+		t.Fatal("docs/internals/architecture.md has no table of packages")
 	}
 	return rules
 }
@@ -104,7 +104,7 @@ func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 	for _, p := range list(t, "CGO_ENABLED=1") {
 		r, ok := find(rules, p.name())
 		if !ok {
-			t.Errorf("%s has no line in the table of docs/architecture.md: add one", p.name())
+			t.Errorf("%s has no line in the table of docs/internals/architecture.md: add one", p.name())
 			continue
 		}
 		used[r.pkg] = true
@@ -123,7 +123,7 @@ func TestPackagesImportOnlyWhatTheirRuleAllows(t *testing.T) {
 	}
 	for _, r := range rules {
 		if !used[r.pkg] {
-			t.Errorf("docs/architecture.md has a line for %s, and there is no such package", r.pkg)
+			t.Errorf("docs/internals/architecture.md has a line for %s, and there is no such package", r.pkg)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package bench is the result of a benchmark as plain data: its file format gpuscope.bench/1 (docs/bench.md)
-// and the tables that it is printed as. package model measures it.
+// Package bench is the result of a benchmark as plain data: its file format gpuscope.bench/1
+// (docs/guide/bench.md) and the tables that it is printed as. package model measures it.
 //
 //	r, err := bench.Read(file)
 //	...

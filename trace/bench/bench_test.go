@@ -313,7 +313,7 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 
 // Every field of a result is named in the page that documents the format.
 func TestEveryFieldIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../docs/bench.md")
+	page, err := os.ReadFile("../../docs/guide/bench.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 		case map[string]any:
 			for name, inner := range v {
 				if !strings.Contains(string(page), "`"+name+"`") {
-					t.Errorf("docs/bench.md does not say what %s is", name)
+					t.Errorf("docs/guide/bench.md does not say what %s is", name)
 				}
 				if name != "device" && name != "model" && name != "host" && name != "producer" { // a trace's
 					look(inner)

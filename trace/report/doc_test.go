@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// tablesHead are the paragraphs that docs/tables.md begins with.
+// tablesHead are the paragraphs that docs/reference/tables.md begins with.
 var tablesHead = []string{
 	"# Tables",
 	"Made from the tables of `trace/report` by `go test ./trace/report -run TablesDoc -update`. Do not edit.",
@@ -52,7 +52,7 @@ func tableOf(t *testing.T, x *analyze.Index, kind report.Table) *table.Table {
 	return made
 }
 
-// tablesDoc is docs/tables.md.
+// tablesDoc is docs/reference/tables.md.
 func tablesDoc(t *testing.T) string {
 	var b strings.Builder
 	write := func(text string) { b.WriteString(ansi.Wordwrap(text, 110, "") + "\n\n") }
@@ -78,7 +78,7 @@ func tablesDoc(t *testing.T) string {
 }
 
 func TestTablesDocIsFresh(t *testing.T) {
-	const path = "../../docs/tables.md"
+	const path = "../../docs/reference/tables.md"
 	want := tablesDoc(t)
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -86,7 +86,7 @@ func TestTablesDocIsFresh(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(path); err != nil || string(have) != want {
-		t.Errorf("docs/tables.md is old: go test ./trace/report -run TablesDoc -update (%v)", err)
+		t.Errorf("docs/reference/tables.md is old: go test ./trace/report -run TablesDoc -update (%v)", err)
 	}
 	for _, kind := range report.Tables() {
 		x := analyze.NewIndex(tracetest.Llama(1, 3))

@@ -10,8 +10,8 @@ import (
 type Barrier struct{ Dispatch, For trace.DispatchID }
 
 // Barriers derives the levels of a step and what their barriers wait for from the trace alone, by the rule
-// of docs/trace-format.md, for a graph of one compute pass. It follows neither the recorded levels nor the
-// engine.
+// of docs/reference/trace-format.md, for a graph of one compute pass. It follows neither the recorded levels
+// nor the engine.
 func Barriers(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barrier) {
 	type memory struct {
 		slot bool

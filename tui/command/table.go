@@ -56,14 +56,14 @@ const (
 	WithLists    = "Where there are several lists"
 )
 
-// Headings are those in the order of docs/keys.md.
+// Headings are those in the order of docs/reference/keys.md.
 var Headings = []string{
 	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
 	WithDispatch, WithCurves, InGraph, WithLists,
 }
 
 // Row is a command: one thing that a person can do. The table of rows assigns keys, and the hint line, the
-// help, the palette, plain mode and docs/keys.md are made from it.
+// help, the palette, plain mode and docs/reference/keys.md are made from it.
 type Row struct {
 	Keys  []string
 	Name  string // in the hint line and the palette: a word or two

@@ -15,7 +15,7 @@ import (
 )
 
 // Views are the screens that keys choose, in the order of their tabs. A view is a row here and a file with
-// its type: keys, tabs, help and docs/keys.md follow.
+// its type: keys, tabs, help and docs/reference/keys.md follow.
 var Views = []Row{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
