@@ -10,8 +10,8 @@ import (
 	"gpuscope/trace"
 )
 
-// version of the program: the next one, until a release sets it.
-const version = "0.1.0-dev"
+// version of the program; CHANGELOG.md says what each has.
+const version = "0.2.0"
 
 func versionCommand() *command {
 	return &command{
