@@ -63,7 +63,7 @@ type Costs struct {
 // timestamps and nothing else. A difference is that of a run without a set and the mean of the whole runs
 // around it, up to eight before and as many after; on a software device their median.
 //
-// What a run without a set computes is garbage. The whole runs behind it write again what the step wrote:
+// What a run without a set computes is garbage. The whole runs after it write again what the step wrote:
 // rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
 // which is heard between runs and keeps what was measured; State that an operator computes from its own
 // former content is the exception, as in Replay. What the step told stays: its outputs and its record.
@@ -114,7 +114,7 @@ type absent struct {
 	stays      []stay
 }
 
-// partRun is a run without a set: what it took in ns, behind how many whole runs.
+// partRun is a run without a set: what it took in ns, after how many whole runs.
 type partRun struct {
 	ns    int64
 	after int

@@ -253,8 +253,8 @@ func (x *Executor) allocateOutputs() error {
 	})
 }
 
-// allocateTogether makes buffers in which values lie one behind the other. fits says whether one can lie at a
-// place behind the first of a buffer.
+// allocateTogether makes buffers in which values lie one after another. fits says whether one can lie at a
+// place after the first of a buffer.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {

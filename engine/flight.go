@@ -18,7 +18,7 @@ import (
 // one. Here, and nowhere else, is known which steps are on their way: two at most, of which one is prepared
 // and not sent. What is in force is the younger's.
 //
-// Params need no care: a write is done behind all that was submitted before it.
+// Params need no care: a write is done after all that was submitted before it.
 
 // flight is a step on its way, or the last one that ended.
 type flight struct {
@@ -48,7 +48,7 @@ const (
 )
 
 // errFlight is a stage out of order.
-var errFlight = errors.New("Prepare, Send and Finish come one behind the other, and one step is prepared at a time")
+var errFlight = errors.New("Prepare, Send and Finish come one after another, and one step is prepared at a time")
 
 // begin makes a flight that of another step.
 func (f *flight) begin(t Timing, read []graph.ValueID) {
@@ -270,7 +270,7 @@ func (x *Executor) lengthen(s *stepLog) {
 }
 
 // Abandon gives up the steps that are on their way: one that was prepared never runs, those that were sent
-// run to their end. None of them is the last step. What they wrote to State is at and behind their positions,
+// run to their end. None of them is the last step. What they wrote to State is at and after their positions,
 // where whoever comes next writes it again. Steps that have ended get the times that they wait for.
 func (x *Executor) Abandon() error {
 	var err error

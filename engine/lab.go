@@ -48,7 +48,7 @@ func (t *Turns) Gains() []int64 {
 // runs it by its kernel and by an edit: once each for what they write, then in turns for what they take
 // alone. Then the whole step runs in turns with the one and the other.
 //
-// What an edit computes in a step may be garbage, and what comes behind it then is too. At the end the step
+// What an edit computes in a step may be garbage, and what comes after it then is too. At the end the step
 // runs whole as it is in force and writes again what it wrote, rows of State among it, so nothing is
 // different afterwards, nor after a cancel, which is heard between runs; State that an operator computes from
 // its own former content is the exception, as in Replay. What the dispatch wrote of State alone has its

@@ -7,9 +7,9 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// To bring timestamps to the host is work that the GPU does behind a step: on an H200 some 7 us, where to
+// To bring timestamps to the host is work that the GPU does after a step: on an H200 some 7 us, where to
 // write them takes less than one. So steps that were prepared write theirs on one sheet, and the first of
-// them that comes resolveEvery behind the last that did so brings all of it to the host. What a step took is
+// them that comes resolveEvery after the last that did so brings all of it to the host. What a step took is
 // known when that one has ended, or where the steps end (Abandon); Settled says when.
 //
 // There are two sheets. While one comes to the host the next step writes on the other.

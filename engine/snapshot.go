@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Snapshot is what a step left behind, copied so that the next step can begin. Taking one is cheap and is
+// Snapshot is what a step left, copied so that the next step can begin. Taking one is cheap and is
 // done on the goroutine of the steps; Record makes of it what a trace has, on any goroutine.
 type Snapshot struct {
 	r         *Recorder

@@ -10,7 +10,7 @@ import (
 )
 
 // Barriers that stay. A barrier goes with the dispatches that made it necessary. Where a link of a chain is
-// left out of a step, what stood before it would so overlap with what stands behind it, which neither a
+// left out of a step, what stood before it would so overlap with what follows it, which neither a
 // faster link gives nor another that takes its work over: the rows of a chain would cost more than the whole
 // step. So what a step does level by level stays apart: where a level has no barrier before it any more, an
 // empty dispatch begins it that may write what the dispatch before it wrote. It runs beside what the level

@@ -20,8 +20,8 @@ type stepLog struct {
 	timing                               Timing
 	cold, pipelined                      bool
 	resize, upload, encode, submit, wait int64 // ns
-	// What of them but the wait was done behind a submit, while the GPU had work; and the time from a submit
-	// behind a wait to the end of the next wait. All but the wait may have been done for the step to come.
+	// What of them but the wait was done after a submit, while the GPU had work; and the time from a submit
+	// after a wait to the end of the next wait. All but the wait may have been done for the step to come.
 	overlapped, running int64
 	total               int64
 	// pieces says that the GPU is given the first dispatches while the rest is encoded.
@@ -287,7 +287,7 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 }
 
 // encode encodes a run of dispatches, the first of which is the step's number from: inputs that come from the
-// device before the first of all, what is read back behind the last.
+// device before the first of all, what is read back after the last.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {

@@ -38,7 +38,7 @@ func ParseTiming(name string) (Timing, error) {
 	return 0, fmt.Errorf("timing level %q: want %s", name, TimingNames())
 }
 
-// together says whether two dispatches, one submitted right behind the other, stand between the same
+// together says whether two dispatches, one submitted right after the other, stand between the same
 // timestamps.
 func (t Timing) together(g *graph.Graph, a, b trace.DispatchID) bool {
 	switch t {

@@ -21,7 +21,7 @@ type RouteTime struct {
 	Planned        bool   // its plan takes that route
 	NS, Q1NS, Q3NS int64
 	N              int
-	Ops            int      // that ran one behind the other: all, or as many as a submit has time for
+	Ops            int      // that ran one after another: all, or as many as a submit has time for
 	Kernels        []string // of the dispatches of one
 	Bytes, FLOPs   int64    // modelled
 }
@@ -33,7 +33,7 @@ const MostTrials = 1000
 // dispatches between two timestamps, the routes in turns, so that a drift of clocks meets all alike. What
 // they read is what lies in their memory. Of one operator that may come from the device's caches: a GEMV
 // whose weights fit them is faster here than in a step. Several that do the same work (see Live.Work) run one
-// behind the other, so that each one's weights come from where they do in a step.
+// after the other, so that each one's weights come from where they do in a step.
 //
 // The live shapes stay as they are, and State that the operators write has its content again when this
 // returns. What lies in the memory of other values may be overwritten: a Replay makes it anew.

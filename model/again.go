@@ -13,7 +13,7 @@ import (
 )
 
 // Steps of the text can be run again. What a step writes to the cache at its own positions it writes again
-// the same, and it reads none behind them, so the positions of later steps keep what they have.
+// the same, and it reads none after them, so the positions of later steps keep what they have.
 
 // forget says that nobody knows what the device holds.
 func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }

@@ -55,7 +55,7 @@ type only struct {
 	otherwise string // what another value stands for
 }
 
-// names are what a file calls the tensors of a decoder. Those of a layer are behind its prefix. Those that
+// names are what a file calls the tensors of a decoder. Those of a layer are after its prefix. Those that
 // few architectures have are asked for where the row says so.
 type names struct {
 	embed, norm, head            string
@@ -121,7 +121,7 @@ var ggufNames = names{
 	gateUp: "ffn_up.weight", ffnPostNorm: "post_ffw_norm.weight",
 }
 
-// ggufKeys are the metadata keys of llama.cpp, behind the architecture's name.
+// ggufKeys are the metadata keys of llama.cpp, after the architecture's name.
 var ggufKeys = keys{
 	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
 	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",

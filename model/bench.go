@@ -278,7 +278,7 @@ type benchRun struct {
 	filled   int   // positions of the cache that have it
 }
 
-// ceilings measures what the device does at best, before and behind what is held to it: a GPU that was not at
+// ceilings measures what the device does at best, before and after what is held to it: a GPU that was not at
 // its clock yet would make all of that look better than it is. The better of both stands.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device
@@ -295,7 +295,7 @@ func (r *benchRun) ceilings(ctx context.Context) error {
 	}
 	if before != nil && d.Ceilings.FlopsPerS > (1+trace.ClockMoved)*before.FlopsPerS {
 		r.log("warn", fmt.Sprintf("the GPU was at %.2f of its clock when its ceilings were measured before the "+
-			"tests: those behind them stand", before.FlopsPerS/d.Ceilings.FlopsPerS))
+			"tests: those after them stand", before.FlopsPerS/d.Ceilings.FlopsPerS))
 	}
 	return nil
 }
@@ -326,7 +326,7 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	if err := r.fill(ctx, first.Depth); err != nil {
 		return err
 	}
-	r.filled = first.Depth // what lies behind it is overwritten
+	r.filled = first.Depth // what follows it is overwritten
 	splits, steps := make([]bench.Split, len(tests)), make([]int, len(tests))
 	begin, counted := time.Now(), 0
 	for warm := true; counted < r.b.Repetitions; {

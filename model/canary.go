@@ -26,9 +26,9 @@ func (r *runner) useCanary() error {
 	return r.exec.UseCanary(k)
 }
 
-// heed runs the canary behind a step that was timed, where the last run was some time ago, and tells its
+// heed runs the canary after a step that was timed, where the last run was some time ago, and tells its
 // speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Where the next
-// step is on its way it runs behind that, and is told then. Nothing of the step has it in its times. What
+// step is on its way it runs after that, and is told then. Nothing of the step has it in its times. What
 // ails it ails the next step, which says so.
 func (r *runner) heed(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {

@@ -53,7 +53,7 @@ var (
 
 var commands = []command{
 	{
-		session.Prompt, "Replace the text by a prompt, or put a turn of the user behind it, and take that in, up to the first token that comes out. Pause where a condition is met.",
+		session.Prompt, "Replace the text by a prompt, or put a turn of the user after it, and take that in, up to the first token that comes out. Pause where a condition is met.",
 		[]field{text, tokens, asTurn, chunks, count, breaks},
 		(*live).beginPrompt,
 	},
@@ -105,7 +105,7 @@ var commands = []command{
 	},
 	{
 		session.Edit,
-		"Keep the first n tokens of the text, put others behind them, and take in what is new.",
+		"Keep the first n tokens of the text, put others after them, and take in what is new.",
 		[]field{text, tokens, count},
 		(*live).beginEdit,
 	},

@@ -142,7 +142,7 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 	return nil, text
 }
 
-// behind is the transcript of a plain text after a turn of the user: the turn is appended.
+// after is the transcript of a plain text after a turn of the user: the turn is appended.
 func (m *Model) behind(was *transcript, all []int, c session.Command) (transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {

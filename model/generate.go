@@ -8,11 +8,11 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Tokens that are made one behind the other need not wait for the host between two steps: what the next step
+// Tokens that are made one after another need not wait for the host between two steps: what the next step
 // launches follows from its position alone. So it is prepared while the GPU is at the step before. Stepped,
 // it is sent when the token of that one was read; pipelined, before: the highest logit's token goes from
 // output to input on the device. That a text has ended is heard one step late then. The step too much is
-// thrown away; what it wrote to the cache is behind the text, and is written again by whoever comes there.
+// thrown away; what it wrote to the cache is after the text, and is written again by whoever comes there.
 
 // generation is tokens to be made.
 type generation struct {

@@ -64,7 +64,7 @@ var (
 	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
 )
 
-// said is what a compiler said of a text, in a line behind the place: ":12:5: expected ...; in "x = ;"". What
+// said is what a compiler said of a text, in a line after the place: ":12:5: expected ...; in "x = ;"". What
 // it draws of the place is told by the first line of the text there.
 func said(name string, err error) string {
 	text := err.Error()

@@ -106,7 +106,7 @@ func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcrip
 		return transcript{}, session.Refusef("edit: the text has %d tokens, %d of them cannot be kept",
 			len(all), c.N)
 	}
-	behind, err := m.encode(c, c.N == 0)
+	added, err := m.encode(c, c.N == 0)
 	if err != nil {
 		return transcript{}, err
 	}
@@ -114,7 +114,7 @@ func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcrip
 	if chunk > 0 {
 		by.Chunks = []int{chunk}
 	}
-	t, err := m.goesOn(was, slices.Concat(all[:c.N], behind), by)
+	t, err := m.goesOn(was, slices.Concat(all[:c.N], added), by)
 	t.talk = upTo(was.talk, c.N)
 	return t, err
 }

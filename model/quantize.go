@@ -21,7 +21,7 @@ type quantizer struct {
 	group   int
 	planned bool // there is a matrix to quantise
 	mu      sync.Mutex
-	// The pieces of one matrix: its arrays are packed one behind the other, and no more are kept.
+	// The pieces of one matrix: its arrays are packed one after another, and no more are kept.
 	name   string
 	pieces [][]byte
 	losses []loss

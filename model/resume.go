@@ -17,7 +17,7 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	l := c.Left
 	switch {
 	case l == nil:
-		return nil, session.Refusef("resume: give what was left behind")
+		return nil, session.Refusef("resume: give what was left")
 	case s.text.last() != nil || s.runner.rec.Next() > 0:
 		return nil, session.Refusef("resume: this engine has run steps of its own")
 	}
@@ -41,7 +41,7 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	}, nil
 }
 
-// left is the text that was left behind, before its first step, every count and id of it checked.
+// left is the text that was left, before its first step, every count and id of it checked.
 func (m *Model) left(l *session.Left) (transcript, error) {
 	last := -1
 	if l.Last != nil {
@@ -118,7 +118,7 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 
 // resume runs the steps of a text again. Where that is cancelled the text stands where it got to. First it
 // gives the graph the shapes of the last step that was recorded, from which the next one is told; what that
-// puts into the cache is written over, or is behind the text.
+// puts into the cache is written over, or is after the text.
 func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)

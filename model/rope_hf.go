@@ -11,7 +11,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a kind of rotation that transformers knows: what else is said of it, behind its path, and what
+// hfScaling is a kind of rotation that transformers knows: what else is said of it, after its path, and what
 // that makes of the rotation of so many dims of a head.
 type hfScaling struct {
 	name  string
@@ -219,7 +219,7 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown is the first key behind a path that is not known, beside what every rotation says; "" for none.
+// hfUnknown is the first key after a path that is not known, beside what every rotation says; "" for none.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

@@ -20,7 +20,7 @@ type runner struct {
 
 	edits map[string]*engine.Edit // other texts of kernels, by name
 
-	// input is that of the step that was sent last and is to be read next, next that of the one behind it,
+	// input is that of the step that was sent last and is to be read next, next that of the one after it,
 	// where that is prepared.
 	input, next *graph.StepInput
 	tokens      [1]int    // of a step of one
@@ -89,7 +89,7 @@ func (r *runner) blame(ctx context.Context) string {
 		g.Ops[g.Dispatches[first.Dispatch].Op].Kind)
 }
 
-// snapshot is what the last step left behind.
+// snapshot is what the last step left.
 func (r *runner) snapshot() snapshot {
 	return snapshot{Snapshot: r.rec.Snapshot(), sampleNS: r.sampleNS}
 }
@@ -98,7 +98,7 @@ func (r *runner) snapshot() snapshot {
 type snapshot struct {
 	*engine.Snapshot
 	sampleNS int64   // as in runner
-	canary   float64 // that ran behind it; 0 where none did
+	canary   float64 // that ran after it; 0 where none did
 	slow     bool    // the last canary that ran found the GPU's clock slower than it is when warm
 }
 

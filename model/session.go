@@ -280,7 +280,7 @@ func (s *live) play(ctx context.Context, n *turn, timing engine.Timing) (picked,
 	return s.runner.step(ctx, n.position, n.tokens, n.gives, recent, timing)
 }
 
-// generates says whether the steps to come can be made one behind the other: nothing looks at what is between
+// generates says whether the steps to come can be made one after another: nothing looks at what is between
 // them, and the current one, which the executor has in force, is one of them.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.last()

@@ -12,12 +12,12 @@ type teller struct {
 	done    chan struct{}
 }
 
-// behind is how many events the teller may be behind before the steps wait for it.
-const behind = 4
+// maxLag is how many events the teller may lag before the steps wait for it.
+const maxLag = 4
 
 func newTeller(stream *session.Stream, settled func() bool) *teller {
 	t := &teller{
-		stream: stream, settled: settled, todo: make(chan func(), behind), done: make(chan struct{}),
+		stream: stream, settled: settled, todo: make(chan func(), maxLag), done: make(chan struct{}),
 	}
 	go func() {
 		defer close(t.done)
@@ -50,7 +50,7 @@ func (t *teller) flush() {
 	<-done
 }
 
-// end ends the stream behind what was told.
+// end ends the stream after what was told.
 func (t *teller) end() {
 	close(t.todo)
 	<-t.done

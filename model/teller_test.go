@@ -17,7 +17,7 @@ func TestEventsThatWereHeldGoAsOne(t *testing.T) {
 		tell := func(n int) {
 			told.tell(func() session.Event { return session.Event{Progress: &session.Progress{Done: n}} })
 		}
-		const held = 5 * behind
+		const held = 5 * maxLag
 		for i := range held {
 			tell(i)
 		}

@@ -160,7 +160,7 @@ func (v *voice) held() string {
 	return v.stream.Held()
 }
 
-// read tells the tokens of a prompt as text, each character when it is complete, and goes on behind them.
+// read tells the tokens of a prompt as text, each character when it is complete, and goes on after them.
 // Tokens that steer the model are told by their names.
 func (v *voice) read(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
@@ -177,7 +177,7 @@ func (v *voice) read(ids []int) []session.Token {
 	return list
 }
 
-// restart goes on behind bytes that were held at another time.
+// restart goes on after bytes that were held at another time.
 func (v *voice) restart(held string) {
 	if v != nil {
 		v.stream.Restart(held)

@@ -287,8 +287,8 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	dims := v.exec.LiveDims(l.Value)
 	part := view{width: lastDim(dims), float: info.DType == graph.F32, column: info.Column}
 	if info.Role == graph.State {
-		behind := func(id trace.DispatchID) bool { return id > w.last }
-		writers := slices.DeleteFunc(v.exec.Writers(l.Value), behind)
+		later := func(id trace.DispatchID) bool { return id > w.last }
+		writers := slices.DeleteFunc(v.exec.Writers(l.Value), later)
 		if len(writers) == 0 {
 			return
 		}

@@ -159,7 +159,7 @@ func (r *referenceRun) common(ids []int) int {
 	return n
 }
 
-// catchUp takes in what it has not of a text. State behind that may be another text's: nothing reads it.
+// catchUp takes in what it has not of a text. State after that may be another text's: nothing reads it.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil

@@ -193,7 +193,7 @@ type rows struct {
 }
 
 // matrices are matrices of one input, each a tensor, or the rows of a single one where they are fused. Names
-// are behind a prefix.
+// are after a prefix.
 func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []ops.Matrix {
 	list := make([]ops.Matrix, len(parts))
 	if !fused {

@@ -7,7 +7,7 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Cat adds cat: tensors one behind the other along a dim.
+// Cat adds cat: tensors one after another along a dim.
 //
 //	parts  dims that are equal but in dim axis, any 32-bit type
 //	y      their dims, with the sum in dim axis
@@ -18,7 +18,7 @@ func Cat(b *graph.Builder, name string, axis int, parts ...graph.ValueID) graph.
 }
 
 var kindCat = Kind{
-	Name: "cat", Doc: "Tensors one behind the other along a dim.",
+	Name: "cat", Doc: "Tensors one after another along a dim.",
 	Args:         []Arg{{"parts", wordTensors, nil}, {"dim", intType, 0}},
 	Constructors: []string{"Cat"}, add: addCat,
 }

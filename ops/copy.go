@@ -30,7 +30,7 @@ func (c blockCopy) plan(p *graph.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// innerVec is how many elements a copy moves at a time whose rows are what lies behind a dim of v: 4 where
+// innerVec is how many elements a copy moves at a time whose rows are what follows a dim of v: 4 where
 // that is a multiple of 4 at all live shapes, else 1.
 func innerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)

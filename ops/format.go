@@ -132,7 +132,7 @@ type Matrix struct {
 	Name       string
 	Rows, Cols int
 	Format     Format
-	// Data gives the pieces of the format, each with the rows one behind the other.
+	// Data gives the pieces of the format, each with the rows one after another.
 	Data func() ([][]byte, error)
 
 	dense *graph.ValueID // is the matrix, already in the graph
@@ -332,7 +332,7 @@ func (m *Matrix) declare(b *graph.Builder) []part {
 				return m.packArray(k, p.first, p.rows)
 			}))
 		}
-		if m.Format.Name != "" { // the first has the weights, and those behind it their scales and the like
+		if m.Format.Name != "" { // the first has the weights, and those after it their scales and the like
 			b.Packs(p.arrays[0], m.Format.Name, p.rows, m.Cols)
 		}
 		parts = append(parts, p)

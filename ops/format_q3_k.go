@@ -59,7 +59,7 @@ func threes(words ...int) pack {
 		packed{q3kBytes, 0, 32, 1, 32}.inOrder(pieces, highs)
 		for at := 0; len(into) > 0; at++ {
 			low, high := binary.LittleEndian.Uint64(lows[8*at:]), binary.LittleEndian.Uint32(highs[4*at:])
-			four := func(i int) uint32 { // the numbers of columns 4i to 4i + 3, one behind the other
+			four := func(i int) uint32 { // the numbers of columns 4i to 4i + 3, one after another
 				return spread[0][byte(low>>(8*i))] | spread[1][high>>(4*i)&15]
 			}
 			first, second := four(6), four(7)

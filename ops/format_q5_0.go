@@ -48,7 +48,7 @@ func fiveWords(lows, highs pack, words ...int) pack {
 		highs(pieces, high)
 		for ; len(into) > 0; low, high = low[16:], high[4:] {
 			fifths := binary.LittleEndian.Uint32(high)
-			var fours [8]uint32 // the numbers of columns 4i to 4i + 3, one behind the other
+			var fours [8]uint32 // the numbers of columns 4i to 4i + 3, one after another
 			for i := range fours {
 				fours[i] = spreadFives[low[2*i]] | spreadFives[low[2*i+1]]<<10 |
 					spreadFifths[fifths>>(4*i)&15]

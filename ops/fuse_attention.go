@@ -17,7 +17,7 @@ import (
 //
 // It takes the attention and each of the products by itself, in the order of the graph.
 var fuseAttention = graph.Fusion{
-	Name: "attention", Doc: "attention of one token lies as the linears behind it load it, and these put splits together",
+	Name: "attention", Doc: "attention of one token lies as the linears after it load it, and these put splits together",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

@@ -6,7 +6,7 @@ import (
 
 // fuseGateUp makes one product of the two branches of a gated MLP, of which the weights are put one above the
 // other. Its kernels for one row and by tiles join them, too: act(gate) * up is one dispatch, and what lanes
-// hold of x serves both. From 2 to 16 rows one product gives both, and a dispatch behind it joins them.
+// hold of x serves both. From 2 to 16 rows one product gives both, and a dispatch after it joins them.
 var fuseGateUp = graph.Fusion{
 	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
 	Pattern: graph.Pattern{

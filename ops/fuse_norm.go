@@ -17,7 +17,7 @@ import (
 //
 // It takes the norm and each of the others by itself, in the order of the graph.
 var fuseNorm = graph.Fusion{
-	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears behind it",
+	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears after it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -102,7 +102,7 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 }
 
 // normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
-// in a kernel that binds so much already, and, as leaves says, to the products behind; nil where there is
+// in a kernel that binds so much already, and, as leaves says, to the products after; nil where there is
 // none.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
@@ -125,7 +125,7 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream is how many columns a sum of squares has behind the layer that adds to the row y: its last
+// eachOfStream is how many columns a sum of squares has after the layer that adds to the row y: its last
 // product gives those. The products of the first layer then run the kernels of all others.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(last(b.MaxDims(y)), 1)

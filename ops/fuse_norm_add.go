@@ -4,7 +4,7 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseNormAdd takes the sum with the residual stream into the norm before it, where layers have one behind
+// fuseNormAdd takes the sum with the residual stream into the norm before it, where layers have one after
 // their products: a dispatch and a level less for each. The sums are taken in the same order, so that no bit
 // changes.
 var fuseNormAdd = graph.Fusion{

@@ -6,16 +6,16 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseNormSum leaves a sum with a norm to products, too, where layers have norms behind their products as
+// fuseNormSum leaves a sum with a norm to products, too, where layers have norms after their products as
 // well: one row of x + norm(y), of which there is a norm for the next products. What gives y does of its norm
-// what each element takes, as of any that products take in (fuseNorm). Those behind add that to x, by its
+// what each element takes, as of any that products take in (fuseNorm). Those after add that to x, by its
 // scale, as they load it: they have all of it in any case, and so do the half of the next norm that fuseNorm
 // has done by what gives its row. The first of them makes the sum in memory for all who read it further on.
 //
 // That is work for each of their workgroups, so they must not be too many (linearTuning). With more rows all
 // stay as they are. It takes each operator by itself, in the order of the graph.
 var fuseNormSum = graph.Fusion{
-	Name: "norm_sum", Doc: "a sum of one row with a norm, and a norm of it, are taken in by the linears behind",
+	Name: "norm_sum", Doc: "a sum of one row with a norm, and its norm, are computed by the linears after",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
@@ -59,7 +59,7 @@ var fuseNormSum = graph.Fusion{
 // sumLanes is how many lanes of a workgroup add up the squares of a norm that is part of a sum.
 const sumLanes = 32
 
-// leavesSum says whether a norm with a residual can be left to the products behind a norm of the sum.
+// leavesSum says whether a norm with a residual can be left to the products after a norm of the sum.
 func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	readers, all := b.Readers(o.y)
 	if !all || o.residual == graph.None || b.RouteAsked(o.y) {

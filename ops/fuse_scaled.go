@@ -6,7 +6,7 @@ import (
 
 // fuseScaled has an embedding multiply what it gives by a number, where a model scales its rows.
 var fuseScaled = graph.Fusion{
-	Name: "scaled", Doc: "an embedding multiplies its rows by the number behind it",
+	Name: "scaled", Doc: "an embedding multiplies its rows by the number after it",
 	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: embeddingKinds}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		rows, scale := m.Ops[0].(*embedding), m.Last().(*binaryOp)

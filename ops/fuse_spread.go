@@ -9,7 +9,7 @@ import (
 //
 // It takes what gives the row and each of the products by itself, in the order of the graph.
 var fuseSpread = graph.Fusion{
-	Name: "spread", Doc: "one row of a gated MLP lies as the linears behind it load it",
+	Name: "spread", Doc: "one row of a gated MLP lies as the linears after it load it",
 	Pattern: graph.Pattern{Kinds: linearKinds},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		fused := *m.Last().(*linear)

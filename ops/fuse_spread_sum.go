@@ -10,7 +10,7 @@ import (
 // where nothing else reads it (rule norm_sum): in a value of its own, in place of the sum. It takes each
 // operator by itself, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
-	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those behind load it",
+	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those after load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

@@ -76,7 +76,7 @@ func (r *gatedRow) add(c *call) []graph.ValueID {
 }
 
 // kernel works on vec elements at a time, of a gate and an up of their own or, where width is not 0, of
-// tensors with rows of so many vectors of each, one behind the other.
+// tensors with rows of so many vectors of each, one after another.
 func (r *gatedRow) kernel(b *graph.Builder, vec, width int) *graph.Kernel {
 	return kernelAs(b, r.kind, "gated", shaders.Constants{
 		"Act": r.act.kind, "Expr": ofElements(r.act.wgsl, vec), "Lanes": threadLanes, "Vec": vec,

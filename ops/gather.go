@@ -132,7 +132,7 @@ type gatherRow struct {
 	of   []string // the Go constructors, where there are some
 	doc  string
 	args []Arg // beside x
-	// along: it picks along one dim, and what lies behind is copied in whole.
+	// along: it picks along one dim, and what follows is copied in whole.
 	along bool
 	// read takes the arguments, and says whether they fit x.
 	read  func(c *call, o *gather) bool
@@ -250,7 +250,7 @@ func pickSelect(o *gather, dims []int, ends [2]int) (picked, error) {
 //	x  any dims, any 32-bit type
 //	y  dims of x with length in place of dim axis
 //
-// An invocation copies 4 elements where the dims behind axis allow it.
+// An invocation copies 4 elements where the dims after axis allow it.
 func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length Int) graph.ValueID {
 	return KindOf("slice").one(b, name, Args{"x": x, "dim": axis, "start": start, "length": length})
 }

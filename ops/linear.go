@@ -129,7 +129,7 @@ var linearRoutes = []linearRoute{
 	{"tile128", manyTiles128, upTo(always), tiles(largeTile, 1)},
 }
 
-// Routes of one row: by itself, which attention leaves in splits, and which is found behind others; and those
+// Routes of one row: by itself, which attention leaves in splits, and which is found after others; and those
 // on which workgroups share the columns of x.
 const (
 	linearGEMV     = 0

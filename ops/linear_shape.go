@@ -24,9 +24,9 @@ type linearShape struct {
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
 // grid is that of m rows of x with n rows of k weights.
-func (s *linearShape) grid(p *graph.Planner, m, n, k int, behind ...trace.Term) graph.Grid {
+func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) graph.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, graph.Split("cols", n, s.rows), graph.Split("rows", m, s.tile), behind...)
+		return p.Tiles(s.lanes, graph.Split("cols", n, s.rows), graph.Split("rows", m, s.tile), rest...)
 	}
 	return p.Rows(s.lanes, k/s.chunk(), graph.Split("cols", n, s.rows), graph.Split("rows", m, s.batch))
 }
@@ -68,7 +68,7 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split; 64 in any case, but none where split64 and split128 take all behind batches.
+// columns can be split; 64 in any case, but none where split64 and split128 take all after batches.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {

@@ -29,7 +29,7 @@ var kindRMSNorm = Kind{
 }
 
 // rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: what reads it takes it in
-// (fuseNorm, fuseNormAttention). On the second its dispatch does its part of the norm behind it (fuseNorm).
+// (fuseNorm, fuseNormAttention). On the second its dispatch does its part of the norm after it (fuseNorm).
 var rmsNormRouteNames = []string{normFolded: "folded", normRow: "row", normRows: "rows"}
 
 const (
@@ -71,7 +71,7 @@ type rmsNorm struct {
 	residual graph.ValueID
 	stream   *spreadRow // what is given in place of a single row of that (fusion rule spread_sum); or nil
 	last     bool       // y is of the last row alone (fusion rule last), where there is a residual
-	// other is a norm as wide, whose rows the dispatch takes behind its own (fusion rule qk_norm); nil: none.
+	// other is a norm as wide, whose rows the dispatch takes after its own (fusion rule qk_norm); nil: none.
 	other *rmsNorm
 }
 

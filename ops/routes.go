@@ -10,7 +10,7 @@ import (
 // live work to the most. What work is (rows of x, positions) is the operator's to say.
 type route struct {
 	name string
-	// upTo is the work up to which the route is preferred to those behind it; 0 says that it is ruled out,
+	// upTo is the work up to which the route is preferred to those after it; 0 says that it is ruled out,
 	// by the operator's sizes or by the device.
 	upTo int
 	// only says that it can do no more than what it is preferred up to; else it can do any work.

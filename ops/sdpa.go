@@ -281,7 +281,7 @@ func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	return divUp(span, length), length
 }
 
-// scoresBytes is the size of the scores of some tokens with the longest context behind them.
+// scoresBytes is the size of the scores of some tokens with the longest context after them.
 func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
@@ -425,7 +425,7 @@ func (o *sdpa) Spec() graph.Spec {
 	return s
 }
 
-// Corners: the most tokens with the longest context behind them have the largest scores; splits are the most
+// Corners: the most tokens with the longest context after them have the largest scores; splits are the most
 // at other positions, too.
 func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	first, last := o.position.span(r)

@@ -46,7 +46,7 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	}
 }
 
-// Read reads some rows, one behind the other. Only these are taken from the file, and brought into the order
+// Read reads some rows, one after another. Only these are taken from the file, and brought into the order
 // of the device as all of them were: no bit of a weight is changed on that way, so these are the numbers that
 // kernels read.
 func (s *Stored) Read(first, n int) ([]float64, error) {

@@ -69,7 +69,7 @@ func (moves) Tolerance(*Ref, graph.ValueID) Tolerance {
 	return Tolerance{Why: "elements are moved as they are"}
 }
 
-// summed is how many roundings a sum of n products has behind it: they go up and down, so that they add up as
+// summed is how many roundings a sum of n products has after it: they go up and down, so that they add up as
 // the square root of their number, and kernels sum in several parts.
 func summed(n int) float64 { return 8 + 4*math.Sqrt(float64(n)) }
 

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Break is a condition at which a run pauses, behind the step that meets it.
+// Break is a condition at which a run pauses, after the step that meets it.
 type Break struct {
 	On string `json:"on"`           // the word of a row of Breaks
 	Of string `json:"of,omitempty"` // what the row takes

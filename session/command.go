@@ -19,7 +19,7 @@ const (
 	Previous CommandKind = "previous" // set the position back by one step
 	Repeat   CommandKind = "repeat"   // run a step of the text, the current or Step, again N times
 	Upto     CommandKind = "upto"     // run the current step again up to dispatch N; Next finishes it
-	Edit     CommandKind = "edit"     // keep the first N tokens of the text and put Text (or Tokens) behind
+	Edit     CommandKind = "edit"     // keep the first N tokens of the text and put Text (or Tokens) after
 	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
 	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
 	Cost     CommandKind = "cost"     // run a step of the text with each of Parts left out: what that saves
@@ -43,7 +43,7 @@ type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
 	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
-	// Chat says that a Prompt's Text is a turn of the user: the model's chat template puts it behind the text
+	// Chat says that a Prompt's Text is a turn of the user: the model's chat template puts it after the text
 	// so far, which stays in the cache, or begins a conversation.
 	Chat bool `json:"chat,omitempty"`
 	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
@@ -67,7 +67,7 @@ type Command struct {
 	Edit    *KernelEdit `json:"edit,omitempty"` // of a Lab or a Kernel
 }
 
-// Left is what an engine that has gone left behind: all that another one needs to stand where it stood.
+// Left is what an engine that has gone left: all that another one needs to stand where it stood.
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // ids

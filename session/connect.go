@@ -192,21 +192,21 @@ func (c *client) readMessages() error {
 }
 
 // To be woken for each of hundreds of messages in a second takes a process as much as to read them. What
-// comes one behind the other is let come together: for the time of gatherSoon, and where the pipe has room
+// comes one after another is let come together: for the time of gatherSoon, and where the pipe has room
 // for more, for so much longer. What is in it is not lost with its writer.
 const (
 	gatherSoon = 8 * time.Millisecond
 	gatherMost = 100 * time.Millisecond // of a frame that nobody asked for
 	leastRoom  = 64 << 10               // bytes that a pipe has room for
-	answering  = time.Second            // behind a question it is for gatherSoon: it may be the answer
+	answering  = time.Second            // after a question it is for gatherSoon: it may be the answer
 )
 
-// gathering reads at once what comes after a pause, behind a question, and what is long, and else what comes
+// gathering reads at once what comes after a pause, after a question, and what is long, and else what comes
 // in the time of gather. An engine's steps do not wait for it.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration
-	asked  <-chan struct{} // has an element behind a question
+	asked  <-chan struct{} // has an element after a question
 	next   time.Time       // it does not read before
 	soon   time.Time       // and until then after gatherSoon
 }
@@ -235,7 +235,7 @@ func (g *gathering) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// takeMessages takes in messages up to an error, which is io.EOF behind the last.
+// takeMessages takes in messages up to an error, which is io.EOF after the last.
 func (c *client) takeMessages(in *wireReader) error {
 	for {
 		var m message
@@ -281,7 +281,7 @@ func (c *client) readStderr() []string {
 }
 
 // words are what a lost engine is quoted with: its last lines, but of a panic the first ones, for the stacks
-// that stand behind them are long.
+// that follow them are long.
 type words struct {
 	lines  []string
 	panics bool

@@ -106,7 +106,7 @@ func makeForm(of formKey) *form {
 	return f
 }
 
-// putTime writes nanoseconds, behind a byte that says whether they were measured.
+// putTime writes nanoseconds, after a byte that says whether they were measured.
 func putTime(w *wireWriter, v reflect.Value) {
 	ns, ok := v.Addr().Interface().(*trace.Time).NS()
 	w.length(flag(ok))
@@ -204,7 +204,7 @@ func (f *form) alike(t reflect.Type, of *form) {
 const lookBack = 16
 
 // plan has 0 for nil and 1 before a plan. n+2 stands for the plan n before the last one of the message, for
-// another dispatch: behind it are only the id and the dispatch. Layers are alike, and so are their plans.
+// another dispatch: after it are only the id and the dispatch. Layers are alike, and so are their plans.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -254,8 +254,8 @@ func samePlan(a, b *trace.Plan) bool {
 	return x == *b && (a.Grid == b.Grid || reflect.DeepEqual(a.Grid, b.Grid))
 }
 
-// ran has, behind 1, a list of dispatches of which nothing is known but their plans: the length and the
-// plans. They are most of what a step has whose dispatches were not timed. Behind 0 it is as any list.
+// ran has, after 1, a list of dispatches of which nothing is known but their plans: the length and the
+// plans. They are most of what a step has whose dispatches were not timed. After 0 it is as any list.
 func (f *form) ran(list form) {
 	f.least++
 	f.put = func(w *wireWriter, v reflect.Value) {
@@ -412,7 +412,7 @@ func (f *form) table(t reflect.Type, key, value *form) {
 	}
 }
 
-// record has the fields that JSON has, up to the last that is not zero, behind their number.
+// record has the fields that JSON has, up to the last that is not zero, after their number.
 func (f *form) record(of formKey) {
 	type field struct {
 		*form

@@ -89,7 +89,7 @@ const KernelSuffix = ".wgsl"
 
 const kernelLine = "// gpuscope kernel "
 
-// KernelText is the text of a kernel as a file has it: behind a line that says which kernel it is and for
+// KernelText is the text of a kernel as a file has it: after a line that says which kernel it is and for
 // which constants it was made, which are numbers in it.
 func KernelText(name, constants, wgsl string) string {
 	return kernelLine + strings.TrimSuffix(name+": "+constants, ": ") + "\n" + wgsl

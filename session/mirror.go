@@ -22,7 +22,7 @@ type Mirror struct {
 	resuming bool   // another engine is to go on where the last one was
 	kept     []int  // tokens of the steps of former texts whose positions the text kept
 	turns    []Turn // the steps of the text
-	// given is the longest of the lists of one array that Text.Given was: a token is added in place behind
+	// given is the longest of the lists of one array that Text.Given was: a token is added in place after
 	// it, and anywhere else to a copy.
 	given []Token
 }

@@ -141,7 +141,7 @@ func (s *server) work(ctx context.Context, sess Session) {
 	}
 }
 
-// serve pumps events and answers out. An answer goes out behind the events its command caused.
+// serve pumps events and answers out. An answer goes out after the events its command caused.
 func (s *server) serve(ctx context.Context, sess Session) error {
 	go s.work(ctx, sess)
 	events := sess.Events()

@@ -14,10 +14,10 @@ type LookAt struct {
 	Value trace.ValueID `json:"value"`
 	// Step is the index of a step that the text stands on; absent: the current one. Constants need none.
 	Step *int `json:"step,omitempty"`
-	// After is the dispatch behind which the value is read; absent: the last of the step that writes it.
+	// After is the dispatch after which the value is read; absent: the last of the step that writes it.
 	After *trace.DispatchID `json:"after,omitempty"`
 	// Offset and Count are a page of its elements, in row-major order. A page may go beyond the end. Rows is
-	// how many such runs are wanted, each Stride elements behind the one before: a window of a matrix. Where
+	// how many such runs are wanted, each Stride elements after the one before: a window of a matrix. Where
 	// it is 0 there is one.
 	Offset int `json:"offset,omitempty"`
 	Count  int `json:"count,omitempty"`
@@ -32,7 +32,7 @@ type Tensor struct {
 	Value trace.ValueID `json:"value"`
 	// Step is the index of the step that was run again; absent: the value is the same in all.
 	Step *int `json:"step,omitempty"`
-	// After is the dispatch behind which it was read; absent: nothing writes it.
+	// After is the dispatch after which it was read; absent: nothing writes it.
 	After *trace.DispatchID `json:"after,omitempty"`
 	// DType is the type of the elements; of a matrix the format whose numbers these are.
 	DType      string         `json:"dtype"`

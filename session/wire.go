@@ -15,11 +15,11 @@ import (
 	"gpuscope/trace"
 )
 
-// The binary form of messages. A message stands behind its length. A struct is the number of its fields that
+// The binary form of messages. A message follows its length. A struct is the number of its fields that
 // follow, in the order of its type and with no names, up to the last that is not zero: both ends are one
 // program, and the protocol that the engine names first is that of the types. Integers and lengths are
-// varints, floats have 8 bytes, texts and lists stand behind their length, what may be nil behind a byte or a
-// length that says so. What is often the same stands behind how many bytes it has; plans that are the same
+// varints, floats have 8 bytes, texts and lists follow their length, what may be nil after a byte or a
+// length that says so. What is often the same follows how many bytes it has; plans that are the same
 // for several dispatches, and lists of dispatches with plans alone, have forms of their own. What may be
 // anything is JSON.
 //
@@ -131,7 +131,7 @@ func receive[T any](r *wireReader, m *T) error {
 	r.all, r.at, r.err, r.plans = r.body.Bytes(), 0, nil, r.plans[:0]
 	formOf(reflect.TypeFor[T]()).take(r, unsafe.Pointer(m))
 	if r.err == nil && r.left() > 0 {
-		r.err = fmt.Errorf("%d bytes behind the end of a message of %d", r.left(), n)
+		r.err = fmt.Errorf("%d bytes after the end of a message of %d", r.left(), n)
 	}
 	return r.err
 }

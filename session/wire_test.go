@@ -282,7 +282,7 @@ func TestAMessageThatIsCutOrTooLongIsRefused(t *testing.T) {
 	if n, k := binary.Uvarint(b); k != 2 || int(n) != len(body) {
 		t.Fatalf("a length of %d in %d bytes before %d", n, k, len(body))
 	}
-	refused(append(binary.AppendUvarint(nil, uint64(len(body)+1)), append(body, 0)...), "1 bytes behind the end")
+	refused(append(binary.AppendUvarint(nil, uint64(len(body)+1)), append(body, 0)...), "1 bytes after the end")
 	refused(append(binary.AppendUvarint(nil, uint64(len(body)-1)), body...), "too short")
 	refused(binary.AppendUvarint(nil, 1<<40), "at most 268435456 cross")
 }

@@ -120,7 +120,7 @@ func (c counters) mark(list *parse.ListNode) {
 	list.Nodes = out
 }
 
-// tidy takes out what template actions leave behind: marks, blanks at line ends, and all but one of the empty
+// tidy takes out what template actions leave: marks, blanks at line ends, and all but one of the empty
 // lines in a row. It says where what was marked stands in what is left.
 func tidy(s string) (source string, filled, taken []Span) {
 	type marks struct{ filled, taken int16 } // how deep a byte stands in each

@@ -27,7 +27,7 @@ are drawn: no vocabulary is needed. docs/guide/bench.md has the format of --form
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
 				"gpuscope bench model.gguf --pp 128,512,2048 --tg 128 --depth 0,4096 -r 5",
-				"lengths of prompts, and all of it again behind 4,096 positions",
+				"lengths of prompts, and all of it again after 4,096 positions",
 			},
 			{"gpuscope bench model.gguf --pp 0 --depth 0,1024,8192 --format csv", "decode, for a curve"},
 			{
@@ -41,7 +41,7 @@ are drawn: no vocabulary is needed. docs/guide/bench.md has the format of --form
 			flags.IntSliceVar(&b.Prompts, "pp", []int{512}, "take prompts of `128,512` tokens in; 0 for none")
 			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "make `128,256` tokens, one a step; 0 for none")
 			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "from a cache that holds `0,4096` positions")
-			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "measure each test `N` times, behind a warm-up")
+			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "measure each test `N` times, after a warm-up")
 			flags.BoolVar(&b.Kernels, "kernels", false,
 				"measure operators alone instead of steps: each route at lengths up to the longest of --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "draw token ids as `N` says")

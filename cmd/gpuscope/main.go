@@ -73,7 +73,7 @@ type program struct {
 
 // heedSignals cancels the context it returns at the first signal and ends the process at the second, with a
 // word on where a recording is that has no end. A write to a closed pipe becomes an error of that write, and
-// not the end of the process with its temporary files left behind.
+// not the end of the process with its temporary files left.
 func (p *program) heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)

@@ -27,7 +27,7 @@ type profiling struct {
 	late     bool     // there was no time for all of it
 }
 
-// profileFor is how long a run measures at most, behind the costs that were asked for by name.
+// profileFor is how long a run measures at most, after the costs that were asked for by name.
 const profileFor = 3 * time.Second
 
 // How a run repeats what it measures: a prompt's last piece and the last step, for about so long each. The

@@ -76,7 +76,7 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 				&r.chunks, "chunks", nil,
 				"prefill in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
 			flags.StringArrayVar(&r.conditions, "break", nil,
-				"end behind the first step, of the prompt too, that meets `CONDITION`: "+session.BreakWords()+
+				"end after the first step, of the prompt too, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+trace.FileNames())
@@ -235,7 +235,7 @@ func (r *run) measures() bool {
 		(r.format.value == "text" || r.tracePath != "" || r.profiling.asked)
 }
 
-// generate sends the session's commands, and returns where the text stands behind them.
+// generate sends the session's commands, and returns where the text is after them.
 func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, error) {
 	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens, Breaks: r.breaks}
 	if r.byText {
@@ -248,7 +248,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 		return reply, err
 	}
 	if r.tokens > 1 && reply.Hit == nil { // the prompt gave the first
-		// What is refused here is to go on behind the end of the text.
+		// What is refused here is to go on after the end of the text.
 		rest := session.Command{Kind: session.Run, N: r.tokens - 1, Breaks: r.breaks}
 		if reply, err = s.Do(ctx, rest); err != nil && !errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -417,7 +417,7 @@ func (o *output) print() error {
 	}
 	switch {
 	case o.hit != nil:
-		b.WriteString(printable.Clean(fmt.Sprintf("ended behind step %d: %s", o.hit.Step, o.hit.Text)) + "\n")
+		b.WriteString(printable.Clean(fmt.Sprintf("ended after step %d: %s", o.hit.Step, o.hit.Text)) + "\n")
 	case len(o.run.breaks) > 0 && o.whole:
 		b.WriteString("no breakpoint was met\n")
 	}

@@ -180,7 +180,7 @@ func TestRunEndsAtABreakpointAndSaysWhichOne(t *testing.T) {
 	if status := p.main(t.Context(), args); status != exitDone || stderr.Len() > 0 {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
-	for _, line := range []string{"\nended behind step 2: breakpoint position 44\n", "decode: 2 tokens in 2 steps"} {
+	for _, line := range []string{"\nended after step 2: breakpoint position 44\n", "decode: 2 tokens in 2 steps"} {
 		if !strings.Contains(stdout.String(), line) {
 			t.Errorf("it does not say %q:\n%s", line, stdout)
 		}

@@ -29,7 +29,7 @@ type Barriers struct {
 	pending, waits []Wait
 }
 
-// Wait is one transition that a barrier makes: what the dispatch behind it waits for.
+// Wait is one transition that a barrier makes: what the dispatch after it waits for.
 type Wait struct {
 	Buffer int
 	Hazard Hazard

@@ -8,7 +8,7 @@ import (
 
 // Choose picks an adapter: the one that want names, by its index or by a part of its name in any case, and
 // where want is empty the best kind there is (discrete, integrated, virtual, cpu, unknown). Among equals the
-// earlier one wins. The reason is a phrase for people, fit to stand behind "chosen: ". An error wraps
+// earlier one wins. The reason is a phrase for people, fit to follow "chosen: ". An error wraps
 // ErrNoAdapter and lists what there is.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {

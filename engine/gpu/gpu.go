@@ -13,7 +13,7 @@ package gpu
 
 import "errors"
 
-// Join is what went wrong with what went wrong in putting things right behind it. That the device is lost is
+// Join is what went wrong with what went wrong in putting things right after it. That the device is lost is
 // told once.
 func Join(err, after error) error {
 	if errors.Is(err, ErrDeviceLost) && errors.Is(after, ErrDeviceLost) {
@@ -219,10 +219,10 @@ type Encoder interface {
 // Recording is commands that were recorded. It ends with Wait or Discard, or where Submit fails, and is used
 // no more then.
 type Recording interface {
-	// Submit sends the commands to the GPU, behind what was written and submitted before. After an error none
+	// Submit sends the commands to the GPU, after what was written and submitted before. After an error none
 	// of them runs.
 	Submit() error
-	// Wait blocks until the commands are done, whatever was submitted behind them. What they copied out and
+	// Wait blocks until the commands are done, whatever was submitted after them. What they copied out and
 	// resolved can be read then, unless a later submit does the same.
 	Wait() error
 	// Discard gives up commands that were not submitted, and has no effect on others.

@@ -30,7 +30,7 @@ type Fusion struct {
 	Unnamed bool
 	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
 	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
-	// that they had; behind them it may give others, made with b.Tensor. Scratch may be taken over from any
+	// that they had; after them it may give others, made with b.Tensor. Scratch may be taken over from any
 	// of them, or be made with b.Scratch. b.Remake gives an operator that is put together as for any other
 	// graph.
 	Replace func(b *Builder, m *Match) Operator
@@ -173,7 +173,7 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].Role == Intermediate
 }
 
-// ReadersBehind is how many of a value's readers stand behind the operator that gives another.
+// ReadersBehind is how many of a value's readers follow the operator that gives another.
 func (b *Builder) ReadersBehind(v, other ValueID) (n int) {
 	for _, o := range b.values[v].Consumers {
 		if o > b.values[other].Producer {

@@ -87,17 +87,17 @@ func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) Grid {
 	return p.flat("rows", groupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
 
-// Tiles is a grid of the groups of columns by those of rows by those of what is behind them, each of lanes
+// Tiles is a grid of the groups of columns by those of rows by those of what is after them, each of lanes
 // that share a tile evenly.
-func (p *Planner) Tiles(lanes int, cols, rows trace.Term, behind ...trace.Term) Grid {
-	x, y, z := cols.Groups(), rows.Groups(), groupsOf(behind)
+func (p *Planner) Tiles(lanes int, cols, rows trace.Term, rest ...trace.Term) Grid {
+	x, y, z := cols.Groups(), rows.Groups(), groupsOf(rest)
 	groups := x * y * z
 	// A lane's share of a tile is tile/lanes outputs.
 	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
 	busy := (outputs*int64(lanes) + tile - 1) / tile
 	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: tiles}
 	g.terms[0], g.terms[1] = cols, rows
-	copy(g.terms[2:], behind)
+	copy(g.terms[2:], rest)
 	return p.grid(tiles, g, x, y, z)
 }
 

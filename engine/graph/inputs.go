@@ -1,7 +1,7 @@
 package graph
 
 // inputState is what the inputs of a graph are: all that its live shapes follow from. Lists run over the
-// graph's inputs one behind the other.
+// graph's inputs one after another.
 type inputState struct {
 	dims []int
 	ints []int64

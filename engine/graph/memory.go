@@ -12,7 +12,7 @@ import (
 
 // Memory. Every value that lives on the device has memory for its maximum size; a live tensor is a
 // contiguous prefix of it. Inputs, outputs and State have buffers of their own, but outputs that come to the
-// host together; constants lie one behind the other in a few. Intermediates and scratch share allocation
+// host together; constants lie one after another in a few. Intermediates and scratch share allocation
 // slots by lifetime, one buffer each.
 //
 // A slot passes from one value to the next when the last dispatch that touches the one comes, in order of

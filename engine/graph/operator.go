@@ -42,7 +42,7 @@ type Spec struct {
 	Outputs []ValueID // tensors or SymInts that the operator gives
 	Scratch []ValueID // tensors that live only while the operator runs
 	// Makes are tensors that operators before it give, and that this one makes where they are left: at any
-	// shape what stands behind it finds them in their memory. It binds them to kernels that write them.
+	// shape what follows it finds them in their memory. It binds them to kernels that write them.
 	Makes []ValueID
 	// Routes names the ways of doing the work between which Plan chooses by live shape; empty where there is
 	// one.

@@ -40,7 +40,7 @@ const (
 	mostGroups  = 4096 // that are tried
 	// slower is how many times as long as one workgroup more of them take when they do not all run at once.
 	slower = 1.25
-	// chain is how many empty dispatches stand one behind the other.
+	// chain is how many empty dispatches stand one after another.
 	chain = 64
 )
 
@@ -287,7 +287,7 @@ func (r *ceilingRun) flops(rate *float64) func() error {
 // product is how many there are in three dimensions.
 func product(n [3]uint32) uint64 { return uint64(n[0]) * uint64(n[1]) * uint64(n[2]) }
 
-// dispatch is what one more empty dispatch takes behind a barrier.
+// dispatch is what one more empty dispatch takes after a barrier.
 func (r *ceilingRun) dispatch() error {
 	var list []int64
 	for range ceilingRuns {

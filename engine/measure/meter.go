@@ -148,7 +148,7 @@ func (m *Meter) send(k Metered, groups uint32, dispatches, passes int) (gpu.Reco
 	return r, nil
 }
 
-// times waits for what was sent, and not for what is behind it.
+// times waits for what was sent, and not for what is after it.
 func (m *Meter) times(sent gpu.Recording, passes int) ([]float64, error) {
 	if err := sent.Wait(); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (m *Meter) encode(enc gpu.Encoder, k Metered, groups uint32, dispatches, pa
 	return enc.Timestamp(m.clock.Stamps, 2*pass+1)
 }
 
-// warmed times one dispatch right behind another of its kind, whose code and data it finds in place.
+// warmed times one dispatch right after another of its kind, whose code and data it finds in place.
 func (m *Meter) warmed(k Metered, groups uint32) (float64, error) {
 	times, err := m.run(k, groups, 1, 2)
 	if err != nil {

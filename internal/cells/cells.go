@@ -97,7 +97,7 @@ func Cluster(s string) string {
 }
 
 // Place is a frame of lines that begin at the left edge, with cursor movements around each cluster that
-// terminals may measure differently: its room is erased, the cluster drawn, and the cursor set behind the
+// terminals may measure differently: its room is erased, the cluster drawn, and the cursor set after the
 // room. A renderer that adds up the widths of clusters finds the same widths in the result as Width does in
 // the frame.
 func Place(frame string) string {

@@ -20,7 +20,7 @@ import (
 // Unmarshal is json.Unmarshal with errors in words.
 func Unmarshal(data []byte, into any) error { return Error(json.Unmarshal(data, into), data) }
 
-// Check says where data is not one JSON value, with nothing behind it.
+// Check says where data is not one JSON value, with nothing after it.
 func Check(data []byte) error { return Unmarshal(data, new(ignored)) }
 
 // ignored takes any value and keeps nothing.

@@ -227,7 +227,7 @@ func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 // stepped are the items from the first one up to the last, which is not one of them.
 func stepped[T any](items []T, first, last, step int64) (out []T) {
 	n := int64(len(items))
-	step = max(-n-1, min(step, n+1)) // a larger one leads behind the end as well
+	step = max(-n-1, min(step, n+1)) // a larger one leads after the end as well
 	for i := first; step > 0 && i < last || step < 0 && i > last; i += step {
 		out = append(out, items[i])
 	}
@@ -266,7 +266,7 @@ func (s *state) contains(v, part any) bool {
 	if isA[*dict](v) {
 		s.hashable(part)
 	}
-	if it, ok := v.(*iterator); ok { // items behind the one that is found stay
+	if it, ok := v.(*iterator); ok { // items after the one that is found stay
 		next := s.iterate(it)
 		for {
 			item, ok := next()

@@ -135,7 +135,7 @@ func (f *filler) converted(conversion byte, v any) any {
 	return nil
 }
 
-// value is the argument of a field's name, with the attributes and items behind it.
+// value is the argument of a field's name, with the attributes and items after it.
 func (f *filler) value(name string) any {
 	s := f.s
 	first := name
@@ -373,7 +373,7 @@ func (s *state) realDigits(x float64, f spec) string {
 }
 
 // general is a float by Python's g: as many digits as the precision, with an exponent where it is shorter.
-// keep has a digit behind the point at least, as str has.
+// keep has a digit after the point at least, as str has.
 func general(x float64, precision int64, alternate, keep bool) string {
 	precision = max(1, precision)
 	text := strconv.FormatFloat(x, 'e', int(precision-1), 64)

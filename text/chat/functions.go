@@ -51,7 +51,7 @@ func newRange(s *state, a []any) any {
 	return l
 }
 
-// newDict is dict: a dict, or pairs, with named values behind.
+// newDict is dict: a dict, or pairs, with named values after.
 func newDict(s *state, a []any) *dict {
 	d := &dict{}
 	from := a[0].(*list).items

@@ -44,7 +44,7 @@ type lexer struct {
 	line   int
 	tokens []token
 	begins bool // the next text begins a line
-	strips bool // the last tag takes the space behind it
+	strips bool // the last tag takes the space after it
 }
 
 func lex(source string) []token {
@@ -128,7 +128,7 @@ func (l *lexer) text(text, next string) {
 	l.strips, l.begins = false, false
 }
 
-// leave goes behind a tag that ends in n bytes; before its end stands a sign, which may be one.
+// leave goes after a tag that ends in n bytes; before its end stands a sign, which may be one.
 func (l *lexer) leave(sign byte, n int) {
 	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
 	l.move(n)
@@ -146,7 +146,7 @@ func (l *lexer) raw() bool {
 		return false
 	}
 	l.move(n)
-	l.strips = l.source[l.at-3] == '-' // a line's end stays, unlike behind other tags
+	l.strips = l.source[l.at-3] == '-' // a line's end stays, unlike after other tags
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
@@ -259,13 +259,13 @@ func (l *lexer) number(rest string) int {
 	return len(whole)
 }
 
-// escapes are what a letter behind a backslash stands for.
+// escapes are what a letter after a backslash stands for.
 var escapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", '\\': "\\", '\'': "'",
 	'"': `"`, '\n': "",
 }
 
-// hexDigits are how many digits follow a letter behind a backslash.
+// hexDigits are how many digits follow a letter after a backslash.
 var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
 // unescape gives what a string literal stands for; a backslash before anything else is itself.

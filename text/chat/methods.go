@@ -125,7 +125,7 @@ func affix(names string, has func(s, part string) bool) row {
 }
 
 // window is the part of a string between two places, of which None is not given, and how many characters come
-// before it; false where it begins behind its end.
+// before it; false where it begins after its end.
 func (s *state) window(v string, start, end any) (string, int, bool) {
 	s.spend(len(v) / 16)
 	if start == nil && end == nil {

@@ -221,11 +221,11 @@ func (p *parser) not() expr {
 	}
 }
 
-// unary is a value with what stands before and behind it; filters bind looser than a sign.
+// unary is a value with what stands before and after it; filters bind looser than a sign.
 func (p *parser) unary(filters bool) expr {
 	defer p.nest()()
 	var e expr
-	var behind steps
+	var trailing steps
 	switch t := p.peek(); {
 	case p.skip(opToken, "-"), p.skip(opToken, "+"):
 		inner := p.unary(false)
@@ -238,23 +238,23 @@ func (p *parser) unary(filters bool) expr {
 			return s.positive(v)
 		}
 	default:
-		e, behind = p.primary(), p.postfix()
+		e, trailing = p.primary(), p.postfix()
 	}
 	for filters {
 		switch line := p.peek().line; {
 		case p.skip(opToken, "|"):
-			behind = append(behind, p.filter())
+			trailing = append(trailing, p.filter())
 		case p.skip(nameToken, "is"):
-			behind = append(behind, p.test())
+			trailing = append(trailing, p.test())
 		case p.is(opToken, "("):
-			behind = append(behind, p.call(line))
+			trailing = append(trailing, p.call(line))
 		default:
 			filters = false
 		}
 	}
 	return func(s *state) any { // every operand is one, so whatever is evaluated is counted here
 		s.spend(1)
-		return behind.take(s, e(s))
+		return trailing.take(s, e(s))
 	}
 }
 
@@ -282,7 +282,7 @@ func (p *parser) dottedName() string {
 	return name
 }
 
-// filters are those that stand here, each behind its sign.
+// filters are those that stand here, each after its sign.
 func (p *parser) filters() (list steps) {
 	for p.skip(opToken, "|") {
 		list = append(list, p.filter())
@@ -303,8 +303,8 @@ func (p *parser) test() func(*state, any) any {
 	case a.kind == nameToken && !slices.Contains([]string{"else", "or", "and"}, a.text),
 		a.kind == stringToken, a.kind == intToken, a.kind == floatToken,
 		a.kind == opToken && (a.text == "[" || a.text == "{"):
-		arg, behind := p.primary(), p.postfix()
-		given = func(s *state) args { return args{list: []any{behind.take(s, arg(s))}} }
+		arg, trailing := p.primary(), p.postfix()
+		given = func(s *state) args { return args{list: []any{trailing.take(s, arg(s))}} }
 	}
 	return func(s *state, v any) any {
 		s.line = line

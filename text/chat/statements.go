@@ -402,7 +402,7 @@ func (p *parser) callTag(line int) stmt {
 		p.parameters(m)
 	}
 	of := p.primary()
-	behind := p.callee()
+	trailing := p.callee()
 	p.want(opToken, "(")
 	given := p.arguments()
 	p.macroBody(m, "endcall")
@@ -413,7 +413,7 @@ func (p *parser) callTag(line int) stmt {
 		}
 		a.named.keys = append(a.named.keys, "caller")
 		a.named.values = append(a.named.values, m.function(s))
-		f := behind.take(s, of(s))
+		f := trailing.take(s, of(s))
 		s.line = line
 		s.write(s.text(s.call(f, a)))
 		return on

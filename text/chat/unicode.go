@@ -118,8 +118,8 @@ func isTitle(v string) bool {
 // isIdentifier says whether a string could be a name in Python.
 func isIdentifier(v string) bool {
 	for i, r := range v {
-		behind := unicode.In(r, unicode.Nd, unicode.Mn, unicode.Mc, unicode.Pc)
-		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !behind) {
+		continues := unicode.In(r, unicode.Nd, unicode.Mn, unicode.Mc, unicode.Pc)
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !continues) {
 			return false
 		}
 	}

@@ -71,13 +71,13 @@ func (f *finder) longest(text string) (best *Added) {
 		among := f.tokens[low:high]
 		at := func(a Added, c byte) int { return cmp.Compare(a.Text[n], c) }
 		first, _ := slices.BinarySearchFunc(among, text[n], at)
-		behind := first
+		end := first
 		if c := text[n]; c < 255 {
-			behind, _ = slices.BinarySearchFunc(among, c+1, at)
+			end, _ = slices.BinarySearchFunc(among, c+1, at)
 		} else {
-			behind = len(among)
+			end = len(among)
 		}
-		low, high = low+int32(first), low+int32(behind)
+		low, high = low+int32(first), low+int32(end)
 	}
 	return best
 }

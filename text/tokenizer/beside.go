@@ -162,7 +162,7 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// add adds a special token behind the others.
+// add adds a special token after the others.
 func (c *Config) add(text string) (id int) {
 	id = len(c.Tokens)
 	c.Tokens, c.Kinds = append(c.Tokens, text), append(c.Kinds, Control)

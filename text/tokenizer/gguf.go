@@ -156,7 +156,7 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	return steps
 }
 
-// strip marks the tokens that take the white space behind them away. GGUF has no place for that, so llama.cpp
+// strip marks the tokens that take the white space after them away. GGUF has no place for that, so llama.cpp
 // knows them by the model's name: Phi 3 does so with all special tokens but those that every Llama has.
 func (r *reader) strip(added []Added) {
 	name, _ := r.f.StringOr(keyName, "") // another type of it is no defect of the vocabulary

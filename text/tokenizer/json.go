@@ -266,7 +266,7 @@ func (f *tokenizerJSON) fill(c *Config) error {
 	return nil
 }
 
-// around takes from a post_processor what is put before and behind a text.
+// around takes from a post_processor what is put before and after a text.
 func (c *component) around(to *Config) error {
 	if c == nil {
 		return nil

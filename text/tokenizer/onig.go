@@ -210,7 +210,7 @@ func (p *onigPattern) literal(c rune, o options) fragment {
 }
 
 // quantified reads the quantifiers of an atom. In Ruby's syntax + makes ?, * and + possessive, while
-// behind an interval it repeats that; ? behind {n} makes it optional.
+// after an interval it repeats that; ? after {n} makes it optional.
 func (p *onigPattern) quantified(f fragment, o options) fragment {
 	for p.more() {
 		if o.extended && p.skipComment() {

@@ -99,7 +99,7 @@ func TestWrongSentencePieceModelIsNamed(t *testing.T) {
 		},
 		"normaliser": {tinyModel(bpe(), message{}.bytes(1, []byte("nmt_nfkc")).bytes(2, []byte{1})), `normaliser "nmt_nfkc"`, tokenizer.ErrUnsupported},
 		"suffixes": {
-			tinyModel(bpe().number(24, 1), nil), "spaces behind words",
+			tinyModel(bpe().number(24, 1), nil), "spaces after words",
 			tokenizer.ErrUnsupported,
 		},
 		"empty":  {nil, "it has no pieces", nil},

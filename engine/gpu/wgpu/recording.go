@@ -58,7 +58,7 @@ func (r *recording) Submit() error {
 
 // Wait implements gpu.Recording. What it copied out is mapped, which is done when the commands are; where it
 // copied nothing out all that was submitted is waited for. Where the device was waited for since, all is
-// there, and to wait again would be for what was submitted behind.
+// there, and to wait again would be for what was submitted after.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err

@@ -33,7 +33,7 @@ type File struct {
 	byName  map[string]*Tensor
 
 	from   *mapfile.File
-	others []*File // of a split model: the parts behind the first, which this is then
+	others []*File // of a split model: the parts after the first, which this is then
 }
 
 // Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while

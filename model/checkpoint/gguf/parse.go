@@ -36,7 +36,7 @@ const (
 	maxTensors = 1 << 17
 )
 
-// errHead says that the metadata or the tensor list goes on behind the part of the file that was read.
+// errHead says that the metadata or the tensor list goes on after the part of the file that was read.
 var errHead = fmt.Errorf("metadata and tensor list take more than %d MiB, and those of no model do: the file is damaged", maxHead>>20)
 
 // parse reads metadata and tensor list from the start of a file of size bytes.

@@ -53,7 +53,7 @@ func (n *numbers) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]uint64)(n))
 }
 
-// parse reads a header, behind which the file has rest bytes. Offsets of tensors count from its end.
+// parse reads a header, after which the file has rest bytes. Offsets of tensors count from its end.
 func (f *File) parse(header []byte, rest int64) error {
 	if len(header) == 0 || header[0] != '{' {
 		return fmt.Errorf("the header begins with %+.8q, want {: not a safetensors file, or damaged", header)
