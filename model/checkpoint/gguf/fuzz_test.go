@@ -13,7 +13,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(gguftest.New().Bytes())
 	f.Add(small().Bytes())
-	if vocabulary, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "tokenizers",
+	if vocabulary, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "models", "tokenizers",
 		"gpt-2.gguf")); err == nil {
 		f.Add(vocabulary)
 	}

@@ -17,6 +17,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"gpuscope/internal/mapfile"
 )
@@ -90,6 +92,18 @@ func readHead(from *mapfile.File) (*File, error) {
 			return f, err
 		}
 	}
+}
+
+// Is reports whether a file begins as GGUF files do.
+func Is(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [4]byte
+	_, err = io.ReadFull(f, head[:])
+	return err == nil && string(head[:]) == "GGUF"
 }
 
 // Name is the path or name that the file was opened by.

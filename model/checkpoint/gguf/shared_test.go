@@ -14,7 +14,7 @@ import (
 // sharedModels is the folder with the test models.
 func sharedModels(t testing.TB) string {
 	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "models")
+	dir := filepath.Join("..", "..", "..", "..", "shared", "models")
 	if _, err := os.Stat(dir); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatalf("the test models are missing: %v", err)

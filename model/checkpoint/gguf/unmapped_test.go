@@ -97,7 +97,7 @@ func TestFileThatCannotBeMappedIsReadTensorByTensor(t *testing.T) {
 }
 
 func TestUnmappedFileIsTheMappedOne(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "shared", "models", "tokenizers", "*.gguf"))
+	paths, err := filepath.Glob(filepath.Join("..", "..", "..", "..", "shared", "models", "tokenizers", "*.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,7 +175,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(file(`{"__metadata__":{"format":"pt"},"a":{"dtype":"BF16","shape":[2,2],"data_offsets":[0,8]}}`, "01234567"))
 	f.Add(file(`{"a":{"dtype":"F4","shape":[2,1],"data_offsets":[0,1]}}`, "0"))
-	if data, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "models", "arch", "llama3",
+	if data, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "models", "arch", "llama3",
 		"model-00005-of-00005.safetensors")); err == nil {
 		f.Add(data[:min(len(data), 1<<16)])
 	}
