@@ -7,16 +7,25 @@ import (
 	"strconv"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
 )
 
-// Vocabulary is that of a model's files, or of what holds a vocabulary alone (see tokenizer.Open); of the
-// embedded model where path is empty.
+// Vocabulary is that of a GGUF file or of what else holds one (see tokenizer.Open); of the embedded model where
+// path is empty.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {
-		return tokenizer.Open(path)
+		if !gguf.Is(path) {
+			return tokenizer.Open(path)
+		}
+		f, err := gguf.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		t, err := tokenizer.New(f)
+		return t, errors.Join(err, f.Close())
 	}
 	file, err := OpenFile("")
 	if err != nil {
@@ -32,7 +41,7 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 func (m *Model) readTokenizer() error {
 	if named := m.options.Tokenizer; named != "" {
 		var err error
-		if m.tokens, err = tokenizer.Open(named); err != nil {
+		if m.tokens, err = Vocabulary(named); err != nil {
 			return fmt.Errorf("--tokenizer: %w", err)
 		}
 	} else {

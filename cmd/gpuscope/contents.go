@@ -11,7 +11,6 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
-	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
 )
 
@@ -90,7 +89,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	}
 	tokens, _ := f.Tokenizer() // what is wrong with it is among the warnings
 	if options.Tokenizer != "" {
-		tokens, _ = tokenizer.Open(options.Tokenizer)
+		tokens, _ = model.Vocabulary(options.Tokenizer)
 	}
 	for _, e := range tokens.Ends() {
 		c.Ends = append(c.Ends, ending(e))

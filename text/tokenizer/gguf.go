@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gpuscope/internal/printable"
-	"gpuscope/model/checkpoint/gguf"
 )
 
 // The keys of a vocabulary in a GGUF file.
@@ -30,12 +29,27 @@ const (
 	keyName     = "general.name"
 )
 
+// Metadata are the keys of a model file as GGUF has them: what this package needs of a reader of such files.
+// A method whose name ends in Or returns its default where the key is missing; errors name the file and key.
+type Metadata interface {
+	Name() string // of the file, for errors
+	Has(key string) bool
+	String(key string) (string, error)
+	StringOr(key, def string) (string, error)
+	Strings(key string) ([]string, error)
+	Uint(key string) (uint64, error)
+	UintOr(key string, def uint64) (uint64, error)
+	Ints(key string) ([]int, error)
+	Floats(key string) ([]float64, error)
+	BoolOr(key string, def bool) (bool, error)
+}
+
 // New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none, and a
 // RefusedError where it encodes no text; the Tokenizer has what is known all the same.
-func New(f *gguf.File) (*Tokenizer, error) { return newTokenizer(Read(f)) }
+func New(f Metadata) (*Tokenizer, error) { return newTokenizer(Read(f)) }
 
 // Read is the vocabulary of a model file. With an error it is what is known of it.
-func Read(f *gguf.File) (Config, error) {
+func Read(f Metadata) (Config, error) {
 	r := reader{f: f, c: Config{Name: f.Name(), BOS: None, EOS: None, Unknown: None}}
 	model, err := f.StringOr(keyModel, "none")
 	read := readers[model]
@@ -171,7 +185,7 @@ func (r *reader) strip(added []Added) {
 
 // reader fills a vocabulary. It keeps the first error of several reads.
 type reader struct {
-	f   *gguf.File
+	f   Metadata
 	c   Config
 	err error
 }

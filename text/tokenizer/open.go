@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"gpuscope/internal/mapfile"
-	"gpuscope/model/checkpoint/gguf"
 )
 
 // The files of a Hugging Face folder that say something of its tokenizer.
@@ -26,7 +25,7 @@ const (
 // maxFile is how large a file may be that is read whole; the largest published ones have some 40 MB.
 const maxFile = 64 << 20
 
-// Open reads a vocabulary: a GGUF file, a tokenizer.json, a SentencePiece model (tokenizer.model), or a
+// Open reads a vocabulary: a tokenizer.json, a SentencePiece model (tokenizer.model), or a
 // folder with one of the latter two. The files beside one of just that name are read with it: special
 // tokens and chat template of tokenizer_config.json, special_tokens_map.json and chat_template.jinja, ends of
 // generation_config.json and config.json. Errors are those of New; without a Tokenizer there is no such file.
@@ -52,14 +51,6 @@ func Open(path string) (*Tokenizer, error) {
 
 func openFile(path string) (*Tokenizer, error) {
 	head, err := readHead(path)
-	if bytes.HasPrefix(head, []byte("GGUF")) {
-		f, err := gguf.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		t, err := New(f)
-		return t, errors.Join(err, f.Close())
-	}
 	c := unread(path)
 	if err == nil {
 		var read Config
@@ -81,7 +72,7 @@ func readFile(path string, head []byte) (Config, error) {
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
 		parse = ParseJSON
 	} else if len(head) == 0 || head[0] != 1<<3|2 {
-		return Config{}, fmt.Errorf("%s: it begins like no vocabulary: want a GGUF file, a %s or a SentencePiece %s",
+		return Config{}, fmt.Errorf("%s: it begins like no vocabulary: want a %s or a SentencePiece %s",
 			path, jsonFile, modelFile)
 	}
 	data, err := mapfile.Read(path, maxFile)

@@ -2,6 +2,7 @@ package tokenizer_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/text/tokenizer"
 )
 
@@ -35,8 +37,20 @@ func shared(t testing.TB, folder, name string) string {
 
 func open(t testing.TB, name string) *tokenizer.Tokenizer {
 	t.Helper()
-	tok, err := tokenizer.Open(sharedModel(t, name))
+	path := sharedModel(t, name)
+	if !gguf.Is(path) {
+		tok, err := tokenizer.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tok
+	}
+	file, err := gguf.Open(path)
 	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.New(file)
+	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return tok

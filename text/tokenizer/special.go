@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"gpuscope/model/checkpoint/gguf"
 )
 
 // SpecialTokens are the texts of a vocabulary's special tokens as chat templates name them.
@@ -85,7 +83,7 @@ var specialKeys = []struct{ name, key string }{
 }
 
 // specialTokensOf are the special tokens that a GGUF file names by their ids.
-func specialTokensOf(f *gguf.File, tokens []string) SpecialTokens {
+func specialTokensOf(f Metadata, tokens []string) SpecialTokens {
 	s := SpecialTokens{Named: map[string]string{}}
 	for _, k := range specialKeys {
 		if !f.Has(k.key) {
