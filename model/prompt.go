@@ -13,8 +13,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Vocabulary is that of a GGUF file or of what else holds one (see tokenizer.Open); of the embedded model where
-// path is empty.
+// Vocabulary is that of a GGUF file or of what else holds one (see tokenizer.Open); of the embedded model
+// where path is empty.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {
 		if !gguf.Is(path) {
