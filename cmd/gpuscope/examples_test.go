@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gpuscope/model/checkpoint/pte/ptetest"
 )
 
 // What the examples of the help need that is not there: a GPU by its maker, other files, another program.
@@ -35,6 +37,10 @@ func TestExamplesOfTheHelpRun(t *testing.T) {
 		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.pte"), ptetest.Example(true).Bytes(),
+		0o600); err != nil {
+		t.Fatal(err)
 	}
 	sh := func(line string) (string, int) {
 		cmd := headless(t, "fake")

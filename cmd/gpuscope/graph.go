@@ -26,12 +26,14 @@ import (
 
 func graphCommand() *command {
 	return &command{
-		name: "graph", operand: "[MODEL]",
+		name: "graph", operand: "[MODEL]…",
 		doc: "print a model's graph: operators, values, dispatches, memory",
 		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow. With
 --at M,POS it is the dispatches of a step of M tokens at position POS.
 Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.
-Of a file that cannot be planned, whatever its types and architecture, it is what --metadata prints, with why.`,
+Of a file that cannot be planned, whatever its types and architecture, it is what --metadata prints, with why.
+Of ExecuTorch programs (.pte, .bpte; several are listed together) it prints methods, delegates and what is in those of
+the Vulkan backend. Weights are looked up in the .ptd files of --data, or otherwise of the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
 			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
@@ -39,6 +41,7 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
 			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
 			{"gpuscope graph --at 512,0 Llama-3.2-1B", "what the first prompt of a Hugging Face folder launches"},
+			{"gpuscope graph model.pte", "an ExecuTorch program: its methods, and the operators inside a Vulkan delegate"},
 			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
 			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "a kernel's text, to change it and run it by --shaders ."},
@@ -61,9 +64,23 @@ Of a file that cannot be planned, whatever its types and architecture, it is wha
 				"print the text of kernel `NAME`, as --shaders takes it")
 			inside := flags.Bool("metadata", false,
 				"print what the file holds, metadata, tokens that end a text, and tensors, whether or not it can be run")
+			dataFiles := flags.StringArray("data", nil,
+				"take the weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
+				}
+				paths, err := programs(operands)
+				switch {
+				case err != nil:
+					return err
+				case len(paths) > 0 && (*pass != "" || *passes || *at != "" || *kernel != ""):
+					return usagef("%s is an ExecuTorch program, which is shown and not planned: --passes, --pass, --at and "+
+						"--kernel are for other models", paths[0])
+				case len(paths) > 0:
+					return p.printPrograms(ctx, paths, *dataFiles, format.value)
+				case len(*dataFiles) > 0:
+					return usagef("--data: it is for ExecuTorch programs (.pte, .bpte)")
 				}
 				if err := o.validate(operands); err != nil {
 					return err

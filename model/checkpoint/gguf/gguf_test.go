@@ -382,7 +382,7 @@ func TestWrongFileIsSaidToBeWhatItIs(t *testing.T) {
 		"html":        {"\n<!DOCTYPE html><html>", "an HTML or XML page"},
 		"zip":         {"PK\x03\x04\x14\x00", "zip archive"},
 		"safetensors": {"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":1}", "safetensors"},
-		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00", "this version does not open"},
+		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00", "it is an ExecuTorch program"},
 		"config.json": {"{\n  \"model_type\": \"llama\"\n}", "give the folder that holds it"},
 		"pickle":      {"\x80\x02}q", "Python pickle"},
 		"lfs":         {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},

@@ -50,7 +50,7 @@ var looks = []struct {
 	},
 	{
 		isExecuTorch,
-		"it is an ExecuTorch program, which this version does not open: give a .gguf file or a Hugging Face folder",
+		"it is an ExecuTorch program, which this version does not run: gpuscope graph shows what is in it",
 	},
 	{isSafetensors, "it is a safetensors file: give the folder that holds it and config.json"},
 	{startsWith("version https://git-lfs"), "it is a Git LFS pointer, not the file itself: run git lfs pull"},

@@ -1,0 +1,581 @@
+// Package describe shows what is in ExecuTorch programs: as a structure, which encodes to JSON, as text, and
+// as a drawing for Graphviz. It needs no GPU, and reads no weights.
+//
+//	info := describe.Of(file)
+//	err := describe.Text(ctx, w, info)
+package describe
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpuscope/internal/printable"
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/vulkan"
+)
+
+// Info is what a program holds.
+type Info struct {
+	File    string   `json:"file"`
+	Format  string   `json:"format"` // pte, or bpte with test cases
+	Bytes   int64    `json:"bytes"`
+	Methods []Method `json:"methods"`
+	// NamedData are the program's own blobs with a key, their bytes together.
+	NamedData      int   `json:"named_data"`
+	NamedDataBytes int64 `json:"named_data_bytes"`
+	// DataFiles are the files beside the program that constants are in.
+	DataFiles []DataFile `json:"data_files,omitempty"`
+	Suites    []Suite    `json:"test_suites,omitempty"`
+}
+
+// DataFile is a .ptd file.
+type DataFile struct {
+	File  string `json:"file"`
+	Keys  int    `json:"keys"`
+	Bytes int64  `json:"bytes"` // of its data
+}
+
+// Suite are the test cases of a method.
+type Suite struct {
+	Method string `json:"method"`
+	Cases  int    `json:"cases"`
+}
+
+// Method is a method: what it takes and gives, and what it runs.
+type Method struct {
+	Name         string        `json:"name"`
+	Inputs       []Port        `json:"inputs"`
+	Outputs      []Port        `json:"outputs"`
+	Instructions []Instruction `json:"instructions"`
+	// Portable are the operators that ExecuTorch runs on the CPU.
+	Portable  []Portable `json:"portable_operators"`
+	Delegates []Delegate `json:"delegates"`
+	// ArenaBytes is the memory that the exporter planned outside of delegates, by arena.
+	ArenaBytes []int64 `json:"arena_bytes"`
+}
+
+// Port is an input or an output of a method.
+type Port struct {
+	Value int `json:"value"` // of the method
+	// Type is that of a tensor's elements, or the kind of another value.
+	Type   string `json:"type"`
+	Dims   []Dim  `json:"dims,omitempty"`
+	Memory string `json:"memory,omitempty"` // of a tensor
+	// Literal is the value itself where the file has it: of methods that compute nothing.
+	Literal string `json:"literal,omitempty"`
+}
+
+// Dim is a dim of a tensor.
+type Dim struct {
+	Size   int    `json:"size"` // the largest
+	Change Change `json:"change"`
+}
+
+// Change says whether a dim changes from run to run.
+type Change string
+
+// The kinds of change. A file says which tensors change shape, and often not which of their dims.
+const (
+	Fixed   Change = "fixed"
+	Dynamic Change = "dynamic"
+	Unknown Change = "unknown"
+)
+
+// Instruction is a step of a method.
+type Instruction struct {
+	Op     string `json:"op"`
+	Target string `json:"target,omitempty"` // the operator, the delegate or the instruction jumped to
+	Args   []int  `json:"args"`             // values of the method
+}
+
+// Portable is a portable operator and how often a method calls it.
+type Portable struct {
+	Name  string `json:"name"`
+	Calls int    `json:"calls"`
+}
+
+// Delegate is a part of a method that was compiled for a backend.
+type Delegate struct {
+	Backend string   `json:"backend"`
+	Bytes   int64    `json:"bytes"`
+	Inline  bool     `json:"inline"` // in the FlatBuffer, not in a segment
+	Options []Option `json:"options"`
+	// Graph is what a Vulkan delegate computes. Where several delegates have the same bytes the first has it,
+	// and Same of the others is METHOD/DELEGATE of that. Unread is why there is none.
+	Graph  *Graph `json:"graph,omitempty"`
+	Same   string `json:"same_as,omitempty"`
+	Unread string `json:"unread,omitempty"`
+}
+
+// Option is a compile option.
+type Option struct {
+	Key   string `json:"key"`
+	Value string `json:"value"` // a number, text, or bytes in hexadecimal; long ones cut
+}
+
+// Graph is the graph of a Vulkan delegate.
+type Graph struct {
+	Inputs    []int      `json:"inputs"` // values
+	Outputs   []int      `json:"outputs"`
+	Operators []Operator `json:"operators"`
+	Values    []Value    `json:"values"` // the tensors
+	SymInts   []SymInt   `json:"symints"`
+	Constants []Constant `json:"constants"`
+	Objects   []Object   `json:"memory_plan"`
+}
+
+// Operator is an operator of a graph.
+type Operator struct {
+	ID   uint32 `json:"id"` // in the exporter's graph
+	Name string `json:"name"`
+	Args []Arg  `json:"args"`
+}
+
+// Arg is an argument of an operator.
+type Arg struct {
+	Name  string `json:"name"`
+	Value int    `json:"value"`
+	Text  string `json:"text"` // the scalar itself, or %ID of a tensor or a SymInt
+}
+
+// Role is what a tensor is for.
+type Role string
+
+// The roles of tensors.
+const (
+	Input        Role = "input"
+	Output       Role = "output"
+	Weight       Role = "constant"
+	State        Role = "mutable" // begins with a constant's bytes, and operators write it
+	Intermediate Role = "intermediate"
+)
+
+// Value is a tensor of a graph.
+type Value struct {
+	ID       int    `json:"id"`
+	Role     Role   `json:"role"`
+	Type     string `json:"type"`
+	Dims     []int  `json:"dims"` // the largest
+	Bytes    int64  `json:"bytes"`
+	Constant *int   `json:"constant,omitempty"`
+	Object   *int   `json:"memory_object,omitempty"` // shared with others
+	Writers  []int  `json:"written_by"`              // operators, by their place in the list
+	Readers  []int  `json:"read_by"`
+}
+
+// SymInt is an integer that an operator computes.
+type SymInt struct {
+	ID      int    `json:"id"`
+	Source  string `json:"source"`
+	Writer  int    `json:"written_by"` // -1 for none
+	Readers []int  `json:"read_by"`
+	// Inputs are the inputs of the graph that it depends on, by their place in the list.
+	Inputs []int `json:"inputs"`
+}
+
+// Constant is the bytes of weights.
+type Constant struct {
+	ID      int    `json:"id"`
+	Key     string `json:"key,omitempty"`  // absent where the bytes are in the delegate
+	File    string `json:"file,omitempty"` // absent where no file has the key
+	Offset  int64  `json:"offset"`
+	Bytes   int64  `json:"bytes"`
+	Values  []int  `json:"values"`
+	Readers []int  `json:"read_by"`
+	// Shared are the other constants with the same bytes: the number of one of this graph,
+	// METHOD/DELEGATE/NUMBER of another's.
+	Shared []string `json:"shared_with,omitempty"`
+}
+
+// Object is memory that the exporter planned for tensors whose lifetimes do not overlap.
+type Object struct {
+	ID     int   `json:"id"`
+	Bytes  int64 `json:"bytes"`
+	Values []int `json:"values"`
+}
+
+// Of describes a program.
+func Of(f *pte.File) *Info {
+	info := &Info{
+		File: f.Name(), Format: "pte", Bytes: f.Size(), NamedData: len(f.Named), Methods: []Method{},
+	}
+	if f.Bundled {
+		info.Format = "bpte"
+	}
+	for i := range f.Named {
+		info.NamedDataBytes += f.Named[i].Data.Size()
+	}
+	d := describer{file: f, graphs: map[pte.Data]parsed{}, shared: sharing{}}
+	for i := range f.Methods {
+		info.Methods = append(info.Methods, d.method(i))
+	}
+	d.shared.mark(info)
+	for _, d := range f.DataFiles() {
+		file := DataFile{File: d.Name(), Keys: len(d.Named)}
+		for _, s := range d.Segments {
+			file.Bytes += s.Size()
+		}
+		info.DataFiles = append(info.DataFiles, file)
+	}
+	for _, s := range f.Suites {
+		info.Suites = append(info.Suites, Suite{s.Method, len(s.Cases)})
+	}
+	return info
+}
+
+// sharing has the constants with the same bytes.
+type sharing map[pte.Data][]place
+
+// place is a constant of a program.
+type place struct{ method, delegate, constant int }
+
+// from is what another constant calls it.
+func (p place) from(other place, info *Info) string {
+	if p.method == other.method && p.delegate == other.delegate {
+		return strconv.Itoa(p.constant)
+	}
+	return fmt.Sprintf("%s/%d/%d", info.Methods[p.method].Name, p.delegate, p.constant)
+}
+
+func (s sharing) mark(info *Info) {
+	for _, places := range s {
+		for i, p := range places {
+			c := &info.Methods[p.method].Delegates[p.delegate].Graph.Constants[p.constant]
+			for j, other := range places[:min(len(places), mostShared)] {
+				if i != j {
+					c.Shared = append(c.Shared, other.from(p, info))
+				}
+			}
+		}
+	}
+}
+
+// mostShared is how many constants are listed as equal to one.
+const mostShared = 100
+
+// describer describes the methods of a program.
+type describer struct {
+	file   *pte.File
+	graphs map[pte.Data]parsed // of delegates
+	shared sharing
+}
+
+// parsed is a delegate's graph, and the delegate that had it first.
+type parsed struct {
+	graph *vulkan.Graph
+	first string
+	err   error
+}
+
+// graph describes a Vulkan delegate and gives its graph, or nil.
+func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
+	m := d.file.Methods[method]
+	data := m.Delegates[delegate].Data
+	p, ok := d.graphs[data]
+	if !ok {
+		p.first = fmt.Sprintf("%s/%d", printable.Short(m.Name, longest), delegate)
+		p.graph, p.err = vulkan.Parse(data, d.file.Lookup)
+		d.graphs[data] = p
+	}
+	switch {
+	case p.err != nil:
+		out.Unread = printable.Short(p.err.Error(), 400)
+		return nil
+	case ok:
+		out.Same = p.first
+		return p.graph
+	}
+	out.Graph = describeGraph(p.graph)
+	for i := range p.graph.Constants {
+		if bytes := p.graph.Constants[i].Data; bytes.Size() > 0 {
+			d.shared[bytes] = append(d.shared[bytes], place{method, delegate, i})
+		}
+	}
+	return p.graph
+}
+
+// longest is the length to which names of a file are cut where they are repeated.
+const longest = 120
+
+func (d *describer) method(number int) Method {
+	m := d.file.Methods[number]
+	out := Method{
+		Name: m.Name, Inputs: []Port{}, Outputs: []Port{}, Instructions: []Instruction{},
+		Portable:  []Portable{},
+		Delegates: []Delegate{}, ArenaBytes: []int64{},
+	}
+	if len(m.Arenas) > 0 {
+		out.ArenaBytes = append(out.ArenaBytes, m.Arenas[1:]...) // the first is unused
+	}
+	graphs := make([]*vulkan.Graph, len(m.Delegates))
+	for i, from := range m.Delegates {
+		delegate := Delegate{
+			Backend: from.Backend, Bytes: from.Data.Size(), Inline: from.Inline, Options: options(from),
+		}
+		if from.Backend == vulkan.Backend {
+			graphs[i] = d.graph(number, i, &delegate)
+		}
+		out.Delegates = append(out.Delegates, delegate)
+	}
+	dims := newChanges(m, graphs)
+	calls := make([]int, len(m.Operators))
+	for _, c := range m.Chains {
+		for i := range c.Instructions {
+			in := &c.Instructions[i]
+			if in.Op == pte.KernelCall {
+				calls[in.Target]++
+			}
+			out.Instructions = append(out.Instructions,
+				Instruction{in.Op.String(), target(m, in), append([]int{}, in.Args...)})
+		}
+	}
+	for i, op := range m.Operators {
+		out.Portable = append(out.Portable, Portable{op.String(), calls[i]})
+	}
+	for _, id := range m.Inputs {
+		out.Inputs = append(out.Inputs, dims.port(id))
+	}
+	for _, id := range m.Outputs {
+		out.Outputs = append(out.Outputs, dims.port(id))
+	}
+	return out
+}
+
+// target is what an instruction runs, in words.
+func target(m *pte.Method, in *pte.Instruction) string {
+	switch in.Op {
+	case pte.KernelCall:
+		return printable.Short(m.Operators[in.Target].String(), longest)
+	case pte.DelegateCall:
+		backend := printable.Short(m.Delegates[in.Target].Backend, longest)
+		return fmt.Sprintf("delegate %d (%s)", in.Target, backend)
+	case pte.JumpFalseCall:
+		return fmt.Sprintf("instruction %d", in.Target)
+	}
+	return ""
+}
+
+// options are a delegate's compile options, readable.
+func options(d *pte.Delegate) []Option {
+	out := []Option{}
+	for _, o := range d.Options {
+		out = append(out, Option{o.Key, optionText(o.Value)})
+	}
+	return out
+}
+
+// optionText guesses: the file does not say what type an option has.
+func optionText(value []byte) string {
+	const longest = 64
+	text := string(value[:min(len(value), 8*longest)])
+	switch n := len(value); {
+	case n == 1:
+		return strconv.Itoa(int(value[0]))
+	case n > 0 && strings.Trim(text, " ~") == text && printable.Clean(text) == text && isASCII(text):
+		return printable.Short(text, longest)
+	case n == 4:
+		return strconv.Itoa(int(int32(binary.LittleEndian.Uint32(value))))
+	case n == 8:
+		return strconv.FormatInt(int64(binary.LittleEndian.Uint64(value)), 10)
+	}
+	return printable.Short(fmt.Sprintf("%x", value[:min(len(value), longest)]), longest)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+func describeGraph(g *vulkan.Graph) *Graph {
+	out := &Graph{
+		Inputs: append([]int{}, g.Inputs...), Outputs: append([]int{}, g.Outputs...), Operators: []Operator{},
+		Values: []Value{}, SymInts: []SymInt{}, Constants: []Constant{}, Objects: []Object{},
+	}
+	readers, writers := make([][]int, len(g.Values)), make([][]int, len(g.Values))
+	for i := range g.Operators {
+		op := &g.Operators[i]
+		d := Operator{ID: op.ID, Name: op.Name, Args: []Arg{}}
+		names := op.Arguments()
+		for k, id := range op.Args {
+			d.Args = append(d.Args, Arg{names[k], id, text(g, id)})
+		}
+		out.Operators = append(out.Operators, d)
+		for _, id := range g.Reads(op) {
+			readers[id] = appendNew(readers[id], i)
+		}
+		for _, id := range g.Writes(op) {
+			writers[id] = appendNew(writers[id], i)
+		}
+	}
+	for i := range g.Constants {
+		c := &g.Constants[i]
+		d := Constant{ID: i, Key: c.Key, Bytes: c.Data.Size(), Values: []int{}, Readers: []int{}}
+		if c.Missing == nil {
+			d.File, d.Offset = c.Data.Place()
+		}
+		out.Constants = append(out.Constants, d)
+	}
+	roles := map[int]Role{}
+	for _, id := range g.Outputs {
+		roles[id] = Output
+	}
+	for _, id := range g.Inputs {
+		roles[id] = Input
+	}
+	for _, id := range g.Mutable() {
+		roles[id] = State
+	}
+	for id, v := range g.Values {
+		readers, writers := append([]int{}, readers[id]...), append([]int{}, writers[id]...)
+		switch v := v.(type) {
+		case *vulkan.Tensor:
+			d := Value{
+				ID: id, Role: roles[id], Type: v.Type.String(), Dims: append([]int{}, v.Dims...),
+				Bytes:   v.Bytes(),
+				Readers: readers, Writers: writers,
+			}
+			if v.Object >= 0 && v.Constant < 0 {
+				d.Object = &v.Object
+			}
+			if v.Constant >= 0 {
+				d.Constant = &v.Constant
+				c := &out.Constants[v.Constant]
+				c.Values, c.Readers = append(c.Values, id), append(c.Readers, readers...)
+				d.Role = cmp.Or(d.Role, Weight)
+			}
+			d.Role = cmp.Or(d.Role, Intermediate)
+			out.Values = append(out.Values, d)
+		case vulkan.SymInt:
+			s := SymInt{ID: id, Writer: -1, Readers: readers, Source: "no operator", Inputs: []int{}}
+			if len(writers) > 0 {
+				s.Writer = writers[0]
+				s.Source = call(&out.Operators[s.Writer])
+			}
+			out.SymInts = append(out.SymInts, s)
+		}
+	}
+	for i := range out.Constants {
+		slices.Sort(out.Constants[i].Readers)
+		out.Constants[i].Readers = slices.Compact(out.Constants[i].Readers)
+	}
+	originsOfSymInts(g, out)
+	for _, o := range g.Objects() {
+		out.Objects = append(out.Objects, Object(o))
+	}
+	return out
+}
+
+// originsOfSymInts finds the inputs of the graph that SymInts depend on.
+func originsOfSymInts(g *vulkan.Graph, out *Graph) {
+	const most = 64 // inputs of one SymInt that are looked at
+	depends := map[int][]int{}
+	for i, id := range g.Inputs {
+		depends[id] = []int{i}
+	}
+	at := map[int]*SymInt{}
+	for i := range out.SymInts {
+		at[out.SymInts[i].ID] = &out.SymInts[i]
+	}
+	for i := range g.Operators { // in order: what an operator reads was written before
+		op := &g.Operators[i]
+		for _, id := range g.Writes(op) {
+			s := at[id]
+			if s == nil {
+				continue
+			}
+			for _, from := range g.Reads(op) {
+				for _, input := range depends[from] {
+					if len(s.Inputs) < most && !slices.Contains(s.Inputs, input) {
+						s.Inputs = append(s.Inputs, input)
+					}
+				}
+			}
+			depends[id] = s.Inputs
+		}
+	}
+}
+
+// appendNew adds an operator, which comes after those in the list.
+func appendNew(list []int, i int) []int {
+	if n := len(list); n > 0 && list[n-1] == i {
+		return list
+	}
+	return append(list, i)
+}
+
+// call is an operator with its first arguments, the output left out.
+func call(op *Operator) string {
+	const most = 4 // operators on SymInts have no more
+	args := []string{}
+	for _, a := range op.Args[:min(max(len(op.Args)-1, 0), most)] {
+		args = append(args, a.Name+"="+a.Text)
+	}
+	return printable.Short(op.Name, longest) + "(" + strings.Join(args, ", ") + ")"
+}
+
+// text is a value as an argument: scalars themselves, %ID of tensors and SymInts.
+func text(g *vulkan.Graph, id int) string {
+	switch v := g.Values[id].(type) {
+	case vulkan.ValueList:
+		return listText(v, func(id int) string {
+			if _, inner := g.Values[id].(vulkan.ValueList); inner {
+				return "[…]"
+			}
+			return text(g, id)
+		})
+	case nil:
+		return "None"
+	case int64:
+		if v == math.MaxInt64 { // of a slice: to the end
+			return "max"
+		}
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return floatText(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case string:
+		return strconv.Quote(printable.Short(v, 40))
+	case []int64:
+		return listText(v, func(n int64) string { return strconv.FormatInt(n, 10) })
+	case []float64:
+		return listText(v, floatText)
+	case []bool:
+		return listText(v, strconv.FormatBool)
+	}
+	return "%" + strconv.Itoa(id)
+}
+
+func floatText(v float64) string {
+	s := strconv.FormatFloat(v, 'g', -1, 64)
+	if f := float64(float32(v)); f == v { // most were 32 bits wide
+		s = strconv.FormatFloat(v, 'g', -1, 32)
+	}
+	if !strings.ContainsAny(s, ".eIN") {
+		s += ".0" // not an Int
+	}
+	return s
+}
+
+// listText writes a list, of which the middle may be left out.
+func listText[T any](list []T, one func(T) string) string {
+	const most = 16
+	var parts []string
+	for i, v := range list {
+		if i == most-1 && len(list) > most {
+			parts = append(parts, fmt.Sprintf("… (%d)", len(list)))
+			break
+		}
+		parts = append(parts, one(v))
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}

@@ -1,0 +1,470 @@
+// Package vulkan reads the graph of a delegate that ExecuTorch's Vulkan partitioner wrote, which its WebGPU
+// runtime reads too. The delegate's backend is Backend.
+//
+//	g, err := vulkan.Parse(delegate.Data, file.Lookup)
+//	for i := range g.Operators {
+//		op := &g.Operators[i]
+//		for k, name := range op.Arguments() { // "x", "weight", "eps", "out"
+//			value := g.Values[op.Args[k]]
+//		}
+//	}
+//
+// A graph is a list of values and a list of operators, each with the values that it reads and writes. All
+// shapes in it are the largest. A graph is not trusted: see package pte, whose *Error it gives.
+package vulkan
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/model/checkpoint/pte"
+	"gpuscope/model/checkpoint/pte/internal/flat"
+)
+
+// Backend is the name of delegates that this package reads.
+const Backend = "VulkanBackend"
+
+// Graph is what a delegate computes.
+type Graph struct {
+	Version         string
+	Values          []Value
+	Operators       []Operator // in the order in which they run
+	Inputs, Outputs []int      // values, in the order of a delegate call's arguments
+	Constants       []Constant
+}
+
+// Value is a value of a graph. It is one of
+//
+//	nil        None
+//	int64      scalars are shared: an Int may stand where a float is meant, and the reverse
+//	float64
+//	bool
+//	string
+//	*Tensor
+//	SymInt
+//	[]int64
+//	[]float64
+//	[]bool
+//	ValueList
+type Value any
+
+// SymInt is an integer that an operator computes: a position, the live size of a dim.
+type SymInt struct{}
+
+// ValueList is a list of values.
+type ValueList []int
+
+// Tensor is a tensor in memory of the device.
+type Tensor struct {
+	Type     pte.Type
+	Dims     []int    // the largest
+	Staging  pte.Type // of the caller's copy
+	Constant int      // in Graph.Constants, or -1
+	// Object is the memory that the exporter planned: tensors of the same Object share it. -1 is memory of
+	// its own.
+	Object int
+	// Storage and Layout are hints for textures, by their numbers in the file; 255 is the default.
+	Storage, Layout uint8
+}
+
+// Bytes is the size of the tensor's elements, which has been checked.
+func (t *Tensor) Bytes() int64 {
+	n, _ := t.Type.Bytes(t.Dims)
+	return n
+}
+
+// Constant is the bytes of weights.
+type Constant struct {
+	Key  string // of named data; "" where the bytes are in the delegate
+	Data pte.Data
+	// Missing is why there is no Data: an error that is pte.ErrNoData. The graph can be looked at, not run.
+	Missing error
+}
+
+// Operator is one operator of a graph.
+type Operator struct {
+	ID   uint32 // in the exporter's graph
+	Name string // "et_vk.linear_q4gsw.default"
+	Args []int  // values: the schema's arguments with all defaults, then the output
+}
+
+// Parse reads a delegate. Constants with a key are looked up with lookup: File.Lookup of package pte.
+func Parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error) {
+	g, err := parse(d, lookup)
+	if err != nil {
+		var damage *pte.Error
+		if errors.As(err, &damage) && damage.File == "" {
+			damage.File, _ = d.Place()
+		}
+		return nil, err
+	}
+	return g, nil
+}
+
+func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error) {
+	h, err := readHeader(d)
+	if err != nil {
+		return nil, err
+	}
+	data, err := h.graph.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if id := flat.Identifier(data); id != graphID {
+		return nil, &pte.Error{
+			Table: "VkGraph", Field: "identifier", Problem: fmt.Sprintf("%q, want %q", id, graphID),
+			Err: pte.ErrFormat,
+		}
+	}
+	b := flat.New(data)
+	r := &reader{g: &Graph{}, constants: h.constants, lookup: lookup, size: len(data)}
+	if r.graph(b.Root(graphKind)); r.err != nil {
+		return nil, r.err
+	}
+	return r.g, b.Err()
+}
+
+// header is where the parts of a delegate are.
+type header struct{ graph, constants pte.Data }
+
+const (
+	headerID   = "VH00"
+	graphID    = "VK00"
+	headerSize = 30 // bytes: its fields are not aligned
+)
+
+func readHeader(d pte.Data) (h header, err error) {
+	wrong := func(field, format string, args ...any) (header, error) {
+		return h, &pte.Error{Table: "VH00 header", Field: field, Problem: fmt.Sprintf(format, args...)}
+	}
+	head, err := d.Slice(0, uint64(min(d.Size(), headerSize)))
+	if err != nil {
+		return h, err
+	}
+	b, err := head.Bytes()
+	if err != nil {
+		return h, err
+	}
+	if len(b) < 8 || string(b[4:8]) != headerID {
+		return h, &pte.Error{
+			Table: "Vulkan delegate", Field: "identifier", Err: pte.ErrFormat,
+			Problem: fmt.Sprintf("%q at byte 4, want %q", b[min(len(b), 4):min(len(b), 8)], headerID),
+		}
+	}
+	if len(b) < headerSize {
+		return wrong("size", "the delegate has %d bytes, want %d or more", len(b), headerSize)
+	}
+	u32 := binary.LittleEndian.Uint32
+	size := binary.LittleEndian.Uint16(b[8:])
+	at, n, constants := uint64(u32(b[10:])), uint64(u32(b[14:])), uint64(u32(b[18:]))
+	length := binary.LittleEndian.Uint64(b[22:])
+	switch {
+	case size < headerSize:
+		return wrong("size", "%d, want %d or more", size, headerSize)
+	case at < uint64(size):
+		return wrong("FlatBuffer", "it begins at %d, within the header's %d bytes", at, size)
+	case n == 0:
+		return wrong("FlatBuffer", "it has no bytes")
+	case constants < at+n:
+		return wrong("constants", "they begin at %d, before the FlatBuffer ends at %d", constants, at+n)
+	}
+	if h.graph, err = d.Slice(at, n); err != nil {
+		return wrong("FlatBuffer", "%v", err)
+	}
+	if length == 0 && constants <= uint64(d.Size()) {
+		length = uint64(d.Size()) - constants
+	}
+	if h.constants, err = d.Slice(constants, length); err != nil {
+		return wrong("constants", "%v", err)
+	}
+	return h, nil
+}
+
+// The slots of the graph's schema.
+const (
+	graphVersion = iota
+	graphChain
+	graphValues
+	graphInputs
+	graphOutputs
+	graphConstants
+)
+
+const (
+	callNode = iota
+	callName
+	callArgs
+)
+
+const (
+	bytesOffset = iota
+	bytesLength
+	bytesKey
+)
+
+const (
+	tensorType = iota
+	tensorDims
+	tensorConstant
+	tensorObject
+	tensorStorage
+	tensorLayout
+	tensorStaging
+)
+
+// The types of values.
+const (
+	_ = iota // absent
+	typeNull
+	typeInt
+	typeDouble
+	typeBool
+	typeTensor
+	typeIntList
+	typeDoubleList
+	typeBoolList
+	typeValueList
+	typeString
+	typeSymInt
+)
+
+var (
+	graphKind = &flat.Kind{
+		Name: "VkGraph",
+		Fields: "version chain values input_ids output_ids constants shaders storage_type_override " +
+			"memory_layout_override",
+	}
+	callKind   = &flat.Kind{Name: "OperatorCall", Fields: "node_id name args"}
+	bytesKind  = &flat.Kind{Name: "VkBytes", Fields: "offset length named_key"}
+	valueKind  = &flat.Kind{Name: "VkValue", Fields: "value_type value"}
+	tensorKind = &flat.Kind{
+		Name:   "VkTensor",
+		Fields: "datatype dims constant_id mem_obj_id storage_type memory_layout staging_datatype",
+	}
+	valueKinds = []*flat.Kind{
+		{Name: "Null"},
+		item("Int", "int_val"), item("Double", "double_val"), item("Bool", "bool_val"),
+		tensorKind, item("IntList", "items"), item("DoubleList", "items"), item("BoolList", "items"),
+		item("ValueList", "items"), item("String", "string_val"), item("SymInt", "value"),
+	}
+)
+
+// item is a table of one field, which has slot 0.
+func item(name, field string) *flat.Kind { return &flat.Kind{Name: name, Fields: field} }
+
+const valueItem = 0
+
+type reader struct {
+	g         *Graph
+	constants pte.Data
+	lookup    func(string) (pte.Data, error)
+	err       error // of lookup
+	size      int   // of the FlatBuffer
+}
+
+func (r *reader) graph(t *flat.Table) {
+	g := r.g
+	g.Version = t.Text(graphVersion)
+	g.Constants = list(t, graphConstants, bytesKind, r.constant)
+	g.Values = list(t, graphValues, valueKind, r.value)
+	n := len(g.Values)
+	for i, v := range g.Values {
+		ids, _ := v.(ValueList)
+		for _, id := range ids {
+			if id < 0 || id >= n {
+				t.Failf(graphValues, "element %d is a list with value %d, and there are %d", i, id, n)
+			}
+		}
+	}
+	g.Operators = list(t, graphChain, callKind, func(t *flat.Table) Operator {
+		return Operator{
+			ID: flat.Number[uint32](t, callNode, 0), Name: t.Text(callName),
+			Args: ids(t, callArgs, flat.Numbers[int32](t, callArgs), n),
+		}
+	})
+	// Operators may share lists. What they read together must not be much more than the file.
+	references := 0
+	for i := range g.Operators {
+		for _, id := range g.Operators[i].Args {
+			list, _ := g.Values[id].(ValueList)
+			if references += 1 + len(list); references > r.size {
+				t.Failf(graphChain, "element %d and those before it have over %d arguments in lists", i,
+					r.size)
+				return
+			}
+		}
+	}
+	g.Inputs = r.tensors(t, graphInputs)
+	g.Outputs = r.tensors(t, graphOutputs)
+}
+
+// list reads a list of tables.
+func list[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table) T) []T {
+	all := make([]T, 0, t.Len(slot))
+	for _, item := range t.Tables(slot, kind) {
+		all = append(all, read(item))
+		if item.Failed() {
+			return nil
+		}
+	}
+	return slices.Clip(all)
+}
+
+// ids are values of the graph, of which there are n.
+func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
+	if len(from) == 0 {
+		return nil
+	}
+	out := make([]int, len(from))
+	for i, id := range from {
+		if id < 0 || int64(id) >= int64(n) {
+			t.Failf(slot, "element %d is %d, not one of %d values", i, id, n)
+			return nil
+		}
+		out[i] = int(id)
+	}
+	return out
+}
+
+// tensors are inputs or outputs of the graph.
+func (r *reader) tensors(t *flat.Table, slot int) []int {
+	list := ids(t, slot, flat.Numbers[uint32](t, slot), len(r.g.Values))
+	for i, id := range list {
+		if _, ok := r.g.Values[id].(*Tensor); !ok {
+			t.Failf(slot, "element %d is value %d, which is not a tensor", i, id)
+		}
+	}
+	return list
+}
+
+func (r *reader) constant(t *flat.Table) Constant {
+	at, n := flat.Number[uint64](t, bytesOffset, 0), flat.Number[uint64](t, bytesLength, 0)
+	c := Constant{Key: t.Text(bytesKey)}
+	if at != math.MaxUint64 { // which says that there is a key
+		var err error
+		if c.Key = ""; r.err == nil {
+			if c.Data, err = r.constants.Slice(at, n); err != nil {
+				t.Failf(bytesOffset, "%v of constants", err)
+			}
+		}
+		return c
+	}
+	if c.Key == "" {
+		t.Failf(bytesKey, "absent, and there is no offset")
+	}
+	if t.Failed() || r.err != nil {
+		return c
+	}
+	data, err := r.lookup(c.Key)
+	switch {
+	case err == nil:
+		c.Data = data
+	case errors.Is(err, pte.ErrNoData):
+		c.Missing = err
+	default:
+		r.err = err
+	}
+	return c
+}
+
+func (r *reader) value(t *flat.Table) Value {
+	number, v := t.Union(0, valueKinds...)
+	switch number {
+	case typeInt:
+		return flat.Number[int64](v, valueItem, 0)
+	case typeDouble:
+		return flat.Number(v, valueItem, 0.0)
+	case typeBool:
+		return v.Bool(valueItem)
+	case typeTensor:
+		return r.tensor(v)
+	case typeIntList:
+		return flat.Numbers[int64](v, valueItem)
+	case typeDoubleList:
+		return flat.Numbers[float64](v, valueItem)
+	case typeBoolList:
+		bytes := flat.Numbers[uint8](v, valueItem)
+		bools := make([]bool, len(bytes))
+		for i, b := range bytes {
+			bools[i] = b != 0
+		}
+		return bools
+	case typeValueList:
+		numbers := flat.Numbers[int32](v, valueItem)
+		list := make(ValueList, len(numbers))
+		for i, id := range numbers {
+			list[i] = int(id)
+		}
+		return list
+	case typeString:
+		return v.Text(valueItem)
+	case typeSymInt:
+		return SymInt{}
+	}
+	return nil
+}
+
+// types are the types of elements by their numbers in the graph. 127 is none.
+var types = []pte.Type{
+	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
+}
+
+const noType = 127
+
+func typeOf(t *flat.Table, slot int, n int8) pte.Type {
+	if n < 0 || int(n) >= len(types) {
+		t.Failf(slot, "type %d, known are 0 to %d", n, len(types)-1)
+		return 0
+	}
+	return types[n]
+}
+
+// maxDims is more than the runtimes allow a tensor.
+const maxDims = 64
+
+func (r *reader) tensor(t *flat.Table) *Tensor {
+	v := &Tensor{
+		Type:     typeOf(t, tensorType, flat.Number[int8](t, tensorType, 0)),
+		Constant: int(flat.Number[int32](t, tensorConstant, 0)),
+		Object:   int(flat.Number[int32](t, tensorObject, 0)),
+		Storage:  flat.Number[uint8](t, tensorStorage, 255),
+		Layout:   flat.Number[uint8](t, tensorLayout, 255),
+	}
+	v.Staging = v.Type
+	if n := flat.Number[int8](t, tensorStaging, noType); n != noType {
+		v.Staging = typeOf(t, tensorStaging, n)
+	}
+	dims := flat.Numbers[uint32](t, tensorDims)
+	if len(dims) > maxDims {
+		t.Failf(tensorDims, "%d dims, want at most %d", len(dims), maxDims)
+	}
+	for i, d := range dims {
+		if d > math.MaxInt32 {
+			t.Failf(tensorDims, "dim %d is %d", i, d)
+			return v
+		}
+		v.Dims = append(v.Dims, int(d))
+	}
+	n, ok := v.Type.Bytes(v.Dims)
+	switch {
+	case t.Failed():
+		return v
+	case !ok:
+		t.Failf(tensorDims, "%v of %v are more bytes than memory can have", v.Dims, v.Type)
+	case v.Object < -1:
+		t.Failf(tensorObject, "%d, want -1 or more", v.Object)
+	case v.Constant < -1 || v.Constant >= len(r.g.Constants):
+		t.Failf(tensorConstant, "%d is not one of %d constants", v.Constant, len(r.g.Constants))
+	case v.Constant >= 0:
+		c := &r.g.Constants[v.Constant]
+		if c.Missing == nil && c.Data.Size() < n && r.err == nil {
+			t.Failf(tensorConstant, "constant %d has %d bytes, and %v of %v have %d", v.Constant,
+				c.Data.Size(),
+				v.Dims, v.Type, n)
+		}
+	}
+	return v
+}
