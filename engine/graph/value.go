@@ -52,6 +52,7 @@ func (r Role) String() string {
 	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch", "fused"}[r]
 }
 
+// ValueKind tells tensors from SymInts.
 type ValueKind uint8
 
 const (
