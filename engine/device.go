@@ -56,7 +56,7 @@ func (x *Executor) Device() trace.Device { return DescribeDevice(x.info()) }
 func DescribeDevice(i gpu.AdapterInfo) trace.Device {
 	l := i.Limits
 	d := trace.Device{
-		Name: i.Name, Backend: i.Backend, Driver: i.Driver, AdapterType: i.Type.String(),
+		Name: i.Name, Backend: i.Backend, Driver: i.Driver, AdapterType: trace.AdapterType(i.Type.String()),
 		Limits: map[string]uint64{
 			"max_buffer_size": l.MaxBufferSize, "max_storage_buffer_binding_size": l.MaxStorageBinding,
 			"max_compute_workgroup_storage_size":    uint64(l.MaxWorkgroupStorage),

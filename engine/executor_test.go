@@ -93,7 +93,7 @@ func TestStepAtEachTimingLevel(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, s := rec.Step()
-		if s.Timing != test.level.String() || int64(s.CPU.Passes) != test.passes || s.CPU.Submits != 1 {
+		if s.Timing != test.level.Level() || int64(s.CPU.Passes) != test.passes || s.CPU.Submits != 1 {
 			t.Errorf("%v: timing %s, %d passes, %d submits", test.level, s.Timing, s.CPU.Passes,
 				s.CPU.Submits)
 		}
@@ -138,7 +138,7 @@ func TestDeviceWithoutTimestampsIsTimedByWallOnly(t *testing.T) {
 	r := newRig(t, fake.Options{NoTimestamps: true})
 	rec := NewRecorder(r.x)
 	r.mustStep(t, 7, 7)
-	if _, s := rec.Step(); s.Timing != "off" || s.GPU != nil {
+	if _, s := rec.Step(); s.Timing != trace.TimingOff || s.GPU != nil {
 		t.Errorf("timing %s, gpu %v", s.Timing, s.GPU)
 	}
 }

@@ -44,7 +44,7 @@ func NewRecorder(x *Executor) *Recorder {
 func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	r := s.r
 	step := trace.Step{
-		Index: s.index, Timing: s.step.timing.String(), Cold: s.step.cold, Pipelined: s.step.pipelined,
+		Index: s.index, Timing: s.step.timing.Level(), Cold: s.step.cold, Pipelined: s.step.pipelined,
 	}
 	plans := r.shapes.Record(&s.shapes, &step)
 	s.times(&step)

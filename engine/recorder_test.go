@@ -211,7 +211,7 @@ func TestRecordsOfSomeStepsTellWhereEachOfThemStood(t *testing.T) {
 				if i == len(waiting)-1 {
 					known.is(t, x, &s)
 				}
-				s.Phase = "execute"
+				s.Phase = trace.Execute
 				steps = append(steps, s)
 			}
 			waiting = waiting[:0]

@@ -20,19 +20,20 @@ const (
 	TimingDispatch               // a pass for each dispatch, each between two timestamps
 )
 
-var timingNames = [...]string{"off", "step", "block", "dispatch"}
+// Level is the timing level as traces have it.
+func (t Timing) Level() trace.Timing { return trace.TimingLevels[t] }
 
 // String is the level's name on the command line and in traces.
-func (t Timing) String() string { return timingNames[t] }
+func (t Timing) String() string { return string(t.Level()) }
 
 // TimingNames are the levels as a sentence lists them.
 func TimingNames() string {
-	return printable.Choice(timingNames[:])
+	return printable.Choice(trace.TimingLevels)
 }
 
 // ParseTiming is the level of that name.
 func ParseTiming(name string) (Timing, error) {
-	if i := slices.Index(timingNames[:], name); i >= 0 {
+	if i := slices.Index(trace.TimingLevels, trace.Timing(name)); i >= 0 {
 		return Timing(i), nil
 	}
 	return 0, fmt.Errorf("timing level %q: want %s", name, TimingNames())

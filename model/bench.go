@@ -82,26 +82,26 @@ func (b *Benchmark) Check() error {
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
 	if b.Kernels {
-		add := func(phase string, tokens, depth int) {
+		add := func(phase trace.Phase, tokens, depth int) {
 			list = append(list, bench.Test{
 				Name: bench.TestName(phase, tokens, depth), Phase: phase, Tokens: tokens, Depth: depth,
 			})
 		}
 		for _, n := range b.Prompts {
 			if n != 0 {
-				add("prefill", n, 0)
+				add(trace.Prefill, n, 0)
 			}
 		}
 		for _, depth := range b.Depths {
-			add("decode", 1, depth)
+			add(trace.Decode, 1, depth)
 		}
 		return list
 	}
 	for _, depth := range b.Depths {
 		for _, phase := range []struct {
-			name   string
+			name   trace.Phase
 			tokens []int
-		}{{"prefill", b.Prompts}, {"decode", b.Decodes}} {
+		}{{trace.Prefill, b.Prompts}, {trace.Decode, b.Decodes}} {
 			for _, n := range phase.tokens {
 				if n == 0 {
 					continue
@@ -144,11 +144,14 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 }
 
 // how is a way in which a test runs; no timing is that of the options.
-type how struct{ mode, timing string }
+type how struct {
+	mode   string
+	timing trace.Timing
+}
 
 // hows are the ways in which the tests of a phase run.
-func (b *Benchmark) hows(phase string) []how {
-	if phase == "prefill" || len(b.Modes) == 0 {
+func (b *Benchmark) hows(phase trace.Phase) []how {
+	if phase == trace.Prefill || len(b.Modes) == 0 {
 		return []how{{mode: bench.Stepped}}
 	}
 	var list []how
@@ -161,7 +164,7 @@ func (b *Benchmark) hows(phase string) []how {
 			engine.TimingOff, engine.TimingStep, engine.TimingBlock, engine.TimingDispatch,
 		} {
 			if mode == bench.Stepped || level <= engine.TimingStep {
-				list = append(list, how{mode, level.String()})
+				list = append(list, how{mode, level.Level()})
 			}
 		}
 	}
@@ -260,7 +263,7 @@ func (m *Model) benchResult(r *runner, b *Benchmark) *bench.Result {
 	}
 	return &bench.Result{
 		Schema: bench.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
-		Command: m.options.Command, Device: r.exec.Device(), Model: m.Info(), Timing: timing.String(),
+		Command: m.options.Command, Device: r.exec.Device(), Model: m.Info(), Timing: timing.Level(),
 		Host: trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
 		Seed: b.Seed, Repetitions: b.Repetitions, Edited: r.edited(),
 	}
@@ -399,25 +402,25 @@ func (r *benchRun) timing(t *bench.Test) engine.Timing {
 	if t.Timing == "" {
 		return r.m.options.Timing
 	}
-	level, _ := engine.ParseTiming(t.Timing) // a name that the engine gave
+	level, _ := engine.ParseTiming(string(t.Timing)) // a name that the engine gave
 	return level
 }
 
 // repetition runs a test once, and adds what its steps took the host. It gives how many steps there were.
 func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
 	all := r.m.steps(t)
-	if t.Phase == "decode" && r.runner.exec.CanPrepare(r.timing(t)) {
+	if t.Phase == trace.Decode && r.runner.exec.CanPrepare(r.timing(t)) {
 		return len(all), r.generate(ctx, t, split)
 	}
 	token := r.ids[t.Depth]
 	next := make([]int, 1)
 	for i, s := range all {
 		tokens := r.ids[s.position : s.position+s.tokens]
-		if t.Phase == "decode" {
+		if t.Phase == trace.Decode {
 			next[0] = token
 			tokens = next
 		}
-		gives := t.Phase == "decode" || i == len(all)-1
+		gives := t.Phase == trace.Decode || i == len(all)-1
 		if token, err = r.step(ctx, s.position, tokens, gives, r.timing(t), split); err != nil {
 			return 0, err
 		}
@@ -476,7 +479,7 @@ type benchStep struct{ tokens, position int }
 // steps are those of a repetition.
 func (m *Model) steps(t *bench.Test) []benchStep {
 	each := m.maxChunk
-	if t.Phase == "decode" {
+	if t.Phase == trace.Decode {
 		each = 1
 	}
 	var list []benchStep
@@ -510,7 +513,7 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	}
 	mem, fp := c.Roofs(float64(weights), float64(flops), float64(weights/int64(t.Tokens)))
 	f, ns := &bench.Floor{Of: "flops", Amount: flops}, fp
-	if t.Phase == "decode" {
+	if t.Phase == trace.Decode {
 		f.Of, f.Amount, ns = "weights", weights, mem
 	}
 	if ns == 0 {
@@ -538,7 +541,7 @@ func (n *network) work(steps []benchStep) (weights, flops int64, err error) {
 			launch, _ := l.Launch(id)
 			var constant int64
 			for _, v := range g.Dispatches[id].Reads {
-				if g.Values[v].Role == "constant" {
+				if g.Values[v].Role == trace.RoleConstant {
 					constant += g.Values[v].Bytes
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/graph"
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/bench"
 )
 
@@ -51,7 +52,7 @@ func TestBenchmarkRunsEachTestFromItsDepth(t *testing.T) {
 	}; !slices.Equal(got, want) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	if r.Model.Dims["context"] != 29 || r.Timing != "off" || r.Repetitions != 2 || r.Seed != 7 {
+	if r.Model.Dims["context"] != 29 || r.Timing != trace.TimingOff || r.Repetitions != 2 || r.Seed != 7 {
 		t.Errorf("context %d, timing %s", r.Model.Dims["context"], r.Timing)
 	}
 	if n := driver.Opened[0].Live(); n.Buffers != 0 {
@@ -280,11 +281,11 @@ func TestBenchmarkMeasuresModesAndLevelsInTurns(t *testing.T) {
 	}
 	var got []string
 	for _, test := range r.Tests {
-		got = append(got, strings.TrimSpace(strings.Join([]string{test.Name, test.Mode, test.Timing}, " ")))
+		got = append(got, strings.TrimSpace(strings.Join([]string{test.Name, test.Mode, string(test.Timing)}, " ")))
 		if len(test.WallNS) != 2 || test.CPU.Total() <= 0 || test.CPU.OtherNS < 0 {
 			t.Errorf("%+v", test)
 		}
-		if _, traced := r.Tracing(&test); traced != (test.Timing != "" && test.Timing != "off") {
+		if _, traced := r.Tracing(&test); traced != (test.Timing != "" && test.Timing != trace.TimingOff) {
 			t.Errorf("%s: what timing costs is told: %t", got[len(got)-1], traced)
 		}
 	}

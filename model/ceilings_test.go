@@ -186,7 +186,7 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	if ns, ok := r.mirror.Trace.Clock.CanaryNS.NS(); !ok || ns != 1000 {
 		t.Errorf("the reference is %d ns", ns)
 	}
-	step := func(level string) *trace.Step {
+	step := func(level trace.Timing) *trace.Step {
 		r.do(session.Command{Kind: session.Timing, Level: level})
 		r.s.runner.sang = r.s.runner.sang.Add(-canaryEvery)
 		r.do(session.Command{Kind: session.Next})
@@ -195,7 +195,7 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	r.do(promptOf(5))
 	step("dispatch") // the first of its routes is cold whatever the clock
 	for _, c := range []struct {
-		level  string
+		level  trace.Timing
 		slow   int64
 		canary float64
 	}{{"dispatch", 1, 1}, {"step", 4, 0.25}, {"off", 1, 0}, {"block", 2, 0.5}} {

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/table"
 )
 
@@ -345,8 +346,8 @@ func (s *live) beginTiming(c session.Command) (work, error) {
 }
 
 // timingOf is the timing level of a name, where the device has it.
-func (s *live) timingOf(level string) (engine.Timing, error) {
-	to, err := engine.ParseTiming(level)
+func (s *live) timingOf(level trace.Timing) (engine.Timing, error) {
+	to, err := engine.ParseTiming(string(level))
 	if err != nil {
 		return to, session.Refusef("%w", err)
 	}

@@ -195,7 +195,7 @@ func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
 	// memory is every State and every output, whole.
 	memory := func() (all [][]byte) {
 		for _, v := range net.graph.Describe().Values {
-			if v.Role == "state" || v.Role == "output" {
+			if v.Role == trace.RoleState || v.Role == trace.RoleOutput {
 				b := make([]byte, v.Bytes)
 				if err := x.ReadValue(graph.ValueID(v.ID), b); err != nil {
 					t.Fatal(err)

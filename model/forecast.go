@@ -41,9 +41,9 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 		Schema: trace.Schema, Static: m.options.Live.Static, Model: m.Info(), Graph: n.graph.Describe(),
 	}
 	plans, step := l.Step()
-	step.Phase, step.Timing, step.Position = "prefill", engine.TimingOff.String(), position
+	step.Phase, step.Timing, step.Position = trace.Prefill, trace.TimingOff, position
 	if tokens == 1 {
-		step.Phase = "decode"
+		step.Phase = trace.Decode
 	}
 	step.Tokens = make([]int, tokens)
 	t.Plans, t.Steps = plans, []trace.Step{step}

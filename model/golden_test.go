@@ -602,7 +602,7 @@ func TestTheTextIsTheSameInEveryMode(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("gives %v, want %v", got, want)
 		}
-		if s := tr.Steps[4]; s.Phase != "prefill" || s.Position != keep {
+		if s := tr.Steps[4]; s.Phase != trace.Prefill || s.Position != keep {
 			t.Errorf("the edited text is taken in from position %d, want %d", s.Position, keep)
 		}
 	})

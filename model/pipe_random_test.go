@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/session"
+	"gpuscope/trace"
 )
 
 // piped is a model behind a pipe, and a front end that follows it.
@@ -100,7 +101,7 @@ func anyCommand(t *rapid.T) session.Command {
 	case session.Run, session.Repeat:
 		c.N = rapid.IntRange(-1, 8).Draw(t, "n")
 	case session.Timing:
-		c.Level = rapid.SampledFrom([]string{"off", "step", "dispatch", "often"}).Draw(t, "level")
+		c.Level = rapid.SampledFrom([]trace.Timing{trace.TimingOff, trace.TimingStep, trace.TimingDispatch, "often"}).Draw(t, "level")
 	case session.Tokenize:
 		c.Text = rapid.String().Draw(t, "text")
 	}

@@ -13,6 +13,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/model/checkpoint/gguf/gguftest"
+	"gpuscope/trace"
 )
 
 type shape = gguftest.Shape
@@ -311,7 +312,7 @@ func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
 		n := plan(t, write(t, file.Bytes()), "on")
 		for _, v := range n.graph.Describe().Values {
 			name, ok := strings.CutSuffix(v.Name, ".spread")
-			if ok && v.Role == graph.Intermediate.String() {
+			if ok && v.Role == trace.RoleIntermediate {
 				spread[name[strings.LastIndexByte(name, '.')+1:]]++
 			}
 		}

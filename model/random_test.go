@@ -12,6 +12,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/ops"
 	"gpuscope/session"
+	"gpuscope/trace"
 )
 
 // expected is a session in ten lines: which positions each step of the text took.
@@ -121,7 +122,7 @@ func TestAnyCommandsLeaveTheSessionWhereReasoningSays(t *testing.T) {
 			"timing": func(rt *rapid.T) {
 				refused(do(session.Command{
 					Kind:  session.Timing,
-					Level: rapid.SampledFrom([]string{"off", "step", "dispatch"}).Draw(rt, "level"),
+					Level: rapid.SampledFrom([]trace.Timing{trace.TimingOff, trace.TimingStep, trace.TimingDispatch}).Draw(rt, "level"),
 				}), true)
 			},
 			"fault": func(rt *rapid.T) {

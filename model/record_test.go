@@ -91,7 +91,7 @@ func TestStepAfterARepeatElsewhereIsToldFromTheRecordBefore(t *testing.T) {
 	r.do(session.Command{Kind: session.Next})
 	steps := r.mirror.Trace.Steps
 	last := steps[len(steps)-1]
-	if last.Phase != "decode" || len(last.Dims) != 0 || len(last.Levels) != 0 {
+	if last.Phase != trace.Decode || len(last.Dims) != 0 || len(last.Levels) != 0 {
 		t.Errorf("a %s step like the one before has new dims %v and levels %v", last.Phase, last.Dims,
 			last.Levels)
 	}

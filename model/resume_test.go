@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/session"
+	"gpuscope/trace"
 )
 
 // another is the rig of an engine that is started where that of r has gone, with the mirror of r.
@@ -113,7 +114,10 @@ func TestWhatCannotHaveBeenLeftIsRefused(t *testing.T) {
 	token := func(id int) *int { return &id }
 	whole := func() *session.Left {
 		return &session.Left{
-			Last: &session.Shape{Step: 2, Position: 3, Tokens: 1}, Prompt: []int{1, 2, 3}, Timing: "dispatch",
+			Last: &session.Shape{Step: 2, Position: 3, Tokens: 1}, Prompt: []int{
+				1, 2,
+				3,
+			}, Timing: trace.TimingDispatch,
 			Turns: []session.Turn{
 				{Step: 0, Tokens: 2},
 				{Step: 1, Tokens: 1, Token: token(5)},

@@ -137,7 +137,7 @@ func (s *live) Close() error {
 func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
-		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.String(),
+		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.Level(),
 		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
 		Edited: s.runner.edited(),
 	}
@@ -247,7 +247,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 }
 
 // ended takes in a step that the executor ran last: its token is in the text then, and it was told.
-func (s *live) ended(ctx context.Context, phase string, n turn, out picked, was snapshot,
+func (s *live) ended(ctx context.Context, phase trace.Phase, n turn, out picked, was snapshot,
 	r *session.Reply,
 ) error {
 	was.canary, was.slow = s.runner.heed(s.timing)
@@ -328,7 +328,7 @@ func (s *live) ends(token int) bool {
 }
 
 // stepEvent is a step with the plans that are new with it.
-func (m *Model) stepEvent(s snapshot, phase string, n turn, top []trace.Candidate,
+func (m *Model) stepEvent(s snapshot, phase trace.Phase, n turn, top []trace.Candidate,
 	text string,
 ) session.Event {
 	plans, step := s.record()

@@ -31,7 +31,7 @@ func TestPromptStepBackAndOnGivesTheSameText(t *testing.T) {
 	r.do(session.Command{Kind: session.Run, N: 2})
 	r.wantStand(`step 6, position 9, "fghij"`)
 	if got := r.mirror.Trace.Steps; got[5].Position != 7 || !slices.Equal(got[5].Tokens, []int{'h'}) ||
-		got[5].Phase != "decode" || *got[5].Token != 'i' {
+		got[5].Phase != trace.Decode || *got[5].Token != 'i' {
 		t.Errorf("the step after two steps back: position %d, tokens %v, %s", got[5].Position, got[5].Tokens,
 			got[5].Phase)
 	}
@@ -73,7 +73,7 @@ func TestPromptIsTakenInByChunks(t *testing.T) {
 			var sizes, positions []int
 			for i, s := range r.mirror.Trace.Steps {
 				sizes, positions = append(sizes, len(s.Tokens)), append(positions, s.Position)
-				if s.Phase != "prefill" || (s.Token != nil) != (i == len(test.want)-1) {
+				if s.Phase != trace.Prefill || (s.Token != nil) != (i == len(test.want)-1) {
 					t.Errorf("step %d: %s, gives a token: %v", i, s.Phase, s.Token != nil)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
+	"gpuscope/trace"
 )
 
 // transcript is where a session stands: the prompt, the steps that were made of it, and what they gave. The
@@ -88,14 +89,14 @@ func (t *transcript) recent(position, n int) []int {
 }
 
 // next is the step that comes after the current one.
-func (t *transcript) next() (phase string, n turn) {
+func (t *transcript) next() (phase trace.Phase, n turn) {
 	n.position = t.position()
 	if n.position >= len(t.ids) {
 		n.tokens, n.gives = []int{0}, true
 		if last := t.last(); last != nil { // else the text was planned, and nobody knows
 			n.tokens[0] = last.token
 		}
-		return "decode", n
+		return trace.Decode, n
 	}
 	end := t.kept
 	for _, size := range t.chunks {
@@ -104,7 +105,7 @@ func (t *transcript) next() (phase string, n turn) {
 		}
 	}
 	n.tokens, n.gives = t.ids[n.position:end], end == len(t.ids)
-	return "prefill", n
+	return trace.Prefill, n
 }
 
 // push makes a turn the current step, and returns the text that became complete with its token.

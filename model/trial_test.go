@@ -141,7 +141,7 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 	}
 	state := func() (all [][]byte) {
 		for _, v := range net.graph.Describe().Values {
-			if v.Role == "state" {
+			if v.Role == trace.RoleState {
 				b := make([]byte, v.Bytes)
 				if err := x.ReadValue(v.ID, b); err != nil {
 					t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/trace"
 )
 
 // tableCase is a table and how many of its rows are asked for at most.
@@ -110,7 +111,7 @@ func TestATiedHeadSharesTheTable(t *testing.T) {
 	}
 	constants := 0
 	for _, v := range finish(t, c).Describe().Values {
-		if v.Role == graph.Constant.String() {
+		if v.Role == trace.RoleConstant {
 			constants++
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/trace"
 )
 
 // standsOn are the rules that another needs before it, by its name: they are on with it and without.
@@ -38,7 +39,7 @@ func fusedBy(t failer, build func(b *graph.Builder), limits gpu.Limits, rules ..
 		t.Fatal(err)
 	}
 	for _, v := range g.Describe().Values {
-		if v.Role == graph.Intermediate.String() && v.MaxDims == nil && v.Kind == "tensor" {
+		if v.Role == trace.RoleIntermediate && v.MaxDims == nil && v.Kind == "tensor" {
 			t.Fatalf("nothing gives %s", v.Name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/trace"
 )
 
 func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
@@ -58,7 +59,7 @@ func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 			}
 			var spread []string
 			for _, d := range g.Describe().Values {
-				if strings.HasSuffix(d.Name, ".spread") && d.Role == graph.Intermediate.String() {
+				if strings.HasSuffix(d.Name, ".spread") && d.Role == trace.RoleIntermediate {
 					spread = append(spread, d.Name)
 				}
 			}

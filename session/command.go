@@ -51,11 +51,11 @@ type Command struct {
 	Chunks []int `json:"chunks,omitempty"`
 	// N is how many times, of a Verify how many GFLOP each of its references may take. Of a prompt it is how
 	// many tokens are to be generated in all: a prompt that leaves no room for them is refused.
-	N     int     `json:"n,omitempty"`
-	Level string  `json:"level,omitempty"` // off, step, block, dispatch
-	At    *LookAt `json:"at,omitempty"`    // of a Look
-	Parts []Part  `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
-	Step  *int    `json:"step,omitempty"`  // index in the trace
+	N     int          `json:"n,omitempty"`
+	Level trace.Timing `json:"level,omitempty"`
+	At    *LookAt      `json:"at,omitempty"`    // of a Look
+	Parts []Part       `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
+	Step  *int         `json:"step,omitempty"`  // index in the trace
 	// Until is the position at which a run pauses at the latest, or a planned step begins. Breaks are what
 	// else makes a run pause, or a prompt that is taken in.
 	Until  int     `json:"until,omitempty"`
@@ -74,9 +74,9 @@ type Left struct {
 	Kept   []int  `json:"kept,omitempty"`   // sizes of the steps of former texts whose positions it kept
 	Turns  []Turn `json:"turns,omitempty"`  // the steps of the text
 	// Talk are the exchanges of a conversation, as in Text.
-	Talk   []Exchange `json:"talk,omitempty"`
-	Timing string     `json:"timing,omitempty"`
-	Chunk  int        `json:"chunk,omitempty"`
+	Talk   []Exchange   `json:"talk,omitempty"`
+	Timing trace.Timing `json:"timing,omitempty"`
+	Chunk  int          `json:"chunk,omitempty"`
 }
 
 // Shape is what a step's grids follow from.

@@ -24,7 +24,7 @@ func newRunning(t testing.TB, budget int64) *running {
 	head := &trace.Trace{Schema: trace.Schema, Graph: trace.Graph{
 		Values: []trace.Value{{
 			ID: 0, Name: "x", Kind: "tensor", DType: "f32", MaxDims: []int{8}, Bytes: 32,
-			Role: "input",
+			Role: trace.RoleInput,
 		}},
 		Ops:     []trace.Op{{ID: 0, Name: "f", Kind: "f", Inputs: []trace.ValueID{0}}},
 		Kernels: []trace.Kernel{{Name: "k", WorkgroupSize: [3]int{64, 1, 1}}},
@@ -77,8 +77,8 @@ func (r *running) step(t testing.TB, position int) {
 	r.last = named[1]
 	token := position % 50
 	r.apply(t, Event{Records: append(records, trace.Record{Step: &trace.Step{
-		Index: r.steps, Phase: "decode", Position: position, Tokens: []int{1}, Token: &token,
-		Timing: "dispatch", Dims: []trace.LiveDims{{Value: 0, Dims: []int{1 + position%8}}},
+		Index: r.steps, Phase: trace.Decode, Position: position, Tokens: []int{1}, Token: &token,
+		Timing: trace.TimingDispatch, Dims: []trace.LiveDims{{Value: 0, Dims: []int{1 + position%8}}},
 		Resize: trace.Resize{
 			Order:  "topological",
 			Passes: []trace.Pass{{Hooks: []trace.Hook{{Plans: []trace.PlanChange{change}}}}},

@@ -70,11 +70,14 @@ func TestEventsOfACommandComeBeforeItReturns(t *testing.T) {
 			{Records: []trace.Record{
 				{Plan: &trace.Plan{ID: 1, Kernel: "rms_norm", Workgroups: [3]int{1, 1, 1}}},
 				{Step: &trace.Step{
-					Index: 3, Phase: "decode", Token: &token,
+					Index: 3, Phase: trace.Decode, Token: &token,
 					Dispatches: []trace.StepDispatch{{Plan: 1, GPUNS: trace.Measured(0)}, {Plan: 1}},
 				}},
 			}},
-			{State: &State{Position: 4, Begins: &Text{Prompt: []Token{{7, " \x00é"}}}, Timing: "dispatch"}},
+			{State: &State{
+				Position: 4, Begins: &Text{Prompt: []Token{{7, " \x00é"}}},
+				Timing: trace.TimingDispatch,
+			}},
 		}
 		var got Command
 		gave := Reply{Step: 3, Position: 4, Steps: 1}

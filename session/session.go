@@ -88,15 +88,15 @@ func (p *Progress) Amount() string {
 // State is where the session stands. It is sent before and after each command that changes it; in between
 // Mirror follows the steps. It does not repeat the text, which the steps tell.
 type State struct {
-	Context  int    `json:"context"`         // positions the KV cache holds
-	MaxChunk int    `json:"max_chunk"`       // tokens a step takes at most
-	Position int    `json:"position"`        // positions in use
-	Step     int    `json:"step"`            // index of the current step in the trace, -1 before the first
-	Given    int    `json:"given"`           // tokens of the text that were generated, up to the current step
-	Ended    bool   `json:"ended,omitempty"` // the model gave its end token, or the context is full
-	Running  bool   `json:"running,omitempty"`
-	Timing   string `json:"timing"`
-	Chunk    int    `json:"chunk,omitempty"` // tokens a step of a prompt takes, 0: MaxChunk
+	Context  int          `json:"context"`         // positions the KV cache holds
+	MaxChunk int          `json:"max_chunk"`       // tokens a step takes at most
+	Position int          `json:"position"`        // positions in use
+	Step     int          `json:"step"`            // index of the current step, -1 before the first
+	Given    int          `json:"given"`           // tokens of the text generated up to the current step
+	Ended    bool         `json:"ended,omitempty"` // the model gave its end token, or the context is full
+	Running  bool         `json:"running,omitempty"`
+	Timing   trace.Timing `json:"timing"`
+	Chunk    int          `json:"chunk,omitempty"` // tokens a step of a prompt takes, 0: MaxChunk
 	// Upto is the dispatch up to which the current step was run again, if it was: what later ones write is
 	// not there.
 	Upto *trace.DispatchID `json:"upto,omitempty"`

@@ -311,10 +311,10 @@ func FuzzReceive(f *testing.F) {
 
 // decoded is what an engine sends of a decode step of some 260 dispatches at a timing level, with the plans
 // that a position changes in each layer.
-func decoded(level string) *message {
+func decoded(level trace.Timing) *message {
 	recorded := tracetest.Llama(13, 4)
 	step := recorded.Steps[2]
-	if step.Timing = level; level != "dispatch" {
+	if step.Timing = level; level != trace.TimingDispatch {
 		step.Dispatches = nil
 		for _, d := range recorded.Steps[2].Dispatches {
 			step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: d.Plan})
@@ -334,13 +334,13 @@ func decoded(level string) *message {
 
 // BenchmarkCross is what a decode step costs on its way, at both ends.
 func BenchmarkCross(b *testing.B) {
-	for _, level := range []string{"step", "dispatch"} {
+	for _, level := range []trace.Timing{trace.TimingStep, trace.TimingDispatch} {
 		m := decoded(level)
 		sent, err := wireBytes(m)
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Run(level+"/send", func(b *testing.B) {
+		b.Run(string(level)+"/send", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := wireBytes(m); err != nil {
@@ -349,7 +349,7 @@ func BenchmarkCross(b *testing.B) {
 			}
 			b.ReportMetric(float64(len(sent)), "bytes")
 		})
-		b.Run(level+"/receive", func(b *testing.B) {
+		b.Run(string(level)+"/receive", func(b *testing.B) {
 			b.ReportAllocs()
 			in := newWireReader(nil)
 			for b.Loop() {

@@ -21,15 +21,12 @@ const (
 // MaxCosts is how many costs a step has at most.
 const MaxCosts = 1 << 12
 
-// The words that fields may hold.
+// What other fields may hold.
 var (
-	Phases       = []string{"prefill", "decode", "execute"}
-	TimingLevels = []string{"off", "step", "block", "dispatch"}
-	Orders       = []string{"", "topological", "fixpoint"}
-	Hazards      = []string{"raw", "war", "waw"}
-	GridRules    = []string{"linear", "rows", "tiles", "grid_stride"}
-	ValueKinds   = []string{"tensor", "symint"}
-	ValueRoles   = []string{"input", "output", "constant", "state", "intermediate", "scratch", "fused", "symint"}
+	Orders     = []string{"", "topological", "fixpoint"}
+	Hazards    = []string{"raw", "war", "waw"}
+	GridRules  = []string{"linear", "rows", "tiles", "grid_stride"}
+	ValueKinds = []string{"tensor", "symint"}
 )
 
 // Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are
@@ -75,9 +72,10 @@ func (c *checker) place(id, index int, at string) {
 	}
 }
 
-func (c *checker) word(s string, words []string, at string, args ...any) {
+// word refuses a word that is not in a list.
+func word[S ~string](c *checker, s S, words []S, at string, args ...any) {
 	if !slices.Contains(words, s) {
-		c.refuse(fmt.Sprintf("%q is none of %q", printable.Short(s, 40), words), at, args...)
+		c.refuse(fmt.Sprintf("%q, want one of %q", printable.Short(string(s), 40), words), at, args...)
 	}
 }
 
@@ -155,7 +153,7 @@ func (c *checker) texts() {
 		c.text("model.quantized", q.Format, q.Worst)
 		c.text("model.quantized.from", q.From...)
 	}
-	c.text("device", t.Device.Name, t.Device.Backend, t.Device.Driver, t.Device.AdapterType)
+	c.text("device", t.Device.Name, t.Device.Backend, t.Device.Driver, string(t.Device.AdapterType))
 	c.text("producer", t.Producer.Name, t.Producer.Version, t.Producer.Commit)
 	for i := range g.Values {
 		c.text("graph.values", g.Values[i].Name, g.Values[i].DType)
@@ -229,8 +227,8 @@ func (c *checker) graph() {
 	for i := range g.Values {
 		v := &g.Values[i]
 		c.place(int(v.ID), i, "graph.values")
-		c.word(v.Kind, ValueKinds, "graph.values[%d].kind", i)
-		c.word(v.Role, ValueRoles, "graph.values[%d].role", i)
+		word(c, v.Kind, ValueKinds, "graph.values[%d].kind", i)
+		word(c, v.Role, Roles, "graph.values[%d].role", i)
 		c.dims(v.MaxDims, "graph.values[%d].max_dims", i)
 		if v.Bytes < 0 || v.Bytes > maxBytes {
 			c.refuse(fmt.Sprintf("%d is not 0 to %d", v.Bytes, int64(maxBytes)), "graph.values[%d].bytes", i)
@@ -296,7 +294,7 @@ func (c *checker) plans() {
 		c.notNegative(p.NeededGroups, "plans[%d].needed_groups", i)
 		c.notNegative(p.IdleLanes, "plans[%d].idle_lanes", i)
 		if p.Grid != nil {
-			c.word(p.Grid.Rule, GridRules, "plans[%d].grid.rule", i)
+			word(c, p.Grid.Rule, GridRules, "plans[%d].grid.rule", i)
 			for j, t := range p.Grid.Terms {
 				c.notNegative(t.Value, "plans[%d].grid.terms[%d].value", i, j)
 				c.notNegative(t.Times, "plans[%d].grid.terms[%d].times", i, j)
@@ -328,9 +326,9 @@ func (c *checker) steps() {
 		if s.Position < 0 || s.Position > maxPosition {
 			c.refuse(fmt.Sprintf("%d is not 0 to %d", s.Position, maxPosition), "steps[%d].position", i)
 		}
-		c.word(s.Phase, Phases, "steps[%d].phase", i)
-		c.word(s.Timing, TimingLevels, "steps[%d].timing", i)
-		c.word(s.Resize.Order, Orders, "steps[%d].resize.order", i)
+		word(c, s.Phase, Phases, "steps[%d].phase", i)
+		word(c, s.Timing, TimingLevels, "steps[%d].timing", i)
+		word(c, s.Resize.Order, Orders, "steps[%d].resize.order", i)
 		for j, d := range s.Dims {
 			c.id(int(d.Value), len(c.t.Graph.Values), "steps[%d].dims[%d].value", i, j)
 			c.dims(d.Dims, "steps[%d].dims[%d].dims", i, j)
@@ -342,7 +340,7 @@ func (c *checker) steps() {
 			c.id(int(w.Dispatch), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].dispatch", i, j)
 			c.id(int(w.Value), len(c.t.Graph.Values), "steps[%d].waits[%d].value", i, j)
 			c.id(int(w.For), len(c.t.Graph.Dispatches), "steps[%d].waits[%d].for", i, j)
-			c.word(w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
+			word(c, w.Kind, Hazards, "steps[%d].waits[%d].kind", i, j)
 		}
 		c.costs(s, i)
 		c.blocks(s, i)

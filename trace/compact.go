@@ -38,7 +38,7 @@ func (p *Plan) compact(t texts) {
 }
 
 func (s *Step) compact(t texts) {
-	t.share(&s.Phase, &s.Timing, &s.Resize.Order)
+	t.share((*string)(&s.Phase), (*string)(&s.Timing), &s.Resize.Order)
 	s.Dispatches = slices.Clone(s.Dispatches)
 	for i := range s.Resize.Passes {
 		p := &s.Resize.Passes[i]

@@ -106,7 +106,7 @@ func (c *checker) forecast() {
 	}
 	for i := range f.Lines {
 		l := &f.Lines[i]
-		c.word(l.Along, Axes, "forecast.lines[%d].along", i)
+		word(c, l.Along, Axes, "forecast.lines[%d].along", i)
 		for _, n := range []int{l.At, l.From, l.To} {
 			if n < 0 || n > maxPosition {
 				c.refuse("a place that is not 0 to 2147483647", "forecast.lines[%d]", i)

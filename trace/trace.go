@@ -134,18 +134,18 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
-// Device is the GPU, or the software that stood in for one (AdapterType "cpu").
+// Device is the GPU, or the software that stood in for one (AdapterCPU).
 type Device struct {
 	Name        string            `json:"name"`
 	Backend     string            `json:"backend"`
 	Driver      string            `json:"driver,omitempty"`
-	AdapterType string            `json:"adapter_type"`
+	AdapterType AdapterType       `json:"adapter_type"`
 	Limits      map[string]uint64 `json:"limits,omitempty"`
 	Ceilings    *Ceilings         `json:"ceilings,omitempty"`
 }
 
 // Software says that the device is no GPU: its times can be compared with each other and with nothing else.
-func (d *Device) Software() bool { return d.AdapterType == "cpu" }
+func (d *Device) Software() bool { return d.AdapterType == AdapterCPU }
 
 // NoDevice is the name of the device of steps that were planned and did not run.
 const NoDevice = "none"
@@ -250,7 +250,7 @@ type Value struct {
 	DType    string   `json:"dtype,omitempty"` // f32, i32, u32, q4
 	MaxDims  []int    `json:"max_dims,omitempty"`
 	Bytes    int64    `json:"bytes,omitempty"`
-	Role     string   `json:"role"` // input, output, constant, state, intermediate, scratch, fused, symint
+	Role     Role     `json:"role"`
 	Slot     *int     `json:"slot,omitempty"`
 	AliasOf  *ValueID `json:"alias_of,omitempty"`
 	Matrix   *Matrix  `json:"matrix,omitempty"` // whose weights it has, where they are in a format
@@ -415,12 +415,12 @@ func (t *Term) Groups() int64 {
 // Step is one call of the engine.
 type Step struct {
 	Index    int    `json:"index"`
-	Phase    string `json:"phase"` // prefill, decode, execute
+	Phase    Phase  `json:"phase"`
 	Position int    `json:"position"`
 	Tokens   []int  `json:"tokens,omitempty"` // that went in
 	Token    *int   `json:"token,omitempty"`  // that came out
 	Text     string `json:"text,omitempty"`   // of Token
-	Timing   string `json:"timing"`           // off, step, block, dispatch
+	Timing   Timing `json:"timing"`
 	Cold     bool   `json:"cold,omitempty"`
 	// Pipelined says that the step was sent before the one before it was read.
 	Pipelined bool             `json:"pipelined,omitempty"`

@@ -158,7 +158,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	t.Parallel()
 	for said, without := range map[string]func(*trace.Device){
 		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
-		"no ~save":                       func(d *trace.Device) { d.AdapterType = "cpu" },
+		"no ~save":                       func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
 	} {
 		tr := *llama
 		without(&tr.Device)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	"gpuscope/tui/command"
@@ -36,8 +37,8 @@ var scopes = []scopeRow{
 		}
 		return x.Step(m.shown)
 	}},
-	{"warm decode steps", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase("decode") }},
-	{"prefill", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase("prefill") }},
+	{"warm decode steps", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase(trace.Decode) }},
+	{"prefill", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase(trace.Prefill) }},
 	{"marked steps", func(x *analyze.Index, m *model) analyze.Scope {
 		from, to, ok := m.marks()
 		if !ok {
@@ -137,8 +138,8 @@ func (m *model) compared(to analyze.Scope) *analyze.Base {
 func (m *model) before(to analyze.Scope) analyze.Scope {
 	step, one := to.One()
 	switch {
-	case !one || to.Name == "decode": // maybe of one step so far
-		return m.index.Phase("prefill")
+	case !one || to.Name == string(trace.Decode): // maybe of one step so far
+		return m.index.Phase(trace.Prefill)
 	case step > 0:
 		return m.index.Step(step - 1)
 	}

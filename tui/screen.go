@@ -109,7 +109,7 @@ func (a *App) scopeParts() []table.Part {
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
+	timing, n := "timing "+string(s.Timing), "" // of repeats, which several steps have one by one
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
@@ -134,7 +134,7 @@ func (a *App) scopeParts() []table.Part {
 
 // samples says how many times each dispatch of a step was timed, "" where none was.
 func samples(s *trace.Step) string {
-	if s.Timing != "dispatch" || len(s.Dispatches) == 0 {
+	if s.Timing != trace.TimingDispatch || len(s.Dispatches) == 0 {
 		return ""
 	}
 	if n := len(s.Dispatches[0].Samples); n > 1 {

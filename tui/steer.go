@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
@@ -123,7 +124,7 @@ func (pi *pilot) unobserved() bool {
 		return false
 	}
 	s := &t.Steps[len(t.Steps)-1]
-	if s.Timing != "dispatch" || s.Phase != "decode" || s.Index != pi.mirror.State.Step {
+	if s.Timing != trace.TimingDispatch || s.Phase != trace.Decode || s.Index != pi.mirror.State.Step {
 		return false
 	}
 	o := t.Observer

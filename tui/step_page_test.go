@@ -19,7 +19,7 @@ func TestStepsShareColumnsWhereThereAreMany(t *testing.T) {
 	t.Parallel()
 	steps := make([]trace.Step, 1000)
 	for i := range steps {
-		steps[i] = trace.Step{Index: i, Phase: "decode", CPU: trace.CPU{TotalNS: trace.Measured(1000)}}
+		steps[i] = trace.Step{Index: i, Phase: trace.Decode, CPU: trace.CPU{TotalNS: trace.Measured(1000)}}
 	}
 	steps[701].CPU.TotalNS = trace.Measured(4000)
 	events := []analyze.Event{

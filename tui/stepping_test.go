@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpuscope/session"
+	"gpuscope/trace"
 	"gpuscope/tui/command"
 	"gpuscope/tui/tuitest"
 )
@@ -73,7 +74,7 @@ func TestRunStopsAtPositionOrDispatch(t *testing.T) {
 func TestATraceGoesToAPosition(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("P").typed("50").press("enter")
-	if s := d.app.step(); s.Position != 50 || s.Phase != "decode" {
+	if s := d.app.step(); s.Position != 50 || s.Phase != trace.Decode {
 		t.Errorf("it shows the %s step at position %d", s.Phase, s.Position)
 	}
 	first, last := llama.Steps[0], llama.Steps[len(llama.Steps)-1]

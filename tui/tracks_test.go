@@ -54,7 +54,7 @@ func TestStepNamesPartsAndTheirRun(t *testing.T) {
 	t.Parallel()
 	run := tracetest.Llama(1, 2)
 	s := &run.Steps[1]
-	s.Timing, s.Cold, run.Observer = "dispatch", false, nil
+	s.Timing, s.Cold, run.Observer = trace.TimingDispatch, false, nil
 	s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS = trace.Time{}, trace.Time{}, trace.Time{}
 	s.Whole = &trace.Whole{NS: 8_770_000, WallNS: trace.Measured(9_530_000), N: 31}
 	facts := func() *view.StepFacts {
@@ -90,7 +90,7 @@ func TestTracksNameTheTimedStep(t *testing.T) {
 	}
 	untimed := tracetest.Llama(1, 4)
 	for i := range untimed.Steps {
-		untimed.Steps[i].Timing = "step"
+		untimed.Steps[i].Timing = trace.TimingStep
 	}
 	drive(t, 120, 40, untimed, nil, Options{}).press("1").misses("timed:", "as timed")
 }

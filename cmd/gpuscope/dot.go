@@ -14,7 +14,7 @@ import (
 )
 
 // undrawn are the roles of values that no edge leads to.
-var undrawn = []string{"constant", "scratch", "fused"}
+var undrawn = []trace.Role{trace.RoleConstant, trace.RoleScratch, trace.RoleFused}
 
 // printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
 // each tensor or SymInt from who gives it to who reads it, and a dashed one from who makes it where that is
@@ -60,7 +60,7 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 			label := strconv.Quote(v.Name + " " + report.Bounds(x, v))
 			if from, ok := producer[id]; ok {
 				fmt.Fprintf(&b, "  op%d -> op%d [label=%s];\n", from, op.ID, label)
-			} else if v.Role != "constant" {
+			} else if v.Role != trace.RoleConstant {
 				fmt.Fprintf(&b, "  v%d -> op%d;\n", id, op.ID)
 			}
 			for _, maker := range x.Makers(id) {
@@ -89,7 +89,7 @@ func layerOf(op *trace.Op) int {
 func (g *plannedGraph) box(op *trace.Op) string {
 	text := op.Name + "\n" + op.Kind
 	for _, id := range op.Inputs {
-		if v := &g.Values[id]; v.Role == "constant" {
+		if v := &g.Values[id]; v.Role == trace.RoleConstant {
 			text += "\n" + v.Name + " " + table.Shape(v.MaxDims)
 		}
 	}

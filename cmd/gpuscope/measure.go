@@ -217,7 +217,7 @@ func repeats(s *trace.Step, most int, in time.Duration) int {
 // lastPrefill is the last step that took a prompt in, -1 where there is none.
 func lastPrefill(t *trace.Trace) int {
 	for i := len(t.Steps) - 1; i >= 0; i-- {
-		if t.Steps[i].Phase == "prefill" {
+		if t.Steps[i].Phase == trace.Prefill {
 			return i
 		}
 	}

@@ -254,7 +254,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 			return reply, err
 		}
 	}
-	if r.model.timing.value == "dispatch" && (r.format.value == "text" || r.tracePath != "") {
+	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
+		r.tracePath != "") {
 		// Refused where the device has no timestamps: then timing cost nothing.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
@@ -506,8 +507,8 @@ type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
 	// PrefillWarmTokensPerS is that of the prompt's last piece, run again.
-	PrefillWarmTokensPerS float64 `json:"prefill_warm_tokens_per_s,omitempty"`
-	Timing                string  `json:"timing"`
+	PrefillWarmTokensPerS float64      `json:"prefill_warm_tokens_per_s,omitempty"`
+	Timing                trace.Timing `json:"timing"`
 	// DecodeMode is stepped or pipelined, of the steps that the rate is of.
 	DecodeMode string `json:"decode_mode,omitempty"`
 }
@@ -530,10 +531,10 @@ func (o *output) result() result {
 		Quantized: o.mirror.Trace.Model.Quantized,
 	}
 	profile := o.tally.Profile(analyze.NewIndex(o.mirror.Trace))
-	if r := profile.Rate("prefill"); r != nil {
+	if r := profile.Rate(trace.Prefill); r != nil {
 		res.Timings.PrefillTokensPerS = r.TokensPerS
 	}
-	if r := profile.Rate("decode"); r != nil {
+	if r := profile.Rate(trace.Decode); r != nil {
 		res.Timings.DecodeTokensPerS, res.Timings.DecodeMode = r.TokensPerS, r.Mode
 	}
 	if w, ok := profile.Warm(); ok {

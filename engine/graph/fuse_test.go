@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/engine/graph/graphtest"
+	"gpuscope/trace"
 )
 
 // Of operators that feed one reader two become one where the second stands, unless the first is read, or
@@ -109,7 +110,7 @@ func TestFusionReplacesOperatorsWhoseValuesNobodyElseSees(t *testing.T) {
 		fused.Layer == nil || *fused.Layer != 3 || fused.Block != "attn" || fused.ID != 2 {
 		t.Errorf("the fused operator is %+v", fused)
 	}
-	if v := d.Values[alone]; v.Role != "fused" || v.Slot != nil {
+	if v := d.Values[alone]; v.Role != trace.RoleFused || v.Slot != nil {
 		t.Errorf("the value between is %+v", v)
 	}
 	before, after := graphtest.NewLive(t, plain, graph.LiveOptions{}).

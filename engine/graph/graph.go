@@ -151,9 +151,12 @@ func (g *Graph) Describe() trace.Graph {
 	d := trace.Graph{Values: make([]trace.Value, len(g.Values))}
 	for i := range g.Values {
 		val := &g.Values[i]
-		tv := trace.Value{ID: ValueID(i), Name: val.Name, Kind: val.Kind.String(), Role: val.Role.String()}
+		tv := trace.Value{
+			ID: ValueID(i), Name: val.Name, Kind: val.Kind.String(),
+			Role: trace.Role(val.Role.String()),
+		}
 		if val.Kind == SymInt {
-			tv.Role = "symint"
+			tv.Role = trace.RoleSymInt
 			d.SymInts = append(d.SymInts,
 				trace.SymInt{
 					ID: trace.SymIntID(len(d.SymInts)), Value: ValueID(i), Name: val.Name,

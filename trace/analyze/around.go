@@ -22,7 +22,7 @@ type Neighbour struct {
 
 // Holders are the operators that have a value as State.
 func (x *Index) Holders(v trace.ValueID) []trace.OpID {
-	if x.Trace.Graph.Values[v].Role != "state" {
+	if x.Trace.Graph.Values[v].Role != trace.RoleState {
 		return nil
 	}
 	var list []trace.OpID

@@ -17,7 +17,7 @@ type BlockTimes struct {
 // BlockTimes is nil where the scope is no such step.
 func (x *Index) BlockTimes(scope Scope) *BlockTimes {
 	step, one := scope.One()
-	if !one || x.Trace.Steps[step].Timing != "block" {
+	if !one || x.Trace.Steps[step].Timing != trace.TimingBlock {
 		return nil
 	}
 	s := &x.Trace.Steps[step]

@@ -24,8 +24,9 @@ const (
 
 // like is what steps have in common whose times are compared.
 type like struct {
-	phase, timing string
-	tokens        int
+	phase  trace.Phase
+	timing trace.Timing
+	tokens int
 }
 
 func LikeOf(s *trace.Step) like { return like{s.Phase, s.Timing, len(s.Tokens)} }

@@ -21,10 +21,10 @@ type Index struct {
 	Trace *trace.Trace
 	Graph *graph
 
-	dims           histories[dimsSince] // by value
-	Replanned      histories[int]       // by dispatch: the steps in which it got another plan
-	RegriddedSteps []int                // in which a dispatch got another grid or route, or came or went
-	phases         map[string]Kindred   // the steps of each
+	dims           histories[dimsSince]    // by value
+	Replanned      histories[int]          // by dispatch: the steps in which it got another plan
+	RegriddedSteps []int                   // in which a dispatch got another grid or route, or came or went
+	phases         map[trace.Phase]Kindred // the steps of each
 	levels         []levelsSince
 	routes         []int        // of each step the first that took the same
 	Rows           []tree.Row   // one for each step
@@ -94,7 +94,7 @@ func (x *Index) with(t *trace.Trace) *Index {
 		routes = slices.Clip(routes)
 	}
 	dims, replanned := x.dims.extend(taken), x.Replanned.extend(taken)
-	phases := map[string]Kindred{}
+	phases := map[trace.Phase]Kindred{}
 	for name, p := range x.phases {
 		if phases[name] = p; taken {
 			phases[name] = Kindred{slices.Clip(p.warm), slices.Clip(p.cold)}
@@ -213,7 +213,7 @@ func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	switch {
 	case t.TellsAbsent():
 		return d.Dims
-	case t.Graph.Values[d.Value].Role == "scratch" && slices.Contains(d.Dims, 0):
+	case t.Graph.Values[d.Value].Role == trace.RoleScratch && slices.Contains(d.Dims, 0):
 		return nil
 	case d.Dims == nil:
 		return []int{}

@@ -154,7 +154,7 @@ func Worse(a, b *trace.NumericGap) *trace.NumericGap {
 
 // TimedAlone says that each dispatch of a step has a time of its own, of the step or of repeats in place.
 func TimedAlone(s *trace.Step) bool {
-	return s.Timing == "dispatch" || Repeated(s)
+	return s.Timing == trace.TimingDispatch || Repeated(s)
 }
 
 // Repeated says whether a step was run again with every dispatch timed.

@@ -11,7 +11,7 @@ import (
 func (x *Index) TimedBy(scope Scope) string {
 	var levels []string
 	for _, step := range scope.Steps {
-		if l := x.Trace.Steps[step].Timing; !slices.Contains(levels, l) {
+		if l := string(x.Trace.Steps[step].Timing); !slices.Contains(levels, l) {
 			levels = append(levels, l)
 		}
 	}
@@ -19,10 +19,7 @@ func (x *Index) TimedBy(scope Scope) string {
 }
 
 // TimedWhole says whether no more than a step as a whole was timed.
-func TimedWhole(s *trace.Step) bool { return !InDetail(s.Timing) }
-
-// InDetail says whether a level times more than steps as a whole.
-func InDetail(level string) bool { return level != "off" && level != "step" }
+func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 
 // Prompt is what is known of a prompt as it was taken in: of all its pieces, in consecutive steps.
 type Prompt struct {
@@ -63,11 +60,11 @@ func (x *Index) Prompts() []Prompt {
 	var all []Prompt
 	for i := range x.Trace.Steps {
 		s := &x.Trace.Steps[i]
-		if s.Phase != "prefill" {
+		if s.Phase != trace.Prefill {
 			continue
 		}
 		n := len(all)
-		if n == 0 || x.Trace.Steps[i-1].Phase != "prefill" || all[n-1].next != s.Position {
+		if n == 0 || x.Trace.Steps[i-1].Phase != trace.Prefill || all[n-1].next != s.Position {
 			all = append(all, Prompt{Ran: trace.Measured(0), Warm: trace.Measured(0)})
 			n++
 		}
@@ -79,9 +76,9 @@ func (x *Index) Prompts() []Prompt {
 // Progress is how many tokens a step made progress by.
 func Progress(s *trace.Step) int {
 	switch {
-	case s.Phase == "decode":
+	case s.Phase == trace.Decode:
 		return 1
-	case s.Phase == "prefill":
+	case s.Phase == trace.Prefill:
 		return len(s.Tokens)
 	}
 	return 0

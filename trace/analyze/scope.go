@@ -55,8 +55,8 @@ func (x *Index) All() Scope {
 }
 
 // Phase is the scope of the steps of a phase that are not cold; it has no steps where there are none.
-func (x *Index) Phase(phase string) Scope {
-	s := x.phases[phase].Scope(phase)
+func (x *Index) Phase(phase trace.Phase) Scope {
+	s := x.phases[phase].Scope(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {
 		s.Which = fmt.Sprintf("s%d", x.Trace.Steps[step].Index)
 		if k, of := x.chunk(step); of > 1 {
@@ -70,7 +70,8 @@ func (x *Index) Phase(phase string) Scope {
 func (x *Index) chunk(step int) (k, of int) {
 	steps := x.Trace.Steps
 	goesOn := func(i int) bool { // from the step before
-		return i > 0 && i < len(steps) && steps[i].Phase == "prefill" && steps[i-1].Phase == "prefill" &&
+		return i > 0 && i < len(steps) && steps[i].Phase == trace.Prefill &&
+			steps[i-1].Phase == trace.Prefill &&
 			steps[i].Position == steps[i-1].Position+len(steps[i-1].Tokens)
 	}
 	first, last := step, step
@@ -176,8 +177,8 @@ func (x *Index) ParseScope(word string) (Scope, error) {
 		return x.Step(len(steps) - 1), nil
 	case word == "all":
 		return x.All(), nil
-	case slices.Contains(trace.Phases, word):
-		s := x.Phase(word)
+	case slices.Contains(trace.Phases, trace.Phase(word)):
+		s := x.Phase(trace.Phase(word))
 		if len(s.Steps) == 0 {
 			return refuse("no step is of that phase")
 		}

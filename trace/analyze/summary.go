@@ -72,7 +72,7 @@ func (x *Index) Summary(step int) *StepSummary {
 	}
 	r.Busy, r.Repeats = x.BusyOf(s)
 	r.Compiled = CompileTime(s)
-	if per := t.Device.TimingNS(); s.Timing != "block" && Measured(r.Busy) && per > 0 {
+	if per := t.Device.TimingNS(); s.Timing != trace.TimingBlock && Measured(r.Busy) && per > 0 {
 		r.Timing = trace.Measured(Whole(per * float64(len(s.Dispatches))))
 		r.Work = Minus(r.Busy, r.Timing)
 	}

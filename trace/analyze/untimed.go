@@ -72,7 +72,7 @@ func inRounds(s *trace.Step) Untimed {
 	if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
-	if s.Timing == "dispatch" && !s.Cold {
+	if s.Timing == trace.TimingDispatch && !s.Cold {
 		u.Cost = added(s.CPU.TotalNS, u.Wall)
 	}
 	u.Rest()
@@ -255,7 +255,7 @@ func (x *Index) Waiting(step int) Waiting {
 	s := &x.Trace.Steps[step]
 	gpu, c := GPUOf(s), &s.CPU
 	w := Waiting{Begin: Minus(c.SubmittedNS, c.StartNS), Span: gpu.SpanNS}
-	if s.Timing == "dispatch" || s.Timing == "block" {
+	if s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock {
 		w.Busy, w.Gaps = gpu.BusyNS, Minus(gpu.SpanNS, gpu.BusyNS)
 	}
 	notBelow := func(t trace.Time) trace.Time {

@@ -9,9 +9,9 @@ import (
 // Nowhere says why a value is never in memory; "" of one that has some.
 func Nowhere(v *trace.Value) string {
 	switch {
-	case v.Role == "fused":
+	case v.Role == trace.RoleFused:
 		return "a fused operator does without it"
-	case v.Role == "scratch" && slices.Contains(v.MaxDims, 0):
+	case v.Role == trace.RoleScratch && slices.Contains(v.MaxDims, 0):
 		return "no route that is ever taken needs it"
 	}
 	return ""
@@ -31,7 +31,7 @@ func TypeOf(v *trace.Value) string {
 // batch, its positions, its heads and their numbers.
 func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
 	v := &x.Trace.Graph.Values[id]
-	if d := v.MaxDims; step >= 0 && v.Role == "state" && len(d) == 4 && d[0] == 1 {
+	if d := v.MaxDims; step >= 0 && v.Role == trace.RoleState && len(d) == 4 && d[0] == 1 {
 		s := &x.Trace.Steps[step]
 		return min(s.Position+len(s.Tokens), d[1]) * d[2], true
 	}

@@ -35,10 +35,10 @@ type Result struct {
 	Device trace.Device `json:"device"`
 	Model  trace.Model  `json:"model"`
 	// Edited are the names of what ran in place of kernels of the model, by --shaders.
-	Edited      []string `json:"edited,omitempty"`
-	Timing      string   `json:"timing"`      // level at which steps ran: off, step, block or dispatch
-	Seed        uint64   `json:"seed"`        // of the token ids
-	Repetitions int      `json:"repetitions"` // of each test that count
+	Edited      []string     `json:"edited,omitempty"`
+	Timing      trace.Timing `json:"timing"`      // level at which steps ran
+	Seed        uint64       `json:"seed"`        // of the token ids
+	Repetitions int          `json:"repetitions"` // of each test that count
 	// Stopped is why it ended before all was measured, "" where all was.
 	Stopped string   `json:"stopped,omitempty"`
 	Tests   []Test   `json:"tests,omitempty"`
@@ -56,14 +56,14 @@ const (
 
 // Test is a number of tokens that were taken in or made, again and again, from one depth.
 type Test struct {
-	Name  string `json:"name"`  // "pp512", "tg128 @ d4096"
-	Phase string `json:"phase"` // prefill, decode
-	Mode  string `json:"mode"`
+	Name  string      `json:"name"` // "pp512", "tg128 @ d4096"
+	Phase trace.Phase `json:"phase"`
+	Mode  string      `json:"mode"`
 	// Timing is the level at which its steps ran, where that is not the result's.
-	Timing string `json:"timing,omitempty"`
-	Tokens int    `json:"tokens"`
-	Depth  int    `json:"depth"` // positions that were filled before
-	Steps  int    `json:"steps"` // of a repetition
+	Timing trace.Timing `json:"timing,omitempty"`
+	Tokens int          `json:"tokens"`
+	Depth  int          `json:"depth"` // positions that were filled before
+	Steps  int          `json:"steps"` // of a repetition
 	// WallNS is what each repetition took, in order, from its first step's begin until its last token was
 	// read.
 	WallNS     []int64 `json:"wall_ns"`
@@ -144,8 +144,8 @@ func (s Split) Total() (ns int64) {
 }
 
 // TestName is the name that llama-bench gives a test: "pp512", "tg128 @ d4096".
-func TestName(phase string, tokens, depth int) string {
-	name := map[string]string{"prefill": "pp", "decode": "tg"}[phase]
+func TestName(phase trace.Phase, tokens, depth int) string {
+	name := map[trace.Phase]string{trace.Prefill: "pp", trace.Decode: "tg"}[phase]
 	if depth == 0 {
 		return fmt.Sprintf("%s%d", name, tokens)
 	}
@@ -166,11 +166,12 @@ func (e *Extra) Told() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 // Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off.
 // False where there is none.
 func (r *Result) Tracing(t *Test) (e Extra, ok bool) {
-	if t.Timing == "" || t.Timing == "off" {
+	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false
 	}
 	i := slices.IndexFunc(r.Tests, func(u Test) bool {
-		return u.Timing == "off" && u.Name == t.Name && u.Mode == t.Mode && len(u.WallNS) == len(t.WallNS)
+		return u.Timing == trace.TimingOff && u.Name == t.Name && u.Mode == t.Mode &&
+			len(u.WallNS) == len(t.WallNS)
 	})
 	if i < 0 {
 		return e, false

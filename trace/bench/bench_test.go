@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the goldens in testdata")
 
 // example is a result of made-up times.
 func example() *Result {
-	test := func(phase string, tokens, depth, steps int, floor string, share float64, ms ...int64) Test {
+	test := func(phase trace.Phase, tokens, depth, steps int, floor string, share float64, ms ...int64) Test {
 		t := Test{
 			Name: TestName(phase, tokens, depth), Phase: phase, Mode: Stepped, Tokens: tokens, Depth: depth,
 			Steps: steps, CPU: Split{1000, 20300, 310000, 95000, 1250000, 4000, 2700},
@@ -40,7 +40,7 @@ func example() *Result {
 		Created: "2026-11-22T12:00:00Z", Command: []string{"gpuscope", "bench"},
 		Host: trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
 		Device: trace.Device{
-			Name: "Big GPU", Backend: "vulkan", Driver: "acme 1.2", AdapterType: "discrete",
+			Name: "Big GPU", Backend: "vulkan", Driver: "acme 1.2", AdapterType: trace.AdapterDiscrete,
 			Ceilings: &trace.Ceilings{
 				CopyBytesPerS: []trace.CopyRate{
 					{Bytes: 1 << 20, PerS: 9e12},
@@ -50,7 +50,7 @@ func example() *Result {
 			},
 		},
 		Model:  trace.Model{Name: "tiny | llama", Quantization: "Q4_0", Parameters: 1_100_000},
-		Timing: "off", Seed: 1, Repetitions: 3,
+		Timing: trace.TimingOff, Seed: 1, Repetitions: 3,
 		Tests: []Test{
 			test("prefill", 512, 0, 1, "flops", 0.62, 36, 35, 37),
 			test("decode", 128, 0, 128, "weights", 0.11, 230, 229, 240),
@@ -67,14 +67,15 @@ func traced() *Result {
 	test := r.Tests[1]
 	r.Tests = nil
 	for _, c := range []struct {
-		mode, timing string
-		ms           []int64
+		mode   string
+		timing trace.Timing
+		ms     []int64
 	}{
-		{Stepped, "off", []int64{200, 230, 201, 199, 200}},
-		{Stepped, "step", []int64{203, 233, 204, 203, 207}}, // the turn that was held up is of both
-		{Stepped, "dispatch", []int64{640, 700, 650, 640, 630}},
-		{Pipelined, "off", []int64{180, 181, 180, 179, 183}},
-		{Pipelined, "step", []int64{180, 190, 179, 183, 182}},
+		{Stepped, trace.TimingOff, []int64{200, 230, 201, 199, 200}},
+		{Stepped, trace.TimingStep, []int64{203, 233, 204, 203, 207}}, // the turn that was held up is of both
+		{Stepped, trace.TimingDispatch, []int64{640, 700, 650, 640, 630}},
+		{Pipelined, trace.TimingOff, []int64{180, 181, 180, 179, 183}},
+		{Pipelined, trace.TimingStep, []int64{180, 190, 179, 183, 182}},
 	} {
 		test.Mode, test.Timing, test.WallNS = c.mode, c.timing, nil
 		for _, ms := range c.ms {
@@ -155,7 +156,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestPrintedForms(t *testing.T) {
 	software := example()
-	software.Device = trace.Device{Name: "softpipe", Backend: "vulkan", AdapterType: "cpu"}
+	software.Device = trace.Device{Name: "softpipe", Backend: "vulkan", AdapterType: trace.AdapterCPU}
 	for i := range software.Tests {
 		software.Tests[i].Floor = nil
 	}

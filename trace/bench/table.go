@@ -88,7 +88,7 @@ func (r *Result) about() []fact {
 	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
 		return facts
 	}
-	return append(facts, fact{"timing", r.Timing})
+	return append(facts, fact{"timing", string(r.Timing)})
 }
 
 // printMarkdown prints what was measured, tables and notes as a page has them.
@@ -271,7 +271,7 @@ func (r *Result) testTable() *table.Table {
 	}
 	return table.New("bench", columns, table.Flat(len(r.Tests), func(row int) string {
 		t := &r.Tests[row]
-		return strings.TrimSpace(strings.Join([]string{t.Name, t.Mode, t.Timing}, " "))
+		return strings.TrimSpace(strings.Join([]string{t.Name, t.Mode, string(t.Timing)}, " "))
 	}))
 }
 

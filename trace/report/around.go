@@ -42,9 +42,12 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 			}
 			list = append(list, n)
 		}
-		if role := g.Values[v].Role; !found && (!consumers || role == "output") {
+		if role := g.Values[v].Role; !found && (!consumers || role == trace.RoleOutput) {
 			name := analyze.Within(g.Values[v].Name, o)
-			list = append(list, analyze.Neighbour{Value: v, Label: name, Kind: role, Level: -1, Edge: edge})
+			list = append(list, analyze.Neighbour{
+				Value: v, Label: name, Kind: string(role), Level: -1,
+				Edge: edge,
+			})
 		}
 	}
 	return list
@@ -117,7 +120,7 @@ func valueText(t *memory.Tenancy, id trace.ValueID) string {
 	if v.AliasOf == nil && analyze.Nowhere(v) == "" {
 		text += ", " + table.Memory(v.Bytes)
 	}
-	return strings.TrimRight(text+", "+v.Role+" "+graphtree.MemoryOf(v), " ")
+	return strings.TrimRight(text+", "+string(v.Role)+" "+graphtree.MemoryOf(v), " ")
 }
 
 // ValueLines say what a value is, who gives and who takes it, and what shares its memory.

@@ -22,7 +22,7 @@ func wide(n int) *trace.Trace {
 		t.Graph.Kernels = append(t.Graph.Kernels, trace.Kernel{Name: name, WorkgroupSize: [3]int{64, 1, 1}})
 	}
 	step := &t.Steps[0]
-	step.Timing = "dispatch"
+	step.Timing = trace.TimingDispatch
 	for i := range n {
 		layer := i / 20
 		o := &t.Graph.Ops[i]

@@ -24,7 +24,7 @@ func TestEveryStepSaysTheLastKnownSpeedOfTheClock(t *testing.T) {
 			t.Errorf("step %d: %q, want %q", step, got, want)
 		}
 	}
-	tr.Device.AdapterType = "cpu"
+	tr.Device.AdapterType = trace.AdapterCPU
 	if got := analyze.NewIndex(tr).ClockAt(3); got != "" {
 		t.Errorf("a software device: %q", got)
 	}

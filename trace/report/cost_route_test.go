@@ -40,7 +40,7 @@ func rerouted(t *trace.Trace, kernel string, from int) *trace.Trace {
 func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 	tr := rerouted(tracetest.Run(2, 40, 1, 1, 1, 1), "fd_split", 3)
 	x := costed(t, tr, 2)
-	before, after := x.Range(1, 2), x.Phase("decode")
+	before, after := x.Range(1, 2), x.Phase(trace.Decode)
 	with, without := 0, 0
 	folds := []analyze.Fold{analyze.FoldLayer, analyze.FoldKernel, analyze.FoldOp, analyze.FoldNone}
 	for _, fold := range folds {
@@ -114,7 +114,7 @@ func TestAProfileHasTheCostsOfItsSteps(t *testing.T) {
 // Costs above their ± come first, then those within it, those below 0, and rows of which nothing is known,
 // however large the numbers are and by whatever column of costs rows are sorted.
 func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
-	for _, kind := range []string{"discrete", "cpu"} {
+	for _, kind := range []trace.AdapterType{trace.AdapterDiscrete, trace.AdapterCPU} {
 		tr := tracetest.Run(2, 40, 1, 1)
 		tr.Device.AdapterType = kind
 		parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)

@@ -116,7 +116,7 @@ func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
 // row's work takes at the least, its cost is the most that there is to save.
 func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
-	for kind, want := range map[string]string{"discrete": "~save", "cpu": "cost"} {
+	for kind, want := range map[trace.AdapterType]string{trace.AdapterDiscrete: "~save", trace.AdapterCPU: "cost"} {
 		tr.Device.AdapterType = kind
 		d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
 		title, most := d.Title[1].String(), 0.0
@@ -381,7 +381,7 @@ func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 // How often rows were left out is lost before what they share, without which they seem not to add up.
 func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
-	tr.Steps[2].Timing = "dispatch"
+	tr.Steps[2].Timing = trace.TimingDispatch
 	d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
 	for w, want := range map[int]string{
 		200: "cost at s2, 30 rounds │ 26 rows share 7.0 ± 2.5 µs", 85: " │ 26 rows share 7.0 ± 2.5 µs",
@@ -414,7 +414,9 @@ func joined(parts ...string) string { return strings.Join(parts, "|") }
 // within it, nor a ~save.
 func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
-	for kind, said := range map[string]string{"discrete": ": ~save ", "cpu": ": cost "} {
+	for kind, said := range map[trace.AdapterType]string{
+		trace.AdapterDiscrete: ": ~save ", trace.AdapterCPU: ": cost ",
+	} {
 		tr.Device.AdapterType = kind
 		x := costed(t, tr, 2)
 		s := &x.Trace.Steps[2]
@@ -431,7 +433,7 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 			t.Errorf("%s, 1 round: %s", kind, got)
 		}
 	}
-	tr.Device.AdapterType = "discrete"
+	tr.Device.AdapterType = trace.AdapterDiscrete
 	x := costed(t, tr, 2)
 	d := dispatched(x, 2, analyze.Options{})
 	for i := range d.Folded { // costs that are what the device needs, and 0.3 µs more
@@ -472,7 +474,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	if short := dispatched(x, 1, analyze.Options{}).Title[0].Fit(60); strings.Contains(short, "share") {
 		t.Errorf("%q", short)
 	}
-	x.Trace.Device.AdapterType = "cpu"
+	x.Trace.Device.AdapterType = trace.AdapterCPU
 	coarse := func() string {
 		made, err := report.CostTable(ctx, x, analyze.Scope{})
 		if err != nil {
@@ -503,7 +505,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 // says what its marks mean.
 func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
-	tr.Device.AdapterType = "cpu"
+	tr.Device.AdapterType = trace.AdapterCPU
 	x := costed(t, tr, 1)
 	s := &x.Trace.Steps[1]
 	for i := range s.Costs {
@@ -544,7 +546,7 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 // Where no cost is known the table says so once, and why, in place of a mark in each row.
 func TestATableOfCostsWithoutOneThatIsKnownSaysSoOnce(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
-	tr.Device.AdapterType = "cpu"
+	tr.Device.AdapterType = trace.AdapterCPU
 	x := costed(t, tr, 1)
 	for i := range x.Trace.Steps[1].Costs {
 		x.Trace.Steps[1].Costs[i].N = 3
@@ -643,7 +645,7 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 
 func TestTimesAloneStandInForCosts(t *testing.T) {
 	software := tracetest.Run(2, 40, 1, 1)
-	software.Device.AdapterType = "cpu"
+	software.Device.AdapterType = trace.AdapterCPU
 	for name, tr := range map[string]*trace.Trace{
 		"s2, no costs were measured: ~lost stands in, from times alone": tracetest.Run(2, 40, 1, 1),
 		"s2, no costs were measured: times alone stand in":              software,
@@ -677,7 +679,7 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 func TimedWhole(tr *trace.Trace) *trace.Trace {
 	for i := range tr.Steps {
 		s := &tr.Steps[i]
-		s.Timing = "step"
+		s.Timing = trace.TimingStep
 		for k := range s.Dispatches {
 			d := &s.Dispatches[k]
 			d.GPUNS, d.StartNS, d.Raw = trace.Time{}, trace.Time{}, [2]trace.Tick{}

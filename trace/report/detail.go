@@ -168,8 +168,8 @@ func trafficLine(d *analyze.Detail) string {
 
 func text(v *analyze.ValueDetail, x *analyze.Index) string {
 	s := fmt.Sprintf("%s %s %s", v.Name, shapeOf(x, v.Value, v.Live), analyze.TypeOf(v.Value))
-	if v.Role != "intermediate" {
-		s += " " + v.Role
+	if v.Role != trace.RoleIntermediate {
+		s += " " + string(v.Role)
 	}
 	return s
 }

@@ -102,10 +102,10 @@ func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
 func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	for name, change := range map[string]func(*trace.Trace){
 		"no ceilings":     func(t *trace.Trace) { t.Device.Ceilings = nil },
-		"software device": func(t *trace.Trace) { t.Device.AdapterType = "cpu" },
+		"software device": func(t *trace.Trace) { t.Device.AdapterType = trace.AdapterCPU },
 		"timing off": func(t *trace.Trace) {
 			s := &t.Steps[1]
-			s.Timing = "off"
+			s.Timing = trace.TimingOff
 			for i := range s.Dispatches {
 				s.Dispatches[i].Samples = nil
 			}
@@ -118,7 +118,7 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 		}
 	}
 	tr := timed(21_600, 0, 0, 1)
-	tr.Device.AdapterType = "cpu"
+	tr.Device.AdapterType = trace.AdapterCPU
 	title := dispatched(analyze.NewIndex(tr), 1, analyze.Options{}).Title[1].String()
 	if !strings.Contains(title, "compare ratios only") {
 		t.Errorf("the title of a software device says %q", title)

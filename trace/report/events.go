@@ -89,7 +89,7 @@ func outlier(w analyze.Wont, s *trace.Step) (analyze.Event, bool) {
 // reshaped says of a step what it is and what the one before it was, and what of the dispatches is another
 // for that: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
 func reshaped(x *analyze.Index, step int) string {
-	shape := func(s *trace.Step) string { return s.Phase + " of " + table.Plural(len(s.Tokens), "token") }
+	shape := func(s *trace.Step) string { return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token") }
 	s := &x.Trace.Steps[step]
 	grids, routes := 0, 0
 	for _, c := range analyze.NetPlans(x.Trace, s) {

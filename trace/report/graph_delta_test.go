@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/graphtree"
 	"gpuscope/trace/report/outline"
@@ -83,7 +84,7 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 // Costs that are no figures mark no operator of the tree, and what differs between two of them is none.
 func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1, 1)
-	tr.Device.AdapterType = "cpu"
+	tr.Device.AdapterType = trace.AdapterCPU
 	x := costed(t, costed(t, tr, 2).Trace, 3)
 	at := slices.IndexFunc(graphtree.GraphWeights, func(w graphtree.GraphWeight) bool { return w.Column == "cost_us" })
 	bars := func() (weighed, differ int, marks string) {

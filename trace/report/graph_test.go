@@ -76,7 +76,7 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 	for _, c := range []struct {
 		scope       analyze.Scope
 		before, and string
-	}{{x.Step(2), "alone ", ""}, {x.Phase("decode"), "the medians add up to ", " alone"}} {
+	}{{x.Step(2), "alone ", ""}, {x.Phase(trace.Decode), "the medians add up to ", " alone"}} {
 		g, err := outline.Graph(ctx, x, analyze.Options{Scope: c.scope})
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +123,7 @@ func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
 // sharing is a graph of four operators in a row whose results take turns in two slots.
 func sharing() *trace.Trace {
 	slot := func(n int) *int { return &n }
-	value := func(id int, name, role string, bytes int64, s *int) trace.Value {
+	value := func(id int, name string, role trace.Role, bytes int64, s *int) trace.Value {
 		return trace.Value{
 			ID: trace.ValueID(id), Name: name, Kind: "tensor", DType: "f32", Role: role,
 			MaxDims: []int{int(bytes / 4)}, Bytes: bytes, Slot: s,
@@ -172,7 +172,7 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 // A file may have dims of any size: what is live is never more than there is, nor less than nothing.
 func TestDimsOfAFileTakeNoMoreThanItsMemory(t *testing.T) {
 	tr := sharing()
-	step := trace.Step{Phase: "execute", Timing: "off"}
+	step := trace.Step{Phase: trace.Execute, Timing: trace.TimingOff}
 	for i := range tr.Graph.Values {
 		step.Dims = append(step.Dims, trace.LiveDims{
 			Value: trace.ValueID(i), Dims: slices.Repeat([]int{math.MaxInt}, 16),
@@ -198,11 +198,13 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 	tr := sharing()
 	slot := 1
 	fused := trace.Value{
-		ID: 7, Name: "gone", Kind: "tensor", DType: "f32", Role: "fused", MaxDims: []int{25}, Bytes: 100,
+		ID: 7, Name: "gone", Kind: "tensor", DType: "f32", Role: trace.RoleFused, MaxDims: []int{25},
+		Bytes: 100,
 	}
 	scratch := trace.Value{
-		ID: 8, Name: "never", Kind: "tensor", DType: "f32", Role: "scratch", MaxDims: []int{0}, Bytes: 4,
-		Slot: &slot,
+		ID: 8, Name: "never", Kind: "tensor", DType: "f32", Role: trace.RoleScratch, MaxDims: []int{0},
+		Bytes: 4,
+		Slot:  &slot,
 	}
 	without := analyze.NewIndex(tr)
 	want := printed(t, storage.Tenants(without, analyze.Scope{}), table.Selection{}, 140)
@@ -239,7 +241,10 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 	w := &tr.Graph.Values[1]
 	w.DType, w.MaxDims, w.Matrix = "u32", []int{50, 40}, &trace.Matrix{Format: "q5_0", Rows: 50, Cols: 320}
 	tr.Plans = []trace.Plan{{Kernel: "k"}}
-	tr.Steps = []trace.Step{{Phase: "decode", Timing: "off", Dispatches: []trace.StepDispatch{{}}}}
+	tr.Steps = []trace.Step{{
+		Phase: trace.Decode, Timing: trace.TimingOff,
+		Dispatches: []trace.StepDispatch{{}},
+	}}
 	x := analyze.NewIndex(tr)
 	tree, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(0), Fold: analyze.FoldNone})
 	if err != nil {
@@ -283,7 +288,7 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		tr.Plans = append(tr.Plans, trace.Plan{ID: trace.PlanID(i), Dispatch: d, Kernel: kernel})
 	}
 	for i, plans := range [][]trace.PlanID{{0, 1, 2, 3}, {0, 4, 5, 3}} {
-		s := trace.Step{Index: i, Phase: "decode", Timing: "off"}
+		s := trace.Step{Index: i, Phase: trace.Decode, Timing: trace.TimingOff}
 		for _, p := range plans {
 			s.Dispatches = append(s.Dispatches, trace.StepDispatch{Plan: p})
 		}
@@ -317,7 +322,10 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		if n := report.Around(x, step, 2, 1, false); n[0].Edge != want.live {
 			t.Errorf("step %d: %q lies between q and r, want %q", step, n[0].Edge, want.live)
 		}
-		if lines := report.OperatorLines(x, step, 2); !strings.HasPrefix(lines[1], "in    b: f32 "+want.live+", ") {
+		if lines := report.OperatorLines(x, step, 2); !strings.HasPrefix(
+			lines[1],
+			"in    b: f32 "+want.live+", ",
+		) {
 			t.Errorf("step %d: r takes %q", step, lines[1])
 		}
 		text := strings.Join(report.ValueLines(x, step, b), "\n")

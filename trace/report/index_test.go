@@ -99,9 +99,9 @@ func TestTheNextVersionCostsWhatIsNew(t *testing.T) {
 func TestWhatAStepDoesNotUseHasNoLiveShape(t *testing.T) {
 	tr := tracetest.Run(1, 7)
 	values := tr.Graph.Values
-	scratch := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == "scratch" })
-	gone := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == "intermediate" })
-	values[gone].Role = "fused"
+	scratch := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == trace.RoleScratch })
+	gone := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == trace.RoleIntermediate })
+	values[gone].Role = trace.RoleFused
 	unused := make([]int, len(values[scratch].MaxDims))
 	step := &tr.Steps[0]
 	step.Dims = append(step.Dims, trace.LiveDims{Value: values[scratch].ID, Dims: unused})

@@ -192,7 +192,9 @@ func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 	slot := 3
 	for _, name := range []string{"old", "new"} {
 		g.Values = append(g.Values, trace.Value{
-			ID: trace.ValueID(len(g.Values)), Name: name, Kind: "tensor", Role: "intermediate", Slot: &slot,
+			ID: trace.ValueID(
+				len(g.Values),
+			), Name: name, Kind: "tensor", Role: trace.RoleIntermediate, Slot: &slot,
 		})
 	}
 	before, after := trace.ValueID(len(g.Values)-2), trace.ValueID(len(g.Values)-1)
@@ -261,10 +263,13 @@ func TestWhyOfALongChainCostsItsLength(t *testing.T) {
 func chain(n int) *trace.Trace {
 	t := &trace.Trace{Schema: trace.Schema}
 	g := &t.Graph
-	step := trace.Step{Phase: "decode", Timing: "off"}
+	step := trace.Step{Phase: trace.Decode, Timing: trace.TimingOff}
 	pass := trace.Pass{Dirty: []trace.ValueID{0}}
 	for i := range n + 1 {
-		g.Values = append(g.Values, trace.Value{ID: trace.ValueID(i), Kind: "tensor", Role: "intermediate"})
+		g.Values = append(g.Values, trace.Value{
+			ID: trace.ValueID(i), Kind: "tensor",
+			Role: trace.RoleIntermediate,
+		})
 	}
 	for i := range n {
 		in, out := trace.ValueID(i), trace.ValueID(i+1)

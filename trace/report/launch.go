@@ -24,7 +24,7 @@ func Live(x *analyze.Index, l *analyze.Launch) string {
 	}
 	var shapes []string
 	for _, v := range outs {
-		if g.Values[v].Role == "state" {
+		if g.Values[v].Role == trace.RoleState {
 			v = x.Appended(l.Op, v)
 		}
 		shapes = append(shapes, Shape(x, v, x.Dims(step, v)))

@@ -39,7 +39,7 @@ func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
 		}
 	}
 	blocks := &tr.Steps[5]
-	blocks.Timing = "block"
+	blocks.Timing = trace.TimingBlock
 	for j := range blocks.Dispatches {
 		blocks.Dispatches[j] = trace.StepDispatch{Plan: blocks.Dispatches[j].Plan}
 	}
@@ -55,7 +55,7 @@ func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
 	negative := regexp.MustCompile(`-\d{6,}.*`)
 	for _, made := range report.Tables() {
 		printed := 0
-		for _, scope := range []analyze.Scope{{}, x.Step(0), x.Step(1), x.Step(5), x.Phase("decode")} {
+		for _, scope := range []analyze.Scope{{}, x.Step(0), x.Step(1), x.Step(5), x.Phase(trace.Decode)} {
 			tab, err := made.Of(ctx, x, analyze.Options{Scope: scope})
 			if err != nil {
 				continue // it takes another scope

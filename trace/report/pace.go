@@ -12,7 +12,7 @@ import (
 // and how far the step has come. Times are of steps as they run untimed; where there are none it says so.
 func Pace(x *analyze.Index, step int) table.Line {
 	var parts []table.Part
-	if decode := x.Phase("decode"); len(decode.Steps) > 0 && !decode.AllCold {
+	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
 		if decode.Cold > 0 {
 			n = table.Plural(len(decode.Steps), "warm decode step")

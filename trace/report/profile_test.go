@@ -94,7 +94,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range p.Kernels {
-			if k.Phase == "decode" {
+			if k.Phase == trace.Decode {
 				kernels = append(kernels, k.Kernel)
 			}
 			if k.Cost != nil && k.Cost.Told() {

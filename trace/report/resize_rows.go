@@ -348,7 +348,7 @@ func valueChange(x *analyze.Index, c *trace.Change) string {
 // Shape writes the live dims of a value, or what a SymInt is: of a value that a step does not compute a
 // dash. In older traces such scratch has dims of 0.
 func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
-	if dims == nil || x.Trace.Graph.Values[v].Role == "scratch" && slices.Contains(dims, 0) {
+	if dims == nil || x.Trace.Graph.Values[v].Role == trace.RoleScratch && slices.Contains(dims, 0) {
 		return table.Unmeasured
 	}
 	return table.Shape(dims)

@@ -200,8 +200,10 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 // it is no second cost, and rows stand in the order of their costs.
 func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
-		"no ~save: no ceilings measured":                 func(d *trace.Device) { d.Ceilings = nil },
-		"software device: no ~save, compare ratios only": func(d *trace.Device) { d.AdapterType = "cpu" },
+		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
+		"software device: no ~save, compare ratios only": func(d *trace.Device) {
+			d.AdapterType = trace.AdapterCPU
+		},
 	} {
 		tr := tracetest.Run(2, 40, 1, 1)
 		without(&tr.Device)

@@ -36,7 +36,7 @@ func StepCount(s analyze.Scope) string {
 func ScopeText(s analyze.Scope) string {
 	_, one := s.One()
 	kind := ""
-	if slices.Contains(trace.Phases, s.Name) {
+	if slices.Contains(trace.Phases, trace.Phase(s.Name)) {
 		kind = s.Name + " "
 	} else if s.Name != "all" {
 		if one && s.Cold == 0 {

@@ -157,7 +157,7 @@ func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
 func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 	tr := tracetest.Run(1, 5, 2, 1, 1)
 	tr.Steps[0].Cold, tr.Steps[1].Cold, tr.Steps[2].Cold = true, false, true
-	tr.Steps[1].Phase = "prefill"
+	tr.Steps[1].Phase = trace.Prefill
 	x := analyze.NewIndex(tr)
 	for word, want := range map[string]string{
 		"0-3": "s0–s3: medians of 2 warm steps of 4", "prefill": "prefill s1, chunk 2 of 2: 1 warm step of 2",
@@ -299,7 +299,7 @@ func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
 		t.Errorf("title %q of steps that were all timed", got)
 	}
 	s := &tr.Steps[1]
-	s.Timing = "step"
+	s.Timing = trace.TimingStep
 	for i := range s.Dispatches {
 		s.Dispatches[i].GPUNS, s.Dispatches[i].Samples = trace.Time{}, nil
 	}

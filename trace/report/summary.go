@@ -33,7 +33,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 	}
 	if alone {
 		parts = append(parts, aloneParts(r, ms)...)
-	} else if r.Step.Timing == "block" {
+	} else if r.Step.Timing == trace.TimingBlock {
 		parts = append(parts, table.Part{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
 	}
 	switch {
@@ -89,7 +89,7 @@ func firstOf(s *trace.Step, repeats int) string {
 // first says the times that are of the first run alone, all of one run, so that they add up.
 func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Part {
 	name := analyze.SumName
-	if r.Step.Timing == "block" {
+	if r.Step.Timing == trace.TimingBlock {
 		name = "Σblocks"
 	}
 	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))

@@ -30,7 +30,7 @@ func us(us int64) trace.Time {
 }
 
 // oneStep is a trace whose decode step has these times in µs.
-func oneStep(timing string, wall, busy, span int64) *trace.Trace {
+func oneStep(timing trace.Timing, wall, busy, span int64) *trace.Trace {
 	t := timed(1, 0, 0, 1)
 	s := &t.Steps[1]
 	s.Timing, s.CPU.TotalNS, s.Whole, s.Costs = timing, us(wall), nil, nil
@@ -98,7 +98,7 @@ func TestATitleOfManyStepsSaysWhichTimesAreOfOne(t *testing.T) {
 	for w, want := range map[int][]string{
 		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
 	} {
-		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Phase("decode")})
+		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Phase(trace.Decode)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 			"the GPU takes 1.75 ± 0.02 of 1.80 ms; what bounds it there is not known without the device's ceilings",
 		},
 		{
-			"software", 1_000_000, func(d *trace.Device) { d.AdapterType = "cpu" },
+			"software", 1_000_000, func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
 			"the GPU takes 1.75 ± 0.02 of 1.80 ms; on a software device compare ratios only",
 		},
 	} {
@@ -234,7 +234,8 @@ func TestVerdictOfAColdStepSaysWhichRunItIsOf(t *testing.T) {
 		NS: 25_000_000, Q1NS: 25_000_000, Q3NS: 25_000_000, N: 5, OffNS: us(20), WallNS: us(26_000),
 		WallOff: us(20),
 	}
-	if got := summary(); !strings.HasPrefix(report.Verdict(got), "run again warm: ") || !strings.Contains(report.Verdict(got), "25.0") {
+	if got := summary(); !strings.HasPrefix(report.Verdict(got), "run again warm: ") ||
+		!strings.Contains(report.Verdict(got), "25.0") {
 		t.Errorf("run again: %q", report.Verdict(got))
 	}
 	if s.Cold = false; strings.Contains(report.Verdict(summary()), "warm") {
@@ -347,7 +348,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	if got := analyze.NewIndex(tr).Waiting(1); got.ToTick != us(0) || got.ToDone != us(70) {
 		t.Errorf("%+v", got)
 	}
-	s.Timing = "step"
+	s.Timing = trace.TimingStep
 	got := analyze.NewIndex(tr).Waiting(1)
 	if got.Span != us(200) || got.Busy != us(-1) || got.Gaps != us(-1) {
 		t.Errorf("a step that was timed as a whole: %+v", got)
@@ -390,7 +391,8 @@ func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
 	if r := tracks.Of(x, 0); report.TrackRun(r) != "" {
 		t.Errorf("the track of a step that ran once is of the run %q", report.TrackRun(r))
 	}
-	tr.Steps[1].Timing = "step" // timed as a whole, repeated for its dispatches: no other sum to take it for
+	// Timed as a whole, repeated for its dispatches.
+	tr.Steps[1].Timing = trace.TimingStep
 	if r := tracks.Of(analyze.NewIndex(tr), 1); report.TrackRun(r) != "" {
 		t.Errorf("the track of a step that was timed as a whole is of the run %q", report.TrackRun(r))
 	}
@@ -428,11 +430,11 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 		cold.Steps[i].Cold = i == 2
 	}
 	warm := analyze.NewIndex(&cold)
-	want := fmt.Sprintf("%d warm decode steps", len(warm.Phase("decode").Steps))
+	want := fmt.Sprintf("%d warm decode steps", len(warm.Phase(trace.Decode).Steps))
 	if !strings.HasPrefix(report.Pace(warm, 6).String(), want) {
 		t.Errorf("want %s: %q", want, report.Pace(warm, 6))
 	}
-	if u := x.UntimedOf(x.Phase("decode")); u.From != "s5 ×31" {
+	if u := x.UntimedOf(x.Phase(trace.Decode)); u.From != "s5 ×31" {
 		t.Errorf("decode is known from %q", u.From)
 	}
 	if pace := report.Pace(x, 6).Fit(35); !strings.Contains(pace, " decode steps, 10.0 ms (s5 ×31)") {
@@ -442,12 +444,12 @@ func TestTheUntimedStepIsTheOneItself(t *testing.T) {
 		t.Errorf("the step behind it: %q", pace)
 	}
 	tr.Observer, tr.Steps[5].Whole = nil, nil
-	for _, level := range []string{"dispatch", "block"} {
+	for _, level := range []trace.Timing{trace.TimingDispatch, trace.TimingBlock} {
 		for i := range tr.Steps {
 			tr.Steps[i].Timing = level
 		}
 		pace := report.Pace(analyze.NewIndex(tr), 6).String()
-		if !strings.Contains(pace, " decode steps, run only with every "+level+" timed") {
+		if !strings.Contains(pace, " decode steps, run only with every "+string(level)+" timed") {
 			t.Errorf("%q", pace)
 		}
 	}
@@ -501,20 +503,20 @@ func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
 
 func TestProfileKeepsTimingLevelsApart(t *testing.T) {
 	tr := tracetest.Run(1, 4, 1, 1, 1)
-	tr.Steps[3].Timing = "off"
+	tr.Steps[3].Timing = trace.TimingOff
 	for i := range tr.Steps[3].Dispatches {
 		tr.Steps[3].Dispatches[i].GPUNS = trace.Time{}
 	}
 	p := profile(tr)
 	var got []string
 	for _, r := range p.Rates {
-		got = append(got, r.Phase+" "+r.Timing)
+		got = append(got, fmt.Sprint(r.Phase, " ", r.Timing))
 	}
 	if s := strings.Join(got, ", "); s != "prefill dispatch, decode dispatch, decode off" {
 		t.Errorf("rates %s", s)
 	}
 	for _, k := range p.Kernels {
-		if k.Phase == "decode" && (k.Share != 0 || k.Timed*3 != k.Count*2) {
+		if k.Phase == trace.Decode && (k.Share != 0 || k.Timed*3 != k.Count*2) {
 			t.Errorf("%s: share %v, %d of %d timed, want no share and two thirds", k.Kernel, k.Share, k.Timed,
 				k.Count)
 		}
@@ -527,7 +529,10 @@ func residual() *trace.Trace {
 	t := tracetest.Tiny()
 	g := &t.Graph
 	g.Values = append(g.Values,
-		trace.Value{ID: 3, Name: "sum", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Role: "output"})
+		trace.Value{
+			ID: 3, Name: "sum", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4},
+			Role: trace.RoleOutput,
+		})
 	g.Ops = append(g.Ops,
 		trace.Op{
 			ID: 1, Name: "layers.0.attn.add", Kind: "add", Inputs: []trace.ValueID{0, 2},
@@ -604,7 +609,7 @@ func TestPaceSaysWhatAWholePromptTakesWarmAndCold(t *testing.T) {
 	}
 	for _, c := range []struct {
 		pieces []piece
-		timing string
+		timing trace.Timing
 		want   string
 	}{
 		{[]piece{{37_456, 36_399, true}}, "step", " · prefill 8 in 36.4 ms warm (37.5 cold) · "},

@@ -57,11 +57,11 @@ func TestTracksStandOnOneAxis(t *testing.T) {
 // At level step the span was measured, and the track is not idle.
 func TestASpanAloneIsATrack(t *testing.T) {
 	t.Parallel()
-	run := &trace.Trace{Steps: []trace.Step{{Timing: "step", CPU: trace.CPU{
+	run := &trace.Trace{Steps: []trace.Step{{Timing: trace.TimingStep, CPU: trace.CPU{
 		EncodeNS: trace.Measured(500), SubmitNS: trace.Measured(100), WaitNS: trace.Measured(1400),
 		TotalNS: trace.Measured(2000), StartNS: trace.Measured(10_000), SubmittedNS: trace.Measured(10_550),
 	}, GPU: &trace.GPU{StartNS: trace.Measured(10_700), SpanNS: trace.Measured(1200)}}, {
-		Timing: "off", CPU: trace.CPU{TotalNS: trace.Measured(2000)},
+		Timing: trace.TimingOff, CPU: trace.CPU{TotalNS: trace.Measured(2000)},
 	}}}
 	x := analyze.NewIndex(run)
 	r := tracks.Of(x, 0)

@@ -25,7 +25,7 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 		return analyze.NewIndex(&trace.Trace{
 			Observer: &trace.Observer{Step: &index, UntimedNS: trace.Measured(48e6), SpanNS: span, N: 8},
 			Steps: []trace.Step{{
-				Index: index, Phase: "decode", Timing: "dispatch",
+				Index: index, Phase: trace.Decode, Timing: trace.TimingDispatch,
 				Whole: &trace.Whole{NS: 38e6, N: 40, WallNS: wall},
 			}},
 		}).Untimed(0)
@@ -56,7 +56,7 @@ func TestASplitOfAScopeIsOfTheSameSteps(t *testing.T) {
 	x := analyze.NewIndex(&trace.Trace{})
 	scope := analyze.Scope{Name: "decode"}
 	for i, wall := range []int64{4e6, 5e6, 6e6} {
-		s := trace.Step{Index: i, Phase: "decode", Timing: "step"}
+		s := trace.Step{Index: i, Phase: trace.Decode, Timing: trace.TimingStep}
 		s.CPU.TotalNS, s.GPU = trace.Measured(wall), &trace.GPU{SpanNS: trace.Measured(wall - 1e6)}
 		x.Trace.Steps, scope.Steps = append(x.Trace.Steps, s), append(scope.Steps, i)
 	}

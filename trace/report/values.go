@@ -40,7 +40,7 @@ func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 		},
 		of.Text(80, "name", "name", "name, with its layer", func(v *trace.Value) string { return v.Name }),
 		of.Text(80, "role", "role", "input, output, constant, state, intermediate, scratch, fused, symint",
-			func(v *trace.Value) string { return v.Role }),
+			func(v *trace.Value) string { return string(v.Role) }),
 		of.Text(80, "dtype", "dtype",
 			"type of its elements, or the format of a matrix",
 			func(v *trace.Value) string {

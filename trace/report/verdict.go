@@ -39,7 +39,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case !u.Known() && analyze.TimedWhole(s):
 		return unknown + "the times of the step were not measured"
 	case !u.Known():
-		return unknown + "the step ran only with every " + s.Timing + " timed"
+		return unknown + "the step ran only with every " + string(s.Timing) + " timed"
 	case !ok1 || wall <= 0:
 		return unknown + "the wall time of the untimed step was not measured"
 	case !ok2 || gpu <= 0:
@@ -114,7 +114,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	const worth = 0.01 // of the wall time, before a gain is one
 	least := max(gpu, own, wall-own)
 	gains := known && float64(wall-least) > max(worth*float64(wall), float64(off))
-	if tokens := analyze.Progress(s); gains && s.Phase == "decode" {
+	if tokens := analyze.Progress(s); gains && s.Phase == trace.Decode {
 		now, digits := u.TokensPerS(tokens), 0
 		if now < 100 { // whole numbers may be the same of both
 			digits = 1

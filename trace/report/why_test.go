@@ -130,7 +130,10 @@ func fusedSums(t *testing.T) *analyze.Index {
 	x := analyze.NewIndex(tr)
 	sum := g.Dispatches[dispatch(t, x, "layers.0.mlp.add")]
 	norm := g.Dispatches[dispatch(t, x, "layers.1.attn.norm")]
-	beside := trace.Value{ID: trace.ValueID(len(g.Values)), Name: "squares", Kind: "tensor", Role: "intermediate"}
+	beside := trace.Value{
+		ID: trace.ValueID(len(g.Values)), Name: "squares", Kind: "tensor",
+		Role: trace.RoleIntermediate,
+	}
 	g.Values = append(g.Values, beside)
 	down := &g.Ops[g.Dispatches[dispatch(t, x, "layers.0.mlp.down")].Op]
 	down.Outputs = append(slices.Clone(down.Outputs), beside.ID)

@@ -105,7 +105,7 @@ const Zero = "="
 const Unmeasured = "–"
 
 // Text is a cell of words.
-func Text(s string) Cell { return Cell{Text: s} }
+func Text[S ~string](s S) Cell { return Cell{Text: string(s)} }
 
 // Count is a cell of a whole number.
 func Count[N int | int64](n N) Cell {

@@ -96,7 +96,8 @@ type fixer struct {
 	t  *rapid.T
 }
 
-func (f fixer) word(s *string, of []string) { *s = rapid.SampledFrom(of).Draw(f.t, "word") }
+// pick sets a word to one of a list.
+func pick[S ~string](f fixer, s *S, of []S) { *s = rapid.SampledFrom(of).Draw(f.t, "word") }
 
 // ids brings ids into range, or drops them where there is nothing to name.
 func ids[T ~int32](list *[]T, n int) {
@@ -117,8 +118,8 @@ func (f fixer) graph() {
 	for i := range g.Values {
 		v := &g.Values[i]
 		v.ID = trace.ValueID(i)
-		f.word(&v.Kind, trace.ValueKinds)
-		f.word(&v.Role, trace.ValueRoles)
+		pick(f, &v.Kind, trace.ValueKinds)
+		pick(f, &v.Role, trace.Roles)
 		if v.AliasOf != nil {
 			*v.AliasOf %= trace.ValueID(n)
 		}
@@ -187,7 +188,7 @@ func (f fixer) forecast() {
 	lines := f.tr.Forecast.Lines
 	for i := range lines {
 		l := &lines[i]
-		f.word(&l.Along, trace.Axes)
+		pick(f, &l.Along, trace.Axes)
 		l.Dispatches = make([]int, len(f.tr.Graph.Dispatches))
 		if len(l.Courses) == 0 {
 			l.Courses = make([]trace.Course, 1)
@@ -235,7 +236,7 @@ func (f fixer) plan(i int) {
 	p.Dispatch %= trace.DispatchID(len(f.tr.Graph.Dispatches))
 	p.Kernel = kernelName(i)
 	if p.Grid != nil {
-		f.word(&p.Grid.Rule, trace.GridRules)
+		pick(f, &p.Grid.Rule, trace.GridRules)
 		for j := range p.Grid.Terms {
 			p.Grid.Terms[j].Per = max(1, p.Grid.Terms[j].Per)
 		}
@@ -247,9 +248,9 @@ func (f fixer) step(i int) {
 	tr := f.tr
 	s := &tr.Steps[i]
 	s.Index = 3*i + 1
-	f.word(&s.Phase, trace.Phases)
-	f.word(&s.Timing, trace.TimingLevels)
-	f.word(&s.Resize.Order, trace.Orders)
+	pick(f, &s.Phase, trace.Phases)
+	pick(f, &s.Timing, trace.TimingLevels)
+	pick(f, &s.Resize.Order, trace.Orders)
 	ids(&s.Levels, len(tr.Graph.Dispatches))
 	if len(tr.Graph.Values) == 0 || len(tr.Graph.Dispatches) == 0 {
 		s.Waits = nil
@@ -259,7 +260,7 @@ func (f fixer) step(i int) {
 		w.Value %= trace.ValueID(len(tr.Graph.Values))
 		w.Dispatch %= trace.DispatchID(len(tr.Graph.Dispatches))
 		w.For %= trace.DispatchID(len(tr.Graph.Dispatches))
-		f.word(&w.Kind, trace.Hazards)
+		pick(f, &w.Kind, trace.Hazards)
 	}
 	if len(tr.Graph.Values) == 0 {
 		s.Dims = nil

@@ -45,11 +45,11 @@ func jitter(ns int64, what ...int) int64 {
 func (r *runner) step(n int) {
 	t, index := r.t, len(r.t.Steps)
 	s := trace.Step{
-		Index: index, Phase: "decode", Position: r.pos, Timing: "dispatch",
+		Index: index, Phase: trace.Decode, Position: r.pos, Timing: trace.TimingDispatch,
 		SymInts: map[string]int64{"pos": int64(r.pos)}, Canary: 1,
 	}
 	if n > 1 {
-		s.Phase = "prefill"
+		s.Phase = trace.Prefill
 	}
 	s.Cold = index == 0
 	s.Dims, s.Resize = r.resize(n)

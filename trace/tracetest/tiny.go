@@ -15,7 +15,7 @@ func Tiny() *trace.Trace {
 		Command:  []string{"gpuscope", "run", "tiny.gguf"},
 		Host:     trace.Host{OS: "linux", Arch: "amd64", CPUs: 2},
 		Device: trace.Device{
-			Name: "NVIDIA H200", Backend: "vulkan", AdapterType: "discrete",
+			Name: "NVIDIA H200", Backend: "vulkan", AdapterType: trace.AdapterDiscrete,
 			Ceilings: &trace.Ceilings{
 				CopyBytesPerS: []trace.CopyRate{{Bytes: 1 << 30, PerS: 4.24e12}}, DispatchNS: at(1696),
 				TimedPassNS: at(4800), FillWorkgroups: 264, N: 20,
@@ -30,15 +30,15 @@ func Tiny() *trace.Trace {
 			Values: []trace.Value{
 				{
 					ID: 0, Name: "x", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Bytes: 128,
-					Role: "input", Slot: new(int),
+					Role: trace.RoleInput, Slot: new(int),
 				},
 				{
 					ID: 1, Name: "weight", Kind: "tensor", DType: "f32", MaxDims: []int{4}, Bytes: 16,
-					Role: "constant",
+					Role: trace.RoleConstant,
 				},
 				{
 					ID: 2, Name: "y", Kind: "tensor", DType: "f32", MaxDims: []int{8, 4}, Bytes: 128,
-					Role: "output",
+					Role: trace.RoleOutput,
 				},
 			},
 			Ops: []trace.Op{{
@@ -69,7 +69,10 @@ func Tiny() *trace.Trace {
 		},
 		Steps: []trace.Step{
 			{
-				Index: 0, Phase: "prefill", Tokens: []int{1, 2, 3}, Timing: "dispatch", Cold: true,
+				Index: 0, Phase: trace.Prefill, Tokens: []int{
+					1, 2,
+					3,
+				}, Timing: trace.TimingDispatch, Cold: true,
 				Dims:   []trace.LiveDims{{Value: 0, Dims: []int{3, 4}}, {Value: 2, Dims: []int{3, 4}}},
 				Levels: []trace.DispatchID{0},
 				Resize: trace.Resize{
@@ -94,8 +97,8 @@ func Tiny() *trace.Trace {
 				Memory: trace.Memory{AllocatedBytes: 528, LiveBytes: 112},
 			},
 			{
-				Index: 1, Phase: "decode", Position: 3, Tokens: []int{4}, Token: &token, Text: " the",
-				Timing: "dispatch",
+				Index: 1, Phase: trace.Decode, Position: 3, Tokens: []int{4}, Token: &token, Text: " the",
+				Timing: trace.TimingDispatch,
 				Dims:   []trace.LiveDims{{Value: 0, Dims: []int{1, 4}}, {Value: 2, Dims: []int{1, 4}}},
 				Top:    []trace.Candidate{{ID: 5, Logit: 11.25}, {ID: 7, Logit: 9.5}},
 				Resize: trace.Resize{

@@ -42,7 +42,7 @@ func Run(layers int, chunks ...int) *trace.Trace {
 		Command:  []string{"gpuscope", "run", "Llama-3.2-1B-Q4_0.gguf"},
 		Host:     trace.Host{OS: "linux", Arch: "amd64", CPUs: 16},
 		Device: trace.Device{
-			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: "discrete",
+			Name: "NVIDIA H200", Backend: "vulkan", Driver: "570.86", AdapterType: trace.AdapterDiscrete,
 			Limits: map[string]uint64{
 				"max_compute_workgroups_per_dimension": 65535,
 				"max_storage_buffer_binding_size":      2 << 30,
@@ -122,22 +122,22 @@ type model struct {
 
 func newModel(layers int) *model {
 	m := &model{kernels: map[string]trace.Kernel{}}
-	tokens := m.value("tokens", "i32", "input", 1, maxChunk)
+	tokens := m.value("tokens", "i32", trace.RoleInput, 1, maxChunk)
 	m.pos = trace.ValueID(len(m.values))
-	m.values = append(m.values, trace.Value{ID: m.pos, Name: "pos", Kind: "symint", Role: "input"})
+	m.values = append(m.values, trace.Value{ID: m.pos, Name: "pos", Kind: "symint", Role: trace.RoleInput})
 	x := m.embed(tokens)
 	cos, sin := m.slice("slice cos"), m.slice("slice sin")
 	for l := range layers {
 		x = m.transformerLayer(l, x, cos, sin)
 	}
 	m.layer, m.block, m.prefix = nil, "", ""
-	last := m.value("last", "f32", "intermediate", 1, dim)
+	last := m.value("last", "f32", trace.RoleIntermediate, 1, dim)
 	m.op("select last", "select", []trace.ValueID{x}, last, fixed(1, dim), func(n, _ int) []launch {
 		return one("select", [3]int{32, 1, 1}, dim, 64, 2*4*dim, 0, 5900, uint32(n))
 	})
 	normed := m.rmsNorm(last, true)
 	m.linear("lm_head", normed, dim, vocab, 13_100, true)
-	m.values[len(m.values)-1].Role = "output"
+	m.values[len(m.values)-1].Role = trace.RoleOutput
 	return m
 }
 
@@ -149,8 +149,8 @@ func (m *model) transformerLayer(l int, x, cos, sin trace.ValueID) trace.ValueID
 	v := m.linear("v", h, dim, kvHeads*headDim, 9_300, false)
 	q = m.rope("rope_q", q, cos, sin, heads, 5_600)
 	k = m.rope("rope_k", k, cos, sin, kvHeads, 5_300)
-	kc := m.value("k_cache", "f32", "state", 1, context, kvHeads, headDim)
-	vc := m.value("v_cache", "f32", "state", 1, context, kvHeads, headDim)
+	kc := m.value("k_cache", "f32", trace.RoleState, 1, context, kvHeads, headDim)
+	vc := m.value("v_cache", "f32", trace.RoleState, 1, context, kvHeads, headDim)
 	m.updateCache("cache_k", k, kc, 4_900)
 	m.updateCache("cache_v", v, vc, 5_000)
 	a := m.attention(q, kc, vc)
@@ -167,7 +167,7 @@ func (m *model) transformerLayer(l int, x, cos, sin trace.ValueID) trace.ValueID
 	return m.elementwise("add", "add", 256, dim, 6_200, x, h)
 }
 
-func (m *model) value(name, dtype, role string, dims ...int) trace.ValueID {
+func (m *model) value(name, dtype string, role trace.Role, dims ...int) trace.ValueID {
 	bits := map[string]int{"f32": 32, "i32": 32, "q4": 4}[dtype]
 	n := 1
 	for _, d := range dims {
@@ -215,8 +215,8 @@ func rows(width int) func(int, int) [][]int {
 func divUp(n, d int) int { return (n + d - 1) / d }
 
 func (m *model) embed(tokens trace.ValueID) trace.ValueID {
-	table := m.value("embed.weight", "q4", "constant", vocab, dim)
-	x := m.value("x", "f32", "intermediate", 1, maxChunk, dim)
+	table := m.value("embed.weight", "q4", trace.RoleConstant, vocab, dim)
+	x := m.value("x", "f32", trace.RoleIntermediate, 1, maxChunk, dim)
 	m.op("embed", "embedding_q4gsw", []trace.ValueID{tokens, table}, x, rows(dim), func(n, _ int) []launch {
 		return one("embedding_q4gsw", [3]int{n, 1, 1}, n*64, 64, int64(n)*dim*5, 0, 13_800+int64(n-1)*20,
 			uint32(n), dim)
@@ -225,7 +225,7 @@ func (m *model) embed(tokens trace.ValueID) trace.ValueID {
 }
 
 func (m *model) slice(name string) trace.ValueID {
-	table := m.value(name[6:]+".table", "f32", "constant", context, headDim/2)
+	table := m.value(name[6:]+".table", "f32", trace.RoleConstant, context, headDim/2)
 	out := m.value(name[6:], "f32", "intermediate", maxChunk, headDim/2)
 	m.op(name, "slice", []trace.ValueID{table, m.pos}, out,
 		func(n, _ int) [][]int { return [][]int{{n, headDim / 2}} },
@@ -237,12 +237,12 @@ func (m *model) slice(name string) trace.ValueID {
 }
 
 func (m *model) rmsNorm(x trace.ValueID, single bool) trace.ValueID {
-	w := m.value("norm.weight", "f32", "constant", dim)
+	w := m.value("norm.weight", "f32", trace.RoleConstant, dim)
 	dims, out := rows(dim), trace.ValueID(0)
 	if single {
-		dims, out = fixed(1, dim), m.value("normed", "f32", "intermediate", 1, dim)
+		dims, out = fixed(1, dim), m.value("normed", "f32", trace.RoleIntermediate, 1, dim)
 	} else {
-		out = m.value("normed", "f32", "intermediate", 1, maxChunk, dim)
+		out = m.value("normed", "f32", trace.RoleIntermediate, 1, maxChunk, dim)
 	}
 	m.op("norm", "rms_norm", []trace.ValueID{x, w}, out, dims, func(n, _ int) []launch {
 		if single {
@@ -255,8 +255,8 @@ func (m *model) rmsNorm(x trace.ValueID, single bool) trace.ValueID {
 }
 
 func (m *model) linear(name string, x trace.ValueID, k, n int, ns int64, single bool) trace.ValueID {
-	w := m.value(name+".weight", "q4", "constant", n, k)
-	scales := m.value(name+".scales", "f32", "constant", n, k/32)
+	w := m.value(name+".weight", "q4", trace.RoleConstant, n, k)
+	scales := m.value(name+".scales", "f32", trace.RoleConstant, n, k/32)
 	dims, out := rows(n), trace.ValueID(0)
 	if single {
 		dims, out = fixed(1, n), m.value(name, "f32", "intermediate", 1, n)
@@ -309,9 +309,9 @@ func (m *model) updateCache(name string, x, cache trace.ValueID, ns int64) {
 }
 
 func (m *model) attention(q, k, v trace.ValueID) trace.ValueID {
-	scores := m.value("scores", "f32", "scratch", heads, maxChunk, context)
-	partO := m.value("part_o", "f32", "scratch", heads, context/split, headDim)
-	out := m.value("attn", "f32", "intermediate", 1, maxChunk, heads*headDim)
+	scores := m.value("scores", "f32", trace.RoleScratch, heads, maxChunk, context)
+	partO := m.value("part_o", "f32", trace.RoleScratch, heads, context/split, headDim)
+	out := m.value("attn", "f32", trace.RoleIntermediate, 1, maxChunk, heads*headDim)
 	op := m.op("sdpa", "sdpa_with_kv_cache", []trace.ValueID{q, m.pos}, out, rows(heads*headDim),
 		func(n, pos int) []launch {
 			ctx := pos + n

@@ -88,7 +88,7 @@ func chunkCommand(_ *front, n string) (session.Command, error) {
 }
 
 func timingCommand(_ *front, level string) (session.Command, error) {
-	return session.Command{Kind: session.Timing, Level: strings.TrimSpace(level)}, nil
+	return session.Command{Kind: session.Timing, Level: trace.Timing(strings.TrimSpace(level))}, nil
 }
 
 // costCommand leaves the rows of the current step out one by one, or those that are named together.

@@ -19,7 +19,7 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 		Value: at.Value, DType: v.DType, Offset: at.Offset, After: at.After,
 		Dims: v.MaxDims,
 	}
-	if v.Role != "constant" {
+	if v.Role != trace.RoleConstant {
 		step := p.state.Step
 		if at.Step != nil {
 			step = *at.Step

@@ -61,7 +61,7 @@ func Play(t *trace.Trace, s Script) *Session {
 		p.places[t.Steps[i].Position] = i
 	}
 	context := t.Model.Dims["context"]
-	p.state = session.State{Context: context, MaxChunk: context, Step: -1, Timing: "dispatch"}
+	p.state = session.State{Context: context, MaxChunk: context, Step: -1, Timing: trace.TimingDispatch}
 	for i := range s.Progress {
 		p.stream.Send(session.Event{Progress: &s.Progress[i]})
 	}

@@ -326,7 +326,7 @@ func (d *chart) atCursor(at int) string {
 	for _, point := range r.Points {
 		if point.At == at && len(r.Trials) == 0 {
 			said := slopes.QuantityText(d.shows, point.NS)
-			if r.Dispatches == nil && d.curves.Level == "dispatch" {
+			if r.Dispatches == nil && d.curves.Level == trace.TimingDispatch {
 				said = "Σ " + said // no step takes that long
 			}
 			return fmt.Sprintf("at %s: %s", widget.Count(at), said)

@@ -202,7 +202,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	if c.Index.Trace.Device.None() {
 		return "not timed: there is no device"
 	}
-	if len(c.Index.Phase("decode").Steps) == 0 {
+	if len(c.Index.Phase(trace.Decode).Steps) == 0 {
 		return command.Keyed("no decode step yet: press {token}")
 	}
 	return "not timed: needs steps at timing level dispatch"

@@ -109,13 +109,13 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	for i := range s.Trace.Steps {
 		step := &s.Trace.Steps[i]
 		switch step.Phase {
-		case "prefill":
+		case trace.Prefill:
 			f.prefill++
-		case "decode":
+		case trace.Decode:
 			f.decode++
 		}
 		f.costed = f.costed || len(step.Costs) > 0
-		if all = max(all, wallNS(step)); step.Phase != "prefill" && !step.Cold {
+		if all = max(all, wallNS(step)); step.Phase != trace.Prefill && !step.Cold {
 			decodes = append(decodes, wallNS(step))
 		}
 	}

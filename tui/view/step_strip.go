@@ -96,7 +96,7 @@ func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 		}
 		return out
 	}
-	prefill := func(c int) bool { return p.steps[c*p.Per].Phase == "prefill" }
+	prefill := func(c int) bool { return p.steps[c*p.Per].Phase == trace.Prefill }
 	light := g.ColumnChart(share(p.Most), h, func(int) bool { return false })
 	rows := g.ColumnChart(share(p.Median), h, prefill)
 	var tops strings.Builder

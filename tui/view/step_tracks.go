@@ -62,7 +62,9 @@ func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *t
 }
 
 // inTimed says whether times within a step were taken, which makes all of it longer than it is untimed.
-func inTimed(s *trace.Step) bool { return s.Timing == "dispatch" || s.Timing == "block" }
+func inTimed(s *trace.Step) bool {
+	return s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock
+}
 
 // GPUTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
 func GPUTexts(r *tracks.Tracks, timed string) []string {

@@ -124,7 +124,7 @@ func (p *ValuePage) key() (k valueKey, why string) {
 		return k, "Never in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
-	if v.Role == "constant" {
+	if v.Role == trace.RoleConstant {
 		return k, ""
 	}
 	if p.at.Step < 0 {
@@ -329,7 +329,7 @@ func (p *ValuePage) Title(int) []table.Part {
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
 	}
-	return append(parts, table.Part{Rank: 3, Text: v.Role})
+	return append(parts, table.Part{Rank: 3, Text: string(v.Role)})
 }
 
 // stands says what the numbers on the screen are of, and that they are old where they are.

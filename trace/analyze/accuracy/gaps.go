@@ -87,7 +87,7 @@ func (g *HeldTree) hold(x *analyze.Index, step int, odd map[trace.ValueID]bool) 
 			passesOn = g.count(h) || passesOn // counted, whatever it takes in
 		}
 		for _, v := range writes {
-			state := x.Trace.Graph.Values[x.Root(v)].Role == "state"
+			state := x.Trace.Graph.Values[x.Root(v)].Role == trace.RoleState
 			odd[x.Root(v)] = passesOn || state && odd[x.Root(v)]
 		}
 	}

@@ -19,8 +19,9 @@ type Curves struct {
 	From, To int         // of the axis
 	Rows     []CurveRow  // the whole step, then what its dispatches are in a layer, most of the slope first
 	// Level and Of say what the times of the whole step are: of which timing level, and what was measured.
-	Level, Of string
-	Cold      int // steps left out
+	Level trace.Timing
+	Of    string
+	Cold  int // steps left out
 	// First and Last are the first and the last place at which a step was measured; First is over Last where
 	// none was.
 	First, Last int
@@ -231,15 +232,16 @@ func (c *Curves) place(s *trace.Step) (int, bool) {
 
 // stepTimes are what can stand for the time of a whole step, the one that disturbs it least first.
 var stepTimes = []struct {
-	level, of string
-	ns        func(*trace.Step) trace.Time
+	level trace.Timing
+	of    string
+	ns    func(*trace.Step) trace.Time
 }{
-	{"step", "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-	{"block", "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
-	{"dispatch", "sum of dispatches timed alone", func(s *trace.Step) trace.Time {
+	{trace.TimingStep, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
+	{trace.TimingBlock, "GPU span", func(s *trace.Step) trace.Time { return analyze.GPUOf(s).SpanNS }},
+	{trace.TimingDispatch, "sum of dispatches timed alone", func(s *trace.Step) trace.Time {
 		return analyze.GPUOf(s).BusyNS
 	}},
-	{"off", "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
+	{trace.TimingOff, "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
 }
 
 // measure takes the times of the steps. Those of the whole step are all of one level.
@@ -316,7 +318,7 @@ func (c *Curves) widen(at int) {
 // measureRows takes the dispatches of a step, where each of them was timed.
 func (c *Curves) measureRows(step, at int, row []int) {
 	s := &c.Index.Trace.Steps[step]
-	if s.Timing != "dispatch" {
+	if s.Timing != trace.TimingDispatch {
 		return
 	}
 	sums := make([]float64, len(c.Rows))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 )
 
@@ -29,7 +30,7 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Base) error {
 			return err
 		}
 	}
-	c.Base, c.ClockMoved = b, b.ClockMoved(c.Index, c.Index.Phase("decode"))
+	c.Base, c.ClockMoved = b, b.ClockMoved(c.Index, c.Index.Phase(trace.Decode))
 	if c.ClockMoved {
 		return nil
 	}

@@ -21,7 +21,8 @@ type Tenant struct {
 // Shares says whether the value takes turns in a slot.
 func (n *Tenant) Shares() bool {
 	v := n.Value
-	return v.Slot != nil && v.AliasOf == nil && (v.Role == "intermediate" || v.Role == "scratch") &&
+	return v.Slot != nil && v.AliasOf == nil && (v.Role == trace.RoleIntermediate ||
+		v.Role == trace.RoleScratch) &&
 		analyze.Nowhere(v) == ""
 }
 
@@ -100,7 +101,7 @@ func (t *Tenancy) findLeft() {
 	for i := range g.Dispatches {
 		for _, v := range g.Dispatches[i].Writes {
 			n := &t.Tenants[x.Root(v)]
-			n.Left = n.First < 0 && n.Value.Role == "intermediate"
+			n.Left = n.First < 0 && n.Value.Role == trace.RoleIntermediate
 		}
 	}
 	for i := range t.Tenants {

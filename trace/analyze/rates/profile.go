@@ -22,8 +22,8 @@ type Profile struct {
 // Rate is how fast the steps of one phase went that were timed alike and followed each other alike. Cold
 // steps are left out, unless there are no others.
 type Rate struct {
-	Phase  string
-	Timing string // level
+	Phase  trace.Phase
+	Timing trace.Timing
 	Mode   string // stepped: the token of each step was read back before the next; or pipelined
 	Steps  int    // that count
 	Cold   int    // left out, or, where OnlyCold, the ones that count
@@ -43,7 +43,7 @@ type Rate struct {
 
 // KernelProfile is a kernel in the steps of a phase that count.
 type KernelProfile struct {
-	Phase   string
+	Phase   trace.Phase
 	Kernel  string
 	Count   int     // dispatches
 	Timed   int     // of them, that were measured
@@ -67,8 +67,10 @@ type Tally struct{ groups []*group }
 
 // group is the steps of one phase, timing level and mode.
 type group struct {
-	phase, timing, mode string
-	warm, cold          counted
+	phase      trace.Phase
+	timing     trace.Timing
+	mode       string
+	warm, cold counted
 }
 
 func (g *group) has(s *trace.Step) bool {
@@ -141,14 +143,14 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 // Profile is the profile of the steps so far, all of those of a trace, which may keep the last of them alone:
 // of those it looks at costs, and at what decode steps take untimed.
 func (y *Tally) Profile(x *analyze.Index) *Profile {
-	return y.profile(x, x.EveryStep(), x.Phase("decode"))
+	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }
 
 // profile is Profile of some of the trace's steps, of which the decode steps are those of a scope.
 func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Scope) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
-	var phases []string
-	kernels := map[string]*counted{}
+	var phases []trace.Phase
+	kernels := map[trace.Phase]*counted{}
 	for _, g := range y.groups {
 		c, onlyCold := g.counts()
 		r := c.rate
@@ -156,7 +158,7 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Scope) *Pr
 		if r.WallNS > 0 {
 			r.TokensPerS = float64(r.Tokens) * 1e9 / float64(r.WallNS)
 		}
-		if r.Phase == "decode" && analyze.InDetail(r.Timing) && r.Mode == u.Mode() {
+		if r.Phase == trace.Decode && r.Timing.InDetail() && r.Mode == u.Mode() {
 			r.Untimed = u.TokensPerS(1)
 		}
 		p.Rates = append(p.Rates, r)
@@ -177,7 +179,7 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Scope) *Pr
 
 // cost gives the kernels of a phase their costs. Where those make up most of its time they are in order by
 // what there is to save, the rest after them by time.
-func (p *Profile) cost(phase string, list []KernelProfile) {
+func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {
 		if s := &p.Trace.Steps[i]; s.Phase == phase && len(s.Costs) > 0 {
@@ -239,17 +241,17 @@ func Of(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*Profile, e
 			return nil, ctx.Err()
 		}
 		s := &x.Trace.Steps[step]
-		if y.Add(x.Trace, s); s.Phase == "decode" {
+		if y.Add(x.Trace, s); s.Phase == trace.Decode {
 			decode = decode.With(step, s.Cold)
 		}
 	}
-	return y.profile(x, steps, decode.Scope("decode")), nil
+	return y.profile(x, steps, decode.Scope(string(trace.Decode))), nil
 }
 
 // Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later
 // one. Cold steps are among them: how many those are is not the same each time. Nil where no step was of the
 // phase.
-func (p *Profile) Rate(phase string) *Rate {
+func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {
 		if r := &p.Rates[i]; r.Phase == phase && (best == nil || r.steps() >= best.steps()) {
@@ -289,7 +291,7 @@ func (w *Warm) TokensPerS() float64 {
 func (p *Profile) Warm() (Warm, bool) {
 	for _, i := range slices.Backward(p.Steps) {
 		s := &p.Trace.Steps[i]
-		if s.Phase == "prefill" && analyze.Measured(analyze.WarmAgain(s)) {
+		if s.Phase == trace.Prefill && analyze.Measured(analyze.WarmAgain(s)) {
 			return Warm{len(s.Tokens), s.Whole.N, s.Whole.WallNS, s.CPU.TotalNS, s.Cold}, true
 		}
 	}

@@ -91,7 +91,7 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 		begin = analyze.Add(begin, analyze.Add(from, -start))
 		return Span{From: begin, To: analyze.Add(begin, length)}, ok1 && ok2
 	}
-	if len(s.Blocks) > 0 && s.Timing == "block" {
+	if len(s.Blocks) > 0 && s.Timing == trace.TimingBlock {
 		first := 0
 		for i := range s.Blocks {
 			b := &s.Blocks[i]

@@ -184,7 +184,7 @@ func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[tr
 				return slices.Contains(givers, op)
 			})
 		}
-		there := len(givers) == 0 && x.Trace.Graph.Values[v].Role != "constant" ||
+		there := len(givers) == 0 && x.Trace.Graph.Values[v].Role != trace.RoleConstant ||
 			slices.ContainsFunc(givers, func(op trace.OpID) bool { return runs[op] })
 		if there && !slices.ContainsFunc(reads, same) {
 			return false

@@ -230,7 +230,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 					return table.Cell{}
 				}
 				v := &g.Values[n.Value]
-				return table.Text(strings.TrimSpace(v.Role + " " + graphtree.MemoryOf(v)))
+				return table.Text(strings.TrimSpace(string(v.Role) + " " + graphtree.MemoryOf(v)))
 			}),
 		{
 			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,

@@ -90,7 +90,7 @@ func line(r *rates.Rate) string {
 	parts := []string{what}
 	if r.TokensPerS > 0 {
 		rate := fmt.Sprintf("%.1f tokens/s", r.TokensPerS)
-		if analyze.InDetail(r.Timing) {
+		if r.Timing.InDetail() {
 			rate += " as timed"
 		}
 		if r.Untimed > 0 {
@@ -98,7 +98,7 @@ func line(r *rates.Rate) string {
 		}
 		parts = append(parts, rate+", "+r.Mode)
 	}
-	parts = append(parts, "timing "+r.Timing)
+	parts = append(parts, "timing "+string(r.Timing))
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
 		if r.Timed > 1 { // the rate is of it; the Step view's is of the median
@@ -130,11 +130,14 @@ func Table(p *rates.Profile) *table.Table {
 			phase = len(rows)
 			rows = append(rows,
 				profileRow{
-					tree.Row{Key: k.Phase, Parent: -1, Group: true, Open: true},
+					tree.Row{Key: string(k.Phase), Parent: -1, Group: true, Open: true},
 					rates.KernelProfile{Phase: k.Phase},
 				})
 		}
-		rows = append(rows, profileRow{tree.Row{Key: k.Phase + "/" + k.Kernel, Parent: phase, Depth: 1}, k})
+		rows = append(rows, profileRow{tree.Row{
+			Key: string(k.Phase) + "/" + k.Kernel, Parent: phase,
+			Depth: 1,
+		}, k})
 		all := &rows[phase].KernelProfile
 		all.Count += k.Count
 		all.Timed += k.Timed
@@ -161,7 +164,7 @@ func Table(p *rates.Profile) *table.Table {
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
 			Doc: "specialised shader; its phase in the row above",
-			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, k.Phase)) }),
+			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, string(k.Phase))) }),
 		},
 		of.Int(80, "count", "count", "dispatches", "dispatches", func(k *profileRow) int64 {
 			return int64(k.Count)

@@ -33,11 +33,11 @@ func TestCurvesAreComparedWithABase(t *testing.T) {
 		{"one step", analyze.Base{Index: x, Scope: x.Step(10)}, 0.7, 1.1, false, "Δlast against s10 at"},
 		{
 			"all of it",
-			analyze.Base{Index: x, Scope: x.Phase("decode")},
+			analyze.Base{Index: x, Scope: x.Phase(trace.Decode)},
 			0, 0, true,
 			"Δlast against decode at",
 		},
-		{"another run", analyze.Base{Index: other, Scope: other.Phase("decode")}, -50.1, -49.9, false, "Δlast against decode at"},
+		{"another run", analyze.Base{Index: other, Scope: other.Phase(trace.Decode)}, -50.1, -49.9, false, "Δlast against decode at"},
 	} {
 		got, err := curves.Of(context.Background(), x, trace.AlongPosition, &c.base)
 		if err != nil {
@@ -55,7 +55,10 @@ func TestCurvesAreComparedWithABase(t *testing.T) {
 	for i := range tr.Steps {
 		tr.Steps[i].Canary, slower.Steps[i].Canary = 1, 0.9
 	}
-	got, err := curves.Of(context.Background(), x, trace.AlongPosition, &analyze.Base{Index: other, Scope: other.Phase("decode")})
+	got, err := curves.Of(context.Background(), x, trace.AlongPosition, &analyze.Base{
+		Index: other,
+		Scope: other.Phase(trace.Decode),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func TestLevelsOfTimes(t *testing.T) {
 
 // decoded is splitsForecast with a second operator and n decode steps, timed, of which only the splits take
 // longer from position to position.
-func decoded(n int, level string) *trace.Trace {
+func decoded(n int, level trace.Timing) *trace.Trace {
 	tr := splitsForecast()
 	g := &tr.Graph
 	g.Ops = append(g.Ops, trace.Op{ID: 1, Name: "norm", Kind: "norm"})
@@ -89,11 +89,11 @@ func decoded(n int, level string) *trace.Trace {
 		split, norm := int64(1000+10*i+r.IntN(20)), int64(500+r.IntN(20))
 		all := trace.Measured(split + norm)
 		s := trace.Step{
-			Index: i, Phase: "decode", Timing: level, Position: i, Tokens: []int{1},
+			Index: i, Phase: trace.Decode, Timing: level, Position: i, Tokens: []int{1},
 			Dispatches: []trace.StepDispatch{{Plan: 0}, {Plan: 1}},
 			GPU:        &trace.GPU{SpanNS: all, BusyNS: all},
 		}
-		if level == "dispatch" {
+		if level == trace.TimingDispatch {
 			s.Dispatches[0].GPUNS, s.Dispatches[1].GPUNS = trace.Measured(split), trace.Measured(norm)
 		}
 		tr.Steps = append(tr.Steps, s)
@@ -128,7 +128,7 @@ func TestCurvesCountTheStepsOfTheirLine(t *testing.T) {
 }
 
 func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
-	for level, want := range map[string]string{
+	for level, want := range map[trace.Timing]string{
 		"dispatch": "sdpa.split has 100 % of the slope",
 		"step":     "sdpa.split ~100 % by bytes: not timed alone",
 	} {
@@ -148,7 +148,7 @@ func TestSlopeNamesTheOperatorThatOwnsIt(t *testing.T) {
 				t.Errorf("%s: %s, want %s", level, said, want)
 			}
 		}
-		of := map[string]string{"dispatch": "in s50, sum of dispatches timed alone", "step": "in s50, GPU span"}[level]
+		of := map[trace.Timing]string{"dispatch": "in s50, sum of dispatches timed alone", "step": "in s50, GPU span"}[level]
 		if lines := strings.Join(Lines(c, &c.Rows[0], 50), "\n"); !strings.Contains(lines, of) {
 			t.Errorf("%s: the whole step's lines do not say %q:\n%s", level, of, lines)
 		}
@@ -212,8 +212,10 @@ func TestSlopeOfNothingIsNotSaid(t *testing.T) {
 // more bytes make no step faster.
 func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
 	for _, c := range []struct {
-		name, level, says string
-		ns                func(i int) int64
+		name  string
+		level trace.Timing
+		says  string
+		ns    func(i int) int64
 	}{
 		{"flat, one row slopes", "dispatch", "decode keeps its time", func(int) int64 { return 1e6 }},
 		{"flat, not timed alone", "step", "decode keeps its time", func(int) int64 { return 1e6 }},

@@ -56,7 +56,8 @@ func splitsForecast() *trace.Trace {
 	}
 	token := func(i, position, tokens int) trace.Step {
 		return trace.Step{
-			Index: i, Phase: "decode", Timing: "off", Position: position, Tokens: make([]int, tokens),
+			Index: i, Phase: trace.Decode, Timing: trace.TimingOff, Position: position, Tokens: make([]int,
+				tokens),
 			Dispatches: []trace.StepDispatch{{Plan: 0}},
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gpuscope/trace"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/analyze/memory"
 	"gpuscope/trace/report"
@@ -40,7 +41,7 @@ func Memory(x *analyze.Index, scope analyze.Scope) *table.Table {
 	}
 	t := memory.Of(x, step)
 	var list []memory.Holding
-	place := map[string]int{}
+	place := map[trace.Role]int{}
 	for i := range t.Tenants {
 		n := &t.Tenants[i]
 		v := n.Value
@@ -51,7 +52,7 @@ func Memory(x *analyze.Index, scope analyze.Scope) *table.Table {
 		if !there {
 			k = len(list)
 			place[v.Role] = k
-			list = append(list, memory.Holding{Key: v.Role, Label: v.Role, Parent: -1})
+			list = append(list, memory.Holding{Key: string(v.Role), Label: string(v.Role), Parent: -1})
 		}
 		list[k].Add(n, false)
 	}
@@ -179,7 +180,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	var list []*memory.Tenant
 	for i := range t.Tenants {
 		n := &t.Tenants[i]
-		own := !n.Shares() && n.Value.AliasOf == nil && n.Value.Role == key
+		own := !n.Shares() && n.Value.AliasOf == nil && string(n.Value.Role) == key
 		if own || n.Shares() && key == "slots" {
 			list = append(list, n)
 		}
