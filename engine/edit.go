@@ -29,7 +29,7 @@ func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	if own == nil {
 		return nil, fmt.Errorf("the graph has no kernel %q", of)
 	}
-	if err := by.StandsFor(own); err != nil {
+	if err := by.CanReplace(own); err != nil {
 		return nil, err
 	}
 	p, err := x.dev.NewPipeline(gpu.PipelineDesc{

@@ -20,12 +20,12 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 		dev.OnDispatch = compute
 		b := graph.NewBuilder(dev.Info().Limits)
 		x := graphtest.RowsInput(b, "x")
-		left := graphtest.LeftOp(b, "left", x)
+		left := graphtest.DeferOp(b, "left", x)
 		apart := x
 		for _, name := range []string{"a", "b", "c"} { // what could take memory that nothing has touched yet
 			apart = graphtest.Unary(b, name, apart)
 		}
-		made := graphtest.MakesOp(b, "made", apart, left, false)
+		made := graphtest.MaterializeOp(b, "made", apart, left, false)
 		out := graphtest.AddOp(b, "out", graphtest.AddOp(b, "sum", left, made), apart)
 		g := graphtest.Finish(t, b, out)
 		for _, o := range g.Describe().Ops {
@@ -89,7 +89,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 		"does not make left, which is left to it here": func(b *graph.Builder, x,
 			left graph.ValueID,
 		) graph.ValueID {
-			return graphtest.AddOp(b, "sum", left, graphtest.MakesOp(b, "made", x, left, true))
+			return graphtest.AddOp(b, "sum", left, graphtest.MaterializeOp(b, "made", x, left, true))
 		},
 		"reads (reads) [x[1 16]]: does not make left, which is left to it here": func(
 			b *graph.Builder, x, left graph.ValueID,
@@ -98,8 +98,10 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 			b.Add("reads", &graphtest.FuncOp{
 				Declares: graph.Spec{
 					Kind: "reads", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{out},
-					Makes: []graph.ValueID{left},
-					Slots: []graph.Slot{{Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, left, out)}}},
+					Materializes: []graph.ValueID{left},
+					Slots: []graph.Slot{{
+						Uses: []graph.Use{graphtest.On(graphtest.UnaryKernel, left, out)},
+					}},
 				},
 				Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
 				Plans: func(p *graph.Planner) error {
@@ -114,14 +116,14 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 			left graph.ValueID,
 		) graph.ValueID {
 			early := graphtest.Unary(b, "early", left)
-			return graphtest.AddOp(b, "sum", early, graphtest.MakesOp(b, "made", x, left, false))
+			return graphtest.AddOp(b, "sum", early, graphtest.MaterializeOp(b, "made", x, left, false))
 		},
 	} {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		x := graphtest.RowsInput(b, "x")
 		l := graphtest.NewLive(
 			t,
-			graphtest.Finish(t, b, build(b, x, graphtest.LeftOp(b, "left", x))),
+			graphtest.Finish(t, b, build(b, x, graphtest.DeferOp(b, "left", x))),
 			graph.LiveOptions{},
 		)
 		if err := graphtest.Resize(l, x, 7, graphtest.Width); err != nil {
@@ -137,7 +139,7 @@ func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := graphtest.RowsInput(b, "x")
-	left := graphtest.LeftOp(b, "left", x)
+	left := graphtest.DeferOp(b, "left", x)
 	seen := map[string]bool{} // whether it was left, by operator
 	look := func(name string) graph.ValueID {
 		out := b.Tensor(name, graph.U32)
@@ -148,7 +150,7 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 			},
 			Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
 			Plans: func(p *graph.Planner) error {
-				seen[name] = p.Left(left)
+				seen[name] = p.Deferred(left)
 				p.SetDims(out, p.Dims(x)...)
 				p.Dispatch(0, graphtest.Threads(p, p.Numel(x), 64)).Params.U32("p0", p.Numel(x))
 				return nil
@@ -157,7 +159,7 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 		return out
 	}
 	early := look("early")
-	made := graphtest.MakesOp(b, "made", x, left, false)
+	made := graphtest.MaterializeOp(b, "made", x, left, false)
 	l := graphtest.NewLive(
 		t,
 		graphtest.Finish(
@@ -182,12 +184,12 @@ func TestBehindWhatMakesItNothingIsLeft(t *testing.T) {
 func TestOnlyWhatAnOperatorBeforeGivesCanBeMade(t *testing.T) {
 	for want, build := range map[string]func(b *graph.Builder, x graph.ValueID){
 		"makes x, which no operator before it leaves to it": func(b *graph.Builder, x graph.ValueID) {
-			graphtest.MakesOp(b, "made", x, x, false)
+			graphtest.MaterializeOp(b, "made", x, x, false)
 		},
 		"makes left, which no operator before it leaves to it": func(b *graph.Builder, x graph.ValueID) {
-			left := graphtest.LeftOp(b, "left", x)
-			graphtest.MakesOp(b, "made", x, left, false)
-			graphtest.MakesOp(b, "again", x, left, false)
+			left := graphtest.DeferOp(b, "left", x)
+			graphtest.MaterializeOp(b, "made", x, left, false)
+			graphtest.MaterializeOp(b, "again", x, left, false)
 		},
 	} {
 		b := graph.NewBuilder(gpu.DefaultLimits())

@@ -14,7 +14,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // that gave it
 	Value    graph.ValueID
-	Index    int // of the first such element in the live dims, whatever order it has in memory (Builder.Lies)
+	Index    int // of the first such element in the live dims, even where memory is permuted
 	Number   float64
 }
 

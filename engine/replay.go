@@ -147,7 +147,8 @@ func (x *Executor) OutputLooks() []Look {
 		o := &x.g.Ops[d.Op]
 		use := o.Use(d.Slot, x.live.Plans[d.Op].Route)
 		for i, bind := range use.Bind {
-			gives := slices.Contains(o.Spec.Outputs, bind.Value) || slices.Contains(o.Spec.Makes, bind.Value)
+			gives := slices.Contains(o.Spec.Outputs, bind.Value) ||
+				slices.Contains(o.Spec.Materializes, bind.Value)
 			if use.Kernel.Storage[i].Access != gpu.ReadWrite || !gives {
 				continue
 			}

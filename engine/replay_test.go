@@ -158,7 +158,7 @@ func TestFirstNonFiniteNamesWhereItCameUp(t *testing.T) {
 		})
 		y = to
 	}
-	b.Lies(in+1+2, func(at int) int { return at + 100 }) // y2
+	b.Permuted(in+1+2, func(at int) int { return at + 100 }) // y2
 	x, err := Load(dev, graphtest.Finish(t, b, y), graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)

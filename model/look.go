@@ -149,7 +149,7 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 		out.After = &writers[len(writers)-1]
 	case v.Role == graph.Input:
 		return nil
-	case x.Live().Left(at.Value):
+	case x.Live().Deferred(at.Value):
 		return fmt.Errorf("nothing writes %s in step %d: its operator leaves it, and what reads it takes others",
 			v.Name, t.index)
 	default:

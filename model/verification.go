@@ -229,7 +229,7 @@ func (v *verification) operator(i int) error {
 		}
 	}
 	for _, out := range o.Outputs {
-		if v.exec.Live().Left(out) {
+		if v.exec.Live().Deferred(out) {
 			v.own.Leave(out)
 		}
 	}

@@ -30,7 +30,7 @@ var fuseAttention = graph.Fusion{
 				return nil
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", graph.F32)
-			b.Lies(fused.splits, fused.splitsFrom)
+			b.Permuted(fused.splits, fused.splitsFrom)
 			fused.routes = slices.Clone(o.routes)
 			fused.routes[sdpaSplitDecoding].upTo = 1
 			fused.makeDecodeKernels(b)
@@ -77,14 +77,14 @@ func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 // give settles whether y is given, or left: spread or in splits.
 func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
-		p.Leave(o.y, dims...)
-		p.Leave(o.spread.value, 1, o.spread.width)
+		p.Defer(o.y, dims...)
+		p.Defer(o.spread.value, 1, o.spread.width)
 		p.SetDims(o.splits, o.leftSize())
 		return
 	}
 	o.spread.give(p, o.y, o.spread != nil && (route == sdpaFlashDecoding || route == sdpaDecoding), dims...)
 	if o.spread != nil {
-		p.Leave(o.splits, o.leftSize())
+		p.Defer(o.splits, o.leftSize())
 	}
 }
 

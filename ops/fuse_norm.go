@@ -188,8 +188,8 @@ func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 		p.SetDims(o.squares, o.sums())
 		return
 	}
-	p.Leave(o.weighted, 1, o.width)
-	p.Leave(o.squares, o.sums())
+	p.Defer(o.weighted, 1, o.width)
+	p.Defer(o.squares, o.sums())
 }
 
 // addCost adds what giving it costs a dispatch.

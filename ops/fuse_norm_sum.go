@@ -88,7 +88,7 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	}
 	products, _ := b.Readers(norm.y)
 	first := products[0].(*linear)
-	return b.ReadersBehind(o.y, first.y) == len(readers)-1 && !slices.ContainsFunc(products,
+	return b.ReadersAfter(o.y, first.y) == len(readers)-1 && !slices.ContainsFunc(products,
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 

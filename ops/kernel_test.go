@@ -33,7 +33,7 @@ func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *test
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = now.StandsFor(was)
+			err = now.CanReplace(was)
 			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}

@@ -247,7 +247,7 @@ func (o *linear) Spec() graph.Spec {
 	case o.made != nil:
 		s.Outputs = append(s.Outputs, o.made.value)
 	case o.makes != nil:
-		s.Makes = []graph.ValueID{o.makes.y}
+		s.Materializes = []graph.ValueID{o.makes.y}
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
@@ -386,14 +386,14 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	}
 	several := func(a graph.At) bool { return rowsIn(a.Dims) > 1 }
 	for _, c := range corners {
-		c[0].Left = !slices.ContainsFunc(c, several)
+		c[0].Deferred = !slices.ContainsFunc(c, several)
 	}
 	if !o.before.leavesAll() {
 		corners = append(corners, with(single))
 	}
 	if o.routes.has(linearSplits) {
-		left := append(with(single), graph.At{Value: o.before.left(linearGEMV), Left: true})
-		left[0].Left = true
+		left := append(with(single), graph.At{Value: o.before.left(linearGEMV), Deferred: true})
+		left[0].Deferred = true
 		corners = append(corners, left)
 	}
 	return corners
@@ -590,7 +590,7 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	}
 	for r := range o.routes {
 		takes := o.takesLeft(r)
-		if takes != p.Left(o.x) || takes && p.Left(o.before.left(r)) {
+		if takes != p.Deferred(o.x) || takes && p.Deferred(o.before.left(r)) {
 			routes &^= 1 << r
 		}
 	}

@@ -146,7 +146,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	}
 	if o.choose(p, n/width) == normFolded {
 		for _, norm := range norms {
-			p.Leave(norm.y, p.Dims(norm.x)...)
+			p.Defer(norm.y, p.Dims(norm.x)...)
 		}
 		return nil
 	}
@@ -191,7 +191,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	}
 	route := o.choose(p, m)
 	if route == normFolded {
-		p.Leave(o.y, out[:rank]...)
+		p.Defer(o.y, out[:rank]...)
 		return nil
 	}
 	p.SetDims(o.y, out[:rank]...)

@@ -64,7 +64,7 @@ func spreadTensor(b *graph.Builder, name string, width int) graph.ValueID {
 }
 
 func liesSpread(b *graph.Builder, v graph.ValueID, width int) graph.ValueID {
-	b.Lies(v, func(at int) int { return spreadFrom(at, width) })
+	b.Permuted(v, func(at int) int { return spreadFrom(at, width) })
 	return v
 }
 
@@ -124,7 +124,7 @@ func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool
 // give settles whether y is given, or left in favour of the row.
 func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ...int) {
 	if leaves {
-		p.Leave(y, dims...)
+		p.Defer(y, dims...)
 	} else {
 		p.SetDims(y, dims...)
 	}
@@ -138,7 +138,7 @@ func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	case gives:
 		p.SetDims(s.value, 1, s.width)
 	default:
-		p.Leave(s.value, 1, s.width)
+		p.Defer(s.value, 1, s.width)
 	}
 }
 

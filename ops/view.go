@@ -93,8 +93,8 @@ func (o *view) Plan(p *graph.Planner) error {
 			others)
 	}
 	give := p.SetDims
-	if p.Left(o.x) {
-		give = p.Leave
+	if p.Deferred(o.x) {
+		give = p.Defer
 	}
 	give(o.y, dims[:len(o.dims)]...)
 	if !p.Aliased() {

@@ -156,8 +156,9 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
 
-// Lies says of a tensor that a row of it lies in another order: which column lies at a place.
-func (b *Builder) Lies(v ValueID, column func(at int) int) {
+// Permuted says that the rows of a tensor are stored in another order:
+// column(at) is the column that is stored at a place.
+func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	if b.has(v) {
 		b.values[v].Column = column
 	}
@@ -290,12 +291,12 @@ func (b *Builder) add(v Value) ValueID {
 	if b.err != nil {
 		return None
 	}
-	v.Alias, v.Producer, v.maker = None, -1, -1
+	v.Alias, v.Producer, v.materializer = None, -1, -1
 	b.values = append(b.values, v)
 	b.env.dims = append(b.env.dims, v.MaxDims)
 	b.env.ints = append(b.env.ints, v.Hi)
 	b.env.host = append(b.env.host, nil)
-	b.env.left = append(b.env.left, false)
+	b.env.deferred = append(b.env.deferred, false)
 	return ValueID(len(b.values) - 1)
 }
 
@@ -343,8 +344,8 @@ func (b *Builder) connect(o *Op) {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		b.values[v].Producer = o.ID
 	}
-	for _, v := range o.Spec.Makes {
-		b.values[v].maker = o.ID
+	for _, v := range o.Spec.Materializes {
+		b.values[v].materializer = o.ID
 	}
 	for _, v := range o.Spec.Inputs {
 		if val := &b.values[v]; val.Role != Constant && !slices.Contains(val.Consumers, o.ID) {
@@ -355,7 +356,7 @@ func (b *Builder) connect(o *Op) {
 
 func (b *Builder) checkSpec(o *Op) error {
 	s := &o.Spec
-	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch, s.Makes)
+	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch, s.Materializes)
 	for _, v := range args {
 		if !b.has(v) {
 			return fmt.Errorf("argument %d is not a value of this graph", v)
@@ -376,9 +377,9 @@ func (b *Builder) checkSpec(o *Op) error {
 			return fmt.Errorf("writes %s, which is %s and not its own", val.Name, val.Role)
 		}
 	}
-	for _, v := range s.Makes {
+	for _, v := range s.Materializes {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
-			val.Producer >= o.ID || val.maker >= 0 && val.maker != o.ID {
+			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
 			return fmt.Errorf("makes %s, which no operator before it leaves to it", val.Name)
 		}
 	}
@@ -525,8 +526,8 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {
 		v := a.Value
-		was = append(was, At{v, b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.left[v]})
-		b.env.ints[v], b.env.host[v], b.env.left[v] = a.Int, a.Host, a.Left
+		was = append(was, At{v, b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.deferred[v]})
+		b.env.ints[v], b.env.host[v], b.env.deferred[v] = a.Int, a.Host, a.Deferred
 		if a.Dims != nil {
 			b.env.dims[a.Value] = a.Dims
 		}
@@ -534,7 +535,7 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	return func() {
 		for _, a := range slices.Backward(was) {
 			v := a.Value
-			b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.left[v] = a.Dims, a.Int, a.Host, a.Left
+			b.env.dims[v], b.env.ints[v], b.env.host[v], b.env.deferred[v] = a.Dims, a.Int, a.Host, a.Deferred
 		}
 	}
 }

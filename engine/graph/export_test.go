@@ -77,9 +77,9 @@ func (l *Live) Unshared() (apart, onePass, late int) {
 	own := *l.G
 	p := l.G.Layouts[l.Layout]
 	p.slot, own.Layouts = slices.Repeat([]int{-1}, len(own.Values)), []Layout{p}
-	l.G, l.Layout, l.routesMove = &own, 0, true
+	l.G, l.Layout, l.relist = &own, 0, true
 	apart = len(l.Levels())
-	own.Layouts[0].passes, l.routesMove = make([]int, len(own.Dispatches)), true
+	own.Layouts[0].passes, l.relist = make([]int, len(own.Dispatches)), true
 	return apart, len(l.Levels()), p.late
 }
 

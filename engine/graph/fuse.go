@@ -128,7 +128,7 @@ func (b *Builder) forget(first int) {
 	}
 	b.values = b.values[:first]
 	b.env.dims, b.env.ints, b.env.host = b.env.dims[:first], b.env.ints[:first], b.env.host[:first]
-	b.env.left = b.env.left[:first]
+	b.env.deferred = b.env.deferred[:first]
 }
 
 // Fuse makes Finish apply rules, in their order. It may come at any time before.
@@ -173,8 +173,8 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].Role == Intermediate
 }
 
-// ReadersBehind is how many of a value's readers follow the operator that gives another.
-func (b *Builder) ReadersBehind(v, other ValueID) (n int) {
+// ReadersAfter counts the readers of v that come after the producer of other.
+func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	for _, o := range b.values[v].Consumers {
 		if o > b.values[other].Producer {
 			n++
@@ -300,7 +300,7 @@ func (b *Builder) beside(kinds []string, o *Op) *Op {
 // makes what others leave.
 func (b *Builder) stays(s *Spec) bool {
 	ofState := func(in ValueID) bool { return b.values[in].Role == State }
-	return len(s.State) > 0 || len(s.Makes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
+	return len(s.State) > 0 || len(s.Materializes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
 // match finds what feeds an operator as the pattern says, and appends it and the operator to the match.
@@ -436,8 +436,8 @@ func (b *Builder) dissolve(part, fused *Op) {
 		val := &b.values[v]
 		val.Consumers = slices.DeleteFunc(val.Consumers, func(c OpID) bool { return c == part.ID })
 	}
-	for _, v := range part.Spec.Makes {
-		b.values[v].maker = -1
+	for _, v := range part.Spec.Materializes {
+		b.values[v].materializer = -1
 	}
 	for _, v := range slices.Concat(part.Spec.Outputs, part.Spec.Scratch) {
 		if !slices.Contains(fused.Spec.Outputs, v) && !slices.Contains(fused.Spec.Scratch, v) {
@@ -468,7 +468,7 @@ func (b *Builder) renumber(gone []bool) {
 	}
 	b.ops = kept
 	for i := range b.values {
-		b.values[i].Consumers, b.values[i].maker = b.values[i].Consumers[:0], -1
+		b.values[i].Consumers, b.values[i].materializer = b.values[i].Consumers[:0], -1
 	}
 	for i := range b.ops {
 		b.ops[i].ID = OpID(i)

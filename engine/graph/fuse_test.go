@@ -374,7 +374,7 @@ func TestWhatIsLeftToItsReadersIsReadByNobody(t *testing.T) {
 				Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
 				Plans: func(p *graph.Planner) error {
 					if p.Dim(x, 0) == 1 {
-						p.Leave(left, p.Dims(x)...)
+						p.Defer(left, p.Dims(x)...)
 						return nil
 					}
 					p.SetDims(left, p.Dims(x)...)

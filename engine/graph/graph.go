@@ -189,7 +189,7 @@ func (g *Graph) Describe() trace.Graph {
 func (o *Op) describe() trace.Op {
 	d := trace.Op{
 		ID: o.ID, Name: o.Name, Kind: o.Spec.Kind, Inputs: o.Spec.Inputs,
-		Outputs: o.Spec.Outputs, Makes: o.Spec.Makes, State: o.Spec.State, Attrs: o.Spec.Attrs,
+		Outputs: o.Spec.Outputs, Makes: o.Spec.Materializes, State: o.Spec.State, Attrs: o.Spec.Attrs,
 		Block: o.Block, Parts: o.parts,
 	}
 	if o.Layer >= 0 {

@@ -51,10 +51,10 @@ func (u *Use) bound() error {
 	return nil
 }
 
-// StandsFor says why the kernel cannot run in place of another, on the bindings, params and grids that were
+// CanReplace says why the kernel cannot run in place of another, on the bindings, params and grids that were
 // planned for that one; nil where it can. Names count: two fields of one type that changed places are
 // refused.
-func (k *Kernel) StandsFor(other *Kernel) error {
+func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
 		return fmt.Errorf("kernel %s has %d storage bindings, %s has %d", k.Name, len(k.Storage), other.Name,
 			len(other.Storage))

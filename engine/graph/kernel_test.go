@@ -70,7 +70,7 @@ func TestBindingsAreHeldToTheirNamesWhenAnOperatorIsAdded(t *testing.T) {
 	}
 }
 
-func TestKernelStandsForAnotherOnlyWithItsBindingsParamsAndWorkgroups(t *testing.T) {
+func TestKernelReplacementNeedsSameBindingsParamsAndWorkgroups(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(k *graph.Kernel)
@@ -108,7 +108,7 @@ func TestKernelStandsForAnotherOnlyWithItsBindingsParamsAndWorkgroups(t *testing
 		t.Run(c.name, func(t *testing.T) {
 			k := subtract()
 			c.change(k)
-			if err := k.StandsFor(subtract()); c.want == "" && err != nil {
+			if err := k.CanReplace(subtract()); c.want == "" && err != nil {
 				t.Error(err)
 			} else if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)

@@ -63,16 +63,16 @@ type Live struct {
 	deferred bitset
 	log      ResizeLog
 
-	active     []trace.DispatchID // that run, in order of submission
-	levels     []trace.DispatchID // first of each level
-	waits      []trace.Wait       // what the barriers between levels wait for
-	routesMove bool               // active, levels and waits must be made anew
-	listed     int                // how often they were made
-	barriers   gpu.Barriers
-	needs      []int64 // by memory: bytes that LiveBytes counts
-	Layout     int     // of Graph.layouts: the one in force
-	large      []bool  // values that do not fit the last layout
-	larges     int     // how many they are
+	active   []trace.DispatchID // that run, in order of submission
+	levels   []trace.DispatchID // first of each level
+	waits    []trace.Wait       // what the barriers between levels wait for
+	relist   bool               // active, levels and waits must be made anew
+	listed   int                // how often they were made
+	barriers gpu.Barriers
+	needs    []int64 // by memory: bytes that LiveBytes counts
+	Layout   int     // of Graph.layouts: the one in force
+	large    []bool  // values that do not fit the last layout
+	larges   int     // how many they are
 }
 
 // NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them
@@ -85,7 +85,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 		requested: make([]routeRequest, no),
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
 		newFrom: make([]int, no), changeAt: make([]int, nv),
-		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), routesMove: true,
+		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), relist: true,
 		needs: make([]int64, g.FirstOwn+nv), large: make([]bool, nv),
 	}
 	if l.maxPasses == 0 {
@@ -118,7 +118,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 func newEnv(g *Graph) env {
 	e := env{
 		dims: make([][]int, len(g.Values)), ints: make([]int64, len(g.Values)),
-		host: make([][]int64, len(g.Values)), left: make([]bool, len(g.Values)),
+		host: make([][]int64, len(g.Values)), deferred: make([]bool, len(g.Values)),
 	}
 	for i := range g.Values {
 		val := &g.Values[i]
@@ -162,7 +162,7 @@ func (l *Live) SetDims(v ValueID, dims ...int) error {
 	}
 	l.change(v)
 	copy(l.next.dims[v], dims)
-	l.wakeConsumers(v)
+	l.triggerConsumers(v)
 	return nil
 }
 
@@ -180,7 +180,7 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	}
 	l.change(v)
 	l.next.ints[v] = n
-	l.wakeConsumers(v)
+	l.triggerConsumers(v)
 	return nil
 }
 
@@ -227,7 +227,7 @@ func (l *Live) change(v ValueID) {
 	}
 }
 
-func (l *Live) wakeConsumers(v ValueID) {
+func (l *Live) triggerConsumers(v ValueID) {
 	for _, o := range l.G.Values[v].Consumers {
 		l.wake.add(int(o))
 	}
@@ -247,11 +247,11 @@ func (l *Live) EachPlanned(f func(o *Op, p *Plan)) {
 func (l *Live) Commit() {
 	for _, v := range l.changed {
 		copy(l.now.dims[v], l.next.dims[v])
-		l.now.ints[v], l.now.left[v] = l.next.ints[v], l.next.left[v]
+		l.now.ints[v], l.now.deferred[v] = l.next.ints[v], l.next.deferred[v]
 		l.now.host[v] = append(l.now.host[v][:0], l.next.host[v]...)
 	}
 	for _, o := range l.planned {
-		l.routesMove = l.routesMove || !sameDispatches(&l.Plans[o], &l.nextPlans[o])
+		l.relist = l.relist || !sameDispatches(&l.Plans[o], &l.nextPlans[o])
 		l.Plans[o], l.nextPlans[o] = l.nextPlans[o], l.Plans[o]
 	}
 	l.chooseLayout()
@@ -274,7 +274,7 @@ func (l *Live) chooseLayout() {
 		layout = last
 	}
 	if layout != l.Layout {
-		l.Layout, l.routesMove = layout, true
+		l.Layout, l.relist = layout, true
 	}
 }
 
@@ -314,7 +314,7 @@ func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passe
 func (l *Live) Discard() {
 	for _, v := range l.changed {
 		copy(l.next.dims[v], l.now.dims[v])
-		l.next.ints[v], l.next.left[v] = l.now.ints[v], l.now.left[v]
+		l.next.ints[v], l.next.deferred[v] = l.now.ints[v], l.now.deferred[v]
 		l.next.host[v] = append(l.next.host[v][:0], l.now.host[v]...)
 	}
 	l.settle()
@@ -357,7 +357,7 @@ func (l *Live) Log() *ResizeLog { return &l.log }
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
 // Left says whether a tensor is left to its readers.
-func (l *Live) Left(v ValueID) bool { return l.now.left[v] }
+func (l *Live) Deferred(v ValueID) bool { return l.now.deferred[v] }
 
 // Int is the value in force of a SymInt.
 func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
@@ -393,10 +393,10 @@ func (l *Live) Waits() []trace.Wait {
 }
 
 func (l *Live) listDispatches() {
-	if !l.routesMove {
+	if !l.relist {
 		return
 	}
-	l.routesMove = false
+	l.relist = false
 	l.listed++
 	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()

@@ -289,7 +289,7 @@ func (g *Graph) usage(passes []int) *usage {
 		first := arrived
 		switch g.Dispatches[at.dispatch].Op {
 		case g.Values[root].Producer:
-		case g.Values[root].maker:
+		case g.Values[root].materializer:
 			first = made
 		default:
 			return

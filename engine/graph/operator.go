@@ -43,7 +43,7 @@ type Spec struct {
 	Scratch []ValueID // tensors that live only while the operator runs
 	// Makes are tensors that operators before it give, and that this one makes where they are left: at any
 	// shape what follows it finds them in their memory. It binds them to kernels that write them.
-	Makes []ValueID
+	Materializes []ValueID
 	// Routes names the ways of doing the work between which Plan chooses by live shape; empty where there is
 	// one.
 	Routes []string
@@ -115,11 +115,11 @@ type Corner []At
 
 // At sets one argument of a corner.
 type At struct {
-	Value ValueID
-	Dims  []int   // of a tensor
-	Int   int64   // of a SymInt
-	Host  []int64 // host integers of a graph input, for operators that read them
-	Left  bool    // a tensor is left to its readers
+	Value    ValueID
+	Dims     []int   // of a tensor
+	Int      int64   // of a SymInt
+	Host     []int64 // host integers of a graph input, for operators that read them
+	Deferred bool    // a tensor is left to its readers
 }
 
 // Ranges tells an operator how small and large its arguments can be.

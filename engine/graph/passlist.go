@@ -28,8 +28,8 @@ func (g *Graph) list() []string {
 		o := &g.Ops[i]
 		line := fmt.Sprintf("op %s (%s): %s -> %s", o.Name, o.Spec.Kind, g.nameAll(o.Spec.Inputs),
 			g.nameAll(o.Spec.Outputs))
-		if len(o.Spec.Makes) > 0 {
-			line += ", makes " + g.nameAll(o.Spec.Makes)
+		if len(o.Spec.Materializes) > 0 {
+			line += ", makes " + g.nameAll(o.Spec.Materializes)
 		}
 		lines = append(lines, line)
 	}

@@ -38,15 +38,15 @@ var noRoute = routeRequest{route: -1}
 // env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the
 // host integers of inputs, and which tensors are left to their readers.
 type env struct {
-	dims [][]int
-	left []bool
-	ints []int64
-	host [][]int64
+	dims     [][]int
+	deferred []bool
+	ints     []int64
+	host     [][]int64
 }
 
 // absent says whether no dispatch computes a tensor: its operator leaves it or, of scratch, does not use it,
 // and no other operator makes it.
-func (g *Graph) absent(e *env, v ValueID) bool { return e.left[v] && g.Values[v].maker < 0 }
+func (g *Graph) absent(e *env, v ValueID) bool { return e.deferred[v] && g.Values[v].materializer < 0 }
 
 // Plan is what one call of Operator.Plan gave. Its memory is made once for each operator and used again.
 type Plan struct {
@@ -58,10 +58,10 @@ type Plan struct {
 
 // outPlan is the live dims of an output or scratch tensor, or the value of an output SymInt.
 type outPlan struct {
-	dims []int // all 0: scratch that the plan does not use
-	int  int64
-	set  bool
-	left bool // to its readers; of scratch: the plan does not use it
+	dims     []int // all 0: scratch that the plan does not use
+	int      int64
+	set      bool
+	deferred bool // to its readers; of scratch: the plan does not use it
 }
 
 // Launch is what a plan gives to one dispatch slot.
@@ -202,21 +202,21 @@ func (p *Planner) SetDims(v ValueID, dims ...int) {
 		return
 	}
 	out := &p.plan.outs[k]
-	out.dims, out.set, out.left = append(out.dims[:0], dims...), true, false
+	out.dims, out.set, out.deferred = append(out.dims[:0], dims...), true, false
 }
 
 // Leave gives the live dims of an output that the operator does not make at this shape: its readers do its
 // work in their own kernels, from what it would read. One whose kernel reads the output is refused.
-func (p *Planner) Leave(v ValueID, dims ...int) {
+func (p *Planner) Defer(v ValueID, dims ...int) {
 	p.SetDims(v, dims...)
 	if k := p.output(v); k >= 0 {
-		p.plan.outs[k].left = true
+		p.plan.outs[k].deferred = true
 	}
 }
 
 // Left says whether an argument is left to its readers, and not made by an operator before this one.
-func (p *Planner) Left(v ValueID) bool {
-	return p.declared(v) && p.env.left[v] && !p.madeBefore(v)
+func (p *Planner) Deferred(v ValueID) bool {
+	return p.declared(v) && p.env.deferred[v] && !p.materializedBefore(v)
 }
 
 // SetInt gives the value of an output SymInt.
@@ -320,7 +320,7 @@ func (p *Planner) complete() error {
 		case i < len(p.op.Spec.Outputs):
 			return fmt.Errorf("gives no shape for its output %s", p.name(v))
 		default:
-			out.dims, out.left = out.dims[:len(p.env.dims[v])], true
+			out.dims, out.deferred = out.dims[:len(p.env.dims[v])], true
 			clear(out.dims)
 		}
 	}
@@ -342,18 +342,18 @@ func (p *Planner) complete() error {
 		}
 		for _, bind := range use.Bind {
 			if k := p.output(bind.Value); k >= 0 {
-				if p.plan.outs[k].left {
+				if p.plan.outs[k].deferred {
 					return fmt.Errorf("kernel %s binds %s, which the plan does not compute", use.Kernel.Name,
 						p.name(bind.Value))
 				}
-			} else if p.env.left[bind.Value] && !p.made(bind.Value) {
+			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
 				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
 					p.name(bind.Value))
 			}
 		}
 	}
-	for _, v := range p.op.Spec.Makes {
-		if p.env.left[v] && !p.writes(v) {
+	for _, v := range p.op.Spec.Materializes {
+		if p.env.deferred[v] && !p.writes(v) {
 			return fmt.Errorf("does not make %s, which is left to it here", p.name(v))
 		}
 	}
@@ -361,13 +361,13 @@ func (p *Planner) complete() error {
 }
 
 // made says whether this operator, or one before it, makes a tensor where it is left.
-func (p *Planner) made(v ValueID) bool {
-	return slices.Contains(p.op.Spec.Makes, v) || p.madeBefore(v)
+func (p *Planner) materialized(v ValueID) bool {
+	return slices.Contains(p.op.Spec.Materializes, v) || p.materializedBefore(v)
 }
 
 // madeBefore says whether an operator before this one makes a tensor where it is left.
-func (p *Planner) madeBefore(v ValueID) bool {
-	maker := p.values[v].maker
+func (p *Planner) materializedBefore(v ValueID) bool {
+	maker := p.values[v].materializer
 	return maker >= 0 && maker < p.op.ID
 }
 

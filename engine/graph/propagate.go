@@ -192,12 +192,12 @@ func (l *Live) run(o int, wake *bitset) error {
 			l.change(v)
 			l.next.ints[v] = out.int
 		} else {
-			if slices.Equal(l.next.dims[v], out.dims) && l.next.left[v] == out.left {
+			if slices.Equal(l.next.dims[v], out.dims) && l.next.deferred[v] == out.deferred {
 				continue
 			}
 			l.change(v)
 			copy(l.next.dims[v], out.dims)
-			l.next.left[v] = out.left
+			l.next.deferred[v] = out.deferred
 			l.log.changeDims(v, out.dims, l.G.absent(&l.next, v))
 		}
 		noop = false

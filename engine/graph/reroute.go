@@ -50,6 +50,6 @@ func (l *Live) Reroute(id OpID, route int) bool {
 	l.Plans[id] = p
 	l.planned = append(l.planned[:0], id)
 	l.chooseLayout()
-	l.planned, l.routesMove = l.planned[:0], true
+	l.planned, l.relist = l.planned[:0], true
 	return true
 }

@@ -63,21 +63,21 @@ type Tracer struct {
 	options LiveOptions
 
 	// As of the last record.
-	inForce []trace.PlanID     // by dispatch, -1: not in use
-	ran     []trace.DispatchID // those in use
-	grids   []*trace.Grid      // by dispatch: of the last new plan
-	now     liveShapes         // as of the last change; before the first step the largest
-	told    liveShapes         // as of the last step; before the first those in force
-	ints    []int64
-	inputs  inputState
-	levels  []trace.DispatchID
-	waits   []trace.Wait
-	ids     trace.Interner
-	fresh   []trace.Plan // not handed out yet
-	content []byte       // of the plan being named
-	isNew   []bool       // by value: the step may have changed its dims
-	edited  map[*Kernel]string
-	shadow  *Live // nil until a step is recorded relative to another one than it came from
+	inForce  []trace.PlanID     // by dispatch, -1: not in use
+	ran      []trace.DispatchID // those in use
+	grids    []*trace.Grid      // by dispatch: of the last new plan
+	now      liveShapes         // as of the last change; before the first step the largest
+	recorded liveShapes         // as of the last step; before the first those in force
+	ints     []int64
+	inputs   inputState
+	levels   []trace.DispatchID
+	waits    []trace.Wait
+	ids      trace.Interner
+	fresh    []trace.Plan // not handed out yet
+	content  []byte       // of the plan being named
+	isNew    []bool       // by value: the step may have changed its dims
+	edited   map[*Kernel]string
+	shadow   *Live // nil until a step is recorded relative to another one than it came from
 }
 
 // NewTracer starts at the plans that l has in force, with the names of kernels that run in place of the
@@ -88,12 +88,12 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	r := &Tracer{
 		g: g, options: LiveOptions{Order: l.order, Static: l.static, MaxPasses: l.maxPasses},
 		inForce: make([]trace.PlanID, len(g.Dispatches)), grids: make([]*trace.Grid, len(g.Dispatches)),
-		now: newLiveShapes(nv), told: newLiveShapes(nv), ints: slices.Clone(l.now.ints),
+		now: newLiveShapes(nv), recorded: newLiveShapes(nv), ints: slices.Clone(l.now.ints),
 		isNew: make([]bool, nv), edited: edited,
 	}
 	for v := range g.Values {
 		r.now.set(ValueID(v), g.Values[v].MaxDims, false)
-		r.told.set(ValueID(v), l.now.dims[v], g.absent(&l.now, ValueID(v)))
+		r.recorded.set(ValueID(v), l.now.dims[v], g.absent(&l.now, ValueID(v)))
 	}
 	r.inputs.take(l)
 	var params []byte
@@ -374,7 +374,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	if all { // what the first resize has not changed
 		for i := range g.Values {
 			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
-				r.now.set(v, r.told.dims[v], r.told.absent[v])
+				r.now.set(v, r.recorded.dims[v], r.recorded.absent[v])
 				mark(v)
 			}
 		}
@@ -386,7 +386,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 			continue
 		}
 		rank := len(r.now.dims[v])
-		if r.now.set(v, dims[:rank], false); !r.now.sameAs(&r.told, v) {
+		if r.now.set(v, dims[:rank], false); !r.now.sameAs(&r.recorded, v) {
 			mark(v)
 		}
 		dims = dims[rank:]
@@ -401,9 +401,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 			continue
 		}
 		r.isNew[v] = false
-		if all || !r.now.sameAs(&r.told, v) {
+		if all || !r.now.sameAs(&r.recorded, v) {
 			list = append(list, trace.LiveDims{Value: v, Dims: r.shape(v, &flat)})
-			r.told.set(v, r.now.dims[v], r.now.absent[v])
+			r.recorded.set(v, r.now.dims[v], r.now.absent[v])
 		}
 	}
 	return part(list, new(int), len(list))

@@ -73,7 +73,7 @@ type Value struct {
 	Bytes            int64 // at maxDims
 	Alias            ValueID
 	Producer         OpID // -1: none
-	maker            OpID // makes it where its producer leaves it; -1: none
+	materializer     OpID // makes it where its producer leaves it; -1: none
 	Consumers        []OpID
 	Load             func() ([]byte, error) // of a constant; of State, nil: zeros
 	HostRead         bool                   // an operator reads its host integers

@@ -118,11 +118,11 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 		case 8:
 			same[k] = append(same[k], Alias(b, name, pick(same[k])))
 		case 9:
-			left := LeftOp(b, name+"left", pick(same[k]))
+			left := DeferOp(b, name+"left", pick(same[k]))
 			if rapid.Bool().Draw(t, "something between") {
 				same[k] = append(same[k], Unary(b, name+"between", pick(same[k])))
 			}
-			same[k] = append(same[k], MakesOp(b, name, pick(same[k]), left, false), left)
+			same[k] = append(same[k], MaterializeOp(b, name, pick(same[k]), left, false), left)
 			read[left] = true
 		}
 	}
@@ -213,7 +213,7 @@ func Evaluate(
 			for _, v := range o.Declares.Outputs {
 				at[v] = one
 			}
-			for _, v := range o.Declares.Makes {
+			for _, v := range o.Declares.Materializes {
 				if len(x) == Width {
 					at[v] = one
 				}

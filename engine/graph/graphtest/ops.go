@@ -53,7 +53,7 @@ var (
 		for (var j = 0u; j < params.p1; j++) { sum += x[row * params.p1 + j]; }
 		y[row] = sum;
 	}`)
-	spreadKernel = TestKernel("spread", "rw", 2,
+	broadcastKernel = TestKernel("spread", "rw", 2,
 		"for (var j = 0u; i < params.p0 && j < params.p1; j++) { y[i * params.p1 + j] = x[i]; }")
 	CopyKernel = TestKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
 )
@@ -163,7 +163,7 @@ func (o *routedOp) Spec() graph.Spec {
 				Label: "map",
 				Uses:  []graph.Use{On(oneKernel, o.In, o.Out), On(manyKernel, o.In, o.Scratch)},
 			},
-			{Label: "reduce", Uses: []graph.Use{{}, On(spreadKernel, o.Scratch, o.Out)}},
+			{Label: "reduce", Uses: []graph.Use{{}, On(broadcastKernel, o.Scratch, o.Out)}},
 		},
 	}
 }
@@ -333,7 +333,7 @@ func (o *FuncOp) Corners(r *graph.Ranges) []graph.Corner { return o.Bounds(r) }
 func (o *FuncOp) Plan(p *graph.Planner) error { return o.Plans(p) }
 
 // LeftOp gives x + 1, and leaves a single row of it.
-func LeftOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+func DeferOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	left := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
 		Declares: graph.Spec{
@@ -343,7 +343,7 @@ func LeftOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		Bounds: func(r *graph.Ranges) []graph.Corner { return r.Ends(x) },
 		Plans: func(p *graph.Planner) error {
 			if p.Dim(x, 0) == 1 {
-				p.Leave(left, p.Dims(x)...)
+				p.Defer(left, p.Dims(x)...)
 				return nil
 			}
 			p.SetDims(left, p.Dims(x)...)
@@ -355,12 +355,12 @@ func LeftOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 }
 
 // MakesOp gives x + 1, and makes a single row of what is left to it, unless it forgets to.
-func MakesOp(b *graph.Builder, name string, x, left graph.ValueID, forgets bool) graph.ValueID {
+func MaterializeOp(b *graph.Builder, name string, x, left graph.ValueID, forgets bool) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
 		Declares: graph.Spec{
 			Kind: "makes", Inputs: []graph.ValueID{x}, Outputs: []graph.ValueID{out},
-			Makes: []graph.ValueID{left},
+			Materializes: []graph.ValueID{left},
 			Slots: []graph.Slot{
 				{Label: "map", Uses: []graph.Use{On(UnaryKernel, x, out)}},
 				{Label: "made", Uses: []graph.Use{On(UnaryKernel, x, left)}},
