@@ -44,10 +44,8 @@ type CostOptions struct {
 type CostSamples struct {
 	whole, walls []int64 // ns; of other runs, as in costRun
 	clock        []float64
-	gains        map[string][]int64 // by setKey
+	gains        map[string][]int64 // by trace.SetKey
 }
-
-func setKey(set []trace.DispatchID) string { return fmt.Sprint(set) }
 
 // Costs are what a step takes less without some of its dispatches.
 type Costs struct {
@@ -182,7 +180,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 		at += x.shortRun(m.active[at:])
 		m.cuts = append(m.cuts, at)
 	}
-	had := func(i int) int { return len(o.Samples.gains[setKey(m.sets[i].dispatches)]) }
+	had := func(i int) int { return len(o.Samples.gains[trace.SetKey(m.sets[i].dispatches)]) }
 	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(had(a), had(b)) })
 	m.left = make([]bool, len(x.g.Dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
@@ -449,13 +447,13 @@ func (m *costRun) costs() Costs {
 	s.clock = append(s.clock, m.clock...)
 	for i, set := range m.sets {
 		for _, p := range m.parts[i] {
-			key := setKey(set.dispatches)
+			key := trace.SetKey(set.dispatches)
 			s.gains[key] = append(s.gains[key], m.gain(p))
 		}
 	}
 	var c Costs
 	for _, set := range m.sets {
-		gains := s.gains[setKey(set.dispatches)]
+		gains := s.gains[trace.SetKey(set.dispatches)]
 		cost := trace.Cost{Dispatches: set.dispatches, N: len(gains)}
 		if cost.N > 0 {
 			if cost.Q1NS, cost.NS, cost.Q3NS = trace.Quartiles(gains); !m.heldUp {

@@ -236,8 +236,8 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 		}
 		return 1000
 	}
-	one := session.Part{Name: "one", Dispatches: []trace.DispatchID{0}}
-	r.do(session.Command{Kind: session.Cost, N: 31, Parts: []session.Part{one}})
+	one := trace.Part{Name: "one", Dispatches: []trace.DispatchID{0}}
+	r.do(session.Command{Kind: session.Cost, N: 31, Parts: []trace.Part{one}})
 	w := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1].Whole
 	if w == nil || w.CanaryQ1 != 0.5 || w.CanaryQ3 != 1 || sung != 16 {
 		t.Errorf("the clock went to half while costs were measured: %+v, ran %d times", w, sung)

@@ -60,7 +60,7 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
 		{
 			session.Command{
-				Kind: session.Verify, Parts: []session.Part{{Dispatches: []trace.DispatchID{1 << 20}}},
+				Kind: session.Verify, Parts: []trace.Part{{Dispatches: []trace.DispatchID{1 << 20}}},
 			},
 			"dispatch 1048576, the graph has",
 		},
@@ -146,7 +146,7 @@ func TestReplySaysWhatTheCommandDid(t *testing.T) {
 	do(all, session.Command{Kind: session.Run, N: 5}, session.Reply{Step: 7, Position: 15, Steps: 5})
 	do(all, session.Command{Kind: session.Previous}, session.Reply{Step: 6, Position: 14})
 	do(all, session.Command{Kind: session.Repeat, N: 3}, session.Reply{Step: 6, Position: 14, Repeats: 3})
-	two := []session.Part{{Name: "two", Dispatches: []trace.DispatchID{0, 1}}}
+	two := []trace.Part{{Name: "two", Dispatches: []trace.DispatchID{0, 1}}}
 	do(all, session.Command{Kind: session.Cost, N: 7, Parts: two},
 		session.Reply{Step: 6, Position: 14, Repeats: 7})
 	do(all, session.Command{Kind: session.Verify, Parts: two}, session.Reply{Step: 6, Position: 14})

@@ -18,10 +18,10 @@ import (
 // costOf asks for the cost of every dispatch of the current step alone, and of all of them together.
 func (r *rig) costOf(rounds int) session.Command {
 	c := session.Command{Kind: session.Cost, N: rounds}
-	all := session.Part{Name: "all"}
+	all := trace.Part{Name: "all"}
 	for _, d := range r.step().Dispatches {
 		id := r.mirror.Trace.Plans[d.Plan].Dispatch
-		c.Parts = append(c.Parts, session.Part{Name: "one", Dispatches: []trace.DispatchID{id}})
+		c.Parts = append(c.Parts, trace.Part{Name: "one", Dispatches: []trace.DispatchID{id}})
 		all.Dispatches = append(all.Dispatches, id)
 	}
 	c.Parts = append(c.Parts, all)
@@ -160,15 +160,15 @@ func TestCostCommandThatIsCancelledKeepsWhatItHas(t *testing.T) {
 func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
-	part := func(ids ...trace.DispatchID) []session.Part {
-		return []session.Part{{Name: "x", Dispatches: ids}}
+	part := func(ids ...trace.DispatchID) []trace.Part {
+		return []trace.Part{{Name: "x", Dispatches: ids}}
 	}
 	for want, c := range map[string]session.Command{
 		"it has no dispatches":          {Parts: part()},
 		"dispatch 9999, the graph has ": {Parts: part(9999)},
 		"dispatch -1, the graph has ":   {Parts: part(-1)},
 		"1001 rounds, want at most":     {Parts: part(0), N: 1001},
-		"3000 parts, want at most":      {Parts: make([]session.Part, 3000)},
+		"3000 parts, want at most":      {Parts: make([]trace.Part, 3000)},
 	} {
 		c.Kind = session.Cost
 		if err := r.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||

@@ -149,7 +149,7 @@ func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
 			norm = p.Dispatch
 		}
 	}
-	cost := session.Command{Kind: session.Cost, N: 3, Parts: []session.Part{
+	cost := session.Command{Kind: session.Cost, N: 3, Parts: []trace.Part{
 		{Name: "norm", Dispatches: []trace.DispatchID{norm}},
 	}}
 	r.do(cost)

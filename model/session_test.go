@@ -261,7 +261,7 @@ func TestLostDeviceEndsTheSession(t *testing.T) {
 func TestALostDeviceIsToldOnce(t *testing.T) {
 	for _, c := range []session.Command{
 		{Kind: session.Run, N: 9},
-		{Kind: session.Cost, N: 3, Parts: []session.Part{{Name: "q", Dispatches: []trace.DispatchID{2}}}},
+		{Kind: session.Cost, N: 3, Parts: []trace.Part{{Name: "q", Dispatches: []trace.DispatchID{2}}}},
 		{Kind: session.Repeat, N: 9},
 		{Kind: session.Verify},
 		{Kind: session.Lab},

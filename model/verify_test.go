@@ -46,7 +46,7 @@ func TestTheReferenceRunFollowsTheText(t *testing.T) {
 	do(session.Command{Kind: session.Verify, Step: step(1)}) // of the prompt
 	do(session.Command{Kind: session.Edit, N: 4, Tokens: []int{'x', 'y'}})
 	do(session.Command{Kind: session.Verify})
-	one := []session.Part{{Dispatches: []trace.DispatchID{3}}}
+	one := []trace.Part{{Dispatches: []trace.DispatchID{3}}}
 	do(session.Command{Kind: session.Verify, Parts: one})
 	tr := end()
 	said := tr.Events[len(tr.Events)-1].Text
@@ -91,7 +91,7 @@ func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
 			scratch = append(scratch, id)
 		}
 	}
-	do(session.Command{Kind: session.Verify, Parts: []session.Part{{Dispatches: scratch[:1]}}})
+	do(session.Command{Kind: session.Verify, Parts: []trace.Part{{Dispatches: scratch[:1]}}})
 	tr := end()
 	var said []string
 	for _, e := range tr.Events {

@@ -54,7 +54,7 @@ type Command struct {
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
 	At    *LookAt      `json:"at,omitempty"`    // of a Look
-	Parts []Part       `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
+	Parts []trace.Part `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
 	Step  *int         `json:"step,omitempty"`  // index in the trace
 	// Until is the position at which a run pauses at the latest, or a planned step begins. Breaks are what
 	// else makes a run pause, or a prompt that is taken in.
@@ -99,12 +99,6 @@ type Turn struct {
 	Step   int  `json:"step"`            // its index in the trace
 	Tokens int  `json:"tokens"`          // that went in
 	Token  *int `json:"token,omitempty"` // that came out
-}
-
-// Part is a part of a step with its name: a row of a table, or several rows that are one together.
-type Part struct {
-	Name       string             `json:"name"`
-	Dispatches []trace.DispatchID `json:"dispatches"`
 }
 
 // Reply is what a command gave. Where the command failed or was cancelled on its way it says what was done

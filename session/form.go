@@ -214,7 +214,7 @@ func (f *form) plan(of *form) {
 		}
 		last := len(w.plans) - 1
 		for n := range min(lookBack, len(w.plans)) {
-			if samePlan(w.plans[last-n], p) {
+			if p.Same(w.plans[last-n]) {
 				w.length(n + 2)
 				w.b = binary.AppendVarint(w.b, int64(p.ID))
 				w.b = binary.AppendVarint(w.b, int64(p.Dispatch))
@@ -245,13 +245,6 @@ func (f *form) plan(of *form) {
 		r.plans = append(r.plans, p)
 		*(**trace.Plan)(to) = p
 	}
-}
-
-// samePlan says whether two plans say the same but for which dispatch.
-func samePlan(a, b *trace.Plan) bool {
-	x := *a
-	x.ID, x.Dispatch, x.Grid = b.ID, b.Dispatch, b.Grid
-	return x == *b && (a.Grid == b.Grid || reflect.DeepEqual(a.Grid, b.Grid))
 }
 
 // ran has, after 1, a list of dispatches of which nothing is known but their plans: the length and the

@@ -188,9 +188,8 @@ func samePlan(a *trace.Trace, i *trace.PlanID, b *trace.Trace, j *trace.PlanID) 
 	if i == nil || j == nil {
 		return i == j
 	}
-	p, q := a.Plans[*i], b.Plans[*j]
-	p.ID, q.ID = 0, 0
-	return p == q
+	p, q := &a.Plans[*i], &b.Plans[*j]
+	return p.Dispatch == q.Dispatch && p.Same(q)
 }
 
 func encoded(t interface{ Fatal(...any) }, tr *trace.Trace) []byte {

@@ -186,7 +186,7 @@ func TestMarkedRowsAreCostedTogether(t *testing.T) {
 		d.press("down")
 	}
 	d.press("m", "G", "m").press("C").sees("2 marked", "2 marked rows together cost ", " (n=30)")
-	if !slices.ContainsFunc(d.app.view().(*view.DispatchPage).Title(200), func(p table.Part) bool {
+	if !slices.ContainsFunc(d.app.view().(*view.DispatchPage).Title(200), func(p table.Segment) bool {
 		return p.With && p.Text == "(fusing them saves at most that)"
 	}) {
 		t.Errorf("nobody says what for: %s", d.screen())

@@ -23,7 +23,7 @@ func (a *App) header(w int) string {
 	text := ""
 	if t := a.mirror.Trace; t != nil {
 		model := filepath.Base(printable.Clean(t.Model.Name))
-		line := table.Title(slices.Concat([]table.Part{{
+		line := table.Title(slices.Concat([]table.Segment{{
 			Rank: 2, Text: model,
 			Short: widget.CutMiddle(model, 20),
 		}},
@@ -38,13 +38,13 @@ func (a *App) header(w int) string {
 }
 
 // stepParts say which step is shown. Who looks back must see it, on any screen.
-func (m *model) stepParts() []table.Part {
+func (m *model) stepParts() []table.Segment {
 	s := m.step()
 	if s == nil {
 		if len(m.index.Trace.Steps) > 0 {
-			return []table.Part{{Rank: 0, Text: "no step shown"}}
+			return []table.Segment{{Rank: 0, Text: "no step shown"}}
 		}
-		return []table.Part{{Rank: 0, Text: "no step yet"}}
+		return []table.Segment{{Rank: 0, Text: "no step yet"}}
 	}
 	long, short := fmt.Sprintf("step %d", s.Index), fmt.Sprintf("s%d", s.Index)
 	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
@@ -63,9 +63,9 @@ func (m *model) stepParts() []table.Part {
 	default:
 		long, short = long+where, short+where
 	}
-	parts := []table.Part{{Rank: 0, Text: long, Short: short}}
+	parts := []table.Segment{{Rank: 0, Text: long, Short: short}}
 	if s.Cold {
-		parts = append(parts, table.Part{Rank: 1, Text: "cold"})
+		parts = append(parts, table.Segment{Rank: 1, Text: "cold"})
 	}
 	if s.Token != nil {
 		parts = append(parts, table.Say(4, "token %q", s.Text))

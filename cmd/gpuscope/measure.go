@@ -226,15 +226,15 @@ func lastPrefill(t *trace.Trace) int {
 
 // parts are what was named to be left out together, and the rows, kernels and kinds of operators of a step
 // that are something else; of these coarse ones first: they are what a slow device has time for.
-func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []session.Part,
+func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, nil, err
 	}
-	has := func(parts []session.Part, p analyze.Part) bool {
-		same := func(q session.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
+	has := func(parts []trace.Part, p trace.Part) bool {
+		same := func(q trace.Part) bool { return slices.Equal(q.Dispatches, p.Dispatches) }
 		return slices.ContainsFunc(parts, same)
 	}
 	for _, names := range o.together {
@@ -243,22 +243,22 @@ func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (aske
 			return nil, nil, fmt.Errorf("--cost: %w", err)
 		}
 		if !has(asked, p) {
-			asked = append(asked, session.Part(p))
+			asked = append(asked, p)
 		}
 	}
 	for _, p := range rows {
 		if !has(asked, p) {
-			others = append(others, session.Part(p))
+			others = append(others, p)
 		}
 	}
-	coarser := func(a, b session.Part) int { return len(b.Dispatches) - len(a.Dispatches) }
+	coarser := func(a, b trace.Part) int { return len(b.Dispatches) - len(a.Dispatches) }
 	slices.SortStableFunc(others, coarser)
 	return asked, others, nil
 }
 
 // promptParts are the same of a piece of a prompt, those that hold no others first, and of these
 // what does most: a piece takes so long that there may be no time for more than a few.
-func promptParts(ctx context.Context, x *analyze.Index, step int) ([]session.Part, error) {
+func promptParts(ctx context.Context, x *analyze.Index, step int) ([]trace.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {
 		return nil, err
@@ -269,19 +269,19 @@ func promptParts(ctx context.Context, x *analyze.Index, step int) ([]session.Par
 		work[p.Dispatch] = p.FLOPs + p.Bytes
 	}
 	type ranked struct {
-		session.Part
+		trace.Part
 		holds bool
 		work  int64
 	}
 	parts := make([]ranked, len(rows))
 	for i, row := range rows {
-		parts[i].Part = session.Part(row)
+		parts[i].Part = row
 		of := map[trace.DispatchID]bool{}
 		for _, id := range row.Dispatches {
 			of[id] = true
 			parts[i].work += work[id]
 		}
-		parts[i].holds = slices.ContainsFunc(rows, func(r analyze.Part) bool {
+		parts[i].holds = slices.ContainsFunc(rows, func(r trace.Part) bool {
 			return len(r.Dispatches) < len(of) &&
 				!slices.ContainsFunc(r.Dispatches, func(id trace.DispatchID) bool { return !of[id] })
 		})
@@ -295,7 +295,7 @@ func promptParts(ctx context.Context, x *analyze.Index, step int) ([]session.Par
 		}
 		return -1
 	})
-	list := make([]session.Part, len(parts))
+	list := make([]trace.Part, len(parts))
 	for i := range parts {
 		list[i] = parts[i].Part
 	}

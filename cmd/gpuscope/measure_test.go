@@ -245,7 +245,7 @@ func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
 func TestRunLeavesTimeForThePrompt(t *testing.T) {
 	t.Parallel()
 	var kinds []string
-	var first session.Part
+	var first trace.Part
 	p, stdout, stderr := playBack(t, tuitest.Script{
 		Before: func(ctx context.Context, c session.Command) error {
 			kind := string(c.Kind)

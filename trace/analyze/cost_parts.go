@@ -11,18 +11,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Part is a part of a step with its name: a row of Dispatches, or several that are taken together. Its cost
-// is measured by leaving it out.
-type Part struct {
-	Name       string
-	Dispatches []trace.DispatchID // rising
-}
-
 // CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
 // layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
 // What stands in several rows costs something else than they do in sum, so it is left out by itself.
-func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
-	var parts []Part
+func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
+	var parts []trace.Part
 	seen := map[string]bool{}
 	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
 		t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: fold})
@@ -30,7 +23,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]Part, error) {
 			return nil, err
 		}
 		for _, p := range t.CostParts(t.opened()) {
-			if key := setKey(p.Dispatches); !seen[key] {
+			if key := trace.SetKey(p.Dispatches); !seen[key] {
 				seen[key] = true
 				parts = append(parts, p)
 			}
@@ -50,7 +43,7 @@ func (t *DispatchTree) opened() (rows []int) {
 }
 
 // CostParts are the parts that costs of rows are of: each row, and those together that run at once.
-func (t *DispatchTree) CostParts(rows []int) []Part {
+func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	list := t.rowsAt(rows)
 	for _, set := range t.joint() {
 		if !slices.ContainsFunc(set, func(row int) bool { return !slices.Contains(rows, row) }) {
@@ -62,7 +55,7 @@ func (t *DispatchTree) CostParts(rows []int) []Part {
 
 // Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
 // steps they are those that ran in its last.
-func (t *DispatchTree) Parts(rows []int) []Part { return t.partsOf(t.rowsAt(rows)) }
+func (t *DispatchTree) Parts(rows []int) []trace.Part { return t.partsOf(t.rowsAt(rows)) }
 
 func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 	list := make([]DispatchRow, len(rows))
@@ -72,16 +65,16 @@ func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 	return list
 }
 
-func (t *DispatchTree) partsOf(rows []DispatchRow) []Part {
+func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 	ran := map[trace.DispatchID]bool{}
 	for _, id := range t.Index.ran(t.Scope.Last()) {
 		ran[id] = true
 	}
-	var parts []Part
+	var parts []trace.Part
 	seen := map[string]bool{}
 	for i := range rows {
-		p := Part{Name: t.NameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
-		if key := setKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
+		p := trace.Part{Name: t.NameOf(&rows[i]), Dispatches: t.dispatches(&rows[i], ran)}
+		if key := trace.SetKey(p.Dispatches); len(p.Dispatches) > 0 && !seen[key] {
 			seen[key] = true
 			parts = append(parts, p)
 		}
@@ -90,8 +83,8 @@ func (t *DispatchTree) partsOf(rows []DispatchRow) []Part {
 }
 
 // Together is several parts as one.
-func Together(parts []Part) Part {
-	var all Part
+func Together(parts []trace.Part) trace.Part {
+	var all trace.Part
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.Name)
@@ -106,24 +99,24 @@ func Together(parts []Part) Part {
 // Named is the part that names with commas between stand for together: rows of the step folded by layer, by
 // their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
 // name stands for any letters.
-func (x *Index) Named(ctx context.Context, step int, names string) (Part, error) {
+func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
 	t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
 	if err != nil {
-		return Part{}, err
+		return trace.Part{}, err
 	}
-	var parts []Part
+	var parts []trace.Part
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		one := Part{Name: name}
+		one := trace.Part{Name: name}
 		for i := range t.Folded {
 			if is, err := t.answers(i, name); err != nil {
-				return Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+				return trace.Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
 			} else if is {
 				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
 			}
 		}
 		if one.Dispatches == nil {
-			return Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
+			return trace.Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
 				printable.Short(name, 40), t.names())
 		}
 		parts = append(parts, one)

@@ -51,7 +51,7 @@ func (t *DispatchTree) CostRows() []CostRow {
 			Row: tree.Row{Key: r.Key}, Name: t.Called(i), Dispatches: t.dispatches(r, nil), Cost: r.Cost,
 			AloneNS: r.SumNS, Alone: r.Summed, LostNS: r.LostNS,
 		}
-		if key := setKey(row.Dispatches); !known[key] {
+		if key := trace.SetKey(row.Dispatches); !known[key] {
 			known[key] = true
 			if r.Group {
 				row.holds = len(children[i])
@@ -74,7 +74,7 @@ func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
 	}
 	for i := range t.Costs.Step.Costs {
 		cost := &t.Costs.Step.Costs[i]
-		key := setKey(cost.Dispatches)
+		key := trace.SetKey(cost.Dispatches)
 		if known[key] {
 			continue
 		}

@@ -29,7 +29,7 @@ func diffLaunches(from, to *trace.Plan) PlanDiff {
 	if from == nil || to == nil {
 		return PlanDiff{New: from == nil && to != nil, Gone: from != nil && to == nil}
 	}
-	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: Rerouted(from, to)}
+	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: from.Reroutes(to)}
 }
 
 // LaunchesOtherwise says whether one plan launches otherwise than another.
@@ -232,12 +232,4 @@ func (b baseLaunches) find(l *Launch) *Launch {
 		return nil
 	}
 	return list[len(list)-1]
-}
-
-func Rerouted(a, b *trace.Plan) bool {
-	if a == nil || b == nil {
-		return a != b
-	}
-	return a.Route != b.Route ||
-		a.Kernel != b.Kernel && trace.OwnKernel(a.Kernel) != trace.OwnKernel(b.Kernel)
 }

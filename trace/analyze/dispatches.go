@@ -205,9 +205,7 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 			sum += l.Time.Median
 			weighed += l.Time.Median * float64(l.Runs)
 			r.Summed = r.Summed && l.Time.Measured()
-			p, q := l.Plan, first.Plan
-			r.Equal = r.Equal && p.Kernel == q.Kernel && p.Workgroups == q.Workgroups && p.Bytes == q.Bytes &&
-				p.FLOPs == q.FLOPs
+			r.Equal = r.Equal && l.Plan.SameWork(first.Plan)
 			r.Waste = r.Waste.Plus(l.Waste)
 			if l.Time.Known() {
 				iqrs = append(iqrs, l.Time.IQR)

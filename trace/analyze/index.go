@@ -164,7 +164,7 @@ func sameRoutes(t *trace.Trace, a, b int) bool {
 			continue
 		}
 		p, q := &t.Plans[list[i].Plan], &t.Plans[also[i].Plan]
-		if p.Dispatch != q.Dispatch || p.Kernel != q.Kernel || p.Route != q.Route {
+		if p.Dispatch != q.Dispatch || !p.SameKernel(q) {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ type StepCosts struct {
 }
 
 // Of is the cost of some dispatches skipped together; nil where that was not measured.
-func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[setKey(ids)] }
+func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[trace.SetKey(ids)] }
 
 // Beside is the cost of some launches skipped together. Where one of them ran differently than when the cost
 // was measured (another route, kernel or number of tokens, or not at all), the cost is of other work: then
@@ -31,7 +31,7 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 		if p != nil {
 			ids = append(ids, l.ID)
 		}
-		same := p != nil && p.Route == l.Plan.Route && p.Kernel == l.Plan.Kernel
+		same := p != nil && p.SameKernel(l.Plan)
 		if (!same || l.Tokens != len(c.Step.Tokens)) && other == nil {
 			other = l
 		}
@@ -80,13 +80,13 @@ func (x *Index) CostsOf(step int) *StepCosts {
 		if s.Whole != nil && s.Whole.NS > 0 {
 			r.Share = float64(r.NS) / float64(s.Whole.NS)
 		}
-		c.sets[setKey(r.Dispatches)] = r
+		c.sets[trace.SetKey(r.Dispatches)] = r
 	}
 	return c
 }
 
 // CostOf is what a part of the table costs, skipped as a whole; nil where that is not known.
-func (t *DispatchTree) CostOf(p Part) *RowCost {
+func (t *DispatchTree) CostOf(p trace.Part) *RowCost {
 	var list []*Launch
 	for i := range t.Launches {
 		if _, in := slices.BinarySearch(p.Dispatches, t.Launches[i].ID); in {
@@ -95,11 +95,4 @@ func (t *DispatchTree) CostOf(p Part) *RowCost {
 	}
 	cost, _ := t.Costs.Beside(list)
 	return cost
-}
-
-// setKey names a set of dispatches, whatever their order.
-func setKey(ids []trace.DispatchID) string {
-	ids = slices.Clone(ids)
-	slices.Sort(ids)
-	return IDList(ids)
 }

@@ -102,10 +102,10 @@ func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
 			}),
 		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
-	parts := []table.Part{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
+	parts := []table.Segment{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
 		table.Plural(len(scope.Steps), "step"))}}
 	if scope.Chosen() {
-		parts = append([]table.Part{ScopePart(scope)}, parts...)
+		parts = append([]table.Segment{ScopePart(scope)}, parts...)
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {
@@ -115,4 +115,4 @@ func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
 }
 
 // OfBlocks says in a title which times a step has that was timed by blocks.
-var OfBlocks = table.Part{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
+var OfBlocks = table.Segment{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}

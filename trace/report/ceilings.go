@@ -66,7 +66,7 @@ func CeilingTable(d *trace.Device) *table.Table {
 			Of:  at(func(r *ceilingRow) table.Cell { return table.Text(r.text) }),
 		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
-	t.Title = []table.Line{table.Title(table.Part{Text: d.Name})}
+	t.Title = []table.Line{table.Title(table.Segment{Text: d.Name})}
 	switch {
 	case d.Ceilings == nil:
 		t.Notes = []string{"they were not measured: gpuscope devices --measure does it"}

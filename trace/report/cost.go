@@ -32,21 +32,21 @@ func (t *DispatchTable) SharedLine() string {
 
 // sharedCostParts say in a title whose costs these are and what the rows share. That is lost last where it is
 // more than nothing, for then the costs of the rows do not add up to the step.
-func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Part {
+func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
-	of := table.Part{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
+	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
 	if by := analyze.ClockMovedBy(c.Step.Whole); by > trace.ClockMoved {
 		of.Text += fmt.Sprintf(", clock moved %.0f %%", 100*by)
 	}
 	s, ok := t.Shared()
 	if !ok {
-		return []table.Part{of}
+		return []table.Segment{of}
 	}
-	shared := table.Part{Rank: 1, Text: says(s)}
+	shared := table.Segment{Rank: 1, Text: says(s)}
 	if !s.Nothing() {
 		shared.Rank, shared.Short = 0, words(s, "")
 	}
-	return []table.Part{of, shared}
+	return []table.Segment{of, shared}
 }
 
 // CostLine says in words what a row costs, for all that it stands for and for each of them, or why a cost
@@ -167,18 +167,18 @@ func CostColumns(
 
 // costPart says in a title what shares are of, and that there are rows without a cost: they cost something
 // all the same.
-func (t *DispatchTable) costPart() table.Part {
-	part := table.Part{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
+func (t *DispatchTable) costPart() table.Segment {
+	part := table.Segment{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "no costs on these routes")
 	case !t.AnyCost && t.Costs != nil:
 		return table.Say(3, "of these rows no cost was measured")
 	case !t.AnyCost:
-		return table.Part{}
+		return table.Segment{}
 	case !t.CostOrder:
 		if part.Text = "share of " + analyze.SumName; t.MostCosted {
-			return table.Part{
+			return table.Segment{
 				Rank: 0, Text: part.Text + ": the ± of costs is not known yet", Short: part.Text,
 			}
 		}
@@ -191,17 +191,17 @@ func (t *DispatchTable) costPart() table.Part {
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.RowsAlone)
 	if t.OtherWork > 0 {
 		without += fmt.Sprintf(" rows have no cost, %d because of their route", t.OtherWork)
-		return table.Part{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text,
+		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text,
 			t.RowsUncosted)}
 	}
-	return table.Part{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
+	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
 // costsApart is how far the step that costs are of may be from the step of the title before it is said.
 const costsApart = 0.1
 
 // ofStep says of shares by cost what they are parts of, where that is another time than the title has.
-func (t *DispatchTable) ofStep(part table.Part) table.Part {
+func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Scope)
 	if w == nil {
 		return part
@@ -210,7 +210,7 @@ func (t *DispatchTable) ofStep(part table.Part) table.Part {
 		return part
 	}
 	took := table.Millis(w.NS, true)
-	return table.Part{
+	return table.Segment{
 		Rank: 1, Text: fmt.Sprintf("%s, of the %s GPU of whole runs", part.Text, took),
 		Short: "share of " + took + " GPU",
 	}
@@ -220,13 +220,13 @@ func (t *DispatchTable) ofStep(part table.Part) table.Part {
 // where that is not known by the cost, which is the most there is. Behind it is how much of the runs that is
 // which costs are of. What is within the ± of its row is not named: the next measurement would name another.
 // Where the GPU idles longer in the untimed step than a row would give, that is named before it.
-func (t *DispatchTable) fixFirst() []table.Part {
+func (t *DispatchTable) fixFirst() []table.Segment {
 	if !t.MostCosted {
 		return nil
 	}
 	first, most, what := t.Most()
 	if first < 0 {
-		return []table.Part{t.Undecided()}
+		return []table.Segment{t.Undecided()}
 	}
 	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce) // its row says so
 	brief, off := said+name, analyze.Short(t.Folded[first].Cost.SpreadNS)
@@ -235,13 +235,13 @@ func (t *DispatchTable) fixFirst() []table.Part {
 		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (Step), then "
 		brief = "fix first GPU idle, then " + name
 	}
-	parts := []table.Part{{
+	parts := []table.Segment{{
 		Text:  fmt.Sprintf("%s%s: %s %s ± %s µs", said, name, what, analyze.Short(most), off),
 		Short: brief,
 	}}
 	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
 		part, of := 100*most/float64(w.NS), analyze.Short(float64(w.NS))
-		parts = append(parts, table.Part{
+		parts = append(parts, table.Segment{
 			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs of whole runs)", part, of),
 			Short: fmt.Sprintf("(%.0f %% of %s µs)", part, of),
 		})
@@ -250,7 +250,7 @@ func (t *DispatchTable) fixFirst() []table.Part {
 }
 
 // Undecided says in a title that none of the rows that have costs can be named as what to fix first.
-func (t *DispatchTable) Undecided() table.Part {
+func (t *DispatchTable) Undecided() table.Segment {
 	known, rounds := false, 0
 	for i := range t.Folded {
 		if c := t.Folded[i].Cost; c != nil {
@@ -258,7 +258,7 @@ func (t *DispatchTable) Undecided() table.Part {
 		}
 	}
 	if !known {
-		return table.Part{
+		return table.Segment{
 			Rank: 0, Text: analyze.OfRounds(rounds) + ": no cost has a ± yet",
 			Short: analyze.OfRounds(rounds),
 		}

@@ -76,7 +76,7 @@ func CostTable(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*tab
 }
 
 // unknown says in the title, once for all rows, that no cost is known, and why.
-func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Part {
+func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
 	said := "no cost is known"
 	if t.Timed() {
 		said += ", times alone stand in"
@@ -144,7 +144,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 }
 
 // costTitle says what the costs are of, and more.
-func (t *DispatchTable) costTitle(more ...table.Part) []table.Line {
+func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	if t.Costs == nil {
 		text := "no costs were measured"
 		switch {

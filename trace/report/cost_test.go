@@ -30,7 +30,7 @@ func costed(t *testing.T, tr *trace.Trace, step int) *analyze.Index {
 	return costedBy(tr, step, parts...)
 }
 
-func costedBy(tr *trace.Trace, step int, parts ...analyze.Part) *analyze.Index {
+func costedBy(tr *trace.Trace, step int, parts ...trace.Part) *analyze.Index {
 	out := *tr
 	out.Steps = slices.Clone(tr.Steps)
 	s := &out.Steps[step]
@@ -94,7 +94,7 @@ func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	of := map[string]analyze.Part{}
+	of := map[string]trace.Part{}
 	for _, p := range parts {
 		names = append(names, fmt.Sprintf("%s %d", p.Name, len(p.Dispatches)))
 		of[p.Name] = p
@@ -442,7 +442,7 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 			c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
 		}
 	}
-	if d = dispatched(x, 2, analyze.Options{}); !slices.Contains(d.Title[1].Parts, d.Undecided()) ||
+	if d = dispatched(x, 2, analyze.Options{}); !slices.Contains(d.Title[1].Segments, d.Undecided()) ||
 		d.Undecided().Text != "nothing stands out of the scatter of 30 rounds" { // more would say the same
 		t.Errorf("0.3 ± 0.5 µs to save: %s", d.Title[1].Fit(400))
 	}
@@ -691,7 +691,7 @@ func TimedWhole(tr *trace.Trace) *trace.Trace {
 func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 1))
 	d := dispatched(x, 1, analyze.Options{})
-	of := func(names ...string) analyze.Part {
+	of := func(names ...string) trace.Part {
 		p, err := x.Named(ctx, 1, strings.Join(names, ", "))
 		if err != nil {
 			t.Fatal(err)
@@ -706,7 +706,7 @@ func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
 		}
 		return ids
 	}
-	if d := cmp.Diff(analyze.Part{Name: "attn", Dispatches: row("layer0/attn")}, of("attn")); d != "" {
+	if d := cmp.Diff(trace.Part{Name: "attn", Dispatches: row("layer0/attn")}, of("attn")); d != "" {
 		t.Error(d)
 	}
 	if a, b := of("attn.q"), of("q", "attn.q"); !slices.Equal(a.Dispatches, b.Dispatches) ||

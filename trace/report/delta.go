@@ -109,7 +109,7 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, base []ta
 
 // OtherTrace is the part of a title that says of which other model, or device, a base of this run is: what
 // differs then is no change. It says nothing where both have the same.
-func OtherTrace(x *analyze.Index, base *analyze.Index) table.Part {
+func OtherTrace(x *analyze.Index, base *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, base.Trace
 	is, was := &now.Model, &then.Model
@@ -120,9 +120,9 @@ func OtherTrace(x *analyze.Index, base *analyze.Index) table.Part {
 		what, which = append(what, "device"), append(which, was.Name)
 	}
 	if what == nil {
-		return table.Part{}
+		return table.Segment{}
 	}
-	return table.Part{
+	return table.Segment{
 		Text:  "another " + strings.Join(what, " and ") + ": " + strings.Join(which, " on "),
 		Short: "other " + strings.Join(what, ", "),
 	}

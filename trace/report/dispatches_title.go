@@ -19,7 +19,7 @@ func (t *DispatchTable) title() []table.Line {
 		line += fmt.Sprintf(", %d of them in %s", in, table.Plural(levels, "level"))
 	}
 	waste := t.wasteParts()
-	parts := []table.Part{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
+	parts := []table.Segment{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
 	step, one := t.Scope.One()
 	if !one {
 		scope := ScopePart(t.Scope)
@@ -27,13 +27,13 @@ func (t *DispatchTable) title() []table.Line {
 			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, StepCount(t.Scope), n)
 			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.Counted(), n)
 		}
-		parts = append([]table.Part{scope}, parts...)
+		parts = append([]table.Segment{scope}, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {
-		parts = append(parts, table.Part{Rank: 2, Text: "cold"})
+		parts = append(parts, table.Segment{Rank: 2, Text: "cold"})
 	}
 	if one && t.Scope.Chosen() {
 		of := strings.TrimPrefix(t.Scope.Chunk+", "+StepCount(t.Scope), ", ")
-		part := table.Part{Rank: 2, Text: of}
+		part := table.Segment{Rank: 2, Text: of}
 		if t.Scope.Rerouted > 0 {
 			part.Rank = 0
 		}
@@ -48,9 +48,9 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
 	}
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
-		parts = append(parts, table.Part{Rank: 2, Text: why, Short: "no ~save"})
+		parts = append(parts, table.Segment{Rank: 2, Text: why, Short: "no ~save"})
 	} else if t.Index.Trace.Device.Software() {
-		parts = append(parts, table.Part{Rank: 3, Text: "software device: compare ratios only"})
+		parts = append(parts, table.Segment{Rank: 3, Text: "software device: compare ratios only"})
 	}
 	if t.Index.Static() {
 		parts = append(waste, parts...)
@@ -63,16 +63,17 @@ func (t *DispatchTable) title() []table.Line {
 	takes := CostLine(t.Index, t.Scope)
 	if t.Costs != nil { // after what the step takes
 		at := 1
-		for at < len(takes.Parts) && takes.Parts[at].With {
+		for at < len(takes.Segments) && takes.Segments[at].With {
 			at++
 		}
-		takes.Parts = slices.Insert(takes.Parts, min(at, len(takes.Parts)), sharedCostParts(t.Costs, t)...)
+		takes.Segments = slices.Insert(takes.Segments, min(at, len(takes.Segments)), sharedCostParts(t.Costs,
+			t)...)
 	}
 	return []table.Line{takes, table.Title(parts...)}
 }
 
 // timingPart says how dispatches were timed.
-func (t *DispatchTable) timingPart() table.Part {
+func (t *DispatchTable) timingPart() table.Segment {
 	_, one := t.Scope.One()
 	n := t.Repeats()
 	switch {
@@ -82,24 +83,24 @@ func (t *DispatchTable) timingPart() table.Part {
 			return OfBlocks
 		}
 		none := fmt.Sprintf("timing %s: dispatches have no times", level)
-		return table.Part{Rank: 1, Text: none, Short: "no times"}
+		return table.Segment{Rank: 1, Text: none, Short: "no times"}
 	case t.TimedSteps() == 0:
-		return table.Part{Rank: 1, Text: "dispatches have no times", Short: "no times"}
+		return table.Segment{Rank: 1, Text: "dispatches have no times", Short: "no times"}
 	case one && n == 1:
-		return table.Part{Rank: 3, Text: "1 sample"}
+		return table.Segment{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < analyze.Enough:
-		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: no spread", n)}
+		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: no spread", n)}
 	case one && n > 1:
-		return table.Part{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
+		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
 	}
-	return table.Part{}
+	return table.Segment{}
 }
 
 // most is how many counts of what differs from the base a title has in any room.
 const most = 2
 
 // baseParts count what differs from the base.
-func (t *DispatchTable) baseParts() []table.Part {
+func (t *DispatchTable) baseParts() []table.Segment {
 	var grid, route, text, params, added int
 	for i := range t.Launches {
 		d := t.Launches[i].Delta
@@ -131,18 +132,18 @@ func (t *DispatchTable) baseParts() []table.Part {
 	if len(t.Base.Scope.Short()) > 8 { // of another trace: rather the name is lost than what differs
 		delta.Short = "Δ " + differ
 	}
-	parts := []table.Part{delta}
+	parts := []table.Segment{delta}
 	if rest := counts[first:]; len(rest) > 0 {
-		parts = append(parts, table.Part{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
+		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
 	parts = append(parts, OtherTrace(t.Index, t.Base.Index))
 	if t.ByOrder {
-		parts = append(parts, table.Part{
+		parts = append(parts, table.Segment{
 			Rank: 0, Text: "no dispatch in common, compared by order", Short: "compared by order",
 		})
 	}
 	if t.ClockMoved {
-		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no times", Short: "clock moved"})
+		parts = append(parts, table.Segment{Rank: 0, Text: "clock moved: no times", Short: "clock moved"})
 	}
 	return parts
 }

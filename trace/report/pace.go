@@ -11,7 +11,7 @@ import (
 // Pace is a line on how fast the run is that a step belongs to: its decode steps, its prefill warm and cold,
 // and how far the step has come. Times are of steps as they run untimed; where there are none it says so.
 func Pace(x *analyze.Index, step int) table.Line {
-	var parts []table.Part
+	var parts []table.Segment
 	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {
 		n := table.Plural(len(decode.Steps), "decode step")
 		if decode.Cold > 0 {
@@ -20,7 +20,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 		u := x.UntimedOf(decode)
 		again := u.From != "" // the rest of them ran with every dispatch timed
 		if x.Trace.Device.None() {
-			parts = append(parts, table.Part{Rank: 0, Text: n + " planned", Short: n})
+			parts = append(parts, table.Segment{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
 			took := Millis(u.Wall)
 			if !again && u.N > 1 {
@@ -35,10 +35,10 @@ func Pace(x *analyze.Index, step int) table.Line {
 				short += " (" + u.From + ")"
 				text = n + ", untimed " + took + " (" + u.From + ")"
 			}
-			parts = append(parts, table.Part{Rank: 0, Text: text, Short: short},
+			parts = append(parts, table.Segment{Rank: 0, Text: text, Short: short},
 				table.Say(1, "%.0f tok/s %s", u.TokensPerS(1), u.Mode()))
 		} else {
-			parts = append(parts, table.Part{
+			parts = append(parts, table.Segment{
 				Rank: 0, Short: n,
 				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: tok/s not known",
 			})
@@ -50,7 +50,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 	if of := x.Trace.Model.Dims["context"]; of > 0 {
 		at += " of " + table.Integer(of)
 	}
-	return table.Line{Separator: " · ", Parts: append(parts, table.Part{Rank: 2, Text: at})}
+	return table.Line{Separator: " · ", Segments: append(parts, table.Segment{Rank: 2, Text: at})}
 }
 
 // rangeOf is the least and the largest time of the steps of a scope that ran untimed, of several.
@@ -68,7 +68,7 @@ func rangeOf(x *analyze.Index, scope analyze.Scope) string {
 }
 
 // prefillParts say how long the prompts took that were taken in last: warm, and cold where one was.
-func prefillParts(x *analyze.Index) []table.Part {
+func prefillParts(x *analyze.Index) []table.Segment {
 	var warm, cold *analyze.Prompt
 	all := x.Prompts()
 	for i := range all {
@@ -91,14 +91,14 @@ func prefillParts(x *analyze.Index) []table.Part {
 	}
 	switch {
 	case warm != nil:
-		parts := []table.Part{{Rank: 2, Text: text(warm, warm.Warm, said("warm", warm.WarmTimed))}}
+		parts := []table.Segment{{Rank: 2, Text: text(warm, warm.Warm, said("warm", warm.WarmTimed))}}
 		if cold != nil && cold.Tokens == warm.Tokens {
-			parts = append(parts, table.Part{Rank: 3, With: true, Text: fmt.Sprintf("(%s %s)",
+			parts = append(parts, table.Segment{Rank: 3, With: true, Text: fmt.Sprintf("(%s %s)",
 				table.MillisBare(cold.Ran.NS()), said("cold", cold.RanTimed))})
 		}
 		return parts
 	case cold != nil:
-		return []table.Part{{Rank: 2, Text: text(cold, cold.Ran, said("cold", cold.RanTimed))}}
+		return []table.Segment{{Rank: 2, Text: text(cold, cold.Ran, said("cold", cold.RanTimed))}}
 	}
 	return nil
 }

@@ -19,16 +19,16 @@ func ResizeLine(r *analyze.ResizeSummary) string {
 
 // resizeParts are the summary in a title, under the order of propagation where that is to be said: what
 // changed must not be lost, how it went may.
-func resizeParts(r *analyze.ResizeSummary, order string) []table.Part {
+func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if r.Hooks == 0 {
-		return []table.Part{{Text: "nothing changed: no operator was planned", Short: "nothing changed"}}
+		return []table.Segment{{Text: "nothing changed: no operator was planned", Short: "nothing changed"}}
 	}
 	planned := table.Plural(r.Operators, "operator") + " replanned"
 	if r.Hooks > r.Operators {
 		planned = fmt.Sprintf("%s in %s", planned, table.Plural(r.Hooks, "hook run"))
 	}
 	grids := ", " + table.Plural(r.Grids, "grid")
-	lead := table.Part{
+	lead := table.Segment{
 		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d replanned", r.Operators) + grids,
 	}
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Part {
 	if order != usualOrder && order != "" { // what goes without saying goes first
 		lead.Short = order + ": " + lead.Short
 	}
-	parts := []table.Part{lead, table.Say(0, "%d params", r.Params)}
+	parts := []table.Segment{lead, table.Say(0, "%d params", r.Params)}
 	for _, c := range []struct {
 		n    int
 		what string

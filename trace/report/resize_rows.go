@@ -188,7 +188,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 	}, table.Tree(rows, func(r *analyze.ResizeRow) tree.Row { return r.Row }))
 	s := &x.Trace.Steps[step]
 	which := table.Say(3, "s%d %s at position %d", s.Index, s.Phase, s.Position)
-	t.Title = []table.Line{table.Title(append([]table.Part{which}, resizeParts(summary,
+	t.Title = []table.Line{table.Title(append([]table.Segment{which}, resizeParts(summary,
 		s.Resize.Order)...)...)}
 	made := &ResizeTable{t, rows}
 	t.From = made

@@ -59,11 +59,11 @@ func ScopeText(s analyze.Scope) string {
 }
 
 // ScopePart says in a title which steps a scope has that may have several.
-func ScopePart(s analyze.Scope) table.Part {
+func ScopePart(s analyze.Scope) table.Segment {
 	if _, one := s.One(); one {
-		return table.Part{Rank: 0, Text: s.Called() + ": " + StepCount(s), Short: s.Short()}
+		return table.Segment{Rank: 0, Text: s.Called() + ": " + StepCount(s), Short: s.Short()}
 	}
-	return table.Part{
+	return table.Segment{
 		Rank: 0, Text: fmt.Sprintf("%s: medians of %s", s.Name, StepCount(s)),
 		Short: s.Counted(),
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // notMeasured is the line of what steps took that were planned and did not run.
-var notMeasured = table.Line{Parts: []table.Part{{
+var notMeasured = table.Line{Segments: []table.Segment{{
 	Rank: 0, Text: "planned without a device: not measured", Short: "not measured",
 }}}
 
@@ -34,44 +34,44 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 	if alone {
 		parts = append(parts, aloneParts(r, ms)...)
 	} else if r.Step.Timing == trace.TimingBlock {
-		parts = append(parts, table.Part{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
+		parts = append(parts, table.Segment{Rank: 0, Text: "Σblocks " + ms(r.Busy)})
 	}
 	switch {
 	case analyze.TimedWhole(r.Step):
-		return table.Line{Separator: " │ ", Parts: parts}
+		return table.Line{Separator: " │ ", Segments: parts}
 	case r.Repeats > 0:
-		return table.Line{Separator: " │ ", Parts: append(parts, first(r, ms))}
+		return table.Line{Separator: " │ ", Segments: append(parts, first(r, ms))}
 	}
-	return table.Line{Separator: " │ ", Parts: append(parts,
-		table.Part{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
-		table.Part{Rank: 3, Text: "gaps " + ms(r.Gaps)},
-		table.Part{Rank: 2, Text: "span " + ms(r.Span)},
-		table.Part{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
+	return table.Line{Separator: " │ ", Segments: append(parts,
+		table.Segment{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
+		table.Segment{Rank: 3, Text: "gaps " + ms(r.Gaps)},
+		table.Segment{Rank: 2, Text: "span " + ms(r.Span)},
+		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
 
 // timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed alone.
-func timesAlone(sum, gpu trace.Time) []table.Part {
-	parts := []table.Part{{Rank: 2, With: true, Text: "timed alone"}}
+func timesAlone(sum, gpu trace.Time) []table.Segment {
+	parts := []table.Segment{{Rank: 2, With: true, Text: "timed alone"}}
 	ns, ok := sum.NS()
 	span, known := gpu.NS()
 	if !ok || !known || span <= 0 {
 		return parts
 	}
 	times := fmt.Sprintf("(%.1f×)", float64(ns)/float64(span))
-	return append([]table.Part{{Rank: 0, With: true, Text: times}}, parts...)
+	return append([]table.Segment{{Rank: 0, With: true, Text: times}}, parts...)
 }
 
 // aloneParts says what the dispatches add up to, each timed alone.
-func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Part {
-	parts := append([]table.Part{{Rank: 0, Text: analyze.SumName + " " + ms(r.Busy)}},
+func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segment {
+	parts := append([]table.Segment{{Rank: 0, Text: analyze.SumName + " " + ms(r.Busy)}},
 		timesAlone(r.Busy, r.Untimed.GPU)...)
 	if r.Repeats > 0 {
-		parts = append(parts, table.Part{
+		parts = append(parts, table.Segment{
 			Rank: 3, With: true, Text: fmt.Sprintf("(medians of %d)", r.Repeats),
 		})
 	}
 	if analyze.Measured(r.Timing) {
-		parts = append(parts, table.Part{Rank: 4, With: true, Text: fmt.Sprintf("= ~%s work + ~%s timing",
+		parts = append(parts, table.Segment{Rank: 4, With: true, Text: fmt.Sprintf("= ~%s work + ~%s timing",
 			ms(r.Work), ms(r.Timing))})
 	}
 	return parts
@@ -87,13 +87,13 @@ func firstOf(s *trace.Step, repeats int) string {
 }
 
 // first says the times that are of the first run alone, all of one run, so that they add up.
-func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Part {
+func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	name := analyze.SumName
 	if r.Step.Timing == trace.TimingBlock {
 		name = "Σblocks"
 	}
 	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
-	return table.Part{
+	return table.Segment{
 		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
 			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.Gaps), ms(r.Span), ms(r.Idle)),
 	}
@@ -114,7 +114,7 @@ func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
 		busy, _ := x.BusyOf(&x.Trace.Steps[step])
 		return analyze.Measured(busy)
 	})
-	line.Parts = untimedParts(&untimed)
+	line.Segments = untimedParts(&untimed)
 	all := ""
 	if untimed.From != "" {
 		all = table.Plural(len(scope.Steps), "step") + ": "
@@ -144,16 +144,16 @@ func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
 			continue
 		}
 		took := table.Millis(analyze.Whole(spread.Median), spread.Measured())
-		part := table.Part{Rank: i, Text: all + c.name + " " + took}
+		part := table.Segment{Rank: i, Text: all + c.name + " " + took}
 		if untimed.Known() { // which has the unit
 			part.Short = c.name + " " + table.MillisBare(analyze.Whole(spread.Median), spread.Measured())
 		}
-		line.Parts = append(line.Parts, part)
+		line.Segments = append(line.Segments, part)
 		if all = ""; c.name == analyze.SumName {
-			line.Parts = append(line.Parts, timesAlone(spread.Time(), untimed.GPU)...)
+			line.Segments = append(line.Segments, timesAlone(spread.Time(), untimed.GPU)...)
 		}
 		if spread.N > 1 {
-			line.Parts = append(line.Parts, table.Part{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",
+			line.Segments = append(line.Segments, table.Segment{Rank: 5 + i, With: true, Text: fmt.Sprintf("(%s–%s)",
 				table.MillisBare(analyze.Whole(spread.Min),
 					true), table.MillisBare(analyze.Whole(spread.Max), true))})
 		}

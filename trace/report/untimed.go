@@ -9,16 +9,16 @@ import (
 )
 
 // untimedPart says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
-func untimedPart(u *analyze.Untimed) table.Part {
+func untimedPart(u *analyze.Untimed) table.Segment {
 	switch {
 	case !u.Known():
-		return table.Part{}
+		return table.Segment{}
 	case !analyze.Measured(u.Wall):
-		return table.Part{Text: "step " + Millis(u.GPU) + " GPU untimed"}
+		return table.Segment{Text: "step " + Millis(u.GPU) + " GPU untimed"}
 	case !analyze.Measured(u.GPU):
-		return table.Part{Text: "step " + Millis(u.Wall)}
+		return table.Segment{Text: "step " + Millis(u.Wall)}
 	}
-	return table.Part{
+	return table.Segment{
 		Text: fmt.Sprintf("step %s = %s CPU + %s GPU", Millis(u.Wall), table.MillisBare(u.CPU().NS()),
 			table.MillisBare(u.GPU.NS())),
 		Short: "step " + Millis(u.Wall),
@@ -27,17 +27,17 @@ func untimedPart(u *analyze.Untimed) table.Part {
 
 // untimedParts are part, what timing adds to it, and where both were measured, which stays where they do: it
 // may be another step than the one whose other times stand beside it. There are none where nothing is known.
-func untimedParts(u *analyze.Untimed) []table.Part {
+func untimedParts(u *analyze.Untimed) []table.Segment {
 	if !u.Known() {
 		return nil
 	}
-	parts := []table.Part{untimedPart(u)}
+	parts := []table.Segment{untimedPart(u)}
 	if u.Cost != "" {
-		parts = append(parts, table.Part{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
+		parts = append(parts, table.Segment{Rank: 0, With: true, Text: "(timing " + u.Cost + ")"})
 	}
 	if u.From != "" {
 		step, _, _ := strings.Cut(u.From, " ")
-		parts = append(parts, table.Part{With: true, Text: "(" + u.From + ")", Short: "(" + step + ")"})
+		parts = append(parts, table.Segment{With: true, Text: "(" + u.From + ")", Short: "(" + step + ")"})
 	}
 	return parts
 }

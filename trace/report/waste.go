@@ -94,7 +94,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 
 // wasteParts sum up what was launched and not needed. Where that is something it is not lost from a title,
 // and a run with pinned grids is named first of all.
-func (t *DispatchTable) wasteParts() []table.Part {
+func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0
 	for i := range t.Launches {
@@ -114,12 +114,12 @@ func (t *DispatchTable) wasteParts() []table.Part {
 		over.Short = percent(n, all.Launched) + " not needed"
 	}
 	if !static {
-		return []table.Part{over}
+		return []table.Segment{over}
 	}
 	if n > 0 {
 		over.Rank = 0 // it is what such a run is for
 	}
-	parts := []table.Part{
+	parts := []table.Segment{
 		{Rank: 0, Text: analyze.StaticMark + ": largest grids", Short: analyze.StaticMark},
 		over,
 	}

@@ -77,7 +77,7 @@ func TestWhatIsNoNumberIsSortedLast(t *testing.T) {
 func TestTextOfAFileCannotCommandATerminal(t *testing.T) {
 	evil := "a\x1b]52;c;ZXZpbA==\ab\nc\u202ed"
 	tab := values([]float64{1, 2}, []string{evil, "x"})
-	tab.Title = []Line{Title(Part{Text: evil})}
+	tab.Title = []Line{Title(Segment{Text: evil})}
 	tab.Notes = []string{evil}
 	for _, format := range []string{"text", "md"} {
 		got := printed(t, tab, format)
@@ -109,7 +109,7 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var line Line
 		for i := range rapid.IntRange(1, 6).Draw(t, "parts") {
-			line.Parts = append(line.Parts, Part{
+			line.Segments = append(line.Segments, Segment{
 				Rank: rapid.IntRange(0, 4).Draw(t, "rank"),
 				Text: strings.Repeat(string(rune('a'+i)), rapid.IntRange(1, 12).Draw(t, "length")),
 				With: rapid.Bool().Draw(t, "with"),
@@ -120,9 +120,9 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 		if Width(got) > w {
 			t.Fatalf("%q has over %d cells", got, w)
 		}
-		kept := func(p Part) bool { return strings.Contains(got, p.Text) }
+		kept := func(p Segment) bool { return strings.Contains(got, p.Text) }
 		at := -1
-		for i, p := range line.Parts {
+		for i, p := range line.Segments {
 			if !kept(p) {
 				continue
 			}
@@ -131,12 +131,12 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 			} else {
 				at = place
 			}
-			if i > 0 && p.With && !kept(line.Parts[i-1]) {
+			if i > 0 && p.With && !kept(line.Segments[i-1]) {
 				t.Fatalf("%q has part %d without the one that it goes on from", got, i)
 			}
 		}
-		for i, p := range line.Parts {
-			least := !slices.ContainsFunc(line.Parts, func(q Part) bool { return q.Rank < p.Rank })
+		for i, p := range line.Segments {
+			least := !slices.ContainsFunc(line.Segments, func(q Segment) bool { return q.Rank < p.Rank })
 			if least && i == 0 && Width(p.Text) <= w && !kept(p) {
 				t.Fatalf("%q has lost %q, which matters most and fits into %d", got, p.Text, w)
 			}
@@ -145,7 +145,10 @@ func TestATitleLosesWhatMattersLeast(t *testing.T) {
 }
 
 func TestALineHoldsNothingThatATerminalObeys(t *testing.T) {
-	line := Title(Say(0, "mlp\x1b[31m"), Part{Rank: 1, Text: "long\x1b]52;c;aGk=\a name", Short: "b\x1b[2J"})
+	line := Title(Say(0, "mlp\x1b[31m"), Segment{
+		Rank: 1, Text: "long\x1b]52;c;aGk=\a name",
+		Short: "b\x1b[2J",
+	})
 	for _, got := range []string{line.String(), line.Fit(80), line.Fit(14), line.Fit(4)} {
 		if strings.ContainsAny(got, "\x1b\a") {
 			t.Errorf("%q", got)
@@ -154,15 +157,15 @@ func TestALineHoldsNothingThatATerminalObeys(t *testing.T) {
 }
 
 func TestAPartThatIsLostTakesWhatGoesOnFromItAlong(t *testing.T) {
-	line := Line{Parts: []Part{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
+	line := Line{Segments: []Segment{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
 	if got := line.Fit(3); got != "a" {
 		t.Errorf("%q: c goes on from b, and there is no b", got)
 	}
 }
 
 func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
-	line := Title(Part{Rank: 0, Text: "326 dispatches"}, Part{Rank: 6, Text: "over-dispatch 0, tail in 18"},
-		Part{Rank: 0, Text: "filter us:>x: not a number"}, Part{Rank: 1, Text: "Δ s22: 16 grid"})
+	line := Title(Segment{Rank: 0, Text: "326 dispatches"}, Segment{Rank: 6, Text: "over-dispatch 0, tail in 18"},
+		Segment{Rank: 0, Text: "filter us:>x: not a number"}, Segment{Rank: 1, Text: "Δ s22: 16 grid"})
 	for w, want := range map[int]string{
 		200: "326 dispatches · over-dispatch 0, tail in 18 · filter us:>x: not a number · Δ s22: 16 grid",
 		60:  "326 dispatches · filter us:>x: not a number · Δ s22: 16 grid",
@@ -175,9 +178,9 @@ func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
 }
 
 func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
-	line := Title(Part{Rank: 0, Text: "wall 8.70 ms"},
-		Part{Rank: 0, With: true, Text: "(7.70 untimed, 9.05 timed, +18%)", Short: "(timing +18%)"},
-		Part{Rank: 1, Text: "326 dispatches"}, Part{Rank: 0, Text: "Δ s22: 16 grid, 66 params"})
+	line := Title(Segment{Rank: 0, Text: "wall 8.70 ms"},
+		Segment{Rank: 0, With: true, Text: "(7.70 untimed, 9.05 timed, +18%)", Short: "(timing +18%)"},
+		Segment{Rank: 1, Text: "326 dispatches"}, Segment{Rank: 0, Text: "Δ s22: 16 grid, 66 params"})
 	for w, want := range map[int]string{
 		100: "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · 326 dispatches · Δ s22: 16 grid, 66 params",
 		80:  "wall 8.70 ms (7.70 untimed, 9.05 timed, +18%) · Δ s22: 16 grid, 66 params",

@@ -9,8 +9,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Part is a part of a title.
-type Part struct {
+// Segment is a part of a title.
+type Segment struct {
 	// Rank says how much the part matters: where there is no room the parts of the highest rank go first, and
 	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what to fix first,
 	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut, after a
@@ -24,19 +24,19 @@ type Part struct {
 }
 
 // Say is a part that is put together from a format.
-func Say(rank int, format string, args ...any) Part {
-	return Part{Rank: rank, Text: fmt.Sprintf(format, args...)}
+func Say(rank int, format string, args ...any) Segment {
+	return Segment{Rank: rank, Text: fmt.Sprintf(format, args...)}
 }
 
 // Line is a line of a title: parts, from left to right.
 type Line struct {
 	Separator string // between parts; "" is " · "
-	Parts     []Part
+	Segments  []Segment
 }
 
 // Title is a line of a title with the usual separator. Parts without text are left out.
-func Title(parts ...Part) Line {
-	return Line{Parts: slices.DeleteFunc(parts, func(p Part) bool { return p.Text == "" })}
+func Title(parts ...Segment) Line {
+	return Line{Segments: slices.DeleteFunc(parts, func(p Segment) bool { return p.Text == "" })}
 }
 
 // String is the whole line.
@@ -44,7 +44,7 @@ func (l Line) String() string { return l.clean().joined() }
 
 func (l Line) joined() string {
 	var b strings.Builder
-	for i, p := range l.Parts {
+	for i, p := range l.Segments {
 		switch {
 		case i > 0 && p.With:
 			b.WriteByte(' ')
@@ -60,11 +60,11 @@ func (l Line) joined() string {
 
 // clean is the line without what a terminal obeys: parts may hold names of models.
 func (l Line) clean() Line {
-	parts := slices.Clone(l.Parts)
+	parts := slices.Clone(l.Segments)
 	for i := range parts {
 		parts[i].Text, parts[i].Short = printable.Clean(parts[i].Text), printable.Clean(parts[i].Short)
 	}
-	l.Parts = parts
+	l.Segments = parts
 	return l
 }
 
@@ -85,25 +85,25 @@ func cutWords(s string, w int) string {
 // first.
 func (l Line) Fit(w int) string {
 	l = l.clean()
-	ranks := make([]int, len(l.Parts)) // of each part, no less than that of the one that it goes on from
-	order := make([]int, len(l.Parts))
-	for i, p := range l.Parts {
+	ranks := make([]int, len(l.Segments)) // of each part, no less than that of the one that it goes on from
+	order := make([]int, len(l.Segments))
+	for i, p := range l.Segments {
 		order[i], ranks[i] = i, p.Rank
 		if p.With && i > 0 {
 			ranks[i] = max(ranks[i], ranks[i-1])
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
-	said := make([]string, len(l.Parts)) // of each part, "" where it is lost
-	whole := make([]bool, len(l.Parts))
+	said := make([]string, len(l.Segments)) // of each part, "" where it is lost
+	whole := make([]bool, len(l.Segments))
 	with := func(i int, text string) string { // the line, with one more text
 		some := Line{Separator: l.Separator}
-		for k, p := range l.Parts {
+		for k, p := range l.Segments {
 			if p.Text = said[k]; k == i {
 				p.Text = text
 			}
 			if p.Text != "" {
-				some.Parts = append(some.Parts, p)
+				some.Segments = append(some.Segments, p)
 			}
 		}
 		return some.joined()
@@ -117,7 +117,7 @@ func (l Line) Fit(w int) string {
 	}
 	must, _ := slices.BinarySearchFunc(order, 1, func(i, rank int) int { return ranks[i] - rank })
 	for n, i := range order[:must] {
-		p := l.Parts[i]
+		p := l.Segments[i]
 		if lost := p.With && i > 0 && !whole[i-1]; lost || put(i, p.Short) || put(i, p.Text) {
 			continue
 		}
@@ -130,12 +130,12 @@ func (l Line) Fit(w int) string {
 		}
 	}
 	for _, i := range order[:must] {
-		if whole[i] && said[i] == l.Parts[i].Short {
-			put(i, l.Parts[i].Text)
+		if whole[i] && said[i] == l.Segments[i].Short {
+			put(i, l.Segments[i].Text)
 		}
 	}
 	for n, i := range order[must:] {
-		p := l.Parts[i]
+		p := l.Segments[i]
 		if lost := p.With && i > 0 && !whole[i-1]; lost || put(i, p.Text) || put(i, p.Short) {
 			continue
 		}

@@ -12,17 +12,17 @@ import (
 )
 
 // DeviceParts say what the device is.
-func DeviceParts(d *trace.Device) []table.Part {
+func DeviceParts(d *trace.Device) []table.Segment {
 	if d.None() {
-		return []table.Part{{Rank: 0, Text: "no device: planned, not run", Short: "no device"}}
+		return []table.Segment{{Rank: 0, Text: "no device: planned, not run", Short: "no device"}}
 	}
 	if d.Software() {
 		name, _, _ := strings.Cut(d.Name, " (")
-		return []table.Part{
+		return []table.Segment{
 			table.Say(0, "software device (%s)", name), {Rank: 3, Text: "compare ratios only"},
 		}
 	}
-	return []table.Part{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
+	return []table.Segment{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
 }
 
 // ErrEnded is the reason of a session that has none.

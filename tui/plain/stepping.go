@@ -7,7 +7,6 @@ import (
 
 	"gpuscope/session"
 	"gpuscope/trace"
-	"gpuscope/trace/analyze"
 	"gpuscope/tui/command"
 	"gpuscope/tui/widget"
 )
@@ -100,13 +99,11 @@ func costCommand(p *front, names string) (session.Command, error) {
 	}
 	parts, err := p.index.CostParts(p.ctx, last)
 	if names != "" {
-		var one analyze.Part
+		var one trace.Part
 		one, err = p.index.Named(p.ctx, last, names)
-		parts = []analyze.Part{one}
+		parts = []trace.Part{one}
 	}
-	for _, part := range parts {
-		c.Parts = append(c.Parts, session.Part(part))
-	}
+	c.Parts = append(c.Parts, parts...)
 	return c, err
 }
 
@@ -131,6 +128,6 @@ func verifyCommand(p *front, names string) (session.Command, error) {
 		return c, err
 	}
 	part, err := p.index.Named(p.ctx, last, names)
-	c.Parts = []session.Part{session.Part(part)}
+	c.Parts = []trace.Part{part}
 	return c, err
 }

@@ -27,8 +27,8 @@ type CurvesPage struct {
 	host  Host
 	Along string // as a person wants it
 	shows map[string]curves.Quantity
-	at    map[string]int  // cursor on each axis; where there is none it is at the shown step
-	Drawn map[string]Part // of each axis, where a person chose one
+	at    map[string]int       // cursor on each axis; where there is none it is at the shown step
+	Drawn map[string]AxisRange // of each axis, where a person chose one
 	chart widget.Task[chartKey, *chart]
 	W     int // columns of the chart as last drawn
 }
@@ -36,7 +36,7 @@ type CurvesPage struct {
 func newCurvesPage(h Host, _ *widget.Log) View {
 	p := &CurvesPage{
 		ListPage: listOf("slope"), host: h, Along: trace.AlongPosition, at: map[string]int{},
-		Drawn: map[string]Part{},
+		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
 			trace.AlongTokens:   curves.Grid, // there is an exact line of it; few prompts are timed
@@ -60,7 +60,7 @@ type (
 		listing int
 		row     string
 		shows   curves.Quantity
-		part    Part
+		part    AxisRange
 	}
 )
 
@@ -72,7 +72,7 @@ type curvesLook struct {
 
 type axisLook struct {
 	shows curves.Quantity
-	drawn Part
+	drawn AxisRange
 }
 
 // Look is what undo gives back.
@@ -153,12 +153,12 @@ func (p *CurvesPage) redraw() {
 	p.shows[p.Along] = all[(slices.Index(all, p.shows[p.Along])+1)%len(all)]
 }
 
-func (p *CurvesPage) Title(w int) []table.Part {
+func (p *CurvesPage) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
-		return []table.Part{{Rank: 0, Text: "Curves"}}
+		return []table.Segment{{Rank: 0, Text: "Curves"}}
 	}
-	return slices.Concat(t.Title[0].Parts, p.Rows.Own(w))
+	return slices.Concat(t.Title[0].Segments, p.Rows.Own(w))
 }
 
 // Cursor is the place that is looked at: where the person put it, else where the shown step stands.
@@ -291,7 +291,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	what := map[string]string{
 		trace.AlongPosition: "position of a decode step", trace.AlongTokens: "tokens of a prompt",
 	}
-	parts := []table.Part{
+	parts := []table.Segment{
 		{
 			Rank: 0, Text: fmt.Sprintf("%s: %s against the %s", r.Name, d.shows, what[c.Along]),
 			Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
@@ -300,10 +300,10 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 		{Rank: 0, Text: d.atCursor(at)},
 	}
 	if d.shows == curves.Time && r.Dispatches == nil {
-		parts = append(parts, table.Part{Rank: 1, Text: c.Of})
+		parts = append(parts, table.Segment{Rank: 1, Text: c.Of})
 	}
 	if routes {
-		parts = append(parts, table.Part{Rank: 4, Text: "│ another route"})
+		parts = append(parts, table.Segment{Rank: 4, Text: "│ another route"})
 	}
 	head := t.Put(widget.Strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
 	return append([]string{head}, plot.Render(t)...)

@@ -17,39 +17,39 @@ type chart struct {
 	curves *curves.Curves
 	row    *curves.CurveRow
 	shows  curves.Quantity
-	part   Part      // of the axis
+	part   AxisRange // of the axis
 	xs, ys []float64 // the exact line
 	lo, hi float64   // of all values
 	higher int       // times over hi, which are not drawn
 }
 
-// Part is the part of an axis that is drawn, with both its ends.
-type Part struct{ From, To int }
+// AxisRange is the part of an axis that is drawn, with both its ends.
+type AxisRange struct{ From, To int }
 
 // LeastPart is how many places are drawn at least.
 const LeastPart = 4
 
 // axisOf is the axis of a part: lengths of prompts matter by their ratio.
-func axisOf(c *curves.Curves, p Part) widget.Scale {
+func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }
 
 // Part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
 // cursor is always on it.
-func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) Part {
+func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
-	if !ok || chosen == (Part{}) {
+	if !ok || chosen == (AxisRange{}) {
 		from, to := c.OfInterest(r, p.shows[c.Along])
-		return Part{min(from, at), max(to, at)}
+		return AxisRange{min(from, at), max(to, at)}
 	}
-	xs := axisOf(c, Part{widget.Clamp(chosen.From, c.From, c.To), widget.Clamp(chosen.To, c.From, c.To)})
+	xs := axisOf(c, AxisRange{widget.Clamp(chosen.From, c.From, c.To), widget.Clamp(chosen.To, c.From, c.To)})
 	share := xs.Share(float64(at))
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
 // between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
-func between(c *curves.Curves, xs widget.Scale, lo, hi float64) Part {
+func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
 	case lo < first:
@@ -58,7 +58,7 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) Part {
 		lo, hi = max(first, lo+last-hi), last
 	}
 	place := func(share float64) int { return widget.Clamp(int(math.Round(xs.At(share))), c.From, c.To) }
-	return Part{place(lo), place(hi)}
+	return AxisRange{place(lo), place(hi)}
 }
 
 // widen draws so many times as much of the axis, with the cursor where it is; it says why it cannot.

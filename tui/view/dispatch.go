@@ -109,15 +109,15 @@ func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
 	return table.Line{}, true
 }
 
-func (p *DispatchPage) Title(w int) []table.Part {
+func (p *DispatchPage) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
-		return []table.Part{{Rank: 0, Text: "Dispatches"}}
+		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
 	// The cost of the step has a line of its own on the screen; this is the other.
-	said := t.Title[len(t.Title)-1].Parts
+	said := t.Title[len(t.Title)-1].Segments
 	first := min(2, len(said))
-	own := append([]table.Part{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
+	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
 	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
@@ -329,11 +329,11 @@ func (p *DispatchPage) why() (Text, bool) {
 }
 
 // edited names what runs in place of kernels.
-func (p *DispatchPage) edited() table.Part {
+func (p *DispatchPage) edited() table.Segment {
 	names := p.now.State.Edited
 	if len(names) == 0 {
-		return table.Part{}
+		return table.Segment{}
 	}
 	short := table.Plural(len(names), "kernel") + " edited"
-	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
+	return table.Segment{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
 }

@@ -151,10 +151,10 @@ func (p *graphPage) reweigh() {
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)
 }
 
-func (p *graphPage) Title(w int) []table.Part {
+func (p *graphPage) Title(w int) []table.Segment {
 	l := p.list()
 	name := graphLists[p.at].name
-	parts := []table.Part{{Rank: 0, Text: name}}
+	parts := []table.Segment{{Rank: 0, Text: name}}
 	t := l.Rows.Table
 	if t == nil {
 		return parts
@@ -164,11 +164,11 @@ func (p *graphPage) Title(w int) []table.Part {
 		if t.Column("weight") < 0 {
 			marked += ": no row has any"
 		}
-		parts = append(parts, table.Part{Rank: 3, Text: marked})
+		parts = append(parts, table.Segment{Rank: 3, Text: marked})
 	}
 	parts = append(parts, l.Rows.Own(w)...)
 	if len(t.Title) > 0 {
-		parts = append(parts, t.Title[0].Parts...)
+		parts = append(parts, t.Title[0].Segments...)
 	}
 	return append(parts, l.Rows.Alike(w)...)
 }

@@ -110,7 +110,7 @@ type View interface {
 	// and must cost nothing where nothing changed.
 	Load(j *widget.Jobs, s Snapshot, w int)
 	// Title says what the list shows, on a screen of w cells.
-	Title(w int) []table.Part
+	Title(w int) []table.Segment
 	// Render draws into w by h cells: at most h lines of at most w cells.
 	Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string
 	// Actions are the commands that the view offers besides those that every view has.

@@ -86,9 +86,9 @@ func lets(filter, s string) bool {
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""
 }
 
-func (p *logPage) Title(int) []table.Part {
+func (p *logPage) Title(int) []table.Segment {
 	t := &p.task.Value
-	parts := []table.Part{{Rank: 0, Text: widget.Plural(t.all, "line")}}
+	parts := []table.Segment{{Rank: 0, Text: widget.Plural(t.all, "line")}}
 	if t.filter != "" {
 		parts = append(parts,
 			table.Say(0, "filter %s: %s of %s", t.filter, widget.Count(t.found),

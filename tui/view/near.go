@@ -331,12 +331,12 @@ func (p *NearPage) PointAt(x, y, w int) bool {
 	return false
 }
 
-func (p *NearPage) Title(int) []table.Part {
+func (p *NearPage) Title(int) []table.Segment {
 	if p.at.Trace == nil || int(p.Op) >= len(p.at.Trace.Graph.Ops) {
 		return nil
 	}
 	o := &p.at.Trace.Graph.Ops[p.Op]
-	parts := []table.Part{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
+	parts := []table.Segment{{Rank: 0, Text: o.Name}, {Rank: 2, Text: o.Kind}}
 	if n := p.Task.Value; n != nil {
 		parts = append(parts, table.Say(3, "reads from %d, read by %d", len(n.Spots[-1]), len(n.Spots[1])))
 	}

@@ -33,12 +33,12 @@ func (p *resizePage) Detailed() bool { return true }
 
 func (p *resizePage) Load(j *widget.Jobs, s Snapshot, _ int) { p.want(j, s, 0) }
 
-func (p *resizePage) Title(w int) []table.Part {
+func (p *resizePage) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
-		return []table.Part{{Rank: 0, Text: "Resize"}}
+		return []table.Segment{{Rank: 0, Text: "Resize"}}
 	}
-	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Parts)
+	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Segments)
 	if s := p.at(); s.Stands(p).Text != "" { // the other steps of the scope that are worth a look
 		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}

@@ -69,12 +69,12 @@ func (s Snapshot) options(takes report.Takes, fold analyze.Fold) analyze.Options
 
 // Stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
 // go without saying.
-func (s Snapshot) Stands(v View) table.Part {
+func (s Snapshot) Stands(v View) table.Segment {
 	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != report.OneStep {
-		return table.Part{}
+		return table.Segment{}
 	}
 	n := s.Trace.Steps[s.Step].Index
-	return table.Part{
+	return table.Segment{
 		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.ScopeText(s.Scope), "all ")),
 		Short: fmt.Sprintf("s%d of %s", n, s.Scope.Name),
 	}

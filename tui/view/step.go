@@ -138,17 +138,17 @@ func wallNS(s *trace.Step) float64 {
 	return float64(ns)
 }
 
-func (p *StepPage) Title(int) []table.Part {
+func (p *StepPage) Title(int) []table.Segment {
 	f := p.Task.Value
 	if f == nil {
-		return []table.Part{{Rank: 0, Text: "Step"}}
+		return []table.Segment{{Rank: 0, Text: "Step"}}
 	}
 	t := f.s.Trace
 	steps := widget.Plural(len(t.Steps), "step")
 	if n := t.DroppedSteps; n > 0 { // out of the recorder's budget
 		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
 	}
-	parts := []table.Part{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
+	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.Against; base != nil {
 		parts = append(parts, table.Say(2, "baseline %s", base.Scope.Called()), report.OtherTrace(f.s.Index,
 			base.Index))
@@ -450,12 +450,12 @@ func (f *StepFacts) Split() table.Line {
 	sum := func(parts []string) string {
 		return widget.Joined(" = ", "step "+table.Millis(u.Wall.NS()), strings.Join(parts, " + "))
 	}
-	parts := []table.Part{{Rank: 0, Text: sum(long), Short: sum(short)}}
+	parts := []table.Segment{{Rank: 0, Text: sum(long), Short: sum(short)}}
 	if u.From != "" {
 		parts = append(parts, table.Say(2, "untimed, %s", u.From))
 	}
 	if step := f.Sum.Step; inTimed(step) {
-		timed := table.Part{Rank: 1, Text: "below as timed"}
+		timed := table.Segment{Rank: 1, Text: "below as timed"}
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
 			timed.Text += ", " + table.MillisBare(ns, true)
 		}

@@ -376,9 +376,7 @@ func (c *Curves) steady(r *CurveRow) bool {
 		l := &c.Line.Courses[course]
 		first, runs := l.Stretches[l.At(c.First)].Plan(0, c.First)
 		last, still := l.Stretches[l.At(c.Last)].Plan(0, c.Last)
-		if runs != still || first.Kernel != last.Kernel || first.Workgroups != last.Workgroups ||
-			first.NeededGroups != last.NeededGroups || first.Bytes != last.Bytes ||
-			first.FLOPs != last.FLOPs {
+		if runs != still || !first.SameWork(&last) {
 			return false
 		}
 	}

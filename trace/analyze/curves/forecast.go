@@ -17,7 +17,7 @@ type Change struct {
 
 // Rerouted says that the change is one of kernel or route, or of whether the dispatch runs at all. Another
 // text of a kernel is none.
-func (c *Change) Rerouted() bool { return analyze.Rerouted(c.From, c.To) }
+func (c *Change) Rerouted() bool { return c.From.Reroutes(c.To) }
 
 // PlanOn is what a dispatch is given at a place of a line, nil where it does not run.
 func PlanOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
@@ -33,7 +33,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	add := func(at, until int) {
 		from, to := PlanOn(l, id, at-1), PlanOn(l, id, until)
 		if n := len(list) - 1; n >= 0 && list[n].Until == at-1 && !list[n].Rerouted() &&
-			!analyze.Rerouted(from, to) {
+			!from.Reroutes(to) {
 			list[n].Until, list[n].To = until, to
 			return
 		}

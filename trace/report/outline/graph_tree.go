@@ -55,7 +55,7 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 
 func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
 	g := &t.Index.Trace.Graph
-	parts := []table.Part{
+	parts := []table.Segment{
 		table.Say(2, "fold %s", fold),
 		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
 		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
@@ -68,10 +68,16 @@ func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
 	}
 	switch {
 	case w.ClockMoved:
-		parts = append(parts, table.Part{Rank: 0, Text: "clock moved: no Δ of times", Short: "clock moved"})
+		parts = append(parts, table.Segment{
+			Rank: 0, Text: "clock moved: no Δ of times",
+			Short: "clock moved",
+		})
 	case slices.ContainsFunc(t.Nodes, compared):
 		of := t.Base.Scope
-		parts = append(parts, table.Part{Rank: 0, Text: "Δ against " + of.Called(), Short: "Δ " + of.Short()},
+		parts = append(parts, table.Segment{
+			Rank: 0, Text: "Δ against " + of.Called(),
+			Short: "Δ " + of.Short(),
+		},
 			report.OtherTrace(t.Index, t.Base.Index))
 	case w.Single:
 		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
@@ -79,7 +85,7 @@ func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
 	switch {
 	case w.Total > 0:
 		took := table.Millis(analyze.Whole(w.Total), true)
-		alone := table.Part{Rank: 5, Text: "alone " + took}
+		alone := table.Segment{Rank: 5, Text: "alone " + took}
 		if _, one := t.Scope.One(); !one { // Σgpu is the median of what each step adds up to
 			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
 		}

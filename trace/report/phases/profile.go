@@ -189,7 +189,7 @@ func Table(p *rates.Profile) *table.Table {
 	columns = append(columns, costColumns(p, at)...)
 	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))
 	for _, l := range Lines(p) {
-		t.Title = append(t.Title, table.Title(table.Part{Text: l}))
+		t.Title = append(t.Title, table.Title(table.Segment{Text: l}))
 	}
 	return t
 }

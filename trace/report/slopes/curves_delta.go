@@ -15,16 +15,16 @@ func delta(r *curves.CurveRow) table.Cell {
 }
 
 // baseParts say in a title what curves are compared with.
-func baseParts(c *curves.Curves) []table.Part {
+func baseParts(c *curves.Curves) []table.Segment {
 	switch {
 	case c.Base == nil:
 		return nil
 	case c.ClockMoved:
-		return []table.Part{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
+		return []table.Segment{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
 	case c.Rows[0].Base == nil:
-		return []table.Part{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Called(), c.Level)}
+		return []table.Segment{table.Say(1, "Δ %s: not timed at level %s", c.Base.Scope.Called(), c.Level)}
 	}
 	part := table.Say(0, "Δlast against %s at %.0f", c.Base.Scope.Called(), c.Rows[0].Base.At)
 	part.Short = "Δ " + c.Base.Scope.Short()
-	return []table.Part{part, report.OtherTrace(c.Index, c.Base.Index)}
+	return []table.Segment{part, report.OtherTrace(c.Index, c.Base.Index)}
 }

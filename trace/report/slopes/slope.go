@@ -242,22 +242,22 @@ func gridOf(p *trace.Plan) string {
 }
 
 // Verdict says what the curves come to.
-func Verdict(c *curves.Curves) []table.Part {
+func Verdict(c *curves.Curves) []table.Segment {
 	if c.Along == trace.AlongTokens {
 		return crossover(c)
 	}
 	total := &c.Rows[0]
 	f := total.Fit
 	if f == nil {
-		return []table.Part{table.Say(0, "%s measured: too few for a line",
+		return []table.Segment{table.Say(0, "%s measured: too few for a line",
 			table.Plural(len(total.Points), "decode step"))}
 	}
 	says := says(f, c.Drift())
-	parts := []table.Part{
+	parts := []table.Segment{
 		{Rank: 0, Text: says, Short: strings.Replace(says, " with position (", " (", 1)},
 		table.Say(1, "%s", rate(f)),
 	}
-	for _, part := range []table.Part{ownerPart(c), restPart(c), overRoutes(c)} {
+	for _, part := range []table.Segment{ownerPart(c), restPart(c), overRoutes(c)} {
 		if part.Text != "" {
 			parts = append(parts, part)
 		}
@@ -266,7 +266,7 @@ func Verdict(c *curves.Curves) []table.Part {
 		QuantityText(curves.Time, f.At(f.Last)), f.First, f.Last))
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
 	if len(f.Out) > 0 {
-		parts = append(parts, table.Part{
+		parts = append(parts, table.Segment{
 			Rank: 4, Text: "far off, left out: " + leftOut(c, total),
 			Short: fmt.Sprintf("%d far off left out", len(f.Out)),
 		})
@@ -288,10 +288,10 @@ func leftOut(c *curves.Curves, r *curves.CurveRow) string {
 
 // ownerPart says whose the slope is. Rows whose slopes cannot be told apart are named together, as long as
 // they are few: which of them came first would change from one step to the next.
-func ownerPart(c *curves.Curves) table.Part {
+func ownerPart(c *curves.Curves) table.Segment {
 	list := c.Owners()
 	if len(list) == 0 {
-		return table.Part{}
+		return table.Segment{}
 	}
 	all := 0.0
 	names := make([]string, len(list))
@@ -302,22 +302,22 @@ func ownerPart(c *curves.Curves) table.Part {
 	const few = 3
 	switch {
 	case len(list) > few:
-		return table.Part{
+		return table.Segment{
 			Text:  fmt.Sprintf("no one operator has it: %d have %.0f %%, much alike", len(list), all),
 			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
 		}
 	case list[0].Modelled:
-		return table.Part{
+		return table.Segment{
 			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed alone", first, all),
 			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
 		}
 	case len(list) > 1:
-		return table.Part{
+		return table.Segment{
 			Text:  fmt.Sprintf("%s have %.0f %% of the slope, much alike", first, all),
 			Short: fmt.Sprintf("%s %.0f %%", first, all),
 		}
 	}
-	return table.Part{
+	return table.Segment{
 		Text:  fmt.Sprintf("%s has %.0f %% of the slope", first, all),
 		Short: fmt.Sprintf("%s %.0f %%", first, all),
 	}
@@ -325,7 +325,7 @@ func ownerPart(c *curves.Curves) table.Part {
 
 // restPart says where the slope is that its owners leave: other operators', drift, and what no operator's own
 // line explains, as where one takes over from another.
-func restPart(c *curves.Curves) table.Part {
+func restPart(c *curves.Curves) table.Segment {
 	drift := c.Drift()
 	var owned, told float64
 	for _, r := range c.Owners() {
@@ -337,7 +337,7 @@ func restPart(c *curves.Curves) table.Part {
 		told, timed = told+r.Share, timed || r.Fit != nil
 	}
 	if c.Slope() == nil || !timed {
-		return table.Part{}
+		return table.Segment{}
 	}
 	var text, short []string
 	add := func(share float64, long, brief string) {
@@ -349,12 +349,12 @@ func restPart(c *curves.Curves) table.Part {
 	add(told-owned, "is of others", "others")
 	add(drift, "is drift, of operators whose work is the same at every position", "drift")
 	add(100-told-drift, "is on no operator's line", "nobody's")
-	return table.Part{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
+	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
 // overRoutes says that the line goes over places where operators take other routes: there are lines of two
 // kinds of steps in it then.
-func overRoutes(c *curves.Curves) table.Part {
+func overRoutes(c *curves.Curves) table.Segment {
 	f := c.Rows[0].Fit
 	var places []string
 	for _, change := range c.ChangesOf(&c.Rows[0]) {
@@ -364,10 +364,10 @@ func overRoutes(c *curves.Curves) table.Part {
 		}
 	}
 	if places == nil {
-		return table.Part{}
+		return table.Segment{}
 	}
 	change := "routes change at " + analyze.SomeOf(places)
-	return table.Part{Rank: 1, Text: "it is one line, though " + change, Short: change}
+	return table.Segment{Rank: 1, Text: "it is one line, though " + change, Short: change}
 }
 
 // slope is what 1,000 positions more add, with its error.
@@ -422,9 +422,11 @@ func tiled(route string) bool {
 
 // crossover says at which lengths matrix products go from one route to the next, those that are alike
 // together.
-func crossover(c *curves.Curves) []table.Part {
+func crossover(c *curves.Curves) []table.Segment {
 	if c.Line == nil {
-		return []table.Part{{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"}}
+		return []table.Segment{
+			{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"},
+		}
 	}
 	least, most := math.MaxInt, 0
 	var spans, any []curves.RouteSpan
@@ -445,14 +447,14 @@ func crossover(c *curves.Curves) []table.Part {
 	}
 	switch {
 	case most == 0 && any != nil:
-		return []table.Part{table.Say(0, "other routes from M = %d on: %s", any[1].From, routesFrom(any))}
+		return []table.Segment{table.Say(0, "other routes from M = %d on: %s", any[1].From, routesFrom(any))}
 	case most == 0:
-		return []table.Part{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
+		return []table.Segment{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
 	case least == most:
-		return []table.Part{
+		return []table.Segment{
 			table.Say(0, "GEMM by tiles takes over from M = %d", least),
 			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
-	return []table.Part{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}
+	return []table.Segment{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}
 }

@@ -201,7 +201,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 
 // memoryTitle says what is allocated in all, what a step uses of it, and where intermediates need most.
 func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) table.Line {
-	parts := []table.Part{table.Say(1, "values %s", table.Memory(total))}
+	parts := []table.Segment{table.Say(1, "values %s", table.Memory(total))}
 	if step >= 0 {
 		m := x.Trace.Steps[step].Memory
 		if m.AllocatedBytes > 0 {
@@ -236,7 +236,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 }
 
 // largeSteps says which slots a trace has: a graph may have others for small steps.
-var largeSteps = table.Part{
+var largeSteps = table.Segment{
 	Rank: 2, Text: "slots as large steps have them: small ones may have others",
 	Short: "slots of large steps",
 }
