@@ -94,8 +94,8 @@ func (v *view) expect(want float64) float64 {
 }
 
 // gap holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
-func (v *view) gap(got, want []float64, t *ops.Tolerance) trace.NumericGap {
-	g := trace.NumericGap{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
+func (v *view) gap(got, want []float64, t *ops.Tolerance) trace.NumericError {
+	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
 	var d difference
 	farthest := -1.0
 	v.each(len(got), func(row []int) {

@@ -343,7 +343,7 @@ const labFLOPs = 2e8
 // gapOf is how far what another text of a kernel gave is from the reference of its operator, nil where the
 // dispatch gives nothing that the operator does.
 func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs []engine.EditOutput) (
-	*trace.NumericGap, error,
+	*trace.NumericError, error,
 ) {
 	if s.reference == nil {
 		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}

@@ -26,7 +26,7 @@ type verification struct {
 	flops    float64          // of the step
 	byOp     []opWork
 	bounded  bool // constants are too large to be kept
-	gaps     []trace.DispatchGap
+	gaps     []trace.DispatchError
 	instead  map[graph.ValueID][]byte // of what the device has: what something else gave
 }
 
@@ -315,7 +315,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 			return
 		}
 	}
-	v.gaps = append(v.gaps, trace.DispatchGap{Dispatch: id, Gap: g})
+	v.gaps = append(v.gaps, trace.DispatchError{Dispatch: id, Gap: g})
 }
 
 // drop gives back what nobody takes any more.

@@ -99,8 +99,11 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	if len(v.gaps) == 0 {
 		return err
 	}
-	slices.SortFunc(v.gaps, func(a, b trace.DispatchGap) int { return int(a.Dispatch - b.Dispatch) })
-	s.record(trace.Record{Gaps: &trace.Gaps{Step: t.index, Gaps: v.gaps}}) // they do not change from here on
+	slices.SortFunc(v.gaps, func(a, b trace.DispatchError) int { return int(a.Dispatch - b.Dispatch) })
+	s.record(trace.Record{Gaps: &trace.NumericErrors{
+		Step: t.index,
+		Gaps: v.gaps,
+	}}) // they do not change from here on
 	asked := slices.Clone(s.runner.exec.Live().Active())
 	if err != nil {
 		asked = nil // it broke off: of the others nothing is known
@@ -115,7 +118,7 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 // they write is for the next of their operator.
 func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
-		return slices.ContainsFunc(v.gaps, func(g trace.DispatchGap) bool { return g.Dispatch == id })
+		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
 	}
 	switch others := len(slices.DeleteFunc(slices.Clone(asked), held)); {
 	case others == 1:
@@ -123,7 +126,7 @@ func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, 
 	case others > 1:
 		note = fmt.Sprintf("; %d others have no results of their own", others) + note
 	}
-	wrong := func(g trace.DispatchGap) bool { return !(g.Gap.Share <= 1) }
+	wrong := func(g trace.DispatchError) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))
 	if len(v.gaps) == 1 {
 		id := v.gaps[0].Dispatch

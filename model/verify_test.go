@@ -20,11 +20,11 @@ import (
 )
 
 // gapsOf are those of a step, by the names of their dispatches.
-func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericGap {
-	gaps := map[string]*trace.NumericGap{}
+func gapsOf(s *live, tr *trace.Trace, step int) map[string]*trace.NumericError {
+	gaps := map[string]*trace.NumericError{}
 	for _, d := range tr.Steps[step].Dispatches {
-		if d.Gap != nil {
-			gaps[s.watch.name(tr.Plans[d.Plan].Dispatch)] = d.Gap
+		if d.Error != nil {
+			gaps[s.watch.name(tr.Plans[d.Plan].Dispatch)] = d.Error
 		}
 	}
 	return gaps
@@ -166,11 +166,11 @@ func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
 	gaps := gapsOf(s, tr, 0)
 	for _, d := range tr.Steps[0].Dispatches { // in order of submission
 		name := s.watch.name(tr.Plans[d.Plan].Dispatch)
-		if d.Gap == nil || d.Gap.NotFinite == 0 {
+		if d.Error == nil || d.Error.NotFinite == 0 {
 			continue
 		}
-		if name != "layers.1.attn.o+add" || d.Gap.NotFinite != 1 || !(d.Gap.Share <= 1) {
-			t.Errorf("the first is %s: %+v", name, *d.Gap)
+		if name != "layers.1.attn.o+add" || d.Error.NotFinite != 1 || !(d.Error.Share <= 1) {
+			t.Errorf("the first is %s: %+v", name, *d.Error)
 		}
 		break
 	}
@@ -390,10 +390,10 @@ func TestOneNaNHasOneIndex(t *testing.T) {
 			}
 		}
 		tr := end()
-		var gap *trace.NumericGap
+		var gap *trace.NumericError
 		for _, d := range tr.Steps[len(tr.Steps)-1].Dispatches {
-			if d.Gap != nil && d.Gap.NotFinite > 0 {
-				gap = d.Gap
+			if d.Error != nil && d.Error.NotFinite > 0 {
+				gap = d.Error
 				break
 			}
 		}

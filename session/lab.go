@@ -33,7 +33,7 @@ type Tried struct {
 	Stray bool `json:"stray,omitempty"`
 	// Gap is how far what it gives is from the float64 reference on the same inputs, nil where the dispatch
 	// gives nothing that has one.
-	Gap *trace.NumericGap `json:"gap,omitempty"`
+	Gap *trace.NumericError `json:"gap,omitempty"`
 }
 
 // Wrong is why the other text is not to take the kernel's place, "" for nothing.

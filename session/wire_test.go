@@ -131,7 +131,7 @@ func TestNumbersThatAreNotFiniteCrossWhereATraceHasWordsForThem(t *testing.T) {
 	nan := math.NaN()
 	want := trace.Record{Step: &trace.Step{
 		Top:        []trace.Candidate{{ID: 3, Logit: nan, P: math.Inf(-1)}},
-		Dispatches: []trace.StepDispatch{{Gap: &trace.NumericGap{MaxAbs: trace.Number(math.Inf(1))}}},
+		Dispatches: []trace.StepDispatch{{Error: &trace.NumericError{MaxAbs: trace.Number(math.Inf(1))}}},
 	}}
 	if d := asSent(&want, crossed(t, &want)); d != "" {
 		t.Error(d)

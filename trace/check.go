@@ -203,7 +203,7 @@ func (c *checker) texts() {
 			c.text("steps.blocks", s.Blocks[j].Name)
 		}
 		for j := range s.Dispatches {
-			if g := s.Dispatches[j].Gap; g != nil {
+			if g := s.Dispatches[j].Error; g != nil {
 				c.text("steps.dispatches.gap", g.Reference, g.Tolerance)
 			}
 		}
@@ -437,7 +437,7 @@ func (c *checker) stepDispatch(d *StepDispatch, ran []int, step, i int) {
 	if ns, _ := d.GPUNS.NS(); ns < 0 {
 		c.notNegative(ns, "steps[%d].dispatches[%d].gpu_ns", step, i)
 	}
-	if g := d.Gap; g != nil {
+	if g := d.Error; g != nil {
 		if g.Value != nil {
 			c.id(int(*g.Value), len(c.t.Graph.Values), "steps[%d].dispatches[%d].gap.value", step, i)
 		}

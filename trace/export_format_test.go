@@ -33,7 +33,7 @@ func TestAnExportIsWrittenAndNotOpened(t *testing.T) {
 		if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
 			t.Fatal(err)
 		}
-		f, zipped, err := trace.FormOf(path)
+		f, zipped, err := trace.FormatOf(path)
 		if err != nil || f.Name != "names" || f.Opens() || zipped != strings.HasSuffix(suffix, ".gz") {
 			t.Errorf("%s is of the format %q, opens %t, gzipped %t: %v", path, f.Name, f.Opens(), zipped, err)
 		}

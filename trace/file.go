@@ -40,7 +40,7 @@ type pendingFile struct {
 // place is where a trace is to be written, and how.
 type place struct {
 	path   string // as it was given
-	form   Form
+	form   Format
 	zipped bool
 	pipe   bool        // a pipe or a device
 	old    fs.FileInfo // of what is there, nil for nothing
@@ -62,9 +62,9 @@ func placeOf(path string) (place, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return to, writeError(path, err)
 	}
-	to.form, to.zipped, err = FormOf(path)
+	to.form, to.zipped, err = FormatOf(path)
 	if to.pipe && filepath.Ext(path) != to.form.Suffix {
-		to.form = lineForm()
+		to.form = lineFormat()
 		return to, nil
 	}
 	if err != nil {
@@ -87,7 +87,7 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	}
 	p.Writer = p.file
 	if p.direct {
-		p.Writer = readerGone{p.file}
+		p.Writer = closedPipe{p.file}
 	}
 	if zipped {
 		p.zip = gzip.NewWriter(p.Writer)
@@ -182,11 +182,11 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// readerGone says in words that a pipe is closed: the error of the system means elsewhere that whoever read
+// closedPipe says in words that a pipe is closed: the error of the system means elsewhere that whoever read
 // the results has seen enough.
-type readerGone struct{ w io.Writer }
+type closedPipe struct{ w io.Writer }
 
-func (r readerGone) Write(b []byte) (int, error) {
+func (r closedPipe) Write(b []byte) (int, error) {
 	n, err := r.w.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
 		err = errors.New("its reader has gone")

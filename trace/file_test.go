@@ -51,14 +51,14 @@ func files(t *testing.T, dir string) (names []string) {
 
 func TestEveryFormIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	for _, f := range trace.Forms() {
+	for _, f := range trace.Formats() {
 		for _, suffix := range []string{f.Suffix, f.Suffix + ".gz", strings.ToUpper(f.Suffix)} {
 			path := filepath.Join(t.TempDir(), "x"+suffix)
 			if err := trace.WriteFile(path, tracetest.Llama(1, 3)); err != nil {
 				t.Fatal(err)
 			}
 			opens(t, path)
-			if got, zipped, err := trace.FormOf(path); err != nil || got.Name != f.Name ||
+			if got, zipped, err := trace.FormatOf(path); err != nil || got.Name != f.Name ||
 				zipped != strings.HasSuffix(path, ".gz") {
 				t.Errorf("%s is %s, gzipped %t: %v", path, got.Name, zipped, err)
 			}

@@ -447,7 +447,7 @@ var nan, inf = math.NaN(), math.Inf(1)
 func TestNumbersThatAreNotFiniteReadBack(t *testing.T) {
 	want := tracetest.Tiny()
 	want.Steps[1].Top[0].Logit, want.Steps[1].Top[1].P = nan, inf
-	want.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
+	want.Steps[1].Dispatches[0].Error = &trace.NumericError{
 		MaxAbs: trace.Number(inf), MSE: trace.Number(nan), SNRdB: trace.Number(-inf),
 		Reference: "float64",
 	}

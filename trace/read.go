@@ -28,7 +28,7 @@ func ReadFile(path string) (*Trace, error) {
 		return nil, fileError("read", path, errFolder)
 	}
 	t, err := Read(f)
-	if form, _, unknown := FormOf(path); err != nil && unknown == nil && !form.Opens() {
+	if form, _, unknown := FormatOf(path); err != nil && unknown == nil && !form.Opens() {
 		err = fmt.Errorf("%s: %w; open the trace that it was made from", form.Name, ErrWriteOnly)
 	}
 	if err != nil {

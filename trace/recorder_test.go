@@ -42,7 +42,7 @@ func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 		"a step of no plan":  {Step: &tr.Steps[0]},
 		"a plan out of turn": {Plan: &tr.Plans[1]},
 		"samples of no step": {Samples: &trace.Samples{Step: 9}},
-		"gaps of no step":    {Gaps: &trace.Gaps{Step: 9}},
+		"gaps of no step":    {Gaps: &trace.NumericErrors{Step: 9}},
 		"costs of no step":   {Costs: &trace.Costs{Step: 9}},
 		"costs without end":  {Costs: &trace.Costs{Costs: make([]trace.Cost, 1<<13)}},
 	} {
@@ -130,8 +130,8 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 					}
 				}
 			}
-			a, err := report.Dispatches(t.Context(), x, analyze.Options{Scope: x.Step(i)})
-			b, again := report.Dispatches(t.Context(), all, analyze.Options{Scope: all.Step(at)})
+			a, err := report.Dispatches(t.Context(), x, analyze.Options{Selection: x.Step(i)})
+			b, again := report.Dispatches(t.Context(), all, analyze.Options{Selection: all.Step(at)})
 			if err != nil || again != nil || a.Launches[5].Level != b.Launches[5].Level {
 				t.Fatalf("step %d: level %d, want %d (%v, %v)", at, a.Launches[5].Level, b.Launches[5].Level,
 					err, again)
@@ -232,20 +232,20 @@ func TestRecorderAddsGapsWithoutTouchingSnapshots(t *testing.T) {
 	text := encoded(t, before)
 	third := before.Plans[before.Steps[1].Dispatches[3].Plan].Dispatch
 	for _, db := range []trace.Number{10, 20} { // the later takes the other's place
-		gap := trace.DispatchGap{Dispatch: third, Gap: trace.NumericGap{SNRdB: db}}
-		gaps := trace.Gaps{Step: 1, Gaps: []trace.DispatchGap{gap}}
+		gap := trace.DispatchError{Dispatch: third, Gap: trace.NumericError{SNRdB: db}}
+		gaps := trace.NumericErrors{Step: 1, Gaps: []trace.DispatchError{gap}}
 		if err := r.Write(trace.Record{Gaps: &gaps}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	after := r.Snapshot().Steps[1].Dispatches
-	if after[3].Gap == nil || after[3].Gap.SNRdB != 20 || after[2].Gap != nil {
-		t.Errorf("gaps %+v and %+v", after[3].Gap, after[2].Gap)
+	if after[3].Error == nil || after[3].Error.SNRdB != 20 || after[2].Error != nil {
+		t.Errorf("gaps %+v and %+v", after[3].Error, after[2].Error)
 	}
 	if !bytes.Equal(encoded(t, before), text) {
 		t.Error("a snapshot changed")
 	}
-	none := trace.Gaps{Step: 1, Gaps: []trace.DispatchGap{{Dispatch: 1 << 20}}}
+	none := trace.NumericErrors{Step: 1, Gaps: []trace.DispatchError{{Dispatch: 1 << 20}}}
 	if err := r.Write(trace.Record{Gaps: &none}); err == nil {
 		t.Error("a gap of a dispatch that did not run was taken")
 	}

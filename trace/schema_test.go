@@ -226,7 +226,7 @@ func TestExportsAreValid(t *testing.T) {
 	bare := &trace.Trace{Schema: trace.Schema}
 	wild := tracetest.Tiny()
 	wild.Steps[1].Top[0].Logit = nan
-	wild.Steps[1].Dispatches[0].Gap = &trace.NumericGap{
+	wild.Steps[1].Dispatches[0].Error = &trace.NumericError{
 		MaxAbs: trace.Number(inf), MSE: trace.Number(nan), SNRdB: trace.Number(-inf),
 		Reference: "float64",
 	}

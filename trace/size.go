@@ -35,8 +35,8 @@ func (s *Step) size() int64 {
 	for i := range s.Dispatches {
 		d := &s.Dispatches[i]
 		n += listSize(d.Samples)
-		if d.Gap != nil {
-			n += d.Gap.size()
+		if d.Error != nil {
+			n += d.Error.size()
 		}
 	}
 	return n + s.Resize.size()
@@ -62,7 +62,7 @@ func (r *Resize) size() int64 {
 }
 
 // size is about how many bytes of memory a gap holds.
-func (g *NumericGap) size() int64 {
+func (g *NumericError) size() int64 {
 	return int64(unsafe.Sizeof(*g)) + textSize(g.Reference, g.Tolerance) + pointerSize(g.Value) +
 		pointerSize(g.Run)
 }

@@ -14,17 +14,17 @@ import (
 // Record is a line of a stream after the first, which is the trace without plans and steps. One field is set.
 // A plan stands before the first step that uses it.
 type Record struct {
-	Plan     *Plan     `json:"plan,omitempty"`
-	Step     *Step     `json:"step,omitempty"`
-	Kernel   *Kernel   `json:"kernel,omitempty"` // that takes another's place; before the first plan of it
-	Samples  *Samples  `json:"samples,omitempty"`
-	Costs    *Costs    `json:"costs,omitempty"`
-	Gaps     *Gaps     `json:"gaps,omitempty"`
-	Trial    *Trial    `json:"trial,omitempty"`
-	Event    *Event    `json:"event,omitempty"`
-	Observer *Observer `json:"observer,omitempty"` // replaces what was known, as do:
-	Ceilings *Ceilings `json:"ceilings,omitempty"`
-	Clock    *Clock    `json:"clock,omitempty"`
+	Plan     *Plan          `json:"plan,omitempty"`
+	Step     *Step          `json:"step,omitempty"`
+	Kernel   *Kernel        `json:"kernel,omitempty"` // replaces another; before its first plan
+	Samples  *Samples       `json:"samples,omitempty"`
+	Costs    *Costs         `json:"costs,omitempty"`
+	Gaps     *NumericErrors `json:"gaps,omitempty"`
+	Trial    *Trial         `json:"trial,omitempty"`
+	Event    *Event         `json:"event,omitempty"`
+	Observer *Observer      `json:"observer,omitempty"` // replaces what was known, as do:
+	Ceilings *Ceilings      `json:"ceilings,omitempty"`
+	Clock    *Clock         `json:"clock,omitempty"`
 }
 
 // Samples are those of a step that was repeated in place after it was recorded.
@@ -44,17 +44,17 @@ type Costs struct {
 	Costs []Cost `json:"costs,omitempty"`
 }
 
-// Gaps are those of a step that was held to a reference after it was recorded. They take the place of those
-// that their dispatches have.
-type Gaps struct {
-	Step int           `json:"step"` // Step.Index
-	Gaps []DispatchGap `json:"gaps"`
+// NumericErrors are those of a step that was held to a reference after it was recorded. They take the place
+// of those that their dispatches have.
+type NumericErrors struct {
+	Step int             `json:"step"` // Step.Index
+	Gaps []DispatchError `json:"gaps"`
 }
 
-// DispatchGap is the gap of a dispatch of a step.
-type DispatchGap struct {
-	Dispatch DispatchID `json:"dispatch"`
-	Gap      NumericGap `json:"gap"`
+// DispatchError is the gap of a dispatch of a step.
+type DispatchError struct {
+	Dispatch DispatchID   `json:"dispatch"`
+	Gap      NumericError `json:"gap"`
 }
 
 // apply takes a record into a trace. Unknown are fields of the record that this version does not know.
@@ -73,7 +73,7 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	case r.Costs != nil:
 		return t.addCosts(*r.Costs)
 	case r.Gaps != nil:
-		return t.addGaps(*r.Gaps)
+		return t.addErrors(*r.Gaps)
 	case r.Trial != nil:
 		t.Unknown = t.Unknown.add(fmt.Sprintf("/trials/%d", len(t.Trials)), unknown.under("/trial"))
 		t.Trials = append(t.Trials, *r.Trial)
@@ -170,9 +170,9 @@ func (t *Trace) addCosts(c Costs) error {
 	return nil
 }
 
-// addGaps gives the dispatches of a step gaps. The step's list of them is made anew, so that who holds the
+// addErrors gives the dispatches of a step gaps. The step's list of them is made anew, so that who holds the
 // old one sees no change.
-func (t *Trace) addGaps(g Gaps) error {
+func (t *Trace) addErrors(g NumericErrors) error {
 	step := t.step(g.Step)
 	if step == nil {
 		return fmt.Errorf("gaps of step %d, which is not in the trace", g.Step)
@@ -190,7 +190,7 @@ func (t *Trace) addGaps(g Gaps) error {
 			return fmt.Errorf("a gap of dispatch %d, which did not run in step %d", g.Gaps[i].Dispatch,
 				g.Step)
 		}
-		dispatches[place].Gap = &g.Gaps[i].Gap
+		dispatches[place].Error = &g.Gaps[i].Gap
 	}
 	step.Dispatches = dispatches
 	return nil

@@ -558,12 +558,12 @@ type PlanChange struct {
 
 // StepDispatch is a dispatch that ran in a step, in order of submission.
 type StepDispatch struct {
-	Plan    PlanID      `json:"plan"`
-	StartNS Time        `json:"start_ns,omitzero"`
-	GPUNS   Time        `json:"gpu_ns,omitzero"`
-	Samples []int64     `json:"samples,omitempty"` // ns, of repeats in place; GPUNS is not among them
-	Raw     [2]Tick     `json:"raw,omitzero"`      // begin and end
-	Gap     *NumericGap `json:"gap,omitempty"`
+	Plan    PlanID        `json:"plan"`
+	StartNS Time          `json:"start_ns,omitzero"`
+	GPUNS   Time          `json:"gpu_ns,omitzero"`
+	Samples []int64       `json:"samples,omitempty"` // ns, of repeats in place; GPUNS is not among them
+	Raw     [2]Tick       `json:"raw,omitzero"`      // begin and end
+	Error   *NumericError `json:"gap,omitempty"`
 }
 
 // Block is a run of a step's dispatches, in order of submission, that one pass timed: a part of a layer, or
@@ -576,10 +576,10 @@ type Block struct {
 	Raw        [2]Tick `json:"raw,omitzero"` // begin and end
 }
 
-// NumericGap is the distance of a dispatch's outputs from a reference that was computed from the same inputs:
-// the kernel's own error. Of several outputs it is of the one that takes the largest share of its tolerance.
-// What is of the tolerance and after it is absent where none was known.
-type NumericGap struct {
+// NumericError is the distance of a dispatch's outputs from a reference that was computed from the same
+// inputs: the kernel's own error. Of several outputs it is of the one that takes the largest share of its
+// tolerance. What is of the tolerance and after it is absent where none was known.
+type NumericError struct {
 	MaxAbs    Number `json:"max_abs"`
 	MSE       Number `json:"mse"`
 	SNRdB     Number `json:"snr_db"`
@@ -598,7 +598,7 @@ type NumericGap struct {
 }
 
 // Over says how far over its tolerance the farthest element is: of one that is not finite there are no times.
-func (g *NumericGap) Over() string {
+func (g *NumericError) Over() string {
 	if !g.Got.Finite() {
 		return fmt.Sprintf("%v where the reference has %.6g", float64(g.Got), float64(g.Want))
 	}

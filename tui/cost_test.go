@@ -99,7 +99,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d.sees("fold kernel", "rows have no cost", "c measures the other ")
 	d.press("c").sees("then linear_q4gsw_coop4_bicol: ~save", " ~save↓ ").misses("no cost", "measures the other")
 	for i := range d.app.table().Table.Rows {
-		r := &d.app.view().(*view.DispatchPage).Table().Folded[i]
+		r := &d.app.view().(*view.DispatchPage).Table().Grouped[i]
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
 		}

@@ -84,7 +84,7 @@ func TestNoSentenceHasALiteralKey(t *testing.T) {
 type idle struct{ view.Basics }
 
 func (idle) Load(*widget.Jobs, view.Snapshot, int) {}
-func (idle) Title(int) []table.Segment { return []table.Segment{{Text: "nothing to do"}} }
+func (idle) Title(int) []table.Segment             { return []table.Segment{{Text: "nothing to do"}} }
 
 func (idle) Render(*widget.Theme, widget.Glyphs, int, int, bool) []string {
 	return []string{" at rest"}

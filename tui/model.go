@@ -66,8 +66,8 @@ type spoken struct {
 	version, shown int
 	index          *analyze.Index
 	of             int // in scopes: what was chosen, or this step where there is none of that
-	scope          analyze.Scope
-	against        *analyze.Base
+	scope          analyze.Selection
+	against        *analyze.Baseline
 }
 
 func newModel(j *widget.Jobs) *model {
@@ -118,7 +118,7 @@ func (m *model) snapshot() view.Snapshot {
 	}
 	s.Scope, s.Against = m.speaks().scope, m.speaks().against
 	if s.Against != nil && s.Against.Index == s.Index {
-		if step, one := s.Against.Scope.One(); one {
+		if step, one := s.Against.Selection.One(); one {
 			s.Base = step
 		}
 	}

@@ -26,23 +26,25 @@ type selection struct {
 type scopeRow struct {
 	name string
 	// of is the steps of it in a trace, none where there are none. m says what a person looks at.
-	of func(x *analyze.Index, m *model) analyze.Scope
+	of func(x *analyze.Index, m *model) analyze.Selection
 }
 
 // scopes are what a person goes through, in that order.
 var scopes = []scopeRow{
-	{"this step", func(x *analyze.Index, m *model) analyze.Scope {
+	{"this step", func(x *analyze.Index, m *model) analyze.Selection {
 		if m.shown < 0 || m.shown >= len(x.Trace.Steps) {
-			return analyze.Scope{}
+			return analyze.Selection{}
 		}
 		return x.Step(m.shown)
 	}},
-	{"warm decode steps", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase(trace.Decode) }},
-	{"prefill", func(x *analyze.Index, _ *model) analyze.Scope { return x.Phase(trace.Prefill) }},
-	{"marked steps", func(x *analyze.Index, m *model) analyze.Scope {
+	{"warm decode steps", func(x *analyze.Index, _ *model) analyze.Selection {
+		return x.Phase(trace.Decode)
+	}},
+	{"prefill", func(x *analyze.Index, _ *model) analyze.Selection { return x.Phase(trace.Prefill) }},
+	{"marked steps", func(x *analyze.Index, m *model) analyze.Selection {
 		from, to, ok := m.marks()
 		if !ok {
-			return analyze.Scope{}
+			return analyze.Selection{}
 		}
 		return x.Range(from, to)
 	}},
@@ -82,7 +84,7 @@ func (m *model) marks() (from, to int, ok bool) {
 
 // inScope is the steps that tables speak of, and which of the choices that is: what was chosen, where there
 // is any of it. While the model runs it is all warm steps so far, so that figures settle.
-func (m *model) inScope() (of int, s analyze.Scope) {
+func (m *model) inScope() (of int, s analyze.Selection) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)
 	}
@@ -96,13 +98,13 @@ func (sel *selection) scopeWords() (words, short string) {
 	case sel.speaks().of == thisStep:
 		return scopes[thisStep].name, s.Short()
 	case s.Rerouted > 0:
-		return report.ScopeText(s), s.Counted()
+		return report.SelectionText(s), s.Counted()
 	}
-	return report.ScopeText(s), s.Short()
+	return report.SelectionText(s), s.Short()
 }
 
 // tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
-func (sel *selection) tabled() analyze.Scope {
+func (sel *selection) tabled() analyze.Selection {
 	s := sel.speaks().scope
 	if sel.view().Takes() == report.AnySteps {
 		s = sel.index.Routed(s)
@@ -111,14 +113,14 @@ func (sel *selection) tabled() analyze.Scope {
 }
 
 // compared is what tables about a scope are compared with, nil for nothing.
-func (m *model) compared(to analyze.Scope) *analyze.Base {
+func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 	if len(to.Steps) == 0 {
 		return nil
 	}
 	if m.base.File != "" {
 		return m.inFile(to)
 	}
-	var s analyze.Scope
+	var s analyze.Selection
 	switch b := m.base; {
 	case b.Scope == thisStep && b.Step < len(m.index.Trace.Steps):
 		s = m.index.Step(b.Step)
@@ -131,11 +133,11 @@ func (m *model) compared(to analyze.Scope) *analyze.Base {
 	if len(s.Steps) == 0 || slices.Equal(s.Steps, to.Steps) {
 		return nil
 	}
-	return &analyze.Base{Index: m.index, Scope: s}
+	return &analyze.Baseline{Index: m.index, Selection: s}
 }
 
 // before is what a scope is compared with where nobody chose.
-func (m *model) before(to analyze.Scope) analyze.Scope {
+func (m *model) before(to analyze.Selection) analyze.Selection {
 	step, one := to.One()
 	switch {
 	case !one || to.Name == string(trace.Decode): // maybe of one step so far
@@ -143,11 +145,11 @@ func (m *model) before(to analyze.Scope) analyze.Scope {
 	case step > 0:
 		return m.index.Step(step - 1)
 	}
-	return analyze.Scope{}
+	return analyze.Selection{}
 }
 
 // inFile is the same kind of steps in another trace.
-func (m *model) inFile(to analyze.Scope) *analyze.Base {
+func (m *model) inFile(to analyze.Selection) *analyze.Baseline {
 	if m.file == nil {
 		return nil
 	}
@@ -231,7 +233,7 @@ func (sel *selection) setBase() {
 		sel.base = b
 		s := sel.speaks().scope
 		said := fmt.Sprintf(command.Keyed("baseline: %s; {baseline} on it again removes it"),
-			report.ScopeText(s))
+			report.SelectionText(s))
 		if s.Chunk != "" {
 			said += command.Keyed("; for another chunk, show it ({previous step}) and press {baseline}")
 		}

@@ -8,7 +8,7 @@ func TestDispatchesAreHeldToTheirReferences(t *testing.T) {
 	d.press("down").sees("% of its tolerance, 2e-05: 2048 products", "to the reference run: max abs 4e-05")
 	gaps := func(step int) (n int) {
 		for _, s := range d.app.mirror.Trace.Steps[step].Dispatches {
-			if s.Gap != nil {
+			if s.Error != nil {
 				n++
 			}
 		}

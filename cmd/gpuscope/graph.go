@@ -236,7 +236,7 @@ func (g *plannedGraph) printText(w io.Writer) error {
 	g.printHead(&b)
 	x, ctx := analyze.NewIndex(&trace.Trace{Graph: g.Graph}), context.Background()
 	for _, t := range []*table.Table{report.Operators(x), report.Slots(x, g.levels()), report.Values(x,
-		analyze.Scope{})} {
+		analyze.Selection{})} {
 		b.WriteByte('\n')
 		if err := printTable(ctx, &b, t); err != nil {
 			return err

@@ -38,5 +38,6 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 		return asUsage(err)
 	}
 	x := analyze.NewIndex(t)
-	return report.Print(ctx, x, p.stdout, "dispatches", format.value, 200, analyze.Options{Scope: x.Step(0)})
+	return report.Print(ctx, x, p.stdout, "dispatches", format.value, 200,
+		analyze.Options{Selection: x.Step(0)})
 }

@@ -450,7 +450,7 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	kernels := phases.Table(profile)
 	tables := []*table.Table{kernels}
 	if o.measured {
-		costs, err := report.CostTable(ctx, x, analyze.Scope{})
+		costs, err := report.CostTable(ctx, x, analyze.Selection{})
 		if err != nil {
 			return err
 		}

@@ -66,9 +66,9 @@ left out unless there are no others. --filter and --sort are what / and o are on
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
 			flags.StringVar(&s.steps, "steps", "",
-				"of the steps `SCOPE`: "+analyze.ScopeWords+" (default the last, or all where a table is of a run)")
+				"of the steps `SCOPE`: "+analyze.SelectionWords+" (default the last, or all where a table is of a run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `SCOPE`")
-			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", analyze.FoldNames()...)
+			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", analyze.GroupingNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "print the rows within every row too")
 			flags.StringVar(&s.filter, "filter", "",
 				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
@@ -133,13 +133,13 @@ func (s *show) run(ctx context.Context, operands []string) error {
 
 // options are what a kind of table is asked for.
 func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
-	switch o.Scope, err = kind.Scope(x, s.steps); {
+	switch o.Selection, err = kind.Selection(x, s.steps); {
 	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
 	}
-	if o.Fold, err = analyze.ParseFold(s.fold); err != nil {
+	if o.Grouping, err = analyze.ParseGrouping(s.fold); err != nil {
 		return o, usageError{err.Error()}
 	}
 	what := "the list of tables"
@@ -155,11 +155,11 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 	if !kind.Compares {
 		return o, usagef("--base: %s compares with nothing", what)
 	}
-	base, err := x.ParseScope(s.base)
+	base, err := x.ParseSelection(s.base)
 	if err != nil {
 		return o, usagef("--base: %v", err)
 	}
-	o.Base = &analyze.Base{Index: x, Scope: base}
+	o.Baseline = &analyze.Baseline{Index: x, Selection: base}
 	return o, nil
 }
 

@@ -36,7 +36,7 @@ wake.`,
 					return err
 				}
 				x := analyze.NewIndex(t)
-				scope, err := x.ParseScope(*steps)
+				scope, err := x.ParseSelection(*steps)
 				if err != nil {
 					return usageError{"--steps: " + err.Error()}
 				}

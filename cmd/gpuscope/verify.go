@@ -179,7 +179,7 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 
 // print prints the gaps, and says in its error what is wrong.
 func (v *verification) print(ctx context.Context, t *trace.Trace) error {
-	gaps, err := deviation.Of(ctx, analyze.NewIndex(t), analyze.Scope{})
+	gaps, err := deviation.Of(ctx, analyze.NewIndex(t), analyze.Selection{})
 	if err != nil {
 		return err
 	}

@@ -78,13 +78,13 @@ func TestTheEmbeddedModelIsWithinItsTolerances(t *testing.T) {
 	for i := range tr.Steps {
 		gaps := 0
 		for _, d := range tr.Steps[i].Dispatches {
-			if d.Gap == nil {
+			if d.Error == nil {
 				continue // its operator's result is another dispatch's
 			}
 			gaps++
-			whole := tr.Graph.Values[*d.Gap.Value].DType != "f32" || d.Gap.Run != nil
-			if d.Gap.Compared == 0 || d.Gap.Compared != d.Gap.Elements || !whole {
-				t.Fatalf("step %d: %+v", i, d.Gap)
+			whole := tr.Graph.Values[*d.Error.Value].DType != "f32" || d.Error.Run != nil
+			if d.Error.Compared == 0 || d.Error.Compared != d.Error.Elements || !whole {
+				t.Fatalf("step %d: %+v", i, d.Error)
 			}
 		}
 		if gaps < 45 {

@@ -22,7 +22,7 @@ const joinedWidth = 20
 
 // AtOnce says that two rows run at once, in every layer that they stand for.
 func (t *DispatchTree) AtOnce(a, b int) bool {
-	r, s := &t.Folded[a], &t.Folded[b]
+	r, s := &t.Grouped[a], &t.Grouped[b]
 	if r.Group || s.Group || r.Gone() || s.Gone() || r.Parent != s.Parent || len(r.Units) != len(s.Units) {
 		return false
 	}
@@ -37,11 +37,11 @@ func (t *DispatchTree) AtOnce(a, b int) bool {
 
 // joint lists, of the fold by layer, the rows that run at once, set by set.
 func (t *DispatchTree) joint() (sets [][]int) {
-	if t.Fold != FoldLayer {
+	if t.Grouping != GroupLayer {
 		return nil
 	}
 	last := -1
-	for i := range t.Folded {
+	for i := range t.Grouped {
 		switch {
 		case !t.Single(i):
 			continue
@@ -57,7 +57,7 @@ func (t *DispatchTree) joint() (sets [][]int) {
 
 // join is rows that run at once as one: "q + k + v".
 func (t *DispatchTree) join(set []int) DispatchRow {
-	first := &t.Folded[set[0]]
+	first := &t.Grouped[set[0]]
 	r := DispatchRow{
 		Row:     tree.Row{Key: "at once " + first.Key, Parent: -1, Joint: true},
 		Units:   make([][]int, len(first.Units)),
@@ -66,8 +66,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 	}
 	var names []string
 	for _, row := range set {
-		names = append(names, t.Folded[row].Label)
-		for k, unit := range t.Folded[row].Units {
+		names = append(names, t.Grouped[row].Label)
+		for k, unit := range t.Grouped[row].Units {
 			r.Units[k] = append(r.Units[k], unit...)
 		}
 	}
@@ -80,8 +80,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 // nameJoint names rows that stand for several at once for where they stand outside of headings: with the
 // layers where the first of them has those.
 func (t *DispatchTree) nameJoint(rows []tree.Row) {
-	for i := range t.Folded {
-		if r := &t.Folded[i]; r.Joint {
+	for i := range t.Grouped {
+		if r := &t.Grouped[i]; r.Joint {
 			first := r.Joins[0]
 			rows[i].Apart = strings.TrimSuffix(rows[first].Apart, t.Called(first)) + r.Label
 		}

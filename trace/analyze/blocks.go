@@ -14,9 +14,9 @@ type BlockTimes struct {
 	busyNS float64 // of all of them
 }
 
-// BlockTimes is nil where the scope is no such step.
-func (x *Index) BlockTimes(scope Scope) *BlockTimes {
-	step, one := scope.One()
+// BlockTimes is nil where the selection is no such step.
+func (x *Index) BlockTimes(selection Selection) *BlockTimes {
+	step, one := selection.One()
 	if !one || x.Trace.Steps[step].Timing != trace.TimingBlock {
 		return nil
 	}

@@ -56,9 +56,9 @@ func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 		return c, len(rows) > 0
 	}
 	of = func(row int) (cover, bool) {
-		r := &t.Folded[row]
-		heading := func(k int) bool { return t.Folded[k].Group }
-		known := r.Cost != nil && r.Cost.Spread
+		r := &t.Grouped[row]
+		heading := func(k int) bool { return t.Grouped[k].Group }
+		known := r.Cost != nil && r.Cost.ErrorKnown
 		if !known || r.Group && (finest || slices.ContainsFunc(children[row], heading)) {
 			if c, ok := all(children[row]); ok {
 				return c, true
@@ -67,11 +67,11 @@ func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 		if !known {
 			return cover{}, false
 		}
-		return cover{float64(r.Cost.NS), r.Cost.SpreadNS, []int{row}}, true
+		return cover{float64(r.Cost.NS), r.Cost.ErrorNS, []int{row}}, true
 	}
 	var top []int
-	for i := range t.Folded {
-		if r := &t.Folded[i]; r.Parent < 0 && !r.Gone() && !r.Joint {
+	for i := range t.Grouped {
+		if r := &t.Grouped[i]; r.Parent < 0 && !r.Gone() && !r.Joint {
 			top = append(top, i)
 		}
 	}
@@ -80,9 +80,9 @@ func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 
 // children are the rows in each row.
 func (t *DispatchTree) children() [][]int {
-	children := make([][]int, len(t.Folded))
-	for i := range t.Folded {
-		if p := t.Folded[i].Parent; p >= 0 {
+	children := make([][]int, len(t.Grouped))
+	for i := range t.Grouped {
+		if p := t.Grouped[i].Parent; p >= 0 {
 			children[p] = append(children[p], i)
 		}
 	}
@@ -92,8 +92,8 @@ func (t *DispatchTree) children() [][]int {
 // Shared is the whole step less the costs of rows that cover it: what they overlap by and wait for together.
 // Of other rows it is another figure.
 type Shared struct {
-	NS, SpreadNS float64
-	Rows         int
+	NS, ErrorNS float64
+	Rows        int
 }
 
 // Shared is what the finest rows share that cover the step. False where no costs cover it.
@@ -106,7 +106,7 @@ func (t *DispatchTree) Shared() (s Shared, ok bool) {
 }
 
 // Nothing says that rows share no more than they may be off by.
-func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.SpreadNS }
+func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 
 // Less says that rows share less than nothing: their costs add up to more than the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
@@ -126,20 +126,20 @@ func ClockMovedBy(w *trace.Whole) float64 {
 // be off by tell no rows apart.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
-	for i := range t.Folded {
-		r := &t.Folded[i]
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
 		t.AnyCost = t.AnyCost || r.Cost != nil
 		if !t.Single(i) || len(r.Units) == 0 {
 			continue
 		}
-		t.RowsAlone++
+		t.LeafRows++
 		all += r.SumNS
 		switch {
 		case r.Cost == nil:
 			if t.RowsUncosted++; r.Other != nil {
 				t.OtherWork++
 			}
-		case r.Cost.Spread:
+		case r.Cost.ErrorKnown:
 			known += r.SumNS
 			fallthrough
 		default:
@@ -153,13 +153,13 @@ func (t *DispatchTree) judgeCosts() {
 // Most is the row that there is most to save in, and by which figure; -1 where none stands out.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
-	for i := range t.Folded {
-		r := &t.Folded[i]
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
 		if r.Cost == nil || !t.Single(i) && !r.Joint {
 			continue
 		}
 		ns, by := r.Cost.worth()
-		if r.Cost.Told() && ns > max(most, r.Cost.SpreadNS) {
+		if r.Cost.Significant() && ns > max(most, r.Cost.ErrorNS) {
 			first, most, what = i, ns, by
 		}
 	}
@@ -169,7 +169,7 @@ func (t *DispatchTree) Most() (first int, most float64, what string) {
 // FewRounds says that a row has a cost of which more rounds say more: its ± becomes smaller with each.
 func (t *DispatchTree) FewRounds() bool {
 	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < manyRounds }
-	return slices.ContainsFunc(t.Folded, few)
+	return slices.ContainsFunc(t.Grouped, few)
 }
 
 // Uncosted is how many rows have no cost, where others have one, of this fold or of another.
@@ -182,10 +182,10 @@ func (t *DispatchTree) Uncosted() int {
 
 // CostKnown says that it is known what a row costs, or the row that it is a member of.
 func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
-	if r.Cost != nil && r.Cost.Spread {
+	if r.Cost != nil && r.Cost.ErrorKnown {
 		return true
 	}
-	return r.Parent >= 0 && !t.Folded[r.Parent].Group && t.CostKnown(&t.Folded[r.Parent])
+	return r.Parent >= 0 && !t.Grouped[r.Parent].Group && t.CostKnown(&t.Grouped[r.Parent])
 }
 
 // Costed says whether a row has a cost.

@@ -17,8 +17,8 @@ import (
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
-	for _, fold := range []Fold{FoldLayer, FoldKernel, FoldOp} {
-		t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: fold})
+	for _, fold := range []Grouping{GroupLayer, GroupKernel, GroupOp} {
+		t, err := x.DispatchTree(ctx, Options{Selection: x.Step(step), Grouping: fold})
 		if err != nil {
 			return nil, err
 		}
@@ -34,8 +34,8 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 
 // opened are the rows that are shown at first.
 func (t *DispatchTree) opened() (rows []int) {
-	for i := range t.Folded {
-		if r := &t.Folded[i]; !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Open) {
+	for i := range t.Grouped {
+		if r := &t.Grouped[i]; !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Open) {
 			rows = append(rows, i)
 		}
 	}
@@ -53,21 +53,21 @@ func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	return t.partsOf(list)
 }
 
-// Parts are the dispatches of some rows; what several rows stand for is there once. In a scope of several
+// Parts are the dispatches of some rows; what several rows stand for is there once. In a selection of several
 // steps they are those that ran in its last.
 func (t *DispatchTree) Parts(rows []int) []trace.Part { return t.partsOf(t.rowsAt(rows)) }
 
 func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
 	list := make([]DispatchRow, len(rows))
 	for i, row := range rows {
-		list[i] = t.Folded[row]
+		list[i] = t.Grouped[row]
 	}
 	return list
 }
 
 func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 	ran := map[trace.DispatchID]bool{}
-	for _, id := range t.Index.ran(t.Scope.Last()) {
+	for _, id := range t.Index.ran(t.Selection.Last()) {
 		ran[id] = true
 	}
 	var parts []trace.Part
@@ -100,7 +100,7 @@ func Together(parts []trace.Part) trace.Part {
 // their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
 // name stands for any letters.
 func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
-	t, err := x.DispatchTree(ctx, Options{Scope: x.Step(step), Fold: FoldLayer})
+	t, err := x.DispatchTree(ctx, Options{Selection: x.Step(step), Grouping: GroupLayer})
 	if err != nil {
 		return trace.Part{}, err
 	}
@@ -108,11 +108,11 @@ func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, 
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
 		one := trace.Part{Name: name}
-		for i := range t.Folded {
+		for i := range t.Grouped {
 			if is, err := t.answers(i, name); err != nil {
 				return trace.Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
 			} else if is {
-				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Folded[i], nil)...)
+				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Grouped[i], nil)...)
 			}
 		}
 		if one.Dispatches == nil {
@@ -173,7 +173,7 @@ func (x *Index) Nameable(names string) error {
 
 // answers says whether a name is that of a row, or of what all its dispatches have in common.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
-	r, first := &t.Folded[row], t.Launch(&t.Folded[row])
+	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {
 		return false, nil // its rows have names
 	}
@@ -199,7 +199,7 @@ func (t *DispatchTree) names() string {
 }
 
 // Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
-func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Folded[row]) }
+func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Grouped[row]) }
 
 func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	if r.Joint {
@@ -208,7 +208,7 @@ func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	if r.Parent < 0 || r.Group {
 		return r.Label
 	}
-	if p := &t.Folded[r.Parent]; p.Group && p.Depth > 0 {
+	if p := &t.Grouped[r.Parent]; p.Group && p.Depth > 0 {
 		return p.Label + "." + r.Label
 	}
 	return r.Label

@@ -15,9 +15,9 @@ type CostRow struct {
 	Name       string
 	Dispatches []trace.DispatchID
 	Cost       *RowCost // nil where it was not measured
-	AloneNS    float64
-	Alone      bool // aloneNS was measured
-	LostNS     float64
+	IsolatedNS float64
+	Isolated   bool // aloneNS was measured
+	ExcessNS   float64
 	holds      int // rows in it
 }
 
@@ -29,7 +29,7 @@ func (r CostRow) compare(s CostRow) int {
 		return c
 	}
 	return cmp.Or(cmp.Compare(holds(r), holds(s)), CompareCosts(r.Cost, s.Cost),
-		cmp.Compare(s.LostNS, r.LostNS), cmp.Compare(s.AloneNS, r.AloneNS))
+		cmp.Compare(s.ExcessNS, r.ExcessNS), cmp.Compare(s.IsolatedNS, r.IsolatedNS))
 }
 
 // Known says that it is known what the row's cost may be off by.
@@ -41,15 +41,15 @@ func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow
 	known := map[string]bool{}
 	children := t.children()
-	for i := range t.Folded {
-		r := &t.Folded[i]
-		shown := r.Parent < 0 || t.Folded[r.Parent].Open
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
+		shown := r.Parent < 0 || t.Grouped[r.Parent].Open
 		if t.Costs != nil && r.Cost == nil || t.Costs == nil && !shown {
 			continue
 		}
 		row := CostRow{
 			Row: tree.Row{Key: r.Key}, Name: t.Called(i), Dispatches: t.dispatches(r, nil), Cost: r.Cost,
-			AloneNS: r.SumNS, Alone: r.Summed, LostNS: r.LostNS,
+			IsolatedNS: r.SumNS, Isolated: r.Summed, ExcessNS: r.ExcessNS,
 		}
 		if key := trace.SetKey(row.Dispatches); !known[key] {
 			known[key] = true
@@ -68,7 +68,7 @@ func (t *DispatchTree) CostRows() []CostRow {
 
 // together are the costs of what is in no row: several that were left out together.
 func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
-	alone := make(map[trace.DispatchID]Spread, len(t.Launches))
+	alone := make(map[trace.DispatchID]Stats, len(t.Launches))
 	for i := range t.Launches {
 		alone[t.Launches[i].ID] = t.Launches[i].Time
 	}
@@ -80,11 +80,11 @@ func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
 		}
 		row := CostRow{
 			Row: tree.Row{Key: fmt.Sprintf("set%d", i)}, Name: cost.Name, Dispatches: cost.Dispatches,
-			Cost: t.Costs.sets[key], holds: 1, Alone: true,
+			Cost: t.Costs.sets[key], holds: 1, Isolated: true,
 		}
 		for _, id := range cost.Dispatches {
 			time := alone[id]
-			row.AloneNS, row.Alone = row.AloneNS+time.Median, row.Alone && time.Measured()
+			row.IsolatedNS, row.Isolated = row.IsolatedNS+time.Median, row.Isolated && time.Measured()
 		}
 		rows = append(rows, row)
 	}

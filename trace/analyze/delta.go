@@ -62,76 +62,78 @@ func (d PlanDiff) String() string {
 	return b.String()
 }
 
-// Delta is a dispatch, or several, against a base step.
+// Delta is a dispatch, or several, against a baseline step.
 type Delta struct {
 	PlanDiff
-	From *trace.Plan // of the base; nil where it did not run there, and of several dispatches
+	From *trace.Plan // of the baseline; nil where it did not run there, and of several dispatches
 	// Timed says that both sides have repeats enough to be compared. TimeNS is then the time less BaseNS, and
 	// Equal that it is within max(2 quanta, IQR), or the range of the samples where they are too few for an
 	// IQR.
-	Timed          bool
-	TimeNS, BaseNS float64
-	Equal          bool
+	Timed              bool
+	TimeNS, BaselineNS float64
+	Equal              bool
 }
 
-// deltaOf compares a launch with the same dispatch of a base step. Times of single runs are not compared: one
-// sample says nothing of its spread.
-func deltaOf(now, base *Launch, resolutionNS float64, sameClock bool) Delta {
-	if base == nil {
+// deltaOf compares a launch with the same dispatch of a baseline step. Times of single runs are not compared:
+// one sample says nothing of its spread.
+func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta {
+	if baseline == nil {
 		return Delta{PlanDiff: PlanDiff{New: true}}
 	}
-	d := Delta{PlanDiff: DiffPlans(base.Plan, now.Plan), From: base.Plan}
-	if sameClock && now.Time.N > 1 && base.Time.N > 1 {
-		d.Timed, d.TimeNS, d.BaseNS = true, now.Time.Median-base.Time.Median, base.Time.Median
-		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.Noise(), base.Time.Noise())
+	d := Delta{PlanDiff: DiffPlans(baseline.Plan, now.Plan), From: baseline.Plan}
+	if sameClock && now.Time.N > 1 && baseline.Time.N > 1 {
+		d.Timed, d.TimeNS, d.BaselineNS = true, now.Time.Median-baseline.Time.Median, baseline.Time.Median
+		d.Equal = math.Abs(d.TimeNS) <= max(resolutionNS, now.Time.Noise(), baseline.Time.Noise())
 	}
 	return d
 }
 
-// Base is what tables compare with; it may belong to another trace.
-type Base struct {
-	Index *Index
-	Scope Scope
+// Baseline is what tables compare with; it may belong to another trace.
+type Baseline struct {
+	Index     *Index
+	Selection Selection
 }
 
-// ResolutionNS is the least difference that the clocks of a run and of the base can tell; b may be nil.
-func (b *Base) ResolutionNS(x *Index) float64 {
+// ResolutionNS is the least difference that the clocks of a run and of the baseline can tell; b may be nil.
+func (b *Baseline) ResolutionNS(x *Index) float64 {
 	if b == nil {
 		return resolutionNS(x.Trace)
 	}
 	return max(resolutionNS(x.Trace), resolutionNS(b.Index.Trace))
 }
 
-// ClockMoved says that the canary ran at another speed in a scope than at the base.
-func (b *Base) ClockMoved(x *Index, s Scope) bool {
-	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Scope))
+// ClockMoved says that the canary ran at another speed in a selection than at the baseline.
+func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
+	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Selection))
 }
 
-// SpeedMoved compares two speeds of the canary, of a run and of the base's, each in proportion to what it
+// SpeedMoved compares two speeds of the canary, of a run and of the baseline's, each in proportion to what it
 // took on its own run's warm device. It does not know where one of both is 0: none ran.
-func (b *Base) SpeedMoved(x *Index, now, before float64) bool {
+func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
-	if base, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && base > 0 {
-		now, before = now/float64(ns), before/float64(base)
+	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {
+		now, before = now/float64(ns), before/float64(baseline)
 	}
 	return now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
 }
 
-// comparison is the launches of a scope beside those of a base.
+// comparison is the launches of a selection beside those of a baseline.
 type comparison struct {
-	Of                  []*Launch // of the base, for each; nil for what did not run there
+	Of                  []*Launch // of the baseline, for each; nil for what did not run there
 	gone                []*Launch
 	byOrder, ClockMoved bool
-	total               float64 // ns of the base
+	total               float64 // ns of the baseline
 }
 
-// Compare sets the Delta of every launch of a scope.
-func (b *Base) Compare(ctx context.Context, x *Index, scope Scope, launches []Launch) (comparison, error) {
-	then, err := b.Index.Launches(ctx, b.Scope)
+// Compare sets the Delta of every launch of a selection.
+func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
+	launches []Launch,
+) (comparison, error) {
+	then, err := b.Index.Launches(ctx, b.Selection)
 	if err != nil {
 		return comparison{}, err
 	}
-	c := comparison{ClockMoved: b.ClockMoved(x, scope), total: total(then)}
+	c := comparison{ClockMoved: b.ClockMoved(x, selection), total: total(then)}
 	c.Of, c.gone, c.byOrder = join(launches, then)
 	for i := range launches {
 		launches[i].Delta = deltaOf(&launches[i], c.Of[i], b.ResolutionNS(x), !c.ClockMoved)
@@ -139,76 +141,77 @@ func (b *Base) Compare(ctx context.Context, x *Index, scope Scope, launches []La
 	return c, nil
 }
 
-// BaseCosts are the costs of a base beside those of a step.
-type BaseCosts struct {
+// BaselineCosts are the costs of a baseline beside those of a step.
+type BaselineCosts struct {
 	*StepCosts
-	X    *Index
-	Base *Base
+	X        *Index
+	Baseline *Baseline
 }
 
-// CostsBeside are the costs of a base that can be compared with those of a step; nil where there are none, or
-// the clock moved between both. b may be nil.
-func (b *Base) CostsBeside(now *StepCosts) *BaseCosts {
+// CostsBeside are the costs of a baseline that can be compared with those of a step; nil where there are
+// none, or the clock moved between both. b may be nil.
+func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	if b == nil || now == nil {
 		return nil
 	}
-	c := b.Index.Costs(b.Scope)
+	c := b.Index.Costs(b.Selection)
 	if c == nil || c.Step == now.Step || now.Step.Whole != nil && c.Step.Whole != nil &&
 		b.SpeedMoved(now.X, now.Step.Whole.Canary, c.Step.Whole.Canary) {
 		return nil
 	}
-	return &BaseCosts{c, now.X, b}
+	return &BaselineCosts{c, now.X, b}
 }
 
-// Same says that dispatches are those of the same names in the base's graph.
-func (c *BaseCosts) Same(ids []trace.DispatchID) bool {
+// Same says that dispatches are those of the same names in the baseline's graph.
+func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	for _, id := range ids {
-		if int(id) >= len(c.Base.Index.Trace.Graph.Dispatches) || c.Base.Index.Name(id) != c.X.Name(id) {
+		if int(id) >= len(c.Baseline.Index.Trace.Graph.Dispatches) ||
+			c.Baseline.Index.Name(id) != c.X.Name(id) {
 			return false
 		}
 	}
 	return true
 }
 
-// join finds for every launch the one of the base that is the same dispatch: by id where the graphs agree on
-// what the id is, in another graph by the names of operator and slot; of several the one of the same work.
+// join finds for every launch the one of the baseline that is the same dispatch: by id where the graphs agree
+// on what the id is, in another graph by the names of operator and slot; of several the one of the same work.
 // Where they have no dispatch in common they are joined by order. What is gone is there once, as the last
 // step that had it ran it.
-func join(now, base []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
+func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
-	b := newBaseLaunches(base)
+	b := newBaselineLaunches(baseline)
 	found := make(map[trace.DispatchID]bool, len(now))
 	for i := range now {
 		if of[i] = b.find(&now[i]); of[i] != nil {
 			found[of[i].ID] = true
 		}
 	}
-	if len(found) == 0 && len(base) > 0 {
-		for i := range min(len(now), len(base)) {
-			of[i], found[base[i].ID] = &base[i], true
+	if len(found) == 0 && len(baseline) > 0 {
+		for i := range min(len(now), len(baseline)) {
+			of[i], found[baseline[i].ID] = &baseline[i], true
 		}
 		byOrder = len(now) > 0
 	}
-	for i := range base {
-		if !found[base[i].ID] {
-			gone, found[base[i].ID] = append(gone, &base[i]), true
+	for i := range baseline {
+		if !found[baseline[i].ID] {
+			gone, found[baseline[i].ID] = append(gone, &baseline[i]), true
 		}
 	}
 	return of, gone, byOrder
 }
 
-// baseLaunches finds launches of a base.
-type baseLaunches struct {
+// baselineLaunches finds launches of a baseline.
+type baselineLaunches struct {
 	byID   map[trace.DispatchID][]*Launch
 	byName map[string][]*Launch
 }
 
-func newBaseLaunches(base []Launch) baseLaunches {
-	b := baseLaunches{
-		make(map[trace.DispatchID][]*Launch, len(base)), make(map[string][]*Launch, len(base)),
+func newBaselineLaunches(baseline []Launch) baselineLaunches {
+	b := baselineLaunches{
+		make(map[trace.DispatchID][]*Launch, len(baseline)), make(map[string][]*Launch, len(baseline)),
 	}
-	for i := range base {
-		l := &base[i]
+	for i := range baseline {
+		l := &baseline[i]
 		b.byID[l.ID] = append(b.byID[l.ID], l)
 		b.byName[l.slot()] = append(b.byName[l.slot()], l)
 	}
@@ -218,7 +221,7 @@ func newBaseLaunches(base []Launch) baseLaunches {
 // slot names a dispatch in its graph.
 func (l *Launch) slot() string { return l.Op.Name + "\x00" + l.Dispatch.Label }
 
-func (b baseLaunches) find(l *Launch) *Launch {
+func (b baselineLaunches) find(l *Launch) *Launch {
 	list := b.byID[l.ID]
 	if len(list) == 0 || list[0].slot() != l.slot() {
 		list = b.byName[l.slot()]

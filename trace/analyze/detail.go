@@ -11,14 +11,14 @@ import (
 // Detail is all that is known of one dispatch in a step.
 type Detail struct {
 	Launch
-	Index   *Index
-	Name    string
-	Base    *trace.Plan  // of the base step, nil where there is none or it did not run there
-	Params  []ParamValue // decoded, against the base
-	Inputs  []ValueDetail
-	Outputs []ValueDetail
-	Levels  int  // of the step
-	Begins  bool // a level
+	Index    *Index
+	Name     string
+	Baseline *trace.Plan  // of the baseline step, nil where there is none or it did not run there
+	Params   []ParamValue // decoded, against the baseline
+	Inputs   []ValueDetail
+	Outputs  []ValueDetail
+	Levels   int  // of the step
+	Begins   bool // a level
 	// Waits are what the barrier before it waits for; WaitsKnown says whether the trace has recorded that.
 	Waits      []trace.Wait
 	WaitsKnown bool
@@ -33,7 +33,9 @@ type ValueDetail struct {
 
 // Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
 // nil.
-func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base *Base) (*Detail, error) {
+func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
+	error,
+) {
 	i := x.Find(step, id)
 	if i < 0 {
 		return nil, nil
@@ -44,17 +46,17 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, base 
 		d.Levels, d.Waits, d.WaitsKnown = len(levels.of), levels.waits[id], levels.waits != nil
 		_, d.Begins = levels.of[id]
 	}
-	if base != nil {
-		then, err := base.Index.sameSlot(ctx, base.Scope, &d.Launch)
+	if baseline != nil {
+		then, err := baseline.Index.sameSlot(ctx, baseline.Selection, &d.Launch)
 		if err != nil {
 			return nil, err
 		}
-		if of := newBaseLaunches(then).find(&d.Launch); of != nil {
-			d.Base = of.Plan
+		if of := newBaselineLaunches(then).find(&d.Launch); of != nil {
+			d.Baseline = of.Plan
 			d.Delta = deltaOf(&d.Launch, of, resolutionNS(x.Trace), true)
 		}
 	}
-	d.Params = x.Params(d.Plan, d.Base)
+	d.Params = x.Params(d.Plan, d.Baseline)
 	reads, writes := x.Touches(d.Plan)
 	for _, v := range reads {
 		d.Inputs = append(d.Inputs, ValueDetail{&x.Trace.Graph.Values[v], x.Dims(step, v)})

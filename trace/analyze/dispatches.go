@@ -9,29 +9,29 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// DispatchTree is the dispatches of a scope, folded into rows.
+// DispatchTree is the dispatches of a selection, folded into rows.
 type DispatchTree struct {
-	Tree     []tree.Row // one for each of Folded, with its name outside of its heading
-	Index    *Index
-	Scope    Scope
-	Base     *Base
-	Fold     Fold
-	Launches []Launch // every dispatch, in order of submission
-	Folded   []DispatchRow
-	Gone     []*Launch // of the base, that did not run in this scope
-	// ByOrder says that no dispatch is the base's by id, so they were compared in order. ClockMoved that the
-	// canary kernel ran at another speed at the base, so times were not compared.
+	Tree      []tree.Row // one for each of Folded, with its name outside of its heading
+	Index     *Index
+	Selection Selection
+	Baseline  *Baseline
+	Grouping  Grouping
+	Launches  []Launch // every dispatch, in order of submission
+	Grouped   []DispatchRow
+	Gone      []*Launch // of the baseline, that did not run in this selection
+	// ByOrder says that no dispatch is the baseline's by id, so they were compared in order. ClockMoved that
+	// the canary kernel ran at another speed at the baseline, so times were not compared.
 	ByOrder, ClockMoved bool
-	// Costs are those of a step of the scope, nil where none were measured.
+	// Costs are those of a step of the selection, nil where none were measured.
 	Costs *StepCosts
 
 	AnyCost    bool // a row has a cost
 	MostCosted bool // rows that make up most of the step have one
 	CostOrder  bool // and it is known what it may be off by, so that rows are told apart by it
-	// RowsAlone are the rows that hold no others, uncosted those of them without a cost.
+	// LeafRows are the rows that hold no others, uncosted those of them without a cost.
 	// otherWork those of these whose cost is of another route.
-	RowsAlone, RowsUncosted, OtherWork int
-	// ns of all dispatches in all steps, and in those of the base; 0 where one was not measured
+	LeafRows, RowsUncosted, OtherWork int
+	// ns of all dispatches in all steps, and in those of the baseline; 0 where one was not measured
 	total, baseTotal float64
 	blocks           *BlockTimes // nil where the step was not timed by blocks
 }
@@ -45,26 +45,26 @@ type DispatchRow struct {
 	Units [][]int
 	// Time is that of a single dispatch with the spread of its repeats, or else over the units: the median
 	// unit, the least and the largest.
-	Time Spread
+	Time Stats
 	IQR  float64 // of repeats; of several dispatches the median
 	// SumNS is the sum of all dispatches of the row, Summed whether all were measured, Share their part of
 	// all dispatches.
-	SumNS   float64
-	Summed  bool
-	Share   float64
-	Each    []float64 // time of each unit, in order; nil where one was not measured
-	Equal   bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
-	Limit   Limit
-	Cost    *RowCost  // nil where it was not measured
-	Other   *Launch   // of the row, that ran differently when a cost was measured, so that Cost is nil
-	LostNS  float64   // of all dispatches of the row
-	Floors  int       // rows in this heading that are at the floor
-	Waste   Waste     // of all dispatches; of several steps the mean
-	Delta   Delta     // TimeNS is of SumNS
-	Joins   []int     // rows that run at once, of one that stands for all of them
-	Missing []*Launch // of the base, in the place of Units
-	Outlier int       // unit that stands out, -1: none
-	Judged  bool      // there were samples enough to find an outlier
+	SumNS    float64
+	Summed   bool
+	Share    float64
+	Each     []float64 // time of each unit, in order; nil where one was not measured
+	Equal    bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
+	Bound    Bound
+	Cost     *RowCost  // nil where it was not measured
+	Other    *Launch   // of the row, that ran differently when a cost was measured, so that Cost is nil
+	ExcessNS float64   // of all dispatches of the row
+	Floors   int       // rows in this heading that are at the floor
+	Waste    Waste     // of all dispatches; of several steps the mean
+	Delta    Delta     // TimeNS is of SumNS
+	Joins    []int     // rows that run at once, of one that stands for all of them
+	Missing  []*Launch // of the baseline, in the place of Units
+	Outlier  int       // unit that stands out, -1: none
+	Judged   bool      // there were samples enough to find an outlier
 }
 
 // Count is the number of dispatches.
@@ -78,24 +78,27 @@ func (r *DispatchRow) Count() int {
 
 // Options say what a table is of and how.
 type Options struct {
-	Scope Scope
-	Fold  Fold  // of tables that fold
-	Base  *Base // nil: compare with nothing
+	Selection Selection
+	Grouping  Grouping  // of tables that fold
+	Baseline  *Baseline // nil: compare with nothing
 }
 
-// DispatchTree computes the dispatches of a scope, folded into rows.
+// DispatchTree computes the dispatches of a selection, folded into rows.
 func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, error) {
-	whole := o.Scope
+	whole := o.Selection
 	o = o.Routed(x)
-	launches, err := x.Launches(ctx, o.Scope)
+	launches, err := x.Launches(ctx, o.Selection)
 	if err != nil {
 		return nil, err
 	}
-	t := &DispatchTree{Index: x, Scope: o.Scope, Base: o.Base, Fold: o.Fold, Launches: launches}
-	t.blocks, t.Costs = x.BlockTimes(o.Scope), x.Costs(o.Scope, whole)
-	var base []*Launch
-	if o.Base != nil {
-		if base, err = t.compare(ctx); err != nil {
+	t := &DispatchTree{
+		Index: x, Selection: o.Selection, Baseline: o.Baseline, Grouping: o.Grouping,
+		Launches: launches,
+	}
+	t.blocks, t.Costs = x.BlockTimes(o.Selection), x.Costs(o.Selection, whole)
+	var baseline []*Launch
+	if o.Baseline != nil {
+		if baseline, err = t.compare(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -103,13 +106,13 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 	add := func(r DispatchRow) {
 		t.measure(&r)
 		r.Cost, r.Other = t.Costs.Beside(t.ofRow(&r))
-		if o.Base != nil {
-			t.delta(&r, base)
+		if o.Baseline != nil {
+			t.delta(&r, baseline)
 		}
-		t.Folded = append(t.Folded, r)
+		t.Grouped = append(t.Grouped, r)
 	}
-	f := newFolder(x, o.Scope, t.Launches)
-	for i, p := range f.fold(o.Fold) {
+	f := newGrouper(x, o.Selection, t.Launches)
+	for i, p := range f.fold(o.Grouping) {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -123,28 +126,28 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 			}
 		}
 	}
-	t.Folded = append(t.Folded, t.goneRows()...)
+	t.Grouped = append(t.Grouped, t.goneRows()...)
 	// what headings have of their rows; the rows of a row that stands for them do not count twice
-	rows := make([]tree.Row, len(t.Folded))
-	for i := len(t.Folded) - 1; i >= 0; i-- {
-		r := &t.Folded[i]
+	rows := make([]tree.Row, len(t.Grouped))
+	for i := len(t.Grouped) - 1; i >= 0; i-- {
+		r := &t.Grouped[i]
 		rows[i] = r.Row
-		rows[i].Quiet = r.Limit.Kind == FloorLimit
+		rows[i].Quiet = r.Bound.Kind == FloorBound
 		if t.CostKnown(r) { // what times alone say is more than it costs, or less
-			r.LostNS = 0
+			r.ExcessNS = 0
 		}
-		if r.Parent < 0 || !t.Folded[r.Parent].heading() {
+		if r.Parent < 0 || !t.Grouped[r.Parent].heading() {
 			continue
 		}
-		p := &t.Folded[r.Parent]
-		p.LostNS += r.LostNS
+		p := &t.Grouped[r.Parent]
+		p.ExcessNS += r.ExcessNS
 		p.Floors += r.Floors
-		if r.Limit.Kind == FloorLimit {
+		if r.Bound.Kind == FloorBound {
 			p.Floors++
 		}
 	}
 	t.judgeCosts()
-	NameApart(rows, func(row int) string { return t.Folded[row].Label })
+	NameApart(rows, func(row int) string { return t.Grouped[row].Label })
 	t.nameJoint(rows)
 	t.Tree = rows
 	return t, nil
@@ -165,32 +168,32 @@ func total(launches []Launch) float64 {
 
 // Single says that a row stands for itself: it is no heading, no member of another, and not several at once.
 func (t *DispatchTree) Single(row int) bool {
-	r := &t.Folded[row]
-	return !r.Group && !r.Joint && (r.Parent < 0 || t.Folded[r.Parent].Group)
+	r := &t.Grouped[row]
+	return !r.Group && !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Group)
 }
 
 // heading says that a row's own numbers come from the rows in it.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets every launch's Delta and returns the launch of the base for each.
+// compare sets every launch's Delta and returns the launch of the baseline for each.
 func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
-	c, err := t.Base.Compare(ctx, t.Index, t.Scope, t.Launches)
+	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
 	return c.Of, err
 }
 
 // canary is the ratio of the canary kernel, of several steps the median; 0 where it did not run.
-func (x *Index) canary(s Scope) float64 {
+func (x *Index) canary(s Selection) float64 {
 	var ratios []float64
 	for _, step := range s.Steps {
 		if c := x.Trace.Steps[step].Canary; c > 0 {
 			ratios = append(ratios, c)
 		}
 	}
-	return SpreadOf(ratios).Median
+	return StatsOf(ratios).Median
 }
 
-func (t *DispatchTree) resolutionNS() float64 { return t.Base.ResolutionNS(t.Index) }
+func (t *DispatchTree) resolutionNS() float64 { return t.Baseline.ResolutionNS(t.Index) }
 
 // measure fills in what the row's own dispatches say.
 func (t *DispatchTree) measure(r *DispatchRow) {
@@ -216,17 +219,17 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 	}
 	if !r.Summed {
 		r.Each, r.SumNS, r.Share, r.Summed = t.blocks.Of(r.Units)
-		r.Time = SpreadOf(slices.Clone(r.Each))
+		r.Time = StatsOf(slices.Clone(r.Each))
 		return
 	}
 	if t.total > 0 {
 		r.Share = weighed / t.total
 	}
-	r.IQR = SpreadOf(iqrs).Median
-	r.Time = SpreadOf(slices.Clone(r.Each))
+	r.IQR = StatsOf(iqrs).Median
+	r.Time = StatsOf(slices.Clone(r.Each))
 	if r.Count() == 1 {
-		r.Time, r.Limit = first.Time, first.Limit
-		r.LostNS = r.Limit.LostNS
+		r.Time, r.Bound = first.Time, first.Limit
+		r.ExcessNS = r.Bound.ExcessNS
 		return
 	}
 	if r.Group {
@@ -236,8 +239,8 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 		return
 	}
 	if t.Timed() {
-		r.Limit = limitOf(&t.Index.Trace.Device, first, r.Time, false)
-		r.LostNS = float64(len(r.Units)) * r.Limit.LostNS
+		r.Bound = boundOf(&t.Index.Trace.Device, first, r.Time, false)
+		r.ExcessNS = float64(len(r.Units)) * r.Bound.ExcessNS
 	}
 	samples := make([][]int64, len(r.Units))
 	for k, unit := range r.Units {
@@ -248,14 +251,14 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 
 // Each heads what is said of the members of a row one by one.
 func (t *DispatchTree) Each() string {
-	if t.Fold == FoldLayer {
+	if t.Grouping == GroupLayer {
 		return "layers"
 	}
 	return "each"
 }
 
-// delta compares the row's sum, repeat by repeat, with that of the base.
-func (t *DispatchTree) delta(r *DispatchRow, base []*Launch) {
+// delta compares the row's sum, repeat by repeat, with that of the baseline.
+func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	var now, then []*Launch
 	timed := true
 	for _, unit := range r.Units {
@@ -263,28 +266,28 @@ func (t *DispatchTree) delta(r *DispatchRow, base []*Launch) {
 			l := &t.Launches[i]
 			r.Delta.PlanDiff = r.Delta.PlanDiff.Or(l.Delta.PlanDiff)
 			timed = timed && l.Delta.Timed
-			now, then = append(now, l), append(then, base[i])
+			now, then = append(now, l), append(then, baseline[i])
 		}
 	}
 	if !timed {
 		return
 	}
 	for _, l := range then {
-		r.Delta.BaseNS += l.Time.Median
+		r.Delta.BaselineNS += l.Time.Median
 	}
 	// The figures that are shown are sums of medians, and so is their difference.
-	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaseNS
+	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference says that two sums of times, of some launches and of those of a base, differ by no more than
-// their scatter.
+// NoDifference says that two sums of times, of some launches and of those of a baseline, differ by no more
+// than their scatter.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }
 
 // sumOf is the spread of the sum of several dispatches over the repeats, or the steps, that all of them have.
-func sumOf(launches []*Launch) Spread {
+func sumOf(launches []*Launch) Stats {
 	repeats, steps := math.MaxInt, false
 	for _, l := range launches {
 		repeats, steps = min(repeats, len(l.Samples)), steps || l.at != nil
@@ -298,10 +301,10 @@ func sumOf(launches []*Launch) Spread {
 			sums[r] = Add(sums[r], l.Samples[r])
 		}
 	}
-	return SpreadOf(sums)
+	return StatsOf(sums)
 }
 
-func sumOverSteps(launches []*Launch) Spread {
+func sumOverSteps(launches []*Launch) Stats {
 	type sum struct {
 		ns int64
 		n  int
@@ -319,17 +322,17 @@ func sumOverSteps(launches []*Launch) Spread {
 			whole = append(whole, s.ns)
 		}
 	}
-	return SpreadOf(whole)
+	return StatsOf(whole)
 }
 
 // Timed says that dispatches were timed alone.
-func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Scope.Steps) }
+func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Selection.Steps) }
 
-// TimedSteps is the number of steps of the scope that have a time for every dispatch.
+// TimedSteps is the number of steps of the selection that have a time for every dispatch.
 func (t *DispatchTree) TimedSteps() int {
 	n := 0
-	for _, step := range t.Scope.Steps {
-		if TimedAlone(&t.Index.Trace.Steps[step]) {
+	for _, step := range t.Selection.Steps {
+		if EachTimed(&t.Index.Trace.Steps[step]) {
 			n++
 		}
 	}
@@ -348,10 +351,10 @@ func (t *DispatchTree) ofRow(r *DispatchRow) (list []*Launch) {
 
 // Row is the row of a key, or -1.
 func (t *DispatchTree) Row(key string) int {
-	return slices.IndexFunc(t.Folded, func(r DispatchRow) bool { return r.Key == key })
+	return slices.IndexFunc(t.Grouped, func(r DispatchRow) bool { return r.Key == key })
 }
 
-// Launch is a row's first dispatch; of a row that is Gone the base's.
+// Launch is a row's first dispatch; of a row that is Gone the baseline's.
 func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	if r.Gone() {
 		return r.Missing[0]
@@ -359,11 +362,11 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	return &t.Launches[r.Units[0][0]]
 }
 
-// Gone says that the row is of dispatches that ran at the base and not in this scope.
+// Gone says that the row is of dispatches that ran at the baseline and not in this selection.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
-// goneRows are the dispatches of the base that did not run: under a heading, those of equal layers one row
-// with each of them in it.
+// goneRows are the dispatches of the baseline that did not run: under a heading, those of equal layers one
+// row with each of them in it.
 func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
@@ -371,8 +374,8 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	var order []string
 	alike := map[string][]*Launch{}
 	for _, l := range t.Gone {
-		name := t.Base.Index.Name(l.ID)
-		if t.Fold != FoldNone && l.Op.Layer != nil {
+		name := t.Baseline.Index.Name(l.ID)
+		if t.Grouping != GroupNone && l.Op.Layer != nil {
 			name = fmt.Sprintf("%s %s %v", InLayer(name, *l.Op.Layer), l.Plan.Kernel, l.Plan.Workgroups)
 		}
 		if alike[name] == nil {
@@ -386,21 +389,21 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 			Row: r, Label: label, Missing: gone, Outlier: -1, Equal: true,
 			Delta: Delta{PlanDiff: PlanDiff{Gone: true}},
 		})
-		return len(t.Folded) + len(rows) - 1
+		return len(t.Grouped) + len(rows) - 1
 	}
 	top := tree.Row{Key: "gone", Parent: -1, Children: true, Group: true, Open: true}
 	head := add(top, "gone", t.Gone...)
 	for _, name := range order {
 		list := alike[name]
 		first := list[0]
-		label, key := t.Base.Index.Name(first.ID), fmt.Sprintf("gone/d%d", first.ID)
-		if t.Fold != FoldNone && first.Op.Layer != nil {
+		label, key := t.Baseline.Index.Name(first.ID), fmt.Sprintf("gone/d%d", first.ID)
+		if t.Grouping != GroupNone && first.Op.Layer != nil {
 			label = InLayer(label, *first.Op.Layer)
 		}
 		row := add(tree.Row{Key: key, Parent: head, Depth: 1, Children: len(list) > 1}, label, list...)
 		for _, l := range list {
 			if len(list) > 1 {
-				of := t.Base.Index.Name(l.ID)
+				of := t.Baseline.Index.Name(l.ID)
 				if l.Op.Layer != nil {
 					of = LayerName(*l.Op.Layer)
 				}

@@ -26,7 +26,7 @@ func (t *DispatchTree) Repeats() int {
 }
 
 // Levels is how many levels the step had, and how many of the dispatches are in one: what other steps of a
-// scope did has none.
+// selection did has none.
 func (t *DispatchTree) Levels() (levels, in int) {
 	for i := range t.Launches {
 		if level := t.Launches[i].Level; level >= 0 {

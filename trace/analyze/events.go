@@ -22,38 +22,38 @@ const (
 	ColdEvent    = "cold"
 )
 
-// like is what steps have in common whose times are compared.
-type like struct {
+// stepKind is what steps have in common whose times are compared.
+type stepKind struct {
 	phase  trace.Phase
 	timing trace.Timing
 	tokens int
 }
 
-func LikeOf(s *trace.Step) like { return like{s.Phase, s.Timing, len(s.Tokens)} }
+func KindOf(s *trace.Step) stepKind { return stepKind{s.Phase, s.Timing, len(s.Tokens)} }
 
-// Wont is how long steps of a kind take.
-type Wont struct{ Median, Mad float64 }
+// Typical is how long steps of a kind take.
+type Typical struct{ Median, MAD float64 }
 
-// Usual is what steps that are not cold take, by what they have in common; of kinds of which there are too
-// few to tell nothing.
-func (x *Index) Usual() map[like]Wont {
-	walls := map[like][]float64{}
+// TypicalTimes is what steps that are not cold take, by what they have in common; of kinds of which there are
+// too few to tell nothing.
+func (x *Index) TypicalTimes() map[stepKind]Typical {
+	walls := map[stepKind][]float64{}
 	for i := range x.Trace.Steps {
 		s := &x.Trace.Steps[i]
 		if ns, ok := s.CPU.TotalNS.NS(); ok && !s.Cold {
-			walls[LikeOf(s)] = append(walls[LikeOf(s)], float64(ns))
+			walls[KindOf(s)] = append(walls[KindOf(s)], float64(ns))
 		}
 	}
-	out := make(map[like]Wont, len(walls))
+	out := make(map[stepKind]Typical, len(walls))
 	for k, ns := range walls {
 		if len(ns) < Enough {
 			continue
 		}
-		median := SpreadOf(ns).Median
+		median := StatsOf(ns).Median
 		for i := range ns {
 			ns[i] = max(ns[i]-median, median-ns[i])
 		}
-		out[k] = Wont{median, SpreadOf(ns).Median}
+		out[k] = Typical{median, StatsOf(ns).Median}
 	}
 	return out
 }

@@ -21,18 +21,18 @@ type Index struct {
 	Trace *trace.Trace
 	Graph *graph
 
-	dims           histories[dimsSince]    // by value
-	Replanned      histories[int]          // by dispatch: the steps in which it got another plan
-	RegriddedSteps []int                   // in which a dispatch got another grid or route, or came or went
-	phases         map[trace.Phase]Kindred // the steps of each
+	dims           histories[dimsSince]      // by value
+	Replanned      histories[int]            // by dispatch: the steps in which it got another plan
+	RegriddedSteps []int                     // in which a dispatch got another grid or route, or came or went
+	phases         map[trace.Phase]StepGroup // the steps of each
 	levels         []levelsSince
 	routes         []int        // of each step the first that took the same
 	Rows           []tree.Row   // one for each step
 	extended       *atomic.Bool // a longer version has taken the memory after the ends of the lists
 }
 
-// Kindred are indices of steps of a kind: those that are cold, and the others.
-type Kindred struct{ warm, cold []int }
+// StepGroup are indices of steps of a kind: those that are cold, and the others.
+type StepGroup struct{ warm, cold []int }
 
 type dimsSince struct {
 	step int
@@ -94,10 +94,10 @@ func (x *Index) with(t *trace.Trace) *Index {
 		routes = slices.Clip(routes)
 	}
 	dims, replanned := x.dims.extend(taken), x.Replanned.extend(taken)
-	phases := map[trace.Phase]Kindred{}
+	phases := map[trace.Phase]StepGroup{}
 	for name, p := range x.phases {
 		if phases[name] = p; taken {
-			phases[name] = Kindred{slices.Clip(p.warm), slices.Clip(p.cold)}
+			phases[name] = StepGroup{slices.Clip(p.warm), slices.Clip(p.cold)}
 		}
 	}
 	for i := len(x.Rows); i < len(t.Steps); i++ {

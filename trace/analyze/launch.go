@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Launch is a dispatch with what is computed of it, in a step, or in those steps of a scope in which it did
-// the same work by the same route.
+// Launch is a dispatch with what is computed of it, in a step, or in those steps of a selection in which it
+// did the same work by the same route.
 type Launch struct {
 	Index    int // in order of submission; of several steps in the last
 	ID       trace.DispatchID
@@ -21,12 +21,12 @@ type Launch struct {
 	Tokens   int           // that went into the step
 	Runs     int           // steps
 	Step     int           // the last of them
-	Time     Spread        // median of its repeats, or of its steps
+	Time     Stats         // median of its repeats, or of its steps
 	Samples  []int64       // ns, of the repeats or of the steps that were timed
 	Level    int           // -1: not recorded; of several steps that in the last, -1 of what that did not run
 	Waste    Waste
-	Limit    Limit
-	Gap      *trace.NumericGap // of several steps the worst
+	Limit    Bound
+	Gap      *trace.NumericError // of several steps the worst
 	Delta    Delta
 
 	Least, Most [3]int  // workgroups, where they differ from step to step
@@ -40,10 +40,10 @@ type Launch struct {
 // Name is a dispatch's whole name.
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
-// Launches computes every dispatch of a scope, in order of submission in the last step, and after them what
-// that did not run, as the last step that did submitted it.
-func (x *Index) Launches(ctx context.Context, scope Scope) ([]Launch, error) {
-	if step, one := scope.One(); one {
+// Launches computes every dispatch of a selection, in order of submission in the last step, and after them
+// what that did not run, as the last step that did submitted it.
+func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, error) {
+	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()
 	}
 	// work is what times in one median have in common. Most plans are those of the step before, so a use of
@@ -67,7 +67,7 @@ func (x *Index) Launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	var before, now []place
 	index, uses := map[work]int{}, map[use]int{}
 	var levels *levelsSince // of the step before
-	for _, step := range scope.Steps {
+	for _, step := range selection.Steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -98,7 +98,7 @@ func (x *Index) Launches(ctx context.Context, scope Scope) ([]Launch, error) {
 			if k == len(out) {
 				out = append(out, from.launch(i))
 			} else {
-				out[k].again(p, d.Gap, step, i, from.level)
+				out[k].again(p, d.Error, step, i, from.level)
 			}
 			if ns, ok := MedianOf(d); ok {
 				out[k].Samples = append(out[k].Samples, Whole(ns))
@@ -110,19 +110,19 @@ func (x *Index) Launches(ctx context.Context, scope Scope) ([]Launch, error) {
 	slices.SortFunc(out, func(a, b Launch) int { return cmp.Or(b.Step-a.Step, a.Index-b.Index) })
 	for i := range out {
 		l := &out[i]
-		if l.Step != scope.Last() {
+		if l.Step != selection.Last() {
 			l.Level = -1
 		}
 		l.bytes, l.flops = l.bytes/float64(l.Runs), l.flops/float64(l.Runs)
 		l.Waste = l.Waste.scaled(1, l.Runs)
-		l.Time = SpreadOf(slices.Clone(l.Samples))
-		l.Limit = limitOf(&x.Trace.Device, l, l.Time, l.Index == 0)
+		l.Time = StatsOf(slices.Clone(l.Samples))
+		l.Limit = boundOf(&x.Trace.Device, l, l.Time, l.Index == 0)
 	}
 	return out, nil
 }
 
 // again adds the same work in another step, by the plan that it had there.
-func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, index, level int) {
+func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {
 		if Product(p.Workgroups) < Product(l.Least) {
 			l.Least = p.Workgroups
@@ -137,12 +137,12 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericGap, step, index, level 
 	l.Runs++
 	l.bytes += float64(p.Bytes)
 	l.flops += float64(p.FLOPs)
-	l.Gap = Worse(l.Gap, gap)
+	l.Gap = Farther(l.Gap, gap)
 }
 
-// Worse is the numeric gap that says more against a dispatch: one that is no number, else the larger. Nil is
-// no gap.
-func Worse(a, b *trace.NumericGap) *trace.NumericGap {
+// Farther is the numeric gap that says more against a dispatch: one that is no number, else the larger. Nil
+// is no gap.
+func Farther(a, b *trace.NumericError) *trace.NumericError {
 	switch {
 	case a == nil:
 		return b
@@ -152,8 +152,8 @@ func Worse(a, b *trace.NumericGap) *trace.NumericGap {
 	return b
 }
 
-// TimedAlone says that each dispatch of a step has a time of its own, of the step or of repeats in place.
-func TimedAlone(s *trace.Step) bool {
+// EachTimed says that each dispatch of a step has a time of its own, of the step or of repeats in place.
+func EachTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || Repeated(s)
 }
 
@@ -190,16 +190,17 @@ func (x *Index) launchesAt(step int, places ...int) []Launch {
 func (x *Index) time(l *Launch) {
 	s := &x.Trace.Steps[l.Step]
 	d := &s.Dispatches[l.Index]
-	if l.Time, l.Samples = TimeOf(d), d.Samples; TimedAlone(s) {
-		l.Limit = limitOf(&x.Trace.Device, l, l.Time, l.Index == 0)
+	if l.Time, l.Samples = TimeOf(d), d.Samples; EachTimed(s) {
+		l.Limit = boundOf(&x.Trace.Device, l, l.Time, l.Index == 0)
 	}
 }
 
-// sameSlot computes the dispatches of a scope that may be a launch's by id or by name; of several steps all.
-func (x *Index) sameSlot(ctx context.Context, scope Scope, l *Launch) ([]Launch, error) {
-	step, one := scope.One()
+// sameSlot computes the dispatches of a selection that may be a launch's by id or by name; of several steps
+// all.
+func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([]Launch, error) {
+	step, one := selection.One()
 	if !one {
-		return x.Launches(ctx, scope)
+		return x.Launches(ctx, selection)
 	}
 	var places []int
 	g := &x.Trace.Graph
@@ -256,7 +257,7 @@ func (f *planning) launch(i int) Launch {
 	return Launch{
 		Index: i, ID: d.ID, Dispatch: d, Op: &t.Graph.Ops[d.Op], Plan: p,
 		Kernel: k, Tokens: len(f.s.Tokens), Runs: 1, Step: f.step, Level: f.level,
-		Waste: WasteOf(p, k), Gap: sd.Gap, Least: p.Workgroups, Most: p.Workgroups,
+		Waste: WasteOf(p, k), Gap: sd.Error, Least: p.Workgroups, Most: p.Workgroups,
 		bytes: float64(p.Bytes), flops: float64(p.FLOPs), streamed: f.streamed,
 	}
 }

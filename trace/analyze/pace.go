@@ -7,10 +7,10 @@ import (
 	"gpuscope/trace"
 )
 
-// TimedBy are the timing levels of a scope's steps, in words.
-func (x *Index) TimedBy(scope Scope) string {
+// TimedBy are the timing levels of a selection's steps, in words.
+func (x *Index) TimedBy(selection Selection) string {
 	var levels []string
-	for _, step := range scope.Steps {
+	for _, step := range selection.Steps {
 		if l := string(x.Trace.Steps[step].Timing); !slices.Contains(levels, l) {
 			levels = append(levels, l)
 		}

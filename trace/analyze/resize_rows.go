@@ -18,10 +18,10 @@ type ResizeRow struct {
 	// Hooks are those that the row stands for.
 	Hooks []*trace.Hook
 	// Same says that the hook of the same operator in the step before changed the same kinds of things.
-	Same   bool
-	Folded bool              // it stands in the row of equal layers
-	Change *trace.Change     // a value's
-	Plan   *trace.PlanChange // a dispatch's
+	Same    bool
+	Grouped bool              // it stands in the row of equal layers
+	Change  *trace.Change     // a value's
+	Plan    *trace.PlanChange // a dispatch's
 }
 
 // Dispatch is the one whose plan the row is of; of hooks the first that they gave a plan, or where they only

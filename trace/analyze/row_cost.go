@@ -17,9 +17,9 @@ type RowCost struct {
 	LeastNS float64
 	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
-	// SpreadNS is what it may be off by, as costSpread has it. Spread says whether that is known.
-	SpreadNS float64
-	Spread   bool
+	// ErrorNS is what it may be off by, as costSpread has it. Spread says whether that is known.
+	ErrorNS    float64
+	ErrorKnown bool
 	// Mark stands before a cost that is no figure, or in its place, wherever it is shown, and Doubt says why
 	// it is none. By such a cost nothing is named, drawn as a share or coloured.
 	Mark, Doubt string
@@ -31,26 +31,26 @@ const (
 	MarkUnknown = "?" // what it may be off by is not known, and it is not shown
 )
 
-// Told says that the cost is a figure: more or less than nothing by more than it may be off by.
-func (c *RowCost) Told() bool { return c.Mark == "" }
+// Significant says that the cost is a figure: more or less than nothing by more than it may be off by.
+func (c *RowCost) Significant() bool { return c.Mark == "" }
 
 // Few says that the cost is of too few rounds to say what it may be off by.
-func (c *RowCost) Few() bool { _, known := costSpread(c.Cost); return !known }
+func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 
-// None says that the cost is not different from 0.
-func (c *RowCost) None() bool { return c.Mark == MarkNone }
+// IsZero says that the cost is not different from 0.
+func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
 // judge is the one rule by which costs are told from noise. What is left out of a step takes no more than the
 // whole step: a run that took so much longer or shorter was held up, and says nothing.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
-	c.SpreadNS, c.Spread = costSpread(c.Cost)
+	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
-	case !c.Spread:
+	case !c.ErrorKnown:
 		c.Mark, c.Doubt = MarkUnknown, OfRounds(c.N)+", too few for a ±"
 	case w != nil && w.NS > 0 && ns > float64(w.NS):
 		c.Mark, c.Doubt = MarkUnknown, "more than the whole step: it was held up"
-		c.Spread = false
-	case ns <= max(c.SpreadNS, resolutionNS(t)):
+		c.ErrorKnown = false
+	case ns <= max(c.ErrorNS, resolutionNS(t)):
 		c.Mark, c.Doubt = MarkNone, "not different from 0"
 	}
 }
@@ -59,20 +59,20 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 // row that takes no longer, or costs nothing that can be told, there is nothing to save. False where that is
 // not known.
 func (c *RowCost) SaveNS() (ns float64, ok bool) {
-	if c.None() {
+	if c.IsZero() {
 		return 0, c.Floor
 	}
-	return max(0, float64(c.NS)-c.LeastNS), c.Floor && c.Told()
+	return max(0, float64(c.NS)-c.LeastNS), c.Floor && c.Significant()
 }
 
 // CostText is the cost in words, with what it may be off by and of how many rounds:
 // "177.6 µs a step ± 9.0 (n=30)", "? 1 of 5 rounds, too few for a ±".
 func (c *RowCost) CostText() string {
-	if !c.Spread {
+	if !c.ErrorKnown {
 		return MarkUnknown + " " + c.Doubt
 	}
-	line := fmt.Sprintf("%.1f µs a step ± %s (n=%d)", float64(c.NS)/1e3, Short(c.SpreadNS), c.N)
-	if !c.Told() {
+	line := fmt.Sprintf("%.1f µs a step ± %s (n=%d)", float64(c.NS)/1e3, Short(c.ErrorNS), c.N)
+	if !c.Significant() {
 		line += ", " + c.Doubt
 	}
 	return line
@@ -81,7 +81,7 @@ func (c *RowCost) CostText() string {
 // Marked is a text with the mark before it of a cost that is no figure; of one of which nothing is known
 // there is the mark alone.
 func (c *RowCost) Marked(text string) string {
-	if !c.Spread {
+	if !c.ErrorKnown {
 		return MarkUnknown
 	}
 	return strings.TrimSpace(c.Mark + " " + text)
@@ -102,9 +102,9 @@ func OfRounds(n int) string {
 	return fmt.Sprintf("%d of %d rounds", n, of)
 }
 
-// costSpread is what a cost may be off by, as the trace has it. One of before traces had it is known by the
+// costError is what a cost may be off by, as the trace has it. One of before traces had it is known by the
 // quartiles of many rounds.
-func costSpread(c *trace.Cost) (ns float64, ok bool) {
+func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true
 	}
@@ -137,7 +137,7 @@ func (c *RowCost) class() int {
 	switch {
 	case !c.Known():
 		return 3
-	case c.None():
+	case c.IsZero():
 		return 1
 	case c.NS < 0:
 		return 2
@@ -146,7 +146,7 @@ func (c *RowCost) class() int {
 }
 
 // Known says that there is a cost of which it is known what it may be off by.
-func (c *RowCost) Known() bool { return c != nil && c.Spread }
+func (c *RowCost) Known() bool { return c != nil && c.ErrorKnown }
 
 // Short writes ns as µs with as many digits as a measured difference has.
 func Short(ns float64) string {

@@ -28,8 +28,8 @@ func Whole(ns float64) int64 {
 	return int64(max(ns, -math.MaxInt64))
 }
 
-// Spread is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
-type Spread struct {
+// Stats is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
+type Stats struct {
 	N        int
 	Median   float64
 	Min, Max float64
@@ -40,27 +40,27 @@ type Spread struct {
 const Enough = 4
 
 // Measured says whether there is a time at all.
-func (s Spread) Measured() bool { return s.N > 0 }
+func (s Stats) Measured() bool { return s.N > 0 }
 
 // Known says whether there are times enough for an IQR.
-func (s Spread) Known() bool { return s.N >= Enough }
+func (s Stats) Known() bool { return s.N >= Enough }
 
 // Noise is what two medians may differ by and be the same: the IQR, and where there are too few times for one
 // the whole range of them.
-func (s Spread) Noise() float64 {
+func (s Stats) Noise() float64 {
 	if s.Known() {
 		return s.IQR
 	}
 	return s.Max - s.Min
 }
 
-// SpreadOf sorts ns.
-func SpreadOf[N int64 | float64](ns []N) Spread {
+// StatsOf sorts ns.
+func StatsOf[N int64 | float64](ns []N) Stats {
 	if len(ns) == 0 {
-		return Spread{}
+		return Stats{}
 	}
 	slices.Sort(ns)
-	s := Spread{N: len(ns), Median: trace.Quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
+	s := Stats{N: len(ns), Median: trace.Quantile(ns, 0.5), Min: float64(ns[0]), Max: float64(ns[len(ns)-1])}
 	if s.Known() {
 		s.IQR = trace.Quantile(ns, 0.75) - trace.Quantile(ns, 0.25)
 	}
@@ -69,14 +69,14 @@ func SpreadOf[N int64 | float64](ns []N) Spread {
 
 // TimeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one
 // run.
-func TimeOf(d *trace.StepDispatch) Spread {
+func TimeOf(d *trace.StepDispatch) Stats {
 	if len(d.Samples) > 0 {
-		return SpreadOf(slices.Clone(d.Samples))
+		return StatsOf(slices.Clone(d.Samples))
 	}
 	if ns, ok := d.GPUNS.NS(); ok {
-		return SpreadOf([]int64{ns})
+		return StatsOf([]int64{ns})
 	}
-	return Spread{}
+	return Stats{}
 }
 
 // MedianOf is the median of timeOf, and whether anything was measured.
@@ -113,12 +113,12 @@ func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 		for i := range samples {
 			times[i] = float64(samples[i][r])
 		}
-		median := SpreadOf(slices.Clone(times)).Median
+		median := StatsOf(slices.Clone(times)).Median
 		away := make([]float64, len(times))
 		for i, t := range times {
 			away[i] = math.Abs(t - median)
 		}
-		limit := max(3*SpreadOf(slices.Clone(away)).Median, resolution)
+		limit := max(3*StatsOf(slices.Clone(away)).Median, resolution)
 		for i := range away {
 			if away[i] > limit {
 				far[i]++

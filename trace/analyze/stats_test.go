@@ -12,16 +12,16 @@ import (
 func TestSpreadOfSamples(t *testing.T) {
 	for _, c := range []struct {
 		ns   []int64
-		want Spread
+		want Stats
 	}{
-		{nil, Spread{}},
-		{[]int64{7}, Spread{N: 1, Median: 7, Min: 7, Max: 7}},
-		{[]int64{9, 1}, Spread{N: 2, Median: 5, Min: 1, Max: 9}},
-		{[]int64{3, 1, 2}, Spread{N: 3, Median: 2, Min: 1, Max: 3}},
-		{[]int64{40, 10, 30, 20}, Spread{N: 4, Median: 25, Min: 10, Max: 40, IQR: 15}},
-		{[]int64{1, 2, 3, 4, 100}, Spread{N: 5, Median: 3, Min: 1, Max: 100, IQR: 2}},
+		{nil, Stats{}},
+		{[]int64{7}, Stats{N: 1, Median: 7, Min: 7, Max: 7}},
+		{[]int64{9, 1}, Stats{N: 2, Median: 5, Min: 1, Max: 9}},
+		{[]int64{3, 1, 2}, Stats{N: 3, Median: 2, Min: 1, Max: 3}},
+		{[]int64{40, 10, 30, 20}, Stats{N: 4, Median: 25, Min: 10, Max: 40, IQR: 15}},
+		{[]int64{1, 2, 3, 4, 100}, Stats{N: 5, Median: 3, Min: 1, Max: 100, IQR: 2}},
 	} {
-		if got := SpreadOf(c.ns); got != c.want {
+		if got := StatsOf(c.ns); got != c.want {
 			t.Errorf("%v: %+v, want %+v", c.ns, got, c.want)
 		}
 	}

@@ -45,10 +45,10 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	return cost, nil
 }
 
-// Costs are those of the last step of a scope that has some, of the first scope with such a step; nil where
-// none has.
-func (x *Index) Costs(scopes ...Scope) *StepCosts {
-	for _, s := range scopes {
+// Costs are those of the last step of a selection that has some, of the first selection with such a step; nil
+// where none has.
+func (x *Index) Costs(selections ...Selection) *StepCosts {
+	for _, s := range selections {
 		for _, step := range slices.Backward(s.Steps) {
 			if len(x.Trace.Steps[step].Costs) > 0 {
 				return x.CostsOf(step)

@@ -2,25 +2,25 @@ package analyze
 
 import "gpuscope/trace"
 
-// StepBase is the wall time of a base, by which steps are compared: of each timing level by itself, for
-// timing makes a step longer.
-type StepBase struct {
-	Base   *Base
-	Walls  map[trace.Timing]Spread
-	Canary float64 // 0 where none ran
+// StepBaseline is the wall time of a baseline, by which steps are compared: of each timing level by itself,
+// for timing makes a step longer.
+type StepBaseline struct {
+	Baseline *Baseline
+	Walls    map[trace.Timing]Stats
+	Canary   float64 // 0 where none ran
 }
 
-func NewStepBase(b *Base) *StepBase {
+func NewStepBaseline(b *Baseline) *StepBaseline {
 	all := map[trace.Timing][]int64{}
-	for _, step := range b.Scope.Steps {
+	for _, step := range b.Selection.Steps {
 		s := &b.Index.Trace.Steps[step]
 		if ns, ok := s.CPU.TotalNS.NS(); ok {
 			all[s.Timing] = append(all[s.Timing], ns)
 		}
 	}
-	of := &StepBase{Base: b, Walls: map[trace.Timing]Spread{}, Canary: b.Index.canary(b.Scope)}
+	of := &StepBaseline{Baseline: b, Walls: map[trace.Timing]Stats{}, Canary: b.Index.canary(b.Selection)}
 	for level, walls := range all {
-		of.Walls[level] = SpreadOf(walls)
+		of.Walls[level] = StatsOf(walls)
 	}
 	return of
 }

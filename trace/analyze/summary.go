@@ -20,7 +20,7 @@ type StepSummary struct {
 	Busy       trace.Time // Σgpu: each dispatch timed alone, of repeats the median
 	Repeats    int        // that Busy is of; 0 where it is of the one run
 	Span       trace.Time // GPU, first begin to last end
-	Gaps       trace.Time // Span less what was timed in it, in that run
+	IdleInSpan trace.Time // Span less what was timed in it, in that run
 	Idle       trace.Time // Wall - Span
 	Dispatches int
 	Levels     int        // 0: not recorded
@@ -67,7 +67,7 @@ func (x *Index) Summary(step int) *StepSummary {
 	r := &StepSummary{
 		Step: s, Index: x, At: step, Planned: t.Device.None(), Untimed: x.Untimed(step),
 		Wall: s.CPU.TotalNS, Span: gpu.SpanNS,
-		Gaps: Minus(gpu.SpanNS, gpu.BusyNS), Idle: Minus(s.CPU.TotalNS, gpu.SpanNS),
+		IdleInSpan: Minus(gpu.SpanNS, gpu.BusyNS), Idle: Minus(s.CPU.TotalNS, gpu.SpanNS),
 		Dispatches: len(s.Dispatches), Levels: len(x.LevelStarts(step)),
 	}
 	r.Busy, r.Repeats = x.BusyOf(s)

@@ -148,12 +148,12 @@ func observed(o *trace.Observer) Untimed {
 	return u
 }
 
-// RanUntimed are the steps of a scope that ran untimed and of which the wall time is known. That of a step
-// that was sent before the one before it was read is another than of a stepped one, so of both they are those
-// that are more.
-func (x *Index) RanUntimed(scope Scope) []int {
+// RanUntimed are the steps of a selection that ran untimed and of which the wall time is known. That of a
+// step that was sent before the one before it was read is another than of a stepped one, so of both they are
+// those that are more.
+func (x *Index) RanUntimed(selection Selection) []int {
 	by := map[bool][]int{}
-	for _, step := range scope.Steps {
+	for _, step := range selection.Steps {
 		if s := &x.Trace.Steps[step]; TimedWhole(s) && Measured(s.CPU.TotalNS) {
 			by[s.Pipelined] = append(by[s.Pipelined], step)
 		}
@@ -161,17 +161,17 @@ func (x *Index) RanUntimed(scope Scope) []int {
 	return by[len(by[true]) > len(by[false])]
 }
 
-// UntimedOf is what is known of the steps of a scope untimed: medians of those that ran so, in one mode;
+// UntimedOf is what is known of the steps of a selection untimed: medians of those that ran so, in one mode;
 // where none did, what is known of the last of them that was run again so.
-func (x *Index) UntimedOf(scope Scope) Untimed {
-	if step, one := scope.One(); one {
+func (x *Index) UntimedOf(selection Selection) Untimed {
+	if step, one := selection.One(); one {
 		return x.Untimed(step)
 	}
-	if len(scope.Steps) == 0 {
+	if len(selection.Steps) == 0 {
 		return Untimed{}
 	}
 	var walls, befores, spans []int64
-	steps := x.RanUntimed(scope)
+	steps := x.RanUntimed(selection)
 	add := func(list *[]int64, t trace.Time) {
 		if ns, ok := t.NS(); ok {
 			*list = append(*list, ns)
@@ -184,7 +184,7 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		add(&spans, u.GPU)
 	}
 	if len(steps) == 0 {
-		for _, step := range slices.Backward(scope.Steps) {
+		for _, step := range slices.Backward(selection.Steps) {
 			if u := x.UntimedAgain(&x.Trace.Steps[step]); u.Known() {
 				return u
 			}
@@ -197,7 +197,7 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 		u.GPU, u.GPUOff = medianOff(spans)
 	}
 	if len(befores) == len(steps) {
-		u.Before = SpreadOf(befores).Time()
+		u.Before = StatsOf(befores).Time()
 	}
 	u.Rest()
 	return u
@@ -205,7 +205,7 @@ func (x *Index) UntimedOf(scope Scope) Untimed {
 
 // medianOff is the median of some times, at least one, and what it may be off by.
 func medianOff(ns []int64) (median, off trace.Time) {
-	median = SpreadOf(ns).Time()
+	median = StatsOf(ns).Time()
 	is, _ := median.NS()
 	return median, trace.OffBy(ns, is)
 }
@@ -221,7 +221,7 @@ func (u *Untimed) Waits() (ns, off int64, ok bool) {
 }
 
 // Time is the median.
-func (s Spread) Time() trace.Time {
+func (s Stats) Time() trace.Time {
 	if !s.Measured() {
 		return trace.Time{}
 	}
@@ -246,7 +246,7 @@ type Waiting struct {
 	ToTick trace.Time // from the submit to the GPU's first tick
 	Span   trace.Time // from the first tick to the last, which is Busy and Gaps
 	Busy   trace.Time // what was timed in it
-	Gaps   trace.Time // the rest of it
+	Idle   trace.Time // the rest of it
 	ToDone trace.Time // from the last tick until the host knew
 }
 
@@ -256,7 +256,7 @@ func (x *Index) Waiting(step int) Waiting {
 	gpu, c := GPUOf(s), &s.CPU
 	w := Waiting{Begin: Minus(c.SubmittedNS, c.StartNS), Span: gpu.SpanNS}
 	if s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock {
-		w.Busy, w.Gaps = gpu.BusyNS, Minus(gpu.SpanNS, gpu.BusyNS)
+		w.Busy, w.Idle = gpu.BusyNS, Minus(gpu.SpanNS, gpu.BusyNS)
 	}
 	notBelow := func(t trace.Time) trace.Time {
 		if ns, ok := t.NS(); ok {

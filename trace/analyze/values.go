@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Nowhere says why a value is never in memory; "" of one that has some.
-func Nowhere(v *trace.Value) string {
+// NotStored says why a value is never in memory; "" of one that has some.
+func NotStored(v *trace.Value) string {
 	switch {
 	case v.Role == trace.RoleFused:
 		return "a fused operator does without it"

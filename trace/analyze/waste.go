@@ -43,17 +43,21 @@ func (w Waste) scaled(a, b int) Waste {
 	return Waste{s(w.Shape), s(w.Fold), s(w.Launched), s(w.Tail), s(w.Lanes)}
 }
 
-// StaticTimes are what a step takes the GPU with dynamic grids, at the base, and with the largest: by the
+// StaticTimes are what a step takes the GPU with dynamic grids, at the baseline, and with the largest: by the
 // sums of what was timed alone, or by the spans of untimed steps. They are 0 where there is nothing of one
 // kind on both sides, or the clock has moved.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
-	if t.Base == nil || t.Base.Index.Static() || t.ClockMoved {
+	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0
 	}
 	if t.total > 0 && t.baseTotal > 0 {
-		return SumName, t.baseTotal / float64(len(t.Base.Scope.Steps)), t.total / float64(len(t.Scope.Steps))
+		return SumName, t.baseTotal / float64(
+				len(t.Baseline.Selection.Steps),
+			), t.total / float64(
+				len(t.Selection.Steps),
+			)
 	}
-	dynamic, static := t.Base.Index.UntimedOf(t.Base.Scope), t.Index.UntimedOf(t.Scope)
+	dynamic, static := t.Baseline.Index.UntimedOf(t.Baseline.Selection), t.Index.UntimedOf(t.Selection)
 	before, _ := dynamic.GPU.NS()
 	after, _ := static.GPU.NS()
 	return "GPU", float64(before), float64(after)
@@ -61,8 +65,8 @@ func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 
 // Worst is the row with the most workgroups that were not needed.
 func (t *DispatchTree) Worst() (name string, groups int64) {
-	for i := range t.Folded {
-		r := &t.Folded[i]
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
 		if n := r.Waste.Groups(); t.Single(i) && n > groups {
 			name, groups = r.Label, n
 		}
@@ -70,5 +74,5 @@ func (t *DispatchTree) Worst() (name string, groups int64) {
 	return name, groups
 }
 
-// InAStep is what a launch wasted in a step of a scope, on the average of all steps.
+// InAStep is what a launch wasted in a step of a selection, on the average of all steps.
 func (l *Launch) InAStep(steps int) Waste { return l.Waste.scaled(l.Runs, steps) }

@@ -67,15 +67,15 @@ type Test struct {
 	// WallNS is what each repetition took, in order, from its first step's begin until its last token was
 	// read.
 	WallNS     []int64 `json:"wall_ns"`
-	TokensPerS Spread  `json:"tokens_per_s"`
+	TokensPerS Range   `json:"tokens_per_s"`
 	Floor      *Floor  `json:"floor,omitempty"`
 	CPU        Split   `json:"cpu"`
 	// Canary is the speed of the GPU's clock after the test, in proportion to the warm one; 0: not measured.
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Spread is the median of repetitions, the least and the largest.
-type Spread struct {
+// Range is the median of repetitions, the least and the largest.
+type Range struct {
 	Median float64 `json:"median"`
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
@@ -152,20 +152,20 @@ func TestName(phase trace.Phase, tokens, depth int) string {
 	return fmt.Sprintf("%s%d @ d%d", name, tokens, depth)
 }
 
-// Extra is by how much longer a test took than another in the same turns, as a share of that: 0.02 is 2 %.
+// Overhead is by how much longer a test took than another in the same turns, as a share of that: 0.02 is 2 %.
 // It is the median of the turns, which lies between Low and High. Of fewer than five turns these are the
 // least and the greatest, and how far the median may be off is not Known.
-type Extra struct {
+type Overhead struct {
 	Share, Low, High float64
 	Known            bool
 }
 
-// Told says that it is more or less than nothing by more than it may be off by.
-func (e *Extra) Told() bool { return e.Known && (e.Low > 0 || e.High < 0) }
+// Significant says that it is more or less than nothing by more than it may be off by.
+func (e *Overhead) Significant() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 
 // Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off.
 // False where there is none.
-func (r *Result) Tracing(t *Test) (e Extra, ok bool) {
+func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false
 	}
@@ -192,13 +192,13 @@ func (t *Test) StepNS() float64 {
 }
 
 // Rates are tokens a second of repetitions, at least one.
-func Rates(tokens int, wallNS []int64) Spread {
+func Rates(tokens int, wallNS []int64) Range {
 	rates := make([]float64, len(wallNS))
 	for i, ns := range wallNS {
 		rates[i] = float64(tokens) * 1e9 / float64(max(ns, 1))
 	}
 	slices.Sort(rates)
-	return Spread{trace.Quantile(rates, 0.5), rates[0], rates[len(rates)-1]}
+	return Range{trace.Quantile(rates, 0.5), rates[0], rates[len(rates)-1]}
 }
 
 // maxFile is far over what a result takes.

@@ -389,19 +389,19 @@ func TestWhatTimingCostsIsToldByTurns(t *testing.T) {
 	want := map[int][2]bool{0: {}, 1: {true, true}, 2: {true, true}, 3: {}, 4: {true, false}}
 	for i := range r.Tests {
 		e, ok := r.Tracing(&r.Tests[i])
-		if got := [2]bool{ok, e.Told()}; got != want[i] {
+		if got := [2]bool{ok, e.Significant()}; got != want[i] {
 			t.Errorf("test %d: %+v, %v, want %v", i, e, got, want[i])
 		}
 	}
 	e, _ := r.Tracing(&r.Tests[1])
-	if want := (Extra{3.0 / 200, 3.0 / 230, 7.0 / 200, true}); math.Abs(e.Share-want.Share) > 1e-3 ||
+	if want := (Overhead{3.0 / 200, 3.0 / 230, 7.0 / 200, true}); math.Abs(e.Share-want.Share) > 1e-3 ||
 		math.Abs(e.Low-want.Low) > 1e-9 || math.Abs(e.High-want.High) > 1e-9 {
 		t.Errorf("%+v, want about %+v", e, want)
 	}
 	for i := range r.Tests { // four turns tell nothing, however alike they are
 		r.Tests[i].WallNS = r.Tests[i].WallNS[:4]
 	}
-	if e, ok := r.Tracing(&r.Tests[1]); !ok || e.Known || e.Told() || e.High <= e.Low {
+	if e, ok := r.Tracing(&r.Tests[1]); !ok || e.Known || e.Significant() || e.High <= e.Low {
 		t.Errorf("of four turns: %+v", e)
 	}
 }
@@ -468,7 +468,7 @@ func TestScatterCrossesNothing(t *testing.T) {
 
 func TestRatesAreThoseOfTheRepetitions(t *testing.T) {
 	got := Rates(100, []int64{1e9, 4e9, 2e9})
-	if want := (Spread{Median: 50, Min: 25, Max: 100}); got != want {
+	if want := (Range{Median: 50, Min: 25, Max: 100}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	parts := Split{1, 2, 3, 4, 5, 6, 7}

@@ -55,7 +55,7 @@ func (r *Result) more() []table.Column {
 	if !r.traced() {
 		return columns
 	}
-	end := func(name string, of func(*Extra) float64) table.Column {
+	end := func(name string, of func(*Overhead) float64) table.Column {
 		return table.Column{Name: name, Unit: "%", Is: table.Measured, Of: func(row int) table.Cell {
 			e, ok := r.Tracing(&r.Tests[row])
 			if !ok || !e.Known {
@@ -64,8 +64,8 @@ func (r *Result) more() []table.Column {
 			return table.Number(100*of(&e), 1)
 		}}
 	}
-	return append(columns, end("cost_low", func(e *Extra) float64 { return e.Low }),
-		end("cost_high", func(e *Extra) float64 { return e.High }))
+	return append(columns, end("cost_low", func(e *Overhead) float64 { return e.Low }),
+		end("cost_high", func(e *Overhead) float64 { return e.High }))
 }
 
 // fact is something that is said of all of a result.
@@ -184,7 +184,7 @@ func (r *Result) Table() *table.Table {
 
 func (r *Result) testTable() *table.Table {
 	at := table.By(r.Tests)
-	rate := func(name, title, doc string, of func(*Spread) float64) table.Column {
+	rate := func(name, title, doc string, of func(*Range) float64) table.Column {
 		return table.Column{
 			Name: name, Title: title, Unit: "tokens/s", Is: table.Measured, Right: true, Width: 80, Doc: doc,
 			Of: at(func(t *Test) table.Cell { return significant(of(&t.TokensPerS)) }),
@@ -206,9 +206,9 @@ func (r *Result) testTable() *table.Table {
 			Doc: "stepped: each token is read before the next step begins; pipelined: the next step begins before",
 			Of:  at(func(t *Test) table.Cell { return table.Text(t.Mode) }),
 		},
-		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Spread) float64 { return s.Median }),
-		rate("min", "min", "the slowest repetition", func(s *Spread) float64 { return s.Min }),
-		rate("max", "max", "the fastest repetition", func(s *Spread) float64 { return s.Max }),
+		rate("tokens_per_s", "t/s", "median of the repetitions", func(s *Range) float64 { return s.Median }),
+		rate("min", "min", "the slowest repetition", func(s *Range) float64 { return s.Min }),
+		rate("max", "max", "the fastest repetition", func(s *Range) float64 { return s.Max }),
 		{
 			Name: "floor", Title: "floor", Width: 80,
 			Doc: "weights: all read once a step at the copy rate; flops: at the FLOP rate",
@@ -261,7 +261,7 @@ func (r *Result) testTable() *table.Table {
 				switch {
 				case !e.Known:
 					c.Text = "?"
-				case !e.Told():
+				case !e.Significant():
 					c.Text = "="
 				}
 				c.Text += fmt.Sprintf(" (%.1f to %.1f)", 100*e.Low, 100*e.High)

@@ -111,13 +111,13 @@ func valueText(t *memory.Tenancy, id trace.ValueID) string {
 	if v.Kind == "symint" {
 		return fmt.Sprintf("%s: integer %s, %s", v.Name, live, most)
 	}
-	if words := Shape(x, id, v.MaxDims); v.Matrix != nil && analyze.Nowhere(v) == "" && words != most {
+	if words := Shape(x, id, v.MaxDims); v.Matrix != nil && analyze.NotStored(v) == "" && words != most {
 		text += fmt.Sprintf(" as %s %s", v.DType, words)
 	}
 	if live != most {
 		text += ", at most " + most
 	}
-	if v.AliasOf == nil && analyze.Nowhere(v) == "" {
+	if v.AliasOf == nil && analyze.NotStored(v) == "" {
 		text += ", " + table.Memory(v.Bytes)
 	}
 	return strings.TrimRight(text+", "+string(v.Role)+" "+graphtree.MemoryOf(v), " ")
@@ -150,10 +150,10 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 	names("given by", x.Producers(id))
 	names("where that leaves it made by", x.Makers(id))
 	names("taken by", x.Consumers(id))
-	if why := analyze.Nowhere(v); why != "" {
+	if why := analyze.NotStored(v); why != "" {
 		return append(lines, "it is never in memory: "+why)
 	}
-	if mem.Tenants[id].Left {
+	if mem.Tenants[id].FusedAway {
 		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
 	}
 	if v.Slot == nil {

@@ -130,20 +130,20 @@ func BenchmarkTables(b *testing.B) {
 	for _, kind := range report.Tables() {
 		for _, n := range benchmarked {
 			x := analyze.NewIndex(wide(n))
-			o := analyze.Options{Scope: x.Step(1)}
+			o := analyze.Options{Selection: x.Step(1)}
 			if kind.Takes == report.WholeRun {
 				x = analyze.NewIndex(long(n))
-				o.Scope = analyze.Scope{}
+				o.Selection = analyze.Selection{}
 			}
 			if kind.Compares {
-				o.Base = baseOf(x, 0)
+				o.Baseline = baseOf(x, 0)
 			}
-			folds := []analyze.Fold{analyze.FoldLayer}
+			folds := []analyze.Grouping{analyze.GroupLayer}
 			if kind.Folds {
-				folds = append(folds, analyze.FoldNone)
+				folds = append(folds, analyze.GroupNone)
 			}
 			for _, fold := range folds {
-				o.Fold = fold
+				o.Grouping = fold
 				b.Run(fmt.Sprintf("%s_%d_%s", kind.Name, n, fold), func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {
@@ -179,7 +179,7 @@ func BenchmarkScope(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			x := analyze.NewIndex(long(n))
 			for b.Loop() {
-				if _, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.All()}); err != nil {
+				if _, err := report.Dispatches(ctx, x, analyze.Options{Selection: x.All()}); err != nil {
 					b.Fatal(err)
 				}
 			}

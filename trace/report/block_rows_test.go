@@ -36,12 +36,12 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	x := analyze.NewIndex(tr)
 	d := dispatched(x, 2, analyze.Options{})
 	sum := 0.0
-	for i := range d.Folded {
-		r := &d.Folded[i]
+	for i := range d.Grouped {
+		r := &d.Grouped[i]
 		if r.Depth == 0 {
 			sum += r.SumNS
 		}
-		if r.Label == "norm" && r.Parent >= 0 && d.Folded[r.Parent].Label == "mlp" && r.Summed {
+		if r.Label == "norm" && r.Parent >= 0 && d.Grouped[r.Parent].Label == "mlp" && r.Summed {
 			t.Errorf("a part of a block takes %v ns", r.SumNS)
 		}
 		if r.Label == "mlp" && (!r.Summed || len(r.Each) != 4 || r.Share <= 0) {
@@ -51,7 +51,7 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if int64(sum) != all {
 		t.Errorf("the rows take %v ns, the blocks %d", sum, all)
 	}
-	g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2)})
+	g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 		s.Dispatches[i].Samples = []int64{500, 600}
 	}
 	x = analyze.NewIndex(tr)
-	if g, err = outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2)}); err != nil {
+	if g, err = outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2)}); err != nil {
 		t.Fatal(err)
 	}
 	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title, "alone ") {

@@ -14,26 +14,26 @@ func init() {
 		Name: "blocks", Takes: AnySteps,
 		Doc: "each block of the model as one pass timed it: steps at timing level block",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return Blocks(x, o.Scope), nil
+			return Blocks(x, o.Selection), nil
 		},
 	})
 }
 
-// blockRow is a block in all the steps of a scope that timed it.
+// blockRow is a block in all the steps of a selection that timed it.
 type blockRow struct {
 	trace.Block // as the first of them has it
 	key         string
 	times       []int64
-	Time        analyze.Spread
+	Time        analyze.Stats
 }
 
-// Blocks is the table of the blocks of a scope's steps, in order of submission. Blocks of two steps are the
-// same where their name is, and how often it came before.
-func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
+// Blocks is the table of the blocks of a selection's steps, in order of submission. Blocks of two steps are
+// the same where their name is, and how often it came before.
+func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	var rows []blockRow
 	at := map[string]int{}
 	total, timed := 0.0, 0
-	for _, step := range scope.Steps {
+	for _, step := range selection.Steps {
 		s := &x.Trace.Steps[step]
 		if len(s.Blocks) > 0 {
 			timed++
@@ -55,7 +55,7 @@ func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
 		}
 	}
 	for i := range rows {
-		rows[i].Time = analyze.SpreadOf(rows[i].times)
+		rows[i].Time = analyze.StatsOf(rows[i].times)
 		total += rows[i].Time.Median
 	}
 	quantum := x.Trace.Clock.QuantumNS
@@ -103,9 +103,9 @@ func Blocks(x *analyze.Index, scope analyze.Scope) *table.Table {
 		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].key }))
 	parts := []table.Segment{{Text: fmt.Sprintf("%d of %s timed by blocks", timed,
-		table.Plural(len(scope.Steps), "step"))}}
-	if scope.Chosen() {
-		parts = append([]table.Segment{ScopePart(scope)}, parts...)
+		table.Plural(len(selection.Steps), "step"))}}
+	if selection.Chosen() {
+		parts = append([]table.Segment{SelectionPart(selection)}, parts...)
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {

@@ -17,19 +17,19 @@ import (
 // Δ is the difference of the figures that stand beside it, whatever is folded, of one step or of several.
 func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 30))
-	scopes := []string{"s3-12", "s13-22", "s5-20", "decode"}
+	selections := []string{"s3-12", "s13-22", "s5-20", "decode"}
 	rapid.Check(t, func(r *rapid.T) {
-		draw := func(what string) analyze.Scope {
-			s, err := x.ParseScope(rapid.SampledFrom(scopes).Draw(r, what))
+		draw := func(what string) analyze.Selection {
+			s, err := x.ParseSelection(rapid.SampledFrom(selections).Draw(r, what))
 			if err != nil {
 				r.Fatal(err)
 			}
 			return s
 		}
-		fold := analyze.Fold(rapid.IntRange(0, 3).Draw(r, "fold"))
-		now, base := draw("now"), draw("base")
-		sums := func(s analyze.Scope, b *analyze.Base) map[string][2]float64 {
-			tab, err := report.Dispatches(ctx, x, analyze.Options{Scope: s, Fold: fold, Base: b})
+		fold := analyze.Grouping(rapid.IntRange(0, 3).Draw(r, "fold"))
+		now, baseline := draw("now"), draw("base")
+		sums := func(s analyze.Selection, b *analyze.Baseline) map[string][2]float64 {
+			tab, err := report.Dispatches(ctx, x, analyze.Options{Selection: s, Grouping: fold, Baseline: b})
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -43,9 +43,9 @@ func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 			}
 			return got
 		}
-		then := sums(base, nil)
+		then := sums(baseline, nil)
 		compared := 0
-		for key, f := range sums(now, &analyze.Base{Index: x, Scope: base}) {
+		for key, f := range sums(now, &analyze.Baseline{Index: x, Selection: baseline}) {
 			b, there := then[key]
 			if !there || math.IsNaN(f[1]) {
 				continue
@@ -64,7 +64,7 @@ func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 // What changed is said in what it was and is, and what runs no more is a row of its own.
 func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
-	tab := dispatched(x, 3, analyze.Options{Base: baseOf(x, 0)})
+	tab := dispatched(x, 3, analyze.Options{Baseline: baseOf(x, 0)})
 	got := map[string]string{}
 	for i := range tab.Rows {
 		got[tab.Cell(i, tab.Column("op")).Text] = tab.Cell(i, tab.Column("delta")).Text
@@ -79,14 +79,14 @@ func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
 	}
 	last := len(tab.Rows) - 1
 	row := tab.Rows[last].Parent
-	if !tab.Folded[row].Gone() || tab.Folded[row].Count() != 16 {
-		t.Errorf("the last row stands for %d dispatches", tab.Folded[row].Count())
+	if !tab.Grouped[row].Gone() || tab.Grouped[row].Count() != 16 {
+		t.Errorf("the last row stands for %d dispatches", tab.Grouped[row].Count())
 	}
-	if one := &tab.Folded[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
+	if one := &tab.Grouped[last]; !one.Gone() || one.Count() != 1 || one.Label != "L15" {
 		t.Errorf("the last of them is %s, of %d", one.Label, one.Count())
 	}
 	// A filter finds what is gone by the figures that it has.
-	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Folded[last]).ID))
+	find, err := tab.ParseFilter(fmt.Sprintf("#:=%d", tab.Launch(&tab.Grouped[last]).ID))
 	if err != nil || !find.Match(tab.Table, last) {
 		t.Errorf("a filter does not find the id of what is gone: %v", err)
 	}
@@ -117,13 +117,16 @@ func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
 	}
 	x := analyze.NewIndex(tr)
 	for _, c := range []struct {
-		at, base     int
+		at, baseline int
 		title, delta string
 	}{
 		{3, 2, "Δ s2: 1 edited", "k own→3fa21b07"},
 		{4, 3, "Δ s3: 1 edited", "k 3fa21b07→own"},
 	} {
-		tab := dispatched(x, c.at, analyze.Options{Base: baseOf(x, c.base), Fold: analyze.FoldNone})
+		tab := dispatched(x, c.at, analyze.Options{
+			Baseline: baseOf(x, c.baseline),
+			Grouping: analyze.GroupNone,
+		})
 		said := fmt.Sprint(tab.Title)
 		if !strings.Contains(said, c.title) || strings.Contains(said, "route") {
 			t.Errorf("step %d: %s", c.at, said)
@@ -149,7 +152,7 @@ func TestSparklinesHaveOneScale(t *testing.T) {
 	tab := dispatched(x, 3, analyze.Options{})
 	drawn := 0
 	for i := range tab.Rows {
-		r := &tab.Folded[i]
+		r := &tab.Grouped[i]
 		line := []rune(tab.Cell(i, tab.Column("spark")).Text)
 		if len(line) == 0 {
 			continue
@@ -234,10 +237,10 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 	if int64(sum) != over {
 		t.Errorf("the rows waste %v workgroups, the title says %d", sum, over)
 	}
-	base := baseOf(analyze.NewIndex(tracetest.Llama(4, 5)), 3)
-	against := dispatched(x, 3, analyze.Options{Base: base}).Title[1].String()
+	baseline := baseOf(analyze.NewIndex(tracetest.Llama(4, 5)), 3)
+	against := dispatched(x, 3, analyze.Options{Baseline: baseline}).Title[1].String()
 	for _, w := range []int{60, 80, 120} {
-		short := dispatched(x, 3, analyze.Options{Base: base}).Title[1].Fit(w)
+		short := dispatched(x, 3, analyze.Options{Baseline: baseline}).Title[1].Fit(w)
 		if !strings.Contains(short, "STATIC") || !strings.Contains(short, " not needed") ||
 			!strings.Contains(short, " grid") {
 			t.Errorf("in %d cells: %q", w, short)
@@ -259,8 +262,8 @@ func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
 		}
 		return analyze.NewIndex(tr)
 	}
-	base = baseOf(whole(false, 16), 3)
-	against = dispatched(whole(true, 752), 3, analyze.Options{Base: base}).Title[1].String()
+	baseline = baseOf(whole(false, 16), 3)
+	against = dispatched(whole(true, 752), 3, analyze.Options{Baseline: baseline}).Title[1].String()
 	if want := " · GPU 16.0 → 752 ms (47.0× the dynamic base)"; !strings.Contains(against, want) {
 		t.Errorf("%q does not say %q", against, want)
 	}
@@ -276,12 +279,12 @@ func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 	tab := dispatched(x, 1, analyze.Options{})
 	drawn := 0
 	for i := range tab.Rows {
-		if len(tab.Folded[i].Each) < 300 || tab.Folded[i].Group {
+		if len(tab.Grouped[i].Each) < 300 || tab.Grouped[i].Group {
 			continue
 		}
 		line, _, _ := strings.Cut(tab.Cell(i, tab.Column("spark")).Text, " ")
 		if n := len([]rune(line)); n == 0 || n > 128 {
-			t.Errorf("%s: %d bars", tab.Folded[i].Label, n)
+			t.Errorf("%s: %d bars", tab.Grouped[i].Label, n)
 		}
 		drawn++
 	}
@@ -293,8 +296,8 @@ func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 // The letters of a heading are not cut on any screen: one of several says another thing.
 func TestTheLettersOfAHeadingAreWholeInLittleRoom(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 5))
-	tab, n := dispatched(x, 1, analyze.Options{Base: baseOf(x, 0)}), 0
-	for i, r := range tab.Folded {
+	tab, n := dispatched(x, 1, analyze.Options{Baseline: baseOf(x, 0)}), 0
+	for i, r := range tab.Grouped {
 		want := r.Delta.PlanDiff.String()
 		if !r.Group || len(want) < 2 {
 			continue

@@ -14,12 +14,12 @@ func TestColumnsHaveNamesAndTitlesOfTheirOwn(t *testing.T) {
 	for _, tr := range []*trace.Trace{tracetest.Llama(1, 3), tracetest.Llama(5, 4)} {
 		x := analyze.NewIndex(tr)
 		for _, r := range append(report.Tables(), report.List) {
-			scope, err := r.Scope(x, "")
+			selection, err := r.Selection(x, "")
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldKernel} {
-				made, err := r.Of(ctx, x, analyze.Options{Scope: scope, Fold: fold})
+			for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupKernel} {
+				made, err := r.Of(ctx, x, analyze.Options{Selection: selection, Grouping: fold})
 				if err != nil {
 					t.Fatal(err)
 				}

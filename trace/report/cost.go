@@ -11,7 +11,7 @@ import (
 )
 
 // says is the figure in words, with what it may be off by: "22 rows share 137 ± 12 µs".
-func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.SpreadNS)) }
+func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.ErrorNS)) }
 
 func words(s analyze.Shared, off string) string {
 	rows := table.Plural(s.Rows, "row")
@@ -61,7 +61,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	}
 	line := "cost " + c.CostText()
 	if n := len(r.Units); n > 1 {
-		if c.Told() {
+		if c.Significant() {
 			line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
 		}
 		if r.Time.Measured() {
@@ -70,7 +70,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	} else if r.Summed {
 		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
 	}
-	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Told() {
+	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Significant() {
 		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", analyze.Short(save),
 			analyze.Short(c.LeastNS))
 	}
@@ -102,10 +102,10 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: width,
 		Doc: "modelled: time alone over what the device could do the row in",
 		Of: at(func(r *analyze.DispatchRow) table.Cell {
-			if r.LostNS == 0 {
+			if r.ExcessNS == 0 {
 				return table.Cell{}
 			}
-			return table.Number(r.LostNS/1e3, 0)
+			return table.Number(r.ExcessNS/1e3, 0)
 		}),
 	}
 }
@@ -142,10 +142,10 @@ func CostColumns(
 				trace.FewestWithin,
 			),
 			Of: cost(func(c *analyze.RowCost) table.Cell {
-				if !c.Spread {
+				if !c.ErrorKnown {
 					return table.Missing()
 				}
-				return shortCell(c.SpreadNS)
+				return shortCell(c.ErrorNS)
 			}),
 		},
 		{
@@ -156,7 +156,7 @@ func CostColumns(
 				switch {
 				case !ok:
 					return table.Missing()
-				case c.None():
+				case c.IsZero():
 					return noneCell()
 				}
 				return shortCell(ns)
@@ -188,7 +188,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	if t.RowsUncosted == 0 {
 		return part
 	}
-	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.RowsAlone)
+	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.LeafRows)
 	if t.OtherWork > 0 {
 		without += fmt.Sprintf(" rows have no cost, %d because of their route", t.OtherWork)
 		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text,
@@ -202,7 +202,7 @@ const costsApart = 0.1
 
 // ofStep says of shares by cost what they are parts of, where that is another time than the title has.
 func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
-	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Scope)
+	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Selection)
 	if w == nil {
 		return part
 	}
@@ -229,8 +229,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 		return []table.Segment{t.Undecided()}
 	}
 	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce) // its row says so
-	brief, off := said+name, analyze.Short(t.Folded[first].Cost.SpreadNS)
-	untimed := t.Index.UntimedOf(t.Scope)
+	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
+	untimed := t.Index.UntimedOf(t.Selection)
 	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
 		said = "fix first GPU idle " + plusMinus(idle, idleOff) + " ms (Step), then "
 		brief = "fix first GPU idle, then " + name
@@ -239,7 +239,7 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 		Text:  fmt.Sprintf("%s%s: %s %s ± %s µs", said, name, what, analyze.Short(most), off),
 		Short: brief,
 	}}
-	if w, c := t.Costs.Step.Whole, t.Folded[first].Cost; c.Share > 0 {
+	if w, c := t.Costs.Step.Whole, t.Grouped[first].Cost; c.Share > 0 {
 		part, of := 100*most/float64(w.NS), analyze.Short(float64(w.NS))
 		parts = append(parts, table.Segment{
 			Rank: 4, With: true, Text: fmt.Sprintf("(%.0f %% of the %s µs of whole runs)", part, of),
@@ -252,8 +252,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 // Undecided says in a title that none of the rows that have costs can be named as what to fix first.
 func (t *DispatchTable) Undecided() table.Segment {
 	known, rounds := false, 0
-	for i := range t.Folded {
-		if c := t.Folded[i].Cost; c != nil {
+	for i := range t.Grouped {
+		if c := t.Grouped[i].Cost; c != nil {
 			known, rounds = known || !c.Few(), max(rounds, c.N)
 		}
 	}

@@ -42,23 +42,23 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 	x := costed(t, tr, 2)
 	before, after := x.Range(1, 2), x.Phase(trace.Decode)
 	with, without := 0, 0
-	folds := []analyze.Fold{analyze.FoldLayer, analyze.FoldKernel, analyze.FoldOp, analyze.FoldNone}
+	folds := []analyze.Grouping{analyze.GroupLayer, analyze.GroupKernel, analyze.GroupOp, analyze.GroupNone}
 	for _, fold := range folds {
-		o := analyze.Options{Scope: before, Fold: fold}
+		o := analyze.Options{Selection: before, Grouping: fold}
 		was, err := report.Dispatches(ctx, x, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Scope = after
+		o.Selection = after
 		d, err := report.Dispatches(ctx, x, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last := d.Scope.Steps; !slices.Equal(last, []int{3, 4}) {
+		if last := d.Selection.Steps; !slices.Equal(last, []int{3, 4}) {
 			t.Fatalf("the steps on the last routes are %v", last)
 		}
-		for i := range d.Folded {
-			r, other := &d.Folded[i], false
+		for i := range d.Grouped {
+			r, other := &d.Grouped[i], false
 			for _, u := range r.Units {
 				for _, l := range u {
 					other = other || d.Launches[l].Plan.Route == "other"
@@ -66,7 +66,7 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 			}
 			k := was.Row(r.Key)
 			switch {
-			case k < 0 || was.Folded[k].Cost == nil:
+			case k < 0 || was.Grouped[k].Cost == nil:
 			case other && (r.Cost != nil || r.Other == nil || d.CostLine(r) == ""):
 				t.Errorf("fold %s: %s runs another route and costs %v", fold, d.Called(i), r.Cost)
 			case !other && (r.Cost == nil || r.Other != nil):
@@ -77,14 +77,14 @@ func TestACostIsShownOnlyBesideItsRoute(t *testing.T) {
 				with++
 			}
 		}
-		if n := len(d.Notes); fold == analyze.FoldLayer && n == len(was.Notes) {
+		if n := len(d.Notes); fold == analyze.GroupLayer && n == len(was.Notes) {
 			t.Error("no note says why rows have no cost")
 		}
 	}
 	if with == 0 || without == 0 {
 		t.Errorf("%d rows have a cost, %d have none", with, without)
 	}
-	g, err := outline.Graph(ctx, x, analyze.Options{Scope: after})
+	g, err := outline.Graph(ctx, x, analyze.Options{Selection: after})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,16 +130,16 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 		x.Trace.Steps[2].Whole.NS = 1e9
 		class := func(c *analyze.RowCost) int {
 			switch {
-			case c == nil || !c.Spread:
+			case c == nil || !c.ErrorKnown:
 				return 3
-			case float64(c.NS) > c.SpreadNS:
+			case float64(c.NS) > c.ErrorNS:
 				return 0
-			case float64(c.NS) >= -c.SpreadNS:
+			case float64(c.NS) >= -c.ErrorNS:
 				return 1
 			}
 			return 2
 		}
-		d := dispatched(x, 2, analyze.Options{Fold: analyze.FoldLayer})
+		d := dispatched(x, 2, analyze.Options{Grouping: analyze.GroupLayer})
 		for _, column := range []string{"cost_us", "save_us"} {
 			rows, err := d.Table.Apart().Select(ctx, table.Selection{Sort: column, Reverse: true})
 			if err != nil {
@@ -147,14 +147,14 @@ func TestCostsWithinNoiseRankBelowSignificantOnes(t *testing.T) {
 			}
 			last := 0
 			for _, row := range rows {
-				if is := class(d.Folded[row].Cost); d.Sortable(column) && (last > 0) && is == 0 {
+				if is := class(d.Grouped[row].Cost); d.Sortable(column) && (last > 0) && is == 0 {
 					t.Errorf("%s by %s: %s is above noise and comes late", kind, column, d.Called(row))
 				} else {
 					last = max(last, is)
 				}
 			}
 		}
-		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		made, err := report.CostTable(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,15 +16,15 @@ func init() {
 		Name: "cost", Takes: WholeRun,
 		Doc: "what each part of the step costs that was measured last, by what there is to save",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return CostTable(ctx, x, o.Scope)
+			return CostTable(ctx, x, o.Selection)
 		},
 	})
 }
 
-// CostTable is the costs of the last step of a scope that has some, of the whole run without a scope. Where
-// none has, times alone stand in, of the last step that has those.
-func CostTable(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*table.Table, error) {
-	steps := scope.Steps
+// CostTable is the costs of the last step of a selection that has some, of the whole run without a selection.
+// Where none has, times alone stand in, of the last step that has those.
+func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
+	steps := selection.Steps
 	if steps == nil {
 		steps = x.EveryStep()
 	}
@@ -38,7 +38,7 @@ func CostTable(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*tab
 	}
 	step := last(func(s *trace.Step) bool { return len(s.Costs) > 0 })
 	if step < 0 {
-		step = last(analyze.TimedAlone)
+		step = last(analyze.EachTimed)
 	}
 	if step < 0 && len(steps) > 0 {
 		step = steps[len(steps)-1]
@@ -48,8 +48,8 @@ func CostTable(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*tab
 	var err error
 	if step >= 0 {
 		if t, err = Dispatches(ctx, x, analyze.Options{
-			Scope: x.Step(step),
-			Fold:  analyze.FoldLayer,
+			Selection: x.Step(step),
+			Grouping:  analyze.GroupLayer,
 		}); err != nil {
 			return nil, err
 		}
@@ -117,19 +117,19 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
 		Doc: "modelled: time alone over what the device could do it in; stands in for ~save where no cost is known",
 		Of: at(func(r *analyze.CostRow) table.Cell {
-			if r.LostNS == 0 {
+			if r.ExcessNS == 0 {
 				return table.Cell{}
 			}
-			return shortCell(r.LostNS)
+			return shortCell(r.ExcessNS)
 		}),
 	}, table.Column{
 		Name: "alone_us", Title: "Σµs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
 		Doc: "GPU time of its dispatches, each timed alone",
 		Of: at(func(r *analyze.CostRow) table.Cell {
-			if !r.Alone {
+			if !r.Isolated {
 				return table.Missing()
 			}
-			return table.Microseconds(r.AloneNS/1e3, decimals)
+			return table.Microseconds(r.IsolatedNS/1e3, decimals)
 		}),
 	}, table.Column{
 		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
@@ -153,7 +153,7 @@ func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 		case t.Timed():
 			text += ": ~lost stands in, from times alone"
 		}
-		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Scope.Last()].Index),
+		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Selection.Last()].Index),
 			table.Say(0, "%s", text))}
 	}
 	parts := append(sharedCostParts(t.Costs, t), more...)
@@ -194,7 +194,7 @@ func (t *DispatchTable) costNotes() []string {
 		return nil
 	}
 	c, ok := t.Cover(false)
-	if !ok || !slices.ContainsFunc(c.Rows, func(row int) bool { return t.Folded[row].Group }) {
+	if !ok || !slices.ContainsFunc(c.Rows, func(row int) bool { return t.Grouped[row].Group }) {
 		return nil
 	}
 	var names []string

@@ -61,8 +61,8 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 	before := analyze.NewIndex(&bare)
 	for step := range whole.Steps {
 		d := dispatched(analyze.NewIndex(whole), step, analyze.Options{})
-		for i := range d.Folded {
-			r, l := &d.Folded[i], d.Launch(&d.Folded[i])
+		for i := range d.Grouped {
+			r, l := &d.Grouped[i], d.Launch(&d.Grouped[i])
 			if r.Joint {
 				continue
 			}
@@ -120,8 +120,8 @@ func TestTheTitleNamesWhatToFixFirst(t *testing.T) {
 		tr.Device.AdapterType = kind
 		d := dispatched(costed(t, tr, 2), 2, analyze.Options{})
 		title, most := d.Title[1].String(), 0.0
-		for i := range d.Folded {
-			r := &d.Folded[i]
+		for i := range d.Grouped {
+			r := &d.Grouped[i]
 			if r.Group || r.Cost == nil {
 				continue
 			}
@@ -151,16 +151,16 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := dispatched(costedBy(tr, 2, parts...), 2, analyze.Options{})
-	q := slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == "q" })
-	joint := slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == "q + k + v" })
+	q := slices.IndexFunc(d.Grouped, func(r analyze.DispatchRow) bool { return r.Label == "q" })
+	joint := slices.IndexFunc(d.Grouped, func(r analyze.DispatchRow) bool { return r.Label == "q + k + v" })
 	if q < 0 || joint < 0 {
 		t.Fatalf("q is row %d, q + k + v %d", q, joint)
 	}
 	was := dispatched(analyze.NewIndex(tr), 2, analyze.Options{})
-	if was.Folded[q].LostNS == 0 || d.Folded[q].LostNS != 0 {
+	if was.Grouped[q].ExcessNS == 0 || d.Grouped[q].ExcessNS != 0 {
 		t.Error("what times alone say is lost stands where no cost does, and nowhere else")
 	}
-	if r := &d.Folded[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
+	if r := &d.Grouped[joint]; r.Cost == nil || r.Count() != 6 || r.SumNS != 2*float64(r.Cost.NS) {
 		t.Errorf("%d dispatches of %.0f ns cost %v", r.Count(), r.SumNS, r.Cost)
 	}
 	if got := d.JointLine(q); !strings.HasPrefix(got, "q + k + v at once: cost 28.9 µs a step") {
@@ -181,7 +181,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 	}
 	for _, name := range []string{"grid", "grid_min", "needed", "max", "wg"} {
 		if c := d.Cell(joint, d.Column(name)); c.Has {
-			t.Errorf("%s of %d kernels: %s", name, len(d.Folded[joint].Joins), c.Text)
+			t.Errorf("%s of %d kernels: %s", name, len(d.Grouped[joint].Joins), c.Text)
 		}
 	}
 	if s, _ := d.Shared(); s.Rows != 26 {
@@ -192,7 +192,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 		costs[p.Name] = i
 	}
 	alone := dispatched(costedBy(tr, 2, parts[costs["attn.q"]]), 2, analyze.Options{})
-	if n := len(d.Folded) - len(alone.Folded); n != 5 || alone.JointLine(q) != "" {
+	if n := len(d.Grouped) - len(alone.Grouped); n != 5 || alone.JointLine(q) != "" {
 		t.Errorf("%d rows are there where they were measured alone", n)
 	}
 	for _, row := range []struct {
@@ -200,7 +200,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 		want bool
 	}{{"q", "k", true}, {"v", "rope_q", false}, {"embed", "slice cos", true}} {
 		at := func(label string) int {
-			return slices.IndexFunc(d.Folded, func(r analyze.DispatchRow) bool { return r.Label == label })
+			return slices.IndexFunc(d.Grouped, func(r analyze.DispatchRow) bool { return r.Label == label })
 		}
 		if got := d.AtOnce(at(row.a), at(row.b)); got != row.want {
 			t.Errorf("%s and %s at once: %v", row.a, row.b, got)
@@ -233,9 +233,9 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	x := costed(t, tr, 2)
 	d := dispatched(x, 2, analyze.Options{})
-	for i := range d.Folded {
-		r := &d.Folded[i]
-		open := r.Parent < 0 || d.Folded[r.Parent].Open
+	for i := range d.Grouped {
+		r := &d.Grouped[i]
+		open := r.Parent < 0 || d.Grouped[r.Parent].Open
 		switch {
 		case !open && r.Cost != nil, open && r.Cost == nil:
 			t.Errorf("%s: cost %v", r.Key, r.Cost)
@@ -250,7 +250,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	if row < 0 {
 		t.Fatal("no row layer0/attn/d3")
 	}
-	r := d.Folded[row]
+	r := d.Grouped[row]
 	c := tr.Device.Ceilings
 	bytes, flops, all := 0.0, 0.0, int64(0)
 	for i := range d.Launches {
@@ -285,17 +285,17 @@ func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
 	for word, want := range map[string]bool{
 		"decode": true, "all": true, "s2": true, "prefill": false, "s3": false,
 	} {
-		scope, err := x.ParseScope(word)
+		selection, err := x.ParseSelection(word)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope})
+		d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection})
 		if err != nil {
 			t.Fatal(err)
 		}
 		n := 0
-		for i := range d.Folded {
-			if d.Folded[i].Cost != nil {
+		for i := range d.Grouped {
+			if d.Grouped[i].Cost != nil {
 				n++
 			}
 		}
@@ -317,7 +317,7 @@ func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := costedBy(tr, 2, append(parts, both)...)
-	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	made, err := report.CostTable(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,20 +327,20 @@ func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
 // Every kernel has a cost, of what it does in all rows together, and the slowest stands first by it.
 func TestKernelsHaveCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
-	scope, err := x.ParseScope("decode")
+	selection, err := x.ParseSelection("decode")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope, Fold: analyze.FoldKernel})
+	d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection, Grouping: analyze.GroupKernel})
 	if err != nil {
 		t.Fatal(err)
 	}
 	slowest := 0
-	for i := range d.Folded {
-		if r := &d.Folded[i]; r.Parent < 0 {
+	for i := range d.Grouped {
+		if r := &d.Grouped[i]; r.Parent < 0 {
 			if r.Cost == nil {
 				t.Errorf("kernel %s has no cost", r.Label)
-			} else if r.Cost.NS > d.Folded[slowest].Cost.NS {
+			} else if r.Cost.NS > d.Grouped[slowest].Cost.NS {
 				slowest = i
 			}
 		}
@@ -350,9 +350,9 @@ func TestKernelsHaveCosts(t *testing.T) {
 		t.Errorf("the slowest kernel serves %q, want %q", got, want)
 	}
 	rows, err := d.Select(ctx, table.Selection{Sort: "cost_us", Reverse: true})
-	if err != nil || rows[0] != slowest || d.Folded[slowest].Label != "linear_q4gsw_coop4_bicol" {
+	if err != nil || rows[0] != slowest || d.Grouped[slowest].Label != "linear_q4gsw_coop4_bicol" {
 		t.Errorf("%v: first by cost is row %d, the slowest is %d, %s", err, rows[0], slowest,
-			d.Folded[slowest].Label)
+			d.Grouped[slowest].Label)
 	}
 }
 
@@ -360,8 +360,8 @@ func TestKernelsHaveCosts(t *testing.T) {
 // which none was measured the title says so.
 func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
-	for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldKernel} {
-		d := dispatched(x, 2, analyze.Options{Fold: fold})
+	for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupKernel} {
+		d := dispatched(x, 2, analyze.Options{Grouping: fold})
 		if n := d.Uncosted(); n > 0 || !d.Costed() {
 			t.Errorf("fold %s: %d rows have no cost", fold, n)
 		}
@@ -371,7 +371,11 @@ func TestRowsOfEveryFoldHaveCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := dispatched(costedBy(tr, 1, parts[0]), 1, analyze.Options{Fold: analyze.FoldOp}) // the whole prologue
+	d := dispatched(
+		costedBy(tr, 1, parts[0]),
+		1,
+		analyze.Options{Grouping: analyze.GroupOp},
+	) // the whole prologue
 	if title := d.Title[1].Fit(110); d.Costed() || d.Uncosted() == 0 ||
 		!strings.Contains(title, "of these rows no cost was measured") {
 		t.Errorf("%d rows without a cost: %s", d.Uncosted(), title)
@@ -436,8 +440,8 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 	tr.Device.AdapterType = trace.AdapterDiscrete
 	x := costed(t, tr, 2)
 	d := dispatched(x, 2, analyze.Options{})
-	for i := range d.Folded { // costs that are what the device needs, and 0.3 µs more
-		if c := d.Folded[i].Cost; c != nil {
+	for i := range d.Grouped { // costs that are what the device needs, and 0.3 µs more
+		if c := d.Grouped[i].Cost; c != nil {
 			c.NS = int64(c.LeastNS) + 300
 			c.Q1NS, c.Q3NS = c.NS-400, c.NS+600
 		}
@@ -453,14 +457,14 @@ func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
 func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
-	of := func(fold analyze.Fold) (analyze.Shared, string) {
-		d := dispatched(x, 1, analyze.Options{Fold: fold})
+	of := func(fold analyze.Grouping) (analyze.Shared, string) {
+		d := dispatched(x, 1, analyze.Options{Grouping: fold})
 		shared, _ := d.Shared()
 		return shared, d.Title[0].Fit(200)
 	}
-	for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldKernel} {
+	for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupKernel} {
 		shared, line := of(fold)
-		want := fmt.Sprintf("%d rows share 7.0 ± %.1f µs", shared.Rows, shared.SpreadNS/1e3)
+		want := fmt.Sprintf("%d rows share 7.0 ± %.1f µs", shared.Rows, shared.ErrorNS/1e3)
 		if shared.Rows == 0 || !strings.Contains(line, want) {
 			t.Errorf("fold %s: %q, want %q", fold, line, want)
 		}
@@ -468,15 +472,15 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	for i := range s.Costs {
 		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS-4000, s.Costs[i].NS+4000
 	}
-	if shared, _ := of(analyze.FoldLayer); shared.SpreadNS < overlap {
-		t.Errorf("± %.0f of rows that are ± 4 µs each", shared.SpreadNS)
+	if shared, _ := of(analyze.GroupLayer); shared.ErrorNS < overlap {
+		t.Errorf("± %.0f of rows that are ± 4 µs each", shared.ErrorNS)
 	}
 	if short := dispatched(x, 1, analyze.Options{}).Title[0].Fit(60); strings.Contains(short, "share") {
 		t.Errorf("%q", short)
 	}
 	x.Trace.Device.AdapterType = trace.AdapterCPU
 	coarse := func() string {
-		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		made, err := report.CostTable(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -496,7 +500,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 	for i := range s.Costs {
 		s.Costs[i].N = 3
 	}
-	if shared, line := of(analyze.FoldLayer); shared.Rows > 0 || strings.Contains(line, "rows share") {
+	if shared, line := of(analyze.GroupLayer); shared.Rows > 0 || strings.Contains(line, "rows share") {
 		t.Errorf("of 3 rounds on a software device: %q", line)
 	}
 }
@@ -516,7 +520,7 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 		}
 	}
 	s.Costs[0].N, s.Costs[0].NS = 30, 2*s.Whole.NS
-	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	made, err := report.CostTable(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,7 +555,7 @@ func TestATableOfCostsWithoutOneThatIsKnownSaysSoOnce(t *testing.T) {
 	for i := range x.Trace.Steps[1].Costs {
 		x.Trace.Steps[1].Costs[i].N = 3
 	}
-	made, err := report.CostTable(ctx, x, analyze.Scope{})
+	made, err := report.CostTable(ctx, x, analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -592,7 +596,7 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 		x := costed(t, tracetest.Run(2, 40, 1), 1)
 		w := x.Trace.Steps[1].Whole
 		w.CanaryQ1, w.Canary, w.CanaryQ3 = c.q1, c.q1, c.q3
-		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		made, err := report.CostTable(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -609,14 +613,14 @@ func TestCostsSayThatTheClockMoved(t *testing.T) {
 // The title says what shares are of, and how many rows stand last because they have no cost.
 func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
-	said := func(fold analyze.Fold) string {
-		return dispatched(x, 1, analyze.Options{Fold: fold}).Title[1].Fit(120)
+	said := func(fold analyze.Grouping) string {
+		return dispatched(x, 1, analyze.Options{Grouping: fold}).Title[1].Fit(120)
 	}
-	if got := said(analyze.FoldLayer); !strings.Contains(got, "share by cost") ||
+	if got := said(analyze.GroupLayer); !strings.Contains(got, "share by cost") ||
 		strings.Contains(got, "no cost") {
 		t.Errorf("fold layer: title %q", got)
 	}
-	if got := said(analyze.FoldKernel); !strings.Contains(got, "share by cost") ||
+	if got := said(analyze.GroupKernel); !strings.Contains(got, "share by cost") ||
 		strings.Contains(got, "no cost") {
 		t.Errorf("fold kernel: title %q", got)
 	}
@@ -624,17 +628,17 @@ func TestTitleSaysWhatSharesAreOf(t *testing.T) {
 	kernels := func(c trace.Cost) bool { return !strings.Contains(c.Name, ".") && len(c.Dispatches) < 16 }
 	s.Costs = slices.DeleteFunc(s.Costs, kernels) // as it is where another fold was measured on the screen
 	x = analyze.NewIndex(x.Trace)
-	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldKernel})
+	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupKernel})
 	without, rows := 0, 0
-	for i := range d.Folded {
-		if r := &d.Folded[i]; r.Parent < 0 {
+	for i := range d.Grouped {
+		if r := &d.Grouped[i]; r.Parent < 0 {
 			if rows++; r.Cost == nil {
 				without++
 			}
 		}
 	}
 	want := fmt.Sprintf("share of Σgpu: %d of %d rows have no cost", without, rows)
-	if got := said(analyze.FoldKernel); without == 0 || !strings.Contains(got, want) {
+	if got := said(analyze.GroupKernel); without == 0 || !strings.Contains(got, want) {
 		t.Errorf("fold kernel: title %q, want %q", got, want)
 	}
 	if got := dispatched(analyze.NewIndex(tracetest.Run(2, 40, 1)), 1, analyze.Options{}); strings.Contains(
@@ -651,7 +655,7 @@ func TestTimesAloneStandInForCosts(t *testing.T) {
 		"s2, no costs were measured: times alone stand in":              software,
 		"s1, no costs were measured":                                    TimedWhole(tracetest.Run(2, 40, 1)),
 	} {
-		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Scope{})
+		made, err := report.CostTable(ctx, analyze.NewIndex(tr), analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -699,7 +703,7 @@ func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
 		return p
 	}
 	row := func(key string) (ids []trace.DispatchID) {
-		for _, u := range d.Folded[d.Row(key)].Units {
+		for _, u := range d.Grouped[d.Row(key)].Units {
 			for _, i := range u {
 				ids = append(ids, d.Launches[i].ID)
 			}

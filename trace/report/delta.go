@@ -9,9 +9,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// deltaPercent is the difference in time as a part of the base's: "-12%".
+// deltaPercent is the difference in time as a part of the baseline's: "-12%".
 func deltaPercent(d analyze.Delta) string {
-	share := 100 * d.TimeNS / d.BaseNS
+	share := 100 * d.TimeNS / d.BaselineNS
 	if math.Abs(share) < 9.95 {
 		return fmt.Sprintf("%+.1f%%", share)
 	}
@@ -20,7 +20,7 @@ func deltaPercent(d analyze.Delta) string {
 
 // Decimals are those of a difference in µs: as many as the larger of the figures has that it is one of.
 func Decimals(d analyze.Delta, most int) int {
-	return table.MicrosDecimals(max(d.BaseNS, d.BaseNS+d.TimeNS)/1e3, most)
+	return table.MicrosDecimals(max(d.BaselineNS, d.BaselineNS+d.TimeNS)/1e3, most)
 }
 
 // DifferenceCell is a difference of ns as it is written in µs, or = where it is none that can be told.
@@ -70,8 +70,8 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 	return table.Cell{Text: plan, Short: short}
 }
 
-// deltaColumns are what changed against the base.
-func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, base []table.Column) {
+// deltaColumns are what changed against the baseline.
+func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
 	us := func(of func(analyze.Delta) float64, sign string) func(int) table.Cell {
 		return t.ran(func(r *analyze.DispatchRow) table.Cell {
@@ -85,19 +85,19 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, base []ta
 			return c
 		})
 	}
-	cost := DeltaCostColumn(t.Base.CostsBeside(t.Costs), 200,
-		func(row int) *analyze.RowCost { return t.Folded[row].Cost })
+	cost := DeltaCostColumn(t.Baseline.CostsBeside(t.Costs), 200,
+		func(row int) *analyze.RowCost { return t.Grouped[row].Cost })
 	delta = table.Column{
 		Name: "delta", Title: "Δ", Width: 80,
 		Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, " +
 			"p params alone (of a heading a letter each), % of Σµs, = no difference in time",
-		Of: table.By(t.Folded)(t.deltaCell),
+		Of: table.By(t.Grouped)(t.deltaCell),
 	}
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		{
 			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,
 			Doc: "GPU time of the same dispatches in a step of the base",
-			Of:  us(func(d analyze.Delta) float64 { return d.BaseNS }, ""),
+			Of:  us(func(d analyze.Delta) float64 { return d.BaselineNS }, ""),
 		},
 		{
 			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
@@ -107,11 +107,11 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, base []ta
 	}
 }
 
-// OtherTrace is the part of a title that says of which other model, or device, a base of this run is: what
-// differs then is no change. It says nothing where both have the same.
-func OtherTrace(x *analyze.Index, base *analyze.Index) table.Segment {
+// OtherTrace is the part of a title that says of which other model, or device, a baseline of this run is:
+// what differs then is no change. It says nothing where both have the same.
+func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
-	now, then := x.Trace, base.Trace
+	now, then := x.Trace, baseline.Trace
 	is, was := &now.Model, &then.Model
 	if was.Name != is.Name || was.Parameters != is.Parameters || was.Quantization != is.Quantization {
 		what, which = append(what, "model"), append(which, strings.TrimSpace(was.Name+" "+was.Quantization))
@@ -128,27 +128,27 @@ func OtherTrace(x *analyze.Index, base *analyze.Index) table.Segment {
 	}
 }
 
-// Delta is a cost less that of the same dispatches at the base: = where that is within the scatter of both,
-// ? where that of one is not known, nothing where they were not left out there.
-func Delta(c *analyze.BaseCosts, now *analyze.RowCost) table.Cell {
+// Delta is a cost less that of the same dispatches at the baseline: = where that is within the scatter of
+// both, ? where that of one is not known, nothing where they were not left out there.
+func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 	if c == nil || now == nil {
 		return table.Cell{}
 	}
 	then := c.Of(now.Dispatches)
-	if then == nil || c.Base.Index != c.X && !c.Same(now.Dispatches) {
+	if then == nil || c.Baseline.Index != c.X && !c.Same(now.Dispatches) {
 		return table.Cell{}
 	}
 	by := float64(now.NS - then.NS)
 	cell := DifferenceCell(by, 1,
-		math.Abs(by) <= max(c.Base.ResolutionNS(c.X), 2*now.SpreadNS, 2*then.SpreadNS))
-	if !now.Spread || !then.Spread {
+		math.Abs(by) <= max(c.Baseline.ResolutionNS(c.X), 2*now.ErrorNS, 2*then.ErrorNS))
+	if !now.ErrorKnown || !then.ErrorKnown {
 		cell.Text, cell.Mark = analyze.MarkUnknown, analyze.MarkUnknown
 	}
 	return cell
 }
 
 // DeltaCostColumn is the difference of costs in a table whose rows have some.
-func DeltaCostColumn(c *analyze.BaseCosts, width int, of func(row int) *analyze.RowCost) table.Column {
+func DeltaCostColumn(c *analyze.BaselineCosts, width int, of func(row int) *analyze.RowCost) table.Column {
 	return table.Column{
 		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
 		Doc: "cost less that of the base, where that was measured; = within the quartiles of both, ? where the ± of " +

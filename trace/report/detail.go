@@ -71,9 +71,9 @@ func DetailLines(d *analyze.Detail) []string {
 func detailParams(d *analyze.Detail) string {
 	said := paramsText(d.Params, false)
 	switch {
-	case said == "" || d.Base == nil:
+	case said == "" || d.Baseline == nil:
 		return said
-	case trace.OwnKernel(d.Base.Kernel) != trace.OwnKernel(d.Plan.Kernel):
+	case trace.OwnKernel(d.Baseline.Kernel) != trace.OwnKernel(d.Plan.Kernel):
 		return said + " (another kernel at the base)"
 	case paramsText(d.Params, true) == "":
 		return said + " (as at the base)"
@@ -127,21 +127,21 @@ func timeLine(d *analyze.Detail) string {
 		line += fmt.Sprintf(", median of %d (%s, IQR %s)", d.Time.N, microsRange(d.Time, decimals),
 			table.Micros(d.Time.IQR/1e3, decimals))
 	}
-	if timing := d.Index.Trace.Device.TimingNS(); timing > 0 && d.Limit.Kind > analyze.FirstLimit {
+	if timing := d.Index.Trace.Device.TimingNS(); timing > 0 && d.Limit.Kind > analyze.FirstBound {
 		line += fmt.Sprintf(" = ~%.*f work + ~%.*f timing", decimals, max(0, d.Time.Median-timing)/1e3,
 			decimals, timing/1e3)
 	}
 	switch d.Limit.Kind {
-	case analyze.FirstLimit:
+	case analyze.FirstBound:
 		line += " · first of the step: it absorbs what came before"
-	case analyze.FloorLimit:
+	case analyze.FloorBound:
 		line += " · ≈floor: no longer than an empty timed pass"
-	case analyze.FillLimit:
+	case analyze.FillBound:
 		line += fmt.Sprintf(" · %s cannot fill this device (knee ~%d)",
 			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
-	case analyze.MemLimit:
+	case analyze.MemoryBound:
 		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
-	case analyze.FPLimit:
+	case analyze.ComputeBound:
 		line += fmt.Sprintf(" · %s of the FLOP rate", d.Limit)
 	}
 	return line
@@ -160,8 +160,8 @@ func trafficLine(d *analyze.Detail) string {
 		line += fmt.Sprintf(" → ~%s, ~%s", table.Scaled(d.Limit.BytesPerS, "B/s"),
 			table.Scaled(d.Limit.FlopsPerS, "FLOP/s"))
 	}
-	if d.Limit.LostNS > 0 {
-		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.LostNS/1e3)
+	if d.Limit.ExcessNS > 0 {
+		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.ExcessNS/1e3)
 	}
 	return line
 }

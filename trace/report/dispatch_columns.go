@@ -14,7 +14,7 @@ import (
 
 // ran gives cells of rows that ran; one that is gone has none.
 func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
-	return table.By(t.Folded)(func(r *analyze.DispatchRow) table.Cell {
+	return table.By(t.Grouped)(func(r *analyze.DispatchRow) table.Cell {
 		if r.Gone() {
 			return table.Cell{}
 		}
@@ -26,10 +26,10 @@ func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) 
 func (t *DispatchTable) columns() []table.Column {
 	cost, lost := t.costColumns()
 	over, idle := t.wasteColumns()
-	delta, deltaCost, base := t.deltaColumns()
+	delta, deltaCost, baseline := t.deltaColumns()
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
-	_, one := t.Scope.One()
+	_, one := t.Selection.One()
 	// own is a text of the plan, for rows that are no headings.
 	own := func(f func(*analyze.Launch) string) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
@@ -54,23 +54,23 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Cell{Text: table.Grid(first), Number: float64(analyze.Product(first)), Has: true}
 		}
 	}
-	rate := func(perS func(analyze.Limit) float64) func(*analyze.DispatchRow) table.Cell {
+	rate := func(perS func(analyze.Bound) float64) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
-			if v := perS(r.Limit); v > 0 {
+			if v := perS(r.Bound); v > 0 {
 				return table.Number(v/1e9, 0)
 			}
 			return table.Cell{}
 		}
 	}
-	all := table.ColumnsOf(t.Folded)
+	all := table.ColumnsOf(t.Grouped)
 	ran := all.Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
-	any, at := table.By(t.Folded), t.ran
+	any, at := table.By(t.Grouped), t.ran
 	each := 80
 	if t.AnyCost { // a cost is of all dispatches of a row: so is the time beside it
 		each = 200
 	}
 	kernel, serves := 80, table.Unseen
-	if t.Fold == analyze.FoldKernel { // the rows are kernels: what is to be known of them is whom they serve
+	if t.Grouping == analyze.GroupKernel { // the rows are kernels: show what uses them
 		kernel, serves = table.Unseen, 80
 	}
 	judged := 80
@@ -86,37 +86,70 @@ func (t *DispatchTable) columns() []table.Column {
 		},
 		all.Words(kernel, "kernel", "kernel", "kernel: the specialised shader",
 			t.kernel),
-		all.Words(serves, "serves", "serves", "grouped by kernel: number of dispatches that use it, and their operators",
-			t.serves),
-		all.Cell(80, table.Exact, "grid", "grid", "workgroups", "workgroups launched; where dispatches differ, the largest grid",
-			t.grid),
-		ran.Cell(table.Unseen, table.Exact, "grid_min", "least grid", "workgroups", "smallest grid where dispatches or steps differ; the screen shows both, 136–144",
+		all.Words(
+			serves,
+			"serves",
+			"serves",
+			"grouped by kernel: number of dispatches that use it, and their operators",
+			t.serves,
+		),
+		all.Cell(
+			80,
+			table.Exact,
+			"grid",
+			"grid",
+			"workgroups",
+			"workgroups launched; where dispatches differ, the largest grid",
+			t.grid,
+		),
+		ran.Cell(
+			table.Unseen,
+			table.Exact,
+			"grid_min",
+			"least grid",
+			"workgroups",
+			"smallest grid where dispatches or steps differ; the screen shows both, 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
 				}
 				return table.Cell{}
-			}),
+			},
+		),
 		over,
-		ran.Cell(each, table.Measured, "us", "µs", "us", "GPU time of one dispatch: median over its repeats or over the steps; for a group, the median member",
+		ran.Cell(
+			each,
+			table.Measured,
+			"us",
+			"µs",
+			"us",
+			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median member",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
 				}
 				return microseconds(r.Time, quantum)
-			}),
-		ran.Cell(80, table.Exact, "n", "n", "steps", "number of selected steps in which this dispatch ran; the screen shows it only when it did not run in all",
+			},
+		),
+		ran.Cell(
+			80,
+			table.Exact,
+			"n",
+			"n",
+			"steps",
+			"number of selected steps in which this dispatch ran; the screen shows it only when it did not run in all",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || one ||
 					!t.All(r, func(l *analyze.Launch) bool { return l.Runs == t.Launch(r).Runs }) {
 					return table.Cell{}
 				}
 				n := table.Count(t.Launch(r).Runs)
-				if t.Launch(r).Runs == len(t.Scope.Steps) {
+				if t.Launch(r).Runs == len(t.Selection.Steps) {
 					n.Text = ""
 				}
 				return n
-			}),
+			},
+		),
 		ran.Cell(80, table.Measured, "sum_us", "Σµs", "us", "GPU time per step of all dispatches in this row",
 			func(r *analyze.DispatchRow) table.Cell {
 				if !r.Summed {
@@ -131,18 +164,30 @@ func (t *DispatchTable) columns() []table.Column {
 			Of: at(t.share),
 		},
 	}, cost, []table.Column{
-		ran.Words(judged, "limit", "limit", "modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer "+
-			"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+		ran.Words(
+			judged,
+			"limit",
+			"limit",
+			"modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer "+
+				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group {
 					return table.Cell{}
 				}
-				return table.Text(r.Limit.String())
-			}),
+				return table.Text(r.Bound.String())
+			},
+		),
 		lost,
 		delta,
-		ran.Cell(110, table.Measured, "gap_db", "gap dB", "dB", "signal-to-noise ratio against the reference; the worst in this row",
-			t.gap),
+		ran.Cell(
+			110,
+			table.Measured,
+			"gap_db",
+			"gap dB",
+			"dB",
+			"signal-to-noise ratio against the reference; the worst in this row",
+			t.gap,
+		),
 	}, deltaCost, []table.Column{
 		{
 			Name: "layers", Title: "min–max", Right: true, Width: 140,
@@ -154,22 +199,48 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Text(microsRange(r.Time, decimals))
 			}),
 		},
-		ran.Words(200, "spark", t.Each(), "time of each member of a group, and how far the outlier is from their median",
+		ran.Words(
+			200,
+			"spark",
+			t.Each(),
+			"time of each member of a group, and how far the outlier is from their median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
-			}),
-		ran.Cell(200, table.Measured, "iqr_us", "IQR", "us", "interquartile range over the repeats or the steps; needs at least 4",
+			},
+		),
+		ran.Cell(
+			200,
+			table.Measured,
+			"iqr_us",
+			"IQR",
+			"us",
+			"interquartile range over the repeats or the steps; needs at least 4",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
 				}
 				return table.Microseconds(r.IQR/1e3, decimals)
-			}),
-		ran.Cell(140, table.Modelled, "gb_per_s", "GB/s~", "GB/s", "modelled bytes per second, with timing overhead subtracted",
-			rate(func(l analyze.Limit) float64 { return l.BytesPerS })),
-		ran.Cell(200, table.Modelled, "gflop_per_s", "GFLOP/s~", "GFLOP/s", "modelled FLOPs per second, with timing overhead subtracted",
-			rate(func(l analyze.Limit) float64 { return l.FlopsPerS })),
-	}, base, []table.Column{
+			},
+		),
+		ran.Cell(
+			140,
+			table.Modelled,
+			"gb_per_s",
+			"GB/s~",
+			"GB/s",
+			"modelled bytes per second, with timing overhead subtracted",
+			rate(func(l analyze.Bound) float64 { return l.BytesPerS }),
+		),
+		ran.Cell(
+			200,
+			table.Modelled,
+			"gflop_per_s",
+			"GFLOP/s~",
+			"GFLOP/s",
+			"modelled FLOPs per second, with timing overhead subtracted",
+			rate(func(l analyze.Bound) float64 { return l.FlopsPerS }),
+		),
+	}, baseline, []table.Column{
 		ran.Cell(200, table.Exact, "needed", "needed", "workgroups", "workgroups needed by the live shape",
 			grid(func(l *analyze.Launch) [3]int {
 				if l.Varies {
@@ -187,19 +258,31 @@ func (t *DispatchTable) columns() []table.Column {
 				return l.Kernel.WorkgroupSize
 			})),
 	}, idle, []table.Column{
-		ran.Words(140, "live", "live", "live shape of the outputs, @ the position; for several steps, in the last one",
-			own(func(l *analyze.Launch) string { return Live(t.Index, l) })),
+		ran.Words(
+			140,
+			"live",
+			"live",
+			"live shape of the outputs, @ the position; for several steps, in the last one",
+			own(func(l *analyze.Launch) string { return Live(t.Index, l) }),
+		),
 		ran.Words(200, "reason", "route", "route, and why it was chosen",
 			own(func(l *analyze.Launch) string {
 				return strings.TrimSuffix(strings.TrimPrefix(l.Plan.Route+": "+l.Plan.Reason, ": "), ": ")
 			})),
-		ran.Cell(200, table.Exact, "level", "level", "level", "level: dispatches between two barriers share one",
+		ran.Cell(
+			200,
+			table.Exact,
+			"level",
+			"level",
+			"level",
+			"level: dispatches between two barriers share one",
 			func(r *analyze.DispatchRow) table.Cell {
 				if l := t.Launch(r); l.Level >= 0 && !r.Group {
 					return table.Count(l.Level)
 				}
 				return table.Cell{}
-			}),
+			},
+		),
 		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a group of rows",
 			t.last),
 		ran.Words(table.Unseen, "name", "name", "full name of a dispatch, for filters and programs",
@@ -234,7 +317,7 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 	}
 	if !r.Group && !r.Joint {
 		if s, ok := t.Same(r, func(l *analyze.Launch) string { return l.Plan.Kernel }); ok {
-			inLayers := r.Parent >= 0 && len(t.Folded[r.Parent].Units) == len(r.Units) // which says how many
+			inLayers := r.Parent >= 0 && len(t.Grouped[r.Parent].Units) == len(r.Units) // which says how many
 			if len(r.Units) > 1 && !inLayers {
 				s = fmt.Sprintf("%s ×%d", s, len(r.Units))
 			}
@@ -262,7 +345,7 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 // serves are the operators that a kernel works for, in order, each once, and how many dispatches they are.
 func (t *DispatchTable) serves(r *analyze.DispatchRow) table.Cell {
 	switch {
-	case t.Fold != analyze.FoldKernel:
+	case t.Grouping != analyze.GroupKernel:
 		return table.Cell{}
 	case r.Gone():
 		return t.kernel(r)
@@ -300,10 +383,10 @@ func (t *DispatchTable) grid(r *analyze.DispatchRow) table.Cell {
 }
 
 func (t *DispatchTable) gap(r *analyze.DispatchRow) table.Cell {
-	var worst *trace.NumericGap
+	var worst *trace.NumericError
 	for _, u := range r.Units {
 		for _, i := range u {
-			worst = analyze.Worse(worst, t.Launches[i].Gap)
+			worst = analyze.Farther(worst, t.Launches[i].Gap)
 		}
 	}
 	if worst == nil {
@@ -330,7 +413,7 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	name := t.Index.Name(l.ID)
 	if l.Op.Layer != nil {
 		name = analyze.LayerName(*l.Op.Layer)
-		if t.Fold != analyze.FoldLayer { // of which not all rows are one place in their layers
+		if t.Grouping != analyze.GroupLayer { // of which not all rows are one place in their layers
 			name += " " + analyze.Label(l.Op, l.Dispatch)
 		}
 	}
@@ -354,7 +437,7 @@ func sparkline(v []float64) string {
 	if len(v) < 3 {
 		return ""
 	}
-	median := analyze.SpreadOf(slices.Clone(v)).Median
+	median := analyze.StatsOf(slices.Clone(v)).Median
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var out []rune
 	for several := range slices.Chunk(v, (len(v)+mostBars-1)/mostBars) {

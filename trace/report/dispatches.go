@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// DispatchTable is the dispatches of a scope as a table.
+// DispatchTable is the dispatches of a selection as a table.
 type DispatchTable struct {
 	*table.Table
 	*analyze.DispatchTree
@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// Dispatches is the dispatch table of a scope.
+// Dispatches is the dispatch table of a selection.
 func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*DispatchTable, error) {
 	d, err := x.DispatchTree(ctx, o)
 	if err != nil {
@@ -55,7 +55,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	for _, unit := range r.Units {
 		samples = min(samples, t.Launches[unit[0]].Time.N)
 	}
-	_, one := t.Scope.One()
+	_, one := t.Selection.One()
 	runs := "step"
 	if one {
 		runs = "repeat"
@@ -79,7 +79,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 
 // member is what a row has several of: layers, or in another fold dispatches.
 func (t *DispatchTable) member() string {
-	if t.Fold == analyze.FoldLayer {
+	if t.Grouping == analyze.GroupLayer {
 		return "layer"
 	}
 	return "dispatch"

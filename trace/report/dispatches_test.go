@@ -49,7 +49,7 @@ func TestRowsAtTheFloorAreQuiet(t *testing.T) {
 		quiet bool
 	}{{6_200, true}, {6_300, false}} { // an empty timed pass takes 4,800 ns
 		x := analyze.NewIndex(timed(c.ns, 1_000_000, 0, 500))
-		d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+		d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone})
 		rate := d.Cell(1, d.Column("gb_per_s"))
 		if got := d.Rows[1].Quiet; got != c.quiet || rate.Has == c.quiet {
 			t.Errorf("%d ns: quiet %v, %s GB/s", c.ns, got, rate.Text)
@@ -89,7 +89,7 @@ func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
 			}{
 				{"GB/s", l.BytesPerS / 1e9, c.gbPerS},
 				{"GFLOP/s", l.FlopsPerS / 1e9, c.gflopPerS},
-				{"lost ns", l.LostNS, c.lost},
+				{"lost ns", l.ExcessNS, c.lost},
 			} {
 				if diff := n.got - n.want; diff > 1e-3*n.want || diff < -1e-3*n.want {
 					t.Errorf("%s: %v, want %v", n.what, n.got, n.want)
@@ -113,7 +113,7 @@ func TestNoVerdictWithoutAMeasureToJudgeBy(t *testing.T) {
 	} {
 		tr := timed(21_600, 10_485_760, 0, 1024)
 		change(tr)
-		if l := second(tr).Limit; l != (analyze.Limit{}) {
+		if l := second(tr).Limit; l != (analyze.Bound{}) {
 			t.Errorf("%s: limit %+v, want none", name, l)
 		}
 	}
@@ -161,7 +161,7 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 		us, number string
 	}{{0, "–", ""}, {63, "‹", "0.063"}, {64, "0.1", "0.064"}, {21_632, "21.6", "21.632"}} {
 		x := analyze.NewIndex(timed(c.ns, 0, 0, 1))
-		tab := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone}).Table
+		tab := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone}).Table
 		if got := tab.Cell(1, tab.Column("us")).Text; got != c.us {
 			t.Errorf("%d ns: %q, want %q", c.ns, got, c.us)
 		}
@@ -180,10 +180,10 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 	// The clock's resolution is 2 x 32 ns.
 	for _, c := range []struct {
-		name      string
-		now, base []int64
-		canary    float64 // of the base; the step's is 0.99
-		want      string
+		name          string
+		now, baseline []int64
+		canary        float64 // of the baseline; the step's is 0.99
+		want          string
 	}{
 		{"one sample", []int64{10_000}, []int64{9000}, 0.99, ""},
 		{"within two quanta", []int64{10_000, 10_000}, []int64{9936, 9936}, 0.99, "="},
@@ -199,12 +199,12 @@ func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
 		{"clock moved", []int64{8000, 8000}, []int64{12_500, 12_500}, 0.95, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			now, base := timed(1, 0, 0, 1), timed(1, 0, 0, 1)
-			now.Steps[1].Dispatches[1].Samples, base.Steps[1].Dispatches[1].Samples = c.now, c.base
-			base.Steps[1].Canary = c.canary
+			now, baseline := timed(1, 0, 0, 1), timed(1, 0, 0, 1)
+			now.Steps[1].Dispatches[1].Samples, baseline.Steps[1].Dispatches[1].Samples = c.now, c.baseline
+			baseline.Steps[1].Canary = c.canary
 			d := dispatched(analyze.NewIndex(now), 1, analyze.Options{
-				Fold: analyze.FoldNone,
-				Base: baseOf(analyze.NewIndex(base), 1),
+				Grouping: analyze.GroupNone,
+				Baseline: baseOf(analyze.NewIndex(baseline), 1),
 			})
 			tab := d.Table
 			if got := tab.Cell(1, tab.Column("delta")).Text; got != c.want {
@@ -235,7 +235,7 @@ func TestBaseOfAnotherGraphIsComparedByName(t *testing.T) {
 	for i := range other.Plans {
 		other.Plans[i].Dispatch = moved(other.Plans[i].Dispatch)
 	}
-	d := dispatched(analyze.NewIndex(tr), 2, analyze.Options{Base: baseOf(analyze.NewIndex(other), 2)})
+	d := dispatched(analyze.NewIndex(tr), 2, analyze.Options{Baseline: baseOf(analyze.NewIndex(other), 2)})
 	if got := d.Title[1].String(); !strings.HasSuffix(got, "Δ s2: same plans") || d.ByOrder {
 		t.Error(got)
 	}
@@ -246,8 +246,8 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 	for i := range other.Graph.Ops {
 		other.Graph.Ops[i].Name += " of another model"
 	}
-	base := baseOf(analyze.NewIndex(other), 1)
-	d := dispatched(x, 1, analyze.Options{Base: base})
+	baseline := baseOf(analyze.NewIndex(other), 1)
+	d := dispatched(x, 1, analyze.Options{Baseline: baseline})
 	if !d.ByOrder || !strings.Contains(d.Title[1].String(), "compared by order") {
 		t.Errorf("by order %v, title %q", d.ByOrder, d.Title[1].String())
 	}
@@ -258,7 +258,7 @@ func TestBaseOfAnotherGraphIsComparedByOrder(t *testing.T) {
 
 func TestDispatchesThatRunNoMoreAreCounted(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 2))
-	d := dispatched(x, 1, analyze.Options{Base: baseOf(x, 0)})
+	d := dispatched(x, 1, analyze.Options{Baseline: baseOf(x, 0)})
 	want := "Δ s0: 39 grid, 14 route and 40 params, 4 new, 6 gone"
 	if !strings.Contains(d.Title[1].String(),
 		want) {
@@ -345,11 +345,11 @@ func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
 
 func TestSumsOfFoldsAreThoseOfTheirDispatches(t *testing.T) {
 	x, step, _ := decode(t)
-	for fold := analyze.FoldLayer; fold <= analyze.FoldNone; fold++ {
-		d := dispatched(x, step, analyze.Options{Fold: fold})
+	for fold := analyze.GroupLayer; fold <= analyze.GroupNone; fold++ {
+		d := dispatched(x, step, analyze.Options{Grouping: fold})
 		var sum, share float64
 		n := 0
-		for _, r := range d.Folded {
+		for _, r := range d.Grouped {
 			if r.Depth == 0 {
 				sum, share, n = sum+r.SumNS, share+r.Share, n+r.Count()
 			}
@@ -393,7 +393,7 @@ func TestLiveDimsAreThoseOfTheLastChange(t *testing.T) {
 }
 
 func TestTablesInEveryFormatAndFold(t *testing.T) {
-	x, step, base := decode(t)
+	x, step, baseline := decode(t)
 	small := analyze.NewIndex(tracetest.Llama(1, 2))
 	for _, c := range []struct {
 		name, format string
@@ -402,24 +402,24 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 		s            table.Selection
 	}{
 		{
-			"text at 80", "text", 80, dispatched(x, step, analyze.Options{Base: base}).Table,
+			"text at 80", "text", 80, dispatched(x, step, analyze.Options{Baseline: baseline}).Table,
 			table.Selection{},
 		},
 		{
-			"text at 200", "text", 200, dispatched(x, step, analyze.Options{Base: base}).Table,
+			"text at 200", "text", 200, dispatched(x, step, analyze.Options{Baseline: baseline}).Table,
 			table.Selection{},
 		},
 		{
-			"by op", "text", 140, dispatched(x, step, analyze.Options{Fold: analyze.FoldOp}).Table,
+			"by op", "text", 140, dispatched(x, step, analyze.Options{Grouping: analyze.GroupOp}).Table,
 			table.Selection{Sort: "lost_us", Reverse: true},
 		},
 		{
 			"by kernel", "text", 140,
-			dispatched(x, step, analyze.Options{Fold: analyze.FoldKernel}).Table,
+			dispatched(x, step, analyze.Options{Grouping: analyze.GroupKernel}).Table,
 			table.Selection{Sort: "sum_us", Reverse: true},
 		},
 		{
-			"prefill", "text", 140, dispatched(x, 0, analyze.Options{Base: base}).Table,
+			"prefill", "text", 140, dispatched(x, 0, analyze.Options{Baseline: baseline}).Table,
 			table.Selection{},
 		},
 		{"csv", "csv", 0, dispatched(small, 1, analyze.Options{}).Table, table.Selection{All: true}},
@@ -448,9 +448,9 @@ func TestTablesInEveryFormatAndFold(t *testing.T) {
 
 func BenchmarkDispatchTable(b *testing.B) {
 	x := analyze.NewIndex(tracetest.Llama(32, 3))
-	base := baseOf(x, 1)
+	baseline := baseOf(x, 1)
 	for b.Loop() {
-		dispatched(x, 2, analyze.Options{Base: base})
+		dispatched(x, 2, analyze.Options{Baseline: baseline})
 	}
 }
 
@@ -459,18 +459,18 @@ func TestADetailSaysOfADispatchWhatItsTableDoes(t *testing.T) {
 	for _, tr := range []*trace.Trace{tracetest.Llama(2, 25), tracetest.Run(2, 42, 1, 7, 1)} {
 		x := analyze.NewIndex(tr)
 		last := len(tr.Steps) - 1
-		for _, base := range []*analyze.Base{nil, baseOf(x, 0), baseOf(x, last-1)} {
-			tab := dispatched(x, last, analyze.Options{Base: base})
+		for _, baseline := range []*analyze.Baseline{nil, baseOf(x, 0), baseOf(x, last-1)} {
+			tab := dispatched(x, last, analyze.Options{Baseline: baseline})
 			for i := range tab.Launches {
 				want := tab.Launches[i]
-				d := detail(x, last, want.ID, base)
+				d := detail(x, last, want.ID, baseline)
 				if d == nil {
 					t.Fatalf("dispatch %d ran and has no detail", want.ID)
 				}
 				if d.Level != want.Level || d.Index.Trace != tr || d.Launch.Index != want.Index ||
 					d.Time != want.Time || d.Limit != want.Limit || d.Waste != want.Waste ||
 					!want.Delta.New &&
-						(d.Delta.PlanDiff != want.Delta.PlanDiff || d.Base != want.Delta.From) {
+						(d.Delta.PlanDiff != want.Delta.PlanDiff || d.Baseline != want.Delta.From) {
 					t.Errorf("dispatch %d: %+v, the table has %+v", want.ID, d.Launch, want)
 				}
 			}

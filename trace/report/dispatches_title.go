@@ -19,22 +19,22 @@ func (t *DispatchTable) title() []table.Line {
 		line += fmt.Sprintf(", %d of them in %s", in, table.Plural(levels, "level"))
 	}
 	waste := t.wasteParts()
-	parts := []table.Segment{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Fold.String()}}
-	step, one := t.Scope.One()
+	parts := []table.Segment{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Grouping.String()}}
+	step, one := t.Selection.One()
 	if !one {
-		scope := ScopePart(t.Scope)
-		if n := t.TimedSteps(); n > 0 && n < len(t.Scope.Steps) {
-			scope = table.Say(0, "%s: %s, times of %d", t.Scope.Name, StepCount(t.Scope), n)
-			scope.Short = fmt.Sprintf("%s, %d timed", t.Scope.Counted(), n)
+		selection := SelectionPart(t.Selection)
+		if n := t.TimedSteps(); n > 0 && n < len(t.Selection.Steps) {
+			selection = table.Say(0, "%s: %s, times of %d", t.Selection.Name, StepCount(t.Selection), n)
+			selection.Short = fmt.Sprintf("%s, %d timed", t.Selection.Counted(), n)
 		}
-		parts = append([]table.Segment{scope}, parts...)
+		parts = append([]table.Segment{selection}, parts...)
 	} else if t.Index.Trace.Steps[step].Cold {
 		parts = append(parts, table.Segment{Rank: 2, Text: "cold"})
 	}
-	if one && t.Scope.Chosen() {
-		of := strings.TrimPrefix(t.Scope.Chunk+", "+StepCount(t.Scope), ", ")
+	if one && t.Selection.Chosen() {
+		of := strings.TrimPrefix(t.Selection.Chunk+", "+StepCount(t.Selection), ", ")
 		part := table.Segment{Rank: 2, Text: of}
-		if t.Scope.Rerouted > 0 {
+		if t.Selection.Rerouted > 0 {
 			part.Rank = 0
 		}
 		parts = append(parts, part)
@@ -43,8 +43,8 @@ func (t *DispatchTable) title() []table.Line {
 	if t.Timed() && levels < in {
 		parts = append(parts, table.Say(5, "%d overlapped when untimed", in-levels))
 	}
-	if t.Costs == nil && slices.ContainsFunc(t.Folded,
-		func(r analyze.DispatchRow) bool { return r.LostNS > 0 }) {
+	if t.Costs == nil && slices.ContainsFunc(t.Grouped,
+		func(r analyze.DispatchRow) bool { return r.ExcessNS > 0 }) {
 		parts = append(parts, table.Say(6, "~lost from times alone, no costs"))
 	}
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
@@ -57,10 +57,10 @@ func (t *DispatchTable) title() []table.Line {
 	} else {
 		parts = append(parts, waste...)
 	}
-	if t.Base != nil {
+	if t.Baseline != nil {
 		parts = append(parts, t.baseParts()...)
 	}
-	takes := CostLine(t.Index, t.Scope)
+	takes := CostLine(t.Index, t.Selection)
 	if t.Costs != nil { // after what the step takes
 		at := 1
 		for at < len(takes.Segments) && takes.Segments[at].With {
@@ -74,11 +74,11 @@ func (t *DispatchTable) title() []table.Line {
 
 // timingPart says how dispatches were timed.
 func (t *DispatchTable) timingPart() table.Segment {
-	_, one := t.Scope.One()
+	_, one := t.Selection.One()
 	n := t.Repeats()
 	switch {
 	case !t.Timed() && one:
-		level := t.Index.Trace.Steps[t.Scope.Last()].Timing
+		level := t.Index.Trace.Steps[t.Selection.Last()].Timing
 		if level == "block" {
 			return OfBlocks
 		}
@@ -96,10 +96,10 @@ func (t *DispatchTable) timingPart() table.Segment {
 	return table.Segment{}
 }
 
-// most is how many counts of what differs from the base a title has in any room.
+// most is how many counts of what differs from the baseline a title has in any room.
 const most = 2
 
-// baseParts count what differs from the base.
+// baseParts count what differs from the baseline.
 func (t *DispatchTable) baseParts() []table.Segment {
 	var grid, route, text, params, added int
 	for i := range t.Launches {
@@ -127,16 +127,16 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	}
 	first := min(most, len(counts))
 	differ := strings.Join(counts[:first], ", ")
-	delta := table.Say(0, "Δ %s: %s", t.Base.Scope.Called(), differ)
-	delta.Short = fmt.Sprintf("Δ %s: %s", t.Base.Scope.Short(), differ)
-	if len(t.Base.Scope.Short()) > 8 { // of another trace: rather the name is lost than what differs
+	delta := table.Say(0, "Δ %s: %s", t.Baseline.Selection.Called(), differ)
+	delta.Short = fmt.Sprintf("Δ %s: %s", t.Baseline.Selection.Short(), differ)
+	if len(t.Baseline.Selection.Short()) > 8 { // of another trace: rather the name is lost than what differs
 		delta.Short = "Δ " + differ
 	}
 	parts := []table.Segment{delta}
 	if rest := counts[first:]; len(rest) > 0 {
 		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "and " + strings.Join(rest, ", ")})
 	}
-	parts = append(parts, OtherTrace(t.Index, t.Base.Index))
+	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index))
 	if t.ByOrder {
 		parts = append(parts, table.Segment{
 			Rank: 0, Text: "no dispatch in common, compared by order", Short: "compared by order",
@@ -149,7 +149,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 }
 
 func (t *DispatchTable) notes() []string {
-	all := make([]int, len(t.Folded))
+	all := make([]int, len(t.Grouped))
 	for i := range all {
 		all[i] = i
 	}
@@ -159,13 +159,13 @@ func (t *DispatchTable) notes() []string {
 // NotesOf are the notes that are about some rows and the rows in them: how many of their dispatches are at
 // the floor, and which of their members stand out.
 func (t *DispatchTable) NotesOf(rows ...int) []string {
-	about := make([]bool, len(t.Folded)) // rows come after what they stand in
+	about := make([]bool, len(t.Grouped)) // rows come after what they stand in
 	for _, r := range rows {
 		about[r] = true
 	}
 	theirs := map[int]bool{}
-	for i := range t.Folded {
-		r := &t.Folded[i]
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
 		about[i] = about[i] || r.Parent >= 0 && about[r.Parent]
 		for _, l := range slices.Concat(r.Units...) {
 			if about[i] {
@@ -176,7 +176,7 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 	var notes []string
 	floors := 0
 	for i := range theirs {
-		if t.Launches[i].Limit.Kind == analyze.FloorLimit {
+		if t.Launches[i].Limit.Kind == analyze.FloorBound {
 			floors++
 		}
 	}
@@ -186,8 +186,8 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 			fmt.Sprintf("≈floor: %d of %d within %g× of the %.1f µs an empty timed pass takes", floors,
 				len(theirs), analyze.FloorFactor, float64(ns)/1e3))
 	}
-	for i := range t.Folded {
-		r := &t.Folded[i]
+	for i := range t.Grouped {
+		r := &t.Grouped[i]
 		if r.Outlier >= 0 && about[i] {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,

@@ -20,7 +20,7 @@ var tablesHead = []string{
 	"# Tables",
 	"Made from the tables of `trace/report` by `go test ./trace/report -run TablesDoc -update`. Do not edit.",
 	"`gpuscope trace show FILE --table NAME` prints them; the screen shows the same. `--steps` takes " +
-		analyze.ScopeWords + ". A table of several steps has medians. What dispatches did with another " +
+		analyze.SelectionWords + ". A table of several steps has medians. What dispatches did with another " +
 		"number of tokens is in rows of its own, behind those of the last step. Steps on other routes than the " +
 		"last with as many tokens are left out, of Dispatches and Graph and of their base, and cold steps unless " +
 		"there are no others.",
@@ -41,11 +41,11 @@ var tablesHead = []string{
 // tableOf is a table of the steps that it is of where nobody says which.
 func tableOf(t *testing.T, x *analyze.Index, kind report.Table) *table.Table {
 	t.Helper()
-	scope, err := kind.Scope(x, "")
+	selection, err := kind.Selection(x, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := kind.Of(ctx, x, analyze.Options{Scope: scope})
+	made, err := kind.Of(ctx, x, analyze.Options{Selection: selection})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTablesDocIsFresh(t *testing.T) {
 	}
 	for _, kind := range report.Tables() {
 		x := analyze.NewIndex(tracetest.Llama(1, 3))
-		made, err := kind.Of(ctx, x, analyze.Options{Scope: x.Step(1)})
+		made, err := kind.Of(ctx, x, analyze.Options{Selection: x.Step(1)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,7 @@ func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 			out = append(out, analyze.Event{Step: at, Dispatch: e.Dispatch, Kind: e.Kind, Text: e.Text})
 		}
 	}
-	usual, regridded := x.Usual(), x.RegriddedSteps
+	usual, regridded := x.TypicalTimes(), x.RegriddedSteps
 	for i := range t.Steps {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -43,7 +43,7 @@ func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // of several in a row the first
 				out = append(out, analyze.Event{Step: i, Kind: analyze.ColdEvent, Text: coldText(s)})
 			}
-		} else if e, ok := outlier(usual[analyze.LikeOf(s)], s); ok {
+		} else if e, ok := outlier(usual[analyze.KindOf(s)], s); ok {
 			e.Step = i
 			out = append(out, e)
 		}
@@ -75,10 +75,10 @@ func coldText(s *trace.Step) string {
 	return "cold: after idle, or the first use of a route"
 }
 
-func outlier(w analyze.Wont, s *trace.Step) (analyze.Event, bool) {
+func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 	ns, ok := s.CPU.TotalNS.NS()
 	over := float64(ns) - w.Median
-	if !ok || w.Median == 0 || float64(ns) < outlierTimes*w.Median || over <= outlierMADs*w.Mad {
+	if !ok || w.Median == 0 || float64(ns) < outlierTimes*w.Median || over <= outlierMADs*w.MAD {
 		return analyze.Event{}, false
 	}
 	text := fmt.Sprintf("%.1f times the median: %s, not %s", float64(ns)/w.Median, table.Millis(ns, true),
@@ -170,7 +170,7 @@ func moved(x *analyze.Index, step int) string {
 			if analyze.Measured(analyze.GPUOf(s).SpanNS) {
 				time = analyze.GPUOf(s).SpanNS
 			}
-			if t, ok := time.NS(); ok && !s.Cold && analyze.LikeOf(s) == analyze.LikeOf(&steps[step]) {
+			if t, ok := time.NS(); ok && !s.Cold && analyze.KindOf(s) == analyze.KindOf(&steps[step]) {
 				ns = append(ns, float64(t))
 			}
 		}
@@ -178,11 +178,11 @@ func moved(x *analyze.Index, step int) string {
 	}
 	// error is that of a median, from the deviations from it; three of them are within chance.
 	level := func(ns []float64) (median, error float64) {
-		median = analyze.SpreadOf(ns).Median
+		median = analyze.StatsOf(ns).Median
 		for i := range ns {
 			ns[i] = math.Abs(ns[i] - median)
 		}
-		return median, 1.253 * 1.4826 * analyze.SpreadOf(ns).Median / math.Sqrt(float64(len(ns)))
+		return median, 1.253 * 1.4826 * analyze.StatsOf(ns).Median / math.Sqrt(float64(len(ns)))
 	}
 	before, now := times(step-1, -1), times(step, 1)
 	if len(before) < analyze.Enough || len(now) < analyze.Enough {
@@ -210,9 +210,9 @@ func init() {
 			if err != nil {
 				return nil, err
 			}
-			if o.Scope.Steps != nil {
+			if o.Selection.Steps != nil {
 				events = slices.DeleteFunc(events, func(e analyze.Event) bool {
-					_, in := slices.BinarySearch(o.Scope.Steps, e.Step)
+					_, in := slices.BinarySearch(o.Selection.Steps, e.Step)
 					return !in
 				})
 			}

@@ -27,7 +27,7 @@ func TestTraceOfVersion1StillOpens(t *testing.T) {
 	x := analyze.NewIndex(golden)
 	for step := range golden.Steps {
 		for _, of := range report.Tables() {
-			tab, err := of.Of(ctx, x, analyze.Options{Scope: x.Step(step)})
+			tab, err := of.Of(ctx, x, analyze.Options{Selection: x.Step(step)})
 			if err != nil {
 				t.Errorf("step %d: table %s: %v", step, of.Name, err)
 				continue

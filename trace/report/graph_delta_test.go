@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// The tree of the graph has times and costs against a base: each the difference of the two figures, and
+// The tree of the graph has times and costs against a baseline: each the difference of the two figures, and
 // nothing where one of both is not known.
 func TestTheGraphIsComparedWithABase(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1, 1)
@@ -29,10 +29,10 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		c := &x.Trace.Steps[3].Costs[i]
 		c.NS, c.Q1NS, c.Q3NS = c.NS+2000, c.Q1NS+2000, c.Q3NS+2000
 	}
-	tree := func(scope, base analyze.Scope) *outline.GraphTable {
-		g, err := outline.Graph(ctx, x, analyze.Options{Scope: scope, Base: &analyze.Base{
-			Index: x,
-			Scope: base,
+	tree := func(selection, baseline analyze.Selection) *outline.GraphTable {
+		g, err := outline.Graph(ctx, x, analyze.Options{Selection: selection, Baseline: &analyze.Baseline{
+			Index:     x,
+			Selection: baseline,
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -48,8 +48,8 @@ func TestTheGraphIsComparedWithABase(t *testing.T) {
 		}
 		if d := n.Delta; d.Timed {
 			timed++
-			if d.BaseNS != m.NS || d.TimeNS != n.NS-m.NS {
-				t.Errorf("%s: %v less %v is %v", n.Key, n.NS, d.BaseNS, d.TimeNS)
+			if d.BaselineNS != m.NS || d.TimeNS != n.NS-m.NS {
+				t.Errorf("%s: %v less %v is %v", n.Key, n.NS, d.BaselineNS, d.TimeNS)
 			}
 		}
 		if n.Cost == nil {
@@ -88,8 +88,8 @@ func TestCostsThatAreNoFiguresColourNothing(t *testing.T) {
 	x := costed(t, costed(t, tr, 2).Trace, 3)
 	at := slices.IndexFunc(graphtree.GraphWeights, func(w graphtree.GraphWeight) bool { return w.Column == "cost_us" })
 	bars := func() (weighed, differ int, marks string) {
-		base := &analyze.Base{Index: x, Scope: x.Step(2)}
-		g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(3), Base: base})
+		baseline := &analyze.Baseline{Index: x, Selection: x.Step(2)}
+		g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(3), Baseline: baseline})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,9 +17,9 @@ import (
 func TestGraphFilterFindsWhatDispatchesFilterFinds(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(3, 40, 1, 1))
 	for _, step := range []int{0, 2} {
-		for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldNone} {
-			d := dispatched(x, step, analyze.Options{Fold: fold})
-			g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(step), Fold: fold})
+		for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupNone} {
+			d := dispatched(x, step, analyze.Options{Grouping: fold})
+			g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(step), Grouping: fold})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestGraphFilterFindsWhatDispatchesFilterFinds(t *testing.T) {
 			for _, word := range slices.Compact(words) {
 				var want, got []trace.OpID
 				for _, row := range filtered(t, d.Table, word) {
-					if r := &d.Folded[row]; !r.Group {
+					if r := &d.Grouped[row]; !r.Group {
 						for _, u := range r.Units {
 							for _, l := range u {
 								want = append(want, d.Launches[l].Op.ID)

@@ -21,7 +21,7 @@ import (
 
 func TestTheGraphAsATree(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 6))
-	g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(5), Fold: analyze.FoldLayer})
+	g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(5), Grouping: analyze.GroupLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,8 +32,8 @@ func TestTheGraphAsATree(t *testing.T) {
 // What a heading comes to is what stands in it, and all of it is the step.
 func TestTheTreeAddsUp(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 6))
-	for fold := analyze.FoldLayer; fold <= analyze.FoldNone; fold++ {
-		g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(5), Fold: fold})
+	for fold := analyze.GroupLayer; fold <= analyze.GroupNone; fold++ {
+		g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(5), Grouping: fold})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,10 +74,10 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 	}
 	x := analyze.NewIndex(tr)
 	for _, c := range []struct {
-		scope       analyze.Scope
+		selection   analyze.Selection
 		before, and string
 	}{{x.Step(2), "alone ", ""}, {x.Phase(trace.Decode), "the medians add up to ", " alone"}} {
-		g, err := outline.Graph(ctx, x, analyze.Options{Scope: c.scope})
+		g, err := outline.Graph(ctx, x, analyze.Options{Selection: c.selection})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 		}
 		want := " · " + c.before + table.Millis(int64(sum), true) + c.and
 		if title := g.Title[0].String(); !strings.HasSuffix(title, want) {
-			t.Errorf("%s: %q, want %q at the end", c.scope.Name, title, want)
+			t.Errorf("%s: %q, want %q at the end", c.selection.Name, title, want)
 		}
 	}
 }
@@ -101,8 +101,8 @@ func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
 	slices.Sort(norms)
 	tr.Steps[2].Costs = []trace.Cost{{Name: "attn.norm", Dispatches: norms, NS: -3200, N: 30}}
 	g, err := outline.Graph(ctx, analyze.NewIndex(tr), analyze.Options{
-		Scope: x.Step(2),
-		Fold:  analyze.FoldLayer,
+		Selection: x.Step(2),
+		Grouping:  analyze.GroupLayer,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +161,8 @@ func sharing() *trace.Trace {
 func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 	x := analyze.NewIndex(sharing())
 	var out []byte
-	for _, made := range []*table.Table{storage.Memory(x, analyze.Scope{}), storage.Tenants(x,
-		analyze.Scope{})} {
+	for _, made := range []*table.Table{storage.Memory(x, analyze.Selection{}), storage.Tenants(x,
+		analyze.Selection{})} {
 		out = append(out, printed(t, made, table.Selection{}, 140)...)
 		out = append(out, '\n')
 	}
@@ -207,15 +207,15 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 		Slot:  &slot,
 	}
 	without := analyze.NewIndex(tr)
-	want := printed(t, storage.Tenants(without, analyze.Scope{}), table.Selection{}, 140)
+	want := printed(t, storage.Tenants(without, analyze.Selection{}), table.Selection{}, 140)
 	tr = sharing()
 	tr.Graph.Values = append(tr.Graph.Values, fused, scratch)
 	x := analyze.NewIndex(tr)
-	if d := cmp.Diff(want, printed(t, storage.Tenants(x, analyze.Scope{}), table.Selection{}, 140)); d != "" {
+	if d := cmp.Diff(want, printed(t, storage.Tenants(x, analyze.Selection{}), table.Selection{}, 140)); d != "" {
 		t.Errorf("slots with and without them:\n%s", d)
 	}
-	if d := cmp.Diff(printed(t, storage.Memory(without, analyze.Scope{}), table.Selection{}, 140),
-		printed(t, storage.Memory(x, analyze.Scope{}), table.Selection{}, 140)); d != "" {
+	if d := cmp.Diff(printed(t, storage.Memory(without, analyze.Selection{}), table.Selection{}, 140),
+		printed(t, storage.Memory(x, analyze.Selection{}), table.Selection{}, 140)); d != "" {
 		t.Errorf("memory with and without them:\n%s", d)
 	}
 	for id, want := range map[trace.ValueID]string{
@@ -226,7 +226,8 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for line := range strings.Lines(string(printed(t, report.Values(x, analyze.Scope{}), table.Selection{},
+	for line := range strings.Lines(string(printed(t, report.Values(x, analyze.Selection{}),
+		table.Selection{},
 		140))) {
 		if (strings.Contains(line, "gone") || strings.Contains(line, "never")) &&
 			(strings.Contains(line, " B") || strings.Contains(line, "slot")) {
@@ -246,7 +247,7 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 		Dispatches: []trace.StepDispatch{{}},
 	}}
 	x := analyze.NewIndex(tr)
-	tree, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(0), Fold: analyze.FoldNone})
+	tree, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(0), Grouping: analyze.GroupNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,10 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32", "100", "400 B"},
 		{"left in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", "left", "left"},
 	} {
-		tree, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(step), Fold: analyze.FoldNone})
+		tree, err := outline.Graph(ctx, x, analyze.Options{
+			Selection: x.Step(step),
+			Grouping:  analyze.GroupNone,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +358,7 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 	// Of several outputs those are told that a step has.
 	tr.Graph.Ops[1].Outputs = append(tr.Graph.Ops[1].Outputs, 5)
 	x = analyze.NewIndex(tr)
-	tree, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(1), Fold: analyze.FoldNone})
+	tree, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(1), Grouping: analyze.GroupNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +378,7 @@ func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 		}
 	}
 	x := analyze.NewIndex(tr)
-	g, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2), Fold: analyze.FoldLayer})
+	g, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2), Grouping: analyze.GroupLayer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -459,7 +463,7 @@ func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
 			t.Errorf("%s: %q, want %q", what, c.got, c.want)
 		}
 	}
-	tree, err := outline.Graph(ctx, x, analyze.Options{Scope: x.Step(2), Fold: analyze.FoldNone})
+	tree, err := outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2), Grouping: analyze.GroupNone})
 	if err != nil {
 		t.Fatal(err)
 	}

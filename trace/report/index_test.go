@@ -105,7 +105,7 @@ func TestWhatAStepDoesNotUseHasNoLiveShape(t *testing.T) {
 	unused := make([]int, len(values[scratch].MaxDims))
 	step := &tr.Steps[0]
 	step.Dims = append(step.Dims, trace.LiveDims{Value: values[scratch].ID, Dims: unused})
-	all := report.Values(analyze.NewIndex(tr), analyze.Scope{Steps: []int{0}})
+	all := report.Values(analyze.NewIndex(tr), analyze.Selection{Steps: []int{0}})
 	cell := func(column string, value int) string {
 		i := slices.IndexFunc(all.Columns, func(c table.Column) bool { return c.Name == column })
 		return all.Columns[i].Of(value).Text

@@ -19,8 +19,8 @@ import (
 // Two or three samples have no quartiles: a difference counts beyond their whole range, or two quanta.
 func TestFewSamplesHaveNoSpread(t *testing.T) {
 	for _, c := range []struct {
-		base, now []int64
-		equal     bool
+		baseline, now []int64
+		equal         bool
 	}{
 		{[]int64{10_000, 10_400}, []int64{10_300, 10_600}, true},
 		{[]int64{10_000, 10_400}, []int64{10_800, 11_000}, false},
@@ -30,12 +30,12 @@ func TestFewSamplesHaveNoSpread(t *testing.T) {
 		tr := timed(1, 0, 0, 1)
 		tr.Steps[1].Dispatches[1].Samples = c.now
 		before := timed(1, 0, 0, 1)
-		before.Steps[1].Dispatches[1].Samples = c.base
+		before.Steps[1].Dispatches[1].Samples = c.baseline
 		x := analyze.NewIndex(tr)
-		base := baseOf(analyze.NewIndex(before), 1)
-		d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone, Base: base})
+		baseline := baseOf(analyze.NewIndex(before), 1)
+		d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone, Baseline: baseline})
 		if got := d.Launches[1].Delta; !got.Timed || got.Equal != c.equal {
-			t.Errorf("%v against %v: %+v, want equal %v", c.now, c.base, got, c.equal)
+			t.Errorf("%v against %v: %+v, want equal %v", c.now, c.baseline, got, c.equal)
 		}
 		if cell := d.Cell(1, d.Column("iqr_us")); cell.Has {
 			t.Errorf("%v: IQR %s", c.now, cell.Text)
@@ -49,13 +49,13 @@ func TestFewSamplesHaveNoSpread(t *testing.T) {
 
 func TestOneSampleIsNoJudgeOfOutliers(t *testing.T) {
 	tr := tracetest.Llama(16, 18)
-	for _, r := range dispatched(analyze.NewIndex(tr), 16, analyze.Options{}).Folded {
+	for _, r := range dispatched(analyze.NewIndex(tr), 16, analyze.Options{}).Grouped {
 		if r.Judged || r.Outlier >= 0 {
 			t.Errorf("%s: judged by one sample", r.Label)
 		}
 	}
 	judged := 0
-	for _, r := range dispatched(analyze.NewIndex(tr), 17, analyze.Options{}).Folded {
+	for _, r := range dispatched(analyze.NewIndex(tr), 17, analyze.Options{}).Grouped {
 		if r.Judged {
 			judged++
 		}
@@ -88,8 +88,8 @@ func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
 func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	said := func(tr *trace.Trace, step int) (string, bool) {
 		d := dispatched(analyze.NewIndex(tr), step, analyze.Options{})
-		for i := range d.Folded {
-			if r := &d.Folded[i]; r.Label == "gate" {
+		for i := range d.Grouped {
+			if r := &d.Grouped[i]; r.Label == "gate" {
 				return d.Stability(r)
 			}
 		}
@@ -125,40 +125,40 @@ func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 20))
 	for _, c := range []struct {
-		scope string
-		fold  analyze.Fold
-		want  string
+		selection string
+		fold      analyze.Grouping
+		want      string
 	}{
-		{"s19", analyze.FoldLayer, "no outlier among 16 layers in 20 repeats"},
-		{"s19", analyze.FoldOp, "no outlier among 32 dispatches in 20 repeats"},
-		{"decode", analyze.FoldLayer, "no outlier among 16 layers in 19 steps"},
-		{"decode", analyze.FoldKernel, "no outlier among 32 dispatches in 19 steps"},
+		{"s19", analyze.GroupLayer, "no outlier among 16 layers in 20 repeats"},
+		{"s19", analyze.GroupOp, "no outlier among 32 dispatches in 20 repeats"},
+		{"decode", analyze.GroupLayer, "no outlier among 16 layers in 19 steps"},
+		{"decode", analyze.GroupKernel, "no outlier among 32 dispatches in 19 steps"},
 	} {
-		scope, err := x.ParseScope(c.scope)
+		selection, err := x.ParseSelection(c.selection)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope, Fold: c.fold})
+		d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection, Grouping: c.fold})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var said []string
-		for i := range d.Folded {
-			if got, _ := d.Stability(&d.Folded[i]); got != "" {
+		for i := range d.Grouped {
+			if got, _ := d.Stability(&d.Grouped[i]); got != "" {
 				said = append(said, got)
 			}
 		}
 		if !slices.Contains(said, c.want) {
-			t.Errorf("%s, fold %s: %q, want %q", c.scope, c.fold, said, c.want)
+			t.Errorf("%s, fold %s: %q, want %q", c.selection, c.fold, said, c.want)
 		}
 	}
 }
 
 func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
 	tr := timed(1, 0, 0, 1)
-	tr.Steps[1].Dispatches[1].Gap = &trace.NumericGap{SNRdB: trace.Number(math.Inf(1)), Reference: "float64"}
+	tr.Steps[1].Dispatches[1].Error = &trace.NumericError{SNRdB: trace.Number(math.Inf(1)), Reference: "float64"}
 	x := analyze.NewIndex(tr)
-	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone})
 	col := d.Column("gap_db")
 	if got := d.Cell(1, col); got.Text != "∞" || !got.Has {
 		t.Errorf("perfect: %+v", got)
@@ -175,11 +175,11 @@ func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
 		!strings.Contains(b.String(), `"gap_db": "Infinity"`) {
 		t.Errorf("%v: %s", err, &b)
 	}
-	tr.Steps[1].Dispatches[1].Gap.SNRdB = trace.Number(math.NaN())
-	tr.Steps[1].Dispatches[0].Gap = &trace.NumericGap{SNRdB: 20, Reference: "float64"}
-	folded := dispatched(analyze.NewIndex(tr), 1, analyze.Options{Fold: analyze.FoldLayer})
-	for r := range folded.Folded {
-		if folded.Folded[r].Count() == 2 && folded.Cell(r, col).Text != "NaN" {
+	tr.Steps[1].Dispatches[1].Error.SNRdB = trace.Number(math.NaN())
+	tr.Steps[1].Dispatches[0].Error = &trace.NumericError{SNRdB: 20, Reference: "float64"}
+	folded := dispatched(analyze.NewIndex(tr), 1, analyze.Options{Grouping: analyze.GroupLayer})
+	for r := range folded.Grouped {
+		if folded.Grouped[r].Count() == 2 && folded.Cell(r, col).Text != "NaN" {
 			t.Errorf("the worst of NaN and 20 dB is %s", folded.Cell(r, col).Text)
 		}
 	}

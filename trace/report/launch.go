@@ -43,7 +43,7 @@ func Live(x *analyze.Index, l *analyze.Launch) string {
 
 // microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one
 // that was not measured –.
-func microseconds(s analyze.Spread, quantumNS float64) table.Cell {
+func microseconds(s analyze.Stats, quantumNS float64) table.Cell {
 	if !s.Measured() {
 		return table.Cell{Text: table.Unmeasured}
 	}
@@ -54,6 +54,6 @@ func microseconds(s analyze.Spread, quantumNS float64) table.Cell {
 }
 
 // microsRange is from the least to the largest, in µs.
-func microsRange(s analyze.Spread, decimals int) string {
+func microsRange(s analyze.Stats, decimals int) string {
 	return table.Micros(s.Min/1e3, decimals) + "–" + table.Micros(s.Max/1e3, decimals)
 }

@@ -53,14 +53,14 @@ func Pace(x *analyze.Index, step int) table.Line {
 	return table.Line{Separator: " · ", Segments: append(parts, table.Segment{Rank: 2, Text: at})}
 }
 
-// rangeOf is the least and the largest time of the steps of a scope that ran untimed, of several.
-func rangeOf(x *analyze.Index, scope analyze.Scope) string {
+// rangeOf is the least and the largest time of the steps of a selection that ran untimed, of several.
+func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 	var walls []int64
-	for _, step := range x.RanUntimed(scope) {
+	for _, step := range x.RanUntimed(selection) {
 		ns, _ := x.Trace.Steps[step].CPU.TotalNS.NS()
 		walls = append(walls, ns)
 	}
-	if spread := analyze.SpreadOf(walls); spread.N > 1 {
+	if spread := analyze.StatsOf(walls); spread.N > 1 {
 		return fmt.Sprintf(" (%s–%s)", table.MillisBare(analyze.Whole(spread.Min), true),
 			table.MillisBare(analyze.Whole(spread.Max), true))
 	}

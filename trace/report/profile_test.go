@@ -89,7 +89,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
 	profile := func() (kernels []string, told int, lines string) {
-		p, err := rates.Of(ctx, x, analyze.Scope{})
+		p, err := rates.Of(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 			if k.Phase == trace.Decode {
 				kernels = append(kernels, k.Kernel)
 			}
-			if k.Cost != nil && k.Cost.Told() {
+			if k.Cost != nil && k.Cost.Significant() {
 				told++
 			}
 		}

@@ -22,32 +22,32 @@ func TestAnyTraceCanBeShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { show(t, tracetest.Random(t)) })
 }
 
-// show asks for everything that can be computed of a trace: every table over every scope that it takes, in
-// every format and fold, and what is said of every dispatch and value.
+// show asks for everything that can be computed of a trace: every table over every selection that it takes,
+// in every format and fold, and what is said of every dispatch and value.
 func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 	x := analyze.NewIndex(tr)
-	scopes := []analyze.Scope{{}}
+	selections := []analyze.Selection{{}}
 	for i := range tr.Steps {
-		scopes = append(scopes, x.Step(i))
+		selections = append(selections, x.Step(i))
 	}
 	for _, word := range []string{"all", "prefill", "decode", "execute", "0-1000000000"} {
-		if s, err := x.ParseScope(word); err == nil {
-			scopes = append(scopes, s)
+		if s, err := x.ParseSelection(word); err == nil {
+			selections = append(selections, s)
 		}
 	}
 	for _, made := range report.Tables() {
-		for _, scope := range scopes {
-			_, one := scope.One()
-			if scope.Steps != nil && !one && made.Takes == report.OneStep {
+		for _, selection := range selections {
+			_, one := selection.One()
+			if selection.Steps != nil && !one && made.Takes == report.OneStep {
 				continue
 			}
-			o := analyze.Options{Scope: scope}
-			if scope.Steps != nil {
-				o.Base = &analyze.Base{Index: x, Scope: scopes[len(scopes)-1]}
+			o := analyze.Options{Selection: selection}
+			if selection.Steps != nil {
+				o.Baseline = &analyze.Baseline{Index: x, Selection: selections[len(selections)-1]}
 			}
-			for o.Fold = analyze.FoldLayer; o.Fold <= analyze.FoldNone; o.Fold++ {
+			for o.Grouping = analyze.GroupLayer; o.Grouping <= analyze.GroupNone; o.Grouping++ {
 				tab, err := made.Of(ctx, x, o)
-				if scope.Steps == nil && err != nil && strings.Contains(err.Error(), "not of none") {
+				if selection.Steps == nil && err != nil && strings.Contains(err.Error(), "not of none") {
 					break
 				}
 				if err != nil {
@@ -61,13 +61,13 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 		}
 	}
 	for i := range tr.Steps {
-		base := baseOf(x, len(tr.Steps)-1)
+		baseline := baseOf(x, len(tr.Steps)-1)
 		for d := range tr.Graph.Dispatches {
 			why := why.Of(x, i, trace.DispatchID(d))
 			report.WhyLines(why, "")
 			report.WhyLines(why, "closed")
 			why.Around()
-			if of := detail(x, i, trace.DispatchID(d), base); of != nil {
+			if of := detail(x, i, trace.DispatchID(d), baseline); of != nil {
 				report.DetailLines(of)
 			}
 		}
@@ -85,7 +85,7 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 				x.Writes(step, trace.ValueID(v))
 			}
 		}
-		memory := analyze.Scope{}
+		memory := analyze.Selection{}
 		if step >= 0 {
 			memory = x.Step(step)
 		}

@@ -47,7 +47,7 @@ func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.Resiz
 			for _, h := range hooks {
 				same := before[fmt.Sprint(i, " ", analyze.HookShape(t, h))]
 				rows = hookRows(x, rows, parent, key, analyze.ResizeRow{
-					Pass: p, Hook: h, Same: same, Folded: len(hooks) > 1,
+					Pass: p, Hook: h, Same: same, Grouped: len(hooks) > 1,
 				})
 				rows[parent].Same = rows[parent].Same && same
 				rows[pass].Same = rows[pass].Same && same
@@ -119,7 +119,7 @@ func init() {
 		Name: "resize", Takes: OneStep,
 		Doc: "which change re-planned which operator before a step, pass by pass",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			t, err := Resized(ctx, x, o.Scope.Last())
+			t, err := Resized(ctx, x, o.Selection.Last())
 			if err != nil {
 				return nil, err
 			}
@@ -226,7 +226,7 @@ func resizeLabel(x *analyze.Index, r *analyze.ResizeRow) string {
 		return within(x.Name(analyze.Changed(x.Trace, *r.Plan)))
 	case len(r.Hooks) > 1:
 		return fmt.Sprintf("%s ×%d", o.Place(), len(r.Hooks))
-	case r.Folded:
+	case r.Grouped:
 		return analyze.LayerName(*o.Layer)
 	}
 	return o.Name

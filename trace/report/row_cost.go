@@ -14,9 +14,9 @@ func noneCell() table.Cell {
 // nothing is known of one that is not told.
 func shareCell(c *analyze.RowCost) table.Cell {
 	switch {
-	case c.None():
+	case c.IsZero():
 		return noneCell()
-	case !c.Told():
+	case !c.Significant():
 		return table.Missing()
 	case c.Share < 0:
 		return table.Cell{}

@@ -36,13 +36,13 @@ func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 		t.Errorf("cost, ± and ~save are %s, want %s", got, want)
 	}
 	missing := 0
-	for i := range d.Folded {
-		if d.Folded[i].Cost != nil {
+	for i := range d.Grouped {
+		if d.Grouped[i].Cost != nil {
 			continue
 		}
 		missing++
 		if got := cell(i, "cost_us"); got != table.Unmeasured {
-			t.Errorf("%s was not measured and costs %s", d.Folded[i].Key, got)
+			t.Errorf("%s was not measured and costs %s", d.Grouped[i].Key, got)
 		}
 	}
 	if missing == 0 {
@@ -72,7 +72,7 @@ func TestACostWithinItsSpreadIsNone(t *testing.T) {
 	if n := d.Cell(row, d.Column("cost_us")).Number; n != 4.2 {
 		t.Errorf("for programs the cost is %v", n)
 	}
-	if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, "± 5.2 (n=30), not different from 0") ||
+	if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, "± 5.2 (n=30), not different from 0") ||
 		strings.Contains(line, "~save") {
 		t.Errorf("%q", line)
 	}
@@ -107,10 +107,10 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 		want := fmt.Sprintf("(n=%d)", c.n)
-		if !d.Folded[d.Row("d0")].Cost.Spread {
+		if !d.Grouped[d.Row("d0")].Cost.ErrorKnown {
 			want = fmt.Sprintf("cost ? %d of %d rounds, too few for a ±; alone", c.n, c.of)
 		}
-		if line := d.CostLine(&d.Folded[d.Row("d0")]); !strings.Contains(line, want) {
+		if line := d.CostLine(&d.Grouped[d.Row("d0")]); !strings.Contains(line, want) {
 			t.Errorf("%q, want %q", line, want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
 		s.Costs[i].NS = int64(1000 * (i*7%11 - 5))
 		s.Costs[i].Q1NS, s.Costs[i].Q3NS = s.Costs[i].NS, s.Costs[i].NS
 	}
-	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone}).Table
+	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone}).Table
 	inOrder := shown(t, d, "", table.Selection{})
 	for _, reverse := range []bool{false, true} {
 		got := shown(t, d, "", table.Selection{Sort: "cost_us", Reverse: reverse})
@@ -184,7 +184,7 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		if got := cell("cost_us_mark").Text; got != c.mark {
 			t.Errorf("%+v: for programs it is marked %q", c, got)
 		}
-		if line := d.CostLine(&d.Folded[row]); !strings.Contains(line, c.line) {
+		if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, c.line) {
 			t.Errorf("%+v: %q", c, line)
 		}
 		if d.ByCost() != c.byCost || !c.byCost && !strings.Contains(d.Title[1].Fit(60), "share of Σgpu") {
@@ -209,7 +209,7 @@ func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
 		without(&tr.Device)
 		x := costed(t, tr, 2)
 		d := dispatched(x, 2, analyze.Options{})
-		made, err := report.CostTable(ctx, x, analyze.Scope{})
+		made, err := report.CostTable(ctx, x, analyze.Selection{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -158,7 +158,7 @@ func TestRowsApartStandInOneOrder(t *testing.T) {
 
 func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 	x, step, _ := decode(t)
-	tab := dispatched(x, step, analyze.Options{Fold: analyze.FoldNone}).Table
+	tab := dispatched(x, step, analyze.Options{Grouping: analyze.GroupNone}).Table
 	col := tab.Column("lost_us")
 	for _, reverse := range []bool{false, true} {
 		rows, err := tab.Select(ctx, table.Selection{Sort: "lost_us", Reverse: reverse})

@@ -16,7 +16,7 @@ func init() {
 		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, reads, writes, kernels",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			levels := map[trace.DispatchID]int{}
-			for _, l := range x.Planned(o.Scope.Last()) {
+			for _, l := range x.Planned(o.Selection.Last()) {
 				levels[l.ID] = l.Level
 			}
 			return Slots(x, levels), nil

@@ -30,8 +30,8 @@ func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
 // otherWorkNotes say which rows have no cost because it was measured on other work, and how to get one.
 func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
 	var said []string
-	for i := range t.Folded {
-		if r := &t.Folded[i]; r.Other != nil && t.Single(i) && about(i) {
+	for i := range t.Grouped {
+		if r := &t.Grouped[i]; r.Other != nil && t.Single(i) && about(i) {
 			said = append(said, OtherWork(t.Costs, r.Other))
 		}
 	}

@@ -30,18 +30,18 @@ func init() {
 				}
 				x.BusyOf(&x.Trace.Steps[i])
 			}
-			return Steps(x, o.Scope, o.Base), nil
+			return Steps(x, o.Selection, o.Baseline), nil
 		},
 	})
 }
 
-// Steps is the table of the steps of a scope, without one of all steps, the cold ones too; each against a
-// base, where there is one.
-func Steps(x *analyze.Index, scope analyze.Scope, base *analyze.Base) *table.Table {
+// Steps is the table of the steps of a selection, without one of all steps, the cold ones too; each against a
+// baseline, where there is one.
+func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Baseline) *table.Table {
 	rows, step := x.Rows, func(row int) int { return row }
-	if scope.Steps != nil {
-		step = func(row int) int { return scope.Steps[row] }
-		rows = table.Flat(len(scope.Steps), func(row int) string { return x.Rows[step(row)].Key })
+	if selection.Steps != nil {
+		step = func(row int) int { return selection.Steps[row] }
+		rows = table.Flat(len(selection.Steps), func(row int) string { return x.Rows[step(row)].Key })
 	}
 	at := func(f func(*trace.Step) table.Cell) func(int) table.Cell {
 		return func(row int) table.Cell { return f(&x.Trace.Steps[step(row)]) }
@@ -266,16 +266,16 @@ func Steps(x *analyze.Index, scope analyze.Scope, base *analyze.Base) *table.Tab
 			}),
 		},
 	}
-	if base != nil {
+	if baseline != nil {
 		wall := slices.IndexFunc(columns, func(c table.Column) bool { return c.Name == "wall_ms" })
-		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBase(base), x, step))
+		columns = slices.Insert(columns, wall+1, stepDeltaColumn(analyze.NewStepBaseline(baseline), x, step))
 	}
 	t := table.New("steps", columns, rows)
-	if scope.Steps != nil {
-		t.Title = []table.Line{table.Title(ScopePart(scope))}
+	if selection.Steps != nil {
+		t.Title = []table.Line{table.Title(SelectionPart(selection))}
 	}
-	if base != nil {
-		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", base.Scope.Called())))
+	if baseline != nil {
+		t.Title = append(t.Title, table.Title(table.Say(1, "Δ against %s", baseline.Selection.Called())))
 	}
 	t.Notes = DroppedNotes(x)
 	return t

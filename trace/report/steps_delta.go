@@ -8,15 +8,15 @@ import (
 	"gpuscope/trace/table"
 )
 
-// stepDelta is the wall time of a step less that of the base.
-func stepDelta(b *analyze.StepBase, x *analyze.Index, step int) table.Cell {
+// stepDelta is the wall time of a step less that of the baseline.
+func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	s := &x.Trace.Steps[step]
 	ns, ok := s.CPU.TotalNS.NS()
 	wall, there := b.Walls[s.Timing]
 	switch {
 	case !ok || !there:
 		return table.Cell{}
-	case b.Base.SpeedMoved(x, s.Canary, b.Canary):
+	case b.Baseline.SpeedMoved(x, s.Canary, b.Canary):
 		return table.Text("clk")
 	}
 	by := (float64(ns) - wall.Median) / 1e6
@@ -29,8 +29,8 @@ func stepDelta(b *analyze.StepBase, x *analyze.Index, step int) table.Cell {
 	return cell
 }
 
-// stepDeltaColumn is what the steps of a table take more or less than a base; of is the step of a row.
-func stepDeltaColumn(b *analyze.StepBase, x *analyze.Index, of func(row int) int) table.Column {
+// stepDeltaColumn is what the steps of a table take more or less than a baseline; of is the step of a row.
+func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{
 		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
 		Doc: "wall less that of the base, of several steps their median: = within their spread, clk: the clock " +

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// Each step has the difference of its wall time to that of the base: where both were timed alike, and the
+// Each step has the difference of its wall time to that of the baseline: where both were timed alike, and the
 // clock was the same.
 func TestStepsAreComparedWithABase(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1, 1, 1)
@@ -20,8 +20,8 @@ func TestStepsAreComparedWithABase(t *testing.T) {
 	}
 	tr.Steps[3].Canary, tr.Steps[4].Timing = 0.9, "off"
 	x := analyze.NewIndex(tr)
-	of := func(base analyze.Scope) (cells []string) {
-		made := report.Steps(x, analyze.Scope{}, &analyze.Base{Index: x, Scope: base})
+	of := func(baseline analyze.Selection) (cells []string) {
+		made := report.Steps(x, analyze.Selection{}, &analyze.Baseline{Index: x, Selection: baseline})
 		for row := range made.Rows {
 			cells = append(cells, made.Cell(row, made.Column("delta_ms")).Text)
 		}
@@ -30,11 +30,11 @@ func TestStepsAreComparedWithABase(t *testing.T) {
 	if d := cmp.Diff([]string{"+21.00", "-1.00", "+0.00", "clk", "", "+0.00"}, of(x.Step(2))); d != "" {
 		t.Error(d)
 	}
-	two := analyze.Scope{Name: "two", Steps: []int{1, 2}} // 8 and 9: one more or less is no difference
+	two := analyze.Selection{Name: "two", Steps: []int{1, 2}} // 8 and 9: one more or less is no difference
 	if d := cmp.Diff([]string{"+21.50", "=", "=", "clk", "", "="}, of(two)); d != "" {
 		t.Error(d)
 	}
-	if report.Steps(x, analyze.Scope{}, nil).Column("delta_ms") >= 0 {
+	if report.Steps(x, analyze.Selection{}, nil).Column("delta_ms") >= 0 {
 		t.Error("a difference to nothing")
 	}
 }

@@ -22,7 +22,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 		return notMeasured
 	}
 	parts := untimedParts(&r.Untimed)
-	alone := analyze.TimedAlone(r.Step)
+	alone := analyze.EachTimed(r.Step)
 	unit := len(parts) > 0
 	ms := func(t trace.Time) string {
 		if unit || !analyze.Measured(t) {
@@ -44,7 +44,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 	}
 	return table.Line{Separator: " │ ", Segments: append(parts,
 		table.Segment{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
-		table.Segment{Rank: 3, Text: "gaps " + ms(r.Gaps)},
+		table.Segment{Rank: 3, Text: "gaps " + ms(r.IdleInSpan)},
 		table.Segment{Rank: 2, Text: "span " + ms(r.Span)},
 		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
@@ -95,29 +95,29 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
 	return table.Segment{
 		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
-			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.Gaps), ms(r.Span), ms(r.Idle)),
+			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.IdleInSpan), ms(r.Span), ms(r.Idle)),
 	}
 }
 
-// CostLine is the title's line of what the steps of a scope cost: of several, medians with their range. Where
-// the untimed step is one that was run again, the rest of the line says that it covers all.
-func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
+// CostLine is the title's line of what the steps of a selection cost: of several, medians with their range.
+// Where the untimed step is one that was run again, the rest of the line says that it covers all.
+func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured
 	}
-	if step, one := scope.One(); one {
+	if step, one := selection.One(); one {
 		return SummaryTitle(x.Summary(step))
 	}
 	line := table.Line{Separator: " │ "}
-	untimed := x.UntimedOf(scope)
-	closely := slices.ContainsFunc(scope.Steps, func(step int) bool {
+	untimed := x.UntimedOf(selection)
+	closely := slices.ContainsFunc(selection.Steps, func(step int) bool {
 		busy, _ := x.BusyOf(&x.Trace.Steps[step])
 		return analyze.Measured(busy)
 	})
 	line.Segments = untimedParts(&untimed)
 	all := ""
 	if untimed.From != "" {
-		all = table.Plural(len(scope.Steps), "step") + ": "
+		all = table.Plural(len(selection.Steps), "step") + ": "
 	}
 	for i, c := range []struct {
 		name string
@@ -134,12 +134,12 @@ func CostLine(x *analyze.Index, scope analyze.Scope) table.Line {
 		}},
 	} {
 		var times []int64
-		for _, step := range scope.Steps {
+		for _, step := range selection.Steps {
 			if ns, ok := c.of(&x.Trace.Steps[step]).NS(); ok {
 				times = append(times, ns)
 			}
 		}
-		spread := analyze.SpreadOf(times)
+		spread := analyze.StatsOf(times)
 		if untimed.Known() && (!closely || !spread.Measured()) {
 			continue
 		}

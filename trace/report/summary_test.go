@@ -98,7 +98,7 @@ func TestATitleOfManyStepsSaysWhichTimesAreOfOne(t *testing.T) {
 	for w, want := range map[int][]string{
 		200: {"(s2 ×8) │ 3 steps: Σgpu ", " │ wall "}, 80: {"(s2 ×8) │ 3 steps: Σgpu "},
 	} {
-		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Phase(trace.Decode)})
+		d, err := report.Dispatches(ctx, x, analyze.Options{Selection: x.Phase(trace.Decode)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	s.GPU.StartNS = us(1120)
 	s.CPU.StartNS, s.CPU.SubmittedNS, s.CPU.DoneNS = us(1000), us(1090), us(1350)
 	want := analyze.Waiting{
-		Begin: us(90), ToTick: us(30), Span: us(200), Busy: us(150), Gaps: us(50), ToDone: us(30),
+		Begin: us(90), ToTick: us(30), Span: us(200), Busy: us(150), Idle: us(50), ToDone: us(30),
 	}
 	if got := analyze.NewIndex(tr).Waiting(1); got != want {
 		t.Errorf("%+v", got)
@@ -350,7 +350,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 	}
 	s.Timing = trace.TimingStep
 	got := analyze.NewIndex(tr).Waiting(1)
-	if got.Span != us(200) || got.Busy != us(-1) || got.Gaps != us(-1) {
+	if got.Span != us(200) || got.Busy != us(-1) || got.Idle != us(-1) {
 		t.Errorf("a step that was timed as a whole: %+v", got)
 	}
 }
@@ -368,12 +368,12 @@ func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
 		!strings.Contains(report.SummaryTitle(s).String(), "Σgpu 0.01 ms timed alone (medians of 3)") {
 		t.Errorf("%v of %d: %s", s.Busy, s.Repeats, report.SummaryTitle(s))
 	}
-	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone})
 	sum := 0.0
-	for i := range d.Folded {
-		sum += d.Folded[i].SumNS
+	for i := range d.Grouped {
+		sum += d.Grouped[i].SumNS
 	}
-	steps := report.Steps(x, analyze.Scope{}, nil)
+	steps := report.Steps(x, analyze.Selection{}, nil)
 	if cell := steps.Cell(1, steps.Column("gpu_ms")); sum != 14_600 || cell.Number != 0.0146 {
 		t.Errorf("the rows add up to %v ns, the step has %v ms", sum, cell.Number)
 	}

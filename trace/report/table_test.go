@@ -22,7 +22,7 @@ var ctx = context.Background()
 
 // dispatched is the dispatch table of a step.
 func dispatched(x *analyze.Index, step int, o analyze.Options) *report.DispatchTable {
-	o.Scope = x.Step(step)
+	o.Selection = x.Step(step)
 	d, err := report.Dispatches(ctx, x, o)
 	if err != nil {
 		panic(err)
@@ -30,12 +30,12 @@ func dispatched(x *analyze.Index, step int, o analyze.Options) *report.DispatchT
 	return d
 }
 
-func baseOf(x *analyze.Index, step int) *analyze.Base {
-	return &analyze.Base{Index: x, Scope: x.Step(step)}
+func baseOf(x *analyze.Index, step int) *analyze.Baseline {
+	return &analyze.Baseline{Index: x, Selection: x.Step(step)}
 }
 
-func detail(x *analyze.Index, step int, id trace.DispatchID, base *analyze.Base) *analyze.Detail {
-	d, err := x.Detail(ctx, step, id, base)
+func detail(x *analyze.Index, step int, id trace.DispatchID, baseline *analyze.Baseline) *analyze.Detail {
+	d, err := x.Detail(ctx, step, id, baseline)
 	if err != nil {
 		panic(err)
 	}
@@ -51,7 +51,7 @@ func resized(x *analyze.Index, step int) *table.Table {
 }
 
 func profile(tr *trace.Trace) *rates.Profile {
-	p, err := rates.Of(ctx, analyze.NewIndex(tr), analyze.Scope{})
+	p, err := rates.Of(ctx, analyze.NewIndex(tr), analyze.Selection{})
 	if err != nil {
 		panic(err)
 	}
@@ -73,16 +73,16 @@ func printed(t *testing.T, tab *table.Table, s table.Selection, width int) []byt
 }
 
 // decode is the index of a decode step with repeats, and that of the step before.
-func decode(t *testing.T) (x *analyze.Index, step int, base *analyze.Base) {
+func decode(t *testing.T) (x *analyze.Index, step int, baseline *analyze.Baseline) {
 	t.Helper()
 	x = analyze.NewIndex(tracetest.Llama(16, 18))
 	return x, 17, baseOf(x, 16)
 }
 
 func TestDispatchesOfADecodeStepFoldedByLayer(t *testing.T) {
-	x, step, base := decode(t)
+	x, step, baseline := decode(t)
 	golden.RequireEqual(t,
-		printed(t, dispatched(x, step, analyze.Options{Base: base}).Table, table.Selection{}, 140))
+		printed(t, dispatched(x, step, analyze.Options{Baseline: baseline}).Table, table.Selection{}, 140))
 }
 
 func TestProfileOfARun(t *testing.T) {
@@ -93,7 +93,7 @@ func TestProfileOfARun(t *testing.T) {
 func TestStepsTable(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(16, 40, 1, 1, 7, 1))
 	golden.RequireEqual(t,
-		printed(t, report.Steps(x, analyze.Scope{}, nil), table.Selection{}, 200))
+		printed(t, report.Steps(x, analyze.Selection{}, nil), table.Selection{}, 200))
 }
 
 // lines are what a person reads, as a golden file.
@@ -124,13 +124,13 @@ func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
 }
 
 func TestDetailOfADispatch(t *testing.T) {
-	x, step, base := decode(t)
+	x, step, baseline := decode(t)
 	var out []string
 	for _, name := range []string{
 		"layers.2.attn.sdpa.split", "layers.0.mlp.down", "embed",
 		"layers.1.attn.rope_k",
 	} {
-		out = append(out, report.DetailLines(detail(x, step, dispatch(t, x, name), base))...)
+		out = append(out, report.DetailLines(detail(x, step, dispatch(t, x, name), baseline))...)
 		out = append(out, "")
 	}
 	golden.RequireEqual(t, lines(out))

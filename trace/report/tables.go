@@ -21,19 +21,19 @@ type Table struct {
 	Takes Takes
 	// Folds and Compares say whether Options.Fold and Options.Base are heeded.
 	Folds, Compares bool
-	// OfGraph says that it takes the Scope of no steps: it is then of the graph at its largest.
+	// OfGraph says that it takes the Selection of no steps: it is then of the graph at its largest.
 	OfGraph bool
 	Of      func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error)
 }
 
-// Takes says which scopes a table speaks of.
+// Takes says which selections a table speaks of.
 type Takes int
 
-// The scopes that tables take.
+// The selections that tables take.
 const (
 	OneStep  Takes = iota // exactly one
 	AnySteps              // one, or several by their medians
-	WholeRun              // the whole run, or the part of it that a scope names
+	WholeRun              // the whole run, or the part of it that a selection names
 	NoSteps               // none: it is of the graph or of the file
 )
 
@@ -67,12 +67,12 @@ var List = Table{
 
 var tables []Table
 
-// Register adds a table; files do it before the program starts. A table is never made of a scope without
+// Register adds a table; files do it before the program starts. A table is never made of a selection without
 // steps that does not take it.
 func Register(t Table) {
 	of := t.Of
 	t.Of = func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-		if len(o.Scope.Steps) == 0 && !t.ofNone() {
+		if len(o.Selection.Steps) == 0 && !t.ofNone() {
 			return nil, fmt.Errorf("table %s is of %s, not of none", t.Name, t.Takes)
 		}
 		return of(ctx, x, o)
@@ -80,8 +80,8 @@ func Register(t Table) {
 	tables = append(tables, t)
 }
 
-// ofNone says that the table takes a scope of no steps: it is then of the graph, of the file, or of all the
-// steps there are.
+// ofNone says that the table takes a selection of no steps: it is then of the graph, of the file, or of all
+// the steps there are.
 func (t *Table) ofNone() bool { return t.OfGraph || t.Takes == NoSteps || t.Takes == WholeRun }
 
 // Tables are all there are, by name.
@@ -103,25 +103,25 @@ func TableNamed(name string) (Table, error) {
 		strings.Join(names, ", "))
 }
 
-// Scope reads the scope that a table is asked for, "" for its own: the last step, or the whole run, or where
-// no step was run, the graph.
-func (t *Table) Scope(x *analyze.Index, word string) (analyze.Scope, error) {
+// Selection reads the selection that a table is asked for, "" for its own: the last step, or the whole run,
+// or where no step was run, the graph.
+func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, error) {
 	switch {
 	case t.Name == List.Name && word != "":
-		return analyze.Scope{}, fmt.Errorf("steps of which table? Without a name the tables are listed")
+		return analyze.Selection{}, fmt.Errorf("steps of which table? Without a name the tables are listed")
 	case t.Takes == NoSteps && word != "":
-		return analyze.Scope{}, fmt.Errorf("table %s is of %s and takes no steps", t.Name, t.Takes)
+		return analyze.Selection{}, fmt.Errorf("table %s is of %s and takes no steps", t.Name, t.Takes)
 	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun,
 		word == "" && t.OfGraph && len(x.Trace.Steps) == 0:
-		return analyze.Scope{}, nil
+		return analyze.Selection{}, nil
 	case word == "" && len(x.Trace.Steps) == 0:
-		return analyze.Scope{}, fmt.Errorf("table %s is of %s, and the trace has none", t.Name, t.Takes)
+		return analyze.Selection{}, fmt.Errorf("table %s is of %s, and the trace has none", t.Name, t.Takes)
 	case word == "":
 		word = "last"
 	}
-	s, err := x.ParseScope(word)
+	s, err := x.ParseSelection(word)
 	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
-		return analyze.Scope{}, fmt.Errorf(
+		return analyze.Selection{}, fmt.Errorf(
 			"table %s is of one step; %s are %s: name one of them, such as s%d",
 			t.Name,
 			s.Name,

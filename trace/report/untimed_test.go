@@ -54,13 +54,13 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 // Walls of steps at off and spans of others at step are medians of different steps.
 func TestASplitOfAScopeIsOfTheSameSteps(t *testing.T) {
 	x := analyze.NewIndex(&trace.Trace{})
-	scope := analyze.Scope{Name: "decode"}
+	selection := analyze.Selection{Name: "decode"}
 	for i, wall := range []int64{4e6, 5e6, 6e6} {
 		s := trace.Step{Index: i, Phase: trace.Decode, Timing: trace.TimingStep}
 		s.CPU.TotalNS, s.GPU = trace.Measured(wall), &trace.GPU{SpanNS: trace.Measured(wall - 1e6)}
-		x.Trace.Steps, scope.Steps = append(x.Trace.Steps, s), append(scope.Steps, i)
+		x.Trace.Steps, selection.Steps = append(x.Trace.Steps, s), append(selection.Steps, i)
 	}
-	said := func() string { u := x.UntimedOf(scope); return untimedPart(&u).Text }
+	said := func() string { u := x.UntimedOf(selection); return untimedPart(&u).Text }
 	if got, want := said(), "step 5.00 ms = 1.00 CPU + 4.00 GPU"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -69,11 +69,11 @@ func TestASplitOfAScopeIsOfTheSameSteps(t *testing.T) {
 		s.CPU.StartNS, s.CPU.SubmittedNS = trace.Measured(0), trace.Measured(1e5)
 		s.GPU.StartNS = trace.Measured(2e5)
 	}
-	if u := x.UntimedOf(scope); u.Before != trace.Measured(2e5) {
+	if u := x.UntimedOf(selection); u.Before != trace.Measured(2e5) {
 		t.Errorf("%+v", u)
 	}
 	x.Trace.Steps[0].CPU.SubmittedNS = trace.Time{}
-	if u := x.UntimedOf(scope); analyze.Measured(u.Before) || !analyze.Measured(u.GPU) {
+	if u := x.UntimedOf(selection); analyze.Measured(u.Before) || !analyze.Measured(u.GPU) {
 		t.Errorf("before the GPU of fewer steps than the rest: %+v", u)
 	}
 	x.Trace.Steps[2].Timing, x.Trace.Steps[2].GPU = "off", nil

@@ -17,17 +17,17 @@ func init() {
 		Name: "values", Takes: OneStep, OfGraph: true,
 		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return Values(x, o.Scope), nil
+			return Values(x, o.Selection), nil
 		},
 	})
 }
 
-// Values is the table of the graph's values, with their live dims where the scope is a step.
-func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
+// Values is the table of the graph's values, with their live dims where the selection is a step.
+func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Values)
 	of := table.ColumnsOf(g.Values)
-	step, live := scope.One()
+	step, live := selection.One()
 	var mem *memory.Tenancy
 	if live {
 		mem = memory.Of(x, step)
@@ -63,7 +63,7 @@ func Values(x *analyze.Index, scope analyze.Scope) *table.Table {
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
 			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
 			Of: at(func(v *trace.Value) table.Cell {
-				if v.Kind == "symint" || v.AliasOf != nil || analyze.Nowhere(v) != "" {
+				if v.Kind == "symint" || v.AliasOf != nil || analyze.NotStored(v) != "" {
 					return table.Cell{}
 				}
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
@@ -116,9 +116,9 @@ func LiveText(t *memory.Tenancy, id trace.ValueID) string {
 	switch {
 	case t.Step < 0:
 		return Bounds(x, v)
-	case t.Tenants[id].Left:
-		return memory.Left
-	case analyze.Nowhere(v) != "":
+	case t.Tenants[id].FusedAway:
+		return memory.FusedAway
+	case analyze.NotStored(v) != "":
 		return table.Unmeasured
 	case v.Kind != "symint":
 		return shapeOf(x, v, x.Dims(t.Step, id))

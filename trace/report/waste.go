@@ -101,7 +101,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		if t.Launches[i].Waste.Tail > 0 {
 			tails++
 		}
-		all = all.Plus(t.Launches[i].InAStep(len(t.Scope.Steps)))
+		all = all.Plus(t.Launches[i].InAStep(len(t.Selection.Steps)))
 	}
 	n, static := all.Groups(), t.Index.Static()
 	over := table.Say(6, "every workgroup is needed, idle lanes in %d", tails)

@@ -285,11 +285,11 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	for step := range x.Trace.Steps {
-		for _, fold := range []analyze.Fold{analyze.FoldLayer, analyze.FoldKernel, analyze.FoldOp} {
-			d := dispatched(x, step, analyze.Options{Fold: fold})
-			for i := range d.Folded {
-				name, up := d.Called(i), d.Folded[i].Parent
-				if up >= 0 && !d.Folded[up].Open || strings.HasPrefix(name, "layers ") {
+		for _, fold := range []analyze.Grouping{analyze.GroupLayer, analyze.GroupKernel, analyze.GroupOp} {
+			d := dispatched(x, step, analyze.Options{Grouping: fold})
+			for i := range d.Grouped {
+				name, up := d.Called(i), d.Grouped[i].Parent
+				if up >= 0 && !d.Grouped[up].Open || strings.HasPrefix(name, "layers ") {
 					continue
 				}
 				if _, err := report.Explain(x, step, name); err != nil {

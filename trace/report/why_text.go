@@ -136,8 +136,8 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 			what = strings.Join(c.Terms, ", ") + " ← "
 		}
 		line := fmt.Sprintf("  %s%s %s", what, name(c.Input), changeText(c.From, c.To))
-		folded := why.FoldLinks(c.Links)
-		folds := closed != "" && c.Folds()
+		folded := why.GroupLinks(c.Links)
+		folds := closed != "" && c.Groups()
 		more := ""
 		if folds {
 			more = closed
@@ -231,7 +231,7 @@ func changesLine(w *why.Why) string {
 
 // through names the operators on the way from an input to a dispatch, those of equal layers once. More is
 // said after them.
-func through(x *analyze.Index, links []why.FoldedLink, more string) string {
+func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0
 	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
@@ -273,7 +273,7 @@ func changeText(from, to []int) string {
 	return table.Shape(from) + " → " + table.Shape(to)
 }
 
-func linkText(x *analyze.Index, l why.FoldedLink) string {
+func linkText(x *analyze.Index, l why.LayersLink) string {
 	s := fmt.Sprintf("%s ← %s %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
 	if len(l.Layers) > 0 {
 		s += fmt.Sprintf(" (so in layers %s)", printable.Ranges(l.Layers))

@@ -41,16 +41,16 @@ func software(t *trace.Trace) *trace.Trace {
 	return t
 }
 
-// everyLineFits checks every table of a scope at every width.
+// everyLineFits checks every table of a selection at every width.
 func everyLineFits(t *testing.T, name string, x *analyze.Index, word string) {
 	t.Helper()
 	for _, kind := range append(report.Tables(), report.List) {
-		scope, err := kind.Scope(x, word)
+		selection, err := kind.Selection(x, word)
 		if err != nil {
 			continue // the table takes other steps
 		}
-		base := &analyze.Base{Index: x, Scope: x.Step(0)}
-		made, err := kind.Of(ctx, x, analyze.Options{Scope: scope, Base: base})
+		baseline := &analyze.Baseline{Index: x, Selection: x.Step(0)}
+		made, err := kind.Of(ctx, x, analyze.Options{Selection: selection, Baseline: baseline})
 		if err != nil {
 			t.Errorf("%s: %s of %q: %v", name, kind.Name, word, err)
 			continue

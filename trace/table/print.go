@@ -15,15 +15,15 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// form is a way to print a table.
-type form struct {
+// outputFormat is a way to print a table.
+type outputFormat struct {
 	name, suffix string // as --format takes it; of a file that holds it
 	// print writes rows. Of what people read it takes the columns that a screen of so many cells shows.
 	print func(t *Table, ctx context.Context, w *bufio.Writer, rows []int, width int) error
 }
 
-// forms are all there are: to add one is to add a row.
-var forms = []form{
+// outputFormats are all there are: to add one is to add a row.
+var outputFormats = []outputFormat{
 	{"text", ".txt", (*Table).printText},
 	{"csv", ".csv", (*Table).printCSV},
 	{"json", ".json", (*Table).printJSON},
@@ -31,16 +31,16 @@ var forms = []form{
 }
 
 // Formats are the forms in which a table can be printed.
-var Formats = each(func(f form) string { return f.name })
+var Formats = each(func(f outputFormat) string { return f.name })
 
 // Suffixes are what the name of a file with a table may end in.
 func Suffixes() []string {
-	return slices.Sorted(slices.Values(each(func(f form) string { return f.suffix })))
+	return slices.Sorted(slices.Values(each(func(f outputFormat) string { return f.suffix })))
 }
 
-func each(of func(form) string) []string {
-	list := make([]string, len(forms))
-	for i, f := range forms {
+func each(of func(outputFormat) string) []string {
+	list := make([]string, len(outputFormats))
+	for i, f := range outputFormats {
 		list[i] = of(f)
 	}
 	return list
@@ -48,7 +48,7 @@ func each(of func(form) string) []string {
 
 // FormatOf is the form that a file's name says.
 func FormatOf(path string) (string, error) {
-	for _, f := range forms {
+	for _, f := range outputFormats {
 		if strings.HasSuffix(strings.ToLower(path), f.suffix) {
 			return f.name, nil
 		}
@@ -67,7 +67,7 @@ func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []in
 			strings.Join(Formats, ", "))
 	}
 	out := bufio.NewWriter(w)
-	if err := forms[i].print(t, ctx, out, rows, width); err != nil {
+	if err := outputFormats[i].print(t, ctx, out, rows, width); err != nil {
 		return err
 	}
 	return out.Flush()

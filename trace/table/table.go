@@ -74,7 +74,7 @@ const Unseen = 1 << 20
 // Basis is where the numbers of a column come from.
 type Basis string
 
-// The bases.
+// The baselines.
 const (
 	Words    Basis = ""         // there are none
 	Exact    Basis = "exact"    // counted, or known from the graph and its plans

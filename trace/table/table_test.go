@@ -201,8 +201,8 @@ func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
 func TestAFileOfEachFormIsKnownByItsSuffix(t *testing.T) {
 	for i, suffix := range Suffixes() {
 		format, err := FormatOf("a.b" + strings.ToUpper(suffix))
-		has := func(f form) bool { return f.name == format && f.suffix == suffix }
-		if err != nil || !slices.ContainsFunc(forms, has) {
+		has := func(f outputFormat) bool { return f.name == format && f.suffix == suffix }
+		if err != nil || !slices.ContainsFunc(outputFormats, has) {
 			t.Errorf("%s is read as %q, %v", suffix, format, err)
 		}
 		if slices.Index(Suffixes(), suffix) != i {

@@ -275,11 +275,11 @@ func (f fixer) step(i int) {
 			break
 		}
 		d.Plan %= trace.PlanID(len(tr.Plans))
-		if d.Gap != nil && d.Gap.Value != nil {
+		if d.Error != nil && d.Error.Value != nil {
 			if n := len(tr.Graph.Values); n > 0 {
-				*d.Gap.Value %= trace.ValueID(n)
+				*d.Error.Value %= trace.ValueID(n)
 			} else {
-				d.Gap.Value = nil
+				d.Error.Value = nil
 			}
 		}
 		if id := tr.Plans[d.Plan].Dispatch; !ran[id] {

@@ -12,13 +12,13 @@ import (
 )
 
 // SameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
-func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Scope) *analyze.Base {
+func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
 		return nil
 	}
 	s.Name, s.Which, s.Chunk = filepath.Base(path)+" "+s.Called(), "", ""
-	return &analyze.Base{Index: file, Scope: s}
+	return &analyze.Baseline{Index: file, Selection: s}
 }
 
 // ReadBase reads a trace that tables are to be compared with.
@@ -35,7 +35,7 @@ func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 
 // Part is the part of a scope that is spoken of where so many steps are taken: where one is, the last, and
 // where times are summed up, those on the routes of the last.
-func Part(x *analyze.Index, s analyze.Scope, takes report.Takes) analyze.Scope {
+func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Selection {
 	switch _, one := s.One(); {
 	case takes == report.OneStep && !one:
 		return x.Step(s.Last())

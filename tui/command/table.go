@@ -212,7 +212,7 @@ func Default(views ...Row) []Row {
 			Keys: []string{"v"}, Name: "selection",
 			Doc: "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need one step go back to this step.",
 			In:  []Place{InViews}, Word: "steps", Hint: 7,
-			Plain: Line{Word: "scope", Takes: "[STEPS]", Doc: "show these steps in tables: " + analyze.ScopeWords + "", Recorded: true},
+			Plain: Line{Word: "scope", Takes: "[STEPS]", Doc: "show these steps in tables: " + analyze.SelectionWords + "", Recorded: true},
 		},
 		{
 			Keys: []string{"V"}, Name: "previous selection",

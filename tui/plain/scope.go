@@ -26,12 +26,12 @@ type spokenOf struct {
 func (p *front) setScope(word string) {
 	said := "the last step"
 	if word != "" {
-		s, err := p.index.ParseScope(word)
+		s, err := p.index.ParseSelection(word)
 		if err != nil {
 			p.fail(err)
 			return
 		}
-		said = report.ScopeText(s)
+		said = report.SelectionText(s)
 	}
 	p.of.scope = word
 	p.say("tables show %s", said)
@@ -42,8 +42,8 @@ func (p *front) setBase(word string) {
 	of.base, of.file = word, nil
 	said := "nothing"
 	if path := command.Expand(word); word != "" {
-		s, err := p.index.ParseScope(word)
-		if said = report.ScopeText(s); err != nil && trace.IsTrace(path) {
+		s, err := p.index.ParseSelection(word)
+		if said = report.SelectionText(s); err != nil && trace.IsTrace(path) {
 			of.file, err = command.ReadBase(p.ctx, path)
 			said = "the steps of the same phase in " + path
 			if err == nil {
@@ -70,16 +70,16 @@ func (p *front) setFilter(words string) {
 
 // compared is the steps that tables are asked for, of those that the trace has, and what they are compared
 // with.
-func (p *front) compared(of spokenOf) (s analyze.Scope, against *analyze.Base, err error) {
-	if s, err = p.index.ParseScope(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
+func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Baseline, err error) {
+	if s, err = p.index.ParseSelection(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err
 	}
 	if of.file != nil {
 		return s, command.SameKind(of.file, of.base, p.index, s), nil
 	}
-	base, err := p.index.ParseScope(of.base)
+	base, err := p.index.ParseSelection(of.base)
 	if !slices.Equal(base.Steps, s.Steps) {
-		against = &analyze.Base{Index: p.index, Scope: base}
+		against = &analyze.Baseline{Index: p.index, Selection: base}
 	}
 	return s, against, err
 }
@@ -105,7 +105,7 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 		if err != nil {
 			return err
 		}
-		o = analyze.Options{Scope: command.Part(p.index, s, kind.Takes), Base: against}
+		o = analyze.Options{Selection: command.Part(p.index, s, kind.Takes), Baseline: against}
 	} else if !kind.OfGraph && kind.Takes != report.NoSteps {
 		return p.noStep()
 	}

@@ -33,7 +33,10 @@ func (p *Session) try(c session.Command) error {
 	p.tried = &session.Tried{
 		Kernel: c.Edit.Kernel, Name: EditedName(c.Edit.Kernel), Step: s.Index, Dispatch: c.Edit.Dispatch,
 		Dispatches: 16, Alone: turns(10_300, 9_100), Whole: turns(1_280_000, 1_262_000),
-		Gap:   &trace.NumericGap{Share: 0.25, MaxAbs: 2e-6, Tolerance: "2e-05: 2048 products summed in f32"},
+		Gap: &trace.NumericError{
+			Share: 0.25, MaxAbs: 2e-6,
+			Tolerance: "2e-05: 2048 products summed in f32",
+		},
 		Stray: strings.Contains(c.Edit.Text, Stray),
 	}
 	if c.Edit.Dispatch == nil {

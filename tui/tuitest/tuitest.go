@@ -450,13 +450,13 @@ func (p *Session) verify(c session.Command) error {
 			named[id] = true
 		}
 	}
-	gaps := trace.Gaps{Step: s.Index}
+	gaps := trace.NumericErrors{Step: s.Index}
 	for i := range s.Dispatches {
 		id := p.recorded.Plans[s.Dispatches[i].Plan].Dispatch
 		if len(named) > 0 && !named[id] {
 			continue
 		}
-		g := trace.NumericGap{
+		g := trace.NumericError{
 			MaxAbs: 2e-6, MSE: 1e-13, SNRdB: 120, Reference: "float64",
 			Tolerance: "2e-05: 2048 products summed in f32", Share: 0.1, Compared: 2048, Elements: 2048,
 		}
@@ -466,7 +466,7 @@ func (p *Session) verify(c session.Command) error {
 		if len(named) == 0 {
 			g.Run = &trace.Drift{MaxAbs: 4e-5, MSE: 1e-11, SNRdB: 100}
 		}
-		gaps.Gaps = append(gaps.Gaps, trace.DispatchGap{Dispatch: id, Gap: g})
+		gaps.Gaps = append(gaps.Gaps, trace.DispatchError{Dispatch: id, Gap: g})
 	}
 	text := fmt.Sprintf("the first that diverges is dispatch %d: 3 times its tolerance",
 		gaps.Gaps[0].Dispatch)

@@ -175,7 +175,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 			plot.Dot(float64(point.At), point.NS)
 		}
 	}
-	if f := d.row.Fit; f != nil && !f.Slopes() {
+	if f := d.row.Fit; f != nil && !f.Significant() {
 		return d.measured() + " · slope not significant"
 	} else if f != nil {
 		for i := range plot.W {

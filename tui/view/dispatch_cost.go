@@ -66,7 +66,7 @@ func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...
 // that they are of.
 func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	t := p.Table()
-	step := &t.Index.Trace.Steps[t.Scope.Last()]
+	step := &t.Index.Trace.Steps[t.Selection.Last()]
 	if !marked {
 		rows := slices.DeleteFunc(p.withHeadings(t, p.Rows.Rows), func(r int) bool { return p.member(t, r) })
 		return t.CostParts(rows), step
@@ -85,7 +85,7 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
 		for _, r := range rows {
-			for up := t.Folded[r].Parent; up >= 0 && t.Folded[up].Group; up = t.Folded[up].Parent {
+			for up := t.Grouped[r].Parent; up >= 0 && t.Grouped[up].Group; up = t.Grouped[up].Parent {
 				all = append(all, up)
 			}
 		}
@@ -97,8 +97,8 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too
 // little to tell from noise. Members that a filter chose are what somebody asks for.
 func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
-	up := t.Folded[row].Parent
-	return up >= 0 && !t.Folded[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
+	up := t.Grouped[row].Parent
+	return up >= 0 && !t.Grouped[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
 
 // Ranked shows first what there is most to save in, where nobody chose another order.
@@ -114,8 +114,8 @@ func (p *DispatchPage) markedRows() (rows []int) {
 	if t == nil {
 		return nil
 	}
-	for i := range t.Folded {
-		if p.Rows.Marked[t.Folded[i].Key] {
+	for i := range t.Grouped {
+		if p.Rows.Marked[t.Grouped[i].Key] {
 			rows = append(rows, i)
 		}
 	}
@@ -142,7 +142,7 @@ func (p *DispatchPage) together() []table.Segment {
 			c.CostText()),
 		Short: "together " + c.Short(),
 	}}
-	if c.Told() {
+	if c.Significant() {
 		parts = append(parts, table.Segment{Rank: 3, With: true, Text: "(fusing them saves at most that)"})
 	}
 	return parts

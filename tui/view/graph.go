@@ -24,7 +24,7 @@ type graphPage struct {
 	host  Host
 	lists []ListPage // of graphLists
 	at    int
-	fold  analyze.Fold
+	fold  analyze.Grouping
 	mark  int // of graphtree.GraphWeights: by what operators are marked
 }
 
@@ -66,7 +66,7 @@ func firstOperator(t *table.Table, row int) any {
 // graphLook is how a person looks at the graph.
 type graphLook struct {
 	at, mark int
-	fold     analyze.Fold
+	fold     analyze.Grouping
 }
 
 // Look is what undo gives back.
@@ -93,7 +93,7 @@ func (p *graphPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 		l.Rows.Unload(j)
 		return
 	}
-	o := analyze.Options{Fold: p.fold}
+	o := analyze.Options{Grouping: p.fold}
 	if s.Step >= 0 {
 		o = s.options(l.From.Takes, p.fold)
 	}
@@ -138,7 +138,7 @@ func (p *graphPage) refold() {
 		p.host.Remark("group by: only operators can be grouped")
 		return
 	}
-	folds := []analyze.Fold{analyze.FoldLayer, analyze.FoldOp, analyze.FoldNone}
+	folds := []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupNone}
 	p.fold = folds[(slices.Index(folds, p.fold)+1)%len(folds)]
 }
 

@@ -34,11 +34,11 @@ func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 // listKey is what a table is of. The version rises with every change of scope and base as well.
 type listKey struct {
 	version int
-	fold    analyze.Fold
+	fold    analyze.Grouping
 }
 
 // want shows the table of the snapshot's scope.
-func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold analyze.Fold) {
+func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold analyze.Grouping) {
 	if s.Step < 0 || s.Trace == nil {
 		p.Rows.Unload(j)
 		return

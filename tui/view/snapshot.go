@@ -20,8 +20,8 @@ type Snapshot struct {
 	Step  int // that is shown, the last of scope, -1: none
 	// Scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
 	// are there with the step. base is that step where it is one of this trace, else -1.
-	Scope   analyze.Scope
-	Against *analyze.Base
+	Scope   analyze.Selection
+	Against *analyze.Baseline
 	Base    int
 	Chosen  Base            // what a person chose to compare with
 	Events  []analyze.Event // of all steps, or of those when a job last looked
@@ -51,7 +51,9 @@ type Base struct {
 var NoBase = Base{Scope: -1, Step: -1}
 
 // Of is the part of the scope that is spoken of where so many steps are taken.
-func (s Snapshot) Of(takes report.Takes) analyze.Scope { return command.Part(s.Index, s.Scope, takes) }
+func (s Snapshot) Of(takes report.Takes) analyze.Selection {
+	return command.Part(s.Index, s.Scope, takes)
+}
 
 // Named is what the steps are called that a view takes; "" where there are none. What is of steps of another
 // name is not of these.
@@ -63,8 +65,8 @@ func (s Snapshot) Named(takes report.Takes) string {
 }
 
 // options are what a table is asked with.
-func (s Snapshot) options(takes report.Takes, fold analyze.Fold) analyze.Options {
-	return analyze.Options{Scope: s.Of(takes), Base: s.Against, Fold: fold}
+func (s Snapshot) options(takes report.Takes, fold analyze.Grouping) analyze.Options {
+	return analyze.Options{Selection: s.Of(takes), Baseline: s.Against, Grouping: fold}
 }
 
 // Stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
@@ -75,16 +77,16 @@ func (s Snapshot) Stands(v View) table.Segment {
 	}
 	n := s.Trace.Steps[s.Step].Index
 	return table.Segment{
-		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.ScopeText(s.Scope), "all ")),
+		Text:  fmt.Sprintf("s%d, last of %s", n, strings.TrimPrefix(report.SelectionText(s.Scope), "all ")),
 		Short: fmt.Sprintf("s%d of %s", n, s.Scope.Name),
 	}
 }
 
 // lastOfBase is the base with the last of its steps alone: what a plan is compared with.
-func (s Snapshot) lastOfBase() *analyze.Base {
+func (s Snapshot) lastOfBase() *analyze.Baseline {
 	b := s.Against
 	if b == nil {
 		return nil
 	}
-	return &analyze.Base{Index: b.Index, Scope: b.Index.Step(b.Scope.Last())}
+	return &analyze.Baseline{Index: b.Index, Selection: b.Index.Step(b.Selection.Last())}
 }

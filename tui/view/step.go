@@ -44,7 +44,7 @@ type summaryBase struct {
 // stepsKey is what the list of steps is of: the steps, and what they are compared with.
 type stepsKey struct {
 	index   *analyze.Index
-	against *analyze.Base
+	against *analyze.Baseline
 }
 
 // StepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
@@ -96,7 +96,7 @@ func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 		func(ctx context.Context) (*StepFacts, error) { return gather(ctx, s) }, nil)
 	p.Steps.Rows.Load(j, stepsKey{s.Index, s.Against}, s, s.Running,
 		func(ctx context.Context) (*table.Table, error) {
-			return p.Steps.From.Of(ctx, s.Index, analyze.Options{Base: s.Against})
+			return p.Steps.From.Of(ctx, s.Index, analyze.Options{Baseline: s.Against})
 		})
 	p.Steps.Rows.GoTo(s.Step)
 }
@@ -150,8 +150,9 @@ func (p *StepPage) Title(int) []table.Segment {
 	}
 	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
 	if base := f.s.Against; base != nil {
-		parts = append(parts, table.Say(2, "baseline %s", base.Scope.Called()), report.OtherTrace(f.s.Index,
-			base.Index))
+		parts = append(parts, table.Say(2, "baseline %s", base.Selection.Called()),
+			report.OtherTrace(f.s.Index,
+				base.Index))
 	}
 	if upto := f.s.State.Upto; upto != nil && f.s.Live {
 		parts = append(parts, table.Say(0, "s%d is paused after dispatch %d",

@@ -120,7 +120,7 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
-	if why := analyze.Nowhere(v); why != "" {
+	if why := analyze.NotStored(v); why != "" {
 		return k, "Never in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
@@ -455,7 +455,7 @@ func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	}
 	if got != nil && got.After != nil && p.at.Step >= 0 {
 		if i := p.at.Index.Find(p.at.Step, *got.After); i >= 0 {
-			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Gap; n != nil {
+			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Error; n != nil {
 				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, widget.Number(float64(n.MaxAbs)),
 					n.Reference)
 			}

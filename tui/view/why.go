@@ -65,7 +65,7 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 			return &t
 		}
 		p := Page{Title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
-		if p.Lines = report.WhyLines(w, ""); w.Folds() {
+		if p.Lines = report.WhyLines(w, ""); w.Groups() {
 			if p.Folded = at(step, !open); !open {
 				p.Lines = report.WhyLines(w, command.Keyed("{unfold} opens"))
 			}

@@ -25,8 +25,8 @@ type Curves struct {
 	// First and Last are the first and the last place at which a step was measured; First is over Last where
 	// none was.
 	First, Last int
-	// Base is what times are compared with, nil for nothing; ClockMoved that they cannot be.
-	Base       *analyze.Base
+	// Baseline is what times are compared with, nil for nothing; ClockMoved that they cannot be.
+	Baseline   *analyze.Baseline
 	ClockMoved bool
 }
 
@@ -43,9 +43,9 @@ type CurveRow struct {
 	Modelled   bool     // the share is one of bytes that the plans say
 	Changes    []Change // of the first dispatch, along the line
 	Routes     []RouteSpan
-	Trials     []trace.Trial // of its operators, of each shape and route the last; along the tokens only
-	Base       *CurveBase    // what it took at the base; nil where that is not known
-	courses    map[int]int   // how many dispatches have each course of the line
+	Trials     []trace.Trial  // of its operators, of each shape and route the last; along the tokens only
+	Baseline   *CurveBaseline // what it took at the baseline; nil where that is not known
+	courses    map[int]int    // how many dispatches have each course of the line
 }
 
 // CurvePoint is a measured time of a step that stands at a place.
@@ -133,8 +133,8 @@ func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	return sum, runs
 }
 
-// Of computes the curves along an axis, and what of them there is at a base; base may be nil.
-func Of(ctx context.Context, x *analyze.Index, along string, base *analyze.Base) (*Curves, error) {
+// Of computes the curves along an axis, and what of them there is at a baseline; baseline may be nil.
+func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.Baseline) (*Curves, error) {
 	c := &Curves{Index: x, Along: along, First: math.MaxInt, Last: -1}
 	if f := x.Trace.Forecast; f != nil {
 		for i := range f.Lines {
@@ -163,8 +163,8 @@ func Of(ctx context.Context, x *analyze.Index, along string, base *analyze.Base)
 	}
 	c.addTrials()
 	c.share()
-	if base != nil && along == trace.AlongPosition {
-		if err := c.compare(ctx, base); err != nil {
+	if baseline != nil && along == trace.AlongPosition {
+		if err := c.compare(ctx, baseline); err != nil {
 			return nil, err
 		}
 	}
@@ -281,7 +281,7 @@ func (c *Curves) measure(ctx context.Context) error {
 	}
 	best := slices.Index(counts, slices.Max(counts))
 	for k, n := range counts { // the one that disturbs least of those with points for a line
-		if n >= 4*fewest {
+		if n >= 4*minLinePoints {
 			best = k
 			break
 		}
@@ -340,7 +340,7 @@ func (c *Curves) measureRows(step, at int, row []int) {
 
 // Slope is that of the whole step, nil where none can be told.
 func (c *Curves) Slope() *Fit {
-	if f := c.Rows[0].Fit; f != nil && f.Slopes() {
+	if f := c.Rows[0].Fit; f != nil && f.Significant() {
 		return f
 	}
 	return nil
@@ -396,7 +396,7 @@ func (c *Curves) share() {
 	for i := 1; i < len(c.Rows); i++ {
 		if f := c.Rows[i].Fit; f != nil {
 			byTime = true
-			if f.Slopes() {
+			if f.Significant() {
 				slope[i] = way * f.B
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// CurveBase is what a row of curves took at a base: by the line through the base's steps at the last of them,
-// or where these are too few for one, their median.
-type CurveBase struct {
+// CurveBaseline is what a row of curves took at a baseline: by the line through the baseline's steps at the
+// last of them, or where these are too few for one, their median.
+type CurveBaseline struct {
 	At, NS  float64
 	N       int     // steps
 	scatter float64 // of one of them, 0 where they are too few to tell
@@ -20,9 +20,9 @@ type CurveBase struct {
 	Equal bool
 }
 
-// compare gives rows what they took at a base, which may be steps of this run. Steps are compared where they
-// were timed at one level, and where the clock was the same.
-func (c *Curves) compare(ctx context.Context, b *analyze.Base) error {
+// compare gives rows what they took at a baseline, which may be steps of this run. Steps are compared where
+// they were timed at one level, and where the clock was the same.
+func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	then := c
 	if b.Index != c.Index {
 		var err error
@@ -30,12 +30,12 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Base) error {
 			return err
 		}
 	}
-	c.Base, c.ClockMoved = b, b.ClockMoved(c.Index, c.Index.Phase(trace.Decode))
+	c.Baseline, c.ClockMoved = b, b.ClockMoved(c.Index, c.Index.Phase(trace.Decode))
 	if c.ClockMoved {
 		return nil
 	}
-	in := make(map[int]bool, len(b.Scope.Steps))
-	for _, step := range b.Scope.Steps {
+	in := make(map[int]bool, len(b.Selection.Steps))
+	for _, step := range b.Selection.Steps {
 		in[step] = true
 	}
 	rows := make(map[string]*CurveRow, len(then.Rows))
@@ -56,36 +56,36 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Base) error {
 				xs, ys = append(xs, float64(p.At)), append(ys, p.NS)
 			}
 		}
-		if r.Base = curveBase(xs, ys); r.Base != nil && r.Fit != nil {
+		if r.Baseline = curveBaseline(xs, ys); r.Baseline != nil && r.Fit != nil {
 			r.compare(b.ResolutionNS(c.Index))
 		}
 	}
 	return nil
 }
 
-// compare sets what a row takes at its last position beside what it took at the base. It goes through all
+// compare sets what a row takes at its last position beside what it took at the baseline. It goes through all
 // points of the row, which is too much for a cell that every frame draws.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)
-	then := r.Base.scatter
+	then := r.Baseline.scatter
 	if then == 0 {
 		then = now // of a single step: it scatters as others do
 	}
-	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Base.N))
-	r.Base.By = r.Fit.At(r.Fit.Last) - r.Base.NS
-	r.Base.Equal = math.Abs(r.Base.By) <= max(resolutionNS, noise)
+	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Baseline.N))
+	r.Baseline.By = r.Fit.At(r.Fit.Last) - r.Baseline.NS
+	r.Baseline.Equal = math.Abs(r.Baseline.By) <= max(resolutionNS, noise)
 }
 
-func curveBase(xs, ys []float64) *CurveBase {
+func curveBaseline(xs, ys []float64) *CurveBaseline {
 	if len(xs) == 0 {
 		return nil
 	}
 	if f := FitLine(xs, ys); f != nil {
-		return &CurveBase{At: f.Last, NS: f.At(f.Last), N: f.N, scatter: f.scatter(xs, ys)}
+		return &CurveBaseline{At: f.Last, NS: f.At(f.Last), N: f.N, scatter: f.scatter(xs, ys)}
 	}
-	s := analyze.SpreadOf(ys)
-	b := &CurveBase{At: analyze.SpreadOf(xs).Median, NS: s.Median, N: len(ys)}
+	s := analyze.StatsOf(ys)
+	b := &CurveBaseline{At: analyze.StatsOf(xs).Median, NS: s.Median, N: len(ys)}
 	if s.Known() {
 		b.scatter = s.IQR
 	}
@@ -98,7 +98,7 @@ func (f *Fit) scatter(xs, ys []float64) float64 {
 	for i := range xs {
 		off[i] = ys[i] - f.At(xs[i])
 	}
-	return analyze.SpreadOf(off).IQR
+	return analyze.StatsOf(off).IQR
 }
 
 // places are the points of a row as two lists.

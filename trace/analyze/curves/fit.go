@@ -20,13 +20,13 @@ type Fit struct {
 // At is the line's time at a place.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Slopes says whether the times move with the place by more than chance: B is over three times its error, and
-// there are points enough to know that error.
-func (f *Fit) Slopes() bool { return f.N >= TellSlope && math.Abs(f.B) > 3*f.SE }
+// Significant says whether the times move with the place by more than chance: B is over three times its
+// error, and there are points enough to know that error.
+func (f *Fit) Significant() bool { return f.N >= MinSlopePoints && math.Abs(f.B) > 3*f.SE }
 
-// fewest is how many points a line is drawn through, and tellSlope from how many on it may have a slope:
-// three errors of fewer are within chance.
-const fewest, TellSlope = 4, 8
+// minLinePoints is how many points a line is drawn through, and tellSlope from how many on it may have a
+// slope: three errors of fewer are within chance.
+const minLinePoints, MinSlopePoints = 4, 8
 
 // FitLine is the line through points; nil where they are too few, or all at one place.
 func FitLine(xs, ys []float64) *Fit {
@@ -38,7 +38,7 @@ func FitLine(xs, ys []float64) *Fit {
 	for i := range xs {
 		off[i] = math.Abs(ys[i] - f.At(xs[i]))
 	}
-	limit := 3 * 1.4826 * analyze.SpreadOf(slices.Clone(off)).Median
+	limit := 3 * 1.4826 * analyze.StatsOf(slices.Clone(off)).Median
 	var nearX, nearY []float64
 	var out []int
 	for i := range xs {
@@ -57,7 +57,7 @@ func FitLine(xs, ys []float64) *Fit {
 
 func leastSquares(xs, ys []float64) *Fit {
 	n := float64(len(xs))
-	if len(xs) < fewest {
+	if len(xs) < minLinePoints {
 		return nil
 	}
 	var meanX, meanY float64
@@ -103,8 +103,8 @@ func Shifts(xs, ys []float64) []Shift {
 	for i := range xs {
 		rest[i] = ys[i] - f.At(xs[i])
 	}
-	if f.Slopes() { // a slope may be nothing but the steps on it
-		flat := analyze.SpreadOf(slices.Clone(ys)).Median
+	if f.Significant() { // a slope may be nothing but the steps on it
+		flat := analyze.StatsOf(slices.Clone(ys)).Median
 		if s, t := cut(xs, ys); s != nil && t > 2*math.Abs(f.B)/f.SE && flat > 0 {
 			copy(rest, ys)
 		}

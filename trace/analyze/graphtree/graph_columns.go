@@ -19,17 +19,17 @@ type GraphWeight struct {
 var GraphWeights = []GraphWeight{
 	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
-		if n.Cost == nil || !n.Cost.Told() {
+		if n.Cost == nil || !n.Cost.Significant() {
 			return 0
 		}
 		return max(0, float64(n.Cost.NS))
 	}},
 	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
 	{"gap_db", "gap", func(n *GraphNode) float64 { // the noise against the signal
-		if !n.HasGap || math.IsNaN(n.Gap) {
+		if !n.HasError || math.IsNaN(n.ErrorDB) {
 			return 0
 		}
-		return math.Pow(10, -n.Gap/20)
+		return math.Pow(10, -n.ErrorDB/20)
 	}},
 }
 
@@ -38,7 +38,7 @@ func MemoryOf(v *trace.Value) string {
 	switch {
 	case v.AliasOf != nil:
 		return fmt.Sprintf("as value %d", *v.AliasOf)
-	case v.Slot != nil && analyze.Nowhere(v) == "":
+	case v.Slot != nil && analyze.NotStored(v) == "":
 		return fmt.Sprintf("slot %d", *v.Slot)
 	}
 	return ""

@@ -13,15 +13,15 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// GraphTree is the graph as a tree, with what a scope says of it.
+// GraphTree is the graph as a tree, with what a selection says of it.
 type GraphTree struct {
-	Index *analyze.Index
-	Scope analyze.Scope // without steps: nothing is known of times
-	Base  *analyze.Base // nil: it is compared with nothing
-	Nodes []GraphNode
-	Tree  []tree.Row // one for each node, with its name outside of its heading
-	W     *Weights
-	Fold  analyze.Fold
+	Index     *analyze.Index
+	Selection analyze.Selection // without steps: nothing is known of times
+	Baseline  *analyze.Baseline // nil: it is compared with nothing
+	Nodes     []GraphNode
+	Tree      []tree.Row // one for each node, with its name outside of its heading
+	W         *Weights
+	Grouping  analyze.Grouping
 }
 
 // GraphNode is a row: an operator, equal ones of several layers, a heading, or a value of an operator.
@@ -35,39 +35,39 @@ type GraphNode struct {
 	Value trace.ValueID
 	Edge  string
 
-	Dispatches []trace.DispatchID // of all its operators, that run in the scope
+	Dispatches []trace.DispatchID // of all its operators, that run in the selection
 	NS         float64            // in a step, timed alone, or of the blocks that they make up
 	Measured   bool               // it is of all of them
 	Share      float64
 	Groups     int64            // workgroups launched
 	Waste      int64            // of these, without work
-	Gap        float64          // dB, the worst
-	HasGap     bool             //
+	ErrorDB    float64          // dB, the worst
+	HasError   bool             //
 	Cost       *analyze.RowCost // of leaving out just these dispatches, where that was measured
 	// Other is a launch of the row that ran differently when a cost was measured, so that Cost is nil.
 	Other *analyze.Launch
 	Costs *analyze.StepCosts // where there is such a launch
-	// Delta is the time against that of the base; of its plans nothing is said.
+	// Delta is the time against that of the baseline; of its plans nothing is said.
 	Delta analyze.Delta
 }
 
-// Of computes the graph with what a scope says of it, and what it says against a base.
+// Of computes the graph with what a selection says of it, and what it says against a baseline.
 func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, error) {
-	whole := o.Scope
+	whole := o.Selection
 	o = o.Routed(x)
-	t := &GraphTree{Index: x, Scope: o.Scope, Base: o.Base}
+	t := &GraphTree{Index: x, Selection: o.Selection, Baseline: o.Baseline}
 	w, err := weigh(ctx, x, o, whole)
 	if err != nil {
 		return nil, err
 	}
-	b, fold := treeBuilder{t: t, w: w}, o.Fold
-	if fold == analyze.FoldKernel {
-		fold = analyze.FoldOp
+	b, fold := treeBuilder{t: t, w: w}, o.Grouping
+	if fold == analyze.GroupKernel {
+		fold = analyze.GroupOp
 	}
-	if fold == analyze.FoldOp {
+	if fold == analyze.GroupOp {
 		b.byKind()
 	} else {
-		b.byLayer(fold == analyze.FoldLayer)
+		b.byLayer(fold == analyze.GroupLayer)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -77,50 +77,55 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 		t.Tree[i] = t.Nodes[i].Row
 	}
 	analyze.NameApart(t.Tree, func(row int) string { return t.Nodes[row].Label })
-	t.W, t.Fold = w, fold
+	t.W, t.Grouping = w, fold
 	return t, nil
 }
 
-// Weights are what is known of the operators in a scope.
+// Weights are what is known of the operators in a selection.
 type Weights struct {
 	ByOp   map[trace.OpID][]*analyze.Launch
 	steps  float64
 	Total  float64             // ns of a step, 0 where a dispatch was not measured
 	Blocks *analyze.BlockTimes // nil where the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil where none were measured
-	// of the base, where there is one: what it has for each launch, how many steps it has, what can be told
-	base         map[*analyze.Launch]*analyze.Launch
-	baseSteps    float64
-	resolutionNS float64
-	ClockMoved   bool
-	Single       bool // a dispatch was timed once, here or there
-	BaseCosts    *analyze.BaseCosts
+	// of the baseline, where there is one: what it has for each launch, how many steps it has, what can be
+	// told
+	baseline      map[*analyze.Launch]*analyze.Launch
+	baseSteps     float64
+	resolutionNS  float64
+	ClockMoved    bool
+	Single        bool // a dispatch was timed once, here or there
+	BaselineCosts *analyze.BaselineCosts
 }
 
-// weigh weighs the operators in the steps of a scope; costs may be of others of the whole scope.
-func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Scope) (*Weights, error) {
-	scope := o.Scope
-	w := &Weights{ByOp: map[trace.OpID][]*analyze.Launch{}, steps: float64(len(scope.Steps))}
-	if len(scope.Steps) == 0 {
+// weigh weighs the operators in the steps of a selection; costs may be of others of the whole selection.
+func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Selection) (*Weights,
+	error,
+) {
+	selection := o.Selection
+	w := &Weights{ByOp: map[trace.OpID][]*analyze.Launch{}, steps: float64(len(selection.Steps))}
+	if len(selection.Steps) == 0 {
 		return w, ctx.Err()
 	}
-	launches, err := x.Launches(ctx, scope)
+	launches, err := x.Launches(ctx, selection)
 	if err != nil {
 		return nil, err
 	}
-	w.Blocks, w.costs = x.BlockTimes(scope), x.Costs(scope, whole)
-	if o.Base != nil {
-		c, err := o.Base.Compare(ctx, x, scope, launches)
+	w.Blocks, w.costs = x.BlockTimes(selection), x.Costs(selection, whole)
+	if o.Baseline != nil {
+		c, err := o.Baseline.Compare(ctx, x, selection, launches)
 		if err != nil {
 			return nil, err
 		}
-		w.base, w.baseSteps = map[*analyze.Launch]*analyze.Launch{}, float64(len(o.Base.Scope.Steps))
+		w.baseline, w.baseSteps = map[*analyze.Launch]*analyze.Launch{}, float64(
+			len(o.Baseline.Selection.Steps),
+		)
 		for i := range launches {
-			w.base[&launches[i]] = c.Of[i]
+			w.baseline[&launches[i]] = c.Of[i]
 			w.Single = w.Single || launches[i].Time.N == 1 || c.Of[i] != nil && c.Of[i].Time.N == 1
 		}
-		w.resolutionNS, w.ClockMoved = o.Base.ResolutionNS(x), c.ClockMoved
-		w.BaseCosts = o.Base.CostsBeside(w.costs)
+		w.resolutionNS, w.ClockMoved = o.Baseline.ResolutionNS(x), c.ClockMoved
+		w.BaselineCosts = o.Baseline.CostsBeside(w.costs)
 	}
 	measured := true
 	for i := range launches {
@@ -137,9 +142,9 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 
 // sum fills in what the operators of a node come to.
 func (w *Weights) sum(n *GraphNode) {
-	n.Measured, n.Gap = true, math.Inf(1)
+	n.Measured, n.ErrorDB = true, math.Inf(1)
 	var launches, now, then []*analyze.Launch
-	timed := w.base != nil
+	timed := w.baseline != nil
 	sets := make([][]int, len(n.Ops)) // of the step's dispatches
 	for i, unit := range n.Ops {
 		for _, id := range unit {
@@ -151,16 +156,16 @@ func (w *Weights) sum(n *GraphNode) {
 				n.Measured = n.Measured && l.Time.Measured()
 				n.NS += l.Time.Median * float64(l.Runs) / w.steps
 				if timed = timed && l.Delta.Timed; timed {
-					b := w.base[l]
-					n.Delta.BaseNS += b.Time.Median * float64(b.Runs) / w.baseSteps
+					b := w.baseline[l]
+					n.Delta.BaselineNS += b.Time.Median * float64(b.Runs) / w.baseSteps
 					now, then = append(now, l), append(then, b)
 				}
 				n.Groups += analyze.Product(l.Plan.Workgroups)
 				n.Waste += analyze.Product(l.Plan.Workgroups) - l.Plan.NeededGroups
 				if l.Gap != nil {
-					n.HasGap = true
-					if db := float64(l.Gap.SNRdB); !(n.Gap <= db) {
-						n.Gap = db
+					n.HasError = true
+					if db := float64(l.Gap.SNRdB); !(n.ErrorDB <= db) {
+						n.ErrorDB = db
 					}
 				}
 			}
@@ -176,7 +181,7 @@ func (w *Weights) sum(n *GraphNode) {
 	cost, other := w.costs.Beside(launches)
 	n.Cost, n.Other, n.Costs = cost, other, w.costs
 	if timed && len(now) > 0 {
-		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaseNS
+		n.Delta.Timed, n.Delta.TimeNS = true, n.NS-n.Delta.BaselineNS
 		n.Delta.Equal = analyze.NoDifference(n.Delta.TimeNS, now, then, w.resolutionNS)
 	}
 }
@@ -374,8 +379,8 @@ func (t *GraphTree) Op(row int) *trace.Op {
 
 // Step is the one that live shapes are of, -1 for none.
 func (t *GraphTree) Step() int {
-	if len(t.Scope.Steps) == 0 {
+	if len(t.Selection.Steps) == 0 {
 		return -1
 	}
-	return t.Scope.Last()
+	return t.Selection.Last()
 }

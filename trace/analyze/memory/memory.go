@@ -15,7 +15,7 @@ type Tenant struct {
 	Value       *trace.Value
 	First, Last int
 	Live        int64 // bytes at the step
-	Left        bool  // nothing writes it in the step: who takes it does without it
+	FusedAway   bool  // nothing writes it in the step: who takes it does without it
 }
 
 // Shares says whether the value takes turns in a slot.
@@ -23,7 +23,7 @@ func (n *Tenant) Shares() bool {
 	v := n.Value
 	return v.Slot != nil && v.AliasOf == nil && (v.Role == trace.RoleIntermediate ||
 		v.Role == trace.RoleScratch) &&
-		analyze.Nowhere(v) == ""
+		analyze.NotStored(v) == ""
 }
 
 // Tenancy is who holds memory in a step.
@@ -64,7 +64,7 @@ func Of(x *analyze.Index, step int) *Tenancy {
 			add(l.ID, slices.Concat(reads, writes))
 		}
 		if len(t.Order) > 0 {
-			t.findLeft()
+			t.findFusedAway()
 		}
 	} else {
 		for i := range g.Dispatches {
@@ -95,22 +95,23 @@ func Of(x *analyze.Index, step int) *Tenancy {
 	return t
 }
 
-// findLeft finds what the step leaves: intermediates that dispatches of other steps write, and views of them.
-func (t *Tenancy) findLeft() {
+// findFusedAway finds what the step leaves: intermediates that dispatches of other steps write, and views of
+// them.
+func (t *Tenancy) findFusedAway() {
 	x, g := t.X, &t.X.Trace.Graph
 	for i := range g.Dispatches {
 		for _, v := range g.Dispatches[i].Writes {
 			n := &t.Tenants[x.Root(v)]
-			n.Left = n.First < 0 && n.Value.Role == trace.RoleIntermediate
+			n.FusedAway = n.First < 0 && n.Value.Role == trace.RoleIntermediate
 		}
 	}
 	for i := range t.Tenants {
-		t.Tenants[i].Left = t.Tenants[x.Root(trace.ValueID(i))].Left
+		t.Tenants[i].FusedAway = t.Tenants[x.Root(trace.ValueID(i))].FusedAway
 	}
 }
 
-// Left is said of what the step leaves in place of what it has live.
-const Left = "left"
+// FusedAway is said of what the step leaves in place of what it has live.
+const FusedAway = "left"
 
 // liveBytes is what a value needs at the live shape of a step, in whole words.
 func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {

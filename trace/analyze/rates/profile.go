@@ -146,8 +146,8 @@ func (y *Tally) Profile(x *analyze.Index) *Profile {
 	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }
 
-// profile is Profile of some of the trace's steps, of which the decode steps are those of a scope.
-func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Scope) *Profile {
+// profile is Profile of some of the trace's steps, of which the decode steps are those of a selection.
+func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
 	var phases []trace.Phase
 	kernels := map[trace.Phase]*counted{}
@@ -228,11 +228,11 @@ func shared(list []KernelProfile) []KernelProfile {
 	return list
 }
 
-// Of computes the profile of the steps of a scope, without one of all.
-func Of(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*Profile, error) {
+// Of computes the profile of the steps of a selection, without one of all.
+func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Profile, error) {
 	var y Tally
-	var decode analyze.Kindred
-	steps := scope.Steps
+	var decode analyze.StepGroup
+	steps := selection.Steps
 	if steps == nil {
 		steps = x.EveryStep()
 	}
@@ -245,7 +245,7 @@ func Of(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*Profile, e
 			decode = decode.With(step, s.Cold)
 		}
 	}
-	return y.profile(x, steps, decode.Scope(string(trace.Decode))), nil
+	return y.profile(x, steps, decode.Selection(string(trace.Decode))), nil
 }
 
 // Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later

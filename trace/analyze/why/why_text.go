@@ -4,12 +4,12 @@ import (
 	"slices"
 )
 
-// Folds says whether a chain to what set the grid goes through several operators.
-func (w *Why) Folds() bool {
-	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.Folds() })
+// Groups says whether a chain to what set the grid goes through several operators.
+func (w *Why) Groups() bool {
+	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.Groups() })
 }
 
-func (c *Cause) Folds() bool { return len(c.Links) > 1 }
+func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
 // Around are the steps, indices into Trace.Steps, of the changes of this grid before and after the one that
 // set it: -1 where the run has none.
@@ -26,14 +26,14 @@ func (w *Why) Around() (earlier, later int) {
 	return earlier, later
 }
 
-// FoldedLink is a link, or the same way through several layers.
-type FoldedLink struct {
+// LayersLink is a link, or the same way through several layers.
+type LayersLink struct {
 	Link
 	Layers []int // of all that the chain passes in the same way; nil where it is one
 }
 
-// FoldLinks leaves one of the layers that a chain passes in the same way.
-func FoldLinks(links []Link) []FoldedLink {
+// GroupLinks leaves one of the layers that a chain passes in the same way.
+func GroupLinks(links []Link) []LayersLink {
 	type span struct {
 		layer    int // -1: outside of the layers
 		from, to int
@@ -53,7 +53,7 @@ func FoldLinks(links []Link) []FoldedLink {
 		s.to = i + 1
 		s.shape += o.Place() + "\n"
 	}
-	var out []FoldedLink
+	var out []LayersLink
 	for i := 0; i < len(spans); {
 		j := i + 1
 		layers := []int{spans[i].layer}
@@ -63,7 +63,7 @@ func FoldLinks(links []Link) []FoldedLink {
 		}
 		slices.Sort(layers)
 		for k := spans[i].from; k < spans[i].to; k++ {
-			f := FoldedLink{Link: links[k]}
+			f := LayersLink{Link: links[k]}
 			if len(layers) > 1 {
 				f.Layers = layers
 			}

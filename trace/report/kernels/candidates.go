@@ -16,7 +16,7 @@ func init() {
 		Name: "candidates", Takes: report.WholeRun,
 		Doc: "the highest logits of each step, where they were asked for, and which of them came out",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return candidates(ctx, x, o.Scope)
+			return candidates(ctx, x, o.Selection)
 		},
 	})
 }
@@ -28,9 +28,9 @@ type candidate struct {
 	rank int // from 1
 }
 
-// candidates are those of the steps of a scope, without one of all steps.
-func candidates(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*table.Table, error) {
-	steps := scope.Steps
+// candidates are those of the steps of a selection, without one of all steps.
+func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
+	steps := selection.Steps
 	if steps == nil {
 		steps = make([]int, len(x.Trace.Steps))
 		for i := range steps {

@@ -115,7 +115,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return strings.Join(words, ", ")
 		})
 	}
-	deltaCost := report.DeltaCostColumn(w.BaseCosts, 80, func(row int) *analyze.RowCost {
+	deltaCost := report.DeltaCostColumn(w.BaselineCosts, 80, func(row int) *analyze.RowCost {
 		return t.Nodes[row].Cost
 	})
 	return []table.Column{
@@ -154,12 +154,12 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				cell := single(func(o *trace.Op) string {
 					var words []string
 					for _, v := range o.Outputs {
-						if text := report.LiveText(mem, v); text != memory.Left {
+						if text := report.LiveText(mem, v); text != memory.FusedAway {
 							words = append(words, text)
 						}
 					}
 					if len(words) == 0 && len(o.Outputs) > 0 {
-						return memory.Left
+						return memory.FusedAway
 					}
 					return strings.Join(words, ", ")
 				})(row)
@@ -208,10 +208,10 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
 			Doc: "signal to noise against the reference, the worst of the row",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
-				if !n.HasGap {
+				if !n.HasError {
 					return table.Cell{}
 				}
-				return table.Cell{Text: report.Decibels(n.Gap), Number: n.Gap, Has: true}
+				return table.Cell{Text: report.Decibels(n.ErrorDB), Number: n.ErrorDB, Has: true}
 			}),
 		},
 		{

@@ -41,7 +41,7 @@ func NoCost(n *graphtree.GraphNode) string {
 	return report.OtherWork(n.Costs, n.Other)
 }
 
-// Graph is the graph with what a scope says of it, and what it says against a base, as a table.
+// Graph is the graph with what a selection says of it, and what it says against a baseline, as a table.
 func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTable, error) {
 	g, err := graphtree.Of(ctx, x, o)
 	if err != nil {
@@ -49,22 +49,22 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 	}
 	t := &GraphTable{GraphTree: g}
 	t.Table = table.New("graph", t.columns(g.W), g.Tree)
-	t.Title, t.From = []table.Line{t.title(g.Fold, g.W)}, t
+	t.Title, t.From = []table.Line{t.title(g.Grouping, g.W)}, t
 	return t, nil
 }
 
-func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
+func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Line {
 	g := &t.Index.Trace.Graph
 	parts := []table.Segment{
 		table.Say(2, "fold %s", fold),
 		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
 		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
 	}
-	if t.Scope.Chosen() {
-		parts = append(parts, report.ScopePart(t.Scope))
+	if t.Selection.Chosen() {
+		parts = append(parts, report.SelectionPart(t.Selection))
 	}
 	compared := func(n graphtree.GraphNode) bool {
-		return n.Delta.Timed || n.Cost != nil && report.Delta(w.BaseCosts, n.Cost).Has
+		return n.Delta.Timed || n.Cost != nil && report.Delta(w.BaselineCosts, n.Cost).Has
 	}
 	switch {
 	case w.ClockMoved:
@@ -73,20 +73,20 @@ func (t *GraphTable) title(fold analyze.Fold, w *graphtree.Weights) table.Line {
 			Short: "clock moved",
 		})
 	case slices.ContainsFunc(t.Nodes, compared):
-		of := t.Base.Scope
+		of := t.Baseline.Selection
 		parts = append(parts, table.Segment{
 			Rank: 0, Text: "Δ against " + of.Called(),
 			Short: "Δ " + of.Short(),
 		},
-			report.OtherTrace(t.Index, t.Base.Index))
+			report.OtherTrace(t.Index, t.Baseline.Index))
 	case w.Single:
-		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Base.Scope.Called()))
+		parts = append(parts, table.Say(6, "no Δ against %s: 1 sample", t.Baseline.Selection.Called()))
 	}
 	switch {
 	case w.Total > 0:
 		took := table.Millis(analyze.Whole(w.Total), true)
 		alone := table.Segment{Rank: 5, Text: "alone " + took}
-		if _, one := t.Scope.One(); !one { // Σgpu is the median of what each step adds up to
+		if _, one := t.Selection.One(); !one { // Σgpu is the median of what each step adds up to
 			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
 		}
 		parts = append(parts, alone)

@@ -19,7 +19,7 @@ func init() {
 		Name: "profile", Takes: report.WholeRun,
 		Doc: "each kernel's part of the GPU time by phase and what it costs a step, and tokens a second",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			p, err := rates.Of(ctx, x, o.Scope)
+			p, err := rates.Of(ctx, x, o.Selection)
 			if err != nil {
 				return nil, err
 			}

@@ -11,8 +11,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// What rows take at the last position is compared with what they took at a base: some steps of the run, one
-// of them, or another run; and not at all where the clock moved.
+// What rows take at the last position is compared with what they took at a baseline: some steps of the run,
+// one of them, or another run; and not at all where the clock moved.
 func TestCurvesAreComparedWithABase(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	x := analyze.NewIndex(tr)
@@ -23,23 +23,23 @@ func TestCurvesAreComparedWithABase(t *testing.T) {
 	}
 	other := analyze.NewIndex(slower)
 	for _, c := range []struct {
-		name   string
-		base   analyze.Base
-		lo, hi float64 // µs, of the whole step
-		equal  bool
-		said   string
+		name     string
+		baseline analyze.Baseline
+		lo, hi   float64 // µs, of the whole step
+		equal    bool
+		said     string
 	}{
-		{"its beginning", analyze.Base{Index: x, Scope: x.Range(1, 20)}, 0.6, 1, false, "Δlast against s1–s20 at"},
-		{"one step", analyze.Base{Index: x, Scope: x.Step(10)}, 0.7, 1.1, false, "Δlast against s10 at"},
+		{"its beginning", analyze.Baseline{Index: x, Selection: x.Range(1, 20)}, 0.6, 1, false, "Δlast against s1–s20 at"},
+		{"one step", analyze.Baseline{Index: x, Selection: x.Step(10)}, 0.7, 1.1, false, "Δlast against s10 at"},
 		{
 			"all of it",
-			analyze.Base{Index: x, Scope: x.Phase(trace.Decode)},
+			analyze.Baseline{Index: x, Selection: x.Phase(trace.Decode)},
 			0, 0, true,
 			"Δlast against decode at",
 		},
-		{"another run", analyze.Base{Index: other, Scope: other.Phase(trace.Decode)}, -50.1, -49.9, false, "Δlast against decode at"},
+		{"another run", analyze.Baseline{Index: other, Selection: other.Phase(trace.Decode)}, -50.1, -49.9, false, "Δlast against decode at"},
 	} {
-		got, err := curves.Of(context.Background(), x, trace.AlongPosition, &c.base)
+		got, err := curves.Of(context.Background(), x, trace.AlongPosition, &c.baseline)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,9 +55,9 @@ func TestCurvesAreComparedWithABase(t *testing.T) {
 	for i := range tr.Steps {
 		tr.Steps[i].Canary, slower.Steps[i].Canary = 1, 0.9
 	}
-	got, err := curves.Of(context.Background(), x, trace.AlongPosition, &analyze.Base{
-		Index: other,
-		Scope: other.Phase(trace.Decode),
+	got, err := curves.Of(context.Background(), x, trace.AlongPosition, &analyze.Baseline{
+		Index:     other,
+		Selection: other.Phase(trace.Decode),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -55,9 +55,9 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 			add("          far off, left out: %s", leftOut(c, r))
 		}
 		switch {
-		case f.N < curves.TellSlope:
-			add("          that is no slope: of fewer than %d steps", curves.TellSlope)
-		case !f.Slopes():
+		case f.N < curves.MinSlopePoints:
+			add("          that is no slope: of fewer than %d steps", curves.MinSlopePoints)
+		case !f.Significant():
 			add("          that is no slope: less than three times its error")
 		}
 		if r.Drift > 0 {
@@ -65,13 +65,13 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 				"device moved, by %.0f %% of the slope of the whole step", r.Drift)
 		}
 	}
-	if b := r.Base; b != nil && r.Fit != nil {
+	if b := r.Baseline; b != nil && r.Fit != nil {
 		by := delta(r).Text
 		if !b.Equal {
 			by += " µs"
 		}
 		add("base      %s at %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
-			c.Base.Scope.Called(), by,
+			c.Baseline.Selection.Called(), by,
 			r.Fit.Last)
 	}
 	for _, s := range r.Shifts {

@@ -28,7 +28,7 @@ func TestLineThroughTimes(t *testing.T) {
 	f := curves.FitLine(xs, ys)
 	// Scatter of 1000 / √12 over 200 places: the error of the slope is that over √Σ(x - mean)².
 	want := 1000 / math.Sqrt(12) / math.Sqrt(200*(200*200-1)/12)
-	if math.Abs(f.B-200) > 3*f.SE || f.SE < want/2 || f.SE > 2*want || !f.Slopes() {
+	if math.Abs(f.B-200) > 3*f.SE || f.SE < want/2 || f.SE > 2*want || !f.Significant() {
 		t.Errorf("slope %.2f ± %.2f, want 200 ± %.2f", f.B, f.SE, want)
 	}
 	ys[20], ys[150] = 9e6, 9e6 // two steps that were held up
@@ -242,12 +242,12 @@ func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
 			}
 		}
 	}
-	hardly := &curves.Fit{N: curves.TellSlope, A: 1e6, B: 50, SE: 1, First: 500, Last: 600}
+	hardly := &curves.Fit{N: curves.MinSlopePoints, A: 1e6, B: 50, SE: 1, First: 500, Last: 600}
 	if said := says(hardly, 0); said != "decode slows down with position (0.5 %)" {
 		t.Error(said)
 	}
-	few := &curves.Fit{N: curves.TellSlope - 1, B: 100, SE: 1, Last: 7}
-	if few.Slopes() || !strings.Contains(says(few, 0), "too few to tell a slope") {
+	few := &curves.Fit{N: curves.MinSlopePoints - 1, B: 100, SE: 1, Last: 7}
+	if few.Significant() || !strings.Contains(says(few, 0), "too few to tell a slope") {
 		t.Errorf("a slope of %d steps: %s", few.N, says(few, 0))
 	}
 }
@@ -330,7 +330,7 @@ func TestNoSlopeSaysHowLargeOneMayBe(t *testing.T) {
 		"decode keeps its time over positions 513–574 · less than 130 µs per 1,000"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	f.N = curves.TellSlope - 1 // of few the error is not known either
+	f.N = curves.MinSlopePoints - 1 // of few the error is not known either
 	if got, want := rate(f), "-1.50 ± 42.8 µs per 1,000 positions"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

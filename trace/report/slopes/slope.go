@@ -19,7 +19,7 @@ func init() {
 		Name: "slope", Takes: report.NoSteps, Compares: true,
 		Doc: "how decode times move with the position, and which operator owns that",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return curvesTable(ctx, x, trace.AlongPosition, o.Base)
+			return curvesTable(ctx, x, trace.AlongPosition, o.Baseline)
 		},
 	})
 	report.Register(report.Table{
@@ -31,10 +31,11 @@ func init() {
 	})
 }
 
-func curvesTable(ctx context.Context, x *analyze.Index, along string, base *analyze.Base) (*table.Table,
+func curvesTable(ctx context.Context, x *analyze.Index, along string,
+	baseline *analyze.Baseline) (*table.Table,
 	error,
 ) {
-	c, err := curves.Of(ctx, x, along, base)
+	c, err := curves.Of(ctx, x, along, baseline)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +116,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 			Doc: "what 1,000 positions more add to a step; = where it is within three times its error",
 			Of: fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
-				if !f.Slopes() {
+				if !f.Significant() {
 					cell.Text = "="
 				}
 				return cell
@@ -391,11 +392,11 @@ func says(f *curves.Fit, drift float64) string {
 		by += fmt.Sprintf(" (%.1f %%)", 100*share)
 	}
 	switch {
-	case f.Slopes() && f.B > 0:
+	case f.Significant() && f.B > 0:
 		return "decode slows down" + by
-	case f.Slopes():
+	case f.Significant():
 		return "decode speeds up" + by
-	case f.N < curves.TellSlope:
+	case f.N < curves.MinSlopePoints:
 		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
 		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
@@ -407,7 +408,7 @@ func says(f *curves.Fit, drift float64) string {
 
 // rate is what 1,000 positions more add; where that is nothing, how large it may be and not be seen.
 func rate(f *curves.Fit) string {
-	if f.Slopes() || f.N < curves.TellSlope || math.Abs(f.B) > 2*f.SE {
+	if f.Significant() || f.N < curves.MinSlopePoints || math.Abs(f.B) > 2*f.SE {
 		return slope(f) + " per 1,000 positions"
 	}
 	most := places * (math.Abs(f.B) + 3*f.SE)

@@ -21,21 +21,21 @@ func init() {
 		Name: "memory", Takes: report.OneStep, OfGraph: true,
 		Doc: "what the graph holds on the device by role, and what makes each shared slot so large",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return Memory(x, o.Scope), ctx.Err()
+			return Memory(x, o.Selection), ctx.Err()
 		},
 	})
 	report.Register(report.Table{
 		Name: "tenants", Takes: report.OneStep, OfGraph: true,
 		Doc: "who holds a slot when: its values in the order of the step, from first to last dispatch",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			return Tenants(x, o.Scope), ctx.Err()
+			return Tenants(x, o.Selection), ctx.Err()
 		},
 	})
 }
 
-// Memory is the table of what is held on the device, with live bytes where the scope is a step.
-func Memory(x *analyze.Index, scope analyze.Scope) *table.Table {
-	step, one := scope.One()
+// Memory is the table of what is held on the device, with live bytes where the selection is a step.
+func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
+	step, one := selection.One()
 	if !one {
 		step = -1
 	}
@@ -45,7 +45,8 @@ func Memory(x *analyze.Index, scope analyze.Scope) *table.Table {
 	for i := range t.Tenants {
 		n := &t.Tenants[i]
 		v := n.Value
-		if v.Kind == "symint" || v.AliasOf != nil || n.Shares() || analyze.Nowhere(v) != "" || v.Bytes == 0 {
+		if v.Kind == "symint" || v.AliasOf != nil || n.Shares() || analyze.NotStored(v) != "" ||
+			v.Bytes == 0 {
 			continue
 		}
 		k, there := place[v.Role]
@@ -168,7 +169,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 			}
 			when := "not in this step"
 			switch {
-			case n.Left:
+			case n.FusedAway:
 				when = "left in this step"
 			case n.First >= 0:
 				when = fmt.Sprintf("d%d–d%d", t.Order[n.First], t.Order[n.Last])
@@ -245,8 +246,8 @@ var largeSteps = table.Segment{
 const lifeCells = 40
 
 // Tenants is the table of the slots with the values that have them, one after the other.
-func Tenants(x *analyze.Index, scope analyze.Scope) *table.Table {
-	step, one := scope.One()
+func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
+	step, one := selection.One()
 	if !one {
 		step = -1
 	}
@@ -343,8 +344,8 @@ func Tenants(x *analyze.Index, scope analyze.Scope) *table.Table {
 					Text: table.Memory(r.tenant.Live), Number: float64(r.tenant.Live),
 					Has: true,
 				}
-				if r.tenant.Left {
-					cell.Text = memory.Left
+				if r.tenant.FusedAway {
+					cell.Text = memory.FusedAway
 				}
 				return cell
 			}),

@@ -20,21 +20,21 @@ func held(shares map[string]float64) *trace.Trace {
 	for step := range 2 {
 		for i := range tr.Steps[step].Dispatches {
 			d := &tr.Steps[step].Dispatches[i]
-			d.Gap = &trace.NumericGap{
+			d.Error = &trace.NumericError{
 				MaxAbs: 1e-6, SNRdB: 120, Reference: "float64", Tolerance: "1e-05: a reason", Share: 0.1,
 				Compared: 10, Elements: 10, Run: &trace.Drift{MaxAbs: 2e-6, SNRdB: 110},
 			}
 			if share, there := shares[x.Name(tr.Plans[d.Plan].Dispatch)]; there && step == 0 {
-				d.Gap.Share = trace.Number(share)
+				d.Error.Share = trace.Number(share)
 			}
 		}
 	}
 	return tr
 }
 
-func gapsOf(t *testing.T, tr *trace.Trace) *deviation.Gaps {
+func gapsOf(t *testing.T, tr *trace.Trace) *deviation.Errors {
 	t.Helper()
-	g, err := deviation.Of(ctx, analyze.NewIndex(tr), analyze.Scope{})
+	g, err := deviation.Of(ctx, analyze.NewIndex(tr), analyze.Selection{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func gapsOf(t *testing.T, tr *trace.Trace) *deviation.Gaps {
 }
 
 // saidOf is what the rows say that have a name, in the order of the steps.
-func saidOf(g *deviation.Gaps, name string) string {
+func saidOf(g *deviation.Errors, name string) string {
 	var said []string
 	for row := range g.Rows {
 		if label := g.Cell(row, g.Column("dispatch")).Text; label == name {
@@ -77,7 +77,7 @@ func TestAReferenceWithoutANumberBlamesTheFirst(t *testing.T) {
 		x := analyze.NewIndex(tr)
 		for i := range tr.Steps[0].Dispatches {
 			if d := &tr.Steps[0].Dispatches[i]; x.Name(tr.Plans[d.Plan].Dispatch) == name {
-				d.Gap.Want = trace.Number(math.NaN())
+				d.Error.Want = trace.Number(math.NaN())
 			}
 		}
 		if got := saidOf(gapsOf(t, tr), name); got != want {
@@ -119,7 +119,7 @@ func TestADivergenceIsInheritedThroughTheCache(t *testing.T) {
 func TestTheFirstNumberThatIsNoneIsNamed(t *testing.T) {
 	tr := held(nil)
 	for i := 5; i < 12; i++ {
-		tr.Steps[0].Dispatches[i].Gap.NotFinite = 3
+		tr.Steps[0].Dispatches[i].Error.NotFinite = 3
 	}
 	g := gapsOf(t, tr)
 	at := tr.Plans[tr.Steps[0].Dispatches[5].Plan].Dispatch
@@ -153,7 +153,7 @@ func TestNumbersThatDifferAreWrittenSo(t *testing.T) {
 		{0.129872, 0.12987201, "0.12987199, want 0.12987201"},
 	} {
 		tr := held(nil)
-		gap, value := tr.Steps[0].Dispatches[0].Gap, trace.ValueID(0)
+		gap, value := tr.Steps[0].Dispatches[0].Error, trace.ValueID(0)
 		gap.Value, gap.Got, gap.Want = &value, trace.Number(c.got), trace.Number(c.want)
 		g := gapsOf(t, tr)
 		if cell := g.Cell(1, g.Column("where")).Text; !strings.HasSuffix(cell, "[0]: "+c.text) {

@@ -10,9 +10,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// StepCount is how many steps a scope has, and of how many where some are left out: "2 warm steps of 5", "33
-// of 96 steps: on the routes of s487".
-func StepCount(s analyze.Scope) string {
+// StepCount is how many steps a selection has, and of how many where some are left out: "2 warm steps of 5",
+// "33 of 96 steps: on the routes of s487".
+func StepCount(s analyze.Selection) string {
 	n := len(s.Steps)
 	switch {
 	case s.Rerouted > 0:
@@ -32,8 +32,8 @@ func StepCount(s analyze.Scope) string {
 	return table.Plural(n, "step")
 }
 
-// ScopeText say which steps a scope has: "all 126 warm decode steps", "s30–s60: 31 steps".
-func ScopeText(s analyze.Scope) string {
+// SelectionText say which steps a selection has: "all 126 warm decode steps", "s30–s60: 31 steps".
+func SelectionText(s analyze.Selection) string {
 	_, one := s.One()
 	kind := ""
 	if slices.Contains(trace.Phases, trace.Phase(s.Name)) {
@@ -58,8 +58,8 @@ func ScopeText(s analyze.Scope) string {
 	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
 }
 
-// ScopePart says in a title which steps a scope has that may have several.
-func ScopePart(s analyze.Scope) table.Segment {
+// SelectionPart says in a title which steps a selection has that may have several.
+func SelectionPart(s analyze.Selection) table.Segment {
 	if _, one := s.One(); one {
 		return table.Segment{Rank: 0, Text: s.Called() + ": " + StepCount(s), Short: s.Short()}
 	}

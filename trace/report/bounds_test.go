@@ -55,10 +55,14 @@ func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
 	negative := regexp.MustCompile(`-\d{6,}.*`)
 	for _, made := range report.Tables() {
 		printed := 0
-		for _, scope := range []analyze.Scope{{}, x.Step(0), x.Step(1), x.Step(5), x.Phase(trace.Decode)} {
-			tab, err := made.Of(ctx, x, analyze.Options{Scope: scope})
+		for _, selection := range []analyze.Selection{
+			{},
+			x.Step(0), x.Step(1), x.Step(5),
+			x.Phase(trace.Decode),
+		} {
+			tab, err := made.Of(ctx, x, analyze.Options{Selection: selection})
 			if err != nil {
-				continue // it takes another scope
+				continue // it takes another selection
 			}
 			rows, err := tab.Select(ctx, table.Selection{All: true})
 			if err != nil {
@@ -71,7 +75,7 @@ func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
 				}
 				printed += len(rows)
 				if found := negative.Find(b.Bytes()); found != nil {
-					t.Errorf("%s of %s as %s: %.80s", made.Name, scope.Name, format, found)
+					t.Errorf("%s of %s as %s: %.80s", made.Name, selection.Name, format, found)
 				}
 			}
 		}

@@ -10,31 +10,31 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Fold says how the dispatches of a step are put together into rows.
-type Fold int
+// Grouping says how the dispatches of a step are put together into rows.
+type Grouping int
 
 // The folds.
 const (
-	FoldLayer  Fold = iota // prologue, layers with their blocks, epilogue; equal layers are one row
-	FoldOp                 // by the operator's kind
-	FoldKernel             // by kernel
-	FoldNone               // every dispatch, in order of submission
+	GroupLayer  Grouping = iota // prologue, layers with their blocks, epilogue; equal layers are one row
+	GroupOp                     // by the operator's kind
+	GroupKernel                 // by kernel
+	GroupNone                   // every dispatch, in order of submission
 )
 
-var foldNames = [...]string{FoldLayer: "layer", FoldOp: "op", FoldKernel: "kernel", FoldNone: "none"}
+var groupingNames = [...]string{GroupLayer: "layer", GroupOp: "op", GroupKernel: "kernel", GroupNone: "none"}
 
 // String is the fold's name.
-func (f Fold) String() string { return foldNames[f] }
+func (f Grouping) String() string { return groupingNames[f] }
 
-// FoldNames are the names of the folds.
-func FoldNames() []string { return foldNames[:] }
+// GroupingNames are the names of the folds.
+func GroupingNames() []string { return groupingNames[:] }
 
-// ParseFold reads a fold's name.
-func ParseFold(s string) (Fold, error) {
-	if i := slices.Index(foldNames[:], s); i >= 0 {
-		return Fold(i), nil
+// ParseGrouping reads a fold's name.
+func ParseGrouping(s string) (Grouping, error) {
+	if i := slices.Index(groupingNames[:], s); i >= 0 {
+		return Grouping(i), nil
 	}
-	return 0, fmt.Errorf("fold %q: it is one of %s", s, strings.Join(foldNames[:], ", "))
+	return 0, fmt.Errorf("fold %q: it is one of %s", s, strings.Join(groupingNames[:], ", "))
 }
 
 // place is a row of the dispatch table before anything is computed: what it stands for. units are the
@@ -46,18 +46,18 @@ type place struct {
 	units [][]int
 }
 
-// folder builds places in pre-order.
-type folder struct {
+// grouper builds places in pre-order.
+type grouper struct {
 	x        *Index
 	launches []Launch
-	// tokens are those of the works of each dispatch in a scope of several steps.
+	// tokens are those of the works of each dispatch in a selection of several steps.
 	tokens map[trace.DispatchID][]int
 	places []place
 }
 
-func newFolder(x *Index, scope Scope, launches []Launch) *folder {
-	f := &folder{x: x, launches: launches}
-	if _, one := scope.One(); one {
+func newGrouper(x *Index, selection Selection, launches []Launch) *grouper {
+	f := &grouper{x: x, launches: launches}
+	if _, one := selection.One(); one {
 		return f // each dispatch is there once
 	}
 	f.tokens = make(map[trace.DispatchID][]int, len(launches))
@@ -67,7 +67,7 @@ func newFolder(x *Index, scope Scope, launches []Launch) *folder {
 	return f
 }
 
-func (f *folder) add(parent int, key, label string, units [][]int, group, open bool) int {
+func (f *grouper) add(parent int, key, label string, units [][]int, group, open bool) int {
 	p := place{Row: tree.Row{Key: key, Parent: parent, Group: group, Open: open}, label: label, units: units}
 	if parent >= 0 {
 		p.Depth = f.places[parent].Depth + 1
@@ -77,12 +77,12 @@ func (f *folder) add(parent int, key, label string, units [][]int, group, open b
 	return len(f.places) - 1
 }
 
-func (f *folder) leaf(parent int, label string, i int) {
+func (f *grouper) leaf(parent int, label string, i int) {
 	f.add(parent, f.key(i), label, [][]int{{i}}, false, false)
 }
 
-// key names a launch: by its dispatch, and by the work where the dispatch did different work in a scope.
-func (f *folder) key(i int) string {
+// key names a launch: by its dispatch, and by the work where the dispatch did different work in a selection.
+func (f *grouper) key(i int) string {
 	l := &f.launches[i]
 	if len(f.tokens[l.ID]) < 2 {
 		return fmt.Sprintf("d%d", l.ID)
@@ -90,8 +90,8 @@ func (f *folder) key(i int) string {
 	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
 }
 
-// marked is a launch's name with the number of tokens, where it ran with different ones in a scope.
-func (f *folder) marked(name string, i int) string {
+// marked is a launch's name with the number of tokens, where it ran with different ones in a selection.
+func (f *grouper) marked(name string, i int) string {
 	l := &f.launches[i]
 	for _, n := range f.tokens[l.ID] {
 		if n != l.Tokens {
@@ -101,19 +101,19 @@ func (f *folder) marked(name string, i int) string {
 	return name
 }
 
-func (f *folder) label(i int) string {
+func (f *grouper) label(i int) string {
 	return f.marked(Label(f.launches[i].Op, f.launches[i].Dispatch), i)
 }
 
-func (f *folder) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
+func (f *grouper) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
 // layer is a launch's name among equal ones of several layers.
-func (f *folder) layer(i int) string {
+func (f *grouper) layer(i int) string {
 	return f.marked(LayerName(*f.launches[i].Op.Layer), i)
 }
 
 // placed is a launch's name with the layer in short: "L3 attn.q".
-func (f *folder) placed(i int) string {
+func (f *grouper) placed(i int) string {
 	name, o := f.name(i), f.launches[i].Op
 	if o.Layer == nil {
 		return name
@@ -123,7 +123,7 @@ func (f *folder) placed(i int) string {
 
 // several adds a row for launches that are one row when folded, with each of them in it; a single one stands
 // alone. Each is called by name.
-func (f *folder) several(parent int, key, label string, launches []int, name func(i int) string) {
+func (f *grouper) several(parent int, key, label string, launches []int, name func(i int) string) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
 		return
@@ -139,7 +139,7 @@ func (f *folder) several(parent int, key, label string, launches []int, name fun
 }
 
 // by groups all launches under a name, in order of first appearance.
-func (f *folder) by(prefix string, name func(*Launch) string) {
+func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}
 	for i := range f.launches {
@@ -158,13 +158,13 @@ func (f *folder) by(prefix string, name func(*Launch) string) {
 	}
 }
 
-func (f *folder) fold(by Fold) []place {
+func (f *grouper) fold(by Grouping) []place {
 	switch by {
-	case FoldOp:
+	case GroupOp:
 		f.by("op", func(l *Launch) string { return l.Op.Kind })
-	case FoldKernel:
+	case GroupKernel:
 		f.by("kernel", func(l *Launch) string { return l.Plan.Kernel })
-	case FoldNone:
+	case GroupNone:
 		for i := range f.launches {
 			f.leaf(-1, f.name(i), i)
 		}
@@ -181,7 +181,7 @@ type layer struct {
 	shape    string // equal layers have the same: blocks, operators, kernels and grids in order
 }
 
-func (f *folder) byLayer() {
+func (f *grouper) byLayer() {
 	var prologue, epilogue, plain []int
 	byNumber := map[int]*layer{}
 	var layers []*layer
@@ -216,7 +216,7 @@ func (f *folder) byLayer() {
 	}
 }
 
-func (f *folder) part(name string, launches []int) {
+func (f *grouper) part(name string, launches []int) {
 	if len(launches) == 0 {
 		return
 	}
@@ -227,7 +227,7 @@ func (f *folder) part(name string, launches []int) {
 }
 
 // equalLayers puts layers of the same shape together, in order of the first of each.
-func (f *folder) equalLayers(layers []*layer) [][]*layer {
+func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	slices.SortFunc(layers, func(a, b *layer) int { return a.number - b.number })
 	var groups [][]*layer
 	index := map[string]int{}
@@ -252,7 +252,7 @@ func (f *folder) equalLayers(layers []*layer) [][]*layer {
 
 // layers adds equal layers: their blocks, and in each block a row for each dispatch, which stands for that of
 // every layer.
-func (f *folder) layers(equal []*layer) {
+func (f *grouper) layers(equal []*layer) {
 	var list []int
 	units := make([][]int, len(equal))
 	for k, l := range equal {

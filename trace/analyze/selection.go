@@ -12,10 +12,10 @@ import (
 	"gpuscope/trace"
 )
 
-// Scope is the steps that a table speaks of: one, or several whose times are summed up by their median. In
-// one median there are only steps that did the same work by the same route. Cold steps are not among several,
-// unless there are no others.
-type Scope struct {
+// Selection is the steps that a table speaks of: one, or several whose times are summed up by their median.
+// In one median there are only steps that did the same work by the same route. Cold steps are not among
+// several, unless there are no others.
+type Selection struct {
 	Steps []int // indices into Trace.Steps, rising
 	Name  string
 	Cold  int // cold steps left out
@@ -30,33 +30,33 @@ type Scope struct {
 	Which, Chunk string
 }
 
-// ScopeWords says what ParseScope reads, for a help text.
-const ScopeWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
+// SelectionWords says what ParseScope reads, for a help text.
+const SelectionWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
 
-// One is the step of a scope of one, and whether it is that.
-func (s Scope) One() (step int, one bool) {
+// One is the step of a selection of one, and whether it is that.
+func (s Selection) One() (step int, one bool) {
 	if len(s.Steps) != 1 {
 		return -1, false
 	}
 	return s.Steps[0], true
 }
 
-// Last is the last step of a scope: what stands for it where one step is asked for.
-func (s Scope) Last() int { return s.Steps[len(s.Steps)-1] }
+// Last is the last step of a selection: what stands for it where one step is asked for.
+func (s Selection) Last() int { return s.Steps[len(s.Steps)-1] }
 
-// Step is the scope of one step, an index into Trace.Steps.
-func (x *Index) Step(step int) Scope {
-	return Scope{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
+// Step is the selection of one step, an index into Trace.Steps.
+func (x *Index) Step(step int) Selection {
+	return Selection{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
 }
 
-// All is the scope of every step that is not cold.
-func (x *Index) All() Scope {
+// All is the selection of every step that is not cold.
+func (x *Index) All() Selection {
 	return x.several("all", 0, len(x.Trace.Steps))
 }
 
-// Phase is the scope of the steps of a phase that are not cold; it has no steps where there are none.
-func (x *Index) Phase(phase trace.Phase) Scope {
-	s := x.phases[phase].Scope(string(phase))
+// Phase is the selection of the steps of a phase that are not cold; it has no steps where there are none.
+func (x *Index) Phase(phase trace.Phase) Selection {
+	s := x.phases[phase].Selection(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {
 		s.Which = fmt.Sprintf("s%d", x.Trace.Steps[step].Index)
 		if k, of := x.chunk(step); of > 1 {
@@ -84,8 +84,8 @@ func (x *Index) chunk(step int) (k, of int) {
 	return step - first + 1, last - first + 1
 }
 
-// Range is the scope of the steps from an index to another, both in it, that are not cold.
-func (x *Index) Range(from, to int) Scope {
+// Range is the selection of the steps from an index to another, both in it, that are not cold.
+func (x *Index) Range(from, to int) Selection {
 	steps := x.Trace.Steps
 	if from == to {
 		return x.Step(from)
@@ -94,8 +94,8 @@ func (x *Index) Range(from, to int) Scope {
 	return x.several(name, from, to+1)
 }
 
-// Called is what a scope is called where it is one of several things in a line.
-func (s Scope) Called() string {
+// Called is what a selection is called where it is one of several things in a line.
+func (s Selection) Called() string {
 	name := s.Name
 	if s.Which != "" {
 		name += " " + s.Which
@@ -106,22 +106,22 @@ func (s Scope) Called() string {
 	return name
 }
 
-// Short is what a scope is called in little room.
-func (s Scope) Short() string {
+// Short is what a selection is called in little room.
+func (s Selection) Short() string {
 	chunk, _, _ := strings.Cut(s.Chunk, " of ")
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
-// several is a scope of the steps from one index to before another.
-func (x *Index) several(name string, from, to int) Scope {
-	var k Kindred
+// several is a selection of the steps from one index to before another.
+func (x *Index) several(name string, from, to int) Selection {
+	var k StepGroup
 	for i := from; i < to; i++ {
 		k = k.With(i, x.Trace.Steps[i].Cold)
 	}
-	return k.Scope(name)
+	return k.Selection(name)
 }
 
-func (k Kindred) With(step int, cold bool) Kindred {
+func (k StepGroup) With(step int, cold bool) StepGroup {
 	if cold {
 		k.cold = append(k.cold, step)
 	} else {
@@ -130,12 +130,12 @@ func (k Kindred) With(step int, cold bool) Kindred {
 	return k
 }
 
-// Scope has the steps that are not cold, or where there are none those that are.
-func (k Kindred) Scope(name string) Scope {
+// Selection has the steps that are not cold, or where there are none those that are.
+func (k StepGroup) Selection(name string) Selection {
 	if len(k.warm) == 0 {
-		return Scope{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
+		return Selection{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
 	}
-	return Scope{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
+	return Selection{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
 // Regridded says whether a step gave a dispatch another grid or route, or had one come or go.
@@ -144,8 +144,8 @@ func (x *Index) Regridded(step int) bool {
 	return in
 }
 
-// Regrids say which steps of a scope gave a dispatch another grid or route, or had one come or go.
-func (x *Index) Regrids(s Scope) string {
+// Regrids say which steps of a selection gave a dispatch another grid or route, or had one come or go.
+func (x *Index) Regrids(s Selection) string {
 	var names []string
 	rest := s.Steps
 	for _, step := range x.RegriddedSteps {
@@ -160,16 +160,16 @@ func (x *Index) Regrids(s Scope) string {
 	return "grids change in " + SomeOf(names)
 }
 
-// ParseScope reads the name of a scope: the number of a step with or without its s, a range of two of them,
-// last, a phase, or all. Steps are named by Step.Index. What the trace has not is an error that says what it
-// has.
-func (x *Index) ParseScope(word string) (Scope, error) {
+// ParseSelection reads the name of a selection: the number of a step with or without its s, a range of two of
+// them, last, a phase, or all. Steps are named by Step.Index. What the trace has not is an error that says
+// what it has.
+func (x *Index) ParseSelection(word string) (Selection, error) {
 	steps := x.Trace.Steps
 	if len(steps) == 0 {
-		return Scope{}, fmt.Errorf("the trace has no steps")
+		return Selection{}, fmt.Errorf("the trace has no steps")
 	}
-	refuse := func(what string) (Scope, error) {
-		return Scope{}, fmt.Errorf("%q: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
+	refuse := func(what string) (Selection, error) {
+		return Selection{}, fmt.Errorf("%q: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
 			steps[0].Index, steps[len(steps)-1].Index)
 	}
 	switch {
@@ -191,7 +191,7 @@ func (x *Index) ParseScope(word string) (Scope, error) {
 		to, err = stepNumber(second)
 	}
 	if err != nil {
-		return refuse("want " + ScopeWords)
+		return refuse("want " + SelectionWords)
 	}
 	i := sort.Search(len(steps), func(i int) bool { return steps[i].Index >= from })
 	j := sort.Search(len(steps), func(i int) bool { return steps[i].Index > to })
@@ -210,30 +210,30 @@ func stepNumber(s string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
 }
 
-// Counted is the name of a scope and how many steps it has, in little room.
-func (s Scope) Counted() string {
+// Counted is the name of a selection and how many steps it has, in little room.
+func (s Selection) Counted() string {
 	if s.Rerouted > 0 {
 		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
 	}
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
-// Chosen says that a scope has several steps, or had before some were left out.
-func (s Scope) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
+// Chosen says that a selection has several steps, or had before some were left out.
+func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed are options for a table that adds steps up: of its scope and of its base's those on the routes of
-// their last.
+// Routed are options for a table that adds steps up: of its selection and of its baseline's those on the
+// routes of their last.
 func (o Options) Routed(x *Index) Options {
-	o.Scope = x.Routed(o.Scope)
-	if b := o.Base; b != nil {
-		o.Base = &Base{b.Index, b.Index.Routed(b.Scope)}
+	o.Selection = x.Routed(o.Selection)
+	if b := o.Baseline; b != nil {
+		o.Baseline = &Baseline{b.Index, b.Index.Routed(b.Selection)}
 	}
 	return o
 }
 
-// Routed is a scope without the steps that took other routes than the last with as many tokens: what such
+// Routed is a selection without the steps that took other routes than the last with as many tokens: what such
 // steps take adds up to no step that there is.
-func (x *Index) Routed(s Scope) Scope {
+func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
 	if !slices.ContainsFunc(s.Steps, other) { // as most often, in each frame
 		return s

@@ -9,13 +9,13 @@ import (
 func TestGapsOverTheirToleranceAreTold(t *testing.T) {
 	nan, inf := Number(math.NaN()), Number(math.Inf(1))
 	for _, c := range []struct {
-		gap  NumericGap
+		gap  NumericError
 		want string
 	}{
-		{NumericGap{Share: 3, Got: 2, Want: 1.5}, "3 times its tolerance"},
-		{NumericGap{Share: inf, Got: 7, Want: 8}, "+Inf times its tolerance"},
-		{NumericGap{Share: inf, Got: nan, Want: 0.25, MaxAbs: nan}, "NaN where the reference has 0.25"},
-		{NumericGap{Share: inf, Got: -inf, Want: 1, MaxAbs: inf}, "-Inf where the reference has 1"},
+		{NumericError{Share: 3, Got: 2, Want: 1.5}, "3 times its tolerance"},
+		{NumericError{Share: inf, Got: 7, Want: 8}, "+Inf times its tolerance"},
+		{NumericError{Share: inf, Got: nan, Want: 0.25, MaxAbs: nan}, "NaN where the reference has 0.25"},
+		{NumericError{Share: inf, Got: -inf, Want: 1, MaxAbs: inf}, "-Inf where the reference has 1"},
 	} {
 		if got := c.gap.Over(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -10,43 +10,43 @@ import (
 // judged.
 const FloorFactor = 1.3
 
-// LimitKind says what keeps a dispatch from being faster.
-type LimitKind int
+// BoundKind says what keeps a dispatch from being faster.
+type BoundKind int
 
 // The kinds of limits.
 const (
-	NoLimit    LimitKind = iota // not measured, or nothing to compare with
-	FirstLimit                  // the first dispatch of a step absorbs what came before
-	FloorLimit                  // within 1.3 times of a timed empty pass
-	FillLimit                   // fewer workgroups than fill the device
-	MemLimit
-	FPLimit
+	NotBound   BoundKind = iota // not measured, or nothing to compare with
+	FirstBound                  // the first dispatch of a step absorbs what came before
+	FloorBound                  // within 1.3 times of a timed empty pass
+	FillBound                   // fewer workgroups than fill the device
+	MemoryBound
+	ComputeBound
 )
 
-// Limit is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured
+// Bound is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured
 // ceilings.
-type Limit struct {
-	Kind       LimitKind
+type Bound struct {
+	Kind       BoundKind
 	Workgroups int64   // of FillLimit
 	Share      float64 // of the copy rate or the FLOP rate
 	// BytesPerS and FlopsPerS are modelled work over the time without what timing adds; 0 where there is
 	// none, or at the floor.
 	BytesPerS, FlopsPerS float64
-	LostNS               float64 // time over what the device could do it in; 0 where that cannot be said
+	ExcessNS             float64 // time over what the device could do it in; 0 where that cannot be said
 }
 
 // String is the short text of the limit column.
-func (l Limit) String() string {
+func (l Bound) String() string {
 	switch l.Kind {
-	case FirstLimit:
+	case FirstBound:
 		return "first"
-	case FloorLimit:
+	case FloorBound:
 		return "≈floor"
-	case FillLimit:
+	case FillBound:
 		return fmt.Sprintf("%d wg", l.Workgroups)
-	case MemLimit, FPLimit:
+	case MemoryBound, ComputeBound:
 		name, over := "mem", " cached?"
-		if l.Kind == FPLimit {
+		if l.Kind == ComputeBound {
 			name, over = "fp", " clock?"
 		}
 		if l.Share <= 1 {
@@ -58,7 +58,7 @@ func (l Limit) String() string {
 }
 
 // atFloor says that a dispatch takes no longer than an empty timed pass.
-func atFloor(d *trace.Device, t Spread) bool {
+func atFloor(d *trace.Device, t Stats) bool {
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return false
 	}
@@ -66,18 +66,18 @@ func atFloor(d *trace.Device, t Spread) bool {
 	return measured && t.Median <= FloorFactor*float64(floor)
 }
 
-// limitOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed alone.
-func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
-	var l Limit
+// boundOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed alone.
+func boundOf(d *trace.Device, w *Launch, t Stats, first bool) Bound {
+	var l Bound
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return l
 	}
 	if first {
-		l.Kind = FirstLimit
+		l.Kind = FirstBound
 		return l
 	}
 	if atFloor(d, t) {
-		l.Kind = FloorLimit
+		l.Kind = FloorBound
 		return l
 	}
 	c := d.Ceilings
@@ -94,15 +94,15 @@ func limitOf(d *trace.Device, w *Launch, t Spread, first bool) Limit {
 		best = max(best, timing+roof)
 	}
 	if best > 0 {
-		l.LostNS = max(0, t.Median-best)
+		l.ExcessNS = max(0, t.Median-best)
 	}
 	switch groups := Product(w.Most); {
 	case groups < int64(c.FillWorkgroups):
-		l.Kind, l.Workgroups = FillLimit, groups
+		l.Kind, l.Workgroups = FillBound, groups
 	case mem > 0 && mem >= fp:
-		l.Kind, l.Share = MemLimit, mem/work
+		l.Kind, l.Share = MemoryBound, mem/work
 	case fp > 0:
-		l.Kind, l.Share = FPLimit, fp/work
+		l.Kind, l.Share = ComputeBound, fp/work
 	}
 	return l
 }

@@ -18,7 +18,7 @@ func init() {
 		Name: "gaps", Takes: report.WholeRun,
 		Doc: "how far each dispatch is from a float64 reference: on its own inputs, and from the whole run's",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			g, err := Of(ctx, x, o.Scope)
+			g, err := Of(ctx, x, o.Selection)
 			if err != nil {
 				return nil, err
 			}
@@ -27,14 +27,14 @@ func init() {
 	})
 }
 
-// Gaps is the table of the dispatches that were held to a reference, step by step.
-type Gaps struct {
+// Errors is the table of the dispatches that were held to a reference, step by step.
+type Errors struct {
 	*table.Table
-	*accuracy.HeldTree
+	*accuracy.Tree
 }
 
 // labelled names a row: a step with what went into it, a place, or a dispatch.
-func (g *Gaps) labelled(x *analyze.Index, r *accuracy.HeldRow) string {
+func (g *Errors) labelled(x *analyze.Index, r *accuracy.Row) string {
 	if r.Label != "" {
 		return r.Label
 	}
@@ -43,22 +43,22 @@ func (g *Gaps) labelled(x *analyze.Index, r *accuracy.HeldRow) string {
 		s.Position)
 }
 
-// Of is the table of a scope; that of no steps is the whole run.
-func Of(ctx context.Context, x *analyze.Index, scope analyze.Scope) (*Gaps, error) {
-	held, err := accuracy.Of(ctx, x, scope)
+// Of is the table of a selection; that of no steps is the whole run.
+func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Errors, error) {
+	held, err := accuracy.Of(ctx, x, selection)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gaps{HeldTree: held}
-	g.Table = table.New("gaps", g.columns(x), table.Tree(g.Places, func(r *accuracy.HeldRow) tree.Row {
+	g := &Errors{Tree: held}
+	g.Table = table.New("gaps", g.columns(x), table.Tree(g.Places, func(r *accuracy.Row) tree.Row {
 		return r.Row
 	}))
 	g.Table.Title, g.Table.Notes, g.Table.From = g.title(x), g.notes(), g
 	return g, nil
 }
 
-func (g *Gaps) columns(x *analyze.Index) []table.Column {
-	of := func(cell func(r *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell) func(int) table.Cell {
+func (g *Errors) columns(x *analyze.Index) []table.Column {
+	of := func(cell func(r *accuracy.Row, h *accuracy.Comparison) table.Cell) func(int) table.Cell {
 		return func(row int) table.Cell {
 			if h := g.Places[row].Worst(); h != nil {
 				return cell(&g.Places[row], h)
@@ -66,12 +66,12 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 			return table.Cell{}
 		}
 	}
-	number := func(name, title, unit, doc string, width int, n func(*trace.NumericGap) (float64, bool),
+	number := func(name, title, unit, doc string, width int, n func(*trace.NumericError) (float64, bool),
 	) table.Column {
 		return table.Column{
 			Name: name, Title: title, Unit: unit, Is: table.Measured, Right: true, Width: width, Doc: doc,
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
-				v, ok := n(h.Gap)
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+				v, ok := n(h.Error)
 				if !ok {
 					return table.Cell{}
 				}
@@ -83,11 +83,11 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 			}),
 		}
 	}
-	always := func(n func(*trace.NumericGap) trace.Number) func(*trace.NumericGap) (float64, bool) {
-		return func(g *trace.NumericGap) (float64, bool) { return float64(n(g)), true }
+	always := func(n func(*trace.NumericError) trace.Number) func(*trace.NumericError) (float64, bool) {
+		return func(g *trace.NumericError) (float64, bool) { return float64(n(g)), true }
 	}
-	run := func(n func(*trace.Drift) trace.Number) func(*trace.NumericGap) (float64, bool) {
-		return func(g *trace.NumericGap) (float64, bool) {
+	run := func(n func(*trace.Drift) trace.Number) func(*trace.NumericError) (float64, bool) {
+		return func(g *trace.NumericError) (float64, bool) {
 			if g.Run == nil {
 				return 0, false
 			}
@@ -104,27 +104,27 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 			Name: "said", Title: "said", Width: 80,
 			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, or its reference is no number, " +
 				"on inputs from what diverges",
-			Of: of(func(r *accuracy.HeldRow, _ *accuracy.HeldDispatch) table.Cell {
+			Of: of(func(r *accuracy.Row, _ *accuracy.Comparison) table.Cell {
 				return table.Text(said(r))
 			}),
 		},
 		{
 			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
 			Doc: "part of its tolerance that the farthest element takes",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
-				if h.Gap.Tolerance == "" {
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+				if h.Error.Tolerance == "" {
 					return table.Cell{}
 				}
-				v := 100 * float64(h.Gap.Share)
+				v := 100 * float64(h.Error.Share)
 				return table.Cell{Text: fmt.Sprintf("%.3g", v), Number: v, Has: true}
 			}),
 		},
 		number("max_abs", "max abs", "difference", "largest difference from the reference on its own inputs",
-			80, always(func(g *trace.NumericGap) trace.Number { return g.MaxAbs })),
+			80, always(func(g *trace.NumericError) trace.Number { return g.MaxAbs })),
 		number("mse", "MSE", "difference", "mean squared difference", 140,
-			always(func(g *trace.NumericGap) trace.Number { return g.MSE })),
+			always(func(g *trace.NumericError) trace.Number { return g.MSE })),
 		number("snr_db", "SNR dB", "dB", "signal to noise; ∞ without any difference", 80,
-			always(func(g *trace.NumericGap) trace.Number { return g.SNRdB })),
+			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
 			"largest difference from the reference run: what was inherited, too", 80,
 			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
@@ -135,38 +135,38 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 		{
 			Name: "where", Title: "farthest", Width: 140,
 			Doc: "the farthest element: what the device and the reference have",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Text(farthest(x, h))
 			}),
 		},
 		{
 			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
 			Doc: "elements that were compared, and of how many where samples were taken",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
-				c := table.Count(h.Gap.Compared)
-				if h.Gap.Compared < h.Gap.Elements {
-					c.Text = fmt.Sprintf("%d of %d", h.Gap.Compared, h.Gap.Elements)
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+				c := table.Count(h.Error.Compared)
+				if h.Error.Compared < h.Error.Elements {
+					c.Text = fmt.Sprintf("%d of %d", h.Error.Compared, h.Error.Elements)
 				}
 				return c
 			}),
 		},
 		{
 			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "how far elements may be off, and why",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
-				return table.Text(h.Gap.Tolerance)
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
+				return table.Text(h.Error.Tolerance)
 			}),
 		},
 		{
 			Name: "step", Title: "step", Unit: "step", Is: table.Exact, Right: true, Width: table.Unseen,
 			Doc: "index of the step",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Count(x.Trace.Steps[h.Step].Index)
 			}),
 		},
 		{
 			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
 			Doc: "of the dispatch",
-			Of: of(func(_ *accuracy.HeldRow, h *accuracy.HeldDispatch) table.Cell {
+			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Count(int64(h.Dispatch))
 			}),
 		},
@@ -174,29 +174,29 @@ func (g *Gaps) columns(x *analyze.Index) []table.Column {
 }
 
 // said is what came of a row: of all that stand in it what is worst.
-func said(r *accuracy.HeldRow) string {
-	is := func(what func(*accuracy.HeldDispatch) bool) bool { return slices.ContainsFunc(r.Held, what) }
+func said(r *accuracy.Row) string {
+	is := func(what func(*accuracy.Comparison) bool) bool { return slices.ContainsFunc(r.Comparisons, what) }
 	switch {
-	case is((*accuracy.HeldDispatch).Diverges):
+	case is((*accuracy.Comparison).Diverges):
 		return "diverges"
-	case is(func(h *accuracy.HeldDispatch) bool { return h.Gap.NotFinite > 0 }):
+	case is(func(h *accuracy.Comparison) bool { return h.Error.NotFinite > 0 }):
 		return "no number"
-	case is(func(h *accuracy.HeldDispatch) bool { return h.Inherits }):
+	case is(func(h *accuracy.Comparison) bool { return h.Inherits }):
 		return "inherits"
-	case is(func(h *accuracy.HeldDispatch) bool { return h.Gap.Tolerance == "" }):
+	case is(func(h *accuracy.Comparison) bool { return h.Error.Tolerance == "" }):
 		return ""
 	}
 	return "ok"
 }
 
 // farthest says where the farthest element of a dispatch is.
-func farthest(x *analyze.Index, h *accuracy.HeldDispatch) string {
-	if h.Gap.Value == nil || h.Gap.Share == 0 && h.Gap.MaxAbs == 0 {
+func farthest(x *analyze.Index, h *accuracy.Comparison) string {
+	if h.Error.Value == nil || h.Error.Share == 0 && h.Error.MaxAbs == 0 {
 		return ""
 	}
-	got, want := distinct(float64(h.Gap.Got), float64(h.Gap.Want))
-	value := &x.Trace.Graph.Values[*h.Gap.Value]
-	return fmt.Sprintf("%s[%d]: %s, want %s", value.Name, h.Gap.Element, got, want)
+	got, want := distinct(float64(h.Error.Got), float64(h.Error.Want))
+	value := &x.Trace.Graph.Values[*h.Error.Value]
+	return fmt.Sprintf("%s[%d]: %s, want %s", value.Name, h.Error.Element, got, want)
 }
 
 // distinct writes two numbers with as many digits, 6 to 9, as tell them apart: 9 tell any two of 32 bits.
@@ -210,11 +210,11 @@ func distinct(a, b float64) (string, string) {
 }
 
 // held names a dispatch of a step.
-func held(x *analyze.Index, h *accuracy.HeldDispatch) string {
+func held(x *analyze.Index, h *accuracy.Comparison) string {
 	return fmt.Sprintf("s%d dispatch %d, %s", x.Trace.Steps[h.Step].Index, h.Dispatch, x.Name(h.Dispatch))
 }
 
-func (g *Gaps) title(x *analyze.Index) []table.Line {
+func (g *Errors) title(x *analyze.Index) []table.Line {
 	if g.Compared == 0 {
 		return []table.Line{table.Title(table.Say(0, "nothing was held to a reference"))}
 	}
@@ -228,15 +228,15 @@ func (g *Gaps) title(x *analyze.Index) []table.Line {
 		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
 	default:
 		over := "" // what is not finite stands in farthest
-		if h.Gap.Got.Finite() {
-			over = h.Gap.Over()
+		if h.Error.Got.Finite() {
+			over = h.Error.Over()
 		}
 		lines = append(lines,
 			table.Title(table.Say(0, "%d of %s diverge", g.Diverge, dispatches),
 				table.Say(0, "%d inherit", g.Inherit)),
 			table.Title(table.Say(0, "first divergence: %s", held(x, h)), table.Say(1, "%s", farthest(x, h)),
 				table.Say(1, "%s", over),
-				table.Say(2, "%s", h.Gap.Tolerance)))
+				table.Say(2, "%s", h.Error.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
 		from := "its reference on the same inputs has numbers there"
@@ -245,12 +245,12 @@ func (g *Gaps) title(x *analyze.Index) []table.Line {
 		}
 		lines = append(lines, table.Title(
 			table.Say(0, "the first that is no number: %s", held(x, h)),
-			table.Say(1, "%d of %d elements", h.Gap.NotFinite, h.Gap.Compared), table.Say(1, "%s", from)))
+			table.Say(1, "%d of %d elements", h.Error.NotFinite, h.Error.Compared), table.Say(1, "%s", from)))
 	}
 	return lines
 }
 
-func (g *Gaps) notes() (notes []string) {
+func (g *Errors) notes() (notes []string) {
 	if g.Samples {
 		notes = append(notes, "of large operators samples were compared, the same ones in every run")
 	}

@@ -13,9 +13,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Form is a format of a file with a trace: one that can be read back (Forms), or an export that is only
+// Format is a format of a file with a trace: one that can be read back (Forms), or an export that is only
 // written. Recording, export and opening know the formats from their lists alone: to add one is to add a row.
-type Form struct {
+type Format struct {
 	Name   string // as people say it
 	Doc    string
 	Suffix string // of a file's name; any form may be gzipped, with .gz after its suffix
@@ -30,9 +30,9 @@ type Form struct {
 	lines bool
 }
 
-// Forms are all there are. A file whose name says nothing is read as the first that its beginning fits.
-func Forms() []Form {
-	return []Form{
+// Formats are all there are. A file whose name says nothing is read as the first that its beginning fits.
+func Formats() []Format {
+	return []Format{
 		{
 			Name: "json", Doc: "one JSON object", Suffix: ".json",
 			sniff: beginsObject, read: readObjects, write: Write,
@@ -70,13 +70,13 @@ func RegisterExport(e Export) { exports = append(exports, e) }
 func Exports() []Export { return slices.Clone(exports) }
 
 // Opens says that a file of the format can be opened again.
-func (f Form) Opens() bool { return f.read != nil }
+func (f Format) Opens() bool { return f.read != nil }
 
 // written are the formats that can be written: those of storage, then the exports.
-func written() []Form {
-	list := Forms()
+func written() []Format {
+	list := Formats()
 	for _, e := range exports {
-		list = append(list, Form{Name: e.Name, Doc: e.Doc, Suffix: e.Suffix, write: e.Write})
+		list = append(list, Format{Name: e.Name, Doc: e.Doc, Suffix: e.Suffix, write: e.Write})
 	}
 	return list
 }
@@ -97,15 +97,15 @@ func FileNames() string {
 // Suffixes are the endings of file names that can be opened again.
 func Suffixes() []string {
 	var list []string
-	for _, f := range Forms() {
+	for _, f := range Formats() {
 		list = append(list, f.Suffix, f.Suffix+gzSuffix)
 	}
 	return list
 }
 
-// FormOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a
+// FormatOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a
 // suffix it is the first of Forms.
-func FormOf(path string) (f Form, zipped bool, err error) {
+func FormatOf(path string) (f Format, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
 	for _, row := range written() {
 		if strings.HasSuffix(name, row.Suffix) && len(row.Suffix) > len(f.Suffix) {
@@ -116,15 +116,15 @@ func FormOf(path string) (f Form, zipped bool, err error) {
 	case f.Suffix != "":
 		return f, zipped, nil
 	case filepath.Ext(name) == "" && name != "-": // which is elsewhere standard output, and here no file
-		return Forms()[0], zipped, nil
+		return Formats()[0], zipped, nil
 	}
 	return f, zipped, fmt.Errorf("%s: %w: want %s", printable.Short(path, 120), ErrForm,
 		strings.Join(Suffixes(), ", "))
 }
 
-// lineForm is the form that can be written while a run goes on.
-func lineForm() Form {
-	for _, f := range Forms() {
+// lineFormat is the form that can be written while a run goes on.
+func lineFormat() Format {
+	for _, f := range Formats() {
 		if f.lines {
 			return f
 		}
@@ -136,7 +136,8 @@ func lineForm() Form {
 // form. It looks at no more than its beginning, and into nothing but regular files: who opens a pipe takes
 // away what another waits for.
 func IsTrace(path string) bool {
-	if f, _, err := FormOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path), f.Suffix) {
+	if f, _, err := FormatOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path),
+		f.Suffix) {
 		return true
 	}
 	return sniffed(beginningOf(path)) != nil
@@ -171,8 +172,8 @@ func beginningOf(path string) []byte {
 }
 
 // sniffed is the first form that a beginning fits, or nil.
-func sniffed(start []byte) *Form {
-	for _, f := range Forms() {
+func sniffed(start []byte) *Format {
+	for _, f := range Formats() {
 		if f.sniff(start) {
 			return &f
 		}

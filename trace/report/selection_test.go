@@ -41,17 +41,17 @@ func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
 		{"all", []int{1, 2, 4}, 2},
 		{"13-13", []int{3}, 0}, // there is no other
 	} {
-		s, err := x.ParseScope(c.word)
+		s, err := x.ParseSelection(c.word)
 		if err != nil || !slices.Equal(s.Steps, c.want) || s.Cold != c.cold {
 			t.Errorf("%s: %+v, %v; want %v and %d cold", c.word, s, err, c.want, c.cold)
 		}
 	}
 	for _, word := range []string{"", "9", "15", "execute", "14-12", "0-9", "-3", "3-", "x", "1e3", "9999999999999999999"} {
-		if s, err := x.ParseScope(word); err == nil || !strings.Contains(err.Error(), "s10 to s14") {
+		if s, err := x.ParseSelection(word); err == nil || !strings.Contains(err.Error(), "s10 to s14") {
 			t.Errorf("%q: %+v, %v; want an error that says which steps there are", word, s, err)
 		}
 	}
-	if _, err := analyze.NewIndex(tracetest.Run(1)).ParseScope("last"); err == nil {
+	if _, err := analyze.NewIndex(tracetest.Run(1)).ParseSelection("last"); err == nil {
 		t.Error("a trace without steps has a last one")
 	}
 }
@@ -66,7 +66,7 @@ func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
 		}
 		x := analyze.NewIndex(tr)
 		d, err := report.Dispatches(ctx, x, analyze.Options{
-			Scope: x.All(), Fold: analyze.Fold(rapid.IntRange(0, 3).Draw(t, "fold")),
+			Selection: x.All(), Grouping: analyze.Grouping(rapid.IntRange(0, 3).Draw(t, "fold")),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
 			keys[r.Key] = true
 		}
 		var share float64
-		for _, r := range d.Folded {
+		for _, r := range d.Grouped {
 			if r.Depth == 0 {
 				share += r.Share
 			}
@@ -113,11 +113,11 @@ func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
 
 func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 26)) // the attention's grid grows at step 23
-	scope, err := x.ParseScope("decode")
+	selection, err := x.ParseSelection("decode")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope, Fold: analyze.FoldNone})
+	d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection, Grouping: analyze.GroupNone})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,17 +143,17 @@ func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1)
 	tr.Steps[1].Cold = true
 	x := analyze.NewIndex(tr)
-	scope, err := x.ParseScope("decode")
+	selection, err := x.ParseSelection("decode")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope})
+	d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection})
 	if err != nil || !strings.Contains(d.Title[1].String(), "1 warm step of 2") {
 		t.Error(d.Title, err)
 	}
 }
 
-// Whatever speaks of a scope says of how many steps it is, and how many there are with the cold ones.
+// Whatever speaks of a selection says of how many steps it is, and how many there are with the cold ones.
 func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 	tr := tracetest.Run(1, 5, 2, 1, 1)
 	tr.Steps[0].Cold, tr.Steps[1].Cold, tr.Steps[2].Cold = true, false, true
@@ -162,11 +162,11 @@ func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 	for word, want := range map[string]string{
 		"0-3": "s0–s3: medians of 2 warm steps of 4", "prefill": "prefill s1, chunk 2 of 2: 1 warm step of 2",
 	} {
-		scope, err := x.ParseScope(word)
+		selection, err := x.ParseSelection(word)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := report.ScopeText(scope); word == "0-3" && said != "s0–s3: 2 warm steps of 4" {
+		if said := report.SelectionText(selection); word == "0-3" && said != "s0–s3: 2 warm steps of 4" {
 			t.Errorf("%s are called %s", word, said)
 		}
 		for _, name := range []string{"dispatches", "graph", "steps", "blocks"} {
@@ -174,7 +174,7 @@ func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tab, err := made.Of(ctx, x, analyze.Options{Scope: scope})
+			tab, err := made.Of(ctx, x, analyze.Options{Selection: selection})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,8 +190,8 @@ func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 	}
 }
 
-// Where the route of a dispatch changed within a scope the table is of the steps on the routes of the last:
-// rows of both would be layers that no step had, with levels of several.
+// Where the route of a dispatch changed within a selection the table is of the steps on the routes of the
+// last: rows of both would be layers that no step had, with levels of several.
 func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 	tr := tracetest.Run(3, 40, 1, 1, 1, 1, 1)
 	for i := 1; i < 4; i++ { // layer by layer another kernel for a dispatch, and a dispatch fewer
@@ -208,8 +208,8 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 		s.Dispatches = slices.Delete(s.Dispatches, 4, 5)
 	}
 	x := analyze.NewIndex(tr)
-	scope := x.Range(1, 5)
-	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope})
+	selection := x.Range(1, 5)
+	d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 	if got := d.Title[1].String(); !strings.HasPrefix(got, want) {
 		t.Error(got)
 	}
-	last, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Step(5)})
+	last, err := report.Dispatches(ctx, x, analyze.Options{Selection: x.Step(5)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,28 +225,28 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 		t.Fatalf("%d rows, s5 has %d", len(d.Rows), len(last.Rows))
 	}
 	for i, r := range d.Rows {
-		if r.Key != last.Rows[i].Key || d.Launch(&d.Folded[i]).Level != last.Launch(&last.Folded[i]).Level {
+		if r.Key != last.Rows[i].Key || d.Launch(&d.Grouped[i]).Level != last.Launch(&last.Grouped[i]).Level {
 			t.Errorf("row %d is %s, of s5 %s", i, r.Key, last.Rows[i].Key)
 		}
 	}
-	g, err := outline.Graph(ctx, x, analyze.Options{Scope: scope})
-	if err != nil || len(g.Scope.Steps) != 2 ||
+	g, err := outline.Graph(ctx, x, analyze.Options{Selection: selection})
+	if err != nil || len(g.Selection.Steps) != 2 ||
 		!strings.Contains(g.Title[0].String(), "on the routes of s5") {
 		t.Errorf("%v, %v", g.Title, err)
 	}
-	base := &analyze.Base{Index: x, Scope: scope}
-	d, err = report.Dispatches(ctx, x, analyze.Options{Scope: x.Step(5), Base: base})
-	if err != nil || len(d.Base.Scope.Steps) != 2 || len(d.Gone) > 0 ||
+	baseline := &analyze.Baseline{Index: x, Selection: selection}
+	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Step(5), Baseline: baseline})
+	if err != nil || len(d.Baseline.Selection.Steps) != 2 || len(d.Gone) > 0 ||
 		!strings.Contains(d.Title[1].String(), "Δ s1–s5: same plans") {
 		t.Errorf("%v, %v, %d gone", d.Title, err, len(d.Gone))
 	}
-	d, err = report.Dispatches(ctx, x, analyze.Options{Scope: x.Range(1, 4)})
-	if err != nil || len(d.Scope.Steps) != 1 ||
+	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Range(1, 4)})
+	if err != nil || len(d.Selection.Steps) != 1 ||
 		!strings.Contains(d.Title[1].String(), "1 of 4 steps: on the routes of s4") {
 		t.Errorf("%v, %v", d.Title, err)
 	}
-	d, err = report.Dispatches(ctx, x, analyze.Options{Scope: x.Range(1, 3)})
-	if err != nil || d.Scope.Rerouted != 0 {
+	d, err = report.Dispatches(ctx, x, analyze.Options{Selection: x.Range(1, 3)})
+	if err != nil || d.Selection.Rerouted != 0 {
 		t.Errorf("%v, %v: all of them are on the routes of s3", d.Title, err)
 	}
 }
@@ -255,7 +255,10 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 // counts it in none, nor among what overlapped.
 func TestOtherWorkOfAScopeStandsBehindThatOfItsLastStep(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 1, 1))
-	d, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Range(1, 3), Fold: analyze.FoldNone})
+	d, err := report.Dispatches(ctx, x, analyze.Options{
+		Selection: x.Range(1, 3),
+		Grouping:  analyze.GroupNone,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,11 +288,11 @@ func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	title := func() string {
 		x := analyze.NewIndex(tr)
-		scope, err := x.ParseScope("decode")
+		selection, err := x.ParseSelection("decode")
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := report.Dispatches(ctx, x, analyze.Options{Scope: scope})
+		d, err := report.Dispatches(ctx, x, analyze.Options{Selection: selection})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,11 +311,14 @@ func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
 	}
 }
 
-// Of a base with several routes of a dispatch the one that did the same is compared.
+// Of a baseline with several routes of a dispatch the one that did the same is compared.
 func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(1, 40, 1, 1, 1, 1, 40))
 	d, err := report.Dispatches(ctx, x, analyze.Options{
-		Scope: x.Step(5), Fold: analyze.FoldNone, Base: &analyze.Base{Index: x, Scope: x.All()},
+		Selection: x.Step(5), Grouping: analyze.GroupNone, Baseline: &analyze.Baseline{
+			Index:     x,
+			Selection: x.All(),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -327,11 +333,13 @@ func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 	}
 }
 
-// A base's steps that differ in length, as a prompt's chunks do, have one dispatch between them that is gone.
+// A baseline's steps that differ in length, as a prompt's chunks do, have one dispatch between them that is
+// gone.
 func TestWhatIsGoneOfSeveralLengthsIsThereOnce(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 24, 1))
 	gone := func(from, to int) []int {
-		d := dispatched(x, 3, analyze.Options{Base: &analyze.Base{Index: x, Scope: x.Range(from, to)}})
+		d := dispatched(x, 3, analyze.Options{Baseline: &analyze.Baseline{Index: x, Selection: x.Range(from,
+			to)}})
 		var steps []int
 		for _, l := range d.Gone {
 			steps = append(steps, l.Step)
@@ -346,20 +354,20 @@ func TestWhatIsGoneOfSeveralLengthsIsThereOnce(t *testing.T) {
 
 func TestWhatTakesLongEndsWithItsContext(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(1, 1, 1))
-	d := dispatched(x, 1, analyze.Options{Fold: analyze.FoldNone})
+	d := dispatched(x, 1, analyze.Options{Grouping: analyze.GroupNone})
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
 	for name, try := range map[string]func() error{
 		"dispatches": func() error {
-			_, err := report.Dispatches(over, x, analyze.Options{Scope: x.All()})
+			_, err := report.Dispatches(over, x, analyze.Options{Selection: x.All()})
 			return err
 		},
 		"one step": func() error {
-			_, err := report.Dispatches(over, x, analyze.Options{Scope: x.Step(1)})
+			_, err := report.Dispatches(over, x, analyze.Options{Selection: x.Step(1)})
 			return err
 		},
 		"resize":  func() error { _, err := report.Resized(over, x, 1); return err },
-		"profile": func() error { _, err := rates.Of(over, x, analyze.Scope{}); return err },
+		"profile": func() error { _, err := rates.Of(over, x, analyze.Selection{}); return err },
 		"select":  func() error { _, err := d.Select(over, table.Selection{}); return err },
 		"sort":    func() error { _, err := d.Select(over, table.Selection{Sort: "us"}); return err },
 		"text":    func() error { return d.Print(over, &strings.Builder{}, "text", []int{0, 1}, 0) },
@@ -430,7 +438,7 @@ func TestEveryTableIsMadeOfNoStepsOrRefusesThem(t *testing.T) {
 	}
 }
 
-// A scope that a table does not take is refused with what it takes, and what to name instead.
+// A selection that a table does not take is refused with what it takes, and what to name instead.
 func TestATableSaysWhichStepsItTakes(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1, 1)
 	tr.Steps[3].Cold = true
@@ -450,7 +458,7 @@ func TestATableSaysWhichStepsItTakes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if s, err := table.Scope(x, c.word); err == nil || err.Error() != c.want {
+		if s, err := table.Selection(x, c.word); err == nil || err.Error() != c.want {
 			t.Errorf("%s of %s: %+v, %v; want %s", c.table, c.word, s, err, c.want)
 		}
 	}
