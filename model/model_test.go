@@ -319,7 +319,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 			change: set("llama.rope.scaling.type", "linear"),
 			want:   "llama.rope.scaling.factor: missing or 0, and rope.scaling.type is linear: want 1e-06 to 1e+06",
 		},
-		"rope scaling by no number": {
+		"rope scaling by NaN or Inf": {
 			change: set("llama.rope.scaling.factor", float32(math.NaN())),
 			want:   "llama.rope.scaling.factor: NaN, want 0 to 1e+06",
 		},

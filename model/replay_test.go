@@ -63,7 +63,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 			}
 		}
 		if first, found, err := x.FirstNonFinite(context.Background()); err != nil || found {
-			t.Errorf("position %d: %+v is told to be no number, %v", step.position, first, err)
+			t.Errorf("position %d: %+v is told to be NaN or Inf, %v", step.position, first, err)
 		}
 	}
 }

@@ -89,9 +89,9 @@ func (s *source) Read(p []byte) (int, error) {
 		case s.left < 0:
 			s.err = fmt.Errorf("a value has more than %s of JSON", mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
-			s.err = fmt.Errorf("it has more than %s of JSON; %s", mib(jsonRate*s.memory()), s.remedy())
+			s.err = fmt.Errorf("more than %s of JSON: %s", mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("%s of it are white space and records of no known kind, %s are not",
+			s.err = fmt.Errorf("%s of it are white space and unknown records, %s are not",
 				mib(s.space+s.idle), mib(s.text))
 		}
 		if n > 0 {
@@ -143,7 +143,7 @@ func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 // remedy says what to do with a file that is too large.
 func (s *source) remedy() string {
 	if s.text > 2*s.file.size {
-		return "gunzip it, which allows for more, or record fewer steps"
+		return "gunzip it first (the limit is higher then), or record fewer steps"
 	}
 	return "record fewer steps"
 }

@@ -61,7 +61,7 @@ func (c *checker) refuse(what, at string, args ...any) {
 
 func (c *checker) id(id, n int, at string, args ...any) {
 	if id < 0 || id >= n {
-		c.refuse(fmt.Sprintf("%d is out of range, the list has %d", id, n), at, args...)
+		c.refuse(fmt.Sprintf("%d is out of range: the list has %d", id, n), at, args...)
 	}
 }
 
@@ -253,7 +253,7 @@ func (c *checker) graph() {
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
 		if names[k.Name] {
-			c.refuse(fmt.Sprintf("%q is there twice", printable.Short(k.Name, 80)),
+			c.refuse(fmt.Sprintf("duplicate %q", printable.Short(k.Name, 80)),
 				"graph.kernels[%d].name", i)
 		}
 		names[k.Name] = true
@@ -310,7 +310,7 @@ func (c *checker) plans() {
 			c.refuse(fmt.Sprintf("%d bytes, at most %d", len(p.Params)/2, maxParamsBytes), "plans[%d].params",
 				i)
 		} else if _, err := hex.DecodeString(p.Params); err != nil {
-			c.refuse("it is not hex", "plans[%d].params", i)
+			c.refuse("not hex", "plans[%d].params", i)
 		}
 	}
 }
@@ -407,7 +407,7 @@ func (c *checker) blocks(s *Step, step int) {
 	for j := range s.Blocks {
 		b := &s.Blocks[j]
 		if b.Dispatches < 0 || b.Dispatches > left {
-			c.refuse(fmt.Sprintf("%d of the %d dispatches that are left", b.Dispatches, left),
+			c.refuse(fmt.Sprintf("%d of the %d remaining dispatches", b.Dispatches, left),
 				"steps[%d].blocks[%d].dispatches", step, j)
 			return
 		}
@@ -417,7 +417,7 @@ func (c *checker) blocks(s *Step, step int) {
 		}
 	}
 	if len(s.Blocks) > 0 && left > 0 {
-		c.refuse(fmt.Sprintf("they leave out %d dispatches", left), "steps[%d].blocks", step)
+		c.refuse(fmt.Sprintf("they do not cover %d dispatches", left), "steps[%d].blocks", step)
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *shapeChecker) step(step int) {
 	}
 	for _, v := range slices.Sorted(maps.Keys(changed)) {
 		if s.known[v] && !sameShape(s.live[v], changed[v]) {
-			c.refuse(fmt.Sprintf("value %d is %s, the resize changed it to %s", v, shapeText(s.live[v]),
+			c.refuse(fmt.Sprintf("value %d is %s, but the resize changed it to %s", v, shapeText(s.live[v]),
 				shapeText(changed[v])), "steps[%d].dims", step)
 		}
 	}
@@ -90,7 +90,7 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 	}
 	switch {
 	case known && !sameShape(ch.From, was):
-		c.refuse(fmt.Sprintf("%s, the live shape of value %d is %s", shapeText(ch.From), ch.Value,
+		c.refuse(fmt.Sprintf("%s, but the live shape of value %d is %s", shapeText(ch.From), ch.Value,
 			shapeText(was)), at+".from", args...)
 	case sameShape(ch.From, ch.To):
 		c.refuse(fmt.Sprintf("%s, as it was before", shapeText(ch.To)), at+".to", args...)
@@ -106,7 +106,7 @@ func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	s.checked[plan] = s.changes
 	for _, v := range s.c.t.BoundTo(&s.c.t.Plans[plan]) {
 		if v >= 0 && int(v) < len(s.live) && s.live[v] == nil {
-			s.c.refuse(fmt.Sprintf("it touches value %d, which the step does not compute", v),
+			s.c.refuse(fmt.Sprintf("it uses value %d, which the step does not compute", v),
 				"steps[%d].dispatches[%d]", step, i)
 		}
 	}

@@ -14,8 +14,8 @@ func TestGapsOverTheirToleranceAreTold(t *testing.T) {
 	}{
 		{NumericError{Share: 3, Got: 2, Want: 1.5}, "3 times its tolerance"},
 		{NumericError{Share: inf, Got: 7, Want: 8}, "+Inf times its tolerance"},
-		{NumericError{Share: inf, Got: nan, Want: 0.25, MaxAbs: nan}, "NaN where the reference has 0.25"},
-		{NumericError{Share: inf, Got: -inf, Want: 1, MaxAbs: inf}, "-Inf where the reference has 1"},
+		{NumericError{Share: inf, Got: nan, Want: 0.25, MaxAbs: nan}, "NaN, reference 0.25"},
+		{NumericError{Share: inf, Got: -inf, Want: 1, MaxAbs: inf}, "-Inf, reference 1"},
 	} {
 		if got := c.gap.Over(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

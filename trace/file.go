@@ -46,7 +46,11 @@ type place struct {
 	old    fs.FileInfo // of what is there, nil for nothing
 }
 
-var errFolder = errors.New("it is a folder; give the name of a file in it")
+// ErrFolder is the error of a path that is a folder.
+var ErrFolder = errors.New("is a folder: give the name of a file in it")
+
+// ErrNoReader is the error of a pipe that nothing reads.
+var ErrNoReader = errors.New("nothing reads this pipe: start its reader first")
 
 // placeOf refuses what names no place for a trace. A pipe needs no form in its name: it gets lines.
 func placeOf(path string) (place, error) {
@@ -56,7 +60,7 @@ func placeOf(path string) (place, error) {
 	case path == "":
 		return to, errors.New(`write trace "": give the name of a file`)
 	case err == nil && old.IsDir():
-		return to, writeError(path, errFolder)
+		return to, writeError(path, ErrFolder)
 	case err == nil:
 		to.old, to.pipe = old, isPipe(path, old)
 	case !errors.Is(err, fs.ErrNotExist):
@@ -113,7 +117,7 @@ func (p *pendingFile) openDirect(mode fs.FileMode) (err error) {
 	}
 	p.file, err = os.OpenFile(p.path, flags, 0)
 	if errors.Is(err, syscall.ENXIO) {
-		return errors.New("nobody reads this pipe; start its reader first")
+		return ErrNoReader
 	}
 	return err
 }
@@ -123,7 +127,7 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	p.target = followLinks(p.path)
 	dir := filepath.Dir(p.target)
 	if d, err := os.Stat(dir); err != nil || !d.IsDir() {
-		return fmt.Errorf("there is no folder %s", dir)
+		return fmt.Errorf("no folder %s: %w", dir, fs.ErrNotExist)
 	}
 	mode := fs.FileMode(0o644)
 	if old != nil {
@@ -189,7 +193,7 @@ type closedPipe struct{ w io.Writer }
 func (r closedPipe) Write(b []byte) (int, error) {
 	n, err := r.w.Write(b)
 	if errors.Is(err, syscall.EPIPE) {
-		err = errors.New("its reader has gone")
+		err = errors.New("the pipe's reader has exited")
 	}
 	return n, err
 }

@@ -129,7 +129,7 @@ func lineFormat() Format {
 			return f
 		}
 	}
-	panic("no form of a trace is written by lines")
+	panic("no trace format is written by lines")
 }
 
 // IsTrace says by its content that a file is a trace, and by its name where that ends in the suffix of a

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io"
 	"math"
 	"os"
@@ -79,14 +80,17 @@ func TestFilesReadBackInEveryForm(t *testing.T) {
 
 func TestUnwritablePathsAreRefusedInOneLine(t *testing.T) {
 	dir := t.TempDir()
-	for _, c := range []struct{ path, want string }{
-		{dir, "it is a folder"},
-		{filepath.Join(dir, "missing", "run.json"), "there is no folder"},
+	for _, c := range []struct {
+		path string
+		want error
+	}{
+		{dir, trace.ErrFolder},
+		{filepath.Join(dir, "missing", "run.json"), os.ErrNotExist},
 	} {
 		_, streamErr := newStream(c.path, tracetest.Llama(1, 1))
 		for _, err := range []error{trace.WriteFile(c.path, tracetest.Llama(1, 1)), streamErr} {
-			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("%s: %v, want one line with %q", c.path, err, c.want)
+			if !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s: %v, want one line of %v", c.path, err, c.want)
 			}
 		}
 	}
@@ -110,23 +114,23 @@ func TestAFailedWriteLeavesTheOldFile(t *testing.T) {
 func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 	const step = `{"index":1,"phase":"decode","timing":"off"}`
 	for _, c := range []struct{ name, in, want string }{
-		{"empty", "", "the file is empty"},
-		{"white space", "   \n", "it begins with nothing but white space"},
+		{"empty", "", "empty"},
+		{"white space", "   \n", "white space"},
 		{
 			"number too large", `{"schema":"gpuscope.trace/1","host":{"cpus":99999999999999999999}}`,
 			"host.cpus: number 99999999999999999999, want what fits into int",
 		},
-		{"text", "hello", "it begins with"},
-		{"a list", "[]", "it begins with"},
-		{"a Chrome trace", `{"traceEvents":[]}`, "it is a Chrome trace"},
-		{"other JSON", `{"a":1}`, `it has no "schema"`},
-		{"other schema", `{"schema":"speedscope/1"}`, `its schema is "speedscope/1"`},
+		{"text", "hello", `"hello"`},
+		{"a list", "[]", `"[]"`},
+		{"a Chrome trace", `{"traceEvents":[]}`, "Chrome trace"},
+		{"other JSON", `{"a":1}`, `"schema"`},
+		{"other schema", `{"schema":"speedscope/1"}`, `"speedscope/1"`},
 		{"no version", `{"schema":"gpuscope.trace"}`, "want"},
 		{
 			"newer major", `{"schema":"gpuscope.trace/2","plans":7}`,
 			"gpuscope.trace/2, this gpuscope reads gpuscope.trace/1",
 		},
-		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "ends at byte 45, in the middle of it: it was cut"},
+		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "at byte 45"},
 		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
 		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
 		{
@@ -183,7 +187,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"number 10000",
 		},
 		{"NaN", `{"schema":"gpuscope.trace/1","steps":[{"index":NaN}]}`, "invalid character 'N'"},
-		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `"model" is there twice`},
+		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `duplicate "model"`},
 		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`, "1 after 1"},
 		{"gzip in gzip", "\x1f\x8b", "gzip"},
 	} {
@@ -258,8 +262,7 @@ func TestAStreamCutAnywhereOpens(t *testing.T) {
 	}
 	whole := b.Bytes()
 	head := bytes.IndexByte(whole, '\n')
-	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); err == nil ||
-		!strings.Contains(err.Error(), "cut") {
+	if _, err := trace.Read(bytes.NewReader(whole[:head-1])); !errors.Is(err, trace.ErrTruncated) {
 		t.Errorf("cut in the first line: %v, want an error that says so", err)
 	}
 	for n := head; n < len(whole); n += 997 {
@@ -295,8 +298,7 @@ func TestACutGzipStreamOpens(t *testing.T) {
 	if len(got.Steps) != 4 {
 		t.Errorf("%d steps, want 4", len(got.Steps))
 	}
-	if e := got.Events[len(got.Events)-1]; e.Kind != trace.EventCut ||
-		!strings.HasSuffix(e.Text, "all that could be unpacked is whole") {
+	if e := got.Events[len(got.Events)-1]; e.Kind != trace.EventCut {
 		t.Errorf("of a cut that parts no record it says %q", e.Text)
 	}
 }
@@ -320,8 +322,8 @@ func TestWhereAGzippedTraceIsWrongIsSaidOfWhatWasUnpacked(t *testing.T) {
 	}
 	whole := zipped(b.Bytes())
 	for want, file := range map[string][]byte{
-		" of what was unpacked, in the middle of it: it was cut":     whole[:len(whole)/2],
-		"cut before anything of it could be unpacked":                whole[:10],
+		" of what was unpacked": whole[:len(whole)/2],
+		"gzip: truncated":       whole[:10],
 		`"plans" (about byte 38 of what was unpacked): [0]: invalid`: zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
 	} {
 		if _, err := trace.Read(bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {

@@ -62,7 +62,7 @@ func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
 	other := k
 	other.SourceSHA256 = "3fa2d1"
 	err = r.Write(trace.Record{Kernel: &other})
-	if err == nil || !strings.Contains(err.Error(), "is there with another text") {
+	if err == nil || !strings.Contains(err.Error(), "another source") {
 		t.Errorf("another text of the name: %v", err)
 	}
 }

@@ -25,11 +25,11 @@ func ReadFile(path string) (*Trace, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fileError("read", path, errFolder)
+		return nil, fileError("read", path, ErrFolder)
 	}
 	t, err := Read(f)
 	if form, _, unknown := FormatOf(path); err != nil && unknown == nil && !form.Opens() {
-		err = fmt.Errorf("%s: %w; open the trace that it was made from", form.Name, ErrWriteOnly)
+		err = fmt.Errorf("%s: %w; open the trace it was made from", form.Name, ErrWriteOnly)
 	}
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -62,11 +62,11 @@ func read(r io.Reader) (*Trace, error) {
 	switch {
 	case len(start) == 0:
 		if some, _ := in.Peek(1); len(some) > 0 {
-			return nil, fmt.Errorf("%w: it begins with nothing but white space", ErrNotTrace)
+			return nil, fmt.Errorf("%w: only white space at its start", ErrNotTrace)
 		}
 		return nil, fmt.Errorf("%w: the file is empty", ErrNotTrace)
 	case form == nil:
-		return nil, fmt.Errorf("%w: it begins with %q, a trace is a JSON object", ErrNotTrace,
+		return nil, fmt.Errorf("%w: begins with %q, want a JSON object", ErrNotTrace,
 			start[:min(len(start), 16)])
 	}
 	t, err := form.read(in, raw)
@@ -97,7 +97,7 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) && len(start) == 0:
-		return nil, errors.New("gzip: the file was cut before anything of it could be unpacked")
+		return nil, fmt.Errorf("gzip: %w before any data could be unpacked", ErrTruncated)
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
 	}
@@ -117,7 +117,10 @@ func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
 	return d.t, d.records()
 }
 
-// ErrNotTrace is wrapped by the error for a file that is something else.
+// ErrTruncated is the error of a file whose end is missing.
+var ErrTruncated = errors.New("truncated")
+
+// ErrNotTrace is the error of a file that is something else.
 var ErrNotTrace = errors.New("not a gpuscope trace")
 
 // decoder reads the first object, and the records after it. Plans, steps and records are decoded some at a
@@ -143,7 +146,7 @@ func (d *decoder) object() error {
 			err = decodeList(d, &d.t.Steps)
 		default:
 			if _, twice := head[field]; twice {
-				return fmt.Errorf("%s is there twice", name)
+				return fmt.Errorf("duplicate %s", name)
 			}
 			head[field], err = d.field()
 		}
@@ -159,9 +162,9 @@ func (d *decoder) object() error {
 	}
 	if d.t.Schema == "" {
 		if _, ok := head["traceEvents"]; ok {
-			return fmt.Errorf("%w: it is a Chrome trace", ErrNotTrace)
+			return fmt.Errorf("%w: a Chrome trace", ErrNotTrace)
 		}
-		return fmt.Errorf("%w: it has no \"schema\"", ErrNotTrace)
+		return fmt.Errorf("%w: no \"schema\" field", ErrNotTrace)
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {
@@ -208,10 +211,10 @@ func checkSchema(s string) error {
 	format, major, _ := versionOf(s)
 	ourFormat, ourMajor, _ := versionOf(Schema)
 	if n, err := strconv.Atoi(major); format != ourFormat || err != nil || n < 1 {
-		return fmt.Errorf("%w: its schema is %q, want %q", ErrNotTrace, s, Schema)
+		return fmt.Errorf("%w: schema is %q, want %q", ErrNotTrace, s, Schema)
 	}
 	if major != ourMajor {
-		return fmt.Errorf("its schema is %s, this gpuscope reads %s/%s: open it with a newer gpuscope", s,
+		return fmt.Errorf("schema is %s, this gpuscope reads %s/%s: use a newer gpuscope", s,
 			ourFormat, ourMajor)
 	}
 	return nil
@@ -285,10 +288,10 @@ func (d *decoder) records() error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e := Event{
 			Kind: EventCut,
-			Text: fmt.Sprintf("the stream was cut: its last, partial record (line %d) was dropped", line),
+			Text: fmt.Sprintf("truncated stream: dropped its partial last record (line %d)", line),
 		}
 		if between {
-			e.Text = "the compressed file was cut: its end is missing, and all that could be unpacked is whole"
+			e.Text = "truncated gzip file: its end is missing; all records that could be unpacked are complete"
 		}
 		if k := len(d.t.Steps); k > 0 {
 			e.Step = d.t.Steps[k-1].Index
@@ -336,8 +339,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 // wrap names the place of an error in the JSON itself.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return fmt.Errorf("%s: the file ends %s, in the middle of it: it was cut", what,
-			d.in.place("at", d.in.read))
+		return fmt.Errorf("%s: %w: the file ends %s", what, ErrTruncated, d.in.place("at", d.in.read))
 	}
 	return fmt.Errorf("%s (%s): %w", what, d.in.place("about", d.json.at), fitting(err))
 }

@@ -104,7 +104,7 @@ func (r *Recorder) addPlan(p Plan) error {
 
 func (r *Recorder) addStep(s Step) error {
 	if n := len(r.t.Steps); n > 0 && s.Index <= r.t.Steps[n-1].Index {
-		return fmt.Errorf("record step %d: step %d is there already", s.Index, r.t.Steps[n-1].Index)
+		return fmt.Errorf("record step %d: step %d was recorded already", s.Index, r.t.Steps[n-1].Index)
 	}
 	var missing *PlanID
 	moved, places := false, r.places[r.first:]
@@ -117,7 +117,7 @@ func (r *Recorder) addStep(s Step) error {
 		moved = moved || places[id] != id
 	})
 	if missing != nil {
-		return fmt.Errorf("record step %d: there is no plan %d (it was not recorded, or not in force in the last "+
+		return fmt.Errorf("record step %d: no plan %d (not recorded, or not used in the last "+
 			"%d steps)", s.Index, *missing, PlanMemory)
 	}
 	if moved {

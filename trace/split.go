@@ -79,7 +79,7 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 			return to, nil
 		}
 		if v.depth > mostDepth {
-			return to, fmt.Errorf("more than %d lists and objects within each other", mostDepth)
+			return to, fmt.Errorf("lists and objects nested more than %d deep", mostDepth)
 		}
 		if err := s.fill(); errors.Is(err, io.EOF) {
 			if v.bare {

@@ -86,10 +86,10 @@ func TestWhatStandsBetweenValuesIsChecked(t *testing.T) {
 		head + `],1:1}`:     "the name of a field",
 		head + `],"x" 1}`:   `invalid character '1', want ':'`,
 		head + `],"x":[}]}`: "invalid character '}'",
-		head + `,tru]}`:     "a value that is not whole",
+		head + `,tru]}`:     "incomplete JSON value",
 		head + `],"x":tru`:  "invalid character ' ' in literal true",
-		head + `],"x":"`:    "it was cut",
-		head + `]}tru `:     "a value that is not whole",
+		head + `],"x":"`:    "truncated",
+		head + `]}tru `:     "incomplete JSON value",
 		head + `]}]`:        `invalid character ']' where a value should begin`,
 	} {
 		if _, err := readWithin(strings.NewReader(in), &file{}, usualBounds); err == nil ||

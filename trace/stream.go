@@ -105,11 +105,11 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 		case old.SourceSHA256 == k.SourceSHA256:
 			return nil
 		default:
-			return fmt.Errorf("kernel %s is there with another text", printable.Short(k.Name, 80))
+			return fmt.Errorf("kernel %s was recorded with another source", printable.Short(k.Name, 80))
 		}
 	}
 	if len(list) >= maxKernels {
-		return fmt.Errorf("kernel %s: there are %d already", printable.Short(k.Name, 80), len(list))
+		return fmt.Errorf("kernel %s: more than %d kernels", printable.Short(k.Name, 80), len(list))
 	}
 	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
 	t.Graph.Kernels = append(list, *k)
@@ -175,7 +175,7 @@ func (t *Trace) addCosts(c Costs) error {
 func (t *Trace) addErrors(g NumericErrors) error {
 	step := t.step(g.Step)
 	if step == nil {
-		return fmt.Errorf("gaps of step %d, which is not in the trace", g.Step)
+		return fmt.Errorf("numeric errors of step %d, which is not in the trace", g.Step)
 	}
 	places := make(map[DispatchID]int, len(step.Dispatches))
 	for i, d := range step.Dispatches {
@@ -187,7 +187,8 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	for i := range g.Gaps {
 		place, ran := places[g.Gaps[i].Dispatch]
 		if !ran {
-			return fmt.Errorf("a gap of dispatch %d, which did not run in step %d", g.Gaps[i].Dispatch,
+			return fmt.Errorf("numeric error of dispatch %d, which did not run in step %d",
+				g.Gaps[i].Dispatch,
 				g.Step)
 		}
 		dispatches[place].Error = &g.Gaps[i].Gap
@@ -340,7 +341,7 @@ func (w *StreamWriter) Close() error {
 	if filepath.Dir(kept) == filepath.Dir(w.to.path) {
 		kept = filepath.Base(kept) + " beside it"
 	}
-	return fmt.Errorf("%w; what was recorded is kept as %s", w.err, kept)
+	return fmt.Errorf("%w; the recording is kept as %s", w.err, kept)
 }
 
 func (w *StreamWriter) finish() error {

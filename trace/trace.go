@@ -600,7 +600,7 @@ type NumericError struct {
 // Over says how far over its tolerance the farthest element is: of one that is not finite there are no times.
 func (g *NumericError) Over() string {
 	if !g.Got.Finite() {
-		return fmt.Sprintf("%v where the reference has %.6g", float64(g.Got), float64(g.Want))
+		return fmt.Sprintf("%v, reference %.6g", float64(g.Got), float64(g.Want))
 	}
 	return fmt.Sprintf("%.3g times its tolerance", float64(g.Share))
 }

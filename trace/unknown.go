@@ -62,7 +62,7 @@ func strictly(raw []byte, v any) error {
 	d.Reset(raw)
 	switch err := d.json.Decode(v); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return errors.New("a value that is not whole")
+		return errors.New("incomplete JSON value")
 	case err != nil:
 		return err
 	}

@@ -24,7 +24,7 @@ func TestCurvesSayWhoseTheSlopeIs(t *testing.T) {
 func TestCurvesSayAtWhichLengthTheRouteChanges(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "a")
-	d.sees("other routes from M = 2 on: bicol 1 · steel 2").press("j")
+	d.sees("bicol 1 · steel 2").press("j")
 	d.sees("attn.q: grid against the tokens of a prompt", "routes    bicol 1 · steel 2–512")
 }
 
@@ -64,7 +64,7 @@ func TestCurveCursorStaysOnItsAxis(t *testing.T) {
 func TestAnOperatorIsTimedFromItsCurve(t *testing.T) {
 	t.Parallel()
 	d := live(t, 120, 40).press("5", "t").sees("no operator selected")
-	d.press("a", "j", "t").sees("One of them timed alone, 10 times", "▸ M 1 ", "M 512", "1.85 times as fast")
+	d.press("a", "j", "t").sees("10 times", "▸ M 1 ", "M 512", "1.85×")
 	d.sees("attn.q: time against the tokens of a prompt")
 	d.sees("fastest   bicol 1–2 · steel 512", "bicol 1–2 · steel 512  ")
 	if n := len(d.app.mirror.Trace.Trials); n != 6 { // two routes at 1, 2 and 512 tokens; 1 is the cursor too
@@ -78,7 +78,7 @@ func TestCurvesWithoutAForecast(t *testing.T) {
 	t.Parallel()
 	old := tracetest.Llama(16, 24)
 	d := drive(t, 120, 40, old, nil, Options{}).press("5").sees("decode slows down with position")
-	d.press("a").sees("no forecast: routes at lengths that did not run are not known")
+	d.press("a").sees("no forecast: only routes of lengths that ran are known")
 	one := *old
 	one.Steps = old.Steps[:1]
 	drive(t, 80, 24, &one, nil, Options{}).press("5").sees("0 decode steps measured: too few for a line")

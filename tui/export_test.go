@@ -118,7 +118,7 @@ func TestExportFormatFollowsTheFileName(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"a.xls": "want .csv, .json, .md, .txt", "a.csv": "exists; choose", "no/such/folder.csv": "no such file",
+		"a.xls": ".csv, .json, .md, .txt", "a.csv": "exists; choose", "no/such/folder.csv": "no such file",
 	} {
 		d := drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed(name).press("enter").sees(want)
 		if _, err := os.Stat(name); err == nil && name != "a.csv" {

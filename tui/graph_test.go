@@ -112,7 +112,7 @@ func TestValueGridReadsOnlyVisibleNumbers(t *testing.T) {
 func TestValueOfTraceHasNoNumbers(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("4", "a", "j", "j", "j", "enter")
-	d.sees("Graph › Value", "this needs a running model", "given by embed", "intermediate")
+	d.sees("Graph › Value", "this needs a running model", "written by embed", "intermediate")
 }
 
 func TestTheDispatchThatWroteTheMemoryIsChosen(t *testing.T) {
@@ -167,11 +167,11 @@ func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
 
 func TestOperatorsAreMarkedByWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by time alone", "██████")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("4").sees("marked by GPU time", "██████")
 	d.press("A").sees("marked by cost: no row has any").misses("██████")
 	d.press("A").sees("marked by waste: no row has any").press("A").sees("marked by gap: no row has any")
-	d.press("F").sees("fold op", "linear_q4gsw ×").press("F").sees("fold none", "▸ layer 1").press("F").sees("fold layer")
-	d.press("a").sees("Values").press("u").sees("Operators", "fold layer").press("u", "u").sees("fold op")
+	d.press("F").sees("grouped by op", "linear_q4gsw ×").press("F").sees("grouped by none", "▸ layer 1").press("F").sees("grouped by layer")
+	d.press("a").sees("Values").press("u").sees("Operators", "grouped by layer").press("u", "u").sees("grouped by op")
 	d.press("u", "u").sees("marked by waste").press("u").sees("marked by cost")
 }
 
@@ -222,7 +222,7 @@ func TestTheSelectedOperatorSurvivesTheFold(t *testing.T) {
 func TestValueIsReadWhileTextContinues(t *testing.T) {
 	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{NaN: 3}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("4").sees("Operators", "marked by time alone")
+	x.sees("step 0 prefill").press("4").sees("Operators", "marked by GPU time")
 	x.press("G").sees("▌  ▸ lm_head").press(enter).sees("▾ lm_head").press("G").sees("▌    lm_head ")
 	x.press(enter).sees("Graph › Value", "step 0 run again", "NaN 1", "the first at [0, 3]")
 	x.press("s").sees("step 1 run again").press("q").misses("Graph ›").press("q")

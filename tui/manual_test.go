@@ -20,7 +20,7 @@ var answers = [][]string{
 	{"of 16", "in 30 repeats"},
 	{"pass 0: 308 hooks", "attn.norm ×16"},
 	{"decode slows down", "attn.sdpa.split 100 %"},
-	{"other routes from M = 2 on: bicol 1 · steel 2"},
+	{"other routes from 2 tokens on: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
 	{"the first that diverges is dispatch "},
 	{"wrote "},

@@ -188,9 +188,9 @@ func TestEveryColumnIsInTheMenu(t *testing.T) {
 func TestABrokenLineStandsUnderItsBeginning(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"next   pos 640: 80 → 88 · M = 2: it runs no more": "next   pos 640: 80 → 88 · M|       = 2: it runs no more",
-		"  attn.q 2: gemv → batch4, grid 128 → 128":        "  attn.q 2: gemv → batch4,|    grid 128 → 128",
-		"what is not labelled is broken at the left":       "what is not labelled is|broken at the left",
+		"next   pos 640: 80 → 88 · M = 2: not launched": "next   pos 640: 80 → 88 · M|       = 2: not launched",
+		"  attn.q 2: gemv → batch4, grid 128 → 128":     "  attn.q 2: gemv → batch4,|    grid 128 → 128",
+		"what is not labelled is broken at the left":    "what is not labelled is|broken at the left",
 		"  it fits": "  it fits",
 	} {
 		lines := view.WrapHanging(line, 28)

@@ -25,7 +25,7 @@ func unrun() *trace.Trace {
 func TestWithoutDeviceMeasuringKeysExplain(t *testing.T) {
 	t.Parallel()
 	d := playing(t, 120, 40, unrun())
-	d.sees("no device: planned, not run", "planned without a device: not measured")
+	d.sees("no device: planned, not run", "planned without a device: no times")
 	for _, key := range []string{"R", "T", "L", "c", "C"} {
 		d.press(key).sees("no device: steps are planned, not run").press("esc")
 	}

@@ -71,7 +71,7 @@ func TestWhyGoesThroughTheChangesOfItsGrid(t *testing.T) {
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("layers.0.attn.sdpa.split").press("enter", "w")
 	d.sees("Why layers.0.attn.sdpa.split in s23", "grid 32 → 64 at s23", "changes of this grid")
 	d.press("]").sees("the run has no later change of this grid; by the plan: pos 128: 64 → 96", "in s23")
-	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "runs since s1").misses("in s23", "no later change")
+	d.press("[").sees("Why layers.0.attn.sdpa.split in s1", "launched since s1").misses("in s23", "no later change")
 	d.press("[").sees("the run has no earlier change", "in s1")
 	d.press("]").sees("in s23", "grid 32 → 64 at s23").misses("no earlier change").press("esc").misses("Why layers")
 	if got := d.app.shownIndex(); got != 23 {
@@ -94,7 +94,7 @@ func TestWhyOpensItsChain(t *testing.T) {
 // what was found stays found.
 func TestATextOverAViewFitsAnyWindow(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]string{"w": "changes next at: not with the position", "?": "Finds a text"} {
+	for keys, want := range map[string]string{"w": "changes next at: ", "?": "Finds a text"} {
 		d := drive(t, 160, 40, llama, nil, Options{}).press("2", "j", "j", "j", keys, "/").typed(want).press("enter")
 		d.sees("1 of 1 line")
 		for _, w := range []int{60, 200, 80} {

@@ -74,8 +74,16 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("sort by:", "l ~lost", "# id")
-	d.press("l").sees("~lost↓").misses("sort by:")
+	d := drive(
+		t,
+		80,
+		24,
+		llama,
+		nil,
+		Options{},
+	).press("2", "F", "F", "F", "o").
+		sees("sort by:", "l ~excess", "# id")
+	d.press("l").sees("~excess↓").misses("sort by:")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
 	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
@@ -86,9 +94,9 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 		}
 		last = n
 	}
-	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
-	d.press("o", "!").sees("! is not one of its keys", "~lost↓").press("o", "esc").sees("~lost↓")
-	d.press("o", "space").misses("~lost↓", "~lost↑")
+	d.press("o", "l").sees("~excess↑").press("O").sees("~excess↓")
+	d.press("o", "!").sees("! is not one of its keys", "~excess↓").press("o", "esc").sees("~excess↓")
+	d.press("o", "space").misses("~excess↓", "~excess↑")
 	d.press("F", "o").sees("9 last").misses("…#") // by its name, where the title has no letter
 }
 
@@ -139,7 +147,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	begin := d.screen()
 	d.press("u").sees("undo: nothing was changed")
 	d.press("F").press("o", "l").press("/").typed("norm").press("enter").press("v", "b").press("<", "z", "3")
-	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~lost↓", "fold op"} {
+	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~excess↓", "fold op"} {
 		if gone != "" {
 			d.sees(gone)
 		}
@@ -171,7 +179,16 @@ func TestInvalidFilterIsExplainedAtAnySize(t *testing.T) {
 	t.Parallel()
 	want := `filter us:>abc: "abc" is not a number`
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
-		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "v", "/").typed("layers").press("enter", "/")
+		d := drive(
+			t,
+			size[0],
+			size[1],
+			llama,
+			nil,
+			Options{},
+		).press("2", "v", "/").
+			typed("layers").
+			press("enter", "/")
 		d.typed("us:>abc").sees("filter: us:>abc▏", want).press("enter").sees(want, "✗ filter")
 		d.press("/").typed("us:>1").press("enter").sees("filter us:>1: ").misses("✗")
 		d.press("/", "end").typed("0").press("enter").sees("filter us:>10: ") // who moves in it goes on
@@ -218,7 +235,15 @@ func TestNextMatchWorksWithAndWithoutFilter(t *testing.T) {
 
 func TestRowsAreMarkedAndCounted(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
+	d := drive(
+		t,
+		120,
+		40,
+		llama,
+		nil,
+		Options{},
+	).press("2", "j", "m", "j", "j", "m", "j").
+		sees("2 marked", "•  0   embed")
 	marked, _ := d.dispatches().Parts(true)
 	if len(marked) != 2 || marked[0].Name != "embed" || fmt.Sprint(marked[1].Dispatches) != "[2]" {
 		t.Errorf("%+v are marked", marked)
@@ -297,7 +322,11 @@ func TestWhyLeadsBackToTheTokens(t *testing.T) {
 func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
-	d.sees("can re-plan").press("w").sees("A change of x can wake 41 operators:").press("G").sees("lm_head")
+	d.sees("can re-plan").
+		press("w").
+		sees("A change of x can re-plan 41 operators:").
+		press("G").
+		sees("lm_head")
 }
 
 // On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
@@ -307,12 +336,21 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 	tr := tracetest.Llama(2, 2)
 	tr.Steps[1].Resize.Passes[0].Hooks[0].Plans = nil // of embed
 	d := drive(t, 120, 40, tr, nil, Options{}).press("3", "w")
-	d.sees("Why tokens, pos", "A change of tokens can wake ", "A change of pos can wake ").press("esc")
-	d.press("j", "w").sees("A change of x can wake 41 operators").press("esc")
-	d.press("/").typed("sdpa.qk").press("enter", "w").sees("attn.sdpa.qk  runs no more since s1").press("esc")
+	d.sees("Why tokens, pos", "A change of tokens can ", "A change of pos can ").press("esc")
+	d.press("j", "w").sees("A change of x can re-plan 41 operators").press("esc")
+	d.press("/").typed("sdpa.qk").press("enter", "w").sees("attn.sdpa.qk  not launched since s1").press("esc")
 	d.press("4", "a", "/").typed("layers.1.mlp.up").press("enter", "w").sees("A change of layers.1.mlp.up")
 	d.press("esc", "enter").sees("Graph › Value").press("w").sees("A change of layers.1.mlp.up")
-	d = drive(t, 120, 40, tracetest.Llama(2, 2), nil, Options{}).press("4", "/").typed("embed").press("enter", "p")
+	d = drive(
+		t,
+		120,
+		40,
+		tracetest.Llama(2, 2),
+		nil,
+		Options{},
+	).press("4", "/").
+		typed("embed").
+		press("enter", "p")
 	d.press("up").press("up").press("left").press("w").sees("A change of ")
 }
 
@@ -320,8 +358,10 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
-	d.sees("No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
-		"s0 (prefill): w explains it, v shows other steps.").press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
+	d.sees(
+		"No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
+		"s0 (prefill): w explains it, v shows other steps.",
+	).press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
 	if got := d.row(); !strings.Contains(got, " L1 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
 	}
@@ -355,7 +395,7 @@ func TestDispatchIdIsExplainedWhenNoStepRunsIt(t *testing.T) {
 	d = drive(t, 120, 40, tr, nil, Options{}).press("2", "/")
 	d.typed(fmt.Sprintf("#%d", slot.ID)).press("enter")
 	d.sees(fmt.Sprintf("Dispatch %d", slot.ID), "runs in no step: w says when it would.").press("w")
-	d.sees("in this run it runs in no step")
+	d.sees("never launched in this run")
 }
 
 // The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
@@ -399,7 +439,12 @@ func TestZoomGivesAPaneTheScreen(t *testing.T) {
 	if rows := d.app.table().Page; rows != 18 {
 		t.Errorf("the zoomed list has %d rows, want 18", rows)
 	}
-	d.press("tab").sees("▸ prologue tab goes back").misses("epilogue").press("esc").misses("zoomed").sees("▾ layers")
+	d.press("tab").
+		sees("▸ prologue tab goes back").
+		misses("epilogue").
+		press("esc").
+		misses("zoomed").
+		sees("▾ layers")
 }
 
 func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
@@ -414,8 +459,8 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if d.app.table().Cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
-	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
-	d.at(x, 4, tea.MouseButtonLeft).sees("~lost↓").at(x, 4, tea.MouseButtonLeft).sees("~lost↑")
+	x := strings.Index(d.line("# op"), "~excess") - 2 // Σµs is two cells and four bytes
+	d.at(x, 4, tea.MouseButtonLeft).sees("~excess↓").at(x, 4, tea.MouseButtonLeft).sees("~excess↑")
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
@@ -449,7 +494,8 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 			d.press("<")
 		}
 		least := d.app.rects()
-		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split cannot move further") {
+		if least[regionList] == at[regionList] ||
+			!strings.Contains(d.screen(), "the split cannot move further") {
 			t.Errorf("%v: the split does not move, or does not say where it ends", size)
 		}
 		d.press(">")
@@ -595,7 +641,14 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w, h := rapid.IntRange(minWidth, 200).Draw(r, "w"), rapid.IntRange(minHeight, 60).Draw(r, "h")
 		pinned := rapid.Bool().Draw(r, "static")
-		d := drive(t, w, h, map[bool]*trace.Trace{false: llama, true: &static}[pinned], nil, Options{}).press("2")
+		d := drive(
+			t,
+			w,
+			h,
+			map[bool]*trace.Trace{false: llama, true: &static}[pinned],
+			nil,
+			Options{},
+		).press("2")
 		for range rapid.IntRange(0, 3).Draw(r, "folds") {
 			d.press("F")
 		}

@@ -30,7 +30,7 @@ func TestAModelIsSteppedThroughWithoutADevice(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for _, want := range []string{
-		"step 0: prefill at position 0, 32 tokens. planned without a device: not measured",
+		"step 0: prefill at position 0, 32 tokens. planned without a device: no times",
 		"step 1: decode at position 32, 1 token", "step 2: prefill at position 20, 5 tokens",
 		"rows ← tokens 1×1 → 1×5", "error: repeat: there is no device",
 	} {

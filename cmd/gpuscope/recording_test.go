@@ -110,7 +110,7 @@ func TestFullDiskLeavesTheRecording(t *testing.T) {
 	if status := cmd.ProcessState.ExitCode(); status != exitFailed {
 		t.Fatalf("exit %d, %v: %s", status, err, out)
 	}
-	want := "gpuscope run: write trace " + path + ": file too large; what was recorded is kept as run.json.partial"
+	want := "gpuscope run: write trace " + path + ": file too large; the recording is kept as run.json.partial"
 	if !strings.Contains(string(out), want) {
 		t.Errorf("the output has no %q:\n%s", want, out)
 	}
@@ -208,7 +208,7 @@ func TestPipeDoesNotHoldARun(t *testing.T) {
 	}
 	cmd := headless(t, "play", "run", "--trace", path)
 	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed ||
-		!strings.Contains(string(out), "nobody reads this pipe") {
+		!strings.Contains(string(out), "nothing reads this pipe") {
 		t.Errorf("exit %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 	reader, err := os.OpenFile(path, os.O_RDWR, 0)

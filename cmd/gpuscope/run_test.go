@@ -50,7 +50,7 @@ func TestRunPrintsTheTextAndThenTheProfile(t *testing.T) {
 	for _, line := range []string{
 		"Llama-3.2-1B-Q4_0.gguf on NVIDIA H200 (vulkan, discrete",
 		"prefill: 42 tokens in 1 step", "decode: 3 tokens in 3 steps",
-		"timing cost: a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
+		"a decode step takes 7.70 ms untimed and 9.05 ms timed", "rms_norm",
 	} {
 		if !strings.Contains(profile, line) {
 			t.Errorf("the profile does not say %q:\n%s", line, profile)

@@ -82,7 +82,7 @@ func TestTraceCheckSaysWhatACutRecordingHolds(t *testing.T) {
 		[]string{"trace", "check", path}); status != exitDone {
 		t.Fatalf("exit %d: %s", status, &stderr)
 	}
-	for _, want := range []string{path + ": ok, " + trace.Schema + ": 2 steps, ", "the stream was cut: "} {
+	for _, want := range []string{path + ": ok, " + trace.Schema + ": 2 steps, ", "truncated stream: "} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q does not say %q", &stdout, want)
 		}
@@ -132,8 +132,8 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 		{"--table memory", exitDone, "slots hold at most"},
 		{"--table tenants", exitDone, "layers.0"},
 		{"--table values", exitDone, "layers.0"},
-		{"--table dispatches", exitFailed, "table dispatches is of any steps, and the trace has none\n"},
-		{"--table resize", exitFailed, "table resize is of one step, and the trace has none\n"},
+		{"--table dispatches", exitFailed, "table dispatches needs any steps, and the trace has none\n"},
+		{"--table resize", exitFailed, "table resize needs one step, and the trace has none\n"},
 		{"--table graph --steps last", exitUsage, "--steps: the trace has no steps"},
 		{"--table values --base last", exitUsage, "--base: table values compares with nothing"},
 	} {

@@ -111,11 +111,11 @@ func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
 			"layers.0.mlp.gate+up+silu_mul.silu_mul", "mlp.down+add", "6 of ",
 		},
 		{
-			"no number", "1,47,300", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
+			"NaN or Inf", "1,47,300", "* scale * weight[i]", "* bitcast<f32>(0x7fc00000u | params.rows)", "layers.0.attn.norm",
 			"", "1 of ",
 		},
 		{ // and in what those behind read of the row there are only numbers
-			"no number in the row alone", "1", "    y[column] = result;\n    weighted",
+			"NaN or Inf in the row alone", "1", "    y[column] = result;\n    weighted",
 			"    y[column] = select(result, bitcast<f32>(0x7fc00000u | column), column == 7u);\n    weighted",
 			"layers.0.attn.o+add", "", "1 of ",
 		},
@@ -141,7 +141,7 @@ func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
 			if test.inherits != "" && rows[test.inherits] != "×6 inherits" {
 				t.Errorf("%s: %q", test.inherits, rows[test.inherits])
 			}
-			if told := strings.Contains(stdout, "the first that is no number: s0"); told != (test.inherits == "") {
+			if told := strings.Contains(stdout, "first NaN or Inf: s0"); told != (test.inherits == "") {
 				t.Errorf("told of numbers that are none: %t\n%s", told, stdout)
 			}
 		})

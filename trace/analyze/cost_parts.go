@@ -11,6 +11,21 @@ import (
 	"gpuscope/trace"
 )
 
+// NameError is a name that no row has.
+type NameError struct {
+	Name  string
+	What  string // what is wrong with it
+	Known string // names with commas between; "" where they are no help
+}
+
+func (e *NameError) Error() string {
+	text := fmt.Sprintf("%q: %s", printable.Short(e.Name, 40), e.What)
+	if e.Known != "" {
+		text += "; known: " + e.Known
+	}
+	return text
+}
+
 // CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
 // layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
 // What stands in several rows costs something else than they do in sum, so it is left out by itself.
@@ -110,14 +125,13 @@ func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, 
 		one := trace.Part{Name: name}
 		for i := range t.Grouped {
 			if is, err := t.answers(i, name); err != nil {
-				return trace.Part{}, fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+				return trace.Part{}, &NameError{name, err.Error(), ""}
 			} else if is {
 				one.Dispatches = append(one.Dispatches, t.dispatches(&t.Grouped[i], nil)...)
 			}
 		}
 		if one.Dispatches == nil {
-			return trace.Part{}, fmt.Errorf("no row of the step is called %q; there are %s",
-				printable.Short(name, 40), t.names())
+			return trace.Part{}, &NameError{name, "no row of the step has this name", t.names()}
 		}
 		parts = append(parts, one)
 	}
@@ -159,13 +173,12 @@ func (x *Index) Nameable(names string) error {
 		for _, has := range slices.Concat(rows, also) {
 			match, err := path.Match(name, has)
 			if err != nil {
-				return fmt.Errorf("%q is no name: %w", printable.Short(name, 40), err)
+				return &NameError{name, err.Error(), ""}
 			}
 			is = is || match
 		}
 		if !is {
-			return fmt.Errorf("no row of any step is called %q; there are %s", printable.Short(name, 40),
-				strings.Join(rows, ", "))
+			return &NameError{name, "no row of any step has this name", strings.Join(rows, ", ")}
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func ParseGrouping(s string) (Grouping, error) {
 	if i := slices.Index(groupingNames[:], s); i >= 0 {
 		return Grouping(i), nil
 	}
-	return 0, fmt.Errorf("fold %q: it is one of %s", s, strings.Join(groupingNames[:], ", "))
+	return 0, fmt.Errorf("unknown grouping %q: want %s", s, strings.Join(groupingNames[:], ", "))
 }
 
 // place is a row of the dispatch table before anything is computed: what it stands for. units are the

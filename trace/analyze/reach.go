@@ -41,7 +41,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 		}
 	}
 	if _, err := strconv.Atoi(name); err == nil {
-		return 0, "", fmt.Errorf("there is no operator %s; the trace has %d, from 0 on (a dispatch is #%s)",
+		return 0, "", fmt.Errorf("no operator %s; the trace has %d, from 0 (a dispatch is #%s)",
 			name, len(g.Ops), name)
 	}
 	var ops []trace.OpID
@@ -51,7 +51,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	slices.Sort(ops)
 	switch ops = slices.Compact(ops); len(ops) {
 	case 0:
-		return 0, "", fmt.Errorf("there is no operator %q; d operators lists them", printable.Short(name, 40))
+		return 0, "", fmt.Errorf("no operator %q; d operators lists them", printable.Short(name, 40))
 	case 1:
 		return ops[0], "", nil
 	}

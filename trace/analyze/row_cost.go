@@ -46,12 +46,12 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
 	case !c.ErrorKnown:
-		c.Mark, c.Doubt = MarkUnknown, OfRounds(c.N)+", too few for a ±"
+		c.Mark, c.Doubt = MarkUnknown, OfRounds(c.N)+": error not known yet"
 	case w != nil && w.NS > 0 && ns > float64(w.NS):
-		c.Mark, c.Doubt = MarkUnknown, "more than the whole step: it was held up"
+		c.Mark, c.Doubt = MarkUnknown, "more than the whole step: the run was disturbed"
 		c.ErrorKnown = false
 	case ns <= max(c.ErrorNS, resolutionNS(t)):
-		c.Mark, c.Doubt = MarkNone, "not different from 0"
+		c.Mark, c.Doubt = MarkNone, "not significant"
 	}
 }
 

@@ -180,7 +180,7 @@ func (x *Index) ParseSelection(word string) (Selection, error) {
 	case slices.Contains(trace.Phases, trace.Phase(word)):
 		s := x.Phase(trace.Phase(word))
 		if len(s.Steps) == 0 {
-			return refuse("no step is of that phase")
+			return refuse("no step has that phase")
 		}
 		return s, nil
 	}
@@ -199,7 +199,7 @@ func (x *Index) ParseSelection(word string) (Selection, error) {
 	case i >= j && isRange:
 		return refuse("no step is in that range")
 	case i >= j:
-		return refuse("there is no such step")
+		return refuse("no such step")
 	case !isRange:
 		return x.Step(i), nil
 	}

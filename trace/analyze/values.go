@@ -10,9 +10,9 @@ import (
 func NotStored(v *trace.Value) string {
 	switch {
 	case v.Role == trace.RoleFused:
-		return "a fused operator does without it"
+		return "fused away"
 	case v.Role == trace.RoleScratch && slices.Contains(v.MaxDims, 0):
-		return "no route that is ever taken needs it"
+		return "no route in use needs it"
 	}
 	return ""
 }

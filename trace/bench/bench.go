@@ -211,7 +211,7 @@ func Read(r io.Reader) (*Result, error) {
 		return nil, fmt.Errorf("read benchmark: %w", err)
 	}
 	if len(data) > maxFile {
-		return nil, fmt.Errorf("read benchmark: it has over %d bytes", maxFile)
+		return nil, fmt.Errorf("read benchmark: larger than %d bytes", maxFile)
 	}
 	var got Result
 	if err := readjson.Unmarshal(data, &got); err != nil {
@@ -226,7 +226,7 @@ func Read(r io.Reader) (*Result, error) {
 // check says what is not as the tables need it.
 func (r *Result) check() error {
 	if r.Schema != Schema {
-		return fmt.Errorf("its schema is %q, want %q", printable.Short(r.Schema, 40), Schema)
+		return fmt.Errorf("schema is %q, want %q", printable.Short(r.Schema, 40), Schema)
 	}
 	for i := range r.Tests {
 		t := &r.Tests[i]
@@ -236,7 +236,7 @@ func (r *Result) check() error {
 		case len(t.WallNS) == 0 || slices.Min(t.WallNS) <= 0:
 			return fmt.Errorf("test %d has no wall times, or one that is not above 0", i)
 		case t.TokensPerS != Rates(t.Tokens, t.WallNS):
-			return fmt.Errorf("test %d: its tokens a second are not those of its wall times", i)
+			return fmt.Errorf("test %d: tokens per second do not match its wall times", i)
 		case t.Floor != nil && (t.Floor.NS <= 0 || t.Floor.Share <= 0):
 			return fmt.Errorf("test %d has a floor of %d ns", i, t.Floor.NS)
 		}
@@ -252,7 +252,7 @@ func (r *Result) check() error {
 // Write writes a result as JSON, which Read reads.
 func (r *Result) Write(w io.Writer) error {
 	if r.Schema != Schema {
-		return errors.New("write benchmark: it has no schema")
+		return errors.New("write benchmark: no schema")
 	}
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

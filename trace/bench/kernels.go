@@ -54,7 +54,7 @@ type Span struct {
 // check says what of a kernel cannot be.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s has a count or a time that cannot be", printable.Short(k.Kind, 40))
+		return fmt.Errorf("%s has an impossible count or time", printable.Short(k.Kind, 40))
 	}
 	return nil
 }
@@ -225,16 +225,16 @@ func (r *Result) kernelTable() *table.Table {
 	}
 	return table.New("kernels", []table.Column{
 		{
-			Name: "operators", Title: "operators", Doc: "that are alike, without their layers",
+			Name: "operators", Title: "operators", Doc: "equal operators, without their layers",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(names(k.Ops)) }),
 		},
 		{
-			Name: "layers", Title: "layers", Doc: "that they are of; others do other work in operators of the name",
+			Name: "layers", Title: "layers", Doc: "layers they are in; in other layers, operators of this name do other work",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(printable.Ranges(k.Layers)) }),
 		},
-		count("count", "×", "operators one after the other", func(k *Kernel) int { return k.Count }),
+		count("count", "×", "operators in sequence", func(k *Kernel) int { return k.Count }),
 		{
-			Name: "kind", Title: "kind", Doc: "what they do",
+			Name: "kind", Title: "kind", Doc: "kind of operator",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Kind) }),
 		},
 		count("in", "K", "columns of the weights", func(k *Kernel) int { return k.In }),
@@ -242,12 +242,12 @@ func (r *Result) kernelTable() *table.Table {
 		count("tokens", "M", "tokens of the shape", func(k *Kernel) int { return k.Tokens }),
 		count("position", "pos", "its position", func(k *Kernel) int { return k.Position }),
 		{
-			Name: "route", Title: "route", Doc: "the route that they were made to take",
+			Name: "route", Title: "route", Doc: "route that was forced",
 			Of: at(func(k *Kernel) table.Cell { return table.Text(k.Route) }),
 		},
 		{
 			Name: "chosen", Title: "chosen",
-			Doc: "plan: the plan takes it; fastest: all others took more; =: none is told to have taken less",
+			Doc: "plan: the route of the plan; fastest: significantly faster than all others; =: none is significantly faster",
 			Of: func(row int) table.Cell {
 				k := &r.Kernels[row]
 				if k.Route == "" {
@@ -267,7 +267,7 @@ func (r *Result) kernelTable() *table.Table {
 				return table.Text(strings.Join(words, ", "))
 			},
 		},
-		us("us", "µs", "of one operator, the median of n runs", func(k *Kernel) int64 { return k.NS }),
+		us("us", "µs", "time of one operator: median of n runs", func(k *Kernel) int64 { return k.NS }),
 		us("q1_us", "q1", "the lower quartile of the runs", func(k *Kernel) int64 { return k.Q1NS }),
 		us("q3_us", "q3", "the upper quartile of the runs", func(k *Kernel) int64 { return k.Q3NS }),
 		rate("gb_per_s", "~GB/s", "modelled bytes in that time",
@@ -276,7 +276,7 @@ func (r *Result) kernelTable() *table.Table {
 			func(k *Kernel) int64 { return k.FLOPs }, 1e3),
 		{
 			Name: "limit", Title: "limit",
-			Doc: "the ceiling that it could reach first: mem, the copy rate; fp, the FLOP rate",
+			Doc: "ceiling it would reach first: mem, the copy rate; fp, the FLOP rate",
 			Of: at(func(k *Kernel) table.Cell {
 				of, _ := r.limit(k)
 				return table.Text(of)
@@ -284,7 +284,7 @@ func (r *Result) kernelTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true,
-			Doc: "of that ceiling; over 100 (?) from a cache, or a higher clock",
+			Doc: "share of that ceiling; over 100 (?): cached, or a higher clock",
 			Of: at(func(k *Kernel) table.Cell {
 				of, share := r.limit(k)
 				if of == "" {
@@ -322,11 +322,11 @@ func (r *Result) crossoverTable() *table.Table {
 	}
 	return table.New("crossovers", []table.Column{
 		{
-			Name: "operators", Title: "operators", Doc: "that are alike",
+			Name: "operators", Title: "operators", Doc: "equal operators",
 			Of: at(func(c *Crossover) table.Cell { return table.Text(names(c.Ops)) }),
 		},
 		{
-			Name: "layers", Title: "layers", Doc: "that they are of",
+			Name: "layers", Title: "layers", Doc: "layers they are in",
 			Of: at(func(c *Crossover) table.Cell { return table.Text(printable.Ranges(c.Layers)) }),
 		},
 		{
@@ -339,11 +339,11 @@ func (r *Result) crossoverTable() *table.Table {
 			}),
 		},
 		{
-			Name: "by", Title: "by", Doc: "M: the length of a prompt; pos: the position of one token",
+			Name: "by", Title: "by", Doc: "axis: M, prompt length; pos, position of one token",
 			Of: at(func(c *Crossover) table.Cell { return table.Text(c.by()) }),
 		},
 		{
-			Name: "fastest", Title: "fastest route", Doc: "up to where another is told to be faster",
+			Name: "fastest", Title: "fastest route", Doc: "up to where another is significantly faster",
 			Of: at(func(c *Crossover) table.Cell { return spans(c.Fastest) }),
 		},
 		{

@@ -134,7 +134,7 @@ func printAll(ctx context.Context, w io.Writer, format string, t *table.Table) e
 func (r *Result) notes() []string {
 	var notes []string
 	if r.Stopped != "" {
-		notes = append(notes, "This is a part of what was asked for: it was stopped ("+r.Stopped+").")
+		notes = append(notes, "Incomplete: the run was stopped ("+r.Stopped+").")
 	}
 	c := r.Device.Ceilings
 	switch {
@@ -142,9 +142,9 @@ func (r *Result) notes() []string {
 		notes = append(notes, fmt.Sprintf("Ceilings of this run: copy %s in the largest working set, %s (f32).",
 			table.Scaled(c.CopyAt(1<<62), "B/s"), table.Scaled(c.FlopsPerS, "FLOP/s")))
 	case r.Device.Software():
-		notes = append(notes, "A software device: compare ratios only; it has no ceilings.")
+		notes = append(notes, "Software device: compare ratios only; no ceilings.")
 	default:
-		notes = append(notes, "No ceilings: this device has no timestamps, so nothing of the GPU can be timed.")
+		notes = append(notes, "No ceilings: this device has no timestamps, so GPU times cannot be measured.")
 	}
 	for i := range r.Tests {
 		if t := &r.Tests[i]; t.Canary > 0 && t.Canary < 1-trace.ClockMoved {
@@ -153,7 +153,7 @@ func (r *Result) notes() []string {
 		}
 	}
 	if slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Floor != nil && t.Floor.Share > 1 }) {
-		notes = append(notes, "Over 100 % (?) is no share: a cache had a part of the weights, or the clock was "+
+		notes = append(notes, "Over 100 % (?) is not a share of the ceiling: part of the weights was cached, or the clock was "+
 			"higher than when the ceilings were measured.")
 	}
 	if len(r.Tests) > 0 {
@@ -162,13 +162,13 @@ func (r *Result) notes() []string {
 			"pipelined: the next step begins before.", table.Plural(r.Repetitions, "repetition")))
 	}
 	if r.traced() {
-		notes = append(notes, "costs %: more time than at level off in the same turn, the median (and between "+
-			"which it lies); = cannot be told from nothing, ? not known of fewer than five turns.")
+		notes = append(notes, "costs %: extra time compared with level off in the same turn: median (and the interval "+
+			"it lies in); = not significant, ? unknown with fewer than five turns.")
 	}
 	if len(r.Kernels) > 0 {
 		notes = append(notes, fmt.Sprintf("µs of one operator: the median of %s and the quartiles, of equal "+
-			"operators one after the other; = cannot be told from the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) came from a "+
-			"cache, or of fp from a higher clock than the ceiling's.",
+			"operators in sequence; = not significantly slower than the fastest. GB/s and TFLOP/s are modelled bytes and FLOPs in that time; over 100 %% (?) means a "+
+			"cache, or for fp a higher clock than the ceiling's.",
 			table.Plural(r.Repetitions, "run")))
 	}
 	return notes
@@ -221,7 +221,7 @@ func (r *Result) testTable() *table.Table {
 		},
 		{
 			Name: "share", Title: "~% of it", Unit: "%", Is: table.Modelled, Right: true, Width: 80,
-			Doc: "the floor over the median repetition: 100 is as fast as that ceiling lets it be, over 100 (?) is none",
+			Doc: "floor divided by the median repetition: 100 is as fast as that ceiling allows, over 100 (?) is not a share",
 			Of: at(func(t *Test) table.Cell {
 				if t.Floor == nil {
 					return table.Cell{}
@@ -243,7 +243,7 @@ func (r *Result) testTable() *table.Table {
 		host("submit_us", "submit", "submit, a step", func(s *Split) int64 { return s.SubmitNS }),
 		host("wait_us", "wait", "wait for the GPU, a step", func(s *Split) int64 { return s.WaitNS }),
 		host("read_us", "read", "read the token, a step", func(s *Split) int64 { return s.ReadNS }),
-		host("other_us", "other", "what is left of the wall time", func(s *Split) int64 { return s.OtherNS }),
+		host("other_us", "other", "rest of the wall time", func(s *Split) int64 { return s.OtherNS }),
 	}
 	if r.traced() {
 		columns = slices.Insert(columns, 2, table.Column{
@@ -251,7 +251,7 @@ func (r *Result) testTable() *table.Table {
 			Of: at(func(t *Test) table.Cell { return table.Text(cmp.Or(t.Timing, r.Timing)) }),
 		}, table.Column{
 			Name: "cost_percent", Title: "costs %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "by how much longer it took than at level off, in the same mode and turn: the median and where it lies",
+			Doc: "extra time compared with level off, in the same mode and turn: the median and its interval",
 			Of: at(func(t *Test) table.Cell {
 				e, ok := r.Tracing(t)
 				if !ok {

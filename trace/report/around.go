@@ -98,7 +98,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 		lines = append(lines, text)
 	}
 	if !ran {
-		lines = append(lines, "nothing runs for it in this step")
+		lines = append(lines, "it runs no dispatch in this step")
 	}
 	return lines
 }
@@ -147,14 +147,14 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 		}
 		lines = append(lines, word+" "+strings.Join(words, ", "))
 	}
-	names("given by", x.Producers(id))
-	names("where that leaves it made by", x.Makers(id))
-	names("taken by", x.Consumers(id))
+	names("written by", x.Producers(id))
+	names("computed by (fused away there)", x.Makers(id))
+	names("read by", x.Consumers(id))
 	if why := analyze.NotStored(v); why != "" {
-		return append(lines, "it is never in memory: "+why)
+		return append(lines, "never in memory: "+why)
 	}
 	if mem.Tenants[id].FusedAway {
-		lines = append(lines, "it is left in this step: nothing writes it, and who takes it does without it")
+		lines = append(lines, "not computed in this step: fused into its reader")
 	}
 	if v.Slot == nil {
 		return lines
@@ -175,7 +175,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 		}
 	}
 	if len(turns) > 1 {
-		lines = append(lines, fmt.Sprintf("slot %d holds in turn: %s", *v.Slot, strings.Join(turns, ", ")))
+		lines = append(lines, fmt.Sprintf("slot %d is shared by: %s", *v.Slot, strings.Join(turns, ", ")))
 	}
 	return lines
 }

@@ -83,7 +83,8 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if g, err = outline.Graph(ctx, x, analyze.Options{Selection: x.Step(2)}); err != nil {
 		t.Fatal(err)
 	}
-	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title, "alone ") {
-		t.Errorf("%q, where each dispatch was timed alone", title)
+	if title := g.Title[0].String(); strings.Contains(title, "blocks") || !strings.Contains(title,
+		"isolated ") {
+		t.Errorf("%q, where each dispatch was timed in isolation", title)
 	}
 }

@@ -12,7 +12,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "blocks", Takes: AnySteps,
-		Doc: "each block of the model as one pass timed it: steps at timing level block",
+		Doc: "each block of the model, timed as one pass: for steps at timing level block",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Blocks(x, o.Selection), nil
 		},
@@ -79,11 +79,11 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
-			Doc: "steps that timed it",
+			Doc: "number of steps in which it was timed",
 			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Time.N) }),
 		},
 		{
-			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "least and largest of the steps",
+			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "fastest and slowest step",
 			Of: of(func(r *blockRow) table.Cell {
 				if r.Time.N < 2 {
 					return table.Cell{}
@@ -93,7 +93,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of all blocks",
+			Doc: "share of all blocks",
 			Of: of(func(r *blockRow) table.Cell {
 				if total == 0 || !r.Time.Measured() {
 					return table.Missing()
@@ -109,7 +109,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {
-		t.Notes = []string{"a step that runs at timing level block has times of blocks"}
+		t.Notes = []string{"only steps at timing level block have times of blocks"}
 	}
 	return t
 }

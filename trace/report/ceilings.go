@@ -12,7 +12,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "ceilings", Takes: NoSteps,
-		Doc: "what the device was measured to do at best, which dispatches are judged against",
+		Doc: "best measured rates of the device, which dispatches are compared with",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return CeilingTable(&x.Trace.Device), nil
 		},
@@ -48,7 +48,7 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 		}
 	}
 	if n := c.FillWorkgroups; n > 0 {
-		rows = append(rows, ceilingRow{"workgroups that fill it", fmt.Sprint(n)})
+		rows = append(rows, ceilingRow{"workgroups that fill the device", fmt.Sprint(n)})
 	}
 	return rows
 }
@@ -62,14 +62,14 @@ func CeilingTable(d *trace.Device) *table.Table {
 		of.Text(80, "ceiling", "ceiling", "what was measured", func(r *ceilingRow) string { return r.what }),
 		{
 			Name: "at_best", Title: "at best", Right: true, Width: 80,
-			Doc: "measured: the best of several runs; of an empty dispatch and a timed pass the median",
+			Doc: "best of several runs; the median for an empty dispatch and a timed pass",
 			Of:  at(func(r *ceilingRow) table.Cell { return table.Text(r.text) }),
 		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
 	t.Title = []table.Line{table.Title(table.Segment{Text: d.Name})}
 	switch {
 	case d.Ceilings == nil:
-		t.Notes = []string{"they were not measured: gpuscope devices --measure does it"}
+		t.Notes = []string{"not measured: run gpuscope devices --measure"}
 	case d.Software():
 		t.Notes = []string{"a software device: compare ratios only"}
 	}

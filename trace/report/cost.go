@@ -27,7 +27,7 @@ func (t *DispatchTable) SharedLine() string {
 	if !ok || !s.Less() {
 		return ""
 	}
-	return says(s) + ": the work of one makes another slower"
+	return says(s) + ": one row's work slows down another's"
 }
 
 // sharedCostParts say in a title whose costs these are and what the rows share. That is lost last where it is
@@ -55,7 +55,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	c := r.Cost
 	switch {
 	case r.Other != nil:
-		return "cost not known: " + OtherWork(t.Costs, r.Other)
+		return "cost unknown: " + OtherWork(t.Costs, r.Other)
 	case c == nil:
 		return ""
 	}
@@ -65,13 +65,14 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 			line += fmt.Sprintf(", %.1f each", float64(c.NS)/1e3/float64(n))
 		}
 		if r.Time.Measured() {
-			line += fmt.Sprintf("; alone %.1f", r.Time.Median/1e3)
+			line += fmt.Sprintf("; isolated %.1f", r.Time.Median/1e3)
 		}
 	} else if r.Summed {
-		line += fmt.Sprintf("; alone %.1f", r.SumNS/1e3)
+		line += fmt.Sprintf("; isolated %.1f", r.SumNS/1e3)
 	}
 	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Significant() {
-		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take ~%s at the least", analyze.Short(save),
+		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take at least ~%s",
+			analyze.Short(save),
 			analyze.Short(c.LeastNS))
 	}
 	return line
@@ -89,7 +90,7 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			return of(r.Cost)
 		})
 	}
-	width := 80 // of ~lost, which stands in for what was not measured
+	width := 80 // of ~excess, which stands in for what was not measured
 	columns := CostColumns(t.Index, costs)
 	if t.AnyCost {
 		width = 200
@@ -99,8 +100,8 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 		}
 	}
 	return columns, table.Column{
-		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: width,
-		Doc: "modelled: time alone over what the device could do the row in",
+		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: width,
+		Doc: "modelled: isolated time beyond what the device needs for the row's bytes and FLOPs",
 		Of: at(func(r *analyze.DispatchRow) table.Cell {
 			if r.ExcessNS == 0 {
 				return table.Cell{}
@@ -128,8 +129,8 @@ func CostColumns(
 	}
 	us := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "what the untimed step takes less without the row: trimmed mean of the rounds, on a software device " +
-			"their median; = within its ±, not different from 0; ? in its place where its ± is not known",
+		Doc: "time the untimed step saves when this row is skipped: trimmed mean of the rounds, on a software device " +
+			"their median; = not significant: smaller than its error; ? its error is not known",
 		Of: cost(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }),
 	}
 	return []table.Column{
@@ -137,8 +138,8 @@ func CostColumns(
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
 			Doc: fmt.Sprintf(
-				"what the cost may be off by: half the distance between its quartiles, or of few "+
-					"rounds as far as its median may lie; not known of fewer than %d",
+				"error of the cost: half the distance between its quartiles, or with few "+
+					"rounds the interval of its median; unknown with fewer than %d",
 				trace.FewestWithin,
 			),
 			Of: cost(func(c *analyze.RowCost) table.Cell {
@@ -150,7 +151,7 @@ func CostColumns(
 		},
 		{
 			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: save,
-			Doc: "modelled: cost over what its bytes and FLOPs take at measured rates; = where it costs nothing",
+			Doc: "modelled: cost beyond what its bytes and FLOPs take at measured rates; = not significant",
 			Of: cost(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
 				switch {
@@ -173,13 +174,13 @@ func (t *DispatchTable) costPart() table.Segment {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "no costs on these routes")
 	case !t.AnyCost && t.Costs != nil:
-		return table.Say(3, "of these rows no cost was measured")
+		return table.Say(3, "no cost was measured for these rows")
 	case !t.AnyCost:
 		return table.Segment{}
 	case !t.CostOrder:
 		if part.Text = "share of " + analyze.SumName; t.MostCosted {
 			return table.Segment{
-				Rank: 0, Text: part.Text + ": the ± of costs is not known yet", Short: part.Text,
+				Rank: 0, Text: part.Text + ": error of costs not known yet", Short: part.Text,
 			}
 		}
 	default:
@@ -259,7 +260,7 @@ func (t *DispatchTable) Undecided() table.Segment {
 	}
 	if !known {
 		return table.Segment{
-			Rank: 0, Text: analyze.OfRounds(rounds) + ": no cost has a ± yet",
+			Rank: 0, Text: analyze.OfRounds(rounds) + ": no cost has an error estimate yet",
 			Short: analyze.OfRounds(rounds),
 		}
 	}
@@ -267,8 +268,8 @@ func (t *DispatchTable) Undecided() table.Segment {
 	if t.FewRounds() {
 		yet = " yet"
 	}
-	said := table.Say(0, "nothing stands out of the scatter of %s%s", trace.Rounds(t.Costs.Step.Costs), yet)
-	said.Short = "nothing stands out" + yet
+	said := table.Say(0, "no cost exceeds the noise after %s%s", trace.Rounds(t.Costs.Step.Costs), yet)
+	said.Short = "no cost exceeds the noise" + yet
 	return said
 }
 

@@ -14,7 +14,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "cost", Takes: WholeRun,
-		Doc: "what each part of the step costs that was measured last, by what there is to save",
+		Doc: "cost of each part of the step that was measured last, sorted by potential saving",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return CostTable(ctx, x, o.Selection)
 		},
@@ -77,9 +77,9 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 
 // unknown says in the title, once for all rows, that no cost is known, and why.
 func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
-	said := "no cost is known"
+	said := "no costs measured"
 	if t.Timed() {
-		said += ", times alone stand in"
+		said += "; showing isolated times"
 	}
 	return table.Say(0, "%s: %s", said, strings.Join(doubts(rows, analyze.MarkUnknown), "; or "))
 }
@@ -92,12 +92,12 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		of.Int(80, "id", "#", "id", "first dispatch id", func(r *analyze.CostRow) int64 {
 			return int64(int(r.Dispatches[0]))
 		}),
-		of.Text(80, "part", "part", "what was left out: a row of Dispatches, or several together",
+		of.Text(80, "part", "part", "what was skipped: a row of Dispatches, or several together",
 			func(r *analyze.CostRow) string { return r.Name }),
 		of.Int(80, "dispatches", "n", "dispatches", "dispatches in it", func(r *analyze.CostRow) int64 {
 			return int64(len(r.Dispatches))
 		}),
-		of.Cell(80, table.Measured, "share", "%", "%", "part of the whole runs; = of a cost that is none",
+		of.Cell(80, table.Measured, "share", "%", "%", "share of the whole runs; = the cost is not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()
@@ -114,8 +114,8 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		})
 	})...)
 	return append(columns, table.Column{
-		Name: "lost_us", Title: "~lost", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
-		Doc: "modelled: time alone over what the device could do it in; stands in for ~save where no cost is known",
+		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
+		Doc: "modelled: isolated time beyond what the device needs for its bytes and FLOPs; shown where no cost was measured",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if r.ExcessNS == 0 {
 				return table.Cell{}
@@ -123,8 +123,8 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 			return shortCell(r.ExcessNS)
 		}),
 	}, table.Column{
-		Name: "alone_us", Title: "Σµs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "GPU time of its dispatches, each timed alone",
+		Name: "alone_us", Title: "Σµs isolated", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+		Doc: "GPU time of its dispatches, each timed in isolation",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if !r.Isolated {
 				return table.Missing()
@@ -133,7 +133,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		}),
 	}, table.Column{
 		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
-		Doc: "how often it was left out",
+		Doc: "number of rounds in which it was skipped",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if r.Cost == nil {
 				return table.Missing()
@@ -146,12 +146,12 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 // costTitle says what the costs are of, and more.
 func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	if t.Costs == nil {
-		text := "no costs were measured"
+		text := "no costs measured"
 		switch {
 		case t.Timed() && analyze.NoSave(&t.Index.Trace.Device) != "":
-			text += ": times alone stand in"
+			text += ": showing isolated times"
 		case t.Timed():
-			text += ": ~lost stands in, from times alone"
+			text += ": sorted by ~excess, from isolated times"
 		}
 		return []table.Line{table.Title(table.Say(0, "s%d", t.Index.Trace.Steps[t.Selection.Last()].Index),
 			table.Say(0, "%s", text))}

@@ -89,19 +89,19 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		func(row int) *analyze.RowCost { return t.Grouped[row].Cost })
 	delta = table.Column{
 		Name: "delta", Title: "Δ", Width: 80,
-		Doc: "against the base: + new, - gone, grid from→to, r route, k another text of the kernel, " +
-			"p params alone (of a heading a letter each), % of Σµs, = no difference in time",
+		Doc: "compared with the baseline: + new, - removed, grid from→to, r route, k edited kernel source, " +
+			"p only params (one letter each for a group), % of Σµs, = same time within the noise",
 		Of: table.By(t.Grouped)(t.deltaCell),
 	}
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		{
-			Name: "base_us", Title: "Σµs base", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "GPU time of the same dispatches in a step of the base",
+			Name: "base_us", Title: "Σµs baseline", Unit: "us", Is: table.Measured, Right: true, Width: 200,
+			Doc: "GPU time of the same dispatches in a step of the baseline",
 			Of:  us(func(d analyze.Delta) float64 { return d.BaselineNS }, ""),
 		},
 		{
 			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "Σµs less that of the base",
+			Doc: "Σµs minus the baseline's",
 			Of:  us(func(d analyze.Delta) float64 { return d.TimeNS }, "+"),
 		},
 	}
@@ -151,8 +151,8 @@ func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 func DeltaCostColumn(c *analyze.BaselineCosts, width int, of func(row int) *analyze.RowCost) table.Column {
 	return table.Column{
 		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
-		Doc: "cost less that of the base, where that was measured; = within the quartiles of both, ? where the ± of " +
-			"one is not known",
+		Doc: "cost minus the baseline's, if measured; = within the quartiles of both, ? the error of " +
+			"one of them is not known",
 		Of: func(row int) table.Cell { return Delta(c, of(row)) },
 	}
 }

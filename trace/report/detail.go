@@ -51,7 +51,7 @@ func DetailLines(d *analyze.Detail) []string {
 		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
 			g.MSE, Decibels(float64(g.SNRdB))))
 		if g.Tolerance != "" {
-			add("", fmt.Sprintf("%.3g %% of its tolerance, %s", 100*float64(g.Share), g.Tolerance))
+			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
 		}
 		if g.Run != nil {
 			add("", fmt.Sprintf("to the reference run: max abs %.3g, MSE %.3g, SNR %s dB", g.Run.MaxAbs,
@@ -74,9 +74,9 @@ func detailParams(d *analyze.Detail) string {
 	case said == "" || d.Baseline == nil:
 		return said
 	case trace.OwnKernel(d.Baseline.Kernel) != trace.OwnKernel(d.Plan.Kernel):
-		return said + " (another kernel at the base)"
+		return said + " (baseline: another kernel)"
 	case paramsText(d.Params, true) == "":
-		return said + " (as at the base)"
+		return said + " (same as the baseline)"
 	}
 	return said
 }
@@ -85,13 +85,13 @@ func detailParams(d *analyze.Detail) string {
 func barrier(d *analyze.Detail) []string {
 	switch {
 	case !d.Begins:
-		return []string{"for nothing: no barrier before it"}
+		return []string{"nothing: no barrier before it"}
 	case d.Level == 0:
-		return []string{"for nothing: it is the first"}
+		return []string{"nothing: it is the first"}
 	case !d.WaitsKnown:
-		return []string{"for what was not recorded"}
+		return []string{"unknown: waits were not recorded"}
 	case len(d.Waits) == 0:
-		return []string{"for nothing that was recorded"}
+		return []string{"nothing that was recorded"}
 	}
 	var lines []string
 	for _, w := range d.Waits {
@@ -121,7 +121,8 @@ func timeLine(d *analyze.Detail) string {
 	case d.Time.N == 1:
 		line += ", 1 sample"
 	case !d.Time.Known():
-		line += fmt.Sprintf(", median of %d (%s; n=%d: no spread)", d.Time.N, microsRange(d.Time, decimals),
+		line += fmt.Sprintf(", median of %d (%s; n=%d: too few for an IQR)", d.Time.N, microsRange(d.Time,
+			decimals),
 			d.Time.N)
 	default:
 		line += fmt.Sprintf(", median of %d (%s, IQR %s)", d.Time.N, microsRange(d.Time, decimals),
@@ -133,11 +134,11 @@ func timeLine(d *analyze.Detail) string {
 	}
 	switch d.Limit.Kind {
 	case analyze.FirstBound:
-		line += " · first of the step: it absorbs what came before"
+		line += " · first of the step: includes work submitted before it"
 	case analyze.FloorBound:
-		line += " · ≈floor: no longer than an empty timed pass"
+		line += " · ≈floor: as short as an empty timed pass"
 	case analyze.FillBound:
-		line += fmt.Sprintf(" · %s cannot fill this device (knee ~%d)",
+		line += fmt.Sprintf(" · %s do not fill this device (it takes ~%d)",
 			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
 	case analyze.MemoryBound:
 		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
@@ -161,7 +162,7 @@ func trafficLine(d *analyze.Detail) string {
 			table.Scaled(d.Limit.FlopsPerS, "FLOP/s"))
 	}
 	if d.Limit.ExcessNS > 0 {
-		line += fmt.Sprintf(" · ~%.1f µs lost", d.Limit.ExcessNS/1e3)
+		line += fmt.Sprintf(" · ~%.1f µs excess", d.Limit.ExcessNS/1e3)
 	}
 	return line
 }

@@ -159,8 +159,8 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		{
 			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "part of the step by cost where most rows have one of which it is known what it may be off by, else of " +
-				"Σgpu; = of a cost that is none",
+			Doc: "share of the step: by cost if most rows have a cost with a known error, else of " +
+				"Σgpu; = the cost is not significant",
 			Of: at(t.share),
 		},
 	}, cost, []table.Column{
@@ -168,8 +168,8 @@ func (t *DispatchTable) columns() []table.Column {
 			judged,
 			"limit",
 			"limit",
-			"modelled: what keeps it from being faster: mem and fp n% of the measured ceiling, N wg fewer "+
-				"workgroups than fill the device, ≈floor like an empty timed pass, first of the step",
+			"modelled: what bounds it: mem or fp n% of the measured ceiling, N wg: fewer "+
+				"workgroups than fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group {
 					return table.Cell{}
@@ -183,7 +183,7 @@ func (t *DispatchTable) columns() []table.Column {
 			110,
 			table.Measured,
 			"gap_db",
-			"gap dB",
+			"SNR dB",
 			"dB",
 			"signal-to-noise ratio against the reference; the worst in this row",
 			t.gap,
@@ -203,7 +203,7 @@ func (t *DispatchTable) columns() []table.Column {
 			200,
 			"spark",
 			t.Each(),
-			"time of each member of a group, and how far the outlier is from their median",
+			"time of each member of a group, and the outlier's distance from their median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
 			},
@@ -285,7 +285,7 @@ func (t *DispatchTable) columns() []table.Column {
 		),
 		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a group of rows",
 			t.last),
-		ran.Words(table.Unseen, "name", "name", "full name of a dispatch, for filters and programs",
+		ran.Words(table.Unseen, "name", "name", "full name of the dispatch, for filters and scripts",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Count() > 1 {
 					return table.Cell{}

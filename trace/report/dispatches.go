@@ -18,7 +18,7 @@ type DispatchTable struct {
 func init() {
 	Register(Table{
 		Name: "dispatches", Takes: AnySteps, Folds: true, Compares: true,
-		Doc: "what ran: each dispatch with its grid, time, limit and what changed in it",
+		Doc: "what ran: each dispatch with its grid, time, bound and changes",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Dispatches(ctx, x, o)
 			if err != nil {
@@ -66,9 +66,9 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	case one && samples < 2:
 		return "1 sample", true
 	case one && !r.Judged:
-		return table.Plural(samples, "sample") + ", too few to tell an outlier", true
+		return table.Plural(samples, "sample") + ", too few to find an outlier", true
 	case r.Time.Max > apart*r.Time.Min:
-		return fmt.Sprintf("from the least to the largest %.1f×, and none stands out in most %ss",
+		return fmt.Sprintf("fastest to slowest %.1f×, and no outlier repeats in most %ss",
 			r.Time.Max/r.Time.Min, runs), false
 	case r.Judged:
 		return fmt.Sprintf("no outlier among %s in %s", table.Plural(len(r.Units), t.member()),

@@ -124,7 +124,7 @@ func TestTheFirstNumberThatIsNoneIsNamed(t *testing.T) {
 	g := gapsOf(t, tr)
 	at := tr.Plans[tr.Steps[0].Dispatches[5].Plan].Dispatch
 	title := g.Title[len(g.Title)-1].String()
-	if head := g.Title[0].String(); !strings.Contains(head, "not all give numbers") {
+	if head := g.Title[0].String(); !strings.Contains(head, "NaN") {
 		t.Errorf("of a step with NaN it says %q", head)
 	}
 	if g.NotFinite == nil || g.NotFinite.Dispatch != at || g.Diverge != 0 ||
@@ -138,7 +138,7 @@ func TestATraceWithoutGapsSaysSo(t *testing.T) {
 	if rows, err := g.Select(ctx, table.Selection{}); err != nil || len(rows) > 0 || g.First != nil {
 		t.Errorf("%d rows, %v", len(rows), err)
 	}
-	if title := g.Title[0].String(); title != "nothing was held to a reference" {
+	if title := g.Title[0].String(); title != "nothing was compared with a reference" {
 		t.Error(title)
 	}
 }

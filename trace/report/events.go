@@ -70,7 +70,7 @@ func coldText(s *trace.Step) string {
 		return "cold: " + table.Plural(n, "kernel") + " compiled"
 	}
 	if c := s.Canary; c > 0 && c < 1-trace.ClockMoved {
-		return fmt.Sprintf("cold: the GPU's clock is at %.2f of that when warm", c)
+		return fmt.Sprintf("cold: GPU clock at %.2f of its warm speed", c)
 	}
 	return "cold: after idle, or the first use of a route"
 }
@@ -203,7 +203,7 @@ func moved(x *analyze.Index, step int) string {
 func init() {
 	Register(Table{
 		Name: "events", Takes: WholeRun,
-		Doc: "what happened: other phases and token counts, grids and routes that changed without them, outliers, " +
+		Doc: "what happened: changes of phase and token count, other changes of grid and route, outliers, " +
 			"cold steps, and what was recorded",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			events, err := Events(ctx, x)
@@ -233,10 +233,10 @@ func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
 		}),
 		{
 			Name: "kind", Title: "kind", Width: 80, Tree: true,
-			Doc: "shape (phase or token count), grid, route, outlier, cold, or the kind that was recorded",
+			Doc: "shape (phase or token count), grid, route, outlier, cold, or the recorded kind",
 			Of:  at(func(e *analyze.Event) table.Cell { return table.Text(e.Kind) }),
 		},
-		of.Cell(80, table.Exact, "dispatch", "#", "id", "dispatch id, of several the first",
+		of.Cell(80, table.Exact, "dispatch", "#", "id", "dispatch id; of several, the first",
 			func(e *analyze.Event) table.Cell {
 				if e.Dispatch == nil {
 					return table.Cell{}

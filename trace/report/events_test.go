@@ -111,7 +111,7 @@ func TestAStepThatTakesMuchLongerThanItsLikeIsAnEvent(t *testing.T) {
 	}
 	tr.Steps[5].Cold, tr.Steps[4].Canary = true, 0.41
 	if steps, texts := events(t, tr, analyze.ColdEvent); !slices.Equal(steps, []int{4}) ||
-		texts[0] != "cold: the GPU's clock is at 0.41 of that when warm" {
+		!strings.Contains(texts[0], " 0.41 ") {
 		t.Errorf("of cold steps in a row %v are told: %q", steps, texts)
 	}
 	for i := range tr.Steps { // all that differ: there is no like

@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/trace"
 	"gpuscope/trace/analyze"
+	"gpuscope/trace/analyze/memory"
 	"gpuscope/trace/report"
 	"gpuscope/trace/report/outline"
 	"gpuscope/trace/report/storage"
@@ -76,7 +77,7 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 	for _, c := range []struct {
 		selection   analyze.Selection
 		before, and string
-	}{{x.Step(2), "alone ", ""}, {x.Phase(trace.Decode), "the medians add up to ", " alone"}} {
+	}{{x.Step(2), "isolated ", ""}, {x.Phase(trace.Decode), "medians add up to ", " isolated"}} {
 		g, err := outline.Graph(ctx, x, analyze.Options{Selection: c.selection})
 		if err != nil {
 			t.Fatal(err)
@@ -219,8 +220,8 @@ func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
 		t.Errorf("memory with and without them:\n%s", d)
 	}
 	for id, want := range map[trace.ValueID]string{
-		7: "gone: f32 25, fused\nit is never in memory: a fused operator does without it",
-		8: "never: f32 –, scratch\nit is never in memory: no route that is ever taken needs it",
+		7: "gone: f32 25, fused\nnever in memory: fused away",
+		8: "never: f32 –, scratch\nnever in memory: no route in use needs it",
 	} {
 		if got := strings.Join(report.ValueLines(x, -1, id)[1:], "\n"); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -256,7 +257,7 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 		t.Fatal(err)
 	}
 	for where, c := range map[string]struct{ got, want string }{
-		"values": {string(printed(t, report.Values(x, x.Step(0)), table.Selection{}, 200)), "q5_0   50×320  50×320"},
+		"values": {string(printed(t, report.Values(x, x.Step(0)), table.Selection{}, 200)), "q5_0   50×320      50×320"},
 		"tree":   {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "in q5_0"},
 		"value":  {strings.Join(report.ValueLines(x, 0, 1), "\n"), "w: q5_0 50×320 as u32 50×40, 7.8 KiB"},
 		"detail": {strings.Join(report.DetailLines(d), "\n"), "w 50×320 q5_0 constant"},
@@ -298,7 +299,10 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 	x := analyze.NewIndex(tr)
 	for step, want := range []struct{ slot, a, made, live, size string }{
 		{"d1–d2 b, 400 B", "d0–d1 a", "in     b 100 f32", "100", "400 B"},
-		{"left in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", "left", "left"},
+		{
+			"fused away in this step b, 400 B", "d0–d2 a", "in     a.view 1000 f32", memory.FusedAway,
+			memory.FusedAway,
+		},
 	} {
 		tree, err := outline.Graph(ctx, x, analyze.Options{
 			Selection: x.Step(step),
@@ -333,7 +337,7 @@ func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
 			t.Errorf("step %d: r takes %q", step, lines[1])
 		}
 		text := strings.Join(report.ValueLines(x, step, b), "\n")
-		if strings.Contains(text, "left in this step") != (want.live == "left") {
+		if strings.Contains(text, "not computed in this step") != (want.live == memory.FusedAway) {
 			t.Errorf("step %d: %s", step, text)
 		}
 		if lines := storage.HoldingLines(x, step, "slot1"); !slices.Contains(lines, want.slot) {
@@ -473,7 +477,7 @@ func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
 				"\n"), "\nmakes layers.0.attn.add: f32 1×1×2048",
 		},
 		"value": {
-			strings.Join(report.ValueLines(x, 2, made), "\n"), "\nwhere that leaves it made by layers.0.mlp.gate\n",
+			strings.Join(report.ValueLines(x, 2, made), "\n"), "\ncomputed by (fused away there) layers.0.mlp.gate\n",
 		},
 		"tree": {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "makes f32"},
 		"operators": {
@@ -490,11 +494,10 @@ func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
 func TestSlotsSayOfWhichStepsTheyAre(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 2))
 	title := storage.Tenants(x, x.Step(1)).Title[0].String()
-	if !strings.Contains(title, "slots as large steps have them") {
+	if !strings.Contains(title, "large steps") {
 		t.Errorf("the title is %q", title)
 	}
-	if lines := storage.HoldingLines(x, 1, "slots"); !strings.Contains(lines[0],
-		"small ones may have others") {
+	if lines := storage.HoldingLines(x, 1, "slots"); !strings.Contains(lines[0], "large steps") {
 		t.Errorf("the detail begins with %q", lines[0])
 	}
 }

@@ -16,14 +16,14 @@ import (
 func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known {
-		said := fmt.Sprintf("not with the position, up to %s", table.Integer(c.Last))
+		said := fmt.Sprintf("same grid up to position %s", table.Integer(c.Last))
 		if c.Next != nil {
 			said = fmt.Sprintf("pos %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
 		}
 		parts = append(parts, said)
 	}
 	if c, known := curves.Around(x, step, id, trace.AlongTokens); known {
-		said := fmt.Sprintf("not with the tokens, up to %s", table.Integer(c.Last))
+		said := fmt.Sprintf("same grid up to %s tokens", table.Integer(c.Last))
 		if c.Next != nil {
 			said = fmt.Sprintf("M = %s: %s", table.Integer(c.Next.At), changeOf(c.Next))
 		}
@@ -48,9 +48,9 @@ func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
 func changeOf(c *curves.Change) string {
 	switch {
 	case c.From == nil:
-		return "it runs, grid " + table.Grid(c.To.Workgroups)
+		return "launched, grid " + table.Grid(c.To.Workgroups)
 	case c.To == nil:
-		return "it runs no more"
+		return "not launched"
 	}
 	var parts []string
 	if c.From.Workgroups != c.To.Workgroups {

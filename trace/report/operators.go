@@ -14,7 +14,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "operators", Takes: NoSteps,
-		Doc: "every operator of the graph, in the order of execution: its kind, what it reads and gives",
+		Doc: "every operator of the graph, in execution order: kind, inputs and outputs",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return Operators(x), nil
 		},
@@ -29,22 +29,22 @@ func Operators(x *analyze.Index) *table.Table {
 	return table.New("operators", []table.Column{
 		{
 			Name: "operator", Title: "operator", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id, the place in the order of execution",
+			Doc: "id, in execution order",
 			Of:  at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
 		},
 		of.Text(80, "name", "name", "name, with its layer", func(o *trace.Op) string { return o.Name }),
-		of.Text(80, "kind", "kind", "what it does", func(o *trace.Op) string { return o.Kind }),
-		of.Words(80, "layer", "layer", "with the block in it", func(o *trace.Op) table.Cell {
+		of.Text(80, "kind", "kind", "kind of operator", func(o *trace.Op) string { return o.Kind }),
+		of.Words(80, "layer", "layer", "with its block", func(o *trace.Op) table.Cell {
 			if o.Layer == nil {
 				return table.Text(o.Block)
 			}
 			return table.Text(strings.TrimSpace(fmt.Sprintf("%d %s", *o.Layer, o.Block)))
 		}),
-		of.Text(80, "parts", "made of", "operators that a fusion put together", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
+		of.Text(80, "parts", "made of", "operators that were fused into it", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
 		of.Text(80, "reads", "reads", "values, State last", func(o *trace.Op) string {
 			return analyze.IDList(slices.Concat(o.Inputs, o.State))
 		}),
-		of.Words(80, "gives", "gives", "values, with their largest dims; makes: those of operators before it, where these leave them",
+		of.Words(80, "gives", "gives", "output values, with their largest dims; makes: outputs of earlier operators that it computes when they are fused away",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

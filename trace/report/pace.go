@@ -40,7 +40,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 		} else {
 			parts = append(parts, table.Segment{
 				Rank: 0, Short: n,
-				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: tok/s not known",
+				Text: n + ", run only with every " + x.TimedBy(decode) + " timed: tok/s unknown; press c for the untimed speed",
 			})
 		}
 	}

@@ -3,8 +3,8 @@ package report_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -47,7 +47,7 @@ func show(t interface{ Fatal(...any) }, tr *trace.Trace) {
 			}
 			for o.Grouping = analyze.GroupLayer; o.Grouping <= analyze.GroupNone; o.Grouping++ {
 				tab, err := made.Of(ctx, x, o)
-				if selection.Steps == nil && err != nil && strings.Contains(err.Error(), "not of none") {
+				if selection.Steps == nil && errors.Is(err, report.ErrSelection) {
 					break
 				}
 				if err != nil {

@@ -18,7 +18,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	g := &x.Trace.Graph
 	reached := x.Reaches(v)
 	if len(reached) == 0 {
-		return []string{g.Values[v].Name + " wakes no operator: none takes it."}
+		return []string{g.Values[v].Name + " re-plans no operator: none reads it."}
 	}
 	type place struct{ name, kind string }
 	layers := map[place][]int{}
@@ -34,7 +34,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 			layers[p][len(layers[p])-1] = *o.Layer
 		}
 	}
-	lines := []string{fmt.Sprintf("A change of %s can wake %s:", g.Values[v].Name,
+	lines := []string{fmt.Sprintf("A change of %s can re-plan %s:", g.Values[v].Name,
 		table.Plural(len(reached), "operator"))}
 	for i, p := range order {
 		if in := layers[p]; len(in) > 1 && in[0] >= 0 {
@@ -58,7 +58,7 @@ func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 		return lines, nil
 	}
 	if number, err := strconv.Atoi(strings.TrimPrefix(name, "#")); err == nil {
-		return nil, fmt.Errorf("there is no dispatch %d; the trace has %d, from 0 on", number,
+		return nil, fmt.Errorf("no dispatch %d; the trace has %d, from 0", number,
 			len(g.Dispatches))
 	}
 	for i := range g.Values {
@@ -67,6 +67,6 @@ func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf(
-		"there is no dispatch, operator or value %q; the tables dispatches and resize list them",
+		"no dispatch, operator or value %q; the tables dispatches and resize list them",
 		printable.Short(name, 60))
 }

@@ -21,20 +21,25 @@ func ResizeLine(r *analyze.ResizeSummary) string {
 // changed must not be lost, how it went may.
 func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if r.Hooks == 0 {
-		return []table.Segment{{Text: "nothing changed: no operator was planned", Short: "nothing changed"}}
+		return []table.Segment{{
+			Text:  "nothing changed: no operator was re-planned",
+			Short: "nothing changed",
+		}}
 	}
-	planned := table.Plural(r.Operators, "operator") + " replanned"
+	planned := table.Plural(r.Operators, "operator") + " re-planned"
 	if r.Hooks > r.Operators {
-		planned = fmt.Sprintf("%s in %s", planned, table.Plural(r.Hooks, "hook run"))
+		planned = fmt.Sprintf("%s in %s", planned, table.Plural(r.Hooks, "planning run"))
 	}
 	grids := ", " + table.Plural(r.Grids, "grid")
 	lead := table.Segment{
-		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d replanned", r.Operators) + grids,
+		Rank: 0, Text: planned + grids, Short: fmt.Sprintf("%d re-planned", r.Operators) + grids,
 	}
 	for _, c := range []struct {
 		n           int
 		what, short string
-	}{{r.Routes, "routes", "routes"}, {r.New, "dispatches new", "new"}, {r.Gone, "dispatches gone", "gone"}} {
+	}{{r.Routes, "routes", "routes"}, {r.New, "dispatches new", "new"}, {
+		r.Gone, "dispatches removed", "removed",
+	}} {
 		if c.n > 0 {
 			lead.Text += fmt.Sprintf(", %d %s", c.n, c.what)
 			lead.Short += fmt.Sprintf(", %d %s", c.n, c.short)

@@ -161,16 +161,16 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(names(x, r.Pass.Dirty))
 			}),
-		of.Text(80, "change", "change", "values and grids from → to, routes; + a dispatch that runs, - that runs no more, p params alone",
+		of.Text(80, "change", "change", "values and grids from → to, routes; + launched, - not launched any more, p only params",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
-		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: saw operands of two moments; deferred: refused, tried again later",
+		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: saw operands of different moments; deferred: refused and retried",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
 				}
 				return table.Text(outcome(r.Hook))
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "on the CPU, of equal layers all",
+		of.Cell(80, table.Measured, "us", "µs", "us", "CPU time; for equal layers, the sum",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}
@@ -360,9 +360,9 @@ func planChange(x *analyze.Index, c trace.PlanChange) string {
 	d := analyze.DiffPlans(from, to)
 	switch {
 	case d.Gone:
-		return "runs no more"
+		return "not launched"
 	case d.New:
-		return strings.TrimSpace(fmt.Sprintf("runs: %s, grid %s %s", to.Kernel, table.Grid(to.Workgroups),
+		return strings.TrimSpace(fmt.Sprintf("launched: %s, grid %s %s", to.Kernel, table.Grid(to.Workgroups),
 			to.Reason))
 	}
 	var parts []string

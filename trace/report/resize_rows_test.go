@@ -71,9 +71,9 @@ func TestTheOrderOfPassesIsNotLost(t *testing.T) {
 // Routes, and dispatches that came and went, are as little lost as grids; what goes first is how it went.
 func TestTheTitleOfAResizeKeepsWhatChanged(t *testing.T) {
 	title := resized(analyze.NewIndex(tracetest.Llama(16, 3)), 1).Title[0]
-	for _, w := range []int{56, 78, 120} {
+	for _, w := range []int{60, 78, 120} {
 		said := title.Fit(w)
-		for _, want := range []string{" replanned, ", " grids, ", " routes, ", " new, ", " gone"} {
+		for _, want := range []string{" re-planned, ", " grids, ", " routes, ", " new, ", " removed"} {
 			if !strings.Contains(said, want) && !strings.Contains(said, strings.Replace(want, " ", " dispatches ", 1)) {
 				t.Errorf("in %d cells %q does not say%s", w, said, want)
 			}

@@ -72,7 +72,7 @@ func TestACostWithinItsSpreadIsNone(t *testing.T) {
 	if n := d.Cell(row, d.Column("cost_us")).Number; n != 4.2 {
 		t.Errorf("for programs the cost is %v", n)
 	}
-	if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, "± 5.2 (n=30), not different from 0") ||
+	if line := d.CostLine(&d.Grouped[row]); !strings.Contains(line, "± 5.2 (n=30), not significant") ||
 		strings.Contains(line, "~save") {
 		t.Errorf("%q", line)
 	}
@@ -108,7 +108,7 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 		}
 		want := fmt.Sprintf("(n=%d)", c.n)
 		if !d.Grouped[d.Row("d0")].Cost.ErrorKnown {
-			want = fmt.Sprintf("cost ? %d of %d rounds, too few for a ±; alone", c.n, c.of)
+			want = fmt.Sprintf("? %d of %d rounds", c.n, c.of)
 		}
 		if line := d.CostLine(&d.Grouped[d.Row("d0")]); !strings.Contains(line, want) {
 			t.Errorf("%q, want %q", line, want)
@@ -159,15 +159,15 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 		share  string
 		byCost bool
 	}{
-		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 of 5 rounds, too few for a ±; alone"},
+		{n: 1, ns: 20_000, want: "?|–", mark: "?", line: "? 1 of 5 rounds"},
 		{n: 5, ns: 20_000, off: trace.Measured(14_000), want: "20.0|14", byCost: true},
 		{
 			n: 5, ns: 2_000, off: trace.Measured(14_000), want: "= 2.0|14", mark: "=",
-			line: ", not different from 0", share: "is =", byCost: true,
+			line: ", not significant", share: "is =", byCost: true,
 		},
 		{n: 30, ns: -20_000, want: "-20.0|0.5", share: "is ", byCost: true},
 		{
-			n: 30, ns: held, want: "?|–", mark: "?", line: "? more than the whole step: it was held up",
+			n: 30, ns: held, want: "?|–", mark: "?", line: "? more than the whole step",
 			share: "is –", byCost: true,
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "slots", Takes: OneStep,
-		Doc: "every dispatch slot of the graph: its level in the step, its largest grid, reads, writes, kernels",
+		Doc: "every dispatch slot of the graph: level in the step, largest grid, reads, writes, kernels",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			levels := map[trace.DispatchID]int{}
 			for _, l := range x.Planned(o.Selection.Last()) {
@@ -38,7 +38,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 		},
 		{
 			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
-			Doc: "run of dispatches between barriers; – where the slot does not run",
+			Doc: "group of dispatches between barriers; – if the slot does not run",
 			Of: at(func(d *trace.Dispatch) table.Cell {
 				switch n, runs := levels[d.ID]; {
 				case !runs:
@@ -51,7 +51,7 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 			}),
 		},
 		of.Text(80, "op", "operator",
-			"with the slot, where it has more than one",
+			"operator, and its slot if it has several",
 			func(d *trace.Dispatch) string {
 				return d.Named(g.Ops[d.Op].Name)
 			},

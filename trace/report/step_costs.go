@@ -42,5 +42,5 @@ func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
 	if said == nil {
 		return nil
 	}
-	return []string{"no cost: " + strings.Join(said, "; ") + ". Measure costs at a step like these."}
+	return []string{"no cost: " + strings.Join(said, "; ") + ". Measure costs again at a step like these."}
 }

@@ -22,7 +22,7 @@ func msCell(t trace.Time) table.Cell {
 func init() {
 	Register(Table{
 		Name: "steps", Takes: WholeRun, Compares: true,
-		Doc: "every step: phase, position, where its wall time went, what it counted",
+		Doc: "every step: phase, position, where its wall time went, counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			for i := range x.Trace.Steps { // so that no frame has to sum what repeats there are
 				if ctx.Err() != nil {
@@ -71,22 +71,22 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "tokens", Title: "in", Unit: "tokens", Is: table.Exact, Right: true, Width: 80,
-			Doc: "tokens that went in",
+			Doc: "input tokens",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Tokens)) }),
 		},
 		{
 			Name: "wall_ms", Title: "wall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of the step on the CPU, all that follows in it",
+			Doc: "wall time of the step; includes all times below",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
 		},
 		{
 			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "sum of the dispatches, each timed alone; of repeats the medians",
+			Doc: "sum of all dispatches, each timed in isolation; medians if repeated",
 			Of:  time(busy),
 		},
 		{
-			Name: "gaps_ms", Title: "gaps ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU span without its dispatches; of repeats not measured",
+			Name: "gaps_ms", Title: "idle in span ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU idle between dispatches: span minus Σgpu; not measured for repeats",
 			Of: time(func(s *trace.Step) trace.Time {
 				if analyze.Repeated(s) {
 					return trace.Time{}
@@ -96,14 +96,14 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "idle_ms", Title: "idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall without the GPU span",
+			Doc: "GPU idle outside its span: wall minus span",
 			Of: time(func(s *trace.Step) trace.Time {
 				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
 			}),
 		},
 		{
 			Name: "resize_ms", Title: "resize ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "planning operators anew",
+			Doc: "re-planning operators",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
 		},
 		{
@@ -134,7 +134,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		{
 			Name: "tokens_per_s", Title: "tok/s", Unit: "tokens/s", Is: table.Measured, Right: true,
 			Width: 80,
-			Doc:   "tokens that went in, over the wall time",
+			Doc:   "input tokens per second of wall time",
 			Of: at(func(s *trace.Step) table.Cell {
 				if rate := analyze.TokensPerS(s); rate > 0 {
 					return table.Number(rate, 1)
@@ -149,7 +149,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "levels", Title: "levels", Unit: "levels", Is: table.Exact, Right: true, Width: 140,
-			Doc: "runs of dispatches between barriers",
+			Doc: "groups of dispatches between barriers",
 			Of: func(row int) table.Cell {
 				if n := len(x.LevelStarts(step(row))); n > 0 {
 					return table.Count(n)
@@ -185,7 +185,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "polls", Title: "polls", Unit: "polls", Is: table.Exact, Right: true, Width: 200,
-			Doc: "looks whether the GPU is done",
+			Doc: "polls for the GPU's completion",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
 		},
 		{
@@ -211,7 +211,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		{
 			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
 			Width: 200,
-			Doc:   "of all but the wait, what lay between a submit and the wait for it",
+			Doc:   "CPU time between a submit and the wait for it",
 			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
 		},
 		{
@@ -224,7 +224,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "to_done_ms", Title: "to done ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "from the GPU's last tick until the host knew",
+			Doc: "from the GPU's last tick until the host saw it",
 			Of: func(row int) table.Cell {
 				w := x.Waiting(step(row))
 				return msCell(w.ToDone)
@@ -237,7 +237,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "cold", Title: "cold", Width: 80,
-			Doc: "after idle, with a compile or the first use of a route: left out of medians",
+			Doc: "first after idle, with a compile, or first use of a route: excluded from medians",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Cold {
 					return table.Text("cold")
@@ -247,7 +247,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "token", Title: "out", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "id of the token that came out",
+			Doc: "id of the output token",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}
@@ -257,7 +257,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "text", Title: "text", Width: 80,
-			Doc: "text of the token that came out",
+			Doc: "text of the output token",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Token == nil {
 					return table.Cell{}
@@ -286,7 +286,7 @@ func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {
 		notes = append(notes,
-			fmt.Sprintf("the %d oldest steps were dropped: the recorder's byte budget was reached", n))
+			fmt.Sprintf("the %d oldest steps were dropped: the recording reached its memory budget", n))
 	}
 	return notes
 }

@@ -33,8 +33,8 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{
 		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-		Doc: "wall less that of the base, of several steps their median: = within their spread, clk: the clock " +
-			"moved; nothing where no step of the base was timed as this one",
+		Doc: "wall minus the baseline's (median of its steps): = within their noise, clk: the GPU clock " +
+			"moved; empty if no baseline step has the same timing level",
 		Of: func(row int) table.Cell { return stepDelta(b, x, of(row)) },
 	}
 }

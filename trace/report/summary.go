@@ -11,7 +11,7 @@ import (
 
 // notMeasured is the line of what steps took that were planned and did not run.
 var notMeasured = table.Line{Segments: []table.Segment{{
-	Rank: 0, Text: "planned without a device: not measured", Short: "not measured",
+	Rank: 0, Text: "planned without a device: no times", Short: "not measured",
 }}}
 
 // SummaryTitle is the line on which the untimed step, the sum of what was timed alone, wall and span stand
@@ -51,7 +51,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 
 // timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed alone.
 func timesAlone(sum, gpu trace.Time) []table.Segment {
-	parts := []table.Segment{{Rank: 2, With: true, Text: "timed alone"}}
+	parts := []table.Segment{{Rank: 2, With: true, Text: "isolated"}}
 	ns, ok := sum.NS()
 	span, known := gpu.NS()
 	if !ok || !known || span <= 0 {

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -44,7 +45,7 @@ func (k Takes) String() string {
 
 // List is the table of all tables.
 var List = Table{
-	Name: "tables", Doc: "the tables that there are", Takes: NoSteps,
+	Name: "tables", Doc: "all tables", Takes: NoSteps,
 	Of: func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error) {
 		list := Tables()
 		at := table.By(list)
@@ -54,7 +55,7 @@ var List = Table{
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Name) }),
 			},
 			{
-				Name: "steps", Title: "of", Width: 80, Doc: "which steps it takes",
+				Name: "steps", Title: "of", Width: 80, Doc: "steps it takes",
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Takes.String()) }),
 			},
 			{
@@ -67,13 +68,28 @@ var List = Table{
 
 var tables []Table
 
+// ErrSelection is the error of steps that a table does not take.
+var ErrSelection = errors.New("selection does not fit the table")
+
+// badSelection is an ErrSelection in words.
+type badSelection string
+
+func (e badSelection) Error() string { return string(e) }
+
+// Unwrap makes it an ErrSelection.
+func (e badSelection) Unwrap() error { return ErrSelection }
+
+func selectionError(format string, args ...any) error {
+	return badSelection(fmt.Sprintf(format, args...))
+}
+
 // Register adds a table; files do it before the program starts. A table is never made of a selection without
 // steps that does not take it.
 func Register(t Table) {
 	of := t.Of
 	t.Of = func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 		if len(o.Selection.Steps) == 0 && !t.ofNone() {
-			return nil, fmt.Errorf("table %s is of %s, not of none", t.Name, t.Takes)
+			return nil, selectionError("table %s needs %s", t.Name, t.Takes)
 		}
 		return of(ctx, x, o)
 	}
@@ -99,7 +115,7 @@ func TableNamed(name string) (Table, error) {
 		}
 		names = append(names, t.Name)
 	}
-	return Table{}, fmt.Errorf("there is no table %q; there are %s", printable.Short(name, 40),
+	return Table{}, fmt.Errorf("no table %q; known: %s", printable.Short(name, 40),
 		strings.Join(names, ", "))
 }
 
@@ -108,21 +124,22 @@ func TableNamed(name string) (Table, error) {
 func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, error) {
 	switch {
 	case t.Name == List.Name && word != "":
-		return analyze.Selection{}, fmt.Errorf("steps of which table? Without a name the tables are listed")
+		return analyze.Selection{}, selectionError("steps need a table: name one")
 	case t.Takes == NoSteps && word != "":
-		return analyze.Selection{}, fmt.Errorf("table %s is of %s and takes no steps", t.Name, t.Takes)
+		return analyze.Selection{}, selectionError("table %s covers %s and takes no steps", t.Name, t.Takes)
 	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun,
 		word == "" && t.OfGraph && len(x.Trace.Steps) == 0:
 		return analyze.Selection{}, nil
 	case word == "" && len(x.Trace.Steps) == 0:
-		return analyze.Selection{}, fmt.Errorf("table %s is of %s, and the trace has none", t.Name, t.Takes)
+		return analyze.Selection{}, selectionError("table %s needs %s, and the trace has none", t.Name,
+			t.Takes)
 	case word == "":
 		word = "last"
 	}
 	s, err := x.ParseSelection(word)
 	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
-		return analyze.Selection{}, fmt.Errorf(
-			"table %s is of one step; %s are %s: name one of them, such as s%d",
+		return analyze.Selection{}, selectionError(
+			"table %s shows one step; %s are %s: name one, such as s%d",
 			t.Name,
 			s.Name,
 			StepCount(s),

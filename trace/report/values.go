@@ -15,7 +15,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "values", Takes: OneStep, OfGraph: true,
-		Doc: "every tensor and SymInt of the graph: what it is, its live and its largest dims, its memory",
+		Doc: "every tensor and SymInt of the graph: role, live and largest dims, memory",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Values(x, o.Selection), nil
 		},
@@ -48,7 +48,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 			},
 		),
 		of.Words(80, "live", "live",
-			"dims at the step, or the SymInt's value; left: not computed, fused into its reader",
+			"dims at the step, or the SymInt's value; fused away: not computed",
 			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}
@@ -61,7 +61,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 		}),
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "of the largest shape; an alias has none of its own, nor has what is never in memory",
+			Doc: "at the largest shape; empty for aliases and values that are never in memory",
 			Of: at(func(v *trace.Value) table.Cell {
 				if v.Kind == "symint" || v.AliasOf != nil || analyze.NotStored(v) != "" {
 					return table.Cell{}
@@ -69,7 +69,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
 			}),
 		},
-		of.Text(80, "memory", "memory", "the slot that it shares, or the value that it is an alias of",
+		of.Text(80, "memory", "memory", "memory slot it shares, or the value it aliases",
 			func(v *trace.Value) string { return graphtree.MemoryOf(v) }),
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }

@@ -29,7 +29,7 @@ func Verdict(r *analyze.StepSummary) string {
 // verdictOf says what bounds an untimed step, with the figure that says so and what that may be off by, or
 // why it is not known: of few runs, or where the figure is no larger than its error.
 func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
-	const unknown = "bottleneck not known: "
+	const unknown = "bottleneck unknown: "
 	s := &x.Trace.Steps[step]
 	wall, ok1 := u.Wall.NS()
 	gpu, ok2 := u.GPU.NS()
@@ -47,14 +47,14 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case u.FewSamples():
 		return fmt.Sprintf("%s%d of %d untimed samples", unknown, u.N, trace.FewestWithin)
 	case !told:
-		return unknown + "the error of its times is not known"
+		return unknown + "the error of its times is unknown"
 	}
 	share := float64(wait) / float64(wall)
 	if share >= waits && wait > off {
 		return idles(s, u, off)
 	}
 	if share >= waits {
-		return fmt.Sprintf("%sthe GPU waits %s of %s, no more than the error", unknown, plusMinus(wait, off),
+		return fmt.Sprintf("%sthe GPU waits %s of %s, less than the error", unknown, plusMinus(wait, off),
 			Millis(u.Wall))
 	}
 	took := plusMinus(gpu, gpuOff)
@@ -64,7 +64,7 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case x.Trace.Device.Software():
 		return of + "; on a software device compare ratios only"
 	case roof == 0:
-		return of + "; what bounds it there is not known without the device's ceilings"
+		return of + "; the device's ceilings were not measured, so its bound is unknown"
 	}
 	least := table.MillisBare(analyze.Whole(roof), true)
 	switch {
@@ -102,11 +102,12 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	share, shareOff := 100*float64(wait)/float64(wall), math.Ceil(100*float64(off)/float64(wall))
 	own, known := analyze.OwnNS(s)
 	waited := fmt.Sprintf("%s of %s", table.MillisBare(wait, true), Millis(u.Wall))
-	line := fmt.Sprintf("%.0f ± %.0f %% of the step the GPU waits for the CPU: %s", share, shareOff, waited)
+	line := fmt.Sprintf("the GPU waits for the CPU in %.0f ± %.0f %% of the step: %s", share, shareOff,
+		waited)
 	switch {
 	case known && 2*own < wait:
-		line = fmt.Sprintf("%.0f ± %.0f %% of the step the GPU has nothing to do: %s, of which the CPU's own work is "+
-			"%s at most and the rest the driver's and the system's", share, shareOff, waited,
+		line = fmt.Sprintf("the GPU is idle in %.0f ± %.0f %% of the step: %s, of which the CPU's own work is at most "+
+			"%s, and the rest the driver's and the system's", share, shareOff, waited,
 			Millis(trace.Measured(own)))
 	case share-shareOff > 50:
 		line = "CPU-bound: " + line
@@ -119,7 +120,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 		if now < 100 { // whole numbers may be the same of both
 			digits = 1
 		}
-		line += fmt.Sprintf(". Doing that while it runs would give %.*f → %.*f tok/s in the same GPU time",
+		line += fmt.Sprintf(". Overlapping that would give %.*f → %.*f tok/s at the same GPU time",
 			digits, now, digits, float64(tokens)*1e9/float64(least))
 	}
 	return line

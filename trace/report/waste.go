@@ -26,7 +26,7 @@ func percent(part, whole int64) string {
 // WasteLine says in words what was not needed, each with its unit.
 func WasteLine(w analyze.Waste) string {
 	if w.None() {
-		return "waste none"
+		return "no waste"
 	}
 	line := fmt.Sprintf("waste %s of %s beyond the live shape", table.Integer(w.Shape),
 		table.Plural(w.Launched, "workgroup"))
@@ -36,7 +36,7 @@ func WasteLine(w analyze.Waste) string {
 		line = "waste no workgroups beyond the live shape"
 	}
 	if w.Fold > 0 {
-		line += fmt.Sprintf(", %s by folding the grid (%s)", table.Integer(w.Fold),
+		line += fmt.Sprintf(", %s from splitting the grid into two dimensions (%s)", table.Integer(w.Fold),
 			percent(w.Fold, w.Launched))
 	}
 	switch {
@@ -68,7 +68,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	launched := func(w analyze.Waste) int64 { return w.Launched }
 	beyond := table.Column{
 		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-		Doc: "workgroups of all dispatches of the row launched beyond what the live shape needs, and their part of " +
+		Doc: "workgroups launched beyond what the live shape needs, over all dispatches of the row, and their share of " +
 			"the grids",
 		Of: cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()),
 	}
@@ -79,13 +79,13 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 		{
 			Name: "fold_wg", Title: "Σ folded wg", Unit: "workgroups", Is: table.Exact, Right: true,
 			Width: 200,
-			Doc:   "workgroups launched because a count was folded into two dimensions, and their part of the grid",
+			Doc:   "workgroups launched because a count was split into two dimensions, and their share of the grid",
 			Of:    cell(func(w analyze.Waste) int64 { return w.Fold }, launched, false),
 		},
 		{
 			Name: "tail_lanes", Title: "Σ idle lanes", Unit: "lanes", Is: table.Exact, Right: true,
 			Width: 200,
-			Doc:   "lanes without work in workgroups that have some, and their part of those",
+			Doc:   "idle lanes in workgroups that have work, and their share of the lanes",
 			Of: cell(func(w analyze.Waste) int64 { return w.Tail },
 				func(w analyze.Waste) int64 { return w.Lanes }, false),
 		},
@@ -127,7 +127,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		parts = append(parts, table.Say(2, "most: %s %s", worst, table.Integer(n)))
 	}
 	if name, then, now := t.StaticTimes(); then > 0 && now > 0 {
-		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic base)", name,
+		parts = append(parts, table.Say(1, "%s %s → %s (%.1f× the dynamic baseline)", name,
 			table.MillisBare(analyze.Whole(then), true), table.Millis(analyze.Whole(now), true), now/then))
 	}
 	return parts

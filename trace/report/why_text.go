@@ -26,7 +26,7 @@ func WhyLines(w *why.Why, closed string) []string {
 			lines = append(lines, "  before: "+planText(w.Grid.From))
 		}
 		if instead := insteadText(x, w.Grid, w.ID); instead != "" {
-			lines = append(lines, "  its work since: "+instead)
+			lines = append(lines, "  replaced by: "+instead)
 		}
 		lines = append(lines, originLines(x, w.Grid, closed)...)
 	}
@@ -34,9 +34,9 @@ func WhyLines(w *why.Why, closed string) []string {
 		lines = append(lines, paramsLine(x, w.Params))
 	}
 	if e := w.Ends; e != nil {
-		line := "  runs no more from " + at(e.Step) + " on"
+		line := "  not launched from " + at(e.Step) + " on"
 		if instead := insteadText(x, e, w.ID); instead != "" {
-			line += "; its work then: " + instead
+			line += "; replaced by: " + instead
 		}
 		lines = append(lines, line)
 	}
@@ -55,19 +55,19 @@ func headline(w *why.Why) string {
 	t := w.Index.Trace
 	start := "the graph was built"
 	if t.DroppedSteps > 0 {
-		start = "before the first step that was kept"
+		start = "before the first recorded step"
 	}
 	g := w.Grid
 	switch {
 	case w.Plan == nil && g == nil:
-		return fmt.Sprintf("does not run in %s, nor before it", at(w.Step))
+		return fmt.Sprintf("not launched in %s or before", at(w.Step))
 	case w.Plan == nil:
-		return fmt.Sprintf("runs no more since %s; it ran in %s", at(g.Step), ran(w, g.At))
+		return fmt.Sprintf("not launched since %s; ran in %s", at(g.Step), ran(w, g.At))
 	case g == nil:
 		return fmt.Sprintf("grid %s, kernel %s, in force since %s", table.Grid(w.Plan.Workgroups),
 			w.Plan.Kernel, start)
 	case g.From == nil:
-		return fmt.Sprintf("grid %s, runs since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+		return fmt.Sprintf("grid %s, launched since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	case g.From.Workgroups == g.To.Workgroups:
 		return fmt.Sprintf("grid %s, by another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	}
@@ -85,7 +85,7 @@ func ran(w *why.Why, until int) string {
 		}
 	}
 	if first >= until { // the step that it does not run in any more is the first that there is
-		return "none that was kept"
+		return "none in this recording"
 	}
 	return w.Index.Range(first, until-1).Name
 }
@@ -203,14 +203,14 @@ func changesLine(w *why.Why) string {
 	never := w.Grid == nil && w.Plan == nil
 	switch {
 	case never && after == nil:
-		return "  in this run it runs in no step"
+		return "  never launched in this run"
 	case never:
-		return "  in this run it runs from " + after[0] + " on"
+		return "  launched in this run from " + after[0] + " on"
 	case before != nil || after != nil:
 	case also == "":
-		return "  in this run this grid changed at no step"
+		return "  this grid never changed in this run"
 	default:
-		return "  in this run this grid changed at no other step"
+		return "  this grid changed at no other step of this run"
 	}
 	const some = 3
 	if len(before) > some {
@@ -226,7 +226,7 @@ func changesLine(w *why.Why) string {
 	if after != nil {
 		said = append(said, "later at "+strings.Join(after, ", "))
 	}
-	return "  in this run this grid " + also + "changed " + strings.Join(said, ", ")
+	return "  in this run, this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
 // through names the operators on the way from an input to a dispatch, those of equal layers once. More is

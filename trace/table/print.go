@@ -53,7 +53,7 @@ func FormatOf(path string) (string, error) {
 			return f.name, nil
 		}
 	}
-	return "", fmt.Errorf("%s: its name ends in no form of a table: want %s", printable.Short(path, 120),
+	return "", fmt.Errorf("%s: unknown table format: want a name ending in %s", printable.Short(path, 120),
 		strings.Join(Suffixes(), ", "))
 }
 
@@ -63,7 +63,7 @@ func FormatOf(path string) (string, error) {
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {
-		return fmt.Errorf("format %q: it is one of %s", printable.Short(format, 40),
+		return fmt.Errorf("unknown format %q: want %s", printable.Short(format, 40),
 			strings.Join(Formats, ", "))
 	}
 	out := bufio.NewWriter(w)

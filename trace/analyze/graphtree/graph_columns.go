@@ -17,7 +17,7 @@ type GraphWeight struct {
 
 // GraphWeights are those that there are.
 var GraphWeights = []GraphWeight{
-	{"us", "time alone", func(n *GraphNode) float64 { return n.NS }},
+	{"us", "GPU time", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
 		if n.Cost == nil || !n.Cost.Significant() {
 			return 0

@@ -110,8 +110,8 @@ func (t *Tenancy) findFusedAway() {
 	}
 }
 
-// FusedAway is said of what the step leaves in place of what it has live.
-const FusedAway = "left"
+// FusedAway stands in cells of values that the step does not compute because they are fused away.
+const FusedAway = "fused away"
 
 // liveBytes is what a value needs at the live shape of a step, in whole words.
 func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {

@@ -16,7 +16,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "gaps", Takes: report.WholeRun,
-		Doc: "how far each dispatch is from a float64 reference: on its own inputs, and from the whole run's",
+		Doc: "numeric error of each dispatch against a float64 reference: on its own inputs, and of the whole run",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			g, err := Of(ctx, x, o.Selection)
 			if err != nil {
@@ -97,20 +97,20 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 	return []table.Column{
 		{
 			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
-			Doc: "dispatch; equal layers are one row, which shows the one with the largest error",
+			Doc: "dispatch; equal layers share a row, which shows the layer with the largest error",
 			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.Places[row])) },
 		},
 		{
 			Name: "said", Title: "said", Width: 80,
-			Doc: "ok: within its tolerance; diverges: over it; inherits: within it, or its reference is no number, " +
-				"on inputs from what diverges",
+			Doc: "ok: within the tolerance; diverges: over it; inherits: within it, or its reference is NaN or Inf, " +
+				"with inputs from a dispatch that diverges",
 			Of: of(func(r *accuracy.Row, _ *accuracy.Comparison) table.Cell {
 				return table.Text(said(r))
 			}),
 		},
 		{
 			Name: "share", Title: "% of tol.", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of its tolerance that the farthest element takes",
+			Doc: "largest element error, as a share of its tolerance",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				if h.Error.Tolerance == "" {
 					return table.Cell{}
@@ -126,7 +126,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		number("snr_db", "SNR dB", "dB", "signal to noise; ∞ without any difference", 80,
 			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
-			"largest difference from the reference run: what was inherited, too", 80,
+			"largest difference from the reference run, inherited error included", 80,
 			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
 		number("run_mse", "run MSE", "difference", "mean squared difference from it", 140,
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
@@ -134,14 +134,14 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
 		{
 			Name: "where", Title: "farthest", Width: 140,
-			Doc: "the farthest element: what the device and the reference have",
+			Doc: "element with the largest error: device value and reference value",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Text(farthest(x, h))
 			}),
 		},
 		{
 			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
-			Doc: "elements that were compared, and of how many where samples were taken",
+			Doc: "elements compared; of how many, if sampled",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				c := table.Count(h.Error.Compared)
 				if h.Error.Compared < h.Error.Elements {
@@ -151,7 +151,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			}),
 		},
 		{
-			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "how far elements may be off, and why",
+			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "allowed error of an element, and why",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Text(h.Error.Tolerance)
 			}),
@@ -180,7 +180,7 @@ func said(r *accuracy.Row) string {
 	case is((*accuracy.Comparison).Diverges):
 		return "diverges"
 	case is(func(h *accuracy.Comparison) bool { return h.Error.NotFinite > 0 }):
-		return "no number"
+		return "NaN or Inf"
 	case is(func(h *accuracy.Comparison) bool { return h.Inherits }):
 		return "inherits"
 	case is(func(h *accuracy.Comparison) bool { return h.Error.Tolerance == "" }):
@@ -216,13 +216,13 @@ func held(x *analyze.Index, h *accuracy.Comparison) string {
 
 func (g *Errors) title(x *analyze.Index) []table.Line {
 	if g.Compared == 0 {
-		return []table.Line{table.Title(table.Say(0, "nothing was held to a reference"))}
+		return []table.Line{table.Title(table.Say(0, "nothing was compared with a reference"))}
 	}
 	dispatches := table.Plural(g.Compared, "dispatch")
 	var lines []table.Line
 	switch h := g.First; {
 	case h == nil && g.NotFinite != nil:
-		lines = append(lines, table.Title(table.Say(0, "%s do as their references, and not all give numbers",
+		lines = append(lines, table.Title(table.Say(0, "%s match their references, some with NaN or Inf",
 			dispatches)))
 	case h == nil:
 		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
@@ -239,12 +239,12 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 				table.Say(2, "%s", h.Error.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
-		from := "its reference on the same inputs has numbers there"
+		from := "its reference on the same inputs is finite there"
 		if !h.Diverges() {
-			from = "its reference on the same inputs has none either: they come from the weights or the inputs"
+			from = "its reference on the same inputs is not finite either: the weights or the inputs are the cause"
 		}
 		lines = append(lines, table.Title(
-			table.Say(0, "the first that is no number: %s", held(x, h)),
+			table.Say(0, "first NaN or Inf: %s", held(x, h)),
 			table.Say(1, "%d of %d elements", h.Error.NotFinite, h.Error.Compared), table.Say(1, "%s", from)))
 	}
 	return lines
@@ -252,10 +252,10 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 
 func (g *Errors) notes() (notes []string) {
 	if g.Samples {
-		notes = append(notes, "of large operators samples were compared, the same ones in every run")
+		notes = append(notes, "large operators were sampled, at the same elements in every run")
 	}
 	if g.Compared > 0 && !g.Runs {
-		notes = append(notes, "there was no reference run: it takes more operations than it may, or single "+
+		notes = append(notes, "no reference run: it would take too many operations, or only some "+
 			"dispatches were asked for")
 	}
 	return notes

@@ -14,7 +14,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "candidates", Takes: report.WholeRun,
-		Doc: "the highest logits of each step, where they were asked for, and which of them came out",
+		Doc: "highest logits of each step, if recorded, and the token that was chosen",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return candidates(ctx, x, o.Selection)
 		},
@@ -56,7 +56,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 			return int64(c.step.Position)
 		}),
 		of.Int(80, "rank", "rank", "place",
-			"place among the logits of the step, the highest first",
+			"rank among the logits of the step, highest first",
 			func(c *candidate) int64 {
 				return int64(c.rank)
 			},
@@ -69,7 +69,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 			},
 		),
 		of.Cell(80, table.Exact, "logit", "logit", "logit",
-			"as the model gave it, before any sampling",
+			"logit from the model, before any sampling",
 			func(c *candidate) table.Cell {
 				return table.Number(c.Logit, 3)
 			},
@@ -81,7 +81,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 				}
 				return table.Number(100*c.P, 2)
 			}),
-		of.Words(80, "came", "", "whether it is the token that came out", func(c *candidate) table.Cell {
+		of.Words(80, "came", "", "true for the token that was chosen", func(c *candidate) table.Cell {
 			if c.step.Token != nil && *c.step.Token == c.ID {
 				return table.Text("✓")
 			}
@@ -92,7 +92,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 	}))
 	t.Notes = report.DroppedNotes(x)
 	if len(rows) == 0 {
-		t.Notes = append(t.Notes, "no step told of any: gpuscope run --top-logits K asks for them")
+		t.Notes = append(t.Notes, "no logits recorded: use gpuscope run --top-logits K")
 	}
 	return t, nil
 }

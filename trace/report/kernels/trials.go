@@ -13,7 +13,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "trials", Takes: report.NoSteps,
-		Doc: "operators that were timed alone, on each route that can do a length",
+		Doc: "operators timed in isolation, on each possible route of a length",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return TrialTable(x), nil
 		},
@@ -47,17 +47,17 @@ func TrialTable(x *analyze.Index) *table.Table {
 		of.Int(140, "position", "pos", "position", "its position", func(t *trace.Trial) int64 {
 			return int64(t.Position)
 		}),
-		of.Text(80, "route", "route", "the route that it was made to take", func(t *trace.Trial) string {
+		of.Text(80, "route", "route", "route that was forced", func(t *trace.Trial) string {
 			return t.Route
 		}),
-		of.Words(80, "planned", "plan", "plan: its plan takes that route there",
+		of.Words(80, "planned", "plan", "plan: the route its plan takes there",
 			func(t *trace.Trial) table.Cell {
 				if t.Planned {
 					return table.Text("plan")
 				}
 				return table.Cell{}
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "of its dispatches, alone, the median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
+		of.Cell(80, table.Measured, "us", "µs", "us", "isolated time of its dispatches: median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
 		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile", func(t *trace.Trial) table.Cell {
 			return us(t.Q1NS)
 		}),
@@ -65,7 +65,7 @@ func TrialTable(x *analyze.Index) *table.Table {
 			return us(t.Q3NS)
 		}),
 		of.Int(80, "n", "n", "runs", "runs of each route", func(t *trace.Trial) int64 { return int64(t.N) }),
-		of.Cell(80, table.Measured, "times", "× fastest", "times", "against the fastest route at that shape",
+		of.Cell(80, table.Measured, "times", "× fastest", "times", "relative to the fastest route at that shape",
 			func(t *trace.Trial) table.Cell {
 				best := fastest[shape{t.Op, t.Tokens, t.Position}]
 				if best <= 0 {
@@ -78,7 +78,7 @@ func TrialTable(x *analyze.Index) *table.Table {
 		return fmt.Sprintf("%d@%d,%d %s %d", t.Op, t.Tokens, t.Position, t.Route, row)
 	}))
 	if len(trials) == 0 {
-		made.Notes = []string{"no operator was timed alone: t in Curves does that, and o in plain mode"}
+		made.Notes = []string{"no operator was timed in isolation: press t in Curves, or use o in plain mode"}
 	}
 	return made
 }

@@ -83,7 +83,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	}
 	delta := table.Column{
 		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "µs alone less those of the base; = no difference",
+		Doc: "isolated µs minus the baseline's; = same within the noise",
 		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 			if !n.Delta.Timed {
 				return table.Cell{}
@@ -93,8 +93,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	}
 	cost := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "what the untimed step takes less without the row, where that was measured; = within its ±, " +
-			"not different from 0; ? where its ± is not known",
+		Doc: "time the untimed step saves when this row is skipped, if measured; = not significant: " +
+			"smaller than its error; ? its error is not known",
 		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}
@@ -121,7 +121,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	return []table.Column{
 		{
 			Name: "op", Title: "operator", Width: 80, Tree: true,
-			Doc: "operator by layer and block; inside it, the values that it reads and writes",
+			Doc: "operator by layer and block; under it, the values it reads and writes",
 			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
 		},
 		{
@@ -134,7 +134,13 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return single(func(o *trace.Op) string { return o.Kind })(row)
 			},
 		},
-		of.Cell(140, table.Exact, "id", "#", "id", "id of the operator, of a fold the first; of a value its own",
+		of.Cell(
+			140,
+			table.Exact,
+			"id",
+			"#",
+			"id",
+			"id of the operator (of a group, the first) or of the value",
 			func(n *graphtree.GraphNode) table.Cell {
 				switch {
 				case n.Edge != "":
@@ -143,10 +149,11 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 					return table.Cell{}
 				}
 				return table.Count(int(n.Ops[0][0]))
-			}),
+			},
+		),
 		{
 			Name: "live", Title: "live", Width: 80,
-			Doc: "live shape of what it gives, of a value its own; left: nothing writes that then",
+			Doc: "live shape of its output or of the value; fused away: not computed",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
 					return report.Shapes(report.LiveText(mem, n.Value))
@@ -172,9 +179,9 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			Of:  weighed(func(n *graphtree.GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
 		},
 		{
-			Name: "us", Title: "µs alone", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time in a step, each dispatch timed alone, at timing level block each block; of several steps the " +
-				"median of each, added up",
+			Name: "us", Title: "GPU µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
+			Doc: "GPU time in a step: sum of its dispatches timed in isolation, or of its blocks at timing level block; for several steps the " +
+				"sum of medians",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if !n.Measured {
 					return table.Missing()
@@ -185,7 +192,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		delta, table.Marks(delta),
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "part of the time of all dispatches alone",
+			Doc: "share of the isolated time of all dispatches",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if n.Share == 0 {
 					return table.Cell{}
@@ -196,7 +203,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
 		{
 			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "part of the workgroups that have no work",
+			Doc: "share of the workgroups that have no work",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if n.Waste == 0 || n.Groups == 0 {
 					return table.Cell{}
@@ -205,8 +212,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}),
 		},
 		{
-			Name: "gap_db", Title: "gap dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
-			Doc: "signal to noise against the reference, the worst of the row",
+			Name: "gap_db", Title: "SNR dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
+			Doc: "signal-to-noise ratio against the reference; the worst in this row",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if !n.HasError {
 					return table.Cell{}
@@ -215,7 +222,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}),
 		},
 		{
-			Name: "parts", Title: "made of", Width: 140, Doc: "operators that a fusion put together",
+			Name: "parts", Title: "made of", Width: 140, Doc: "operators that were fused into it",
 			Of: single(func(o *trace.Op) string {
 				names := make([]string, len(o.Parts))
 				for i, part := range o.Parts {
@@ -224,7 +231,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 				return strings.Join(names, " + ")
 			}),
 		},
-		of.Words(140, "role", "role", "of a value, and the memory that it has",
+		of.Words(140, "role", "role", "role of the value, and its memory",
 			func(n *graphtree.GraphNode) table.Cell {
 				if n.Edge == "" {
 					return table.Cell{}
@@ -234,7 +241,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}),
 		{
 			Name: "source", Title: "source", Unit: "id", Is: table.Exact, Right: true, Width: 140,
-			Doc: "id in the file that the model came from",
+			Doc: "id in the model's file",
 			Of: func(row int) table.Cell {
 				n := &t.Nodes[row]
 				id := (*int)(nil)
@@ -260,7 +267,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			Of:  ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) }),
 		},
 		{
-			Name: "name", Title: "name", Width: table.Unseen, Doc: "whole names of its dispatches, for filters",
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "full names of its dispatches",
 			Of: ran((*analyze.Launch).Name),
 		},
 	}

@@ -22,7 +22,7 @@ type GraphTable struct {
 func init() {
 	report.Register(report.Table{
 		Name: "graph", Takes: report.AnySteps, Folds: true, Compares: true, OfGraph: true,
-		Doc: "the graph as a tree of layers, blocks, operators and their values, with what each operator takes",
+		Doc: "the graph as a tree of layers, blocks, operators and values, with each operator's time",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Graph(ctx, x, o)
 			if err != nil {
@@ -56,7 +56,7 @@ func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTabl
 func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Line {
 	g := &t.Index.Trace.Graph
 	parts := []table.Segment{
-		table.Say(2, "fold %s", fold),
+		table.Say(2, "grouped by %s", fold),
 		table.Say(4, "%s", table.Plural(len(g.Ops), "operator")),
 		table.Say(6, "%s", table.Plural(len(g.Values), "value")),
 	}
@@ -69,7 +69,7 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 	switch {
 	case w.ClockMoved:
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "clock moved: no Δ of times",
+			Rank: 0, Text: "GPU clock moved: times not compared",
 			Short: "clock moved",
 		})
 	case slices.ContainsFunc(t.Nodes, compared):
@@ -85,9 +85,9 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 	switch {
 	case w.Total > 0:
 		took := table.Millis(analyze.Whole(w.Total), true)
-		alone := table.Segment{Rank: 5, Text: "alone " + took}
+		alone := table.Segment{Rank: 5, Text: "isolated " + took}
 		if _, one := t.Selection.One(); !one { // Σgpu is the median of what each step adds up to
-			alone.Text, alone.Short = "the medians add up to "+took+" alone", alone.Text
+			alone.Text, alone.Short = "medians add up to "+took+" isolated", alone.Text
 		}
 		parts = append(parts, alone)
 	case w.Blocks != nil:

@@ -17,7 +17,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "profile", Takes: report.WholeRun,
-		Doc: "each kernel's part of the GPU time by phase and what it costs a step, and tokens a second",
+		Doc: "share of GPU time and cost of each kernel by phase, and tokens per second",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			p, err := rates.Of(ctx, x, o.Selection)
 			if err != nil {
@@ -39,7 +39,7 @@ func Lines(p *rates.Profile) []string {
 		lines = append(
 			lines,
 			fmt.Sprintf(
-				"prefill again: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
+				"prefill repeated: %s in %s warm (%.1f tokens/s, median of %d), %s%s in the run",
 				table.Plural(
 					w.Tokens,
 					"token",
@@ -63,7 +63,7 @@ func Lines(p *rates.Profile) []string {
 			lines = append(
 				lines,
 				fmt.Sprintf(
-					"timing cost: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
+					"timing overhead: a decode step takes %s untimed and %s timed (%+.0f%%, medians of %d)",
 					report.Millis(
 						o.UntimedNS,
 					),
@@ -110,7 +110,7 @@ func line(r *rates.Rate) string {
 	case r.OnlyCold:
 		parts = append(parts, "cold")
 	case r.Cold > 0:
-		parts = append(parts, fmt.Sprintf("%s left out", table.Plural(r.Cold, "cold step")))
+		parts = append(parts, fmt.Sprintf("%s excluded", table.Plural(r.Cold, "cold step")))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -163,23 +163,39 @@ func Table(p *rates.Profile) *table.Table {
 	columns := []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
-			Doc: "specialised shader; its phase in the row above",
+			Doc: "specialised shader, under its phase",
 			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, string(k.Phase))) }),
 		},
 		of.Int(80, "count", "count", "dispatches", "dispatches", func(k *profileRow) int64 {
 			return int64(k.Count)
 		}),
-		of.Int(partlyTimed, "timed", "timed", "dispatches", "dispatches whose GPU time was measured: total µs and mean µs are of these",
-			func(k *profileRow) int64 { return int64(k.Timed) }),
-		of.Cell(80, table.Measured, "total_us", "total µs", "us", "GPU time of all dispatches that were measured", func(k *profileRow) table.Cell { return measured(k, k.TotalNS) }),
-		of.Cell(80, table.Measured, "mean_us", "mean µs", "us", "of a dispatch that was measured",
+		of.Int(
+			partlyTimed,
+			"timed",
+			"timed",
+			"dispatches",
+			"dispatches with a GPU time: total µs and mean µs cover only these",
+			func(k *profileRow) int64 { return int64(k.Timed) },
+		),
+		of.Cell(
+			80,
+			table.Measured,
+			"total_us",
+			"total µs",
+			"us",
+			"GPU time of all timed dispatches",
+			func(k *profileRow) table.Cell {
+				return measured(k, k.TotalNS)
+			},
+		),
+		of.Cell(80, table.Measured, "mean_us", "mean µs", "us", "mean GPU time of a timed dispatch",
 			func(k *profileRow) table.Cell {
 				if k.Group {
 					return table.Cell{}
 				}
 				return measured(k, k.MeanNS())
 			}),
-		of.Cell(80, table.Measured, "share", "%", "%", "part of the phase", func(k *profileRow) table.Cell {
+		of.Cell(80, table.Measured, "share", "%", "%", "share of the phase", func(k *profileRow) table.Cell {
 			if k.Share == 0 {
 				return table.Missing()
 			}

@@ -20,7 +20,7 @@ func baseParts(c *curves.Curves) []table.Segment {
 	case c.Baseline == nil:
 		return nil
 	case c.ClockMoved:
-		return []table.Segment{{Rank: 0, Text: "clock moved: no Δ", Short: "clock moved"}}
+		return []table.Segment{{Rank: 0, Text: "GPU clock moved: times not compared", Short: "clock moved"}}
 	case c.Rows[0].Baseline == nil:
 		return []table.Segment{table.Say(1, "Δ %s: not timed at level %s", c.Baseline.Selection.Called(),
 			c.Level)}

@@ -52,17 +52,17 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	if f := r.Fit; f != nil {
 		add("line      %s at 0, %s per 1,000 positions · n %d", QuantityText(curves.Time, f.A), slope(f), f.N)
 		if len(f.Out) > 0 {
-			add("          far off, left out: %s", leftOut(c, r))
+			add("          outliers excluded: %s", leftOut(c, r))
 		}
 		switch {
 		case f.N < curves.MinSlopePoints:
-			add("          that is no slope: of fewer than %d steps", curves.MinSlopePoints)
+			add("          slope not significant: fewer than %d steps", curves.MinSlopePoints)
 		case !f.Significant():
-			add("          that is no slope: less than three times its error")
+			add("          slope not significant: less than three times its error")
 		}
 		if r.Drift > 0 {
-			add("drift     its plan is the same at every position, so its work does not grow: the clock or the "+
-				"device moved, by %.0f %% of the slope of the whole step", r.Drift)
+			add("drift     same plan, so same work, at every position: the GPU clock or the "+
+				"device drifted, by %.0f %% of the slope of the whole step", r.Drift)
 		}
 	}
 	if b := r.Baseline; b != nil && r.Fit != nil {
@@ -70,7 +70,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		if !b.Equal {
 			by += " µs"
 		}
-		add("base      %s at %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
+		add("baseline  %s at %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
 			c.Baseline.Selection.Called(), by,
 			r.Fit.Last)
 	}
@@ -80,7 +80,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	trialLines(c, r, add)
 	changes := c.ChangesOf(r)
 	if c.Line != nil && len(changes) == 0 {
-		add("its grid never changes, %d to %d", c.Line.From, c.Line.To)
+		add("same grid from %d to %d", c.Line.From, c.Line.To)
 	}
 	for i, change := range changes {
 		name := ""
@@ -112,7 +112,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	if len(r.Dispatches) > 0 {
 		p := curves.PlanOn(c.Line, r.Dispatches[0], at)
 		if p == nil {
-			add("it does not run there")
+			add("not launched there")
 			return
 		}
 		add("grid      %s each · %s", table.Grid(p.Workgroups), p.Kernel)
@@ -120,7 +120,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 			add("route     %s: %s", p.Route, p.Reason)
 		}
 		if w := analyze.WasteOf(p, nil); w.Groups() > 0 {
-			add("waste     %s of %s workgroups each are not needed", table.Integer(w.Groups()),
+			add("waste     %s of %s workgroups not needed, each", table.Integer(w.Groups()),
 				table.Integer(w.Launched))
 		}
 		if len(r.Routes) > 1 {
@@ -130,7 +130,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	for _, q := range []curves.Quantity{curves.Grid, curves.Bytes, curves.Idle} {
 		if v, ok := c.Exact(r, q, at); ok {
 			add("%-9s %s %s", q, QuantityText(q, v),
-				map[curves.Quantity]string{curves.Grid: "in all", curves.Bytes: "moved, modelled", curves.Idle: "of the lanes idle"}[q])
+				map[curves.Quantity]string{curves.Grid: "in all", curves.Bytes: "moved, modelled", curves.Idle: "of lanes idle"}[q])
 		}
 	}
 }
@@ -150,7 +150,7 @@ func cause(c *curves.Curves, at float64) string {
 // trialLines say what routes took where they were timed, and which was the fastest.
 func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) {
 	if fastest := r.Fastest(); len(fastest) > 0 {
-		add("fastest   %s, of the lengths timed", routesOver(fastest))
+		add("fastest   %s, among the lengths timed", routesOver(fastest))
 	}
 	for i := 0; i < len(r.Trials); {
 		from := i
@@ -166,7 +166,7 @@ func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) 
 		}
 		if from == 0 {
 			add("")
-			add("One of them timed alone, %d times; ▸ the plan's route", r.Trials[0].N)
+			add("Timed in isolation %d times; ▸ the plan's route", r.Trials[0].N)
 		}
 		for k := from; k < i; k++ {
 			t, mark := &r.Trials[k], " "
@@ -175,7 +175,7 @@ func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) 
 			}
 			said := ""
 			if k == best && planned >= 0 && best != planned && curves.Faster(t, &r.Trials[planned]) {
-				said = fmt.Sprintf(" · %.2f times as fast", float64(r.Trials[planned].NS)/float64(t.NS))
+				said = fmt.Sprintf(" · %.2f× as fast", float64(r.Trials[planned].NS)/float64(t.NS))
 			}
 			add("%s M %-4d %-9s %s ± %s%s", mark, t.Tokens, t.Route, QuantityText(curves.Time, float64(t.NS)),
 				QuantityText(curves.Time, float64(t.Q3NS-t.Q1NS)/2), said)

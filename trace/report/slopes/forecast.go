@@ -15,7 +15,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "forecast", Takes: report.NoSteps,
-		Doc: "where the grid or the route of each dispatch changes with position and prompt length, from its plan",
+		Doc: "where each dispatch's grid or route changes with position and prompt length, from its plan",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return ForecastTable(x), nil
 		},
@@ -55,13 +55,13 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
 	t := table.New("forecast", []table.Column{
 		of.Text(80, "along", "along",
-			"what moves: position, or the tokens of a prompt",
+			"axis: position, or tokens of a prompt",
 			func(r *curves.ForecastRow) string {
 				return curves.LineName(r.Line)
 			},
 		),
 		of.Int(80, "dispatch", "#", "dispatch",
-			"the first dispatch that changes so",
+			"first dispatch with this change",
 			func(r *curves.ForecastRow) int64 {
 				return int64(int(r.First))
 			},
@@ -70,7 +70,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			return x.Name(r.First)
 		}),
 		of.Int(80, "alike", "×", "dispatches",
-			"dispatches that change so: those of equal layers",
+			"dispatches with this change, in equal layers",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Others + 1)
 			},
@@ -82,7 +82,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			},
 		),
 		of.Int(80, "until", "until", "place",
-			"it changes at each place up to here",
+			"it changes at each place up to this one",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Change.Until)
 			},
@@ -122,7 +122,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	if lines == 0 {
 		t.Notes = append(
 			t.Notes,
-			"the trace has no forecast: it was recorded before there was one, or is of no model",
+			"no forecast in this trace: it was recorded by an older version, or without a model",
 		)
 	}
 	return t

@@ -17,14 +17,14 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "slope", Takes: report.NoSteps, Compares: true,
-		Doc: "how decode times move with the position, and which operator owns that",
+		Doc: "how decode time grows with the position, and which operator causes it",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return curvesTable(ctx, x, trace.AlongPosition, o.Baseline)
 		},
 	})
 	report.Register(report.Table{
 		Name: "lengths", Takes: report.NoSteps,
-		Doc: "which route each operator takes at which prompt length, and its grid",
+		Doc: "route and grid of each operator by prompt length",
 		Of: func(ctx context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return curvesTable(ctx, x, trace.AlongTokens, nil)
 		},
@@ -53,7 +53,7 @@ func Table(c *curves.Curves) *table.Table {
 	t.From = c
 	t.Title = []table.Line{table.Title(append(Verdict(c), baseParts(c)...)...)}
 	if c.Line == nil {
-		t.Notes = append(t.Notes, "the trace has no forecast: what did not run is not known")
+		t.Notes = append(t.Notes, "no forecast in this trace: only what ran is known")
 	}
 	return t
 }
@@ -97,23 +97,23 @@ func slopeColumns(c *curves.Curves) []table.Column {
 	return append(nameColumns(c),
 		table.Column{
 			Name: "first_us", Title: "µs first", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of a step, at the first position that was measured, by the line through the times",
+			Doc: "time in a step at the first measured position, from the fitted line",
 			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.First)/1e3, 1) }),
 		},
 		table.Column{
 			Name: "last_us", Title: "last", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "the same at the last position",
+			Doc: "time in a step at the last measured position, from the fitted line",
 			Of:  fit(func(f *curves.Fit) table.Cell { return table.Microseconds(f.At(f.Last)/1e3, 1) }),
 		},
 		table.Column{
 			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "last less that of the base, by the line through its steps at the last of them, or their median; " +
-				"= within the scatter of both",
+			Doc: "last minus the baseline's, from the line through its steps at its last position, or their median; " +
+				"= within the noise of both",
 			Of: at(func(r *curves.CurveRow) table.Cell { return delta(r) }),
 		},
 		table.Column{
 			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "what 1,000 positions more add to a step; = where it is within three times its error",
+			Doc: "time added to a step by 1,000 more positions; = not significant: less than three times its error",
 			Of: fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
 				if !f.Significant() {
@@ -129,8 +129,8 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "of the slope of the whole step, where it has one that can be told; drift: of an operator that does " +
-				"the same work at every position; ~: of the bytes that they move more by their plans, not timed",
+			Doc: "share of the slope of the whole step, if that is significant; drift: of an operator that does " +
+				"the same work at every position; ~: by the bytes of their plans, not timed",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
@@ -147,7 +147,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
-			Doc: "steps that the line goes through; where they are too few for one, that were timed",
+			Doc: "steps used for the line; if too few, steps timed",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Fit != nil {
 					return table.Count(r.Fit.N)
@@ -159,7 +159,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		table.Column{
 			Name: "changes", Title: "grid changes", Unit: "changes", Is: table.Exact, Right: true,
 			Width: 140,
-			Doc:   "how often its grid or route changes along the positions, from the plan",
+			Doc:   "number of changes of its grid or route along the positions, from the plan",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if c.Line == nil || r.Dispatches == nil {
 					return table.Cell{}
@@ -174,8 +174,8 @@ func lengthColumns(c *curves.Curves) []table.Column {
 	at := table.By(c.Rows)
 	return append(nameColumns(c),
 		table.Column{
-			Name: "routes", Title: "route from M tokens on", Width: 80,
-			Doc: "the routes, or kernels, each with the length of a prompt from which on it is taken",
+			Name: "routes", Title: "route from N tokens on", Width: 80,
+			Doc: "routes or kernels, each with the prompt length from which it is used",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -185,8 +185,8 @@ func lengthColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "fastest", Title: "fastest timed", Width: 110, // the detail has it
-			Doc: "the route that was the fastest when the operator was timed alone, and at which lengths; " +
-				"= between those that cannot be told apart",
+			Doc: "fastest route of the operator timed in isolation, and at which lengths; " +
+				"= between routes without a significant difference",
 			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(routesOver(r.Fastest())) }),
 		},
 		gridColumn(c),
@@ -202,7 +202,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 		},
 		{
 			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "how many there are, one in each layer that has it",
+			Doc: "number of them, one per layer",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -216,7 +216,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 func gridColumn(c *curves.Curves) table.Column {
 	return table.Column{
 		Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-		Doc: "of one of them, where the line begins and where it ends; from the plan",
+		Doc: "grid of one of them, at both ends of the axis; from the plan",
 		Of: table.By(c.Rows)(func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
@@ -268,12 +268,12 @@ func Verdict(c *curves.Curves) []table.Segment {
 	parts = append(parts, table.Say(3, "%s, timing %s, n %d", c.Of, c.Level, f.N))
 	if len(f.Out) > 0 {
 		parts = append(parts, table.Segment{
-			Rank: 4, Text: "far off, left out: " + leftOut(c, total),
-			Short: fmt.Sprintf("%d far off left out", len(f.Out)),
+			Rank: 4, Text: "outliers excluded: " + leftOut(c, total),
+			Short: fmt.Sprintf("%d outliers excluded", len(f.Out)),
 		})
 	}
 	if c.Cold > 0 {
-		parts = append(parts, table.Say(5, "%d cold left out", c.Cold))
+		parts = append(parts, table.Say(5, "%d cold excluded", c.Cold))
 	}
 	return parts
 }
@@ -304,17 +304,17 @@ func ownerPart(c *curves.Curves) table.Segment {
 	switch {
 	case len(list) > few:
 		return table.Segment{
-			Text:  fmt.Sprintf("no one operator has it: %d have %.0f %%, much alike", len(list), all),
+			Text:  fmt.Sprintf("no single operator: %d share %.0f %%, with similar slopes", len(list), all),
 			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
 		}
 	case list[0].Modelled:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed alone", first, all),
+			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed in isolation", first, all),
 			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
 		}
 	case len(list) > 1:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s have %.0f %% of the slope, much alike", first, all),
+			Text:  fmt.Sprintf("%s have %.0f %% of the slope, similar to each other", first, all),
 			Short: fmt.Sprintf("%s %.0f %%", first, all),
 		}
 	}
@@ -347,9 +347,9 @@ func restPart(c *curves.Curves) table.Segment {
 			short = append(short, fmt.Sprintf("%.0f %% "+brief, share))
 		}
 	}
-	add(told-owned, "is of others", "others")
-	add(drift, "is drift, of operators whose work is the same at every position", "drift")
-	add(100-told-drift, "is on no operator's line", "nobody's")
+	add(told-owned, "is from others", "others")
+	add(drift, "is drift, in operators whose work does not depend on the position", "drift")
+	add(100-told-drift, "is not explained by any operator", "nobody's")
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
@@ -368,7 +368,7 @@ func overRoutes(c *curves.Curves) table.Segment {
 		return table.Segment{}
 	}
 	change := "routes change at " + analyze.SomeOf(places)
-	return table.Segment{Rank: 1, Text: "it is one line, though " + change, Short: change}
+	return table.Segment{Rank: 1, Text: "one line fits, though " + change, Short: change}
 }
 
 // slope is what 1,000 positions more add, with its error.
@@ -397,13 +397,13 @@ func says(f *curves.Fit, drift float64) string {
 	case f.Significant():
 		return "decode speeds up" + by
 	case f.N < curves.MinSlopePoints:
-		return fmt.Sprintf("%s are too few to tell a slope", table.Plural(f.N, "step"))
+		return fmt.Sprintf("%s: too few for a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
-		return fmt.Sprintf("no slope is told: it is %.1f times its error, and 3 tell one", math.Abs(f.B)/f.SE)
+		return fmt.Sprintf("slope not significant (%.1f σ; 3 needed)", math.Abs(f.B)/f.SE)
 	case (math.Abs(f.B)+3*f.SE)*moved < little:
-		return fmt.Sprintf("decode keeps its time over positions %.0f–%.0f", f.First, f.Last)
+		return fmt.Sprintf("decode time is constant over positions %.0f–%.0f", f.First, f.Last)
 	}
-	return "the steps are too uneven to tell a slope"
+	return "the steps vary too much for a slope"
 }
 
 // rate is what 1,000 positions more add; where that is nothing, how large it may be and not be seen.
@@ -426,7 +426,7 @@ func tiled(route string) bool {
 func crossover(c *curves.Curves) []table.Segment {
 	if c.Line == nil {
 		return []table.Segment{
-			{Rank: 0, Text: "no forecast: routes at lengths that did not run are not known"},
+			{Rank: 0, Text: "no forecast: only routes of lengths that ran are known"},
 		}
 	}
 	least, most := math.MaxInt, 0
@@ -448,14 +448,15 @@ func crossover(c *curves.Curves) []table.Segment {
 	}
 	switch {
 	case most == 0 && any != nil:
-		return []table.Segment{table.Say(0, "other routes from M = %d on: %s", any[1].From, routesFrom(any))}
+		return []table.Segment{table.Say(0, "other routes from %d tokens on: %s", any[1].From,
+			routesFrom(any))}
 	case most == 0:
-		return []table.Segment{table.Say(0, "no operator goes over to tiles up to %d tokens", c.Line.To)}
+		return []table.Segment{table.Say(0, "no operator switches to tiled GEMM up to %d tokens", c.Line.To)}
 	case least == most:
 		return []table.Segment{
-			table.Say(0, "GEMM by tiles takes over from M = %d", least),
+			table.Say(0, "tiled GEMM from %d tokens on", least),
 			table.Say(2, "%s", routesFrom(spans)),
 		}
 	}
-	return []table.Segment{table.Say(0, "GEMM by tiles takes over from M = %d to %d", least, most)}
+	return []table.Segment{table.Say(0, "tiled GEMM from %d–%d tokens on", least, most)}
 }

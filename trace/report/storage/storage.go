@@ -19,14 +19,14 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "memory", Takes: report.OneStep, OfGraph: true,
-		Doc: "what the graph holds on the device by role, and what makes each shared slot so large",
+		Doc: "device memory by role, and the value that sets the size of each shared slot",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Memory(x, o.Selection), ctx.Err()
 		},
 	})
 	report.Register(report.Table{
 		Name: "tenants", Takes: report.OneStep, OfGraph: true,
-		Doc: "who holds a slot when: its values in the order of the step, from first to last dispatch",
+		Doc: "which values use each memory slot, and during which dispatches",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Tenants(x, o.Selection), ctx.Err()
 		},
@@ -98,22 +98,22 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	made := table.New("memory", []table.Column{
 		{
 			Name: "what", Title: "memory", Width: 80, Tree: true,
-			Doc: "role of values with memory of their own; a slot that intermediates and scratch take turns in",
+			Doc: "role of values with separate memory; or a slot shared by intermediates and scratch",
 			Of:  at(func(h *memory.Holding) table.Cell { return table.Text(h.Label) }),
 		},
 		{
 			Name: "values", Title: "values", Unit: "values", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that live in it",
+			Doc: "values in it",
 			Of:  at(func(h *memory.Holding) table.Cell { return table.Count(h.Values) }),
 		},
 		{
 			Name: "allocated", Title: "allocated", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "of the largest shapes",
+			Doc: "bytes at the largest shapes",
 			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
 		},
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "part of all that is allocated for values",
+			Doc: "share of all memory allocated for values",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if total == 0 {
 					return table.Cell{}
@@ -123,7 +123,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that the live shapes of the step use",
+			Doc: "bytes that the step's live shapes use",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if step < 0 {
 					return table.Cell{}
@@ -132,7 +132,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 			}),
 		},
 		{
-			Name: "largest", Title: "forced by", Width: 80, Doc: "its largest value, which makes a slot so large",
+			Name: "largest", Title: "forced by", Width: 80, Doc: "largest value, which sets the size of a slot",
 			Of: at(func(h *memory.Holding) table.Cell { return table.Text(h.Largest.Name) }),
 		},
 		{
@@ -142,7 +142,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "when", Title: "in use", Width: 140,
-			Doc: "of a slot: the dispatches between which that value has it",
+			Doc: "for a slot: first to last dispatch that uses that value",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
@@ -162,7 +162,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	t := memory.Of(x, step)
 	if n, ok := strings.CutPrefix(key, "slot"); ok && n != "s" {
 		slot, _ := strconv.Atoi(n)
-		lines := []string{fmt.Sprintf("slot %d, in the order of the step:", slot)}
+		lines := []string{fmt.Sprintf("slot %d, in step order:", slot)}
 		for i, n := range t.Slots[slot] {
 			if i == most {
 				return append(lines, fmt.Sprintf("and %d more", len(t.Slots[slot])-most))
@@ -170,7 +170,7 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 			when := "not in this step"
 			switch {
 			case n.FusedAway:
-				when = "left in this step"
+				when = "fused away in this step"
 			case n.First >= 0:
 				when = fmt.Sprintf("d%d–d%d", t.Order[n.First], t.Order[n.Last])
 			}
@@ -238,7 +238,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 
 // largeSteps says which slots a trace has: a graph may have others for small steps.
 var largeSteps = table.Segment{
-	Rank: 2, Text: "slots as large steps have them: small ones may have others",
+	Rank: 2, Text: "slot assignment of large steps: small steps may differ",
 	Short: "slots of large steps",
 }
 
@@ -286,7 +286,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 	made := table.New("tenants", []table.Column{
 		{
 			Name: "what", Title: "slot and value", Width: 80, Tree: true,
-			Doc: "a slot; in it the values that have it",
+			Doc: "a slot, and under it the values that use it",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Text(fmt.Sprintf("slot %d: %s, %s", r.slot, table.Memory(r.size),
@@ -325,7 +325,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "part of the slot that it needs; 100 is what makes the slot so large",
+			Doc: "share of the slot it needs; 100: it sets the size of the slot",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || r.size == 0 {
 					return table.Cell{}
@@ -335,7 +335,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that the live shape of the step uses; left: none, nothing writes it then",
+			Doc: "bytes that the step's live shape uses; fused away: not computed",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
@@ -352,7 +352,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "life", Title: "first to last dispatch of the step", Width: 140,
-			Doc: "when it has the slot",
+			Doc: "dispatches during which it uses the slot",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || r.tenant.First < 0 {
 					return table.Cell{}
@@ -370,7 +370,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		values += len(l)
 	}
 	made.Title = []table.Line{table.Title(
-		table.Say(1, "%s take turns in %s", table.Plural(values, "value"), slots),
+		table.Say(1, "%s share %s", table.Plural(values, "value"), slots),
 		table.Say(3, "%s", table.Plural(len(t.Order), "dispatch")),
 		largeSteps,
 	)}
