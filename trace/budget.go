@@ -53,10 +53,10 @@ type source struct {
 	err         error
 }
 
-// next says that another value begins.
+// next reports that another value begins.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored says that the value before was of no use. What is small takes its time too.
+// ignored reports that the value before was of no use. What is small takes its time too.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)
 	s.idle += int64(n) + recordBytes

@@ -29,8 +29,8 @@ var (
 	ValueKinds = []string{"tensor", "symint"}
 )
 
-// Check says whether a trace hangs together: every id is in range and in its place, sizes are sane, words are
-// known. What is computed from a trace that passed needs no further check. The error names the field.
+// Check reports whether a trace hangs together: every id is in range and in its place, sizes are sane, words
+// are known. What is computed from a trace that passed needs no further check. The error names the field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// TellsAbsent says whether dims that are absent mean a value that is not computed, which is so from version
-// 1.1 on. Before, dims of 0 meant that of scratch, a scalar had no dims, and changes did not begin at live
-// shapes.
+// TellsAbsent reports whether dims that are absent mean a value that is not computed, which is so from
+// version 1.1 on. Before, dims of 0 meant that of scratch, a scalar had no dims, and changes did not begin at
+// live shapes.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)

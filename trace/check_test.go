@@ -19,7 +19,7 @@ var unbounded = []string{
 }
 
 // Every text of a trace has a bound, or stands in the list above for a reason.
-func TestNoTextOfATraceIsLongerThanAScreenCanTake(t *testing.T) {
+func TestTextsOfTracesAreBounded(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for seed := range 40 {
@@ -49,7 +49,7 @@ func TestNoTextOfATraceIsLongerThanAScreenCanTake(t *testing.T) {
 
 // Whatever is computed from a trace that passed Check uses its ids as indices. So every id, in every list, is
 // refused where it is out of range.
-func TestNoIDOfATraceIsOutOfRange(t *testing.T) {
+func TestIDsOutOfRangeAreRefused(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	for seed := range 60 {
@@ -90,7 +90,7 @@ var uncounted = []string{"Step.Phase", "Step.Timing", "Resize.Order", "Wait.Kind
 
 // A recording and an opened trace keep to a budget of memory. So each list, text, map and pointer of a step
 // or a plan counts in its size.
-func TestAllThatAStepHoldsCountsInItsSize(t *testing.T) {
+func TestSizeCountsEverythingInAStep(t *testing.T) {
 	t.Parallel()
 	const more = 1000
 	found := map[string]bool{}
@@ -206,7 +206,7 @@ func eachType(t reflect.Type, name string, seen map[reflect.Type]bool, f func(na
 	}
 }
 
-// held says whether a field is a part of the trace that this version knows.
+// held reports whether a field is a part of the trace that this version knows.
 func held(field reflect.StructField) bool {
 	return field.IsExported() && field.Type != reflect.TypeFor[*trace.Unknown]()
 }

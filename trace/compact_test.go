@@ -12,7 +12,7 @@ import (
 )
 
 // What is alike in many records takes its memory once, and no list has room that nobody needs.
-func TestATraceThatIsReadHoldsNoMoreThanItSays(t *testing.T) {
+func TestReadTraceHoldsNoSpareMemory(t *testing.T) {
 	t.Parallel()
 	made := tracetest.Llama(15, 4)
 	for i := range made.Plans {

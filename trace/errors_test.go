@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What is no number is no times farther than it may be: people are told what it is, and what it should be.
+// What is NaN or Inf is no times farther than it may be: people are told what it is, and what it should be.
 func TestGapsOverTheirToleranceAreTold(t *testing.T) {
 	nan, inf := Number(math.NaN()), Number(math.Inf(1))
 	for _, c := range []struct {

@@ -100,8 +100,9 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	return p, nil
 }
 
-// isPipe says that what is under a path is written directly: a pipe, a device, or a descriptor of a process,
-// which may be a regular file and still cannot be replaced, since who opened it would read the old one.
+// isPipe reports that what is under a path is written directly: a pipe, a device, or a descriptor of a
+// process, which may be a regular file and still cannot be replaced, since who opened it would read the old
+// one.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||

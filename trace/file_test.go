@@ -92,7 +92,7 @@ func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTraceIsNotTakenForOne(t *testing.T) {
+func TestOtherFilesAreNotTakenForTraces(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{

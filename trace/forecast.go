@@ -59,7 +59,7 @@ type Rule [3]int64
 // At is the number k places on.
 func (r Rule) At(k int64) int64 { return r[0] + r[1]*k + r[2]*(k*(k-1)/2) }
 
-// Constant says that the number does not move.
+// Constant reports that the number does not move.
 func (r Rule) Constant() bool { return r[1] == 0 && r[2] == 0 }
 
 // Course is that of a dispatch.
@@ -163,8 +163,8 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	}
 }
 
-// within says that a number stays from 0 to a bound for so many places: at both ends, and in whatever it may
-// pass on the way.
+// within reports that a number stays from 0 to a bound for so many places: at both ends, and in whatever it
+// may pass on the way.
 func (r Rule) within(places int, bound float64) bool {
 	n := float64(places)
 	size := abs(r[0]) + abs(r[1])*n + abs(r[2])*n*n

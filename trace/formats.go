@@ -26,7 +26,7 @@ type Format struct {
 	// memory where the file is large.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
-	// lines says that the form is that of a recording: lines, written as the run goes on.
+	// lines reports that the form is that of a recording: lines, written as the run goes on.
 	lines bool
 }
 
@@ -69,7 +69,7 @@ func RegisterExport(e Export) { exports = append(exports, e) }
 // Exports are the write-only formats.
 func Exports() []Export { return slices.Clone(exports) }
 
-// Opens says that a file of the format can be opened again.
+// Opens reports that a file of the format can be opened again.
 func (f Format) Opens() bool { return f.read != nil }
 
 // written are the formats that can be written: those of storage, then the exports.

@@ -203,7 +203,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestUnknownFieldsOfTheSameMajorVersionAreKept(t *testing.T) {
+func TestUnknownFieldsOfMinorVersionsAreKept(t *testing.T) {
 	tr := tracetest.Llama(1, 2)
 	in := string(written(t, tr))
 	for _, add := range []struct{ at, with string }{
@@ -304,7 +304,7 @@ func TestACutGzipStreamOpens(t *testing.T) {
 }
 
 // Where a file is gzipped, what is unpacked has other offsets than the file.
-func TestWhereAGzippedTraceIsWrongIsSaidOfWhatWasUnpacked(t *testing.T) {
+func TestGzipErrorsGiveUnpackedOffsets(t *testing.T) {
 	zipped := func(text []byte) []byte {
 		var b bytes.Buffer
 		z := gzip.NewWriter(&b)

@@ -16,7 +16,7 @@ import (
 
 // A kernel that takes another's place comes behind the header, and stands in the graph from then on: in what
 // is recorded, in its file, and in what an index knows. Snapshots from before do not have it.
-func TestAKernelThatTakesAnothersPlaceJoinsTheGraph(t *testing.T) {
+func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	whole := tracetest.Llama(1, 3)
 	head := *whole
 	head.Plans, head.Steps = nil, nil

@@ -27,7 +27,7 @@ func TestNamesWithoutLayerAndBlock(t *testing.T) {
 	}
 }
 
-func TestADispatchIsNamedByItsOperatorAndSlot(t *testing.T) {
+func TestDispatchNameHasOperatorAndSlot(t *testing.T) {
 	one, split := trace.Dispatch{}, trace.Dispatch{Label: "split"}
 	if a, b := one.Named("attn.q"), split.Named("attn.sdpa"); a != "attn.q" || b != "attn.sdpa.split" {
 		t.Errorf("%q and %q", a, b)

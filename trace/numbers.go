@@ -11,7 +11,7 @@ import (
 // people need.
 type Number float64
 
-// Finite says whether it is a number, and no infinity.
+// Finite reports whether it is a number, and no infinity.
 func (f Number) Finite() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
 // MarshalJSON writes numbers that are not finite as words.

@@ -16,7 +16,7 @@ type Interner struct {
 }
 
 // ID is the id of a plan that comes into force. content is all of the plan but the id, in any form that gives
-// two plans the same bytes only if they are the same. fresh says that the id is new: the plan is to be
+// two plans the same bytes only if they are the same. fresh reports that the id is new: the plan is to be
 // recorded with it, before the step that it is in force for.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {

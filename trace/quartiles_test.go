@@ -37,7 +37,7 @@ func TestTrimmedMeanIsWithinTheQuartiles(t *testing.T) {
 
 // Few numbers lie close together by chance: what they may be off by takes in where their median may lie. Of
 // many it is what lies between their quartiles.
-func TestWhatANumberIsOffByCoversTheScatterOfFew(t *testing.T) {
+func TestErrorCoversTheScatterOfFewSamples(t *testing.T) {
 	for _, c := range []struct {
 		sorted []int64
 		of     int64

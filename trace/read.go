@@ -37,8 +37,8 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace in any of Forms, gzipped or not, told apart by how it begins. What it returns has been
-// checked: every id is in range. Fields that this version does not know are kept for Write.
+// Read reads a trace in any of Forms, gzipped or not, distinguished by how it begins. What it returns has
+// been checked: every id is in range. Fields that this version does not know are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
 	t, err := read(r)
 	if err != nil { // it may hold a value of the file, of any length
@@ -257,7 +257,7 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	return nil
 }
 
-// EventCut is the kind of the event that says that a stream was cut.
+// EventCut is the kind of the event that reports that a stream was cut.
 const EventCut = "cut"
 
 // records reads what follows the first object, until the end or the cut.

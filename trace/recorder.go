@@ -141,9 +141,9 @@ func doubled[T any](list []T) []T {
 	return append(make([]T, 0, max(16, 2*len(list))), list...)
 }
 
-// Continue says that the records to come are of another run of the same graph: they name plans from 0 again.
-// Their steps follow those that there are, and the plans that are in force before the first of them are
-// those that are here already.
+// Continue reports that the records to come are of another run of the same graph: they name plans from 0
+// again. Their steps follow those that there are, and the plans that are in force before the first of them
+// are those that are here already.
 func (r *Recorder) Continue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

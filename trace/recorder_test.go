@@ -52,7 +52,7 @@ func TestRecorderRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestInternerForgetsPlansThatAreLongOutOfForce(t *testing.T) {
+func TestInternerForgetsOldPlans(t *testing.T) {
 	var in trace.Interner
 	id := func(params string) trace.PlanID {
 		id, _ := in.ID([]byte(params))
@@ -75,7 +75,7 @@ func TestInternerForgetsPlansThatAreLongOutOfForce(t *testing.T) {
 	}
 }
 
-func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
+func TestRecorderDropsTheOldestSteps(t *testing.T) {
 	chunks := []int{40}
 	for i := range 60 {
 		// decodes and prefills in turn: dims and routes change to and fro
@@ -147,7 +147,7 @@ func TestRecorderDropsTheOldestStepsAndTheTraceStaysRight(t *testing.T) {
 
 // What stays of a run that is longer than the budget is all copied whenever some is dropped, so that is
 // seldom: half the budget goes. And what is recorded is not copied again and again as the lists grow.
-func TestALongRunIsNotCopiedAgainAndAgain(t *testing.T) {
+func TestLongRunsAreNotCopiedRepeatedly(t *testing.T) {
 	whole := tracetest.Run(0, slices.Repeat([]int{1}, 4000)...)
 	r := trace.NewRecorder(whole, 0)
 	var before, after runtime.MemStats
@@ -314,8 +314,8 @@ func TestRecorderAddsCostsWithoutTouchingSnapshots(t *testing.T) {
 	}
 }
 
-// Costs of a measuring that was cut short do not stand in for those of many more rounds; others do.
-func TestCostsOfFewRoundsDoNotReplaceThoseOfMany(t *testing.T) {
+// Costs of a measuring that was cut short do not replace those of many more rounds; others do.
+func TestCostsOfFewRoundsDoNotReplaceMany(t *testing.T) {
 	tr := tracetest.Run(1, 4, 1)
 	r := trace.NewRecorder(tr, 0)
 	tracetest.Record(t, r, tr, func() {})

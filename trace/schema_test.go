@@ -97,7 +97,7 @@ var words = map[string][]string{
 	"Line.along": trace.Axes, "Wait.kind": trace.Hazards, "Grid.rule": trace.GridRules,
 }
 
-func TestSchemaHasEveryFieldOfTheGoTypesAndNoOther(t *testing.T) {
+func TestSchemaHasExactlyTheFieldsOfGoTypes(t *testing.T) {
 	root := readSchema(t)
 	done := map[string]bool{}
 	var object func(name string, s *schema, typ reflect.Type)

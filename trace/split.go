@@ -20,7 +20,7 @@ type splitter struct {
 // mostDepth is how deep lists and objects may stand within each other, as for encoding/json.
 const mostDepth = 10_000
 
-// peek is the first byte of the next value or mark; io.EOF where there is none.
+// peek is the first byte of the next value or mark; io.EOF if there is none.
 func (s *splitter) peek() (byte, error) {
 	s.in.next()
 	for {
@@ -60,7 +60,7 @@ func (s *splitter) mark(want byte) error {
 	return nil
 }
 
-// value appends the next value as it stands to a buffer. It is io.EOF where there is none, and
+// value appends the next value as it stands to a buffer. It is io.EOF if there is none, and
 // io.ErrUnexpectedEOF where it has no end.
 func (s *splitter) value(to []byte) ([]byte, error) {
 	c, err := s.peek()
@@ -129,7 +129,7 @@ func (s *splitter) members(open, shut byte, member func() error) error {
 	}
 }
 
-// another says whether there is another member before a closing bracket, after the n that were there.
+// another reports whether there is another member before a closing bracket, after the n that were there.
 func (s *splitter) another(n int, shut byte) (bool, error) {
 	c, err := s.peek()
 	switch {

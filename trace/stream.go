@@ -197,7 +197,7 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse says whether a median of n says less than one of others that was there before it.
+// worse reports whether a median of n says less than one of others that was there before it.
 func worse(n, others int) bool { return n < others-n }
 
 // step is the step with an index, or nil. Steps are in the order of their indices.
@@ -213,7 +213,7 @@ func (t *Trace) step(index int) *Step {
 // x.json.partial for x.json. Close puts it in place, in the form that the name says. A program that dies
 // leaves the lines that it had written, which can be opened; so does one that cannot finish.
 //
-// It is for one goroutine, but for Partial and Expire.
+// It is for one goroutine, except for Partial and Expire.
 type StreamWriter struct {
 	to      place
 	lines   *pendingFile

@@ -52,7 +52,7 @@ func (t Time) NS() (int64, bool) {
 	return t.word ^ math.MinInt64, true
 }
 
-// Equal says whether two times are both not measured, or measured and the same.
+// Equal reports whether two times are both not measured, or measured and the same.
 func (t Time) Equal(u Time) bool { return t == u }
 
 // MarshalJSON writes the integer.
@@ -144,13 +144,14 @@ type Device struct {
 	Ceilings    *Ceilings         `json:"ceilings,omitempty"`
 }
 
-// Software says that the device is no GPU: its times can be compared with each other and with nothing else.
+// Software reports that the device is no GPU: its times can be compared with each other and with nothing
+// else.
 func (d *Device) Software() bool { return d.AdapterType == AdapterCPU }
 
 // NoDevice is the name of the device of steps that were planned and did not run.
 const NoDevice = "none"
 
-// None says that there was no device: steps have dispatches and no times.
+// None reports that there was no device: steps have dispatches and no times.
 func (d *Device) None() bool { return d.Name == NoDevice }
 
 // TimingNS is what timing adds to each dispatch: a timed empty pass against an empty dispatch. It is
@@ -422,7 +423,7 @@ type Step struct {
 	Text     string `json:"text,omitempty"`   // of Token
 	Timing   Timing `json:"timing"`
 	Cold     bool   `json:"cold,omitempty"`
-	// Pipelined says that the step was sent before the one before it was read.
+	// Pipelined reports that the step was sent before the one before it was read.
 	Pipelined bool             `json:"pipelined,omitempty"`
 	SymInts   map[string]int64 `json:"symints,omitempty"` // all of them, by name
 	Dims      []LiveDims       `json:"dims,omitempty"`    // that changed since the step before

@@ -59,7 +59,7 @@ func fieldLines(object []byte) []byte {
 	return out
 }
 
-// escaped says that what follows is escaped: an odd number of backslashes stands before it.
+// escaped reports that what follows is escaped: an odd number of backslashes stands before it.
 func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, "\\")))%2 == 1 }
 
 func writeElement(out *bufio.Writer, i int, b []byte) {

@@ -53,6 +53,7 @@ func (x *Index) Node(step int, op trace.OpID) Neighbour {
 	return n
 }
 
+// Neighbour describes an operator by itself, with its level in a step; step is -1 for none.
 func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	o := &x.Trace.Graph.Ops[id]
 	n := Neighbour{Op: o, Value: -1, Label: o.Name, Kind: o.Kind, Level: -1}

@@ -20,7 +20,7 @@ const AtOnce = " at once"
 // joinedWidth is how many cells the names of several rows may take.
 const joinedWidth = 20
 
-// AtOnce says that two rows run at once, in every layer that they stand for.
+// AtOnce reports that two rows run at once, in every layer that they stand for.
 func (t *DispatchTree) AtOnce(a, b int) bool {
 	r, s := &t.Grouped[a], &t.Grouped[b]
 	if r.Group || s.Group || r.Gone() || s.Gone() || r.Parent != s.Parent || len(r.Units) != len(s.Units) {

@@ -10,7 +10,7 @@ import (
 // judged.
 const FloorFactor = 1.3
 
-// BoundKind says what keeps a dispatch from being faster.
+// BoundKind is a reason why a dispatch is not faster.
 type BoundKind int
 
 // The kinds of limits.
@@ -23,8 +23,8 @@ const (
 	ComputeBound
 )
 
-// Bound is how far a dispatch is from what the device can do. It is modelled from bytes, FLOPs and measured
-// ceilings.
+// Bound is what keeps a dispatch from being faster, and how close it is to that. It is modelled from bytes,
+// FLOPs and measured ceilings.
 type Bound struct {
 	Kind       BoundKind
 	Workgroups int64   // of FillLimit
@@ -57,7 +57,7 @@ func (l Bound) String() string {
 	return ""
 }
 
-// atFloor says that a dispatch takes no longer than an empty timed pass.
+// atFloor reports that a dispatch takes no longer than an empty timed pass.
 func atFloor(d *trace.Device, t Stats) bool {
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return false
@@ -66,7 +66,8 @@ func atFloor(d *trace.Device, t Stats) bool {
 	return measured && t.Median <= FloorFactor*float64(floor)
 }
 
-// boundOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed alone.
+// boundOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed in
+// isolation.
 func boundOf(d *trace.Device, w *Launch, t Stats, first bool) Bound {
 	var l Bound
 	if !t.Measured() || d.Software() || d.Ceilings == nil {

@@ -105,10 +105,10 @@ func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	return Shared{float64(t.Costs.Step.Whole.NS) - c.Ns, c.SpreadNS, len(c.Rows)}, ok
 }
 
-// Nothing says that rows share no more than they may be off by.
+// Nothing reports that rows share no more than they may be off by.
 func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 
-// Less says that rows share less than nothing: their costs add up to more than the step.
+// Less reports that rows share less than zero: their costs add up to more than the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
 // ClockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower
@@ -121,9 +121,9 @@ func ClockMovedBy(w *trace.Whole) float64 {
 }
 
 // judgeCosts finds whether a row of the table has a cost, how many of those that hold no others have none,
-// and whether the rest make up most of what was timed alone: rows are told apart by one kind of number. In
-// another fold than the one that was measured there may be few. Costs of which it is not known what they may
-// be off by tell no rows apart.
+// and whether the rest make up most of what was timed in isolation: rows are distinguished by one kind of
+// number. In another fold than the one that was measured there may be few. Costs of which it is not known
+// what they may be off by tell no rows apart.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {
@@ -166,7 +166,7 @@ func (t *DispatchTree) Most() (first int, most float64, what string) {
 	return first, most, what
 }
 
-// FewRounds says that a row has a cost of which more rounds say more: its ± becomes smaller with each.
+// FewRounds reports that a row has a cost of which more rounds say more: its ± becomes smaller with each.
 func (t *DispatchTree) FewRounds() bool {
 	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < manyRounds }
 	return slices.ContainsFunc(t.Grouped, few)
@@ -180,7 +180,7 @@ func (t *DispatchTree) Uncosted() int {
 	return t.RowsUncosted
 }
 
-// CostKnown says that it is known what a row costs, or the row that it is a member of.
+// CostKnown reports that it is known what a row costs, or the row that it is a member of.
 func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	if r.Cost != nil && r.Cost.ErrorKnown {
 		return true
@@ -188,8 +188,8 @@ func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	return r.Parent >= 0 && !t.Grouped[r.Parent].Group && t.CostKnown(&t.Grouped[r.Parent])
 }
 
-// Costed says whether a row has a cost.
+// Costed reports whether a row has a cost.
 func (t *DispatchTree) Costed() bool { return t.AnyCost }
 
-// ByCost says that shares are of costs.
+// ByCost reports that shares are of costs.
 func (t *DispatchTree) ByCost() bool { return t.CostOrder }

@@ -26,9 +26,9 @@ func (e *NameError) Error() string {
 	return text
 }
 
-// CostParts are the parts of a step whose costs say what there is to know: the rows of Dispatches folded by
-// layer, those that hold others among them, and the kernels and kinds of operators that are none of these.
-// What stands in several rows costs something else than they do in sum, so it is left out by itself.
+// CostParts returns the parts of a step whose costs are worth measuring: the rows of Dispatches grouped by
+// layer, and the kernels and kinds of operators that are not rows there. Costs do not add up, so each part is
+// measured by itself.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
@@ -97,7 +97,7 @@ func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 	return parts
 }
 
-// Together is several parts as one.
+// Together joins parts into one.
 func Together(parts []trace.Part) trace.Part {
 	var all trace.Part
 	var names []string
@@ -111,7 +111,7 @@ func Together(parts []trace.Part) trace.Part {
 	return all
 }
 
-// Named is the part that names with commas between stand for together: rows of the step folded by layer, by
+// Named is the part that names with commas between stand for together: rows of the step grouped by layer, by
 // their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
 // name stands for any letters.
 func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
@@ -184,7 +184,7 @@ func (x *Index) Nameable(names string) error {
 	return nil
 }
 
-// answers says whether a name is that of a row, or of what all its dispatches have in common.
+// answers reports whether a name is that of a row, or of what all its dispatches have in common.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {
@@ -211,9 +211,10 @@ func (t *DispatchTree) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Name is a row's name with the block that it stands in, "attn.q", or that of several: "q + k + v at once".
+// Called is a row's name with its block, "attn.q", or that of several rows: "q + k + v at once".
 func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Grouped[row]) }
 
+// NameOf is Called for a row of the tree.
 func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	if r.Joint {
 		return r.Label + AtOnce

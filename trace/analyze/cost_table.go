@@ -32,10 +32,10 @@ func (r CostRow) compare(s CostRow) int {
 		cmp.Compare(s.ExcessNS, r.ExcessNS), cmp.Compare(s.IsolatedNS, r.IsolatedNS))
 }
 
-// Known says that it is known what the row's cost may be off by.
+// Known reports that it is known what the row's cost may be off by.
 func (r CostRow) Known() bool { return r.Cost.Known() }
 
-// CostRows are the rows of the step folded by layer that have a cost, or all where none has, and what was
+// CostRows are the rows of the step grouped by layer that have a cost, or all where none has, and what was
 // left out together: first the rows that hold no other, then those that do.
 func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow

@@ -32,15 +32,16 @@ func diffLaunches(from, to *trace.Plan) PlanDiff {
 	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: from.Reroutes(to)}
 }
 
-// LaunchesOtherwise says whether one plan launches otherwise than another.
+// LaunchesOtherwise reports whether two plans differ in grid or route.
 func LaunchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() }
 
-// Any says whether anything differs.
+// Any reports whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// Regrids says whether it is more than params or a kernel's text that differs.
+// Regrids reports whether it is more than params or a kernel's text that differs.
 func (d PlanDiff) Regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
+// Or has what differs in either of two differences.
 func (d PlanDiff) Or(e PlanDiff) PlanDiff {
 	return PlanDiff{
 		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,
@@ -66,9 +67,9 @@ func (d PlanDiff) String() string {
 type Delta struct {
 	PlanDiff
 	From *trace.Plan // of the baseline; nil where it did not run there, and of several dispatches
-	// Timed says that both sides have repeats enough to be compared. TimeNS is then the time less BaseNS, and
-	// Equal that it is within max(2 quanta, IQR), or the range of the samples where they are too few for an
-	// IQR.
+	// Timed reports that both sides have repeats enough to be compared. TimeNS is then the time less BaseNS,
+	// and Equal that it is within max(2 quanta, IQR), or the range of the samples where they are too few for
+	// an IQR.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool
@@ -88,7 +89,7 @@ func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta 
 	return d
 }
 
-// Baseline is what tables compare with; it may belong to another trace.
+// Baseline is what tables compare with; it may be in another trace.
 type Baseline struct {
 	Index     *Index
 	Selection Selection
@@ -102,7 +103,7 @@ func (b *Baseline) ResolutionNS(x *Index) float64 {
 	return max(resolutionNS(x.Trace), resolutionNS(b.Index.Trace))
 }
 
-// ClockMoved says that the canary ran at another speed in a selection than at the baseline.
+// ClockMoved reports whether the GPU clock differed between a selection and the baseline.
 func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Selection))
 }
@@ -162,7 +163,7 @@ func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	return &BaselineCosts{c, now.X, b}
 }
 
-// Same says that dispatches are those of the same names in the baseline's graph.
+// Same reports that dispatches are those of the same names in the baseline's graph.
 func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	for _, id := range ids {
 		if int(id) >= len(c.Baseline.Index.Trace.Graph.Dispatches) ||

@@ -13,13 +13,13 @@ type Detail struct {
 	Launch
 	Index    *Index
 	Name     string
-	Baseline *trace.Plan  // of the baseline step, nil where there is none or it did not run there
+	Baseline *trace.Plan  // of the baseline step, nil if there is none or it did not run there
 	Params   []ParamValue // decoded, against the baseline
 	Inputs   []ValueDetail
 	Outputs  []ValueDetail
 	Levels   int  // of the step
 	Begins   bool // a level
-	// Waits are what the barrier before it waits for; WaitsKnown says whether the trace has recorded that.
+	// Waits are what the barrier before it waits for; WaitsKnown reports whether the trace has recorded that.
 	Waits      []trace.Wait
 	WaitsKnown bool
 	Source     string // WGSL; "" where the trace does not carry it

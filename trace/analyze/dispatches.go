@@ -19,15 +19,15 @@ type DispatchTree struct {
 	Launches  []Launch // every dispatch, in order of submission
 	Grouped   []DispatchRow
 	Gone      []*Launch // of the baseline, that did not run in this selection
-	// ByOrder says that no dispatch is the baseline's by id, so they were compared in order. ClockMoved that
-	// the canary kernel ran at another speed at the baseline, so times were not compared.
+	// ByOrder reports that no dispatch is the baseline's by id, so they were compared in order. ClockMoved
+	// that the canary kernel ran at another speed at the baseline, so times were not compared.
 	ByOrder, ClockMoved bool
 	// Costs are those of a step of the selection, nil where none were measured.
 	Costs *StepCosts
 
 	AnyCost    bool // a row has a cost
 	MostCosted bool // rows that make up most of the step have one
-	CostOrder  bool // and it is known what it may be off by, so that rows are told apart by it
+	CostOrder  bool // and it is known what it may be off by, so that rows are distinguished by it
 	// LeafRows are the rows that hold no others, uncosted those of them without a cost.
 	// otherWork those of these whose cost is of another route.
 	LeafRows, RowsUncosted, OtherWork int
@@ -43,7 +43,7 @@ type DispatchRow struct {
 	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into
 	// Launches.
 	Units [][]int
-	// Time is that of a single dispatch with the spread of its repeats, or else over the units: the median
+	// Time is that of a single dispatch with the variation of its repeats, or else over the units: the median
 	// unit, the least and the largest.
 	Time Stats
 	IQR  float64 // of repeats; of several dispatches the median
@@ -166,13 +166,14 @@ func total(launches []Launch) float64 {
 	return sum
 }
 
-// Single says that a row stands for itself: it is no heading, no member of another, and not several at once.
+// Single reports that a row stands for itself: it is no heading, no member of another, and not several at
+// once.
 func (t *DispatchTree) Single(row int) bool {
 	r := &t.Grouped[row]
 	return !r.Group && !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Group)
 }
 
-// heading says that a row's own numbers come from the rows in it.
+// heading reports that a row's own numbers come from the rows in it.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
 // compare sets every launch's Delta and returns the launch of the baseline for each.
@@ -280,13 +281,14 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference says that two sums of times, of some launches and of those of a baseline, differ by no more
+// NoDifference reports that two sums of times, of some launches and of those of a baseline, differ by no more
 // than their scatter.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }
 
-// sumOf is the spread of the sum of several dispatches over the repeats, or the steps, that all of them have.
+// sumOf is the variation of the sum of several dispatches over the repeats, or the steps, that all of them
+// have.
 func sumOf(launches []*Launch) Stats {
 	repeats, steps := math.MaxInt, false
 	for _, l := range launches {
@@ -325,7 +327,7 @@ func sumOverSteps(launches []*Launch) Stats {
 	return StatsOf(whole)
 }
 
-// Timed says that dispatches were timed alone.
+// Timed reports that dispatches were timed in isolation.
 func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Selection.Steps) }
 
 // TimedSteps is the number of steps of the selection that have a time for every dispatch.
@@ -362,7 +364,7 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	return &t.Launches[r.Units[0][0]]
 }
 
-// Gone says that the row is of dispatches that ran at the baseline and not in this selection.
+// Gone reports that the row is of dispatches that ran at the baseline and not in this selection.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
 // goneRows are the dispatches of the baseline that did not run: under a heading, those of equal layers one
@@ -414,7 +416,7 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	return rows
 }
 
-// All says whether something holds for all dispatches of a row.
+// All reports whether something holds for all dispatches of a row.
 func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	for _, u := range r.Units {
 		for _, i := range u {

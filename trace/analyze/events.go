@@ -29,9 +29,10 @@ type stepKind struct {
 	tokens int
 }
 
+// KindOf returns what a step has in common with those its time is compared with.
 func KindOf(s *trace.Step) stepKind { return stepKind{s.Phase, s.Timing, len(s.Tokens)} }
 
-// Typical is how long steps of a kind take.
+// Typical is the usual wall time of a kind of steps, in ns, with its median absolute deviation.
 type Typical struct{ Median, MAD float64 }
 
 // TypicalTimes is what steps that are not cold take, by what they have in common; of kinds of which there are

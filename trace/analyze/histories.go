@@ -6,7 +6,7 @@ import "slices"
 const pageSize = 64
 
 // histories are append-only lists by key, shared by the versions of an index: a longer version has the pages
-// of the one before but for those in which something was appended, and the lists share their memory.
+// of the one before except for those in which something was appended, and the lists share their memory.
 type histories[T any] struct{ pages []*[pageSize][]T }
 
 func newHistories[T any](keys int) histories[T] {

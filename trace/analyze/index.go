@@ -153,7 +153,7 @@ func routed(t *trace.Trace, before []int, step int) int {
 	return step
 }
 
-// sameRoutes says that two steps ran the same dispatches, each with the same kernel by the same route.
+// sameRoutes reports that two steps ran the same dispatches, each with the same kernel by the same route.
 func sameRoutes(t *trace.Trace, a, b int) bool {
 	list, also := t.Steps[a].Dispatches, t.Steps[b].Dispatches
 	if len(list) != len(also) {

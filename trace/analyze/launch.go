@@ -140,7 +140,7 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, leve
 	l.Gap = Farther(l.Gap, gap)
 }
 
-// Farther is the numeric gap that says more against a dispatch: one that is no number, else the larger. Nil
+// Farther is the numeric gap that says more against a dispatch: one that is NaN or Inf, else the larger. Nil
 // is no gap.
 func Farther(a, b *trace.NumericError) *trace.NumericError {
 	switch {
@@ -152,12 +152,12 @@ func Farther(a, b *trace.NumericError) *trace.NumericError {
 	return b
 }
 
-// EachTimed says that each dispatch of a step has a time of its own, of the step or of repeats in place.
+// EachTimed reports whether every dispatch of a step was timed, in the step or in repeats.
 func EachTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || Repeated(s)
 }
 
-// Repeated says whether a step was run again with every dispatch timed.
+// Repeated reports whether a step was run again with every dispatch timed.
 func Repeated(s *trace.Step) bool { return len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 }
 
 // LaunchesOf computes every dispatch of a step, in order of submission.
@@ -263,7 +263,7 @@ func (f *planning) launch(i int) Launch {
 }
 
 // Appended is what an operator appends to a cache: the last of its inputs with rows of as many elements, for
-// queries may have as many, too, and stand before. It is the cache itself where there is none.
+// queries may have as many, too, and stand before. It is the cache itself if there is none.
 func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	row := func(v trace.ValueID) float64 {
 		dims := x.Trace.Graph.Values[v].MaxDims

@@ -87,7 +87,7 @@ func (x *Index) Name(id trace.DispatchID) string {
 	return d.Named(x.Trace.Graph.Ops[d.Op].Name)
 }
 
-// Called is the dispatch of a whole name, false where there is none.
+// Called is the dispatch of a whole name, false if there is none.
 func (x *Index) Called(name string) (trace.DispatchID, bool) {
 	for i := range x.Trace.Graph.Dispatches {
 		if id := trace.DispatchID(i); x.Name(id) == name {

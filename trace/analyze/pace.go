@@ -18,7 +18,7 @@ func (x *Index) TimedBy(selection Selection) string {
 	return strings.Join(levels, " or ")
 }
 
-// TimedWhole says whether no more than a step as a whole was timed.
+// TimedWhole reports whether no more than a step as a whole was timed.
 func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 
 // Prompt is what is known of a prompt as it was taken in: of all its pieces, in consecutive steps.

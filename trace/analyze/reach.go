@@ -58,6 +58,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
+// FirstCalled tells that a name fits n things, of which the first, called whole, is shown.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
 }

@@ -56,6 +56,7 @@ type ResizeSummary struct {
 // Resize computes the summary of a step's propagation.
 func (x *Index) Resize(step int) *ResizeSummary { return x.Summed(context.Background(), step) }
 
+// Summed is Resize with a context; it stops comparing with the step before when the context ends.
 func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]
@@ -115,6 +116,7 @@ func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	return shapes
 }
 
+// HookShape is the same text for two runs of a hook that changed the same kinds of things.
 func HookShape(t *trace.Trace, h *trace.Hook) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v %v %v", h.Op, h.Noop, h.Glitch, h.Deferred)
@@ -140,6 +142,7 @@ func (x *Index) Touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
 }
 
+// Elements is the number of elements of a shape.
 func Elements(dims []int) float64 {
 	n := 1.0
 	for _, d := range dims {

@@ -17,7 +17,7 @@ type ResizeRow struct {
 	Hook *trace.Hook // of equal layers the first; nil: the row is a pass
 	// Hooks are those that the row stands for.
 	Hooks []*trace.Hook
-	// Same says that the hook of the same operator in the step before changed the same kinds of things.
+	// Same reports that the hook of the same operator in the step before changed the same kinds of things.
 	Same    bool
 	Grouped bool              // it stands in the row of equal layers
 	Change  *trace.Change     // a value's
@@ -25,7 +25,7 @@ type ResizeRow struct {
 }
 
 // Dispatch is the one whose plan the row is of; of hooks the first that they gave a plan, or where they only
-// took some away the first of those. It is false where there is none.
+// took some away the first of those. It is false if there is none.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true
@@ -60,10 +60,10 @@ func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	return ids
 }
 
-// Planning says that the row is of hooks.
+// Planning reports that the row is of hooks.
 func (r *ResizeRow) Planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
-// Resizes says whether a hook gave a dispatch another grid or route.
+// Resizes reports whether a hook gave a dispatch another grid or route.
 func Resizes(t *trace.Trace, h *trace.Hook) bool {
 	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
 		return LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))

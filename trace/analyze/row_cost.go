@@ -12,16 +12,16 @@ import (
 // RowCost is what a row costs a step.
 type RowCost struct {
 	*trace.Cost
-	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor says whether there are such
-	// rates.
+	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor reports whether there are
+	// such rates.
 	LeastNS float64
 	Floor   bool
 	Share   float64 // of the whole step; 0 where that was not measured
-	// ErrorNS is what it may be off by, as costSpread has it. Spread says whether that is known.
+	// ErrorNS is what it may be off by, as costSpread has it. Spread reports whether that is known.
 	ErrorNS    float64
 	ErrorKnown bool
-	// Mark stands before a cost that is no figure, or in its place, wherever it is shown, and Doubt says why
-	// it is none. By such a cost nothing is named, drawn as a share or coloured.
+	// Mark stands before a cost that is not significant, or in its place, wherever it is shown, and Doubt
+	// says why it is none. By such a cost nothing is named, drawn as a share or coloured.
 	Mark, Doubt string
 }
 
@@ -31,13 +31,13 @@ const (
 	MarkUnknown = "?" // what it may be off by is not known, and it is not shown
 )
 
-// Significant says that the cost is a figure: more or less than nothing by more than it may be off by.
+// Significant reports that the cost is a figure: more or less than zero by more than it may be off by.
 func (c *RowCost) Significant() bool { return c.Mark == "" }
 
-// Few says that the cost is of too few rounds to say what it may be off by.
+// Few reports that the cost is of too few rounds to say what it may be off by.
 func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 
-// IsZero says that the cost is not different from 0.
+// IsZero reports that the cost is not different from 0.
 func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
 // judge is the one rule by which costs are told from noise. What is left out of a step takes no more than the
@@ -78,8 +78,8 @@ func (c *RowCost) CostText() string {
 	return line
 }
 
-// Marked is a text with the mark before it of a cost that is no figure; of one of which nothing is known
-// there is the mark alone.
+// Marked is a text with the mark before it of a cost that is not significant; of one of which nothing is
+// known there is the mark alone.
 func (c *RowCost) Marked(text string) string {
 	if !c.ErrorKnown {
 		return MarkUnknown
@@ -145,7 +145,7 @@ func (c *RowCost) class() int {
 	return 0
 }
 
-// Known says that there is a cost of which it is known what it may be off by.
+// Known reports that there is a cost of which it is known what it may be off by.
 func (c *RowCost) Known() bool { return c != nil && c.ErrorKnown }
 
 // Short writes ns as µs with as many digits as a measured difference has.

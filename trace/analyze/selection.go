@@ -12,14 +12,14 @@ import (
 	"gpuscope/trace"
 )
 
-// Selection is the steps that a table speaks of: one, or several whose times are summed up by their median.
-// In one median there are only steps that did the same work by the same route. Cold steps are not among
-// several, unless there are no others.
+// Selection is the steps that a table covers: one step, or several whose times are summed up by their
+// medians. All steps of a selection did the same work by the same routes. Cold steps are excluded, unless
+// all are cold.
 type Selection struct {
 	Steps []int // indices into Trace.Steps, rising
 	Name  string
 	Cold  int // cold steps left out
-	// AllCold says that the steps are cold because there were no others.
+	// AllCold reports that the steps are cold because there were no others.
 	AllCold bool
 	// Rerouted are the steps left out that took other routes than the step Like, of those left the last. The
 	// last of them is Unlike.
@@ -33,7 +33,7 @@ type Selection struct {
 // SelectionWords says what ParseScope reads, for a help text.
 const SelectionWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
 
-// One is the step of a selection of one, and whether it is that.
+// One returns the step of a selection of one step.
 func (s Selection) One() (step int, one bool) {
 	if len(s.Steps) != 1 {
 		return -1, false
@@ -41,7 +41,7 @@ func (s Selection) One() (step int, one bool) {
 	return s.Steps[0], true
 }
 
-// Last is the last step of a selection: what stands for it where one step is asked for.
+// Last is the last step of a selection, which is shown where one step is needed.
 func (s Selection) Last() int { return s.Steps[len(s.Steps)-1] }
 
 // Step is the selection of one step, an index into Trace.Steps.
@@ -54,7 +54,7 @@ func (x *Index) All() Selection {
 	return x.several("all", 0, len(x.Trace.Steps))
 }
 
-// Phase is the selection of the steps of a phase that are not cold; it has no steps where there are none.
+// Phase selects the warm steps of a phase; it may have no steps.
 func (x *Index) Phase(phase trace.Phase) Selection {
 	s := x.phases[phase].Selection(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {
@@ -94,7 +94,7 @@ func (x *Index) Range(from, to int) Selection {
 	return x.several(name, from, to+1)
 }
 
-// Called is what a selection is called where it is one of several things in a line.
+// Called is the name of a selection in a list of several things.
 func (s Selection) Called() string {
 	name := s.Name
 	if s.Which != "" {
@@ -106,7 +106,7 @@ func (s Selection) Called() string {
 	return name
 }
 
-// Short is what a selection is called in little room.
+// Short is a short name of a selection.
 func (s Selection) Short() string {
 	chunk, _, _ := strings.Cut(s.Chunk, " of ")
 	return cmp.Or(chunk, s.Which, s.Name)
@@ -121,6 +121,7 @@ func (x *Index) several(name string, from, to int) Selection {
 	return k.Selection(name)
 }
 
+// With returns the group with one more step.
 func (k StepGroup) With(step int, cold bool) StepGroup {
 	if cold {
 		k.cold = append(k.cold, step)
@@ -130,7 +131,7 @@ func (k StepGroup) With(step int, cold bool) StepGroup {
 	return k
 }
 
-// Selection has the steps that are not cold, or where there are none those that are.
+// Selection has the steps that are not cold, or if there are none those that are.
 func (k StepGroup) Selection(name string) Selection {
 	if len(k.warm) == 0 {
 		return Selection{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
@@ -138,7 +139,7 @@ func (k StepGroup) Selection(name string) Selection {
 	return Selection{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
-// Regridded says whether a step gave a dispatch another grid or route, or had one come or go.
+// Regridded reports whether a step gave a dispatch another grid or route, or had one come or go.
 func (x *Index) Regridded(step int) bool {
 	_, in := slices.BinarySearch(x.RegriddedSteps, step)
 	return in
@@ -210,7 +211,7 @@ func stepNumber(s string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
 }
 
-// Counted is the name of a selection and how many steps it has, in little room.
+// Counted is the name of a selection with its number of steps.
 func (s Selection) Counted() string {
 	if s.Rerouted > 0 {
 		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
@@ -218,7 +219,7 @@ func (s Selection) Counted() string {
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
-// Chosen says that a selection has several steps, or had before some were left out.
+// Chosen reports whether several steps were selected, counting excluded ones.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
 // Routed are options for a table that adds steps up: of its selection and of its baseline's those on the

@@ -28,7 +28,7 @@ func Whole(ns float64) int64 {
 	return int64(max(ns, -math.MaxInt64))
 }
 
-// Stats is a set of times in ns: how many, their median, and how far apart they are. N = 0 is not measured.
+// Stats sums up times in ns: their number, median, range and interquartile range. N = 0: not measured.
 type Stats struct {
 	N        int
 	Median   float64
@@ -39,14 +39,14 @@ type Stats struct {
 // Enough is how many times have quartiles that mean something.
 const Enough = 4
 
-// Measured says whether there is a time at all.
+// Measured reports whether there is a time at all.
 func (s Stats) Measured() bool { return s.N > 0 }
 
-// Known says whether there are times enough for an IQR.
+// Known reports whether there are times enough for an IQR.
 func (s Stats) Known() bool { return s.N >= Enough }
 
-// Noise is what two medians may differ by and be the same: the IQR, and where there are too few times for one
-// the whole range of them.
+// Noise is the largest difference between medians that is not significant: the IQR, or with too few times
+// for one the whole range.
 func (s Stats) Noise() float64 {
 	if s.Known() {
 		return s.IQR
@@ -94,7 +94,7 @@ const judging = 8
 
 // outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
 // must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of as
-// many repeats as it takes. worst is -1 where none does, judged says whether there were runs and repeats
+// many repeats as it takes. worst is -1 where none does, judged reports whether there were runs and repeats
 // enough to tell.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {

@@ -15,8 +15,8 @@ func CompileTime(s *trace.Step) trace.Time {
 	return all
 }
 
-// Replaced says whether the text has gone on without a step: a later one, of those up to the number newest,
-// stands where it does or before.
+// Replaced reports whether the text has gone on without a step: a later one, of those up to the number
+// newest, stands where it does or before.
 func (x *Index) Replaced(step, newest int) bool {
 	steps := x.Trace.Steps
 	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {

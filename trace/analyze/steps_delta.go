@@ -10,6 +10,7 @@ type StepBaseline struct {
 	Canary   float64 // 0 where none ran
 }
 
+// NewStepBaseline computes the wall times of a baseline by timing level.
 func NewStepBaseline(b *Baseline) *StepBaseline {
 	all := map[trace.Timing][]int64{}
 	for _, step := range b.Selection.Steps {

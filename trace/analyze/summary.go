@@ -17,7 +17,7 @@ type StepSummary struct {
 
 	// As it was recorded.
 	Wall       trace.Time // CPU, whole
-	Busy       trace.Time // Σgpu: each dispatch timed alone, of repeats the median
+	Busy       trace.Time // Σgpu: each dispatch timed in isolation, of repeats the median
 	Repeats    int        // that Busy is of; 0 where it is of the one run
 	Span       trace.Time // GPU, first begin to last end
 	IdleInSpan trace.Time // Span less what was timed in it, in that run
@@ -29,7 +29,7 @@ type StepSummary struct {
 	Compiled   trace.Time // compiling pipelines
 }
 
-// Measured says whether there is a time at all.
+// Measured reports whether there is a time at all.
 func Measured(t trace.Time) bool {
 	_, ok := t.NS()
 	return ok
@@ -81,8 +81,8 @@ func (x *Index) Summary(step int) *StepSummary {
 	return r
 }
 
-// BusyOf is the sum of a step's dispatches, each timed alone: of those that were repeated the medians, and
-// how many repeats all of them have. Header, tables and views all say this sum.
+// BusyOf is the sum of a step's dispatches, each timed in isolation: of those that were repeated the medians,
+// and how many repeats all of them have. Header, tables and views all say this sum.
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {
 		return GPUOf(s).BusyNS, 0
@@ -124,5 +124,5 @@ func TokensPerS(s *trace.Step) float64 {
 	return u.TokensPerS(len(s.Tokens))
 }
 
-// SumName is the name of the sum of dispatches, each timed alone.
+// SumName is the name of the sum of dispatches, each timed in isolation.
 const SumName = "Σgpu"

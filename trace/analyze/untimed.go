@@ -8,9 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Untimed is a step as it runs when nothing in it is timed: two timestamps around it at most. Timing every
-// dispatch makes a step three times as long, so what is said of a step's speed, and of what bounds it, is
-// drawn from here, and not said where this is not known.
+// Untimed is how a step runs with at most two timestamps around it. Timing every dispatch makes a step about
+// three times as long, so the speed of a step and its bound are known only from untimed runs.
 type Untimed struct {
 	Wall   trace.Time // whole, until its token is known
 	Before trace.Time // from its begin to the GPU's first tick
@@ -19,7 +18,8 @@ type Untimed struct {
 	N      int        // runs that these are medians of
 	// WallOff and GPUOff are what Wall and GPU may be off by; not known of few runs.
 	WallOff, GPUOff trace.Time
-	// Pipelined says that these were sent each before the one before it was read; what is run again is not.
+	// Pipelined reports that these were sent each before the one before it was read; what is run again is
+	// not.
 	Pipelined bool
 	// From says where they were measured, where that was not in the step itself: "s126 ×8".
 	From string
@@ -27,10 +27,10 @@ type Untimed struct {
 	Cost string
 }
 
-// Known says whether anything is.
+// Known reports whether anything is.
 func (u *Untimed) Known() bool { return Measured(u.Wall) || Measured(u.GPU) }
 
-// Split says whether it is known how much of the wall time the GPU's is.
+// Split reports whether it is known how much of the wall time the GPU's is.
 func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 
 // CPU is the part of the wall time in which the GPU has nothing of the step to do.
@@ -114,7 +114,7 @@ func untimedItself(s *trace.Step) Untimed {
 
 // Rest is what the wall time has after the GPU's. Where that would be nothing because the GPU took longer in
 // other runs than all of these did, on a device that is not steady, the GPU's time is not known; nor is what
-// came before it where that would be less than nothing, by two clocks.
+// came before it where that would be less than zero, by two clocks.
 func (u *Untimed) Rest() {
 	if ns, ok := u.Before.NS(); ok && ns < 0 {
 		u.Before = trace.Time{}
@@ -127,7 +127,8 @@ func (u *Untimed) Rest() {
 	}
 }
 
-// Observes says whether what an observer measured is of some steps of the trace: not where it is of another.
+// Observes reports whether what an observer measured is of some steps of the trace: not where it is of
+// another.
 func (x *Index) Observes(o *trace.Observer, steps []int) bool {
 	is := func(step int) bool { return o.Step != nil && x.Trace.Steps[step].Index == *o.Step }
 	return slices.ContainsFunc(steps, is) || !slices.ContainsFunc(x.EveryStep(), is)

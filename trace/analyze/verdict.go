@@ -4,8 +4,8 @@ import (
 	"gpuscope/trace"
 )
 
-// fewSamples says that the untimed runs are too few to say what bounds a step; of a cold one, the warm runs
-// of the same step where there are some.
+// fewSamples reports that the untimed runs are too few to say what bounds a step; of a cold one, the warm
+// runs of the same step where there are some.
 func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	if s.Cold && TimedWhole(s) {
 		if warm := x.UntimedAgain(s); warm.Split() {
@@ -15,7 +15,7 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	return u.FewSamples()
 }
 
-// FewSamples says that a step was run untimed, but too few times to say what bounds it.
+// FewSamples reports that a step was run untimed, but too few times to say what bounds it.
 func (u *Untimed) FewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
 
 // OwnNS is what the CPU itself did in a step, as it was measured there, its timing included: all but the

@@ -11,6 +11,7 @@ import (
 // the Lanes in workgroups that have work; Lanes is 0 where the workgroup's size is not known.
 type Waste struct{ Shape, Fold, Launched, Tail, Lanes int64 }
 
+// Product is the number of workgroups of a grid.
 func Product(v [3]int) int64 { return int64(v[0]) * int64(v[1]) * int64(v[2]) }
 
 // WasteOf is the waste of a plan that runs a kernel, nil where that is not known.
@@ -26,7 +27,7 @@ func WasteOf(p *trace.Plan, k *trace.Kernel) Waste {
 // Groups are the workgroups that were launched and have no work.
 func (w Waste) Groups() int64 { return w.Shape + w.Fold }
 
-// None says that nothing was launched that was not needed.
+// None reports that nothing was launched that was not needed.
 func (w Waste) None() bool { return w.Shape == 0 && w.Fold == 0 && w.Tail == 0 }
 
 // Plus is the waste of both.
@@ -44,8 +45,8 @@ func (w Waste) scaled(a, b int) Waste {
 }
 
 // StaticTimes are what a step takes the GPU with dynamic grids, at the baseline, and with the largest: by the
-// sums of what was timed alone, or by the spans of untimed steps. They are 0 where there is nothing of one
-// kind on both sides, or the clock has moved.
+// sums of what was timed in isolation, or by the spans of untimed steps. They are 0 where there is nothing of
+// one kind on both sides, or the clock has moved.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0

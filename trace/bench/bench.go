@@ -91,7 +91,7 @@ type Floor struct {
 }
 
 // Split is where the host's time of a step went: means over all steps of all repetitions, in ns. Encode and
-// submit overlap the GPU's work but for the first piece. Other is what is left of the wall time.
+// submit overlap the GPU's work except for the first piece. Other is what is left of the wall time.
 type Split struct {
 	ResizeNS int64 `json:"resize_ns"`
 	UploadNS int64 `json:"upload_ns"`
@@ -107,7 +107,7 @@ func (s *Split) parts() []*int64 {
 	return []*int64{&s.ResizeNS, &s.UploadNS, &s.EncodeNS, &s.SubmitNS, &s.WaitNS, &s.ReadNS, &s.OtherNS}
 }
 
-// SplitOf is what a step took the host, but for reading its token and what is left.
+// SplitOf is what a step took the host, except for reading its token and what is left.
 func SplitOf(c trace.CPU) Split {
 	ns := func(t trace.Time) int64 {
 		n, _ := t.NS()
@@ -160,11 +160,11 @@ type Overhead struct {
 	Known            bool
 }
 
-// Significant says that it is more or less than nothing by more than it may be off by.
+// Significant reports that it is more or less than zero by more than it may be off by.
 func (e *Overhead) Significant() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 
 // Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off.
-// False where there is none.
+// False if there is none.
 func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false

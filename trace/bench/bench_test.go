@@ -407,7 +407,7 @@ func TestWhatTimingCostsIsToldByTurns(t *testing.T) {
 }
 
 // A row says one thing of a step: its time is what its tokens a second are.
-func TestTimeOfAStepAgreesWithTokensASecond(t *testing.T) {
+func TestStepTimeAgreesWithTokensPerSecond(t *testing.T) {
 	r := example()
 	r.Tests[0].WallNS = []int64{36e6, 36e6, 360e6} // one was held up
 	r.Tests[0].TokensPerS = Rates(512, r.Tests[0].WallNS)

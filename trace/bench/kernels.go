@@ -46,7 +46,7 @@ type Crossover struct {
 
 // Span is the lengths or positions, of those that were measured, from one to another.
 type Span struct {
-	Routes []string `json:"routes"` // several where they cannot be told apart at any of them
+	Routes []string `json:"routes"` // several where they cannot be distinguished at any of them
 	From   int      `json:"from"`
 	To     int      `json:"to"`
 }
@@ -72,18 +72,18 @@ func (k *Kernel) subject() string {
 	return strings.Join(words, " ")
 }
 
-// sameShape says whether two kernels are routes of the same operators at the same shape.
+// sameShape reports whether two kernels are routes of the same operators at the same shape.
 func (k *Kernel) sameShape(l *Kernel) bool {
 	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
 }
 
-// fasterThan says whether a kernel took less than another by more than both scatter.
+// fasterThan reports whether a kernel took less than another by more than both scatter.
 func (k *Kernel) fasterThan(l *Kernel) bool {
 	return min(k.N, l.N) >= trace.FewestWithin && k.Q3NS < l.Q1NS
 }
 
 // fastest says of each kernel whether no other route of its shape is faster, as far as that can be told: of
-// a shape whose routes cannot be told apart it is several.
+// a shape whose routes cannot be distinguished it is several.
 func (r *Result) fastest() []bool {
 	best := make([]bool, len(r.Kernels))
 	for i := range r.Kernels {

@@ -85,7 +85,7 @@ func (r *Result) about() []fact {
 		{"edited", strings.Join(r.Edited, ", ")},
 		{"stopped", r.Stopped},
 	}
-	if len(r.Kernels) > 0 || r.traced() { // which are timed alone, or say it each
+	if len(r.Kernels) > 0 || r.traced() { // which are timed in isolation, or say it each
 		return facts
 	}
 	return append(facts, fact{"timing", string(r.Timing)})
@@ -275,7 +275,7 @@ func (r *Result) testTable() *table.Table {
 	}))
 }
 
-// traced says whether tests ran at levels of their own.
+// traced reports whether tests ran at levels of their own.
 func (r *Result) traced() bool {
 	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
 }

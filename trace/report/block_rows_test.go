@@ -11,7 +11,7 @@ import (
 )
 
 // A step that was timed by blocks has times in the rows that stand for whole blocks, and in no others.
-func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
+func TestBlockTimesFillTheirRows(t *testing.T) {
 	tr := tracetest.Llama(4, 3)
 	s := &tr.Steps[2]
 	s.Timing, s.Blocks = "block", nil
@@ -76,7 +76,7 @@ func TestBlocksStandInTheRowsThatTheyMakeUp(t *testing.T) {
 	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {
 		t.Errorf("%q", short)
 	}
-	for i := range s.Dispatches { // the step is repeated, each dispatch timed alone
+	for i := range s.Dispatches { // the step is repeated, each dispatch timed in isolation
 		s.Dispatches[i].Samples = []int64{500, 600}
 	}
 	x = analyze.NewIndex(tr)

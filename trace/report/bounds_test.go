@@ -15,7 +15,7 @@ import (
 )
 
 // What a file says may be the largest there is: sums of it stay there, and turn no sign round.
-func TestTheLargestTimesAddUpToNoNegativeOne(t *testing.T) {
+func TestSumsOfTimesDoNotOverflow(t *testing.T) {
 	tr := tracetest.Llama(2, 6)
 	most := trace.Measured(math.MaxInt64)
 	for i := range tr.Steps {

@@ -62,7 +62,7 @@ func TestDeltaIsTheDifferenceOfTheFigures(t *testing.T) {
 }
 
 // What changed is said in what it was and is, and what runs no more is a row of its own.
-func TestDeltaOfDecodeAgainstPrefillNamesGridsAndRoutes(t *testing.T) {
+func TestDeltaOfDecodeAgainstPrefill(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
 	tab := dispatched(x, 3, analyze.Options{Baseline: baseOf(x, 0)})
 	got := map[string]string{}
@@ -146,7 +146,7 @@ func TestAnotherTextOfAKernelIsNoRoute(t *testing.T) {
 	}
 }
 
-// Sparklines have one scale, ±20 % of their median: a spread of 3 % stays in the middle.
+// Sparklines have one scale, ±20 % of their median: a variation of 3 % stays in the middle.
 func TestSparklinesHaveOneScale(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
 	tab := dispatched(x, 3, analyze.Options{})
@@ -173,7 +173,7 @@ func TestSparklinesHaveOneScale(t *testing.T) {
 
 // A prompt of the largest length needs all of a static run's workgroups: that is said as a sum, in any room,
 // and of each row.
-func TestAStaticStepThatNeedsAllSaysThatNothingIsNotNeeded(t *testing.T) {
+func TestStaticStepWithoutWaste(t *testing.T) {
 	tr := tracetest.Llama(4, 5)
 	tr.Static = true
 	for i := range tr.Plans {
@@ -195,7 +195,7 @@ func TestAStaticStepThatNeedsAllSaysThatNothingIsNotNeeded(t *testing.T) {
 }
 
 // That grids are pinned is in the trace, and the title begins with it and with what it costs.
-func TestStaticIsKnownFromTheTraceAndLeadsTheTitle(t *testing.T) {
+func TestStaticLeadsTheTitle(t *testing.T) {
 	tr := tracetest.Llama(4, 5)
 	tr.Static = true
 	for i := range tr.Plans {
@@ -294,7 +294,7 @@ func TestASparklineOfManyLayersKeepsTheFarthest(t *testing.T) {
 }
 
 // The letters of a heading are not cut on any screen: one of several says another thing.
-func TestTheLettersOfAHeadingAreWholeInLittleRoom(t *testing.T) {
+func TestDeltaLettersOfGroupsAreNeverCut(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 5))
 	tab, n := dispatched(x, 1, analyze.Options{Baseline: baseOf(x, 0)}), 0
 	for i, r := range tab.Grouped {

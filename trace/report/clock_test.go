@@ -9,7 +9,7 @@ import (
 )
 
 // The canary runs behind few steps: of every other the last that is known is said, and at which step.
-func TestEveryStepSaysTheLastKnownSpeedOfTheClock(t *testing.T) {
+func TestStepsShowTheLastKnownClockSpeed(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1, 1, 1)
 	for i := range tr.Steps {
 		tr.Steps[i].Canary = 0

@@ -21,7 +21,7 @@ func words(s analyze.Shared, off string) string {
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
 
-// SharedLine says what it means that rows share less than nothing; "" where they do not.
+// SharedLine says what it means that rows share less than zero; "" where they do not.
 func (t *DispatchTable) SharedLine() string {
 	s, ok := t.Shared()
 	if !ok || !s.Less() {
@@ -31,7 +31,7 @@ func (t *DispatchTable) SharedLine() string {
 }
 
 // sharedCostParts say in a title whose costs these are and what the rows share. That is lost last where it is
-// more than nothing, for then the costs of the rows do not add up to the step.
+// more than zero, for then the costs of the rows do not add up to the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
 	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
@@ -90,7 +90,7 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			return of(r.Cost)
 		})
 	}
-	width := 80 // of ~excess, which stands in for what was not measured
+	width := 80 // of ~excess, which replaces what was not measured
 	columns := CostColumns(t.Index, costs)
 	if t.AnyCost {
 		width = 200
@@ -217,7 +217,7 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 }
 
-// fixFirst names the row that there is most to save in, where rows are told apart by costs: by ~save, and
+// fixFirst names the row that there is most to save in, where rows are distinguished by costs: by ~save, and
 // where that is not known by the cost, which is the most there is. Behind it is how much of the runs that is
 // which costs are of. What is within the ± of its row is not named: the next measurement would name another.
 // Where the GPU idles longer in the untimed step than a row would give, that is named before it.

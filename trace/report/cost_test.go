@@ -89,7 +89,7 @@ func TestNamesAreKnownBeforeAStepRuns(t *testing.T) {
 	}
 }
 
-func TestPartsOfAStepAreTheRowsOfItsLayers(t *testing.T) {
+func TestCostPartsAreTheRowsOfLayers(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 1))
 	parts, err := x.CostParts(ctx, 1)
 	if err != nil {
@@ -212,7 +212,7 @@ func TestRowsThatRunAtOnceAreCostedTogether(t *testing.T) {
 
 // The title says of how much what a row gives is a part, and that no row is first where the GPU idles for
 // longer than any would give.
-func TestWhatToFixFirstIsTheIdleGPUWhereThatIsMore(t *testing.T) {
+func TestFixFirstNamesIdleGPU(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	w := x.Trace.Steps[2].Whole
 	title := func() table.Line { return dispatched(x, 2, analyze.Options{}).Title[1] }
@@ -279,7 +279,7 @@ func TestCostsStandInTheRowsTheyAreOf(t *testing.T) {
 	golden.RequireEqual(t, append(printed(t, d.Table, table.Selection{}, 110), line...))
 }
 
-func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
+func TestCostsShowInSelectionsWithTheirStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1, 1), 2)
 	for word, want := range map[string]bool{
 		"decode": true, "all": true, "s2": true, "prefill": false, "s3": false,
@@ -305,7 +305,7 @@ func TestCostsOfOneStepStandInScopesThatHaveIt(t *testing.T) {
 	}
 }
 
-func TestCostTableRanksByWhatThereIsToSave(t *testing.T) {
+func TestCostTableIsSortedByPotentialSaving(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	parts, err := analyze.NewIndex(tr).CostParts(ctx, 2)
 	if err != nil {
@@ -396,8 +396,8 @@ func TestWhatRowsShareIsSaidBesideTheDetail(t *testing.T) {
 	}
 }
 
-// Less than nothing is shared by nobody: the title says what it is.
-func TestRowsThatCostMoreThanTheStepSaySo(t *testing.T) {
+// Less than zero is shared by nobody: the title says what it is.
+func TestRowsCostingMoreThanTheStep(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1, 1), 2)
 	for less, want := range map[int64]string{
 		3_000: "26 rows share 4.0 ± 2.5 µs", 9_000: "26 rows share -2.0 ± 2.5 µs",
@@ -415,7 +415,7 @@ func joined(parts ...string) string { return strings.Join(parts, "|") }
 
 // A row is named as what to fix first where what it would give is more than its ±: neither a cost that is
 // within it, nor a ~save.
-func TestWhatIsWithinTheScatterIsNotFixedFirst(t *testing.T) {
+func TestFixFirstIgnoresCostsWithinNoise(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1, 1)
 	for kind, said := range map[trace.AdapterType]string{
 		trace.AdapterDiscrete: ": ~save ", trace.AdapterCPU: ": cost ",
@@ -507,7 +507,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 
 // Rows whose costs are not known stand behind the others in the order of their times alone, and the table
 // says what its marks mean.
-func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
+func TestCostTableExplainsItsMarks(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
 	x := costed(t, tr, 1)
@@ -548,7 +548,7 @@ func TestTheTableOfCostsSaysWhatItsMarksMean(t *testing.T) {
 }
 
 // Where no cost is known the table says so once, and why, in place of a mark in each row.
-func TestATableOfCostsWithoutOneThatIsKnownSaysSoOnce(t *testing.T) {
+func TestCostTableWithoutKnownCosts(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	tr.Device.AdapterType = trace.AdapterCPU
 	x := costed(t, tr, 1)
@@ -692,7 +692,7 @@ func TimedWhole(tr *trace.Trace) *trace.Trace {
 	return tr
 }
 
-func TestNamesStandForRowsToBeLeftOutTogether(t *testing.T) {
+func TestNamesSelectRowsToSkipTogether(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 1))
 	d := dispatched(x, 1, analyze.Options{})
 	of := func(names ...string) trace.Part {

@@ -57,7 +57,7 @@ func TestRowsAtTheFloorAreQuiet(t *testing.T) {
 	}
 }
 
-func TestLimitSaysWhatKeepsADispatchFromBeingFaster(t *testing.T) {
+func TestBoundOfADispatch(t *testing.T) {
 	// Timing adds 4800 - 1696 = 3104 ns to a dispatch.
 	for _, c := range []struct {
 		name                    string
@@ -155,7 +155,7 @@ func TestWasteIsExact(t *testing.T) {
 	}
 }
 
-func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
+func TestUnmeasuredTimesAreDashesAndShortOnesMarked(t *testing.T) {
 	for _, c := range []struct {
 		ns         int64
 		us, number string
@@ -177,7 +177,7 @@ func TestUnmeasuredTimesAreADashAndTimesUnderTwoQuantaAreMarked(t *testing.T) {
 	}
 }
 
-func TestDeltaComparesTimesOnlyWhereTheirSpreadIsKnown(t *testing.T) {
+func TestDeltaComparesOnlyTimesWithKnownError(t *testing.T) {
 	// The clock's resolution is 2 x 32 ns.
 	for _, c := range []struct {
 		name          string
@@ -324,7 +324,7 @@ func TestLayersOfAnotherShapeFoldApart(t *testing.T) {
 	}
 }
 
-func TestKeysOfRowsAreTheSameInEveryStep(t *testing.T) {
+func TestRowKeysAreTheSameInAllSteps(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 26))
 	keys := func(step int) (list []string) {
 		for _, r := range dispatched(x, step, analyze.Options{}).Rows {
@@ -455,7 +455,7 @@ func BenchmarkDispatchTable(b *testing.B) {
 }
 
 // The detail of a row computes that dispatch and no other, and says of it what the table does.
-func TestADetailSaysOfADispatchWhatItsTableDoes(t *testing.T) {
+func TestDetailAgreesWithTheTable(t *testing.T) {
 	for _, tr := range []*trace.Trace{tracetest.Llama(2, 25), tracetest.Run(2, 42, 1, 7, 1)} {
 		x := analyze.NewIndex(tr)
 		last := len(tr.Steps) - 1

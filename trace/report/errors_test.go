@@ -67,8 +67,8 @@ func TestWhatComesFromADivergenceInherits(t *testing.T) {
 	}
 }
 
-// A reference that is no number on what comes from a divergence says nothing of the kernel; on other inputs
-// the kernel gives a number where there is none.
+// A reference that is NaN or Inf on what comes from a divergence says nothing of the kernel; on other inputs
+// the kernel gives a number if there is none.
 func TestAReferenceWithoutANumberBlamesTheFirst(t *testing.T) {
 	for name, want := range map[string]string{
 		"layers.0.mlp.gate": "diverges ok", "layers.0.mlp.sigmoid": "inherits ok", "layers.0.attn.q": "diverges ok",

@@ -75,7 +75,7 @@ func TestAStepOfAnotherShapeIsAnEvent(t *testing.T) {
 }
 
 // Where a grid changes unasked the event says what that did to the step, or within what it did nothing.
-func TestAGridThatChangesSaysWhatTheStepThenTakes(t *testing.T) {
+func TestGridEventHasTheTimeOfTheStep(t *testing.T) {
 	tr := run(append([]int{60}, slices.Repeat([]int{1}, 24)...)...)
 	steps, _ := events(t, tr, analyze.GridEvent)
 	if len(steps) == 0 || steps[0] < 5 || steps[0] > 20 {
@@ -95,7 +95,7 @@ func TestAGridThatChangesSaysWhatTheStepThenTakes(t *testing.T) {
 	}
 }
 
-func TestAStepThatTakesMuchLongerThanItsLikeIsAnEvent(t *testing.T) {
+func TestSlowStepIsAnOutlierEvent(t *testing.T) {
 	tr := run(7, 1, 1, 1, 1, 1, 1)
 	tr.Steps[4].CPU.TotalNS = trace.Measured(3e6)
 	if steps, texts := events(t, tr, analyze.OutlierEvent); !slices.Equal(steps, []int{4}) ||

@@ -68,7 +68,7 @@ func TestTheTreeAddsUp(t *testing.T) {
 }
 
 // Of several steps the rows add up to what the title says: medians of each dispatch, not that of the steps.
-func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
+func TestTreeTitleHasTheSumOfMedians(t *testing.T) {
 	tr := tracetest.Run(2, 42, 1, 1, 1)
 	for k, d := range []int{0, 1, 2} { // in each step another dispatch is slow
 		tr.Steps[1+k].Dispatches[d].GPUNS = us(9000)
@@ -95,7 +95,7 @@ func TestTheTreeSaysWhatItsMediansAddUpTo(t *testing.T) {
 	}
 }
 
-func TestTheTreeHasTheCostOfWhatWasLeftOutTogether(t *testing.T) {
+func TestTreeShowsCostsOfRowsSkippedTogether(t *testing.T) {
 	tr := tracetest.Llama(2, 3)
 	x := analyze.NewIndex(tr)
 	norms := []trace.DispatchID{dispatch(t, x, "layers.1.attn.norm"), dispatch(t, x, "layers.0.attn.norm")}
@@ -159,7 +159,7 @@ func sharing() *trace.Trace {
 	return t
 }
 
-func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
+func TestMemoryByRoleAndSlot(t *testing.T) {
 	x := analyze.NewIndex(sharing())
 	var out []byte
 	for _, made := range []*table.Table{storage.Memory(x, analyze.Selection{}), storage.Tenants(x,
@@ -170,8 +170,8 @@ func TestMemoryByRoleAndSlotSaysWhatForcesIt(t *testing.T) {
 	golden.RequireEqual(t, out)
 }
 
-// A file may have dims of any size: what is live is never more than there is, nor less than nothing.
-func TestDimsOfAFileTakeNoMoreThanItsMemory(t *testing.T) {
+// A file may have dims of any size: what is live is never more than there is, nor less than zero.
+func TestDimsOfFilesFitTheMemoryBudget(t *testing.T) {
 	tr := sharing()
 	step := trace.Step{Phase: trace.Execute, Timing: trace.TimingOff}
 	for i := range tr.Graph.Values {
@@ -195,7 +195,7 @@ func TestDimsOfAFileTakeNoMoreThanItsMemory(t *testing.T) {
 
 // What fusion made needless, and scratch of routes that no shape takes, is in no memory: it has no bytes, no
 // slot and no turn in one.
-func TestWhatIsNeverInMemoryHasNoneInAnyTable(t *testing.T) {
+func TestFusedValuesHaveNoMemoryInTables(t *testing.T) {
 	tr := sharing()
 	slot := 1
 	fused := trace.Value{
@@ -269,8 +269,8 @@ func TestWeightsHaveTheShapeOfTheirMatrix(t *testing.T) {
 }
 
 // What the routes of a step have no use for is nobody's memory, and no part of what a dispatch reads and
-// gives. All that shows what is live in a step in which nobody writes it says that it is left.
-func TestWhatNoKernelOfAStepIsBoundToIsNotInUse(t *testing.T) {
+// gives. All that shows what is live in a step in which nobody writes it reports that it is left.
+func TestValuesWithoutAKernelAreFusedAway(t *testing.T) {
 	tr := sharing()
 	b := trace.ValueID(3)
 	for i := range tr.Graph.Dispatches {
@@ -392,7 +392,7 @@ func TestEqualLayersOfFusedOperatorsAreOneRow(t *testing.T) {
 	}
 }
 
-func TestAroundAnOperatorAreThoseItReadsFromAndThoseThatReadIt(t *testing.T) {
+func TestAroundFindsProducersAndConsumers(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	g := &x.Trace.Graph
 	names := func(list []analyze.Neighbour) (out []string) {
@@ -439,7 +439,7 @@ func TestAroundAnOperatorAreThoseItReadsFromAndThoseThatReadIt(t *testing.T) {
 
 // What an operator makes for one before it is shown wherever one looks for what it gives, and who made it to
 // those behind it alone.
-func TestWhatAnOperatorMakesForAnotherIsShownAsWhatItGives(t *testing.T) {
+func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 	tr := tracetest.Llama(1, 3)
 	g := &tr.Graph
 	op := func(name string) *trace.Op {

@@ -36,7 +36,7 @@ func said(x *analyze.Index) (all []string) {
 
 // Versions share their memory. Whichever is made of which, and however often, each says what an index made
 // from nothing says.
-func TestEveryVersionOfAnIndexStaysWhatItWas(t *testing.T) {
+func TestOldVersionsOfAnIndexDoNotChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chunks := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 7, 40}), 1, 7).Draw(t, "chunks")
 		whole := tracetest.Run(1, chunks...)
@@ -58,7 +58,7 @@ func TestEveryVersionOfAnIndexStaysWhatItWas(t *testing.T) {
 }
 
 // The race detector watches: a version is read while longer ones are made of it.
-func TestAVersionIsReadWhileTheNextIsMade(t *testing.T) {
+func TestIndexIsReadWhileItIsExtended(t *testing.T) {
 	whole := tracetest.Run(1, slices.Repeat([]int{1, 7}, 8)...)
 	half := *whole
 	half.Steps = whole.Steps[:8]
@@ -96,7 +96,7 @@ func TestTheNextVersionCostsWhatIsNew(t *testing.T) {
 
 // Scratch that a step does not use has dims of 0, and what fusion made needless is nowhere: neither has a
 // live shape, and the second no bytes.
-func TestWhatAStepDoesNotUseHasNoLiveShape(t *testing.T) {
+func TestUnusedValuesHaveNoLiveShape(t *testing.T) {
 	tr := tracetest.Run(1, 7)
 	values := tr.Graph.Values
 	scratch := slices.IndexFunc(values, func(v trace.Value) bool { return v.Role == trace.RoleScratch })

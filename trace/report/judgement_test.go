@@ -84,7 +84,7 @@ func TestAFewRepeatsAreNoJudgeOfOutliers(t *testing.T) {
 	}
 }
 
-// One sample says that it is one, and so do a few; a spread of several times is not "no outlier".
+// One sample reports that it is one, and so do a few; a variation of several times is not "no outlier".
 func TestStabilitySaysWhatItIsDrawnFrom(t *testing.T) {
 	said := func(tr *trace.Trace, step int) (string, bool) {
 		d := dispatched(analyze.NewIndex(tr), step, analyze.Options{})
@@ -153,7 +153,7 @@ func TestStabilityNamesItsMembersAndRuns(t *testing.T) {
 	}
 }
 
-func TestAPerfectGapIsInfiniteAndNoGapIsNothing(t *testing.T) {
+func TestPerfectSNRIsInfiniteAndNoneIsEmpty(t *testing.T) {
 	tr := timed(1, 0, 0, 1)
 	tr.Steps[1].Dispatches[1].Error = &trace.NumericError{SNRdB: trace.Number(math.Inf(1)), Reference: "float64"}
 	x := analyze.NewIndex(tr)

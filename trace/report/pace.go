@@ -9,7 +9,7 @@ import (
 )
 
 // Pace is a line on how fast the run is that a step belongs to: its decode steps, its prefill warm and cold,
-// and how far the step has come. Times are of steps as they run untimed; where there are none it says so.
+// and how far the step has come. Times are of steps as they run untimed; if there are none it says so.
 func Pace(x *analyze.Index, step int) table.Line {
 	var parts []table.Segment
 	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {

@@ -63,7 +63,7 @@ func TestRatesSayTheMode(t *testing.T) {
 
 // The mode of a run is that of most of its steps, of as many in two that of the later ones, whichever of them
 // were cold: of a few that is chance.
-func TestTheRateOfAPhaseIsInOneModeHoweverManyWereCold(t *testing.T) {
+func TestRateOfAPhaseKeepsItsMode(t *testing.T) {
 	for _, later := range []int{2, 3} { // that are pipelined, behind two decode steps that are stepped
 		tr := tracetest.Llama(2, 3+later)
 		for i := range tr.Steps {
@@ -84,7 +84,7 @@ func TestTheRateOfAPhaseIsInOneModeHoweverManyWereCold(t *testing.T) {
 }
 
 // Kernels are in order by what there is to save where costs say it, else by their time; what is not known is
-// told apart by no cost.
+// distinguished by no cost.
 func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
@@ -108,7 +108,7 @@ func TestTheProfileRanksKernelsByTheirCosts(t *testing.T) {
 		t.Errorf("%d kernels have a cost: %s", told, lines)
 	}
 	last := by[len(by)-1]
-	for i := range s.Costs { // the kernel that was last has most to save but for the products
+	for i := range s.Costs { // the kernel that was last has most to save except for the products
 		c := &s.Costs[i]
 		for _, d := range s.Dispatches {
 			p := &x.Trace.Plans[d.Plan]

@@ -139,7 +139,7 @@ func FuzzShow(f *testing.F) {
 	})
 }
 
-func TestSnapshotsCanBeReadWhileTheRunGoesOn(t *testing.T) {
+func TestSnapshotsCanBeReadDuringARun(t *testing.T) {
 	whole := tracetest.Run(1, slices.Repeat([]int{1}, 60)...)
 	r := trace.NewRecorder(whole, 60_000)
 	done := make(chan error)

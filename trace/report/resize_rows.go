@@ -304,7 +304,7 @@ func hookChange(x *analyze.Index, h *trace.Hook) string {
 	return strings.Join(parts, " · ")
 }
 
-// planDiffText is how a plan differs from another, but for its params: "48→96 batch8→gemv".
+// planDiffText is how a plan differs from another, except for its params: "48→96 batch8→gemv".
 func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
 	switch {
 	case d.New:

@@ -52,7 +52,7 @@ func TestResizeFoldsEqualLayers(t *testing.T) {
 	}
 }
 
-// On any screen the title says that the order is that of passes: it is why a hook ran more than once.
+// On any screen the title reports that the order is that of passes: it is why a hook ran more than once.
 func TestTheOrderOfPassesIsNotLost(t *testing.T) {
 	for order, want := range map[string]string{
 		"fixpoint": "fixpoint: ", "topological": "",
@@ -100,7 +100,7 @@ func TestAPassThatChangesAGridIsOpen(t *testing.T) {
 }
 
 // The time of a folded row is that of all its layers.
-func TestAFoldedHookTakesTheTimeOfItsLayers(t *testing.T) {
+func TestGroupedHookHasTheTimeOfItsLayers(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(4, 3))
 	tab := resized(x, 1)
 	us := tab.Column("us")

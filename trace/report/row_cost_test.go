@@ -14,7 +14,7 @@ import (
 	"gpuscope/trace/tracetest"
 )
 
-// A cost below 0 is shown as it is, but there is not less than nothing to save in it; a row that was not left
+// A cost below 0 is shown as it is, but there is not less than zero to save in it; a row that was not left
 // out has none; and what costs do not cover shares nothing.
 func TestCostsBelowZeroAndMissingOnes(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
@@ -78,8 +78,8 @@ func TestACostWithinItsSpreadIsNone(t *testing.T) {
 	}
 }
 
-// The ± of a cost is what the trace says that it may be off by. Where it does not, of few rounds or of before
-// traces said it, many rounds have quartiles; of few there is no figure, on any device.
+// The ± of a cost is what the trace reports that it may be off by. Where it does not, of few rounds or of
+// before traces said it, many rounds have quartiles; of few there is not significant, on any device.
 func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	for _, c := range []struct {
@@ -118,7 +118,7 @@ func TestACostOfFewRoundsIsNoFigure(t *testing.T) {
 
 // Rows are not ordered by costs of which nothing is known, whatever the numbers are: they stand behind the
 // rest in the order of the graph, and no filter finds them by that number.
-func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
+func TestUnknownCostsAreNotRanked(t *testing.T) {
 	x := costed(t, tracetest.Run(2, 40, 1), 1)
 	s := &x.Trace.Steps[1]
 	for i := range s.Costs {
@@ -142,8 +142,8 @@ func TestNothingIsRankedByACostThatIsNotKnown(t *testing.T) {
 }
 
 // In place of a cost of which it is not known what it may be off by stands a mark; by no such cost a row is
-// told apart, and shares stay those of times alone. What a fifth round then tells is a figure, but none that
-// is more than the whole step.
+// distinguished, and shares stay those of times alone. What a fifth round then tells is a figure, but none
+// that is more than the whole step.
 func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 	tr := tracetest.Run(2, 40, 1)
 	x := costed(t, tr, 1)
@@ -198,7 +198,7 @@ func TestACostOfUnknownSpreadIsNoFigure(t *testing.T) {
 
 // Where nothing is known of the least that rows can take, what there is to save in them is not known either:
 // it is no second cost, and rows stand in the order of their costs.
-func TestWithoutAFloorThereIsACostAndNothingToSave(t *testing.T) {
+func TestNoPotentialSavingWithoutAFloor(t *testing.T) {
 	for said, without := range map[string]func(*trace.Device){
 		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
 		"software device: no ~save, compare ratios only": func(d *trace.Device) {

@@ -29,7 +29,7 @@ func shown(t *testing.T, tab *table.Table, filter string, s table.Selection) (li
 	return list
 }
 
-func TestFilterKeepsWhatMatchesAndWhatItStandsIn(t *testing.T) {
+func TestFilterKeepsMatchesAndTheirParents(t *testing.T) {
 	x, step, _ := decode(t)
 	tab := dispatched(x, step, analyze.Options{}).Table
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestFilterUnfoldsTheWayToWhatItFinds(t *testing.T) {
 	}
 }
 
-func TestANumberSignIsTheNumberOfARow(t *testing.T) {
+func TestNumberSignFindsARow(t *testing.T) {
 	tab := dispatched(analyze.NewIndex(tracetest.Llama(1, 2)), 1, analyze.Options{}).Table
 	for filter, equal := range map[string]bool{"#3": true, "id:=3": true, "!#3": false, "3": false} {
 		f, err := tab.ParseFilter(filter)
@@ -174,7 +174,7 @@ func TestRowsWithoutANumberComeLastHoweverSorted(t *testing.T) {
 	}
 }
 
-func TestAColumnThatSaysTheSameInAllRowsIsUniform(t *testing.T) {
+func TestColumnWithEqualCellsIsUniform(t *testing.T) {
 	x, step, _ := decode(t)
 	tab := dispatched(x, step, analyze.Options{}).Table
 	filter, err := tab.ParseFilter("kernel:linear")

@@ -57,7 +57,7 @@ func TestScopesAreNamedByWordsAndNumbers(t *testing.T) {
 }
 
 // A median has a time of each step in which the dispatch did that work by that route, and of no other.
-func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
+func TestMediansNeverMixWorkOrRoutes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		chunks := rapid.SliceOfN(rapid.SampledFrom([]int{1, 1, 1, 7, 40}), 2, 9).Draw(t, "chunks")
 		tr := tracetest.Run(2, chunks...)
@@ -111,7 +111,7 @@ func TestAScopeNeverMixesWorkOrRoutesInAMedian(t *testing.T) {
 	})
 }
 
-func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
+func TestGrowingGridIsShownAsARange(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 26)) // the attention's grid grows at step 23
 	selection, err := x.ParseSelection("decode")
 	if err != nil {
@@ -139,7 +139,7 @@ func TestAGridThatGrowsWithinAScopeIsARange(t *testing.T) {
 	}
 }
 
-func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
+func TestSelectionOfOneWarmStepNamesExcludedSteps(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1)
 	tr.Steps[1].Cold = true
 	x := analyze.NewIndex(tr)
@@ -154,7 +154,7 @@ func TestAScopeOfOneWarmStepSaysWhatItLeavesOut(t *testing.T) {
 }
 
 // Whatever speaks of a selection says of how many steps it is, and how many there are with the cold ones.
-func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
+func TestEveryTableTitleHasTheStepCount(t *testing.T) {
 	tr := tracetest.Run(1, 5, 2, 1, 1)
 	tr.Steps[0].Cold, tr.Steps[1].Cold, tr.Steps[2].Cold = true, false, true
 	tr.Steps[1].Phase = trace.Prefill
@@ -192,7 +192,7 @@ func TestEveryTableOfAScopeSaysOfHowManyStepsItIs(t *testing.T) {
 
 // Where the route of a dispatch changed within a selection the table is of the steps on the routes of the
 // last: rows of both would be layers that no step had, with levels of several.
-func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
+func TestSelectionKeepsTheRoutesOfItsLastStep(t *testing.T) {
 	tr := tracetest.Run(3, 40, 1, 1, 1, 1, 1)
 	for i := 1; i < 4; i++ { // layer by layer another kernel for a dispatch, and a dispatch fewer
 		s := &tr.Steps[i]
@@ -253,7 +253,7 @@ func TestATableOfAScopeIsOfTheStepsOnTheRoutesOfItsLast(t *testing.T) {
 
 // What did other work stands behind what the last step ran, and has no level among that step's: the title
 // counts it in none, nor among what overlapped.
-func TestOtherWorkOfAScopeStandsBehindThatOfItsLastStep(t *testing.T) {
+func TestOtherWorkComesAfterTheLastStepsWork(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 1, 1))
 	d, err := report.Dispatches(ctx, x, analyze.Options{
 		Selection: x.Range(1, 3),
@@ -284,7 +284,7 @@ func TestOtherWorkOfAScopeStandsBehindThatOfItsLastStep(t *testing.T) {
 }
 
 // A median of many steps of which few were timed is no median of many.
-func TestAScopeSaysOfHowManyStepsTheTimesAre(t *testing.T) {
+func TestSelectionHasTheStepCountOfTimes(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	title := func() string {
 		x := analyze.NewIndex(tr)
@@ -335,7 +335,7 @@ func TestAScopeIsComparedRouteByRoute(t *testing.T) {
 
 // A baseline's steps that differ in length, as a prompt's chunks do, have one dispatch between them that is
 // gone.
-func TestWhatIsGoneOfSeveralLengthsIsThereOnce(t *testing.T) {
+func TestRemovedDispatchesAreListedOnce(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Run(2, 40, 40, 24, 1))
 	gone := func(from, to int) []int {
 		d := dispatched(x, 3, analyze.Options{Baseline: &analyze.Baseline{Index: x, Selection: x.Range(from,
@@ -381,7 +381,7 @@ func TestWhatTakesLongEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
+func TestEveryTableAndColumnIsDocumented(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(1, 3))
 	for _, kind := range report.Tables() {
 		if kind.Doc == "" || kind.Doc != strings.TrimSpace(kind.Doc) {
@@ -413,7 +413,7 @@ func TestEveryTableSaysWhatItShowsAndWhereItsNumbersComeFrom(t *testing.T) {
 }
 
 // Who asks for a table of no steps gets one, or is told that it is of steps.
-func TestEveryTableIsMadeOfNoStepsOrRefusesThem(t *testing.T) {
+func TestTablesTakeOrRefuseNoSteps(t *testing.T) {
 	whole := tracetest.Llama(1, 3)
 	bare := *whole
 	bare.Steps, bare.Events = nil, nil

@@ -14,9 +14,9 @@ var notMeasured = table.Line{Segments: []table.Segment{{
 	Rank: 0, Text: "planned without a device: no times", Short: "not measured",
 }}}
 
-// SummaryTitle is the line on which the untimed step, the sum of what was timed alone, wall and span stand
-// together. The untimed step, and how many times as long timing makes it, are lost last where there is no
-// room. The first time has the unit.
+// SummaryTitle is the line on which the untimed step, the sum of what was timed in isolation, wall and span
+// stand together. The untimed step, and how many times as long timing makes it, are lost last where there is
+// no room. The first time has the unit.
 func SummaryTitle(r *analyze.StepSummary) table.Line {
 	if r.Planned {
 		return notMeasured
@@ -49,7 +49,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
 
-// timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed alone.
+// timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed in isolation.
 func timesAlone(sum, gpu trace.Time) []table.Segment {
 	parts := []table.Segment{{Rank: 2, With: true, Text: "isolated"}}
 	ns, ok := sum.NS()
@@ -61,7 +61,7 @@ func timesAlone(sum, gpu trace.Time) []table.Segment {
 	return append([]table.Segment{{Rank: 0, With: true, Text: times}}, parts...)
 }
 
-// aloneParts says what the dispatches add up to, each timed alone.
+// aloneParts says what the dispatches add up to, each timed in isolation.
 func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segment {
 	parts := append([]table.Segment{{Rank: 0, Text: analyze.SumName + " " + ms(r.Busy)}},
 		timesAlone(r.Busy, r.Untimed.GPU)...)
@@ -100,7 +100,7 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 }
 
 // CostLine is the title's line of what the steps of a selection cost: of several, medians with their range.
-// Where the untimed step is one that was run again, the rest of the line says that it covers all.
+// Where the untimed step is one that was run again, the rest of the line reports that it covers all.
 func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured

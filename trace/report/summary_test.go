@@ -89,8 +89,8 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 	}
 }
 
-// Beside one step that was run again untimed stand medians of many: the title says that they are of all.
-func TestATitleOfManyStepsSaysWhichTimesAreOfOne(t *testing.T) {
+// Beside one step that was run again untimed stand medians of many: the title reports that they are of all.
+func TestTitleOfManyStepsMarksTimesOfOne(t *testing.T) {
 	tr := tracetest.Run(1, 40, 1, 1, 1)
 	step := 2
 	tr.Observer = &trace.Observer{Step: &step, UntimedNS: us(700), TimedNS: us(900), N: 8}
@@ -202,7 +202,7 @@ func TestWhatBoundsTheGPUNeedsItsCeilings(t *testing.T) {
 }
 
 // A step of grids far beyond its shapes takes long for these, not for its levels.
-func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
+func TestOverDispatchIsNamedBeforeLevels(t *testing.T) {
 	tr := seen(oneStep("dispatch", 4700, 3300, 4700), 1800, 1750)
 	for i := range tr.Plans {
 		p := &tr.Plans[i]
@@ -215,7 +215,7 @@ func TestWhatIsLaunchedWithoutWorkIsNamedBeforeLevels(t *testing.T) {
 }
 
 // The verdict of a cold step is of the same step run again warm, where that is known, and says which.
-func TestVerdictOfAColdStepSaysWhichRunItIsOf(t *testing.T) {
+func TestVerdictOfAColdStepNamesItsRun(t *testing.T) {
 	tr := oneStep("step", 51_400, 50_000, 50_000)
 	s := &tr.Steps[1]
 	s.Cold = true
@@ -299,7 +299,7 @@ func TestAStepHasNoFigureOfAnother(t *testing.T) {
 }
 
 // A step that was observed at the end of a run speaks for the decode steps of the run, never for a prefill.
-func TestUntimedStepIsTakenFromWhereItWasMeasured(t *testing.T) {
+func TestUntimedTimesComeFromTheirStep(t *testing.T) {
 	tr := seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280)
 	tr.Observer.BeforeNS = us(400)
 	x := analyze.NewIndex(tr)
@@ -349,7 +349,7 @@ func TestWaitingIsSplitByWhatTheGPUDid(t *testing.T) {
 }
 
 // After repeats the header, the table of steps and the table of dispatches all say their medians.
-func TestAllSumsOfARepeatedStepAreOfItsMedians(t *testing.T) {
+func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 	tr := oneStep("dispatch", 9050, 17, 20)
 	for i, samples := range [][]int64{{7000, 8000, 9000}, {6600, 6600, 90_000}} {
 		d := &tr.Steps[1].Dispatches[i]
@@ -472,7 +472,7 @@ func TestProfileAndPaceSayOneRate(t *testing.T) {
 	}
 }
 
-func TestProfileLeavesColdStepsOutUnlessThereAreNoOthers(t *testing.T) {
+func TestProfileExcludesColdStepsIfItCan(t *testing.T) {
 	tr := tracetest.Run(1, 40, 7, 1, 1)
 	for i, ms := range []int64{100, 10, 2, 3} {
 		tr.Steps[i].CPU.TotalNS = trace.Measured(ms * 1_000_000)
@@ -595,7 +595,7 @@ func TestReachesAreTheOperatorsDownstream(t *testing.T) {
 }
 
 // A prompt is as long as all its pieces, and warm is what they took again where they were run again.
-func TestPaceSaysWhatAWholePromptTakesWarmAndCold(t *testing.T) {
+func TestPaceHasPromptTimesWarmAndCold(t *testing.T) {
 	type piece struct {
 		wall, again int64 // µs; again -1: it was not run again
 		cold        bool

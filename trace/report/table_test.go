@@ -99,7 +99,7 @@ func TestStepsTable(t *testing.T) {
 // lines are what a person reads, as a golden file.
 func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
-func TestResizeOfASteadyDecodeStepIsALineForEachOperator(t *testing.T) {
+func TestResizeOfASteadyDecodeStep(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 5))
 	golden.RequireEqual(t, printed(t, resized(x, 4), table.Selection{}, 140))
 }
@@ -118,7 +118,7 @@ func TestWhyAGridGrewWithTheContext(t *testing.T) {
 	golden.RequireEqual(t, lines(out))
 }
 
-func TestWhyAGridFollowsTheTokenCountThroughAllLayers(t *testing.T) {
+func TestWhyAGridFollowsTheTokenCount(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 5))
 	golden.RequireEqual(t, lines(report.WhyLines(why.Of(x, 4, dispatch(t, x, "layers.15.mlp.down")), "")))
 }

@@ -20,9 +20,9 @@ type Table struct {
 	Name  string
 	Doc   string // what it shows, in a line
 	Takes Takes
-	// Folds and Compares say whether Options.Fold and Options.Base are heeded.
+	// Folds and Compares report whether Options.Fold and Options.Base are heeded.
 	Folds, Compares bool
-	// OfGraph says that it takes the Selection of no steps: it is then of the graph at its largest.
+	// OfGraph reports that it takes the Selection of no steps: it is then of the graph at its largest.
 	OfGraph bool
 	Of      func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error)
 }
@@ -96,8 +96,8 @@ func Register(t Table) {
 	tables = append(tables, t)
 }
 
-// ofNone says that the table takes a selection of no steps: it is then of the graph, of the file, or of all
-// the steps there are.
+// ofNone reports that the table takes a selection of no steps: it is then of the graph, of the file, or of
+// all the steps there are.
 func (t *Table) ofNone() bool { return t.OfGraph || t.Takes == NoSteps || t.Takes == WholeRun }
 
 // Tables are all there are, by name.

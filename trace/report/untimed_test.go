@@ -9,7 +9,7 @@ import (
 
 // On a device that is not steady a step's GPU time, of some runs, may be over its wall time, of others: then
 // it is not known, and nothing is below 0.
-func TestAGPUTimeOverTheWallTimeIsNotKnown(t *testing.T) {
+func TestGPUTimeOverWallTimeIsUnknown(t *testing.T) {
 	u := analyze.Untimed{Wall: trace.Measured(11e6), GPU: trace.Measured(20e6), Before: trace.Measured(1e6)}
 	u.Rest()
 	if p := untimedPart(&u); p.Text != "step 11.0 ms" || analyze.Measured(u.Before) {
@@ -52,7 +52,7 @@ func TestASplitIsOfOneMeasurement(t *testing.T) {
 }
 
 // Walls of steps at off and spans of others at step are medians of different steps.
-func TestASplitOfAScopeIsOfTheSameSteps(t *testing.T) {
+func TestSplitUsesTheSameSteps(t *testing.T) {
 	x := analyze.NewIndex(&trace.Trace{})
 	selection := analyze.Selection{Name: "decode"}
 	for i, wall := range []int64{4e6, 5e6, 6e6} {

@@ -16,7 +16,7 @@ import (
 
 // A grid that follows the token count is not explained by the position, however short the way by the rope
 // tables is: their length follows the token count too, and the position that moves them changes no grid.
-func TestWhyDoesNotGoByWayOfTheRopeTables(t *testing.T) {
+func TestWhyAvoidsTheRopeTables(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(16, 3))
 	g := &x.Trace.Graph
 	asked := 0
@@ -77,7 +77,7 @@ func fixpointed(last trace.PlanID) *trace.Trace {
 }
 
 // In the order of passes an operator is planned several times; its grid changed once, or not at all.
-func TestAGridThatTwoPassesChangedIsCountedOnce(t *testing.T) {
+func TestGridsChangedTwiceCountOnce(t *testing.T) {
 	back := analyze.NewIndex(fixpointed(0))
 	if r := back.Resize(1); r.Grids != 0 || r.Params != 0 {
 		t.Errorf("a plan that was changed back: %s", report.ResizeLine(r))
@@ -150,7 +150,7 @@ func fusedSums(t *testing.T) *analyze.Index {
 
 // That a dispatch stops running is a change like any other: before it its grid says so, after it what has its
 // work since.
-func TestWhyOfADispatchThatRunsInThePrefillAlone(t *testing.T) {
+func TestWhyOfADispatchOfPrefillOnly(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	fused, sums := fusedNorms(t), fusedSums(t)
 	decoding := "attn.sdpa.split, attn.sdpa.reduce (route FlashDecoding: S=1, D=64 (else materialised))"
@@ -281,7 +281,7 @@ func TestExplainFindsWhatAPersonNames(t *testing.T) {
 	}
 }
 
-// Whatever the tables call a row of a step, but for all layers together, is a name for w and for o.
+// Whatever the tables call a row of a step, except for all layers together, is a name for w and for o.
 func TestNamesOfTablesAreUnderstood(t *testing.T) {
 	x := analyze.NewIndex(tracetest.Llama(2, 3))
 	for step := range x.Trace.Steps {

@@ -18,7 +18,7 @@ type Columns[R any] struct {
 	has  func(*R) bool // nil: every row has cells
 }
 
-// Where is a builder of columns that are empty but for some rows.
+// Where is a builder of columns that are empty except for some rows.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.rows, has} }
 
 // cells gives the cells of the rows that have some.

@@ -148,7 +148,7 @@ func parseQuantity(s, unit string) (float64, error) {
 	return n * from / to, nil
 }
 
-// Match says whether a row is one that the filter picks by itself.
+// Match reports whether a row is one that the filter picks by itself.
 func (f Filter) Match(t *Table, row int) bool {
 	for _, m := range f.terms {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
@@ -170,7 +170,7 @@ func (f Filter) Equal(col int) (float64, bool) {
 	return m.number, m.col == col && m.compare == "=" && !m.invert
 }
 
-// excludes says whether an exclusion takes a row out.
+// excludes reports whether an exclusion takes a row out.
 func (f Filter) excludes(t *Table, row int) bool {
 	return slices.ContainsFunc(f.terms, func(m term) bool { return m.invert && m.match(t, row) })
 }

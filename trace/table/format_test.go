@@ -15,7 +15,7 @@ func TestNoDecimalsBelowTheQuantum(t *testing.T) {
 	}
 }
 
-func TestATimeHasFourDigitsAndNoMoreDecimals(t *testing.T) {
+func TestTimesHaveFourDigits(t *testing.T) {
 	for us, want := range map[float64]string{
 		0.123: "0.12", 9.996: "10.00", 65.124: "65.12", 99.99: "99.99", 99.996: "100.0", 373.84: "373.8",
 		999.96: "1000", 12345.67: "12346", -3352.6: "-3353",

@@ -22,7 +22,7 @@ type Selection struct {
 	Reverse bool
 }
 
-// open says whether a row is unfolded.
+// open reports whether a row is unfolded.
 func (s *Selection) open(r *Row) bool {
 	if s.All {
 		return true
@@ -146,7 +146,7 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 	return ctx.Err()
 }
 
-// Sortable says whether there is a column of a name with something in it to sort by.
+// Sortable reports whether there is a column of a name with something in it to sort by.
 func (t *Table) Sortable(name string) bool {
 	c := t.Column(name)
 	if name == "" || c < 0 {
@@ -160,7 +160,7 @@ func (t *Table) Sortable(name string) bool {
 	return false
 }
 
-// LargestFirst says whether who sorts by a column wants to see its largest first: where it has numbers.
+// LargestFirst reports whether who sorts by a column wants to see its largest first: where it has numbers.
 func (t *Table) LargestFirst(name string) bool {
 	c := t.Column(name)
 	return name != "" && c >= 0 && t.Columns[c].Right
@@ -174,7 +174,7 @@ func (c *Cell) order() float64 {
 	return c.Number
 }
 
-// ranked says that a cell has a number that can be compared.
+// ranked reports that a cell has a number that can be compared.
 func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number && c.Mark != Unknown }
 
 // Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title.

@@ -60,7 +60,8 @@ type Column struct {
 	Right bool   // aligned right
 	// Width is the width of the screen from which on the column is shown: 80, 110, 140 or 200, or Unseen.
 	Width int
-	// Bar says that the screen draws the numbers as bars, the largest of the rows that are no headings full.
+	// Bar reports that the screen draws the numbers as bars, the largest of the rows that are no headings
+	// full.
 	Bar  bool
 	Doc  string
 	Tree bool // carries the indentation of the rows
@@ -91,7 +92,7 @@ type Cell struct {
 	Short  string  // what of Text must not be lost, where there is no room for all of it; "" where it is cut
 	Number float64 // in the column's unit
 	Has    bool
-	Mark   string // what Text begins with where the number is no figure; Marks has it for programs
+	Mark   string // what Text begins with where the number is not significant; Marks has it for programs
 }
 
 // Unknown is the mark of a number of which it is not known what it may be off by: rows are neither ordered

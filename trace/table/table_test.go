@@ -40,7 +40,7 @@ func printed(t *testing.T, tab *Table, format string) string {
 	return b.String()
 }
 
-func TestNumbersThatAreNotFiniteAreWordsInJSONAndCSV(t *testing.T) {
+func TestNonFiniteNumbersAreWordsInFiles(t *testing.T) {
 	tab := values([]float64{1.5, math.NaN(), math.Inf(1), math.Inf(-1)}, []string{"w"})
 	var got struct {
 		Rows []struct {
@@ -156,7 +156,7 @@ func TestALineHoldsNothingThatATerminalObeys(t *testing.T) {
 	}
 }
 
-func TestAPartThatIsLostTakesWhatGoesOnFromItAlong(t *testing.T) {
+func TestDroppedSegmentTakesItsContinuationAlong(t *testing.T) {
 	line := Line{Segments: []Segment{{Text: "a"}, {Text: "b"}, {Text: "c", With: true}}}
 	if got := line.Fit(3); got != "a" {
 		t.Errorf("%q: c goes on from b, and there is no b", got)
@@ -177,7 +177,7 @@ func TestAnErrorOutlivesWhatIsNiceToHave(t *testing.T) {
 	}
 }
 
-func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
+func TestImportantSegmentsAreShortenedNotDropped(t *testing.T) {
 	line := Title(Segment{Rank: 0, Text: "wall 8.70 ms"},
 		Segment{Rank: 0, With: true, Text: "(7.70 untimed, 9.05 timed, +18%)", Short: "(timing +18%)"},
 		Segment{Rank: 1, Text: "326 dispatches"}, Segment{Rank: 0, Text: "Δ s22: 16 grid, 66 params"})
@@ -198,7 +198,7 @@ func TestWhatMustNotBeLostIsSaidShortOrCut(t *testing.T) {
 	}
 }
 
-func TestAFileOfEachFormIsKnownByItsSuffix(t *testing.T) {
+func TestSuffixGivesTheOutputFormat(t *testing.T) {
 	for i, suffix := range Suffixes() {
 		format, err := FormatOf("a.b" + strings.ToUpper(suffix))
 		has := func(f outputFormat) bool { return f.name == format && f.suffix == suffix }
@@ -216,7 +216,7 @@ func TestAFileOfEachFormIsKnownByItsSuffix(t *testing.T) {
 
 // A cell of a row that stands for many costs what they all do. It is made once, whoever asks: a frame draws
 // it every time. A table with other columns has other cells.
-func TestCellsOfRowsThatStandForManyAreMadeOnce(t *testing.T) {
+func TestCellsOfLargeGroupsAreComputedOnce(t *testing.T) {
 	rows := []Row{{Key: "all", Parent: -1}, {Key: "few", Parent: -1}}
 	for range manyRows {
 		rows = append(rows, Row{Parent: 0, Depth: 1})
@@ -243,7 +243,7 @@ func TestCellsOfRowsThatStandForManyAreMadeOnce(t *testing.T) {
 }
 
 // A column in which nothing was measured is not printed for people; programs get it all the same.
-func TestAColumnInWhichNothingWasMeasuredIsNotPrinted(t *testing.T) {
+func TestColumnsWithoutMeasurementsAreNotPrinted(t *testing.T) {
 	column := func(name string, of func(int) Cell) Column {
 		return Column{Name: name, Title: name, Unit: "us", Right: true, Width: 80, Of: of}
 	}
@@ -269,7 +269,7 @@ func TestAColumnInWhichNothingWasMeasuredIsNotPrinted(t *testing.T) {
 	}
 }
 
-func TestALineOfTheTitleThatSaysNothingIsNotPrinted(t *testing.T) {
+func TestEmptyTitleLinesAreNotPrinted(t *testing.T) {
 	a := func(int) string { return "a" }
 	op := Column{Name: "op", Title: "op", Width: 80, Of: func(row int) Cell { return Text(a(row)) }}
 	tab := New("rows", []Column{op}, Flat(1, a))
@@ -279,8 +279,8 @@ func TestALineOfTheTitleThatSaysNothingIsNotPrinted(t *testing.T) {
 	}
 }
 
-// What stands before a number that is no figure is in a column of its own for filters and programs, and in
-// none that people read.
+// What stands before a number that is not significant is in a column of its own for filters and programs, and
+// in none that people read.
 func TestMarksAreForPrograms(t *testing.T) {
 	us := Column{Name: "us", Title: "µs", Unit: "us", Right: true, Width: 80, Of: func(row int) Cell {
 		return []Cell{

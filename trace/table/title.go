@@ -19,7 +19,7 @@ type Segment struct {
 	Text string
 	// Short is what is said where there is no room for Text; it may be "".
 	Short string
-	// With says that the part goes on from the one before it, after a space, and is lost with it.
+	// With reports that the part goes on from the one before it, after a space, and is lost with it.
 	With bool
 }
 

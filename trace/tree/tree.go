@@ -9,7 +9,7 @@ type Row struct {
 	Key    string
 	Parent int // index of the row that this one is in; -1: none
 	Depth  int
-	// Children says that the row can be unfolded, Open that it is at first.
+	// Children reports that the row can be unfolded, Open that it is at first.
 	Children, Open bool
 	// Group is a heading: filters look only at its text, not at its numbers.
 	Group bool

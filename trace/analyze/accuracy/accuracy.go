@@ -19,7 +19,7 @@ type Tree struct {
 	// something diverges before them that they take in.
 	Compared, Diverge, Inherit int
 	First                      *Comparison // that diverges
-	NotFinite                  *Comparison // the first that gave what is no number
+	NotFinite                  *Comparison // the first that gave NaN or Inf
 	Samples, Runs              bool
 }
 
@@ -31,7 +31,7 @@ type Comparison struct {
 	Inherits bool
 }
 
-// Diverges says that the kernel's own error is over its tolerance. Where its reference gives no number, on
+// Diverges reports that the kernel's own error is over its tolerance. Where its reference gives no number, on
 // what comes from a divergence, that is not known.
 func (h *Comparison) Diverges() bool {
 	follows := h.Inherits && math.IsNaN(0*float64(h.Error.Want))
@@ -94,7 +94,7 @@ func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (
 	return list
 }
 
-// count adds a dispatch to the sums, and says whether it diverges.
+// count adds a dispatch to the sums, and reports whether it diverges.
 func (g *Tree) count(h *Comparison) bool {
 	g.Compared++
 	g.Samples = g.Samples || h.Error.Compared < h.Error.Elements

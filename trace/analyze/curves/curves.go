@@ -98,7 +98,7 @@ func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	return max(from, c.From), min(to, c.To)
 }
 
-// Exact is a quantity of a row at a place, from the plans; false where there are none, or nothing runs.
+// Exact is a quantity of a row at a place, from the plans; false if there are none, or nothing runs.
 func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	if c.Line == nil || at < c.Line.From || at > c.Line.To || q == Time {
 		return 0, false
@@ -357,8 +357,8 @@ func (c *Curves) Owners() []CurveRow {
 	return rows[:n]
 }
 
-// slopesLike says that the slopes of two rows differ by no more than three errors of their difference. What
-// the plans say has none.
+// slopesLike reports that the slopes of two rows differ by no more than three errors of their difference.
+// What the plans say has none.
 func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	if r.Modelled || r.Fit == nil || s.Fit == nil {
 		return r.Share == s.Share
@@ -366,8 +366,8 @@ func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	return math.Abs(r.Fit.B-s.Fit.B) <= 3*math.Hypot(r.Fit.SE, s.Fit.SE)
 }
 
-// steady says that a row's plans are the same at the first and at the last place that was measured, so that
-// nothing it does depends on the place.
+// steady reports that a row's plans are the same at the first and at the last place that was measured, so
+// that nothing it does depends on the place.
 func (c *Curves) steady(r *CurveRow) bool {
 	if c.Line == nil || c.First < c.Line.From || c.Last > c.Line.To {
 		return false
@@ -472,6 +472,7 @@ func routesOn(l *trace.Line, id trace.DispatchID) []RouteSpan {
 	return spans
 }
 
+// Name is the route, or that the dispatch does not run.
 func (s RouteSpan) Name() string {
 	if s.Route == "" {
 		return "not run"

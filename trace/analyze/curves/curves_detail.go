@@ -29,6 +29,7 @@ func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	return list
 }
 
+// RouteOf is the route of a plan, or its kernel if it has one route; nil does not run.
 func RouteOf(p *trace.Plan) string {
 	switch {
 	case p == nil:
@@ -40,7 +41,7 @@ func RouteOf(p *trace.Plan) string {
 }
 
 // Fastest are the routes that were the fastest where they were timed, from the least length to the most: of
-// those that cannot be told apart each. None is of an operator that has no routes.
+// those that cannot be distinguished each. None is of an operator that has no routes.
 func (r *CurveRow) Fastest() []RouteSpan {
 	if len(r.Trials) > 0 && r.Trials[0].Route == "" {
 		return nil
@@ -70,7 +71,7 @@ func (r *CurveRow) Fastest() []RouteSpan {
 	return spans
 }
 
-// Faster says that one route is told to be faster than another: of runs enough, by their quartiles.
+// Faster reports that one route is told to be faster than another: of runs enough, by their quartiles.
 func Faster(t, than *trace.Trial) bool {
 	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
 }

@@ -20,7 +20,7 @@ type Fit struct {
 // At is the line's time at a place.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Significant says whether the times move with the place by more than chance: B is over three times its
+// Significant reports whether the times move with the place by more than chance: B is over three times its
 // error, and there are points enough to know that error.
 func (f *Fit) Significant() bool { return f.N >= MinSlopePoints && math.Abs(f.B) > 3*f.SE }
 

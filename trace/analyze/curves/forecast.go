@@ -15,7 +15,7 @@ type Change struct {
 	From, To  *trace.Plan // before At, and at Until
 }
 
-// Rerouted says that the change is one of kernel or route, or of whether the dispatch runs at all. Another
+// Rerouted reports that the change is one of kernel or route, or of whether the dispatch runs at all. Another
 // text of a kernel is none.
 func (c *Change) Rerouted() bool { return c.From.Reroutes(c.To) }
 
@@ -69,7 +69,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	return list
 }
 
-// line is the line of the forecast along which a step may move: nil where there is none that holds it. A
+// line is the line of the forecast along which a step may move: nil if there is none that holds it. A
 // prompt begins at position 0, so along the tokens a step moves among prompts from there, wherever it stands.
 func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	if x.Trace.Forecast == nil {
@@ -95,7 +95,7 @@ type Changes struct {
 	// Place is where the step stands on the line, Last where that ends: a dispatch without a Next keeps its
 	// grid up to there.
 	Place, Last    int
-	Next, Previous *Change // of one place each; nil where there is none
+	Next, Previous *Change // of one place each; nil if there is none
 }
 
 // Around finds the changes around a step; false where the trace has no forecast for it. Along the tokens

@@ -36,7 +36,7 @@ type GraphNode struct {
 	Edge  string
 
 	Dispatches []trace.DispatchID // of all its operators, that run in the selection
-	NS         float64            // in a step, timed alone, or of the blocks that they make up
+	NS         float64            // in a step, timed in isolation, or of the blocks that they make up
 	Measured   bool               // it is of all of them
 	Share      float64
 	Groups     int64            // workgroups launched

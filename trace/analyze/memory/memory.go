@@ -18,7 +18,7 @@ type Tenant struct {
 	FusedAway   bool  // nothing writes it in the step: who takes it does without it
 }
 
-// Shares says whether the value takes turns in a slot.
+// Shares reports whether the value takes turns in a slot.
 func (n *Tenant) Shares() bool {
 	v := n.Value
 	return v.Slot != nil && v.AliasOf == nil && (v.Role == trace.RoleIntermediate ||
@@ -141,6 +141,7 @@ type Holding struct {
 	Peak       *Tenant      // of a slot
 }
 
+// Add counts a value; values that share memory take the largest of their sizes, others the sum.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++
 	if shared {

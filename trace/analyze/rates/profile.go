@@ -27,7 +27,7 @@ type Rate struct {
 	Mode   string // stepped: the token of each step was read back before the next; or pipelined
 	Steps  int    // that count
 	Cold   int    // left out, or, where OnlyCold, the ones that count
-	// OnlyCold says that there were none but cold steps.
+	// OnlyCold reports that there were none but cold steps.
 	OnlyCold bool
 	Tokens   int   // of the steps that count: in for prefill, one each for decode
 	WallNS   int64 // their sum
@@ -269,7 +269,7 @@ func (r *Rate) steps() int {
 	return r.Steps + r.Cold
 }
 
-// Timed says that some dispatches of the steps were timed as they ran.
+// Timed reports that some dispatches of the steps were timed as they ran.
 func (p *Profile) Timed() bool {
 	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
 }

@@ -25,7 +25,7 @@ func (s *Span) NS() int64 { return s.To - s.From }
 type Tracks struct {
 	End      int64 // of the axis, in ns from the step's begin
 	CPU, GPU []Span
-	// Placed says that the GPU's part stands where it was measured to be, and not merely after the submit.
+	// Placed reports that the GPU's part stands where it was measured to be, and not merely after the submit.
 	Placed bool
 	// Runs is the number of runs of the step, of which this was the first; 0 where it was not repeated, or
 	// only timed as a whole.

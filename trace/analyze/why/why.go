@@ -17,7 +17,7 @@ type Why struct {
 	Plan   *trace.Plan // nil where it does not run in the step
 	Grid   *Origin     // nil: as the graph was built, or set in a step that is not in the trace
 	Params *Origin     // the same; where the params changed with the grid it is Grid
-	Ends   *Origin     // the next change after which it does not run, nil where there is none
+	Ends   *Origin     // the next change after which it does not run, nil if there is none
 	At     int         // index into Trace.Steps
 	ID     trace.DispatchID
 	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed, or in which it
@@ -171,8 +171,8 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor says whether a plan's dispatch reads what another one read: something of each operator that runs
-// and gave it something, and itself what no operator gives, constants apart.
+// readsFor reports whether a plan's dispatch reads what another one read: something of each operator that
+// runs and gave it something, and itself what no operator gives, constants apart.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {

@@ -4,11 +4,12 @@ import (
 	"slices"
 )
 
-// Groups says whether a chain to what set the grid goes through several operators.
+// Groups reports whether a chain to what set the grid goes through several operators.
 func (w *Why) Groups() bool {
 	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.Groups() })
 }
 
+// Groups reports whether the way back to the input goes through several operators.
 func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
 // Around are the steps, indices into Trace.Steps, of the changes of this grid before and after the one that

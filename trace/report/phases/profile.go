@@ -210,7 +210,7 @@ func Table(p *rates.Profile) *table.Table {
 	return t
 }
 
-// costColumns are the costs of the kernels in a step; no screen shows them where there are none.
+// costColumns are the costs of the kernels in a step; no screen shows them if there are none.
 func costColumns(
 	p *rates.Profile,
 	at func(func(*profileRow) table.Cell) func(int) table.Cell,

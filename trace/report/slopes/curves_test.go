@@ -253,7 +253,7 @@ func TestNobodyOwnsASlopeThatCannotBeTold(t *testing.T) {
 }
 
 // Rows that slope alike are named together: one of them alone would be another with every step.
-func TestOwnersOfASlopeThatAreAlikeAreNamedTogether(t *testing.T) {
+func TestSimilarSlopesAreNamedTogether(t *testing.T) {
 	for n := 60; n < 80; n++ {
 		tr := decoded(n, "dispatch")
 		tr.Forecast.Lines[0].Courses[1].Stretches[0].Bytes = trace.Rule{100, 4} // both have more to do
@@ -309,7 +309,7 @@ func TestWhatDoesTheSameWorkEverywhereDrifts(t *testing.T) {
 }
 
 // Between two errors and three there is neither a slope nor none.
-func TestASlopeOfTwoErrorsIsNotCalledNone(t *testing.T) {
+func TestSlopeOfTwoErrorsIsUndecided(t *testing.T) {
 	f := &curves.Fit{N: 62, A: 1.1e6, B: 155.8, SE: 60.8, First: 513, Last: 574}
 	if got, want := says(f, 0), "slope not significant (2.6 σ; 3 needed)"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -338,7 +338,7 @@ func TestNoSlopeSaysHowLargeOneMayBe(t *testing.T) {
 
 // A slope that is the step from one route to another is no operator's, whatever else slopes beside it; and it
 // is said that the line goes over both.
-func TestTheTitleSaysWhereTheRestOfASlopeIs(t *testing.T) {
+func TestTitleExplainsTheRestOfASlope(t *testing.T) {
 	tr := decoded(100, "dispatch")
 	norm := &tr.Forecast.Lines[0].Courses[1].Stretches
 	other := (*norm)[0]
@@ -466,7 +466,7 @@ func TestAnAxisFromNothingBeginsAtZero(t *testing.T) {
 }
 
 // A route is the fastest where its quartiles are apart from those of all others, of five runs or more.
-func TestRoutesThatCannotBeToldApartAreAllTheFastest(t *testing.T) {
+func TestFastestListsAllIndistinguishableRoutes(t *testing.T) {
 	trial := func(tokens int, route string, ns, half int64, n int) trace.Trial {
 		return trace.Trial{Tokens: tokens, Route: route, NS: ns, Q1NS: ns - half, Q3NS: ns + half, N: n}
 	}
@@ -498,8 +498,8 @@ func TestOperatorsWithoutRoutesHaveNoFastest(t *testing.T) {
 	}
 }
 
-// What others take in for a single row is not to be timed alone there, wherever a cursor stands: that would
-// be refused, with what comes behind.
+// What others take in for a single row is not to be timed in isolation there, wherever a cursor stands: that
+// would be refused, with what comes behind.
 func TestCrossingsAreWhereThereIsSomethingToTime(t *testing.T) {
 	tr := decoded(3, "dispatch")
 	l := &tr.Forecast.Lines[1]

@@ -287,7 +287,7 @@ func leftOut(c *curves.Curves, r *curves.CurveRow) string {
 	return analyze.SomeOf(names)
 }
 
-// ownerPart says whose the slope is. Rows whose slopes cannot be told apart are named together, as long as
+// ownerPart says whose the slope is. Rows whose slopes cannot be distinguished are named together, as long as
 // they are few: which of them came first would change from one step to the next.
 func ownerPart(c *curves.Curves) table.Segment {
 	list := c.Owners()
@@ -353,7 +353,7 @@ func restPart(c *curves.Curves) table.Segment {
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
-// overRoutes says that the line goes over places where operators take other routes: there are lines of two
+// overRoutes reports that the line goes over places where operators take other routes: there are lines of two
 // kinds of steps in it then.
 func overRoutes(c *curves.Curves) table.Segment {
 	f := c.Rows[0].Fit
@@ -416,7 +416,7 @@ func rate(f *curves.Fit) string {
 	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
 }
 
-// tiled says whether a route is one of tiles, whole or split: a matrix product of many rows.
+// tiled reports whether a route is one of tiles, whole or split: a matrix product of many rows.
 func tiled(route string) bool {
 	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
 }
