@@ -54,10 +54,10 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		"reads what is not its argument": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(other)...)
 			return nil
-		}, "build: y (map) [x[512 16]]: reads value 1, which is not an argument of it"},
+		}, "y (map) [x[512 16]]: reads value 1,"},
 		"gives no shape": {
 			func(p *graph.Planner, out graph.ValueID) error { return nil },
-			"gives no shape for its output y",
+			"no dims output y",
 		},
 		"zero dim": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, 0)
@@ -67,28 +67,28 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64))
 			return nil
-		}, "kernel unary takes 1 params, got 0"},
+		}, "unary 1 params 0"},
 		"a param of another type": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.F32("p0", 1)
 			return nil
-		}, "param p0 of kernel unary is u32, the plan writes f"},
+		}, "p0 unary u32 f32"},
 		"a param under another's name": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p1", 1)
 			return nil
-		}, "param 0 of kernel unary is p0, the plan writes p1"},
+		}, "0 unary p0 p1"},
 		"a param too many": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", 1).U32("p1", 1)
 			return nil
-		}, "kernel unary takes 1 params, got 2"},
+		}, "unary 1 params 2"},
 		"a grid before the route is chosen": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(2, graphtest.Threads(p, 4, 64)).Params.U32("p0", 1)
 			p.Choose(1, graphtest.ReasonMany, 0b11)
 			return nil
-		}, `slot "either" is put to use before the route is chosen`},
+		}, `slot "either" before route`},
 		"a param that overflows": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", -1)
@@ -98,7 +98,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 0, 64)).Params.U32("p0", 1)
 			return nil
-		}, "a grid of 0 x 1 x 1 workgroups"},
+		}, "grid 0 x 1 x 1"},
 		"a slot that the route leaves alone": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Choose(1, graphtest.ReasonMany, 0b10)
@@ -108,14 +108,14 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 		"writes an input": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(x, 1)
 			return nil
-		}, "sets the dims of value 0, which is not an output of it"},
+		}, "sets value 0, output"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
 			x, other = graphtest.RowsInput(b, "x"), graphtest.RowsInput(b, "other")
 			mapOp(b, x, test.plan)
-			if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := b.Finish(); !graphtest.Mentions(err, test.want) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
@@ -125,20 +125,20 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 // A corner list that forgets the largest shape: the plan that exceeds it must be refused, not run.
 func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 	for want, plan := range map[string]func(p *graph.Planner, x, out, n, scratch graph.ValueID){
-		"y would be [512 16], allocated are [8 16]": func(p *graph.Planner, x, out, n,
+		"y be [512 16], [8 16]": func(p *graph.Planner, x, out, n,
 			scratch graph.ValueID,
 		) {
 			p.SetDims(out, p.Dims(x)...)
 			p.SetInt(n, 8)
 		},
-		"s would need 2048 bytes, allocated are 32": func(p *graph.Planner, x, out, n,
+		"s 2048 bytes, 32": func(p *graph.Planner, x, out, n,
 			scratch graph.ValueID,
 		) {
 			p.SetDims(out, 1)
 			p.SetInt(n, 8)
 			p.SetDims(scratch, p.Dim(x, 0))
 		},
-		"n would be 512, its range is 8 to 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
+		"n 512, 8 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
 			p.SetDims(out, 1)
 			p.SetInt(n, int64(p.Dim(x, 0)))
 		},
@@ -164,7 +164,7 @@ func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 			},
 		})
 		_, err := graph.NewLive(graphtest.Finish(t, b), graph.LiveOptions{})
-		if err == nil || !strings.Contains(err.Error(), want) {
+		if !graphtest.Mentions(err, want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
@@ -424,8 +424,8 @@ func TestTensorOverTheBindingLimitIsNamed(t *testing.T) {
 	b := graph.NewBuilder(limits)
 	graphtest.Unary(b, "f", graphtest.RowsInput(b, "x"))
 	_, err := b.Finish()
-	want := "input x [512 16] u32 needs 32768 bytes, the device's largest storage binding is 1024"
-	if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, gpu.ErrUnsupported) {
+	want := "input x [512 16] u32 32768 storage binding 1024"
+	if !graphtest.Mentions(err, want) || !errors.Is(err, gpu.ErrUnsupported) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 }
@@ -443,7 +443,7 @@ func TestAConstantIsSharedByItsName(t *testing.T) {
 	if v := b.Constant("w", graph.F32, []int{2, 2}, load); v != graph.None {
 		t.Errorf("with other dims it is value %d", v)
 	}
-	if err := b.Err(); err == nil || err.Error() != "constant w is declared as f32 [4] and as f32 [2 2]" {
+	if err := b.Err(); !graphtest.Mentions(err, "constant w f32 [4] f32 [2 2]") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -551,7 +551,8 @@ func TestShapesThatOverflowAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
 			build(b)
-			if _, err := b.Finish(); err == nil || !strings.Contains(err.Error(), "more elements than") {
+			if _, err := b.Finish(); !graphtest.Mentions(err,
+				"1099511627776 more 144115188075855871 elements") {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -595,8 +596,8 @@ func TestBuilderTakesNoneForNoValue(t *testing.T) {
 			t.Error(b.Err())
 		}
 		b.Output(v)
-		want := fmt.Sprintf("output: %d is not a value of this graph", v)
-		if _, err := b.Finish(); err == nil || err.Error() != want {
+		want := fmt.Sprintf("output: value %d", v)
+		if _, err := b.Finish(); !graphtest.Mentions(err, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}

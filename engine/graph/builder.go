@@ -10,9 +10,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Building. Operators are added in execution order, and each is planned at all its corners as it comes: so
-// the next one finds the largest and smallest shapes of what it reads, and an operator that plans wrongly is
-// refused by name, where it was written. What looks at the whole graph is left to Finish (passes.go).
+// Building. Operators are added in execution order, and each is planned at all its corners when it is added.
+// So the next operator knows the largest and smallest shapes of its inputs, and an operator with a wrong plan
+// is rejected by name where it was added. Work that needs the whole graph is done in Finish (passes.go).
 
 // OpID names an operator of a graph.
 type OpID = trace.OpID
@@ -31,19 +31,19 @@ type Op struct {
 	Spec   Spec
 	impl   Operator
 	corner []Plan // the plans of its corners
-	// Aliased: the engine lets the first output be the first input, and no slot is dispatched.
+	// Aliased: the first output shares memory with the first input, and no slot is dispatched.
 	Aliased   bool
 	readsHost bool // its plan reads host integers of an input
 	// Dispatches are the ids of its slots, by slot index.
 	Dispatches []trace.DispatchID
-	request    routeRequest // the route that was asked for
-	// largest is the index of the corner with the largest arguments, of several that with the most work: the
-	// one that --static pins the operator to.
+	request    routeRequest // the route that the user requested
+	// largest is the index of the corner with the largest arguments (the most work, if several are equal).
+	// Static mode pins the operator to it.
 	largest int
-	parts   []string // names of the operators that were fused into it; nil: none
+	parts   []string // names of the operators that were fused into it; nil if none
 }
 
-// Use is the kernel of a slot on a route; the zero Use where the route leaves the slot alone.
+// Use is the kernel that a slot runs on a route. It is the zero Use if the route does not use the slot.
 func (o *Op) Use(slot, route int) Use {
 	uses := o.Spec.Slots[slot].Uses
 	if len(uses) == 1 {
@@ -55,7 +55,7 @@ func (o *Op) Use(slot, route int) Use {
 	return uses[route]
 }
 
-// newPlan is a plan record for the operator, with the memory its corners needed.
+// newPlan allocates a plan for the operator, with the memory that its corners needed.
 func (o *Op) newPlan() Plan {
 	p := Plan{
 		outs:     make([]outPlan, len(o.Spec.Outputs)+len(o.Spec.Scratch)),
@@ -67,9 +67,9 @@ func (o *Op) newPlan() Plan {
 	return p
 }
 
-// Builder makes a graph, operator by operator in execution order. Every Add plans the operator's corners, so
-// the maximum shapes of its outputs are known when the next one is added. The first error makes all later
-// calls do nothing; Finish returns it.
+// Builder builds a graph, operator by operator in execution order. Add plans the operator's corners, so the
+// maximum shapes of its outputs are known when the next operator is added. After the first error all calls do
+// nothing; Finish returns that error.
 type Builder struct {
 	limits  gpu.Limits
 	values  []Value
@@ -81,12 +81,12 @@ type Builder struct {
 	layer     int
 	block     string
 	prefix    string
-	routes    map[string]string // asked for, by operator kind or kind@name
-	asked     map[string]bool   // of them, those that some operator took
+	routes    map[string]string // requested, by operator kind or kind@name
+	asked     map[string]bool   // requested routes that some operator accepted
 	fusions   []Fusion
 	passBytes int64
-	remade    *remade // the operator that a fusion rule is having made, if any
-	dump      string  // the pass whose before and after are wanted
+	remade    *remade // the operator that a fusion rule is building, or nil
+	dump      string  // the pass to list the graph before and after
 	err       error
 }
 
@@ -97,22 +97,22 @@ func NewBuilder(limits gpu.Limits) *Builder {
 	}
 }
 
-// PassBytes sets how much new memory a compute pass may take whatever the graph needs: below that, steps are
-// not cut into more of them.
+// PassBytes sets how much new memory a compute pass may always use. Steps are not split into more passes
+// below that.
 func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
-// Err is the first error.
+// Err is the first error, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// Errorf records an error of the caller's.
+// Errorf records an error of the caller.
 func (b *Builder) Errorf(format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Scope puts the operators that follow into a layer (-1: none) and block, and prefix before the names of what
-// is added.
+// Scope sets the layer (-1: none) and block of the operators that follow, and a prefix for the names of
+// operators and values.
 func (b *Builder) Scope(prefix string, layer int, block string) {
 	b.prefix, b.layer, b.block = prefix, layer, block
 }
@@ -122,13 +122,13 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: Input, minDims: lowest, MaxDims: highest})
 }
 
-// Constant declares a tensor whose bytes load gives when the graph is put on a device. A name stands for one
-// constant: declared again, with the same type and dims, it is the one that is there, so that operators share
-// weights by naming them.
+// Constant declares a tensor whose bytes load returns when the graph is uploaded to a device. Declaring the
+// same name again with the same type and dims returns the same value, so operators share weights by name.
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.DType != t || !slices.Equal(val.MaxDims, dims) {
-			b.Errorf("constant %s is declared as %s %v and as %s %v", name, val.DType, val.MaxDims, t, dims)
+			b.Errorf("constant %s: declared twice, as %s %v and as %s %v", name, val.DType, val.MaxDims, t,
+				dims)
 			return None
 		}
 		return v
@@ -140,18 +140,18 @@ func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte
 	return v
 }
 
-// State declares a tensor that operators update in place and that keeps its content from step to step. It
-// starts as zeros.
+// State declares a tensor that operators update in place and that keeps its content between steps. It starts
+// as zeros.
 func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.StateFrom(name, t, dims, nil)
 }
 
-// StateFrom declares a State tensor that starts as the bytes that load gives.
+// StateFrom declares a State tensor with initial content: the bytes that load returns.
 func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: State, minDims: dims, MaxDims: dims, Load: load})
 }
 
-// Tensor declares an output of the next operator to be added, of a shape that its plan gives.
+// Tensor declares an output of the next operator to be added. The operator's plan sets its shape.
 func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
@@ -164,50 +164,50 @@ func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	}
 }
 
-// Packs says of a constant that it has the weights of a matrix in a format, in whatever words and order.
+// Packs says that a constant holds the weights of a rows x cols matrix in a weight format.
 func (b *Builder) Packs(v ValueID, format string, rows, cols int) {
 	if b.has(v) {
 		b.values[v].matrix = &trace.Matrix{Format: format, Rows: rows, Cols: cols}
 	}
 }
 
-// Scratch declares memory that lives while the next operator runs, of a size that its plan gives.
+// Scratch declares memory that only the next operator uses while it runs. Its plan sets the size.
 func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(Value{Name: b.prefix + name, DType: t, Role: Scratch})
 }
 
-// SymInt declares an integer that the host sets before a step: its range and its value at first.
+// SymInt declares an integer that the host sets before a step: its range and its initial value.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
-		b.Errorf("symint %s: range %d to %d, first %d", name, lo, hi, first)
+		b.Errorf("symint %s: bad range %d to %d with first value %d", name, lo, hi, first)
 	}
 	return b.add(Value{Name: name, Kind: SymInt, Role: Input, Lo: lo, Hi: hi, first: first})
 }
 
-// SymIntOut declares an integer that the next operator to be added gives.
+// SymIntOut declares an integer that the next operator to be added computes.
 func (b *Builder) SymIntOut(name string) ValueID {
 	return b.output(Value{Name: b.prefix + name, Kind: SymInt, Role: Intermediate})
 }
 
-// Output makes a tensor a graph output: its live bytes can be read after a step. What an operator gives gets
-// memory of its own; inputs, constants and State have it, and are read where they are. A tensor may be an
-// output more than once.
+// Output makes a tensor a graph output, whose live bytes can be read after a step. An operator's output gets
+// its own buffer; inputs, constants and State are read from the buffer they have. A tensor may be an output
+// more than once.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
 	}
 	if !b.has(v) {
-		b.Errorf("output: %d is not a value of this graph", v)
+		b.Errorf("output: the graph has no value %d", v)
 		return
 	}
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: it is a %s %s, not a tensor that is there after a step", val.Name, val.Role,
+		b.Errorf("output %s: is a %s %s; want a tensor that exists after a step", val.Name, val.Role,
 			val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
-		b.Errorf("output %s: no operator gives it", val.Name)
+		b.Errorf("output %s: no operator computes it", val.Name)
 		return
 	case val.Role == Intermediate:
 		val.Role = Output
@@ -215,10 +215,10 @@ func (b *Builder) Output(v ValueID) {
 	b.outputs = append(b.outputs, v)
 }
 
-// has says whether there is such a value.
+// has reports whether the graph has the value.
 func (b *Builder) has(v ValueID) bool { return v >= 0 && int(v) < len(b.values) }
 
-// MaxDims are the largest live dims of a tensor; nil after an error, and of None. They must not be changed.
+// MaxDims are the largest live dims of a tensor, nil after an error or for None. They must not be changed.
 func (b *Builder) MaxDims(v ValueID) []int {
 	if b.err != nil || !b.has(v) {
 		return nil
@@ -226,7 +226,7 @@ func (b *Builder) MaxDims(v ValueID) []int {
 	return b.values[v].MaxDims
 }
 
-// MinDims are the smallest live dims of a tensor, dim by dim; nil after an error, and of None. They must not
+// MinDims are the smallest live dims of a tensor, dim by dim, nil after an error or for None. They must not
 // be changed.
 func (b *Builder) MinDims(v ValueID) []int {
 	if b.err != nil || !b.has(v) {
@@ -235,7 +235,7 @@ func (b *Builder) MinDims(v ValueID) []int {
 	return b.values[v].minDims
 }
 
-// Producer is the operator that gives a value; nil where none does.
+// Producer is the operator that outputs a value, or nil.
 func (b *Builder) Producer(v ValueID) Operator {
 	if !b.has(v) || b.values[v].Producer < 0 {
 		return nil
@@ -243,7 +243,7 @@ func (b *Builder) Producer(v ValueID) Operator {
 	return b.ops[b.values[v].Producer].impl
 }
 
-// DType is the type of a tensor's elements; F32 after an error, and of None.
+// DType is the element type of a tensor, F32 after an error or for None.
 func (b *Builder) DType(v ValueID) DType {
 	if b.err != nil || !b.has(v) {
 		return F32
@@ -251,7 +251,7 @@ func (b *Builder) DType(v ValueID) DType {
 	return b.values[v].DType
 }
 
-// Limits are the device's.
+// Limits are the device's limits.
 func (b *Builder) Limits() *gpu.Limits { return &b.limits }
 
 // Name is the name of a value.
@@ -262,8 +262,8 @@ func (b *Builder) Name(v ValueID) string {
 	return b.values[v].Name
 }
 
-// Value describes a value; false where there is no such one. A tensor that no operator has given yet has no
-// MaxDims.
+// Value describes a value, or returns false if there is no such value. MaxDims is nil until the tensor's
+// producer has been added.
 func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
 	if !b.has(v) {
 		return ValueInfo{}, false
@@ -271,7 +271,7 @@ func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
 	return b.values[v].info(), true
 }
 
-// Scoped is a name with the prefix of the scope before it.
+// Scoped is name with the prefix of the current scope.
 func (b *Builder) Scoped(name string) string { return b.prefix + name }
 
 func (b *Builder) tensor(v Value) ValueID {
@@ -320,7 +320,7 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks what an operator declares, takes the route that was asked of one of its targets, and plans its
+// admit checks what an operator declares, applies the route requested for one of its targets, and plans its
 // corners.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {
@@ -339,7 +339,7 @@ func (b *Builder) admit(o *Op, targets []string) (err error) {
 	return nil
 }
 
-// connect notes the operator with the values it gives and reads.
+// connect records the operator as the producer of its outputs and a consumer of its inputs.
 func (b *Builder) connect(o *Op) {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		b.values[v].Producer = o.ID
@@ -359,28 +359,28 @@ func (b *Builder) checkSpec(o *Op) error {
 	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch, s.Materializes)
 	for _, v := range args {
 		if !b.has(v) {
-			return fmt.Errorf("argument %d is not a value of this graph", v)
+			return fmt.Errorf("the graph has no value %d", v)
 		}
 	}
 	for _, v := range s.Inputs {
 		if val := &b.values[v]; val.Role == Intermediate && val.Producer < 0 || val.Role == Scratch {
-			return fmt.Errorf("reads %s before any operator gives it", val.Name)
+			return fmt.Errorf("reads %s before any operator computes it", val.Name)
 		}
 	}
 	for _, v := range s.State {
 		if val := &b.values[v]; val.Role != State {
-			return fmt.Errorf("keeps state in %s, which is %s", val.Name, val.Role)
+			return fmt.Errorf("state %s is %s; want state", val.Name, val.Role)
 		}
 	}
 	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
 		if val := &b.values[v]; val.Producer >= 0 || val.Role != Intermediate && val.Role != Scratch {
-			return fmt.Errorf("writes %s, which is %s and not its own", val.Name, val.Role)
+			return fmt.Errorf("writes %s, which is %s and not its output", val.Name, val.Role)
 		}
 	}
 	for _, v := range s.Materializes {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
-			return fmt.Errorf("makes %s, which no operator before it leaves to it", val.Name)
+			return fmt.Errorf("materializes %s, which no earlier operator outputs", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -392,17 +392,18 @@ func (b *Builder) checkSpec(o *Op) error {
 				return fmt.Errorf("slot %q %w", slot.Label, err)
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
-				return fmt.Errorf("kernel %s binds %d storage buffers, the device takes %d: %w",
+				return fmt.Errorf("kernel %s: %d storage buffers, device limit %d: %w",
 					use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
 			}
 			if n := uint32(use.Kernel.WorkgroupBytes); n > b.limits.MaxWorkgroupStorage {
-				return fmt.Errorf("kernel %s takes %d bytes of workgroup memory, the device has %d: %w",
+				return fmt.Errorf("kernel %s: %d bytes of workgroup memory, device limit %d: %w",
 					use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 			}
 			for i, bind := range use.Bind {
 				v := bind.Value
 				if !slices.Contains(args, v) {
-					return fmt.Errorf("slot %q binds value %d, which is not an argument", slot.Label, v)
+					return fmt.Errorf("slot %q binds value %d, which is not an argument of the operator",
+						slot.Label, v)
 				}
 				if use.Kernel.Storage[i].Access == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
 					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name,
@@ -410,7 +411,7 @@ func (b *Builder) checkSpec(o *Op) error {
 				}
 			}
 			if n := invocations(use.Kernel); n > int64(b.limits.MaxInvocations) {
-				return fmt.Errorf("kernel %s has %d invocations a workgroup, the device takes %d: %w",
+				return fmt.Errorf("kernel %s: %d invocations per workgroup, device limit %d: %w",
 					use.Kernel.Name, n, b.limits.MaxInvocations, gpu.ErrUnsupported)
 			}
 		}
@@ -418,7 +419,7 @@ func (b *Builder) checkSpec(o *Op) error {
 	return nil
 }
 
-// elements is how many those tensors have that an operator reads, as they are now.
+// elements is the number of elements in the operator's inputs, at the current dims.
 func (b *Builder) elements(o *Op) (n int64) {
 	for _, v := range o.Spec.Inputs {
 		if b.values[v].Kind == Tensor {
@@ -432,12 +433,12 @@ func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
 
-// planCorners makes the plan of every corner of the operator, and from them the shapes, sizes and ranges of
-// what it gives.
+// planCorners plans the operator at every corner. The plans give the maximum shapes, sizes and ranges of its
+// outputs.
 func (b *Builder) planCorners(o *Op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
-		return fmt.Errorf("%s (%s): lists no corners", o.Name, o.Spec.Kind)
+		return fmt.Errorf("%s (%s): Corners returned none", o.Name, o.Spec.Kind)
 	}
 	p := Planner{limits: &b.limits, values: b.values, env: b.env}
 	largest := [2]int64{-1}
@@ -454,7 +455,7 @@ func (b *Builder) planCorners(o *Op) error {
 			o.largest, largest = i, size
 		}
 	}
-	// With LiveOptions.Static all shapes that can do so take the route of the largest.
+	// With LiveOptions.Static every shape that can takes the route of the largest shape.
 	static := routeRequest{route: o.corner[o.largest].Route}
 	for i, corner := range corners {
 		if o.corner[i].Route == static.route {
@@ -473,9 +474,9 @@ func (b *Builder) planCorners(o *Op) error {
 			if val.MaxDims == nil && val.Role == Scratch {
 				val.minDims, val.MaxDims = []int{0}, []int{0} // its route is never taken
 			} else if val.MaxDims == nil {
-				return fmt.Errorf("%s (%s): no corner gives %s a shape", o.Name, o.Spec.Kind, val.Name)
+				return fmt.Errorf("%s (%s): no corner sets the dims of %s", o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
-				return fmt.Errorf("%s (%s): all corners together: %s: %w", o.Name, o.Spec.Kind, val.Name, err)
+				return fmt.Errorf("%s (%s): over all corners: %s: %w", o.Name, o.Spec.Kind, val.Name, err)
 			}
 			val.Bytes = max(4, val.DType.Bytes(Numel(val.MaxDims))) // no buffer is empty
 			b.env.dims[v] = val.MaxDims
@@ -486,8 +487,8 @@ func (b *Builder) planCorners(o *Op) error {
 	return nil
 }
 
-// planCorner makes the plan of a corner, takes what it gives into the ranges of the operator's outputs, and
-// says how many elements the operator reads there.
+// planCorner plans one corner, extends the ranges of the operator's outputs, and returns how many elements
+// the operator reads there.
 func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made Plan, elements int64,
 	err error,
 ) {
@@ -505,7 +506,7 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost makes the host integers of an operator's first corner, where they are not 0, those that a graph
+// startHost takes the host integers of an operator's first corner, if not 0, as the ones that the graph
 // starts with.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
@@ -521,7 +522,7 @@ func (b *Builder) startHost(c Corner) {
 	}
 }
 
-// enter sets the environment to a corner; what it returns sets it back.
+// enter sets the environment to a corner; the function it returns restores it.
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {
@@ -540,7 +541,7 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	}
 }
 
-// atCorner is what is wrong with the outputs of an operator at a corner, and which one: by what it sets.
+// atCorner adds the operator and the corner to an error about its outputs.
 func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	where := "at its largest shapes"
 	var at []string
@@ -557,7 +558,7 @@ func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	return fmt.Errorf("%s (%s), %s: %w", o.Name, o.Spec.Kind, where, err)
 }
 
-// widen takes the outputs of a corner's plan into the ranges of the operator's outputs.
+// widen extends the ranges of the operator's outputs by the outputs of a corner's plan.
 func (b *Builder) widen(o *Op, made *Plan) error {
 	for i, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		out, val := &made.outs[i], &b.values[v]
@@ -590,7 +591,7 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 	return nil
 }
 
-// work is what the plan does, as modelled: the larger of two plans has more.
+// work is the modelled work of a plan, to tell which of two does more.
 func (p *Plan) work() int64 {
 	var w int64
 	for i := range p.Launches {
@@ -601,10 +602,10 @@ func (p *Plan) work() int64 {
 	return w
 }
 
-// checkDims says what is wrong with a tensor's smallest and largest dims.
+// checkDims checks a tensor's smallest and largest dims.
 func checkDims(lowest, highest []int) error {
 	if len(lowest) != len(highest) {
-		return fmt.Errorf("rank %d at least, %d at most", len(lowest), len(highest))
+		return fmt.Errorf("smallest dims have rank %d, largest have rank %d", len(lowest), len(highest))
 	}
 	if len(highest) > maxRank {
 		return fmt.Errorf("rank %d, at most %d", len(highest), maxRank)
@@ -615,7 +616,7 @@ func checkDims(lowest, highest []int) error {
 		}
 	}
 	if Numel(highest) == 0 {
-		return fmt.Errorf("%v: more elements than %d", highest, maxElements)
+		return fmt.Errorf("%v: more than %d elements", highest, maxElements)
 	}
 	return nil
 }

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// A plan is pure, so it can be made again at the shapes in force. What differs is stale: a trigger that was
-// missed, a plan that is not pure.
+// A plan is pure, so planning again at the shapes in force must give the same plan. A difference means that
+// the plan in force is stale: a trigger was missed, or the plan is not pure.
 
-// StaleError says what Check found.
+// StaleError reports a plan in force, or its params on the device, that differs from a fresh plan.
 type StaleError struct {
 	Op, Kind, Dispatch string
 	What               string
@@ -18,8 +18,8 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("check: %s (%s): %s", e.Dispatch, e.Kind, e.What)
 }
 
-// Fresh plans an operator anew at the shapes in force. Its error is a *StaleError where the plan in force is
-// another.
+// Fresh plans an operator again at the shapes in force. It returns a *StaleError if the plan in force
+// differs.
 func (l *Live) Fresh(id OpID) (*Plan, error) {
 	o, fresh := &l.G.Ops[id], &l.scratchPlans[id]
 	if err := l.planAfresh(o, fresh); err != nil {
@@ -42,7 +42,7 @@ func (l *Live) planAfresh(o *Op, into *Plan) error {
 	return nil
 }
 
-// stale holds the plan in force against a fresh one.
+// stale compares the plan in force with a fresh one.
 func (l *Live) stale(o *Op, fresh *Plan) error {
 	inForce := &l.Plans[o.ID]
 	for i := range fresh.outs {
@@ -50,34 +50,35 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 		if l.G.Values[v].Kind == SymInt {
 			if out.int != l.now.ints[v] {
 				return l.Stale(o, -1,
-					fmt.Sprintf("%s is %d, a fresh plan gives %d", l.G.Values[v].Name, l.now.ints[v],
+					fmt.Sprintf("%s is %d, but a fresh plan gives %d", l.G.Values[v].Name, l.now.ints[v],
 						out.int))
 			}
 		} else if !slices.Equal(out.dims, l.now.dims[v]) {
 			return l.Stale(o, -1,
-				fmt.Sprintf("%s is %v, a fresh plan gives %v", l.G.Values[v].Name, l.now.dims[v], out.dims))
+				fmt.Sprintf("%s is %v, but a fresh plan gives %v", l.G.Values[v].Name, l.now.dims[v],
+					out.dims))
 		}
 	}
 	if inForce.Route != fresh.Route {
 		return l.Stale(o, -1,
-			fmt.Sprintf("runs route %s, a fresh plan takes %s", o.routeLabel(inForce.Route),
+			fmt.Sprintf("runs route %s, but a fresh plan takes %s", o.routeLabel(inForce.Route),
 				o.routeLabel(fresh.Route)))
 	}
 	for s := range fresh.Launches {
 		a, b := &inForce.Launches[s], &fresh.Launches[s]
 		switch {
 		case a.Active != b.Active:
-			return l.Stale(o, s, fmt.Sprintf("in use: %v, by a fresh plan: %v", a.Active, b.Active))
+			return l.Stale(o, s, fmt.Sprintf("dispatched: %v, but in a fresh plan: %v", a.Active, b.Active))
 		case a.Active && a.Grid.Counts() != b.Grid.Counts():
 			return l.Stale(o, s,
-				fmt.Sprintf("grid %v, a fresh plan gives %v", a.Grid.Counts(), b.Grid.Counts()))
+				fmt.Sprintf("grid %v, but a fresh plan gives %v", a.Grid.Counts(), b.Grid.Counts()))
 		}
 	}
 	return nil
 }
 
-// Stale is the error of an operator, or of one of its dispatch slots, that does not have what a fresh plan
-// gives; slot is -1 for the operator.
+// Stale returns the *StaleError for an operator (slot -1) or one of its dispatch slots that differs from a
+// fresh plan; what says how.
 func (l *Live) Stale(o *Op, slot int, what string) error {
 	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
 	if slot >= 0 && o.Dispatches[slot] >= 0 {

@@ -7,43 +7,42 @@ import (
 	"strings"
 )
 
-// Fusion. A rule says which operators, each feeding the next, one operator can do in their place, or which
-// operator can do its own work in fewer dispatches. It is a row of a table that the graph's builder gives to
-// Builder.Fuse; the engine finds the places, checks that nothing else sees the values in between, and puts
-// the replacement where the last of the operators stood. Fused operators are operators like any other from
-// there on: their routes, grids and memory come from their own plan.
+// Fusion. A rule replaces several operators, each reading the previous one's output, by one operator, or
+// replaces one operator by a cheaper one. Rules are rows of a table that is passed to Builder.Fuse. The
+// builder finds the matches, checks that nothing else reads the values between the matched operators, and
+// puts the replacement in the position of the last one. A fused operator is an operator like any other: its
+// routes, grids and memory come from its own plan.
 //
-// What a value between them was keeps its id, with the role Fused: it exists nowhere. So does a constant that
-// nothing reads any more, because the replacement has its numbers in another form.
+// A value between fused operators keeps its id and gets the role Fused: it has no memory. So does a constant
+// that nothing reads any more because the replacement uses a repacked copy.
 
 // Fusion is a rule of the fuse pass.
 type Fusion struct {
 	Name string // "residual"
-	Doc  string // what it does, in a line
-	// Pattern is the last of the operators, with those before it.
+	Doc  string // one line for users
+	// Pattern matches the last operator and those that feed it.
 	Pattern Pattern
-	// Beside are kinds of an operator to do with the pattern's last: one that stands before it, feeds what
-	// that feeds, and nothing up to there. Its outputs are then the replacement's too, before the others.
+	// Beside lists kinds of a sibling to fuse with the last operator: one that comes earlier, feeds the same
+	// reader, and has no reader before the last operator. Its outputs become the replacement's first outputs.
 	Beside []string
-	// Unnamed: the replacement goes by the name of the last of the operators alone, because at some shapes it
-	// does nothing else.
+	// Unnamed: name the replacement after the last operator only, because at some shapes it does no other
+	// work.
 	Unnamed bool
-	// Replace gives the operator that does the work of all that matched, nil where it cannot: the conditions
-	// of the rule are here. The outputs of the match's last operator are the replacement's, of the shapes
-	// that they had; after them it may give others, made with b.Tensor. Scratch may be taken over from any
-	// of them, or be made with b.Scratch. b.Remake gives an operator that is put together as for any other
-	// graph.
+	// Replace returns the operator that does the work of the match, or nil if the rule's conditions do not
+	// hold. Its outputs are those of the match's last operator, with the same shapes, optionally followed by
+	// new ones made with b.Tensor. It may reuse scratch of the matched operators or make its own with
+	// b.Scratch. b.Remake builds an operator by the same functions as any other graph.
 	Replace func(b *Builder, m *Match) Operator
 }
 
-// Pattern is an operator of one of some kinds. Of are patterns of operators that give its inputs, each a
-// different one (or several, all that it gives), in any order of the inputs.
+// Pattern matches an operator of one of Kinds. Each pattern of Of must match the producer of a different
+// input, in any order.
 type Pattern struct {
 	Kinds []string
 	Of    []Pattern
 }
 
-// String is the pattern as people write it: "add(linear)".
+// String is the pattern as people write it, such as "add(linear)".
 func (p Pattern) String() string {
 	of := make([]string, len(p.Of))
 	for i := range p.Of {
@@ -56,30 +55,30 @@ func (p Pattern) String() string {
 	return s
 }
 
-// Match is a place where a rule's pattern stands. Ops are the operators in the order of the pattern written
-// out: what gives an input before what reads it, so the last one is the pattern's own. Between are the values
-// that would be gone, by the operator of Ops that gives them.
+// Match is one match of a rule's pattern. Ops are the matched operators, producers before readers, so the
+// last one matches the pattern itself. Between are the values that the fusion removes, in the order of their
+// producers in Ops.
 type Match struct {
 	Ops     []Operator
 	Between []ValueID
 	ids     []OpID
-	gives   []ValueID // the outputs that stay
+	gives   []ValueID // outputs of the replacement
 	name    string    // of the replacement
 }
 
-// Last is the operator at the end of the pattern.
+// Last is the operator that matches the end of the pattern.
 func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
 
-// remade is what a fusion rule has put together so far.
+// remade is the operator that a fusion rule is building.
 type remade struct {
 	name    string
-	outputs []ValueID // that are still to be handed out
+	outputs []ValueID // not yet assigned
 	ops     []Operator
 }
 
-// Remake has an operator put together that gives the outputs of a match's last one: add does it with the name
-// that it is given, as it would add to a graph. What it declares as outputs are those of the match, in their
-// order; the operator is returned, not added. Nil after an error, which is in the builder.
+// Remake builds an operator with the outputs of a match's last operator: add is called with the name to use
+// and declares outputs and adds the operator as in any other graph. The declared outputs are mapped to the
+// match's, in order; the operator is returned, not added. It returns nil after an error, which Err has.
 func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
@@ -90,7 +89,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	add(r.name)
 	b.prefix, b.remade = prefix, nil
 	if len(r.outputs) > 0 || len(r.ops) != 1 {
-		b.Errorf("%s: %d operators were made of the match, and %d of its outputs left, want one and none",
+		b.Errorf("%s: built %d operators with %d outputs of the match unused; want 1 and 0",
 			r.name, len(r.ops), len(r.outputs))
 	}
 	if b.err != nil {
@@ -99,19 +98,19 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	return r.ops[0]
 }
 
-// output declares what the next operator gives.
+// output declares an output of the next operator.
 func (b *Builder) output(v Value) ValueID {
 	r := b.remade
 	if r == nil || b.err != nil {
 		return b.add(v)
 	}
 	if len(r.outputs) == 0 {
-		b.Errorf("%s: it gives %s beside what the match gives", r.name, v.Name)
+		b.Errorf("%s: output %s is not an output of the match", r.name, v.Name)
 		return None
 	}
 	id := r.outputs[0]
 	if given := &b.values[id]; given.Kind != v.Kind || given.Kind == Tensor && given.DType != v.DType {
-		b.Errorf("%s: it gives a %s of type %s as %s of type %s", r.name, v.Kind, v.DType, given.Name,
+		b.Errorf("%s: outputs a %s of type %s for %s of type %s", r.name, v.Kind, v.DType, given.Name,
 			given.DType)
 		return None
 	}
@@ -119,7 +118,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget drops the values that were declared from first on: nothing uses them.
+// forget drops the values declared from first on, which nothing uses.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -131,12 +130,11 @@ func (b *Builder) forget(first int) {
 	b.env.deferred = b.env.deferred[:first]
 }
 
-// Fuse makes Finish apply rules, in their order. It may come at any time before.
+// Fuse sets the rules that Finish applies, in order.
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
 
-// SelectFusions are the rules that a person asks for: "on" or "" for all, "off" for none, else names with
-// commas between them. They are tried in their own order, whatever that of the names: some take what others
-// leave them.
+// SelectFusions selects rules by name: "on" or "" for all, "off" for none, else names separated by commas.
+// The order stays that of rules, because earlier rules change what later ones match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
 	case "on", "":
@@ -154,15 +152,15 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	}
 	for _, name := range wanted {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("no fusion rule %q: want on or off alone, or some of %s", name,
+			return nil, fmt.Errorf("unknown fusion rule %q: want on, off, or a list of %s", name,
 				strings.Join(known, ", "))
 		}
 	}
 	return selected, nil
 }
 
-// Readers are the operators that read a value, in the order of the graph; false where it is an output too, or
-// of another kind than what an operator gives.
+// Readers are the operators that read a value, in graph order. all is false if the value is also a graph
+// output, or is not an intermediate.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -183,13 +181,13 @@ func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	return n
 }
 
-// RouteAsked says whether a route was asked of the operator that gives a value, of its kind, or of one of its
-// parts.
+// RouteAsked reports whether the user requested a route for the producer of v: by its kind, its name or the
+// name of one of its parts.
 func (b *Builder) RouteAsked(v ValueID) bool {
 	return b.has(v) && b.values[v].Producer >= 0 && b.ops[b.values[v].Producer].request.must
 }
 
-// fuse applies the rules to the recorded operators, and leaves the graph's ids dense.
+// fuse applies the rules to the recorded operators and renumbers the rest.
 func (b *Builder) fuse() (notes []string, err error) {
 	gone, read := make([]bool, len(b.ops)), b.constantsRead()
 	for _, rule := range b.fusions {
@@ -235,7 +233,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 	return notes, nil
 }
 
-// constantsRead are those that operators read or that are outputs.
+// constantsRead are the constants that operators read or that are graph outputs.
 func (b *Builder) constantsRead() map[ValueID]bool {
 	read := map[ValueID]bool{}
 	add := func(list []ValueID) {
@@ -252,7 +250,7 @@ func (b *Builder) constantsRead() map[ValueID]bool {
 	return read
 }
 
-// find is the match of a rule of which an operator is the last; nil where there is none.
+// find matches a rule whose last operator is o; nil if it does not match.
 func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	m := &Match{}
 	if rule.Beside != nil {
@@ -275,7 +273,7 @@ func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	return m
 }
 
-// beside is an operator of some kinds that may as well stand where another does, and feeds what that feeds.
+// beside finds an operator of one of kinds that can move to o's position and feeds the same reader.
 func (b *Builder) beside(kinds []string, o *Op) *Op {
 	for _, v := range o.Spec.Outputs {
 		for _, reader := range b.values[v].Consumers {
@@ -296,14 +294,14 @@ func (b *Builder) beside(kinds []string, o *Op) *Op {
 	return nil
 }
 
-// stays says whether an operator must stay where it is among others, because it keeps or reads State, or
-// makes what others leave.
+// stays reports whether an operator cannot move, because it uses State or materializes an output of another
+// operator.
 func (b *Builder) stays(s *Spec) bool {
 	ofState := func(in ValueID) bool { return b.values[in].Role == State }
 	return len(s.State) > 0 || len(s.Materializes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
-// match finds what feeds an operator as the pattern says, and appends it and the operator to the match.
+// match matches the producers of o's inputs against the pattern, and appends them and o to the match.
 func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	if !slices.Contains(p.Kinds, o.Spec.Kind) {
 		return false
@@ -334,8 +332,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private says whether a value, and all else that the operator which gives it gives, exists for one argument
-// of a reader alone: nobody else would miss it, and the operator may stand where the reader does.
+// private reports whether one argument of reader is the only use of all outputs of v's producer, so that the
+// producer can be fused into the reader.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false
@@ -355,8 +353,8 @@ func (b *Builder) private(v ValueID, reader *Op) bool {
 	return !b.stays(spec)
 }
 
-// replace puts the rule's operator in the place of a match's last one; false where the rule does not want to,
-// or a route that was asked for is one that the operator does not have.
+// replace puts the rule's operator in the position of the match's last operator. It returns false if the rule
+// declines, or if the replacement lacks a requested route.
 func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	impl := rule.Replace(b, m)
 	if b.err != nil || impl == nil {
@@ -368,7 +366,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("%s gives other values than %s", o.Name, last.Name)
+		return false, fmt.Errorf("%s has other outputs than %s", o.Name, last.Name)
 	}
 	var targets []string
 	for _, id := range m.ids {
@@ -377,10 +375,10 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = append(o.parts, part.partNames()...)
 	}
 	if len(m.ids) == 1 {
-		o.parts = last.parts // it is what it was, done in another way
+		o.parts = last.parts // the same operator, implemented differently
 	}
 	targets = append(targets, o.targets()...)
-	if _, err := b.request(&o, o.targets()[1:]); err != nil { // by the name that it has from here on
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // by its new name
 		return false, err
 	}
 	if _, err := b.request(&o, targets); err != nil {
@@ -397,7 +395,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		}
 	}
 	role := map[ValueID]Role{}
-	for _, v := range m.gives { // as they were when an operator first gave them
+	for _, v := range m.gives { // as the original operators computed them
 		role[v], b.values[v].Role = b.values[v].Role, Intermediate
 	}
 	err := b.admit(&o, targets)
@@ -410,7 +408,8 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	for v, old := range was {
 		if now := &b.values[v]; now.Kind == Tensor &&
 			(!slices.Equal(now.MaxDims, old.MaxDims) || !slices.Equal(now.minDims, old.minDims)) {
-			return false, fmt.Errorf("%s gives %s the dims %v to %v, its parts %v to %v", o.Name, now.Name,
+			return false, fmt.Errorf("%s computes %s with dims %v to %v; its parts with %v to %v", o.Name,
+				now.Name,
 				now.minDims, now.MaxDims, old.minDims, old.MaxDims)
 		}
 	}
@@ -422,7 +421,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	return true, nil
 }
 
-// partNames are the operators that an operator was made of: itself, where it is as it was written.
+// partNames are the operators that o was fused from, or o itself.
 func (o *Op) partNames() []string {
 	if o.parts != nil {
 		return o.parts
@@ -430,7 +429,7 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve takes a part of a fused operator out of the values it reads and gives.
+// dissolve removes a fused part from the producers and consumers of its values.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {
 		val := &b.values[v]
@@ -447,7 +446,7 @@ func (b *Builder) dissolve(part, fused *Op) {
 	}
 }
 
-// fusedName is the names of operators, each without what it has in common with the first:
+// fusedName joins the names of operators, each without the prefix it shares with the first:
 // "layers.0.attn.o+add".
 func (b *Builder) fusedName(ids []OpID) string {
 	name := b.ops[ids[0]].Name
@@ -458,7 +457,7 @@ func (b *Builder) fusedName(ids []OpID) string {
 	return name
 }
 
-// renumber closes the gaps that parts have left among the operators.
+// renumber makes operator ids dense again after fusion.
 func (b *Builder) renumber(gone []bool) {
 	kept := b.ops[:0]
 	for i := range gone {

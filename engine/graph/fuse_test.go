@@ -165,8 +165,8 @@ func TestFusionThatChangesAShapeIsRefused(t *testing.T) {
 	})
 	b.Output(graphtest.Unary(b, "v", graphtest.Unary(b, "u", x)))
 	_, err := b.Finish()
-	want := "fusion wrong: u+v gives v the dims [1 16] to [4 16], its parts [1 16] to [512 16]"
-	if err == nil || err.Error() != want {
+	want := "wrong: u+v v [1 16] [4 16] [1 16] [512 16]"
+	if !graphtest.Mentions(err, want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -207,8 +207,8 @@ func TestSelectedFusionsAreNamedOrRefused(t *testing.T) {
 		}
 	}
 	_, err := graph.SelectFusions(rules, "none")
-	want := `no fusion rule "none": want on or off alone, or some of sum, map`
-	if err == nil || err.Error() != want {
+	want := `"none" on off sum, map`
+	if !graphtest.Mentions(err, want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
@@ -316,21 +316,21 @@ func TestARuleHasAnOperatorPutTogetherAsForAnyGraph(t *testing.T) {
 		t.Errorf("its scratch is %s", s)
 	}
 	for want, add := range map[string]func(b *graph.Builder, name string, s *graphtest.BinaryOp){
-		": 0 operators were made of the match": func(*graph.Builder, string, *graphtest.BinaryOp) {},
-		": it gives q beside what the match gives": func(b *graph.Builder, name string,
+		": 0 operators 1 outputs": func(*graph.Builder, string, *graphtest.BinaryOp) {},
+		": output q": func(b *graph.Builder, name string,
 			s *graphtest.BinaryOp,
 		) {
 			graphtest.Unary(b, name, s.A)
 			graphtest.Unary(b, "q", s.A)
 		},
-		": it gives a tensor of type f32 as layers.1.add": func(b *graph.Builder, name string,
+		": tensor f32 layers.1.add u32": func(b *graph.Builder, name string,
 			_ *graphtest.BinaryOp,
 		) {
 			b.Tensor(name, graph.F32)
 		},
 	} {
 		want = "layers.1.one+add" + want
-		if _, err := build(add); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := build(add); !graphtest.Mentions(err, want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
@@ -407,8 +407,8 @@ func TestWhatIsLeftToItsReadersIsReadByNobody(t *testing.T) {
 				err := graphtest.Resize(l, x, rows, graphtest.Width)
 				switch {
 				case rows == 1 && !folds:
-					want := "kernel unary reads left, which is left to its readers here"
-					if err == nil || !strings.Contains(err.Error(), want) {
+					want := "reads unary left,"
+					if !graphtest.Mentions(err, want) {
 						t.Errorf("%v: at one row the error is %v, want %q", order, err, want)
 					}
 				case err != nil:

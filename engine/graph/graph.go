@@ -8,12 +8,11 @@ import (
 	"gpuscope/trace"
 )
 
-// The graph as data: what the passes of Finish leave, which Live and Executor read and nobody changes, and
-// how a trace describes it.
+// The graph as data: Finish produces it, Live and Executor read it, and nothing changes it.
 
-// Graph is a finished dynamic-shape graph: operators in execution order, the values they pass on, the
-// dispatch slots in order of submission, and the memory plan. It never changes, needs no device, and serves
-// every live shape within its maxima. Live holds what changes, Executor what is on a device.
+// Graph is a finished dynamic-shape graph: operators in execution order, their values, the dispatch slots in
+// order of submission, and the memory plan. It never changes, needs no device, and serves every live shape up
+// to its maximum shapes. Live has the state that changes, Executor what is on a device.
 type Graph struct {
 	Limits      gpu.Limits
 	Values      []Value
@@ -21,30 +20,30 @@ type Graph struct {
 	inputs      []ValueID
 	outputs     []ValueID
 	Dispatches  []dispatch
-	Kernels     []*Kernel // that any corner uses
+	Kernels     []*Kernel // used at any corner
 	KernelNames map[*Kernel]string
-	// Layouts say where values live: the first at any shape, the last at small ones.
+	// Layouts assign memory to values: the first fits any shape, the last only small ones.
 	Layouts  []Layout
-	FirstOwn int    // the number of the first buffer that is a value's own
-	symOps   []bool // by operator: gives SymInts from inputs and SymInts only
+	FirstOwn int    // first buffer number of values with their own buffer
+	symOps   []bool // by operator: computes SymInts only from inputs and such SymInts
 	passes   []PassReport
 }
 
-// dispatch is a dispatch slot of an operator in the graph.
+// dispatch is a dispatch slot of an operator.
 type dispatch struct {
 	Op     OpID
-	Slot   int // of the operator's Spec.Slots
-	Level  int // lowest level it can run at when every slot is in use
+	Slot   int // index in the operator's Spec.Slots
+	Level  int // lowest level at which it can run if every slot is in use
 	reads  []ValueID
 	Writes []ValueID
-	routes uint64 // in which it is in use, by bit
-	// SymInts: the operator reads SymInts, so its params change from step to step.
+	routes uint64 // bit set of the routes that use it
+	// SymInts: the operator reads SymInts, so its params change every step.
 	SymInts bool
-	// free: nothing computed holds it back, so it runs when its result is needed.
+	// free: it depends on no computed value, so it is delayed until its result is needed.
 	free bool
 }
 
-// symOnly says whether an operator gives SymInts from graph inputs and such SymInts alone.
+// symOnly reports whether an operator computes only SymInts, from graph inputs and such SymInts.
 func (g *Graph) symOnly(o *Op) bool {
 	for _, v := range o.Spec.Outputs {
 		if g.Values[v].Kind != SymInt {
@@ -59,9 +58,9 @@ func (g *Graph) symOnly(o *Op) bool {
 	return len(o.Spec.Outputs) > 0
 }
 
-// settleAliases grants aliases. A graph input, an output and State keep memory of their own, so an alias that
-// touches one is a copy. No operator writes an intermediate after its producer gave it, so nothing else
-// stands in the way.
+// settleAliases grants aliases. An alias that touches a graph input, an output or State is a copy instead,
+// because those have their own memory. Nothing else prevents an alias, because no operator writes an
+// intermediate after its producer.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {
 		o := &g.Ops[i]
@@ -76,15 +75,15 @@ func (g *Graph) settleAliases() {
 	}
 }
 
-// Root is the value whose memory v lives in.
+// Root is the value that owns the memory of v: v itself unless it is an alias.
 func (g *Graph) Root(v ValueID) ValueID {
 	if a := g.Values[v].Alias; a != None {
-		return a // aliases of aliases were rooted when they were granted
+		return a // aliases are granted in order, so a is a root
 	}
 	return v
 }
 
-// collectKernels lists the kernels that any corner uses.
+// collectKernels lists the kernels that are used at any corner.
 func (g *Graph) collectKernels() {
 	seen := map[*Kernel]bool{}
 	for i := range g.Ops {
@@ -107,13 +106,13 @@ func (g *Graph) Inputs() []ValueID { return g.inputs }
 // Outputs are the graph's output tensors.
 func (g *Graph) Outputs() []ValueID { return g.outputs }
 
-// NumOps is the number of operators; their ids are 0 to Ops()-1.
+// NumOps is the number of operators. Their ids are 0 to NumOps()-1.
 func (g *Graph) NumOps() int { return len(g.Ops) }
 
 // NumDispatches is the number of dispatch slots.
 func (g *Graph) NumDispatches() int { return len(g.Dispatches) }
 
-// Operators calls yield for every operator in execution order.
+// Operators calls yield for every operator in execution order, with its id and name.
 func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
 	for i := range g.Ops {
 		if !yield(g.Ops[i].ID, g.Ops[i].Name, g.Ops[i].impl) {
@@ -122,10 +121,10 @@ func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
 	}
 }
 
-// NumValues is the number of values; their ids are 0 to Values()-1.
+// NumValues is the number of values. Their ids are 0 to NumValues()-1.
 func (g *Graph) NumValues() int { return len(g.Values) }
 
-// ValueInfo is what a graph knows of a value before anything runs.
+// ValueInfo describes a value of a graph.
 type ValueInfo struct {
 	Name    string
 	DType   DType
@@ -133,8 +132,8 @@ type ValueInfo struct {
 	SymInt  bool
 	MaxDims []int                  // of a tensor
 	Range   [2]int64               // of a SymInt
-	Load    func() ([]byte, error) // bytes of a constant, or of State at first; nil: zeros
-	Column  func(at int) int       // of a row in another order: that which lies there; nil: at
+	Load    func() ([]byte, error) // bytes of a constant, or initial State; nil: zeros
+	Column  func(at int) int       // of permuted rows: the column stored at a place; nil: not permuted
 }
 
 // Value describes a value.
@@ -146,7 +145,7 @@ func (v *Value) info() ValueInfo {
 	}
 }
 
-// Describe is the graph as a trace has it, without the kernels' source where source is false.
+// Describe is the graph in trace format, with its kernels' sources.
 func (g *Graph) Describe() trace.Graph {
 	d := trace.Graph{Values: make([]trace.Value, len(g.Values))}
 	for i := range g.Values {
@@ -198,7 +197,7 @@ func (o *Op) describe() trace.Op {
 	return d
 }
 
-// named is what tables call the dispatch of a slot.
+// named is the name of a slot's dispatch in tables.
 func (o *Op) named(slot int) string {
 	d := trace.Dispatch{Label: o.Spec.Slots[slot].Label}
 	return d.Named(o.Name)
@@ -238,7 +237,7 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 
 func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 
-// Kernel is the graph's kernel of a name, nil where it has none.
+// Kernel is the kernel with that name, or nil.
 func (g *Graph) Kernel(name string) *Kernel {
 	for _, k := range g.Kernels {
 		if g.KernelNames[k] == name {
@@ -248,13 +247,13 @@ func (g *Graph) Kernel(name string) *Kernel {
 	return nil
 }
 
-// KernelOf is the graph's kernel for a dispatch on a route.
+// KernelOf is the kernel that a dispatch runs on a route.
 func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 	d := &g.Dispatches[id]
 	return g.Ops[d.Op].Use(d.Slot, route).Kernel
 }
 
-// Beside says whether two values are written by the same dispatches and read by none.
+// Beside reports whether a and b are written by the same dispatches and read by none.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
 	if u.Producer < 0 || u.Producer != v.Producer || len(u.Consumers)+len(v.Consumers) > 0 {
@@ -273,8 +272,7 @@ func (g *Graph) Beside(a, b ValueID) bool {
 	return true
 }
 
-// BlockNames are what is said of the block that each dispatch stands in: a part of a layer, or an operator
-// outside of them.
+// BlockNames name the block of each dispatch: "layers.N.BLOCK", or the operator's name outside of layers.
 func (g *Graph) BlockNames() []string {
 	names := make([]string, len(g.Dispatches))
 	for i := range g.Dispatches {

@@ -10,13 +10,11 @@ import (
 // Grid is the workgroup count of a dispatch, and how much of it the live shape needs.
 type Grid struct {
 	X, Y, Z uint32
-	// Groups is how many workgroups have work; X*Y*Z may be more where a count was folded into two
-	// dimensions.
+	// Groups is how many workgroups have work. X*Y*Z may be larger if a count was folded into two dimensions.
 	Groups int64
-	// Idle counts the lanes of those workgroups that have none.
+	// Idle counts the lanes of those workgroups that have no work.
 	Idle int64
-	// terms are what Groups was made of, by the rule: the product of their groups, and of workgroups that
-	// stride at most as many as one dimension takes. Those without a name are not there.
+	// terms are the factors of Groups, and rule says how they are combined. Unnamed terms are unused.
 	rule  string
 	terms [maxTerms]trace.Term
 }
@@ -24,8 +22,8 @@ type Grid struct {
 // Workgroups is X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-// cover makes room for the workgroups of another grid. Tiles have a place in each dimension, so that each is
-// as large as in either; of folded grids the larger one has it.
+// cover enlarges g so that it has room for other's workgroups. Tiled grids grow in each dimension; of folded
+// grids the larger one is taken.
 func (g *Grid) cover(other Grid) {
 	switch {
 	case other.rule == tiles:
@@ -40,18 +38,18 @@ const (
 	tiles    = "tiles" // the rule of grids that are not folded
 )
 
-// Each is a count of which every workgroup takes one.
+// Each is a count with one item per workgroup.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split is a count of which every workgroup takes so many.
+// Split is a count with per items per workgroup.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
 
-// RowsOf is the rows of n elements, of which every workgroup takes one.
+// RowsOf is n elements in rows of width, one row per workgroup.
 func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
 
-// describe is the arithmetic of the grid as a trace has it: last, which is not to be changed, where that says
+// describe is the grid's arithmetic in trace format. It returns last, which must not be changed, if that says
 // the same.
 func (g *Grid) describe(last *trace.Grid) *trace.Grid {
 	if g.rule == "" {
@@ -67,32 +65,32 @@ func (g *Grid) describe(last *trace.Grid) *trace.Grid {
 	return &trace.Grid{Rule: g.rule, Terms: slices.Clone(g.terms[:n])}
 }
 
-// The helpers below are the only arithmetic from element counts to grids. They compute in 64 bits, record an
-// error in the planner where the device cannot run the grid, and then return the zero Grid.
+// The functions below are the only arithmetic from element counts to grids. They compute in 64 bits. If the
+// device cannot run the grid they record an error in the planner and return the zero Grid.
 //
-// A kernel finds its place from the builtins alone, so that any fold works: a thread kernel by
-// gid.x + gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
+// Kernels compute their position from builtins alone, so that any folding works: a thread kernel by gid.x +
+// gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
 
-// Vectors is a grid of one thread for so many of n elements at a time, in groups of lanes, folded into x and
-// y where it must.
+// Vectors is a grid with one thread per each elements of n, in workgroups of lanes threads. It is folded into
+// x and y if x alone is too small.
 func (p *Planner) Vectors(n, each, lanes int) Grid {
 	threads := divUp(n, each)
 	groups := divUp(threads, lanes)
 	return p.flat("linear", int64(groups)*int64(lanes)-int64(threads), Split("elements", n, each*lanes))
 }
 
-// Rows is a grid of one workgroup for each row, head, block, ...: as many as the product of the terms, folded
-// where it must. Of the lanes of each group busy have work.
+// Rows is a grid of one workgroup for each row, head or block: the product of the terms, folded if x alone is
+// too small. busy of the lanes of each workgroup have work.
 func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) Grid {
 	return p.flat("rows", groupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
 
-// Tiles is a grid of the groups of columns by those of rows by those of what is after them, each of lanes
-// that share a tile evenly.
+// Tiles is a grid of column tiles x row tiles x the product of rest, whose workgroups of lanes threads share
+// each tile evenly.
 func (p *Planner) Tiles(lanes int, cols, rows trace.Term, rest ...trace.Term) Grid {
 	x, y, z := cols.Groups(), rows.Groups(), groupsOf(rest)
 	groups := x * y * z
-	// A lane's share of a tile is tile/lanes outputs.
+	// A lane computes tile/lanes outputs.
 	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
 	busy := (outputs*int64(lanes) + tile - 1) / tile
 	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: tiles}
@@ -101,8 +99,8 @@ func (p *Planner) Tiles(lanes int, cols, rows trace.Term, rest ...trace.Term) Gr
 	return p.grid(tiles, g, x, y, z)
 }
 
-// Stride is a grid of at most as many workgroups as one dimension takes, each of which strides over the n
-// pieces of work.
+// Stride is a grid of up to as many workgroups as fit one dimension, each of which loops over the n pieces of
+// work with the grid as its stride.
 func (p *Planner) Stride(n int) Grid {
 	x := min(int64(n), int64(p.Limits().MaxWorkgroups))
 	g := Grid{Groups: x, rule: "grid_stride"}
@@ -110,7 +108,7 @@ func (p *Planner) Stride(n int) Grid {
 	return p.grid("grid-stride groups", g, x, 1, 1)
 }
 
-// flat is a grid of one dimension, folded into two where it must.
+// flat is a one-dimensional grid, folded into two if x alone is too small.
 func (p *Planner) flat(rule string, idle int64, terms ...trace.Term) Grid {
 	g := Grid{Groups: groupsOf(terms), Idle: idle, rule: rule}
 	copy(g.terms[:], terms)
@@ -118,7 +116,7 @@ func (p *Planner) flat(rule string, idle int64, terms ...trace.Term) Grid {
 	return p.grid("rows", g, x, y, 1)
 }
 
-// groupsOf is how many workgroups terms make.
+// groupsOf is the number of workgroups for the terms.
 func groupsOf(terms []trace.Term) int64 {
 	n := int64(1)
 	for i := range terms {
@@ -130,7 +128,7 @@ func groupsOf(terms []trace.Term) int64 {
 func (p *Planner) grid(what string, g Grid, x, y, z int64) Grid {
 	limit := int64(p.Limits().MaxWorkgroups)
 	if x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
-		p.Errorf("%s: a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", what, x,
+		p.Errorf("%s: a grid of %d x %d x %d workgroups; device limit is 1 to %d per dimension", what, x,
 			y, z, limit)
 		return Grid{}
 	}
@@ -138,8 +136,8 @@ func (p *Planner) grid(what string, g Grid, x, y, z int64) Grid {
 	return g
 }
 
-// fold spreads n workgroups over two dimensions, nearly square: less than 2*sqrt(n) of them launch for
-// nothing, where filling x first could launch almost twice as many as needed.
+// fold distributes n workgroups over two dimensions, nearly square. Fewer than 2*sqrt(n) of them have no
+// work; filling x first could launch almost twice as many as needed.
 func fold(n, limit int64) (x, y int64) {
 	if n <= limit {
 		return n, 1

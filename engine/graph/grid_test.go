@@ -121,7 +121,7 @@ func TestGridTheDeviceCannotRunIsRefused(t *testing.T) {
 	} {
 		p := gridPlanner()
 		if g := grid(p); g != (Grid{}) || p.err == nil ||
-			!strings.Contains(p.err.Error(), "the device takes 1 to 65535") {
+			!strings.Contains(p.err.Error(), "65535 per dimension") {
 			t.Errorf("%s: got %+v, %v", name, g, p.err)
 		}
 	}

@@ -1,14 +1,14 @@
 package graph
 
-// inputState is what the inputs of a graph are: all that its live shapes follow from. Lists run over the
-// graph's inputs one after another.
+// inputState is the state of a graph's inputs, from which all live shapes follow. Its lists are concatenated
+// over the graph's inputs.
 type inputState struct {
 	dims []int
 	ints []int64
 	host []int64
 }
 
-// take makes it the state of the graph as it is in force.
+// take copies the inputs in force.
 func (s *inputState) take(l *Live) {
 	s.dims, s.ints, s.host = s.dims[:0], s.ints[:0], s.host[:0]
 	for _, v := range l.G.inputs {

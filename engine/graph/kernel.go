@@ -9,13 +9,13 @@ import (
 	"gpuscope/trace"
 )
 
-// Kernels. What the WGSL declares, bindings and params by name and type, is held against what operators bind
-// and write, once when an operator is added and again wherever another kernel is to run in its place.
+// Kernels. The bindings and params that the WGSL declares are checked by name and type against what operators
+// bind and write: when an operator is added, and when another kernel is to run in a kernel's place.
 
 // ParamsBytes is the size of the kernel's params block: WGSL rounds a uniform struct up to 16.
 func (k *Kernel) ParamsBytes() int { return (4*len(k.Params) + 15) / 16 * 16 }
 
-// Bindings are the accesses of the kernel's bindings: storage, then params where it has any.
+// Bindings are the access modes of the kernel's bindings: storage, then params if it has any.
 func (k *Kernel) Bindings() []gpu.Access {
 	var list []gpu.Access
 	for _, s := range k.Storage {
@@ -27,42 +27,40 @@ func (k *Kernel) Bindings() []gpu.Access {
 	return list
 }
 
-// Takes says whether elements of a type can be read through the binding. Words (u32) are bits, which a
-// kernel may take for anything.
+// Takes reports whether the binding can read elements of type t. A u32 binding reads any type as bits.
 func (s Storage) Takes(t DType) bool {
 	return s.Elem == "" || s.Elem == U32.String() || s.Elem == t.String()
 }
 
-// bound says what is wrong with what a kernel is bound to.
+// bound checks the use's bindings against the kernel's.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
-		return fmt.Errorf("binds %d values to kernel %s, which has %d storage bindings", len(u.Bind),
+		return fmt.Errorf("%d values bound to kernel %s, which has %d storage bindings", len(u.Bind),
 			u.Kernel.Name, len(u.Kernel.Storage))
 	}
 	for i, s := range u.Kernel.Storage {
 		if u.Bind[i].Name != s.Name {
-			return fmt.Errorf("binds %s where kernel %s has %s, its binding %d", u.Bind[i].Name,
+			return fmt.Errorf("value bound as %s, but kernel %s calls it %s (binding %d)", u.Bind[i].Name,
 				u.Kernel.Name, s.Name, i)
 		}
 	}
 	if n := len(u.Kernel.Params); n > MaxParams {
-		return fmt.Errorf("kernel %s takes %d params, at most %d", u.Kernel.Name, n, MaxParams)
+		return fmt.Errorf("kernel %s: %d params, limit %d", u.Kernel.Name, n, MaxParams)
 	}
 	return nil
 }
 
-// CanReplace says why the kernel cannot run in place of another, on the bindings, params and grids that were
-// planned for that one; nil where it can. Names count: two fields of one type that changed places are
-// refused.
+// CanReplace reports why k cannot run in place of other, with the bindings, params and grids planned for
+// other; nil if it can. Names must match too: swapping two fields of the same type is an error.
 func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
 		return fmt.Errorf("kernel %s has %d storage bindings, %s has %d", k.Name, len(k.Storage), other.Name,
 			len(other.Storage))
 	}
 	for i, s := range k.Storage {
-		// Whether it also reads what it writes changes nothing of what it must come after.
+		// Reading a binding that it also writes changes no barrier.
 		if o := other.Storage[i]; s.Name != o.Name || s.Elem != o.Elem || s.Access != o.Access {
-			return fmt.Errorf("binding %d of kernel %s is %s, of %s it is %s", i, k.Name, s, other.Name, o)
+			return fmt.Errorf("binding %d of kernel %s is %s, in %s it is %s", i, k.Name, s, other.Name, o)
 		}
 	}
 	if len(k.Params) != len(other.Params) {
@@ -71,7 +69,7 @@ func (k *Kernel) CanReplace(other *Kernel) error {
 	}
 	for i, f := range k.Params {
 		if o := other.Params[i]; f.Name != o.Name || f.Type != o.Type {
-			return fmt.Errorf("param %d of kernel %s is %s: %s, of %s it is %s: %s", i, k.Name, f.Name,
+			return fmt.Errorf("param %d of kernel %s is %s: %s, in %s it is %s: %s", i, k.Name, f.Name,
 				f.Type, other.Name, o.Name, o.Type)
 		}
 	}
@@ -82,7 +80,7 @@ func (k *Kernel) CanReplace(other *Kernel) error {
 	return nil
 }
 
-// String is the binding as WGSL writes it, near enough.
+// String is roughly the binding's WGSL declaration.
 func (s Storage) String() string {
 	access := "read"
 	if s.Access == gpu.ReadWrite {
@@ -91,7 +89,7 @@ func (s Storage) String() string {
 	return fmt.Sprintf("%s %s: %s", access, s.Name, s.Elem)
 }
 
-// nameKernels gives every kernel of the graph a name of its own.
+// nameKernels gives every kernel of the graph a unique name.
 func (g *Graph) nameKernels() {
 	g.KernelNames = make(map[*Kernel]string, len(g.Kernels))
 	seen := map[string]int{}
@@ -104,10 +102,10 @@ func (g *Graph) nameKernels() {
 	}
 }
 
-// KernelName is the name by which the graph tells a kernel from others, "" where no corner takes it.
+// KernelName is a kernel's unique name in the graph, "" if no corner uses it.
 func (g *Graph) KernelName(k *Kernel) string { return g.KernelNames[k] }
 
-// DescribeKernel is a kernel as a trace has it.
+// DescribeKernel is a kernel in trace format.
 func DescribeKernel(name string, k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{

@@ -9,15 +9,15 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. The native library puts a barrier before a dispatch that uses a buffer in another way than its last
-// use (gpu.Barriers has the rule). Everything before must pass the barrier, so a step costs by its levels,
-// the runs of dispatches between barriers, more than by its dispatches. What a dispatch reads and writes is
-// known, so levels are exact without a device.
+// Levels. The native library inserts a barrier before a dispatch that uses a buffer differently from its last
+// use (see gpu.Barriers for the rule). All earlier work must finish first, so a step's time depends more on
+// its levels, the runs of dispatches between barriers, than on its number of dispatches. What a dispatch
+// reads and writes is known, so levels are exact without a device.
 //
-// Two things follow. Dispatch slots are submitted in order of the lowest level at which they can run, so that
-// independent ones stand side by side; what nothing holds back, a slice of the inputs for each layer, waits
-// until its result is needed, so that it does not hold memory from the start (delay). And the memory plan
-// shares a slot only where that adds no barrier (memory.go).
+// This has two consequences. Dispatch slots are submitted in order of the lowest level at which they can run,
+// so that independent ones run side by side. A dispatch that depends on no computed value, such as a slice of
+// the inputs for each layer, is delayed until its result is needed, so that it does not hold memory from the
+// start (delay). And the memory plan shares a slot only if that adds no barrier (memory.go).
 
 // findLevels lists the dispatch slots of all operators, each with its level.
 func (g *Graph) findLevels() {
@@ -39,7 +39,7 @@ func (g *Graph) findLevels() {
 	g.delay(&h)
 }
 
-// order puts the dispatch slots into the order of submission: level by level.
+// order sorts the dispatch slots into submission order: level by level.
 func (g *Graph) order() {
 	slices.SortStableFunc(g.Dispatches, func(a, b dispatch) int { return cmp.Compare(a.Level, b.Level) })
 	for i := range g.Ops {
@@ -83,13 +83,13 @@ func (g *Graph) newDispatch(o *Op, slot int) dispatch {
 	return d
 }
 
-// hazards finds what a dispatch slot must come after: for each value, who wrote it last and who has read it
-// since. Slots of one operator that no route uses together are not in each other's way.
+// hazards finds the dispatches that a dispatch slot must follow: for each value, its last writer and the
+// readers since. Slots of one operator that no route uses together do not conflict.
 type hazards struct {
 	g                *Graph
 	placed           []*dispatch
 	writers, readers [][]int // by root value, indices of placed
-	before           [][]int // by dispatch: those that it must come after
+	before           [][]int // by dispatch: the dispatches it must follow
 }
 
 func (h *hazards) place(id int, d *dispatch) int {
@@ -126,11 +126,11 @@ func (h *hazards) place(id int, d *dispatch) int {
 	return level
 }
 
-// delay puts off dispatches that nothing computed holds back to the level before the first that needs them:
-// those that read inputs and constants alone, or what such a one gives them alone. What several read, such as
-// a mask of which each layer takes a slice, must be all that a dispatch waits for: its barrier is then due to
-// that alone, and one of the other readers has it where this one comes later. So the barriers stay as many as
-// they were.
+// delay moves dispatches that depend on no computed value to the level before the first reader: those that
+// read only inputs and constants, or only such results. A result with several readers, such as a mask of
+// which each layer takes a slice, is moved only if it is all that the dispatch waits for. Its barrier is then
+// needed only for that, and one of the other readers has it if this one runs later. So the number of barriers
+// stays the same.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.Values))
 	for i := range g.Dispatches {
@@ -146,7 +146,7 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		var held, gives int64 // bytes that take turns in memory: of what it reads, its share
+		var held, gives int64 // bytes that share memory: of its inputs (its share), and of its outputs
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]
 			if val.Producer >= 0 {

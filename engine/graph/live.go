@@ -9,34 +9,34 @@ import (
 	"gpuscope/trace"
 )
 
-// Order is how a resize finds the operators to plan again.
+// Order is the order in which a resize visits the operators to re-plan.
 type Order uint8
 
 // The orders of propagation.
 const (
 	// Topological visits each operator at most once, after all its producers.
 	Topological Order = iota
-	// Fixpoint goes pass by pass, as ExecuTorch's engine does, until nothing is dirty.
+	// Fixpoint repeats passes until nothing is dirty, as ExecuTorch's engine does.
 	Fixpoint
 )
 
 // String is the order's name on the command line and in traces.
 func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o] }
 
-// LiveOptions say how a graph's live shapes are kept.
+// LiveOptions configure Live.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route of its largest corner and every slot to its largest grid there;
-	// dims, params and SymInts stay live.
+	// Static pins every operator to the route of its largest corner, and every slot to its largest grid
+	// there. Dims, params and SymInts stay live.
 	Static bool
-	// MaxPasses bounds the passes of Fixpoint; 0 means operators + 1.
+	// MaxPasses limits the passes of Fixpoint; 0 means operators + 1.
 	MaxPasses int
 }
 
 // Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize
-// is a transaction: Set... says what is new, Propagate makes all plans, and Commit puts them in force or
-// Discard drops them; an error of Propagate has dropped them already. Nothing is allocated on the way once
-// the buffers of the first resizes have grown.
+// is a transaction: SetDims, SetInt and SetHost record changes, Propagate re-plans, and Commit puts the plans
+// in force or Discard drops them. If Propagate fails it has discarded them already. After the first few
+// resizes nothing is allocated.
 type Live struct {
 	G         *Graph
 	order     Order
@@ -47,17 +47,17 @@ type Live struct {
 	now, next    env    // in force, and with the transaction's changes
 	Plans        []Plan // in force, by operator
 	nextPlans    []Plan // of this transaction, where planned
-	scratchPlans []Plan // that plans are made into
+	scratchPlans []Plan // memory to plan into
 	planner      Planner
 
-	changed   []ValueID // values of next that differ, or did, from now
+	changed   []ValueID // values whose next may differ from now
 	isChanged []bool
 	planned   []OpID // operators that ran in this transaction
 	isPlanned []bool // and have a plan in nextPlans
 
-	lastRun  []int // by operator: index of its last run in log.hooks, -1 none
-	newFrom  []int // by operator: changes of this run and later ones are new to it, -1 all
-	changeAt []int // by value: number of the run that changed it last, -1 before any run
+	lastRun  []int // by operator: index of its last run in log.hooks, -1: none
+	newFrom  []int // by operator: changes from this run on are new to it, -1: all
+	changeAt []int // by value: the run that changed it last, -1: none yet
 	wake     bitset
 	passWake bitset
 	deferred bitset
@@ -75,8 +75,8 @@ type Live struct {
 	larges   int     // how many they are
 }
 
-// NewLive is the graph at its maximum shapes, each SymInt at its first value: the state that a resize to them
-// would leave.
+// NewLive returns the graph at its maximum shapes and each SymInt at its first value, as after a resize to
+// them.
 func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	nv, no := len(g.Values), len(g.Ops)
 	l := &Live{
@@ -101,7 +101,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 			l.requested[i] = routeRequest{route: o.corner[o.largest].Route}
 		}
 	}
-	// The first plans: every operator, once, in order.
+	// The initial plans: every operator, once, in order.
 	for i := range g.Ops {
 		l.wake.add(i)
 	}
@@ -131,22 +131,22 @@ func newEnv(g *Graph) env {
 	return e
 }
 
-// ErrShape is wrapped by the error of a Set that the value cannot take.
+// ErrShape is wrapped by the errors of SetDims, SetInt and SetHost for a value out of range.
 var ErrShape = errors.New("shape refused")
 
-// SetDims gives a graph input its live dims.
+// SetDims sets the live dims of a graph input.
 func (l *Live) SetDims(v ValueID, dims ...int) error {
 	val, err := l.input(v, Tensor)
 	if err != nil {
 		return err
 	}
 	if len(dims) != len(val.MaxDims) {
-		return fmt.Errorf("input %s: rank %d, want rank %d: %w", val.Name, len(dims), len(val.MaxDims),
+		return fmt.Errorf("input %s: rank %d, want %d: %w", val.Name, len(dims), len(val.MaxDims),
 			ErrShape)
 	}
 	for i, d := range dims {
 		if d < 1 {
-			return fmt.Errorf("input %s: dim %d is %d, must be positive: %w", val.Name, i, d, ErrShape)
+			return fmt.Errorf("input %s: dim %d is %d, want at least 1: %w", val.Name, i, d, ErrShape)
 		}
 		if d > val.MaxDims[i] {
 			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.Name, i, d, val.MaxDims[i],
@@ -166,7 +166,7 @@ func (l *Live) SetDims(v ValueID, dims ...int) error {
 	return nil
 }
 
-// SetInt gives a SymInt that the host sets its value.
+// SetInt sets a SymInt that is a graph input.
 func (l *Live) SetInt(v ValueID, n int64) error {
 	val, err := l.input(v, SymInt)
 	if err != nil {
@@ -184,8 +184,8 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	return nil
 }
 
-// SetHost tells the integers that the host is about to write to a graph input, after its dims are set. Only
-// operators that read host integers are woken by them.
+// SetHost sets the integers that the host is about to write to a graph input. Call it after SetDims. It only
+// re-plans operators that read host integers.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, Tensor)
 	if err != nil || !val.HostRead {
@@ -210,15 +210,15 @@ func (l *Live) SetHost(v ValueID, ints []int64) error {
 
 func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
 	if v < 0 || int(v) >= len(l.G.Values) {
-		return nil, fmt.Errorf("value %d: the graph has %d values", v, len(l.G.Values))
+		return nil, fmt.Errorf("value %d: the graph has only %d values", v, len(l.G.Values))
 	}
 	if val := &l.G.Values[v]; val.Role == Input && val.Kind == kind {
 		return val, nil
 	}
-	return nil, fmt.Errorf("%s is no %s input of the graph", l.G.Values[v].Name, kind)
+	return nil, fmt.Errorf("%s is not a %s input of the graph", l.G.Values[v].Name, kind)
 }
 
-// change notes that v is about to differ from what is in force.
+// change notes that v may differ from what is in force.
 func (l *Live) change(v ValueID) {
 	if !l.isChanged[v] {
 		l.isChanged[v] = true
@@ -236,7 +236,7 @@ func (l *Live) triggerConsumers(v ValueID) {
 // Changed reports whether the transaction changes any live shape.
 func (l *Live) Changed() bool { return len(l.changed) > 0 }
 
-// EachPlanned calls f with every operator that Propagate planned, and its new plan.
+// EachPlanned calls f with every operator that Propagate re-planned, and its new plan.
 func (l *Live) EachPlanned(f func(o *Op, p *Plan)) {
 	for _, o := range l.planned {
 		f(&l.G.Ops[o], &l.nextPlans[o])
@@ -258,7 +258,7 @@ func (l *Live) Commit() {
 	l.settle()
 }
 
-// chooseLayout takes the last layout where all that is live fits it. It looks at what the commit changed.
+// chooseLayout selects the last layout if everything live fits it. It looks only at what the commit changed.
 func (l *Live) chooseLayout() {
 	last := len(l.G.Layouts) - 1
 	if last == 0 {
@@ -292,10 +292,10 @@ func (l *Live) weigh(v ValueID, bytes int64) {
 	}
 }
 
-// BytesOf is the size of a tensor at the dims in force.
+// BytesOf is the size of a tensor in bytes at the dims in force.
 func (l *Live) BytesOf(v ValueID) int64 { return l.G.Values[v].DType.Bytes(Numel(l.now.dims[v])) }
 
-// eachLive calls f with the bytes of every tensor at the shapes in force.
+// eachLive calls f with the size of every tensor at the shapes in force.
 func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	for i := range l.G.Values {
 		if val := &l.G.Values[i]; val.Kind == Tensor && val.Role != Fused {
@@ -304,13 +304,13 @@ func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	}
 }
 
-// Memory is the number of the buffer that a value lives in now.
+// Memory is the number of the buffer that holds a value now.
 func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
 
 // Pass is the compute pass of a dispatch.
 func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passes[d] }
 
-// Discard drops what was set and planned since the last Commit.
+// Discard drops all changes since the last Commit.
 func (l *Live) Discard() {
 	for _, v := range l.changed {
 		copy(l.next.dims[v], l.now.dims[v])
@@ -334,7 +334,7 @@ func (l *Live) settle() {
 	l.changed, l.planned = l.changed[:0], l.planned[:0]
 }
 
-// sameDispatches says whether two plans of an operator put the same slots and kernels to use.
+// sameDispatches reports whether two plans of an operator use the same slots and kernels.
 func sameDispatches(a, b *Plan) bool {
 	if a.Route != b.Route {
 		return false
@@ -350,13 +350,13 @@ func sameDispatches(a, b *Plan) bool {
 // Graph is the graph whose live shapes these are.
 func (l *Live) Graph() *Graph { return l.G }
 
-// Log is the record of the last propagation.
+// Log is the record of the last Propagate.
 func (l *Live) Log() *ResizeLog { return &l.log }
 
-// Dims are the dims in force of a tensor. They must not be changed, and are good until the next Commit.
+// Dims are the dims in force of a tensor. They must not be changed, and are valid until the next Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
-// Left says whether a tensor is left to its readers.
+// Deferred reports whether a tensor is not computed at these shapes because its readers do the work.
 func (l *Live) Deferred(v ValueID) bool { return l.now.deferred[v] }
 
 // Int is the value in force of a SymInt.
@@ -374,8 +374,8 @@ func (l *Live) Levels() []trace.DispatchID {
 	return l.levels
 }
 
-// Passes is how many compute passes the plans in force ask for: a step has another one for each submit that
-// begins within one of them, and one for each run of dispatches that it times.
+// Passes is the number of compute passes that the plans in force need. A step has one more for each submit
+// that begins within a pass, and for each timed run of dispatches.
 func (l *Live) Passes() int {
 	passes, last := 0, -1
 	for _, id := range l.Active() {
@@ -386,7 +386,7 @@ func (l *Live) Passes() int {
 	return passes
 }
 
-// Waits are what the barriers between levels wait for, in order of submission.
+// Waits are the hazards that need the barriers between levels, in order of submission.
 func (l *Live) Waits() []trace.Wait {
 	l.listDispatches()
 	return l.waits
@@ -400,7 +400,7 @@ func (l *Live) listDispatches() {
 	l.listed++
 	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()
-	pass := -1                  // compute pass of the dispatch before
+	pass := -1                  // compute pass of the previous dispatch
 	var begin, level, waits int // where the pass begins in active, levels and waits
 	for i := range l.G.Dispatches {
 		d := &l.G.Dispatches[i]
@@ -420,7 +420,7 @@ func (l *Live) listDispatches() {
 		for b, bind := range use.Bind {
 			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
-		if l.barriers.Levels() > n { // of a barrier before the pass, which so began a level
+		if l.barriers.Levels() > n { // the barrier before the pass began a level
 			n++
 			l.levels = slices.Insert(l.levels, level, l.active[begin])
 		}
@@ -442,8 +442,8 @@ func (l *Live) listDispatches() {
 	l.barriers.EndPass()
 }
 
-// wait is what a barrier before the dispatch named last waits for, as a trace has it. A value that a dispatch
-// reads and writes in place waits, above all, for who wrote it.
+// wait is the hazard of a barrier before the last dispatch, in trace format. A value that a dispatch both
+// reads and writes counts as read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Memory(b.Value) == w.Buffer })
 	t := trace.Wait{
@@ -456,7 +456,7 @@ func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	return t
 }
 
-// Launch is the plan in force of a dispatch slot, and the kernel it runs; nil where the slot is not in use.
+// Launch is the plan in force of a dispatch slot and the kernel it runs, or nil if the slot is not in use.
 func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	d := &l.G.Dispatches[id]
 	p := &l.Plans[d.Op]
@@ -466,8 +466,8 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
 }
 
-// LiveBytes are the bytes of the allocated memory that the plans in force use, params not counted: of each
-// buffer, what the largest of the values that take turns in it needs.
+// LiveBytes is how much of the allocated memory the plans in force use, without params: for each buffer the
+// size of the largest value in it.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
 	l.eachLive(func(v ValueID, bytes int64) {

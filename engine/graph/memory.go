@@ -10,52 +10,53 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Memory. Every value that lives on the device has memory for its maximum size; a live tensor is a
-// contiguous prefix of it. Inputs, outputs and State have buffers of their own, but outputs that come to the
-// host together; constants lie one after another in a few. Intermediates and scratch share allocation
-// slots by lifetime, one buffer each.
+// Memory. Every value on the device has memory for its maximum size; a live tensor is a contiguous prefix of
+// it. Inputs, outputs and State have their own buffers, except that outputs that are read back together share
+// one. Constants are packed into a few buffers. Intermediates and scratch share allocation slots by lifetime,
+// one buffer per slot.
 //
-// A slot passes from one value to the next when the last dispatch that touches the one comes, in order of
-// submission, before the first that touches the other. The new content needs a barrier before it, and sharing
-// must not add one, whatever routes are in use. There are two places where it does not:
+// A slot passes from one value to the next when the last dispatch that touches the first one is submitted
+// before the first that touches the second. The new content needs a barrier before it, and sharing must not
+// add a barrier, whatever routes are in use. That holds in two cases:
 //
-//   - A dispatch that has a barrier in any case: one that is the first to read what another wrote.
-//   - A dispatch that meets the slot for the first time in its compute pass. All that a pass meets first is
-//     joined into the one barrier that stands before the pass.
+// (1) A dispatch that has a barrier anyway, because it is the first to read what another wrote.
 //
-// Of dispatches side by side only one has a barrier of its own, so what the others write is new memory: it
-// adds up, layer by layer. Therefore a step is cut into passes wherever so much has come together as the
-// graph needs in any case (divide), and memory does not grow with depth. A pass begins at a dispatch that has
-// a barrier anyway, if possible one that has neighbours with barriers of their own: these become one.
+// (2) A dispatch that uses the slot for the first time in its compute pass. Barriers for first uses in a pass
+// are merged into the one barrier before the pass.
 //
-// Beginning a pass takes about 25 µs on a fast GPU: nothing in the step of a long prompt, too much in that of
-// one token, for which the memory would not be needed. So a graph that is cut has a second layout: slots for
-// the smallest inputs, which are small enough to be shared in one pass. A step takes it where all that is
+// Of dispatches on one level only one has its own barrier, so the others write new memory, which adds up
+// layer by layer. Therefore a step is split into passes wherever the new memory reaches what the graph needs
+// in any case (divide), and memory does not grow with depth. A pass begins at a dispatch that has a barrier
+// anyway, if possible one whose neighbours have barriers too: these are merged.
+//
+// Beginning a pass takes about 25 µs on a fast GPU. That is nothing in the step of a long prompt, but too
+// much for one token, which does not need the memory. So a graph that is split has a second layout, with
+// slots for the smallest inputs, which are small enough to share in one pass. A step uses it if everything
 // live fits (Live.Commit).
 //
-// What nothing computed holds back (dispatch.free), such as a slice of a mask for each layer, never has a
-// barrier, wherever it stands: a layer has a write more than it has barriers, so each layer takes new memory,
-// or has a barrier more. Where its values are large the barrier costs less than the passes that would take
-// them, and it gets one (Graph.late). A graph with such barriers has a second layout too.
+// A dispatch that depends on no computed value (dispatch.free), such as a slice of a mask for each layer,
+// never has a barrier. A layer then has one more write than barriers, so each layer needs new memory or one
+// more barrier. If its values are large, the barrier costs less than the extra passes, and it gets one
+// (Graph.late). A graph with such barriers has a second layout too.
 
-// defaultPassBytes is the new memory that a pass may take whatever the graph needs.
+// defaultPassBytes is how much new memory a pass may always use.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is how many barriers cost as much as the beginning of a pass: one takes 2 to 5 µs.
+// barriersPerPass is how many barriers cost as much as beginning a pass: one takes 2 to 5 µs.
 const barriersPerPass = 6
 
-// Layout says where values live.
+// Layout assigns memory to values.
 type Layout struct {
 	Slots  []int64 // allocation slots: bytes
-	slot   []int   // by value; -1: it has memory of its own, or none
-	passes []int   // by dispatch: the compute pass it belongs to
-	fits   []int64 // by value: the live bytes that there is room for
-	Base   int     // the number of the first slot among the graph's buffers
-	late   int     // values that are given a barrier for the slots that they take over
+	slot   []int   // by value; -1: its own memory, or none
+	passes []int   // by dispatch: its compute pass
+	fits   []int64 // by value: how many live bytes fit
+	Base   int     // buffer number of the first slot
+	late   int     // values that get an extra barrier for the slot they reuse
 }
 
-// planMemory makes the graph's layouts, and refuses what the device cannot hold. A pass may take passBytes
-// bytes of new memory.
+// planMemory makes the graph's layouts, and returns an error if the device cannot hold them. A pass may
+// always use passBytes of new memory.
 func (g *Graph) planMemory(passBytes int64) error {
 	sizes := make([]int64, len(g.Values))
 	for i := range g.Values {
@@ -99,7 +100,7 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	if g.divide(&p, u, byFirst, limit) {
 		u = g.usage(p.passes)
 	}
-	last := []int{} // by slot: the last dispatch that touches the value that had it last
+	last := []int{} // by slot: the last dispatch that touches its last value
 	for _, v := range byFirst {
 		life, size := &u.lives[v], sizes[v]
 		take := func(barrier bool) int {
@@ -136,21 +137,20 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	return &g.Layouts[len(g.Layouts)-1]
 }
 
-// free says whether sharing slots costs steps nothing: they have one compute pass, and no barrier more than
-// they would have without.
+// free reports whether sharing slots costs a step nothing: one compute pass, and no extra barriers.
 func (p *Layout) free() bool {
 	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
 }
 
-// late says whether a value gets a barrier for the memory it takes, where a pass may take limit bytes of new
-// memory.
+// late reports whether a value gets an extra barrier for the memory it reuses, if a pass may use limit bytes
+// of new memory.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
 
-// smallest has the bytes of every value where inputs are at their smallest and SymInts at their highest, in
-// whole chunks, so that kernels which read several words at a time find them; nil where operators refuse
-// that.
+// smallest has the size of every value in bytes with inputs at their smallest and SymInts at their highest,
+// rounded up to whole chunks for kernels that read several words at once. It is nil if operators reject those
+// shapes.
 func (g *Graph) smallest() []int64 {
 	const chunk = 256
 	l, err := NewLive(g, LiveOptions{})
@@ -176,8 +176,8 @@ func (g *Graph) smallest() []int64 {
 	return sizes
 }
 
-// divide cuts the dispatches into compute passes of limit bytes of new memory, and says whether it made more
-// than one.
+// divide splits the dispatches into compute passes of limit bytes of new memory, and reports whether there is
+// more than one.
 func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool {
 	starts := g.passStarts(u)
 	var fresh, atBest int64
@@ -204,8 +204,8 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts says for each dispatch how many barriers would be one if a pass began with it: 0 where it has
-// none of its own in every step.
+// passStarts is by dispatch the number of barriers that a pass beginning there would merge, 0 if the dispatch
+// does not have its own barrier in every step.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -227,8 +227,7 @@ func (g *Graph) passStarts(u *usage) []int {
 	return starts
 }
 
-// fit is how badly a value of want bytes fits a slot of have: the bytes that one of them exceeds the other
-// by.
+// fit is how badly a value of want bytes fits a slot of have bytes: the difference.
 func fit(have, want int64) int64 { return max(have-want, want-have) }
 
 func (g *Graph) checkSize(v *Value) error {
@@ -237,29 +236,29 @@ func (g *Graph) checkSize(v *Value) error {
 		limit, what = g.Limits.MaxBufferSize, "buffer"
 	}
 	if uint64(v.Bytes) > limit {
-		return fmt.Errorf("%s %s %v %s needs %d bytes, the device's largest %s is %d: %w", v.Role, v.Name,
+		return fmt.Errorf("%s %s %v %s: %d bytes, device limit for a %s is %d: %w", v.Role, v.Name,
 			v.MaxDims, v.DType, v.Bytes, what, limit, gpu.ErrUnsupported)
 	}
 	return nil
 }
 
-// lifetime is when a value's memory is in use, in dispatches in order of submission, over all routes.
+// lifetime is when a value's memory is in use, by index in submission order, over all routes.
 type lifetime struct {
-	first, last int // that touch it
+	first, last int // dispatches that touch it
 	readers     []launchOn
-	// mayFollow: every dispatch that can be the first to touch it has a barrier before it in any case, so it
-	// may take over another's slot.
+	// mayFollow: every dispatch that can be the first to touch it has a barrier anyway, so it may reuse
+	// another value's slot.
 	mayFollow bool
 }
 
 // launchOn is a dispatch slot on a route of its operator.
 type launchOn struct{ dispatch, route int }
 
-// usage is who touches what memory when, and where barriers stand in any case.
+// usage records which dispatches touch which memory, and where barriers are in any case.
 type usage struct {
 	lives []lifetime // by root value
-	// waits has the routes, by bit, on which a dispatch is the first to read what a dispatch of its pass
-	// wrote: it has a barrier.
+	// waits is the bit set of routes on which a dispatch is the first to read a write of its pass, so that it
+	// has a barrier.
 	waits []uint64
 }
 
@@ -283,7 +282,7 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// Routes on which something of its producer, or of what makes it, has touched it.
+	// Routes on which its producer, or what materializes it, has touched it.
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -303,7 +302,7 @@ func (g *Graph) usage(passes []int) *usage {
 	return u
 }
 
-// peak is the most that values need at one time, so what no sharing can go below.
+// peak is the most memory that values need at one time: a lower bound for any sharing.
 func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	change := make([]int64, len(p.passes)+1)
 	for _, v := range values {
@@ -320,7 +319,7 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	return peak
 }
 
-// readsFirst says whether none of the readers before comes first in a step: of what can run together.
+// readsFirst reports whether no earlier reader that can run together with this one comes first in a step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {
@@ -333,8 +332,8 @@ func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	return true
 }
 
-// eachBinding calls f for the roots of what every dispatch slot binds, on each route that a corner takes, in
-// order of submission.
+// eachBinding calls f for the root of every bound value of every dispatch slot, on each route that a corner
+// takes, in submission order.
 func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
@@ -348,7 +347,7 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	}
 }
 
-// buffers is the number of slots of all layouts. Buffers are counted on from there, a number for each value.
+// buffers is the number of slots of all layouts. Values with their own buffer are numbered from there.
 func (g *Graph) buffers() (n int) {
 	for i := range g.Layouts {
 		n += len(g.Layouts[i].Slots)
@@ -356,7 +355,7 @@ func (g *Graph) buffers() (n int) {
 	return n
 }
 
-// Memory is a number for the buffer that a value lives in, the same for values that share one.
+// Memory is the number of the buffer that holds a value.
 func (g *Graph) Memory(p *Layout, v ValueID) int {
 	if s := p.slot[v]; s >= 0 {
 		return p.Base + s
@@ -364,17 +363,17 @@ func (g *Graph) Memory(p *Layout, v ValueID) int {
 	return g.FirstOwn + int(g.Root(v))
 }
 
-// HasOwn says whether a value has memory of its own.
+// HasOwn reports whether a value has its own buffer.
 func (g *Graph) HasOwn(v ValueID) bool {
 	val := &g.Values[v]
 	return val.Kind == Tensor && val.Alias == None && val.Role != Fused &&
 		(len(g.Layouts) == 0 || g.Layouts[0].slot[v] < 0)
 }
 
-// SharedMemory is the key of AllocatedBytes for what intermediates share.
+// SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes is the device memory the graph takes, by what it is for, params not counted.
+// AllocatedBytes is the device memory of the graph in bytes, by purpose, without params.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

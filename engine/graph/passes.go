@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Passes. Builder records operators; Finish makes a graph of them by an ordered table of passes. A pass does
-// one thing to the whole graph, relies on what the passes it names have done, and says what it changed.
+// Passes. Builder records operators; Finish turns them into a graph by a table of passes, in order. A pass
+// does one thing to the whole graph, names the earlier passes it depends on, and reports what it changed.
 
 // pass is a row of the table.
 type pass struct {
 	name string
 	doc  string
-	// needs are the passes whose result it builds on: they stand before it in the table.
+	// needs are the passes that must come before it in the table.
 	needs []string
-	// run returns what it did that the counts do not tell.
+	// run returns notes on what it did, in addition to the counts.
 	run func(b *Builder, g *Graph) (notes []string, err error)
 }
 
 // passes are run by Finish in this order.
 var passes = []pass{
 	{
-		"types", "hold the type of every value against what the kernels that it is bound to read", nil,
+		"types", "check the type of every value against the kernels that read it", nil,
 		func(b *Builder, _ *Graph) ([]string, error) { return nil, b.checkTypes() },
 	},
 	{
-		"fuse", "put one operator in the place of several, by the rules that are on",
+		"fuse", "replace groups of operators by one, using the selected rules",
 		[]string{"types"},
 		func(b *Builder, g *Graph) ([]string, error) {
 			notes, err := b.fuse()
@@ -36,7 +36,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"alias", "let the outputs of views be the memory of their inputs",
+		"alias", "let views share memory with their inputs",
 		[]string{"fuse"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.settleAliases()
@@ -44,7 +44,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"levels", "find the lowest level at which each dispatch can run; what nothing holds back waits for its reader",
+		"levels", "find the lowest level of each dispatch; delay those that depend on no computed value",
 		[]string{"alias"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.findLevels()
@@ -52,7 +52,7 @@ var passes = []pass{
 		},
 	},
 	{
-		"order", "submit dispatches level by level, so that what is independent stands side by side",
+		"order", "submit dispatches level by level, so that independent ones run side by side",
 		[]string{"levels"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.order()
@@ -60,12 +60,12 @@ var passes = []pass{
 		},
 	},
 	{
-		"memory", "let intermediates take turns in memory where that adds no barrier",
+		"memory", "let intermediates share memory if that adds no barrier",
 		[]string{"order"},
 		func(b *Builder, g *Graph) ([]string, error) { return nil, g.planMemory(b.passBytes) },
 	},
 	{
-		"names", "give each kernel that a corner takes a name of its own",
+		"names", "give each kernel in use a unique name",
 		[]string{"fuse", "order"},
 		func(_ *Builder, g *Graph) ([]string, error) {
 			g.collectKernels()
@@ -80,31 +80,31 @@ type PassReport struct {
 	Name string        `json:"name"`
 	Doc  string        `json:"doc"`
 	Took time.Duration `json:"ns"`
-	// Counts are those of the graph that the pass changed, with what they were before.
+	// Counts are the numbers of the graph that the pass changed, with their previous values.
 	Counts []PassCount `json:"changed,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
-	// Before and After list the graph, where DumpPass asked for it.
+	// Before and After list the graph, if DumpPass selected this pass.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
 
-// PassCount is a number that describes a graph as it is being made.
+// PassCount is a number that describes a graph while it is built.
 type PassCount struct {
 	What   string `json:"what"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// Passes are what Finish did to make the graph, pass by pass.
+// Passes reports what Finish did, pass by pass.
 func (g *Graph) Passes() []PassReport { return g.passes }
 
-// Finish ends the building: it runs the passes.
+// Finish runs the passes and returns the graph, or the first error of the builder.
 func (b *Builder) Finish() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
 	if len(b.ops) == 0 {
-		return nil, fmt.Errorf("a graph of no operators")
+		return nil, fmt.Errorf("the graph has no operators")
 	}
 	g := &Graph{Limits: b.limits, outputs: b.outputs}
 	g.take(b)
@@ -135,11 +135,11 @@ func (b *Builder) Finish() (*Graph, error) {
 		}
 		g.passes, before = append(g.passes, report), after
 	}
-	b.err = fmt.Errorf("the graph is finished")
+	b.err = fmt.Errorf("the builder is already finished")
 	return g, nil
 }
 
-// take makes the builder's operators and values the graph's.
+// take moves the builder's operators and values into the graph.
 func (g *Graph) take(b *Builder) {
 	g.Values, g.Ops = b.values, b.ops
 	g.inputs, g.symOps = g.inputs[:0], make([]bool, len(g.Ops))
@@ -153,7 +153,7 @@ func (g *Graph) take(b *Builder) {
 	}
 }
 
-// counts describe the graph as far as it has come, in After.
+// counts describe the graph so far, in After.
 func (g *Graph) counts() []PassCount {
 	var fused, aliases, levels, passes int64
 	for i := range g.Values {
@@ -189,8 +189,7 @@ func (g *Graph) counts() []PassCount {
 	return append(list, PassCount{What: "shared bytes", After: bytes[SharedMemory]})
 }
 
-// checkTypes refuses a value that is bound to a kernel which reads elements of another type: it would compute
-// on the bits.
+// checkTypes rejects values bound to kernels that read another element type, which would misread their bits.
 func (b *Builder) checkTypes() error {
 	for i := range b.ops {
 		if err := b.checkOpTypes(&b.ops[i]); err != nil {
@@ -209,7 +208,7 @@ func (b *Builder) checkOpTypes(o *Op) error {
 			for i, s := range use.Kernel.Storage {
 				val := &b.values[use.Bind[i].Value]
 				if val.Kind == Tensor && !s.Takes(val.DType) {
-					return fmt.Errorf("%s (%s): %s is %s, kernel %s takes %s as its %s", o.Name, o.Spec.Kind,
+					return fmt.Errorf("%s (%s): %s is %s, but kernel %s reads %s as %s", o.Name, o.Spec.Kind,
 						val.Name, val.DType, use.Kernel.Name, s.Elem, s.Name)
 				}
 			}

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// DumpPass asks that a pass of Finish lists the graph before and after it, in its report. The error names the
-// passes.
+// DumpPass makes Finish list the graph before and after a pass, in its report. It returns an error for an
+// unknown pass.
 func (b *Builder) DumpPass(name string) error {
 	var names []string
 	for i := range passes {
 		names = append(names, passes[i].name)
 	}
 	if !slices.Contains(names, name) {
-		return fmt.Errorf("pass %q: the passes are %s", name, strings.Join(names, ", "))
+		return fmt.Errorf("pass %q: unknown; known: %s", name, strings.Join(names, ", "))
 	}
 	b.dump = name
 	return nil
 }
 
-// list is the graph as far as it has come, a line for each operator, value and dispatch: what a pass changes
-// shows as other lines.
+// list lists the graph so far, a line for each operator, value and dispatch, so that changes of a pass show
+// as a diff.
 func (g *Graph) list() []string {
 	var lines []string
 	for i := range g.Ops {
@@ -29,7 +29,7 @@ func (g *Graph) list() []string {
 		line := fmt.Sprintf("op %s (%s): %s -> %s", o.Name, o.Spec.Kind, g.nameAll(o.Spec.Inputs),
 			g.nameAll(o.Spec.Outputs))
 		if len(o.Spec.Materializes) > 0 {
-			line += ", makes " + g.nameAll(o.Spec.Materializes)
+			line += ", materializes " + g.nameAll(o.Spec.Materializes)
 		}
 		lines = append(lines, line)
 	}
@@ -66,7 +66,7 @@ func (g *Graph) listValue(v ValueID) string {
 		line += fmt.Sprintf(" %s %v", val.DType, val.MaxDims)
 	}
 	if val.Alias != None {
-		line += ", is " + g.Values[val.Alias].Name
+		line += ", alias of " + g.Values[val.Alias].Name
 	}
 	for i := range g.Layouts {
 		if s := g.Layouts[i].slot[v]; s >= 0 {
@@ -85,7 +85,7 @@ func (g *Graph) listDispatch(i int) string {
 	return line
 }
 
-// Changes are the lines that a listing lost, after "- ", and got, after "+ ", in their order.
+// Changes is the diff of the listings: removed lines start with "- ", added lines with "+ ".
 func (r *PassReport) Changes() []string {
 	had, has := map[string]int{}, map[string]bool{}
 	for i, l := range r.Before {

@@ -10,9 +10,8 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator sees its own
-// arguments and nothing else. After the first error every write is without effect, and that error is the
-// plan's.
+// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator can read only
+// its own arguments. After the first error every write is ignored, and that error is the plan's.
 type Planner struct {
 	limits  *gpu.Limits
 	values  []Value
@@ -24,19 +23,19 @@ type Planner struct {
 	err     error
 }
 
-// routeRequest is a route that is asked for from outside.
+// routeRequest is a route requested by the user.
 type routeRequest struct {
 	route int // -1: none
-	// must: a shape that the route cannot do is refused (--route); else the plan's own choice stands
-	// (--static).
+	// must: shapes that the route does not support are an error (--route). Otherwise the plan's own choice is
+	// used then (--static).
 	must bool
-	flag string // as it was asked for: "linear@q=gemv"
+	flag string // as requested: "linear@q=gemv"
 }
 
 var noRoute = routeRequest{route: -1}
 
-// env is one moment of a graph's live values: by ValueID, the dims of tensors, the values of SymInts, and the
-// host integers of inputs, and which tensors are left to their readers.
+// env is the live state of a graph by ValueID: the dims of tensors, the values of SymInts, the host integers
+// of inputs, and which tensors are deferred.
 type env struct {
 	dims     [][]int
 	deferred []bool
@@ -44,11 +43,11 @@ type env struct {
 	host     [][]int64
 }
 
-// absent says whether no dispatch computes a tensor: its operator leaves it or, of scratch, does not use it,
-// and no other operator makes it.
+// absent reports whether no dispatch computes a tensor: its producer defers it (or does not use it, for
+// scratch), and no other operator materializes it.
 func (g *Graph) absent(e *env, v ValueID) bool { return e.deferred[v] && g.Values[v].materializer < 0 }
 
-// Plan is what one call of Operator.Plan gave. Its memory is made once for each operator and used again.
+// Plan is the result of one call of Operator.Plan. Its memory is allocated once per operator and reused.
 type Plan struct {
 	Route    int
 	Reason   Reason
@@ -61,24 +60,24 @@ type outPlan struct {
 	dims     []int // all 0: scratch that the plan does not use
 	int      int64
 	set      bool
-	deferred bool // to its readers; of scratch: the plan does not use it
+	deferred bool // not computed: its readers do the work; for scratch: not used
 }
 
-// Launch is what a plan gives to one dispatch slot.
+// Launch is the plan of one dispatch slot.
 type Launch struct {
 	Grid   Grid
 	Params Params
-	Bytes  int64 // modelled: moved to or from device memory, each byte counted once
+	Bytes  int64 // modelled: device memory traffic, each byte counted once
 	FLOPs  int64 // modelled
 	Active bool
-	Needed [3]uint32 // workgroups of the live shape, whatever Grid is pinned to
+	Needed [3]uint32 // workgroups that the live shape needs, even if Grid is pinned to more
 }
 
 // MaxParams is the largest number of 4-byte fields in a params block.
 const MaxParams = 64
 
-// Params is a kernel's params block as it is being written: every field under its name, in the kernel's
-// order. What is not the kernel's next field refuses the plan.
+// Params is a kernel's params block while it is written: every field by name, in the kernel's order. Writing
+// another field makes the plan fail.
 type Params struct {
 	of    *Kernel
 	n     int
@@ -86,19 +85,19 @@ type Params struct {
 	data  [4 * MaxParams]byte
 }
 
-// wrongParam is the first field of a params block that is not the kernel's; the zero one says that all are.
+// wrongParam is the first field written that does not match the kernel's; zero if all match.
 type wrongParam struct {
 	at        int
 	name, typ string
 	large     bool // the value does not fit the field
 }
 
-// U32 writes the next field, which is unsigned. A value that does not fit refuses the plan.
+// U32 writes the next field, an unsigned integer. The plan fails if v does not fit 32 bits.
 func (p *Params) U32(name string, v int) *Params {
 	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
 }
 
-// F32 writes the next field, which is a float.
+// F32 writes the next field, a float.
 func (p *Params) F32(name string, v float32) *Params {
 	return p.put(name, "f32", math.Float32bits(v), false)
 }
@@ -115,19 +114,19 @@ func (p *Params) put(name, typ string, v uint32, large bool) *Params {
 	return p
 }
 
-// check says what is wrong with the block as one of kernel k.
+// check compares the block with the params of kernel k.
 func (p *Params) check(k *Kernel) error {
 	w := &p.wrong
 	switch {
 	case w.name == "" && p.n == len(k.Params):
 		return nil
 	case w.name == "":
-		return fmt.Errorf("kernel %s takes %d params, got %d", k.Name, len(k.Params), p.n)
+		return fmt.Errorf("kernel %s: want %d params, plan writes %d", k.Name, len(k.Params), p.n)
 	case k.Params[w.at].Name != w.name:
-		return fmt.Errorf("param %d of kernel %s is %s, the plan writes %s", w.at, k.Name,
+		return fmt.Errorf("param %d of kernel %s is %s, plan writes %s", w.at, k.Name,
 			k.Params[w.at].Name, w.name)
 	case k.Params[w.at].Type != w.typ:
-		return fmt.Errorf("param %s of kernel %s is %s, the plan writes %s", w.name, k.Name,
+		return fmt.Errorf("param %s of kernel %s is %s, plan writes %s", w.name, k.Name,
 			k.Params[w.at].Type, w.typ)
 	default:
 		return fmt.Errorf("param %s of kernel %s does not fit 32 bits: %w", w.name, k.Name,
@@ -138,7 +137,7 @@ func (p *Params) check(k *Kernel) error {
 // Bytes are the fields written so far, little-endian.
 func (p *Params) Bytes() []byte { return p.data[:4*min(p.n, MaxParams)] }
 
-// Limits are the device's.
+// Limits are the device's limits.
 func (p *Planner) Limits() *gpu.Limits { return p.limits }
 
 // Dims are the live dims of a tensor argument. They must not be changed or kept.
@@ -149,8 +148,8 @@ func (p *Planner) Dims(v ValueID) []int {
 	return p.env.dims[v]
 }
 
-// Dim is one live dim of a tensor argument; a negative axis counts from the end. An axis that is not there is
-// an error and gives 0.
+// Dim is one live dim of a tensor argument; a negative axis counts from the end. A missing axis is an error
+// and returns 0.
 func (p *Planner) Dim(v ValueID, axis int) int {
 	dims := p.Dims(v)
 	if axis < 0 {
@@ -174,8 +173,8 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts are the integers that the host is about to write to an argument that is a graph input, one for
-// each element. Where there are more or fewer it is an error and gives nil.
+// HostInts are the integers that the host is about to write to an argument that is a graph input, one per
+// element. Another count is an error and returns nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil
@@ -191,22 +190,22 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	return host
 }
 
-// Aliased says whether the engine lets the operator's first output be the bytes of its first input.
+// Aliased reports whether the operator's first output shares memory with its first input.
 func (p *Planner) Aliased() bool { return p.aliased }
 
-// SetDims gives the live dims of an output or scratch tensor.
+// SetDims sets the live dims of an output or scratch tensor.
 func (p *Planner) SetDims(v ValueID, dims ...int) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("sets the dims of value %d, which is not an output of it", v)
+		p.Errorf("plan sets the dims of value %d, which is not an output of the operator", v)
 		return
 	}
 	out := &p.plan.outs[k]
 	out.dims, out.set, out.deferred = append(out.dims[:0], dims...), true, false
 }
 
-// Leave gives the live dims of an output that the operator does not make at this shape: its readers do its
-// work in their own kernels, from what it would read. One whose kernel reads the output is refused.
+// Defer sets the live dims of an output that the operator does not compute at this shape: its readers do the
+// work in their own kernels, from the operator's inputs. A reader whose kernel binds the output is an error.
 func (p *Planner) Defer(v ValueID, dims ...int) {
 	p.SetDims(v, dims...)
 	if k := p.output(v); k >= 0 {
@@ -214,22 +213,23 @@ func (p *Planner) Defer(v ValueID, dims ...int) {
 	}
 }
 
-// Left says whether an argument is left to its readers, and not made by an operator before this one.
+// Deferred reports whether an argument is not in memory because its producer defers it and no earlier
+// operator materializes it.
 func (p *Planner) Deferred(v ValueID) bool {
 	return p.declared(v) && p.env.deferred[v] && !p.materializedBefore(v)
 }
 
-// SetInt gives the value of an output SymInt.
+// SetInt sets the value of an output SymInt.
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("sets SymInt %d, which is not an output of it", v)
+		p.Errorf("plan sets SymInt %d, which is not an output of the operator", v)
 		return
 	}
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
 }
 
-// Asked is the route that a person asked for, which is taken or refused; -1 where there is none.
+// Asked is the route that the user requested, which the plan must take or reject; -1 if none.
 func (p *Planner) Asked() int {
 	if !p.request.must {
 		return noRoute.route
@@ -237,8 +237,8 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose settles the route of this plan: preferred, for reason, unless another was asked for from outside.
-// Bit i of allowed says that route i can do this live shape.
+// Choose sets the route of this plan: preferred, for reason, unless the user requested another. Bit i of
+// allowed says that route i supports this live shape. It returns the route.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request
@@ -247,24 +247,23 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s cannot do this shape (it would take %s, %s)", ErrRoute, p.op.routeLabel(r.route),
+		p.Errorf("%w %s does not support this shape (default: %s, %s)", ErrRoute, p.op.routeLabel(r.route),
 			p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.Route
 }
 
-// requestedRoute is the Reason of a route that was asked for.
+// requestedRoute is the Reason of a requested route.
 type requestedRoute bool
 
 func (must requestedRoute) String() string {
 	if must {
-		return "asked for"
+		return "requested"
 	}
 	return "static"
 }
 
-// Dispatch puts a slot to use with a grid, on the route that was chosen. The caller fills in params, bytes
-// and FLOPs.
+// Dispatch activates a slot with a grid, on the chosen route. The caller fills in params, bytes and FLOPs.
 func (p *Planner) Dispatch(slot int, g Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
@@ -273,8 +272,8 @@ func (p *Planner) Dispatch(slot int, g Grid) *Launch {
 	return l
 }
 
-// Errorf refuses the shape. The engine puts the operator in front: say which argument, its shape and what it
-// should be. It returns the error for Plan to return; the first one counts.
+// Errorf rejects the shape and returns the error for Plan to return; the first error counts. The caller adds
+// the operator, so name the argument, its shape and what it should be.
 func (p *Planner) Errorf(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
@@ -282,7 +281,7 @@ func (p *Planner) Errorf(format string, args ...any) error {
 	return p.err
 }
 
-// begin readies the planner for one call of Plan.
+// begin prepares the planner for one call of Plan.
 func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	p.op, p.plan, p.request, p.aliased, p.err = o, into, r, aliased, nil
 	into.Route, into.Reason = 0, nil
@@ -294,8 +293,7 @@ func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	}
 }
 
-// make runs the operator's Plan into a plan and checks what can be checked without knowing what was
-// allocated.
+// make runs the operator's Plan and checks everything that does not depend on allocated memory.
 func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	p.begin(o, into, r, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {
@@ -310,15 +308,15 @@ func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	return nil
 }
 
-// complete checks that the plan says all it must: output dims, and a params block that is the kernel's.
-// Scratch that it says nothing of it does not use.
+// complete checks that the plan sets all output dims and that params blocks match their kernels. Scratch
+// without dims is unused.
 func (p *Planner) complete() error {
 	for i := range p.plan.outs {
 		out, v := &p.plan.outs[i], p.op.out(i)
 		switch {
 		case out.set:
 		case i < len(p.op.Spec.Outputs):
-			return fmt.Errorf("gives no shape for its output %s", p.name(v))
+			return fmt.Errorf("plan sets no dims for output %s", p.name(v))
 		default:
 			out.dims, out.deferred = out.dims[:len(p.env.dims[v])], true
 			clear(out.dims)
@@ -334,7 +332,7 @@ func (p *Planner) complete() error {
 			return fmt.Errorf("slot %q has no kernel on route %d", p.op.Spec.Slots[i].Label, p.plan.Route)
 		}
 		if l.Params.of != use.Kernel {
-			return fmt.Errorf("slot %q is put to use before the route is chosen",
+			return fmt.Errorf("slot %q is dispatched before the route is chosen",
 				p.op.Spec.Slots[i].Label)
 		}
 		if err := l.Params.check(use.Kernel); err != nil {
@@ -343,35 +341,37 @@ func (p *Planner) complete() error {
 		for _, bind := range use.Bind {
 			if k := p.output(bind.Value); k >= 0 {
 				if p.plan.outs[k].deferred {
-					return fmt.Errorf("kernel %s binds %s, which the plan does not compute", use.Kernel.Name,
+					return fmt.Errorf("kernel %s binds %s, which this plan defers", use.Kernel.Name,
 						p.name(bind.Value))
 				}
 			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
-				return fmt.Errorf("kernel %s reads %s, which is left to its readers here", use.Kernel.Name,
+				return fmt.Errorf("kernel %s reads %s, which its producer defers at this shape",
+					use.Kernel.Name,
 					p.name(bind.Value))
 			}
 		}
 	}
 	for _, v := range p.op.Spec.Materializes {
 		if p.env.deferred[v] && !p.writes(v) {
-			return fmt.Errorf("does not make %s, which is left to it here", p.name(v))
+			return fmt.Errorf("plan does not materialize %s, which its producer defers at this shape",
+				p.name(v))
 		}
 	}
 	return nil
 }
 
-// made says whether this operator, or one before it, makes a tensor where it is left.
+// materialized reports whether this operator or an earlier one materializes a deferred tensor.
 func (p *Planner) materialized(v ValueID) bool {
 	return slices.Contains(p.op.Spec.Materializes, v) || p.materializedBefore(v)
 }
 
-// madeBefore says whether an operator before this one makes a tensor where it is left.
+// materializedBefore reports whether an earlier operator materializes a deferred tensor.
 func (p *Planner) materializedBefore(v ValueID) bool {
 	maker := p.values[v].materializer
 	return maker >= 0 && maker < p.op.ID
 }
 
-// writes says whether a kernel of the plan writes a tensor.
+// writes reports whether a kernel of the plan writes a tensor.
 func (p *Planner) writes(v ValueID) bool {
 	for i := range p.plan.Launches {
 		if !p.plan.Launches[i].Active {
@@ -387,7 +387,7 @@ func (p *Planner) writes(v ValueID) bool {
 	return false
 }
 
-// arguments lists the operator's tensor and SymInt arguments with what they were when it refused.
+// arguments lists the operator's tensor and SymInt arguments with their live values, for errors.
 func (p *Planner) arguments() []string {
 	var list []string
 	for _, v := range p.op.Spec.Inputs {
@@ -417,7 +417,7 @@ func (p *Planner) declared(v ValueID) bool {
 	if slices.Contains(s.Inputs, v) || slices.Contains(s.State, v) {
 		return true
 	}
-	p.Errorf("reads value %d, which is not an argument of it", v)
+	p.Errorf("plan reads value %d, which is not an argument of the operator", v)
 	return false
 }
 
@@ -428,10 +428,10 @@ func (p *Planner) name(v ValueID) string {
 	return p.values[v].Name
 }
 
-// maxElements is the most elements that a tensor may have: their bits can be counted in an int64.
+// maxElements is the limit for a tensor's elements, so that its bits can be counted in an int64.
 const maxElements = math.MaxInt64 / 64
 
-// Numel is the product of dims; 0 where it is over maxElements.
+// Numel is the product of dims, 0 if it exceeds maxElements.
 func Numel(dims []int) int {
 	n := uint64(1)
 	for _, d := range dims {

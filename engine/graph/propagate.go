@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Propagate plans again every operator that the changes set since the last Commit reach, and nothing else. On
-// an error everything is discarded: the graph is as it was, and can be run and resized again.
+// Propagate re-plans every operator that the changes since the last Commit reach, and nothing else. On an
+// error everything is discarded: the graph is unchanged and can be run and resized again.
 func (l *Live) Propagate() error {
 	start := time.Now()
 	l.log.begin(l.order)
@@ -29,8 +29,8 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep runs the woken operators in graph order. What they change wakes only operators after them, so each
-// runs at most once, when all that it reads is new.
+// sweep re-plans the triggered operators in graph order. Changes only trigger later operators, so each runs
+// at most once, when all its inputs are final.
 func (l *Live) sweep() error {
 	for o := l.wake.pop(0); o >= 0; o = l.wake.pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
@@ -54,7 +54,7 @@ func (s bitset) union(other bitset) {
 	}
 }
 
-// pop removes the first member at or after from and returns it, or -1.
+// pop removes and returns the first member at or after from, or -1.
 func (s bitset) pop(from int) int {
 	for w := from / 64; w < len(s); w++ {
 		word := s[w]
@@ -79,10 +79,10 @@ func (s bitset) empty() bool {
 	return true
 }
 
-// fixpoint goes pass by pass. First one sweep over the operators that give SymInts from inputs and SymInts
-// alone; then passes, each running the operators that the pass before woke. An operator may so run while one
-// of its operands is still to change. If it then refuses, it is deferred to the next pass; if nothing else
-// was left to change when it refused, the refusal is its own.
+// fixpoint re-plans pass by pass. A first sweep covers the operators that compute SymInts only from inputs
+// and SymInts; each later pass runs the operators that the previous pass triggered. An operator may therefore
+// run while one of its inputs is still to change. If it then fails, it is retried in the next pass; if
+// nothing else was still to change, the error is returned.
 func (l *Live) fixpoint() error {
 	l.passWake, l.wake = l.wake, l.passWake
 	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
@@ -118,7 +118,7 @@ func (l *Live) fixpoint() error {
 	return nil
 }
 
-// deferRun marks the last run of an operator, which refused, as one to try again.
+// deferRun marks the last run of an operator, which failed, to be retried.
 func (l *Live) deferRun(o int) {
 	l.deferred.add(o)
 	l.log.hooks[l.lastRun[o]].deferred = true
@@ -148,7 +148,8 @@ func (l *Live) stillDirty() string {
 	return strings.Join(names, ", ")
 }
 
-// run plans one operator at the transaction's shapes. Values it changes wake their consumers into wake.
+// run re-plans one operator at the transaction's shapes. Values that change trigger their consumers into
+// wake.
 func (l *Live) run(o int, wake *bitset) error {
 	start := time.Now()
 	op := &l.G.Ops[o]
@@ -175,8 +176,8 @@ func (l *Live) run(o int, wake *bitset) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// A run that refused has taken nothing in. One that did not may have taken in what its pass had changed
-	// so far, but it is that pass's changes that make it run again in the next.
+	// A failed run has used no new changes. A successful one may have used part of its pass's changes, but
+	// those trigger it again in the next pass anyway.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -205,7 +206,7 @@ func (l *Live) run(o int, wake *bitset) error {
 		for _, c := range l.G.Values[v].Consumers {
 			wake.add(int(c))
 			if r := l.lastRun[c]; r >= 0 {
-				l.log.hooks[r].glitch = true // it saw this value before it changed
+				l.log.hooks[r].glitch = true // it used this value before it changed
 			}
 		}
 	}
@@ -216,7 +217,7 @@ func (l *Live) run(o int, wake *bitset) error {
 	return nil
 }
 
-// check holds a plan against what was allocated and compiled at build: the one place where that is done.
+// check compares a plan with what was allocated and compiled at build. This is the only place that does.
 func (l *Live) check(o *Op, p *Plan) error {
 	refuse := func(format string, args ...any) error {
 		l.planner.err = fmt.Errorf(format, args...)
@@ -236,39 +237,39 @@ func (l *Live) check(o *Op, p *Plan) error {
 		val := &l.G.Values[o.out(i)]
 		if val.Kind == SymInt {
 			if out.int < val.Lo || out.int > val.Hi {
-				return refuse("%s would be %d, its range is %d to %d", val.Name, out.int, val.Lo, val.Hi)
+				return refuse("%s would be %d, want %d to %d", val.Name, out.int, val.Lo, val.Hi)
 			}
 			continue
 		}
 		if len(out.dims) != len(val.MaxDims) {
-			return refuse("%s would have rank %d, it was built with rank %d", val.Name, len(out.dims),
+			return refuse("%s would have rank %d, built with rank %d", val.Name, len(out.dims),
 				len(val.MaxDims))
 		}
 		for j, d := range out.dims {
 			if d < 1 {
-				return refuse("%s would be %v: dim %d must be positive", val.Name, out.dims, j)
+				return refuse("%s would be %v: want dim %d at least 1", val.Name, out.dims, j)
 			}
 			if d > val.MaxDims[j] && val.Role != Scratch {
-				return refuse("%s would be %v, allocated are %v", val.Name, out.dims, val.MaxDims)
+				return refuse("%s would be %v, allocated for %v", val.Name, out.dims, val.MaxDims)
 			}
 		}
 		if Numel(out.dims) == 0 {
-			return refuse("%s would be %v: more elements than %d", val.Name, out.dims, maxElements)
+			return refuse("%s would be %v: more than %d elements", val.Name, out.dims, maxElements)
 		}
 		if n := val.DType.Bytes(Numel(out.dims)); n > val.Bytes {
-			return refuse("%s would need %d bytes, allocated are %d", val.Name, n, val.Bytes)
+			return refuse("%s would need %d bytes, allocated %d", val.Name, n, val.Bytes)
 		}
 	}
 	return nil
 }
 
-// Compiled says whether a corner uses a slot on a route, so that its kernel exists.
+// Compiled reports whether a corner uses a slot on a route, so that its kernel exists.
 func (g *Graph) Compiled(o *Op, slot, route int) bool {
 	d := o.Dispatches[slot]
 	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0
 }
 
-// out is the i-th value that an operator gives: outputs, then scratch.
+// out is the i-th output of an operator: outputs, then scratch.
 func (o *Op) out(i int) ValueID {
 	if i < len(o.Spec.Outputs) {
 		return o.Spec.Outputs[i]
@@ -276,14 +277,14 @@ func (o *Op) out(i int) ValueID {
 	return o.Spec.Scratch[i-len(o.Spec.Outputs)]
 }
 
-// pin gives each slot of a plan the largest grid that it has on the plan's route.
+// pin sets each slot of a plan to its largest grid on the plan's route.
 func (l *Live) pin(o *Op, p *Plan) {
 	for s := range p.Launches {
 		p.Launches[s].Grid.cover(o.largestGrid(s, p.Route))
 	}
 }
 
-// largestGrid has room for the grids of a slot at all corners on a route.
+// largestGrid covers the grids of a slot at all corners on a route.
 func (o *Op) largestGrid(slot, route int) (g Grid) {
 	for c := range o.corner {
 		if at := &o.corner[c]; at.Route == route && at.Launches[slot].Active {
@@ -293,7 +294,7 @@ func (o *Op) largestGrid(slot, route int) (g Grid) {
 	return g
 }
 
-// logPlans notes the dispatches whose plan is another, and says whether none is.
+// logPlans logs the dispatches whose plan changed, and reports whether none did.
 func (l *Live) logPlans(o *Op, before, after *Plan) (same bool) {
 	same = true
 	for i := range after.Launches {

@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Work says what an operator does at the shapes in force: its kind, route, kernels, grids, bytes and FLOPs.
-// Operators of the same work are alike. It is "" where nothing runs.
+// Work describes what an operator does at the shapes in force: its kind, route, kernels, grids, bytes and
+// FLOPs. Operators with equal Work are interchangeable for timing. It is "" if nothing runs.
 func (l *Live) Work(id OpID) string {
 	o := &l.G.Ops[id]
 	work := ""
@@ -37,8 +37,8 @@ func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	return list
 }
 
-// Reroute puts a plan on another route in force, if the shape in force and what was compiled and allocated
-// allow it. What the operator gives is the same on every route.
+// Reroute puts a plan on another route in force, and reports whether the live shape and the compiled kernels
+// and memory allow it. The outputs are the same on every route.
 func (l *Live) Reroute(id OpID, route int) bool {
 	o, p := &l.G.Ops[id], l.G.Ops[id].newPlan()
 	if err := l.planner.make(o, &p, routeRequest{route: route, must: true}, o.Aliased); err != nil {

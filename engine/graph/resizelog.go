@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// ResizeLog is the record of one propagation, run by run. Its memory is used again by the next; a Snapshot
-// copies it.
+// ResizeLog is the record of one Propagate, run by run. The next one reuses its memory; Shapes.Take copies
+// it.
 type ResizeLog struct {
 	Order    Order
 	NS       int64
@@ -22,7 +22,7 @@ type ResizeLog struct {
 	params   []byte // of plans
 }
 
-// Each record below begins where the one before it ends in the lists it points into.
+// The records below use parts of shared lists. Each part begins where the previous record's part ends.
 type loggedPass struct{ dirtyEnd, hookStart, hookEnd, changeStart int }
 
 type loggedHook struct {
@@ -32,20 +32,20 @@ type loggedHook struct {
 	triggerEnd, changeEnd, planEnd int
 }
 
-// loggedChange is a value's live shape after a change: what it was before depends on the record before.
+// loggedChange is a value's new live shape. The previous one is known from the previous record.
 type loggedChange struct {
 	value  ValueID
 	absent bool // the step does not compute it
 	end    int  // of ints
 }
 
-// loggedPlan is a dispatch that got another plan.
+// loggedPlan is a dispatch whose plan changed.
 type loggedPlan struct {
 	dispatch trace.DispatchID
 	to       launchRecord
 }
 
-// launchRecord is a launch as a record needs it: a small part of the memory of a Launch.
+// launchRecord is the part of a Launch that records need.
 type launchRecord struct {
 	active       bool
 	route        int
@@ -53,10 +53,10 @@ type launchRecord struct {
 	grid         Grid
 	needed       [3]uint32
 	bytes, flops int64
-	paramsEnd    int // of the list of params beside it
+	paramsEnd    int // end in the list of params
 }
 
-// Passes is the number of passes of the propagation, 0 where nothing was dirty.
+// Passes is the number of passes of the Propagate, 0 if nothing was dirty.
 func (l *ResizeLog) Passes() int { return len(l.passes) }
 
 func (l *ResizeLog) begin(o Order) {
@@ -67,7 +67,7 @@ func (l *ResizeLog) begin(o Order) {
 	}
 }
 
-// pass begins a pass that the dirty values cause.
+// pass begins a pass that the dirty values trigger.
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
 	l.passes = append(l.passes,
@@ -77,7 +77,7 @@ func (l *ResizeLog) pass(dirty []ValueID) {
 		})
 }
 
-// changedInPass are the values that the last pass changed, each once: what makes the next pass.
+// changedInPass are the values that the last pass changed, each once. They trigger the next pass.
 func (l *ResizeLog) changedInPass() []ValueID {
 	start := len(l.dirty)
 	for _, c := range l.changes[l.passes[len(l.passes)-1].changeStart:] {
@@ -134,7 +134,7 @@ func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	return r, params
 }
 
-// copyFrom makes a log the copy of another, in its own memory.
+// copyFrom makes l a deep copy of m, reusing l's memory.
 func (l *ResizeLog) copyFrom(m *ResizeLog) {
 	*l = ResizeLog{
 		Order: m.Order, NS: m.NS, untimed: m.untimed, passes: append(l.passes[:0], m.passes...),

@@ -9,48 +9,48 @@ import (
 	"strings"
 )
 
-// Routes. An operator chooses between its ways of doing the work by live shape (Planner.Choose). A person can
-// ask for one by name, of a kind or of one operator; where a shape does not allow it the graph is refused,
-// because a request that is taken only sometimes would measure something else than was meant.
+// Routes. An operator chooses between its implementations by live shape (Planner.Choose). The user can
+// request one by name, for a kind or for one operator. If a shape does not support it the graph is rejected,
+// because a request that applies only sometimes would measure something else.
 
-// ErrRoute is wrapped by the error of a route that was asked for and cannot be taken.
+// ErrRoute is wrapped by the error of a requested route that cannot be used.
 var ErrRoute = errors.New("route")
 
-// RouteLimit is the error of a route that was asked for where a shape has more work than it can do.
+// RouteLimit is the error of a requested route at a shape that exceeds its limit.
 type RouteLimit struct {
 	Route      string
-	Of         string // what of the shape is its work: "M"
-	Most, Work int    // that it can do, and that the shape has
+	Of         string // the quantity that is limited: "M"
+	Most, Work int    // the route's limit, and the shape's amount
 }
 
 func (e *RouteLimit) Error() string {
-	return fmt.Sprintf("%v %s takes %s <= %d, and %s is %d", ErrRoute, e.Route, e.Of, e.Most, e.Of, e.Work)
+	return fmt.Sprintf("%v %s supports %s <= %d, got %s = %d", ErrRoute, e.Route, e.Of, e.Most, e.Of, e.Work)
 }
 
 func (e *RouteLimit) Unwrap() error { return ErrRoute }
 
-// AskRoutes asks for routes or kernels by name, for an operator kind, for the operators of a place in all
-// layers, or for one operator: "linear_q4gsw", "linear_q4gsw@attn.q" or "linear_q4gsw@layers.0.attn.q". It
-// comes before the operators. An operator that cannot do all its corners so is refused.
+// AskRoutes requests routes or kernels by name: for an operator kind, for one operator of all layers, or for
+// a single operator ("linear_q4gsw", "linear_q4gsw@attn.q" or "linear_q4gsw@layers.0.attn.q"). Call it before
+// adding operators. Adding an operator that does not support the route at all its corners is an error.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}
 }
 
-// targets are the words by which a route can be asked of the operator. What is said of fewer operators counts
-// for more, so it comes later.
+// targets are the names by which a route can be requested for the operator, the more specific and stronger
+// ones last.
 func (o *Op) targets() []string {
 	kind := o.Spec.Kind
 	return []string{kind, kind + "@" + o.place(), kind + "@" + o.Name}
 }
 
-// place is what tables call the operator in each layer.
+// place is the operator's name without its layer.
 func (o *Op) place() string {
 	d := o.describe()
 	return d.Place()
 }
 
-// request is the route that is asked of one of the operator's targets.
+// request is the route requested for one of the operator's targets.
 func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 	w := noRoute
 	for _, target := range targets {
@@ -68,15 +68,15 @@ func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 	return w, nil
 }
 
-// unasked is the error of a route that was asked of an operator which the graph does not have.
+// unasked is the error for a route requested for an operator that the graph does not have.
 func (b *Builder) unasked() error {
 	for target, want := range b.routes {
 		if b.asked[target] {
 			continue
 		}
-		there, names := "its kinds with routes are", b.routedKinds()
+		there, names := "kinds with routes:", b.routedKinds()
 		if kind, _, one := strings.Cut(target, "@"); one && slices.Contains(names, kind) {
-			there, names = "of its kind are", b.placesOf(kind)
+			there, names = "of this kind:", b.placesOf(kind)
 		}
 		return fmt.Errorf("%w %s=%s: the graph has no such operator; %s %s", ErrRoute, target, want, there,
 			cmp.Or(strings.Join(names, ", "), "none"))
@@ -84,7 +84,7 @@ func (b *Builder) unasked() error {
 	return nil
 }
 
-// routedKinds are the kinds of the graph's operators that have a choice of route.
+// routedKinds are the operator kinds of the graph that have several routes.
 func (b *Builder) routedKinds() (kinds []string) {
 	for i := range b.ops {
 		if s := &b.ops[i].Spec; len(s.Routes) > 1 && !slices.Contains(kinds, s.Kind) {
@@ -104,7 +104,7 @@ func (b *Builder) placesOf(kind string) (places []string) {
 	return places
 }
 
-// routeOf is the route of that name or with a kernel of that name, -1 if there is none.
+// routeOf is the route with that name or with a kernel of that name, -1 if none.
 func (o *Op) routeOf(name string) int {
 	if slices.Contains(o.ownRoutes(), name) {
 		return slices.Index(o.Spec.Routes, name)
@@ -119,8 +119,8 @@ func (o *Op) routeOf(name string) int {
 	return -1
 }
 
-// ownRoutes are the routes that the operator has kernels for. Others are those of its kind that a size or
-// the device rules out, or that a fusion rule brings: it is asked for before that.
+// ownRoutes are the routes that the operator has kernels for. Other routes of its kind are ruled out by a
+// size or the device, or come with a fusion rule.
 func (o *Op) ownRoutes() (names []string) {
 	for r, name := range o.Spec.Routes {
 		for s := range o.Spec.Slots {
@@ -133,12 +133,12 @@ func (o *Op) ownRoutes() (names []string) {
 	return names
 }
 
-// routeLabel names a route where one is to be named, though the operator may have no choice.
+// routeLabel names a route for messages, even if the operator has only one.
 func (o *Op) routeLabel(route int) string {
 	return cmp.Or(o.RouteName(route), strconv.Itoa(route))
 }
 
-// RouteName is "" where the operator has no choice.
+// RouteName is the route's name, "" if the operator has only one.
 func (o *Op) RouteName(route int) string {
 	if route < len(o.Spec.Routes) {
 		return o.Spec.Routes[route]

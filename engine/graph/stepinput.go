@@ -1,23 +1,23 @@
 package graph
 
-// InputData is what a step gives a graph input.
+// InputData is a step's data for a graph input.
 type InputData struct {
 	Value ValueID
 	Dims  []int
-	Data  []byte  // little-endian words, of the live dims
-	Host  []int64 // the same as integers, where an operator reads them
-	// From, where it is not nil, is an output whose first bytes are taken in place of Data, as the step
-	// before leaves them on the device.
+	Data  []byte  // little-endian words, in the live dims
+	Host  []int64 // the same as integers, if an operator reads them
+	// From, if not nil, is an output whose first bytes the previous step left on the device. They are used in
+	// place of Data.
 	From *ValueID
 }
 
-// SymIntValue is what a step sets a SymInt to.
+// SymIntValue is a step's value for a SymInt.
 type SymIntValue struct {
 	Value ValueID
 	Int   int64
 }
 
-// StepInput is what a step is given, and the outputs to read back.
+// StepInput is the input of a step, and the outputs to read back.
 type StepInput struct {
 	Inputs  []InputData
 	SymInts []SymIntValue

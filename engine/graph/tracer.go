@@ -8,28 +8,27 @@ import (
 	"gpuscope/trace"
 )
 
-// Shapes are what a resize left, copied so that the next can begin: the part of a step's record that needs no
-// device. Taking them costs little; a Tracer turns them into a trace's records later, on any goroutine.
+// Shapes is a copy of what a resize changed, so that the next can begin: the part of a step's record that
+// needs no device. Taking it is cheap; a Tracer turns it into trace records later, on any goroutine.
 type Shapes struct {
-	First  bool // of its tracer
-	Missed bool // resizes that nobody recorded came between: the log starts from their shapes
-	// Edited are the names of the kernels that run in place of the graph's, nil where none does.
+	First  bool // first record of its tracer
+	Missed bool // unrecorded resizes came before, so the log does not start from the last record
+	// Edited are the names of the kernels that replace the graph's, nil if none.
 	Edited map[*Kernel]string
 
 	log    ResizeLog
 	inputs inputState
-	// Levels and waits, where they may differ from those of the shapes taken before.
+	// Levels and waits, if they may differ from the last Shapes.
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	relisted bool
-	// Where a kernel was replaced since the record before: what every dispatch is launched with. No resize
-	// log has that.
+	// All launches, if a kernel was replaced since the last record. The resize log does not have those.
 	plans  []loggedPlan
 	params []byte
 }
 
-// Take copies what the last resize of l left. listed is how often l had made its levels when shapes were
-// taken before, and is brought up to date.
+// Take copies what the last resize of l changed. listed counts how often l had listed its levels at the last
+// Take, and is updated.
 func (s *Shapes) Take(l *Live, listed *int) {
 	s.log.copyFrom(&l.log)
 	s.inputs.take(l)
@@ -55,9 +54,9 @@ func (s *Shapes) TakePlans(l *Live) {
 // HasPlans reports whether TakePlans was called.
 func (s *Shapes) HasPlans() bool { return len(s.plans) > 0 }
 
-// Tracer turns Shapes into the records of a trace: plans that are new, and what a resize did. Each record is
-// relative to the one before, whatever resizes nobody recorded came between. It takes constant memory, and
-// one goroutine uses it.
+// Tracer turns Shapes into trace records: new plans, and what a resize did. Each record is relative to the
+// previous one, even if resizes in between were not recorded. It uses constant memory and must not be used
+// concurrently.
 type Tracer struct {
 	g       *Graph
 	options LiveOptions
@@ -80,8 +79,7 @@ type Tracer struct {
 	shadow   *Live // nil until a step is recorded relative to another one than it came from
 }
 
-// NewTracer starts at the plans that l has in force, with the names of kernels that run in place of the
-// graph's.
+// NewTracer starts at the plans in force of l, with the names of kernels that replace the graph's.
 func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	g := l.G
 	nv := len(g.Values)
@@ -106,19 +104,19 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	return r
 }
 
-// Record fills in what a step's shapes say, and returns the plans that are new with it. What the lists of a
-// step point into is allocated at once: a step has hundreds of them.
+// Record fills in the parts of step that shapes determine, and returns the plans that are new. The lists of a
+// step are allocated together, because a step has hundreds of them.
 func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	if s.Missed {
 		if err := r.replan(s); err != nil {
-			// Only of an operator whose plan is not pure, which --check finds: it planned these shapes.
+			// Only if an operator's plan is not pure, which --check reports: it planned these shapes before.
 			s.log.begin(s.log.Order)
 		}
 	}
 	step.Resize = r.resize(&s.log)
 	r.edited = s.Edited
 	at := 0
-	for i := range s.plans { // they are no part of what the resize changed
+	for i := range s.plans { // not part of the resize
 		to := &s.plans[i]
 		r.force(to.dispatch, &to.to, s.params[at:to.to.paramsEnd])
 		at = to.to.paramsEnd
@@ -138,13 +136,13 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	return plans
 }
 
-// Ran is the dispatch that a step's list has at a place, as of the last record.
+// Ran is the dispatch at an index of the last record's list.
 func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
 
-// InForce are the plans in force by dispatch as of the last record, -1 where a dispatch is not in use.
+// InForce are the plans in force by dispatch as of the last record, -1 for a dispatch that is not in use.
 func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
 
-// PlanID is the id of the plan that l has in force for a dispatch, and whether it was recorded before.
+// PlanID is the id of the plan in force in l for a dispatch, and whether it was recorded before.
 func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
 	d := &l.G.Dispatches[id]
 	launch, params := l.Plans[d.Op].record(d.Slot, nil)
@@ -152,7 +150,7 @@ func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known 
 	return plan, !fresh
 }
 
-// force makes a launch the one in force of its dispatch.
+// force puts a launch in force for its dispatch.
 func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {
 		r.inForce[d] = -1
@@ -175,7 +173,7 @@ func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	r.inForce[d] = id
 }
 
-// content appends what tells one plan from another.
+// content appends everything that distinguishes a plan from others.
 func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(d))
 	b = append(b, byte(l.route))
@@ -200,7 +198,7 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	return b
 }
 
-// tracePlan is a launch as a trace has it, with the id 0.
+// tracePlan is a launch in trace format, with id 0.
 func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) trace.Plan {
 	o := &g.Ops[g.Dispatches[id].Op]
 	p := trace.Plan{
@@ -244,7 +242,7 @@ func (r *Tracer) symInts() map[string]int64 {
 	return all
 }
 
-// resize is a log in the form a trace has, and puts its plans and dims in force.
+// resize is a log in trace format. It also puts the log's plans and dims in force.
 func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	resize := trace.Resize{Order: l.Order.String(), NS: l.time(l.NS)}
 	if len(l.passes) == 0 {
@@ -300,7 +298,7 @@ func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	return resize
 }
 
-// part is the part of a list from *at to end, at which *at is then; nil where it is empty.
+// part returns the part of list from *at to end and advances *at; nil if it is empty.
 func part[T any](list []T, at *int, end int) []T {
 	from := *at
 	if *at = end; from == end {
@@ -316,7 +314,7 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts is how many ints the shapes before and after the changes of a log take.
+// changedInts counts the integers in the shapes before and after the changes of a log.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
@@ -325,8 +323,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive says whether a value has the shape already that a change gives it: readers of an operator's output
-// are woken by it, too, where no step computes it.
+// isLive reports whether a value already has the shape of a change. That happens because readers of a
+// deferred output are triggered too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])
@@ -334,7 +332,7 @@ func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	return r.now.is(c.value, to, c.absent)
 }
 
-// change makes the shape that a change gives a value its live one.
+// change applies a change to the live shapes.
 func (r *Tracer) change(c *loggedChange, to []int) {
 	if r.g.Values[c.value].Kind == SymInt {
 		r.ints[c.value] = int64(to[0])
@@ -343,7 +341,7 @@ func (r *Tracer) change(c *loggedChange, to []int) {
 	r.now.set(c.value, to, c.absent)
 }
 
-// shape is a value's live shape as a trace has it, at the end of a list; nil where it is not computed.
+// shape is a value's live shape in trace format, appended to list; nil if it is not computed.
 func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	at := len(*list)
 	switch {
@@ -357,8 +355,7 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	return slices.Clip((*list)[at:])
 }
 
-// changedDims takes in what the inputs are, and lists the live dims that are others than those of the step
-// before, or all.
+// changedDims updates the inputs and lists the live dims that differ from the previous step's, or all.
 func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.g
 	n, size := 0, 0
@@ -371,7 +368,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	for _, c := range l.changes {
 		mark(c.value)
 	}
-	if all { // what the first resize has not changed
+	if all { // values that the first resize has not changed
 		for i := range g.Values {
 			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
 				r.now.set(v, r.recorded.dims[v], r.recorded.absent[v])
@@ -409,8 +406,8 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// replan makes the log of s the one that its resize would have had, had it followed the record before: on
-// live shapes of the tracer's own, which go the same way. Its times are not the step's, so that log has none.
+// replan replaces the log of s by one relative to the last record, by re-planning on live shapes of the
+// tracer's own. It has no times, because they are not the step's.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {
 		var err error
@@ -425,7 +422,7 @@ func (r *Tracer) replan(s *Shapes) error {
 	}
 	l.order = r.options.Order
 	err := l.moveTo(&s.inputs)
-	if err != nil && l.order == Fixpoint { // which may not converge from everywhere
+	if err != nil && l.order == Fixpoint { // which may not converge from every state
 		l.order = Topological
 		err = l.moveTo(&s.inputs)
 	}
@@ -436,8 +433,8 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step is what is in force as a trace has it: a step that ran nothing, and its plans, by their place in it.
-// The caller adds what it alone knows.
+// Step is what is in force in trace format: a step that ran nothing, and its plans by their index. The caller
+// fills in the rest.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
 	var step trace.Step

@@ -9,8 +9,7 @@ import (
 // DType is the type of a tensor's elements.
 type DType uint8
 
-// The element types. Of values under 32 bits a word holds several: eight of Q4 (4 bits), four of I8, two of
-// F16 (halves).
+// The element types. Types under 32 bits are packed into 32-bit words: eight Q4 (4 bits), four I8 or two F16.
 const (
 	F32 DType = iota
 	I32
@@ -30,7 +29,7 @@ var dtypes = [...]struct {
 // String is the name used in traces.
 func (d DType) String() string { return dtypes[d].name }
 
-// Bytes is the size of n elements, at most maxElements, in whole 32-bit words.
+// Bytes is the size of n elements in bytes, rounded up to whole 32-bit words. n must not exceed maxElements.
 func (d DType) Bytes(n int) int64 { return (int64(n)*int64(dtypes[d].bits) + 31) / 32 * 4 }
 
 // Role says where a value comes from and who may overwrite it.
@@ -44,7 +43,7 @@ const (
 	Constant
 	State
 	Scratch
-	Fused // was an intermediate or a constant: what fusion made needless, and is nowhere
+	Fused // removed by fusion: has no memory
 )
 
 // String is the name used in traces.
@@ -52,7 +51,7 @@ func (r Role) String() string {
 	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch", "fused"}[r]
 }
 
-// ValueKind tells tensors from SymInts.
+// ValueKind distinguishes tensors from SymInts.
 type ValueKind uint8
 
 const (
@@ -70,19 +69,19 @@ type Value struct {
 	Role             Role
 	minDims, MaxDims []int // of a tensor; nil until its operator's corners are planned
 	Lo, Hi, first    int64 // of a SymInt
-	Bytes            int64 // at maxDims
+	Bytes            int64 // at MaxDims
 	Alias            ValueID
-	Producer         OpID // -1: none
-	materializer     OpID // makes it where its producer leaves it; -1: none
+	Producer         OpID // operator that outputs it, -1: none
+	materializer     OpID // computes it where its producer defers it; -1: none
 	Consumers        []OpID
-	Load             func() ([]byte, error) // of a constant; of State, nil: zeros
+	Load             func() ([]byte, error) // bytes of a constant, or initial State; nil: zeros
 	HostRead         bool                   // an operator reads its host integers
 	firstHost        []int64                // host integers before the first step; nil: zeros
-	matrix           *trace.Matrix          // whose weights a constant has; nil: none in a format
-	Column           func(at int) int       // of a row in another order: that which lies there; nil: at
+	matrix           *trace.Matrix          // the weight matrix that a constant holds; nil: none
+	Column           func(at int) int       // of permuted rows: the column stored at a place; nil: at
 }
 
-// OpError is an operator's refusal of a shape.
+// OpError is the error of an operator that does not support a shape.
 type OpError struct {
 	Op, Kind string
 	Args     []string // arguments with their live shapes
