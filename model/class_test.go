@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 )
 
 // logitsOf are the logits that the reference gives after some tokens, and the model that was read.
@@ -27,7 +27,7 @@ func logitsOf(t *testing.T, path string, tokens ...int) ([]float64, *Model) {
 	if _, err := broughtTo(n, len(tokens), 0); err != nil {
 		t.Fatal(err)
 	}
-	x := ops.NewInterpreter(n.graph)
+	x := reference.NewInterpreter(n.graph)
 	if err := x.Step(n.input(0, tokens), nil); err != nil {
 		t.Fatal(err)
 	}

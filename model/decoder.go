@@ -8,6 +8,9 @@ import (
 
 	"gpuscope/engine/graph"
 	"gpuscope/ops"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 // network is a model's graph, with what a step sets and reads of it.
@@ -70,7 +73,7 @@ type attention struct {
 	norm           graph.ValueID
 	q, k, v        projection
 	qNorm, kNorm   graph.ValueID // of each head, or None
-	o              ops.Matrix
+	o              weight.Matrix
 	postNorm       graph.ValueID // or None
 	window         int           // positions that a token sees, 0 for all
 	rotate         rotary
@@ -80,13 +83,13 @@ type attention struct {
 // mlp is the second half of a layer.
 type mlp struct {
 	norm           graph.ValueID
-	gate, up, down ops.Matrix
+	gate, up, down weight.Matrix
 	postNorm       graph.ValueID // or None
 }
 
 // projection is a matrix, and what is added to what it gives.
 type projection struct {
-	ops.Matrix
+	weight.Matrix
 	bias graph.ValueID // or None
 }
 
@@ -121,7 +124,7 @@ func (m *decoder) forward() graph.ValueID {
 	}
 	x := ops.Embedding(m.Builder, "embed", table, m.tokens)
 	if m.Arch.scaledEmbedding {
-		x = ops.Mul(m.Builder, "scale", x, m.scalar("embed_scale", float32(math.Sqrt(float64(m.Dim)))))
+		x = basic.Mul(m.Builder, "scale", x, m.scalar("embed_scale", float32(math.Sqrt(float64(m.Dim)))))
 	}
 	m.rotate = m.Form.pairs.rotary(m, "", &m.Rope)
 	m.rotateLocal = m.rotate
@@ -203,17 +206,17 @@ func (a *attention) forward(m *decoder, layer int, x graph.ValueID) graph.ValueI
 	q := a.q.forward(b, "q", m.lastOf("q_last", layer, h))
 	k := a.k.forward(b, "k", h)
 	v := a.v.forward(b, "v", h)
-	q = ops.View(b, "q_heads", q, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads), ops.Fixed(m.HeadDim))
-	k = ops.View(b, "k_heads", k, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
-	v = ops.View(b, "v_heads", v, ops.Fixed(1), ops.Rest, ops.Fixed(m.KVHeads), ops.Fixed(m.HeadDim))
+	q = basic.View(b, "q_heads", q, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads), kind.Fixed(m.HeadDim))
+	k = basic.View(b, "k_heads", k, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
+	v = basic.View(b, "v_heads", v, kind.Fixed(1), basic.Rest, kind.Fixed(m.KVHeads), kind.Fixed(m.HeadDim))
 	q = m.norm("q_norm", q, a.qNorm)
 	k = m.norm("k_norm", k, a.kNorm)
 	q, k = a.rotate("rope", q, k)
-	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, ops.Sym(m.pos), m.Scale, a.window)
-	y = ops.View(b, "join", y, ops.Fixed(1), ops.Rest, ops.Fixed(m.Heads*m.HeadDim))
+	y := ops.SDPA(b, "sdpa", q, k, v, a.kCache, a.vCache, kind.Sym(m.pos), m.Scale, a.window)
+	y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(m.Heads*m.HeadDim))
 	y = ops.Linear(b, "o", y, a.o, graph.None)
 	y = m.norm("post_norm", y, a.postNorm)
-	return ops.Add(b, "add", m.lastOf("last", layer, x), y, 1)
+	return basic.Add(b, "add", m.lastOf("last", layer, x), y, 1)
 }
 
 // lastOf is the last token of a tensor in the last layer, and all of them before it.
@@ -221,7 +224,7 @@ func (m *decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID 
 	if layer < m.Layers-1 {
 		return x
 	}
-	return ops.SliceRange(m.Builder, name, x, 1, ops.Fixed(-1), ops.Fixed(ops.ToEnd), 1)
+	return basic.SliceRange(m.Builder, name, x, 1, kind.Fixed(-1), kind.Fixed(basic.ToEnd), 1)
 }
 
 func (m *decoder) mlp(layer int) *mlp {
@@ -246,5 +249,5 @@ func (f *mlp) forward(m *decoder, layer int, x graph.ValueID) graph.ValueID {
 	h = m.Arch.gate.join(b, m.Arch.gate.name, gate, up)
 	h = ops.Linear(b, "down", h, f.down, graph.None)
 	h = m.norm("post_norm", h, f.postNorm)
-	return ops.Add(b, "add", x, h, 1)
+	return basic.Add(b, "add", x, h, 1)
 }

@@ -4,7 +4,7 @@ import (
 	"hash/fnv"
 	"math"
 
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/trace"
 )
 
@@ -94,7 +94,7 @@ func (v *view) expect(want float64) float64 {
 }
 
 // gap holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
-func (v *view) gap(got, want []float64, t *ops.Tolerance) trace.NumericError {
+func (v *view) gap(got, want []float64, t *reference.Tolerance) trace.NumericError {
 	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
 	var d difference
 	farthest := -1.0
@@ -146,14 +146,14 @@ func (v *view) drift(got, want []float64) *trace.Drift {
 
 // choose takes a part of the elements of an output of rows and columns, as many of the rows as of the columns
 // and a few of each at the least: always the same ones, spread over all, the first and the last among them.
-func choose(name string, rows, cols int, part float64) ops.Choice {
+func choose(name string, rows, cols int, part float64) reference.Choice {
 	const fewRows, fewCols = 4, 64
 	if part >= 1 {
-		return ops.Choice{}
+		return reference.Choice{}
 	}
 	r := max(int(math.Ceil(float64(rows)*math.Sqrt(part))), min(rows, fewRows))
 	c := max(int(math.Ceil(part*float64(rows)*float64(cols)/float64(r))), min(cols, fewCols))
-	return ops.Choice{Rows: spread(name, rows, r), Cols: spread(name, cols, min(c, cols))}
+	return reference.Choice{Rows: spread(name, rows, r), Cols: spread(name, cols, min(c, cols))}
 }
 
 // spread are k of n places: one from each of k stretches, by a hash of the name and its number, the first

@@ -20,7 +20,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -295,13 +295,13 @@ func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 }
 
 // reference runs steps of tokens through the graph by the operators' own float64 references.
-type reference struct {
+type referenceModel struct {
 	net  *network
-	exec *ops.Interpreter
+	exec *reference.Interpreter
 	pos  int
 }
 
-func newReference(t *testing.T, path string) *reference {
+func newReference(t *testing.T, path string) *referenceModel {
 	t.Helper()
 	m, err := Read(Options{Path: path})
 	if err != nil {
@@ -312,11 +312,11 @@ func newReference(t *testing.T, path string) *reference {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reference{net: net, exec: ops.NewInterpreter(net.graph)}
+	return &referenceModel{net: net, exec: reference.NewInterpreter(net.graph)}
 }
 
 // step gives the logits of the last token.
-func (r *reference) step(t *testing.T, tokens ...int) []float64 {
+func (r *referenceModel) step(t *testing.T, tokens ...int) []float64 {
 	t.Helper()
 	if err := r.exec.Step(r.net.input(r.pos, tokens), nil); err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func TestGraphsOfEachArchitectureGiveTheGoldenLogitsInFloat64(t *testing.T) {
 }
 
 // give runs the first steps of a case and holds its logits to them.
-func (r *reference) give(t *testing.T, c *goldenCase, steps int) {
+func (r *referenceModel) give(t *testing.T, c *goldenCase, steps int) {
 	t.Helper()
 	tokens := c.PromptTokens
 	for i := range steps {
@@ -382,7 +382,7 @@ func TestOtherPromptsGiveTheReferencesLogits(t *testing.T) {
 }
 
 // hold runs the steps of a trace, and holds their logits to those of the references.
-func (r *reference) hold(t *testing.T, steps []trace.Step) {
+func (r *referenceModel) hold(t *testing.T, steps []trace.Step) {
 	t.Helper()
 	var tokens []int
 	for _, s := range steps {

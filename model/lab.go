@@ -19,6 +19,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -298,11 +299,11 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	if info.Role != graph.State {
 		w.Elements = numel(s.runner.exec.LiveDims(o.Value))
 	}
-	own, err := ops.Decode(info.DType, o.Own, w.Elements)
+	own, err := reference.Decode(info.DType, o.Own, w.Elements)
 	if err != nil {
 		return w, err
 	}
-	edit, err := ops.Decode(info.DType, o.New, w.Elements)
+	edit, err := reference.Decode(info.DType, o.New, w.Elements)
 	if err != nil {
 		return w, err
 	}
@@ -346,7 +347,7 @@ func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs 
 	*trace.NumericError, error,
 ) {
 	if s.reference == nil {
-		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}
+		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.net.graph)}
 	}
 	v := newVerification(s, t, []trace.DispatchID{id})
 	v.part = min(1, labFLOPs/max(v.byOp[s.watch.graph.Dispatches[id].Op].flops, 1))

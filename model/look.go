@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
 	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -217,7 +218,7 @@ func (s *live) numbers(v graph.ValueID) numbers {
 		if err := x.ReadPart(v, uint64(from), data); err != nil {
 			return nil, err
 		}
-		list, err := ops.Decode(info.DType, data, first+n-whole)
+		list, err := reference.Decode(info.DType, data, first+n-whole)
 		if err != nil {
 			return nil, err
 		}

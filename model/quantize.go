@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"gpuscope/internal/printable"
-	"gpuscope/ops"
+	"gpuscope/ops/weight"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -67,7 +67,7 @@ func (q *quantizer) takes(typ string) bool {
 }
 
 // matrix quantises one that is stored as floats of a type.
-func (q *quantizer) matrix(m ops.Matrix, typ string) (ops.Matrix, error) {
+func (q *quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
 		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %s",
@@ -75,7 +75,7 @@ func (q *quantizer) matrix(m ops.Matrix, typ string) (ops.Matrix, error) {
 	}
 	q.planned = true
 	stored := m.Data
-	m.Format = ops.Q4GSW(q.group, ops.Q4Options{})
+	m.Format = weight.Q4GSW(q.group, weight.Q4Options{})
 	m.Data = func() ([][]byte, error) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -133,7 +133,7 @@ func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 					row[c] = element.float(data[(r*cols+c)*element.size:])
 					l.signal += float64(row[c]) * float64(row[c])
 				}
-				worst, noise := ops.QuantizeQ4GSW(row, group, pieces[0][r*cols/2:][:cols/2],
+				worst, noise := weight.QuantizeQ4GSW(row, group, pieces[0][r*cols/2:][:cols/2],
 					pieces[1][4*r*cols/group:][:4*cols/group])
 				l.worst, l.noise = max(l.worst, worst), l.noise+noise
 			}

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -184,7 +185,7 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		x := ops.NewInterpreter(n.graph)
+		x := reference.NewInterpreter(n.graph)
 		for _, s := range steps {
 			if _, err := broughtTo(n, s.tokens, s.pos); err != nil {
 				return nil, err

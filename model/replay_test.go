@@ -11,7 +11,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 	r := onDevice(t, Options{})
 	x, net := r.exec, r.net
-	ref := ops.NewInterpreter(net.graph)
+	ref := reference.NewInterpreter(net.graph)
 	prompt := []int{1, 47, 300, 12, 77, 5, 261, 19, 4, 90, 33}
 	for _, step := range []struct {
 		position int
@@ -89,7 +89,7 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	for v := range net.graph.NumValues() {
 		left[v] = len(s.runner.exec.Writers(graph.ValueID(v))) == 0
 	}
-	ref := ops.NewInterpreter(net.graph)
+	ref := reference.NewInterpreter(net.graph)
 	for i, turn := range s.text.turns {
 		if err := ref.Step(net.input(turn.position, turn.tokens), nil); err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/ops"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 // rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
@@ -83,10 +85,10 @@ type pairing struct {
 
 // neighbours pairs dims 2i and 2i + 1.
 var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) rotary {
-	seq := ops.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
+	seq := basic.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
 	cos, sin := m.tables(prefix, r, 1)
-	cos = ops.Slice(m.Builder, prefix+"slice cos", cos, 0, ops.Sym(m.pos), ops.Sym(seq))
-	sin = ops.Slice(m.Builder, prefix+"slice sin", sin, 0, ops.Sym(m.pos), ops.Sym(seq))
+	cos = basic.Slice(m.Builder, prefix+"slice cos", cos, 0, kind.Sym(m.pos), kind.Sym(seq))
+	sin = basic.Slice(m.Builder, prefix+"slice sin", sin, 0, kind.Sym(m.pos), kind.Sym(seq))
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
 		return ops.ApplyRotaryEmb(m.Builder, name, q, k, cos, sin)
 	}
@@ -96,7 +98,7 @@ var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) ro
 var halves = pairing{part: true, rotary: func(m *decoder, prefix string, r *rotation) rotary {
 	cos, sin := m.tables(prefix, r, 2)
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
-		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, ops.Sym(m.pos))
+		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, kind.Sym(m.pos))
 	}
 }}
 

@@ -9,7 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 	"gpuscope/trace"
 )
 
@@ -34,20 +34,20 @@ func pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) 
 		stats: graph.None,
 	}
 	if p.onGPU() {
-		p.values, p.ids, p.stats = ops.TopK(b, "top", logits, p.candidates)
+		p.values, p.ids, p.stats = basic.TopK(b, "top", logits, p.candidates)
 		b.Output(p.ids)
 		b.Output(p.values)
 		b.Output(p.stats)
 		return p
 	}
-	p.ids, p.values = ops.ArgmaxValue(b, "argmax", logits, false)
+	p.ids, p.values = basic.ArgmaxValue(b, "argmax", logits, false)
 	b.Output(p.ids)
 	b.Output(p.values)
 	return p
 }
 
 // onGPU says whether an operator finds the candidates, and not only the first.
-func (p *picks) onGPU() bool { return p.candidates > 0 && p.candidates <= ops.MaxTopK }
+func (p *picks) onGPU() bool { return p.candidates > 0 && p.candidates <= basic.MaxTopK }
 
 // picker reads back what a step has picked. Its buffers are used again from step to step.
 type picker struct {

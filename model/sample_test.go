@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/gputest"
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -28,8 +28,8 @@ func TestCandidatesOfTheGPUAreThoseOfTheHost(t *testing.T) {
 		r.do(session.Command{Kind: session.Run, N: 2})
 		return r.end().Steps
 	}
-	host := steps(ops.MaxTopK + 1)
-	for _, n := range []int{0, 1, 5, ops.MaxTopK} {
+	host := steps(basic.MaxTopK + 1)
+	for _, n := range []int{0, 1, 5, basic.MaxTopK} {
 		for i, s := range steps(n) {
 			if *s.Token != *host[i].Token || len(s.Top) != n {
 				t.Fatalf("%d candidates: step %d gives token %d and %d, want %d and as many", n, i, *s.Token,
@@ -52,7 +52,7 @@ func TestCandidatesOfTheGPUAreThoseOfTheHost(t *testing.T) {
 // lanes load it.
 func TestNaNOfAWeightIsFound(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, candidates := range []int{0, 2, ops.MaxTopK + 1} {
+	for _, candidates := range []int{0, 2, basic.MaxTopK + 1} {
 		b := tiny()
 		b.Change("blk.1.ffn_norm.weight", func(data []byte) {
 			copy(data[4*5:], []byte{0, 0, 0xc0, 0x7f})
@@ -105,7 +105,7 @@ func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 		"some of 64":        {Temperature: 0.8, TopP: 0.5, RepeatPenalty: 1.3, RepeatLastN: 64, TopK: 40},
 		"more than 64 hold": {Temperature: 2, TopP: 1, RepeatPenalty: 1},
 	} {
-		got, want := tokens(s, 0), tokens(s, ops.MaxTopK+1)
+		got, want := tokens(s, 0), tokens(s, basic.MaxTopK+1)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, of the host %v", name, got, want)
 		}

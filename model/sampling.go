@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -75,10 +75,10 @@ func (s *Sampling) candidates() int {
 	switch k := s.keeps(); {
 	case s.greedy():
 		return 0
-	case k > 0 && k < ops.MaxTopK && !s.penalises():
+	case k > 0 && k < basic.MaxTopK && !s.penalises():
 		return k
 	}
-	return ops.MaxTopK
+	return basic.MaxTopK
 }
 
 // record is it as the steps of a trace have it, nil where the highest logit is the token.
@@ -131,12 +131,12 @@ func (s *sampler) draw(list []trace.Candidate, sum float64, all bool, recent []i
 		if last := left[len(left)-1]; !all && last.penalised && last.logit <= list[len(list)-1].Logit {
 			return 0, false
 		}
-		all, sum = true, weight(left, 1)
+		all, sum = true, weigh(left, 1)
 	} else if s.penalises() || k > 0 && s.TopP < 1 { // which sum counts is not known of a part
 		if !all {
 			return 0, false
 		}
-		sum = weight(left, 1)
+		sum = weigh(left, 1)
 	}
 	if s.TopP < 1 {
 		n, mass := 0, 0.0
@@ -185,8 +185,8 @@ func (s *sampler) penalise(recent []int) {
 	})
 }
 
-// weight adds up how likely options are at a temperature, the first one 1.
-func weight(list []option, temperature float64) (sum float64) {
+// weigh adds up how likely options are at a temperature, the first one 1.
+func weigh(list []option, temperature float64) (sum float64) {
 	for _, o := range list {
 		sum += math.Exp((o.logit - list[0].logit) / temperature)
 	}
@@ -200,7 +200,7 @@ func (s *sampler) pick(left []option, position int) int {
 		return left[0].id
 	}
 	chance := rand.New(rand.NewPCG(uint64(s.Seed), uint64(position))).Float64()
-	to := chance * weight(left, s.Temperature)
+	to := chance * weigh(left, s.Temperature)
 	for _, o := range left {
 		if to -= math.Exp((o.logit - left[0].logit) / s.Temperature); to < 0 {
 			return o.id

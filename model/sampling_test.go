@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"gpuscope/ops"
+	"gpuscope/ops/basic"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -141,7 +141,7 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 
 // TopP is a share of what TopK leaves: with some of that unseen it is not known where it ends.
 func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
-	const k = ops.MaxTopK + 36
+	const k = basic.MaxTopK + 36
 	logits := make([]float64, 1000)
 	for i := range logits {
 		logits[i] = -float64(i) / 1e6
@@ -150,8 +150,8 @@ func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
 	s.TopK, s.TopP = k, .05 // 5 tokens, and 50 of all
 	list, sum := ranked(logits)
 	for position := range 20 {
-		if id, ok := s.draw(list[:ops.MaxTopK], sum, false, nil, position); ok {
-			t.Fatalf("token %d of %d candidates where %d share the probability", id, ops.MaxTopK, k)
+		if id, ok := s.draw(list[:basic.MaxTopK], sum, false, nil, position); ok {
+			t.Fatalf("token %d of %d candidates where %d share the probability", id, basic.MaxTopK, k)
 		}
 		if id, _ := s.draw(list, sum, true, nil, position); id >= 6 {
 			t.Fatalf("token %d, want one of the first 5 of %d", id, k)
@@ -161,7 +161,7 @@ func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
 
 func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
 	logits := make([]float64, 200)
-	recent := make([]int, ops.MaxTopK)
+	recent := make([]int, basic.MaxTopK)
 	for i := range logits {
 		logits[i] = 9 - float64(i)/100
 	}
@@ -170,11 +170,11 @@ func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
 	}
 	s := sampler{Sampling: Sampling{RepeatPenalty: 2, RepeatLastN: 64}}
 	list, sum := ranked(logits)
-	if id, ok := s.draw(list[:ops.MaxTopK], sum, false, recent, 0); ok {
+	if id, ok := s.draw(list[:basic.MaxTopK], sum, false, recent, 0); ok {
 		t.Errorf("token %d of logits that are all penalised", id)
 	}
-	if id, _ := s.draw(list, sum, true, recent, 0); id != ops.MaxTopK {
-		t.Errorf("token %d, want the first that is not penalised, %d", id, ops.MaxTopK)
+	if id, _ := s.draw(list, sum, true, recent, 0); id != basic.MaxTopK {
+		t.Errorf("token %d, want the first that is not penalised, %d", id, basic.MaxTopK)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/trace"
 )
 
@@ -20,10 +20,10 @@ type verification struct {
 	step     *graph.StepInput
 	position int
 	tokens   int
-	own      *ops.Interpreter // on what the device has
-	full     *ops.Interpreter // on what it computed itself; nil where there is none
-	part     float64          // of the elements of large operators that are compared
-	flops    float64          // of the step
+	own      *reference.Interpreter // on what the device has
+	full     *reference.Interpreter // on what it computed itself; nil where there is none
+	part     float64                // of the elements of large operators that are compared
+	flops    float64                // of the step
 	byOp     []opWork
 	bounded  bool // constants are too large to be kept
 	gaps     []trace.DispatchError
@@ -216,11 +216,11 @@ func (v *verification) operator(i int) error {
 			l.Into = other
 		}
 		var err error
-		if got[k], err = ops.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
+		if got[k], err = reference.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
 			return err
 		}
 		if info.Role == graph.State { // as the device has it before the operator, and where it writes
-			held := ops.Tensor{Dims: info.MaxDims, Data: make([]float64, numel(info.MaxDims))}
+			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, numel(info.MaxDims))}
 			copy(held.Data, got[k])
 			v.own.SetTensor(l.Value, held)
 		} else if part := v.partOf(w); w.compare && part < 1 {
@@ -251,7 +251,7 @@ func (v *verification) operator(i int) error {
 			v.own.Drop(l.Value)
 		} else {
 			dims := v.exec.LiveDims(l.Value)
-			v.own.SetTensor(l.Value, ops.Tensor{Dims: dims, Data: got[k]})
+			v.own.SetTensor(l.Value, reference.Tensor{Dims: dims, Data: got[k]})
 		}
 		w.looks[k].Into = nil
 	}
@@ -320,7 +320,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 
 // drop gives back what nobody takes any more.
 func (v *verification) drop(o *trace.Op, w *opWork) {
-	for _, x := range []*ops.Interpreter{v.own, v.full} {
+	for _, x := range []*reference.Interpreter{v.own, v.full} {
 		if x == nil {
 			continue
 		}

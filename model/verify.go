@@ -9,7 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -69,7 +69,7 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	}
 	s.looked = replayed{step: nowhere}
 	if s.reference == nil {
-		s.reference = &referenceRun{x: ops.NewInterpreter(s.runner.net.graph)}
+		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.net.graph)}
 	}
 	v := newVerification(s, t, only)
 	note := ""
@@ -146,7 +146,7 @@ func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, 
 
 // referenceRun runs the text by the references, step by step, with State of its own.
 type referenceRun struct {
-	x   *ops.Interpreter
+	x   *reference.Interpreter
 	ids []int // that its State is of
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"gpuscope/engine"
-	"gpuscope/ops"
+	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -183,7 +183,7 @@ func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
 func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	r := onDevice(t, Options{})
 	s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
-	s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
+	s.reference = &referenceRun{x: reference.NewInterpreter(r.net.graph)}
 	turn := &turn{tokens: promptIDs(40, 3)}
 	if _, err := r.step(context.Background(), 0, turn.tokens, false, nil, engine.TimingOff); err != nil {
 		t.Fatal(err)
@@ -214,7 +214,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 		file.Set(a.name+".context_length", 2100)
 		r := onDevice(t, Options{Path: write(t, file.Bytes()), MaxChunk: 2048})
 		s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
-		s.reference = &referenceRun{x: ops.NewInterpreter(r.net.graph)}
+		s.reference = &referenceRun{x: reference.NewInterpreter(r.net.graph)}
 		position := 0
 		for _, tokens := range []int{60, 1, 90, 1, 5, 1, 1895, 1} {
 			turn := &turn{position: position, tokens: ids(tokens)}

@@ -10,7 +10,7 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model/checkpoint/gguf"
-	"gpuscope/ops"
+	"gpuscope/ops/weight"
 )
 
 // weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
@@ -47,7 +47,7 @@ func (w *weights) tensor(name string, dims ...int) *Tensor {
 // notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
 func (w *weights) notYet(t *Tensor) {
 	var runs, also []string
-	for _, f := range ops.Formats {
+	for _, f := range weight.Formats {
 		if f.File != "" {
 			runs = append(runs, f.File)
 		}
@@ -103,7 +103,7 @@ func Runs(t *Tensor) bool {
 	if _, ok := vectors[t.Type]; ok {
 		return true
 	}
-	_, ok := ops.FormatOf(t.Type)
+	_, ok := weight.FormatOf(t.Type)
 	return ok && len(t.Dims) > 1
 }
 
@@ -159,23 +159,23 @@ func (w *weights) shifted(name string, n int, by float32) graph.ValueID {
 }
 
 // matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
-func (w *weights) matrix(name string, rows, cols int) ops.Matrix {
+func (w *weights) matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
-		return ops.Matrix{}
+		return weight.Matrix{}
 	}
 	if !Runs(t) {
 		w.notYet(t)
 	}
-	return w.stored(t.Type, ops.Matrix{Name: name, Rows: rows, Cols: cols, Data: func() ([][]byte, error) {
+	return w.stored(t.Type, weight.Matrix{Name: name, Rows: rows, Cols: cols, Data: func() ([][]byte, error) {
 		blocks, err := t.Bytes()
 		return [][]byte{blocks}, err
 	}})
 }
 
 // stored is a matrix in the format of a tensor's type, or quantised from it.
-func (w *weights) stored(typ string, m ops.Matrix) ops.Matrix {
-	m.Format, _ = ops.FormatOf(typ)
+func (w *weights) stored(typ string, m weight.Matrix) weight.Matrix {
+	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.takes(typ) {
 		return m
 	}
@@ -194,8 +194,8 @@ type rows struct {
 
 // matrices are matrices of one input, each a tensor, or the rows of a single one where they are fused. Names
 // are after a prefix.
-func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []ops.Matrix {
-	list := make([]ops.Matrix, len(parts))
+func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
+	list := make([]weight.Matrix, len(parts))
 	if !fused {
 		for i, p := range parts {
 			list[i] = w.matrix(prefix+p.name, p.n, cols)

@@ -11,6 +11,8 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/ops"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 )
 
 // decoders say what a block of a type stands for, in float64 and in words of their own.
@@ -144,7 +146,7 @@ func halfAt(b []byte) float64 { return float64(gguf.Float16(binary.LittleEndian.
 func TestMatricesHoldTheFilesWeights(t *testing.T) {
 	const rows, cols = 37, 768
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, format := range ops.Formats {
+	for _, format := range weight.Formats {
 		if format.File == "" {
 			continue
 		}
@@ -160,7 +162,7 @@ func TestMatricesHoldTheFilesWeights(t *testing.T) {
 	}
 }
 
-func holdMatrix(t *testing.T, format *ops.Format, typ gguf.Type, decode func([]byte, []float64),
+func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func([]byte, []float64),
 	random *rand.Rand, rows, cols int,
 ) {
 	n, size := typ.BlockLen(), typ.BlockBytes()
@@ -209,7 +211,7 @@ func matrixOf(t *testing.T, b *gguftest.Builder, q *quantizer, rows, cols int) [
 	for i := range rows {
 		in.Data = binary.LittleEndian.AppendUint32(in.Data, uint32(i))
 	}
-	x := ops.NewInterpreter(g)
+	x := reference.NewInterpreter(g)
 	if err := x.Step(&graph.StepInput{Inputs: []graph.InputData{in}}, nil); err != nil {
 		t.Fatal(err)
 	}

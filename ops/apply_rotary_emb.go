@@ -2,6 +2,9 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 )
 
@@ -19,22 +22,22 @@ import (
 // attention turns them as it loads them (fusion rule rope_attention). Source: Su et al., RoFormer (2021), in
 // the form of Meta's Llama code, which has the two of a pair next to each other.
 func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID) (yq, yk graph.ValueID) {
-	return kindRotary.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin})
+	return kindRotary.BuildTwo(b, name, kind.Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
 
-var kindRotary = Kind{
+var kindRotary = kind.Kind{
 	Name: "apply_rotary_emb", Doc: "Turns neighbours in each head of q and k by the angle of their position.",
-	Args: []Arg{
-		{"q", f32Tensor, nil}, {"k", f32Tensor, nil}, {"cos", f32Tensor, nil}, {"sin", f32Tensor, nil},
+	Args: []kind.Arg{
+		kind.Required("q", kind.F32Tensor), kind.Required("k", kind.F32Tensor), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
 	},
-	Constructors: []string{"ApplyRotaryEmb"}, add: addRotary,
+	Constructors: []string{"ApplyRotaryEmb"}, Add: addRotary,
 }
 
-func addRotary(c *call) []graph.ValueID {
+func addRotary(c *kind.Call) []graph.ValueID {
 	o := &rotary{turned: turnedOf(c)}
-	o.vec = max(2, min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1)))
+	o.Vec = max(2, min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.k, -1)))
 	o.makeKernel(c.Builder)
-	return c.adds(o, o.yq, o.yk)
+	return c.AddOp(o, o.yq, o.yk)
 }
 
 type rotary struct{ turned }
@@ -43,14 +46,14 @@ type rotary struct{ turned }
 type turned struct {
 	q, k, cos, sin, yq, yk graph.ValueID
 	template               string // of its kernel
-	kernel                 *graph.Kernel
-	vec                    int  // elements of q, or k, that are read at a time
+	NewKernel              *graph.Kernel
+	Vec                    int  // elements of q, or k, that are read at a time
 	both                   bool // q and k are turned by one dispatch, not one each
 }
 
 // rotation is an operator that turns q and k.
 type rotation interface {
-	Referencer
+	reference.Referencer
 	parts() *turned
 	// check says whether q, k and tables fit each other, and turn plans the dispatches.
 	check(p *graph.Planner) error
@@ -59,11 +62,11 @@ type rotation interface {
 
 func (o *turned) parts() *turned { return o }
 
-func turnedOf(c *call) turned {
+func turnedOf(c *kind.Call) turned {
 	return turned{
-		template: c.kind.Name,
-		q:        c.tensor("q"), k: c.tensor("k"), cos: c.tensor("cos"), sin: c.tensor("sin"),
-		yq: c.out(".q", graph.F32), yk: c.out(".k", graph.F32),
+		template: c.Kind.Name,
+		q:        c.ArgTensor("q"), k: c.ArgTensor("k"), cos: c.ArgTensor("cos"), sin: c.ArgTensor("sin"),
+		yq: c.Out(".q", graph.F32), yk: c.Out(".k", graph.F32),
 	}
 }
 
@@ -74,19 +77,19 @@ func (o *turned) turnBoth(b *graph.Builder) {
 }
 
 func (o *turned) makeKernel(b *graph.Builder) {
-	o.kernel = kernel(b, o.template, shaders.Constants{"Lanes": threadLanes, "Vec": o.vec, "Both": o.both})
+	o.NewKernel = kind.NewKernel(b, o.template, shaders.Constants{"Lanes": kind.ThreadLanes, "Vec": o.Vec, "Both": o.both})
 }
 
 func (o *turned) slots() []graph.Slot {
-	cos, sin := bind("cosine", o.cos), bind("sine", o.sin)
+	cos, sin := graph.Bind("cosine", o.cos), graph.Bind("sine", o.sin)
 	if o.both {
 		return []graph.Slot{{
-			Uses: one(o.kernel, bind("q", o.q), bind("k", o.k), cos, sin, bind("yq", o.yq), bind("yk", o.yk)),
+			Uses: kind.Uses(o.NewKernel, graph.Bind("q", o.q), graph.Bind("k", o.k), cos, sin, graph.Bind("yq", o.yq), graph.Bind("yk", o.yk)),
 		}}
 	}
 	return []graph.Slot{
-		{Label: "q", Uses: one(o.kernel, bind("x", o.q), cos, sin, bind("y", o.yq))},
-		{Label: "k", Uses: one(o.kernel, bind("x", o.k), cos, sin, bind("y", o.yk))},
+		{Label: "q", Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.q), cos, sin, graph.Bind("y", o.yq))},
+		{Label: "k", Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.k), cos, sin, graph.Bind("y", o.yk))},
 	}
 }
 
@@ -111,13 +114,13 @@ func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch 
 		n, rows = n+p.Numel(o.k), positions
 	}
 	head := d / each
-	l := p.Dispatch(slot, p.Vectors(n, each, threadLanes))
+	l := p.Dispatch(slot, p.Vectors(n, each, kind.ThreadLanes))
 	l.Params.U32("n", n/each).U32("position", p.Dim(x, -2)*head).U32("positions", positions).
 		U32("skip", positions-p.Dim(x, -3)).U32("head", head)
 	if o.both {
 		l.Params.U32("q", p.Numel(o.q)/each).U32("k_position", p.Dim(o.k, -2)*head)
 	}
-	l.Bytes = 8*int64(n) + 8*int64(rows)*int64(last(p.Dims(o.cos)))
+	l.Bytes = 8*int64(n) + 8*int64(rows)*int64(shape.Last(p.Dims(o.cos)))
 	l.FLOPs = 3 * int64(n/d) * int64(ofHead)
 	return l
 }
@@ -156,7 +159,7 @@ func (o *rotary) check(p *graph.Planner) error {
 func (o *rotary) turn(p *graph.Planner) {
 	o.give(p)
 	for slot := range o.launches() {
-		o.launch(p, slot, o.vec, p.Dim(o.q, -1))
+		o.launch(p, slot, o.Vec, p.Dim(o.q, -1))
 	}
 }
 
@@ -176,7 +179,7 @@ func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err err
 	if d%2 != 0 {
 		return 0, 0, p.Errorf("head dim %d, must be even", d)
 	}
-	ofLast := product(qd[:len(qd)-2]) == 1 && product(kd[:len(kd)-3]) == 1
+	ofLast := shape.Product(qd[:len(qd)-2]) == 1 && shape.Product(kd[:len(kd)-3]) == 1
 	if p.Dim(q, -3) != positions && !ofLast || p.Dim(q, -1) != d {
 		return 0, 0, p.Errorf("q is %v and k %v, want the same positions, or the last in q, and head dim", qd,
 			kd)
@@ -184,11 +187,11 @@ func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err err
 	return positions, d, nil
 }
 
-func (o *rotary) Reference(r *Ref) {
+func (o *rotary) Reference(r *reference.Ref) {
 	cos, sin := r.Tensor(o.cos), r.Tensor(o.sin)
 	o.heads(r, func(x, y []float64, position int) {
-		s := sin.row(position)
-		for j, c := range cos.row(position) {
+		s := sin.Row(position)
+		for j, c := range cos.Row(position) {
 			y[2*j] = x[2*j]*c - x[2*j+1]*s[j]
 			y[2*j+1] = x[2*j]*s[j] + x[2*j+1]*c
 		}
@@ -196,16 +199,16 @@ func (o *rotary) Reference(r *Ref) {
 }
 
 // heads gives yq and yk: turn makes each head that is wanted, of one of q or k and its position among k's.
-func (o *turned) heads(r *Ref, turn func(x, y []float64, position int)) {
+func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)) {
 	k := r.Tensor(o.k).Dims
 	positions := k[len(k)-3]
 	for _, side := range [][2]graph.ValueID{{o.q, o.yq}, {o.k, o.yk}} {
 		x := r.Tensor(side[0])
-		y := r.result(side[1], x.Dims...)
-		rows, _ := x.rows()
+		y := r.Result(side[1], x.Dims...)
+		rows, _ := x.Rows()
 		heads, skip := x.Dims[len(x.Dims)-2], positions-x.Dims[len(x.Dims)-3]
-		for row := range r.rows(side[1], rows) {
-			turn(x.row(row), y.row(row), (skip+row/heads)%positions)
+		for row := range r.Rows(side[1], rows) {
+			turn(x.Row(row), y.Row(row), (skip+row/heads)%positions)
 		}
 		r.Set(side[1], y)
 	}
@@ -213,6 +216,6 @@ func (o *turned) heads(r *Ref, turn func(x, y []float64, position int)) {
 
 // turnedPairs is the tolerance of what turns pairs: a pair keeps its length, so that an element that has
 // cancelled out is beside another that has not.
-var turnedPairs = Tolerance{Row: 8 * rounding, Why: "two products and a sum in f32"}
+var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and a sum in f32"}
 
-func (o *rotary) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }
+func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }

@@ -2,6 +2,9 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 )
 
 // ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+R/2]) of the first R elements of
@@ -15,56 +18,59 @@ import (
 //	yq, yk      dims of q and k; elements from R on are those of q and k
 //
 // Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
-func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueID, start Int) (yq,
+func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueID, start kind.Int) (yq,
 	yk graph.ValueID,
 ) {
-	return kindRotaryHF.two(b, name, Args{"q": q, "k": k, "cos": cos, "sin": sin, "start_pos": start})
+	return kindRotaryHF.BuildTwo(b, name, kind.Args{
+		"q": q, "k": k, "cos": cos, "sin": sin,
+		"start_pos": start,
+	})
 }
 
-var kindRotaryHF = Kind{
+var kindRotaryHF = kind.Kind{
 	Name: "apply_rotary_emb_hf",
 	Doc:  "Turns what lies half a head apart in each head of q and k by the angle of their position.",
-	Args: []Arg{
-		{"q", f32Tensor, nil},
-		{"k", f32Tensor, nil},
-		{"cos", f32Tensor, nil},
-		{"sin", f32Tensor, nil},
-		{"start_pos", symIntType, nil},
+	Args: []kind.Arg{
+		kind.Required("q", kind.F32Tensor),
+		kind.Required("k", kind.F32Tensor),
+		kind.Required("cos", kind.F32Tensor),
+		kind.Required("sin", kind.F32Tensor),
+		kind.Required("start_pos", kind.SymIntType),
 	},
-	Constructors: []string{"ApplyRotaryEmbHF"}, add: addRotaryHF,
+	Constructors: []string{"ApplyRotaryEmbHF"}, Add: addRotaryHF,
 }
 
-func addRotaryHF(c *call) []graph.ValueID {
-	o := &rotaryHF{turned: turnedOf(c), start: c.sym("start_pos")}
-	o.vec = 1
-	heads, turned := last(c.MaxDims(o.q)), last(c.MaxDims(o.cos))
-	if heads%8 == 0 && turned%8 == 0 && vec(c.Builder, o.cos, -1) == 4 {
-		o.vec = min(vec(c.Builder, o.q, -1), vec(c.Builder, o.k, -1))
+func addRotaryHF(c *kind.Call) []graph.ValueID {
+	o := &rotaryHF{turned: turnedOf(c), start: c.ArgSym("start_pos")}
+	o.Vec = 1
+	heads, turned := shape.Last(c.MaxDims(o.q)), shape.Last(c.MaxDims(o.cos))
+	if heads%8 == 0 && turned%8 == 0 && kind.Vec(c.Builder, o.cos, -1) == 4 {
+		o.Vec = min(kind.Vec(c.Builder, o.q, -1), kind.Vec(c.Builder, o.k, -1))
 	}
 	o.makeKernel(c.Builder)
-	return c.adds(o, o.yq, o.yk)
+	return c.AddOp(o, o.yq, o.yk)
 }
 
 type rotaryHF struct {
 	turned
-	start Int
+	start kind.Int
 }
 
 func (o *rotaryHF) Spec() graph.Spec {
 	return graph.Spec{
-		Kind: "apply_rotary_emb_hf", Inputs: args([]graph.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
+		Kind: "apply_rotary_emb_hf", Inputs: kind.Operands([]graph.ValueID{o.q, o.k, o.cos, o.sin}, o.start),
 		Outputs: []graph.ValueID{o.yq, o.yk},
 		Slots:   o.slots(),
-		Attrs:   map[string]any{"start_pos": o.start.attr()},
+		Attrs:   map[string]any{"start_pos": o.start.Attr()},
 	}
 }
 
 // Corners: the longest x is legal at the first start, the shortest anywhere.
 func (o *rotaryHF) Corners(r *graph.Ranges) []graph.Corner {
-	first, _ := o.start.span(r)
+	first, _ := o.start.Span(r)
 	list := r.Ends(o.q, o.k, o.cos, o.sin)
 	for i := range list {
-		list[i] = append(list[i], o.start.set(first)...)
+		list[i] = append(list[i], o.start.Set(first)...)
 	}
 	return list
 }
@@ -82,7 +88,7 @@ func (o *rotaryHF) check(p *graph.Planner) error {
 	if err != nil {
 		return err
 	}
-	start, turned := o.start.at(p), last(p.Dims(o.cos))
+	start, turned := o.start.At(p), shape.Last(p.Dims(o.cos))
 	for _, table := range [2]graph.ValueID{o.cos, o.sin} {
 		t := p.Dims(table)
 		fits := len(t) == 2 && t[1] == turned && start >= 0 && start+positions <= t[0]
@@ -96,17 +102,17 @@ func (o *rotaryHF) check(p *graph.Planner) error {
 
 func (o *rotaryHF) turn(p *graph.Planner) {
 	o.give(p)
-	start, turned := o.start.at(p), last(p.Dims(o.cos))
+	start, turned := o.start.At(p), shape.Last(p.Dims(o.cos))
 	for slot := range o.launches() {
-		o.launch(p, slot, 2*o.vec, turned).Params.U32("half", turned/2/o.vec).U32("start", start)
+		o.launch(p, slot, 2*o.Vec, turned).Params.U32("half", turned/2/o.Vec).U32("start", start)
 	}
 }
 
-func (o *rotaryHF) Reference(r *Ref) {
-	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.in(r)
-	half := last(cos.Dims) / 2
+func (o *rotaryHF) Reference(r *reference.Ref) {
+	cos, sin, start := r.Tensor(o.cos), r.Tensor(o.sin), o.start.In(r)
+	half := shape.Last(cos.Dims) / 2
 	o.heads(r, func(x, y []float64, position int) {
-		c, s := cos.row(start+position), sin.row(start+position)
+		c, s := cos.Row(start+position), sin.Row(start+position)
 		copy(y, x)
 		for j := range half {
 			y[j] = x[j]*c[j] - x[j+half]*s[j]
@@ -115,4 +121,4 @@ func (o *rotaryHF) Reference(r *Ref) {
 	})
 }
 
-func (o *rotaryHF) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }
+func (o *rotaryHF) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }

@@ -2,6 +2,8 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 )
 
@@ -12,33 +14,33 @@ import (
 //	freqs  [N, C], cosine and sine by turns
 //	y      dims of x
 func ApplyRotaryEmbInterleaved(b *graph.Builder, name string, x, freqs graph.ValueID) graph.ValueID {
-	return kindRotaryInterleaved.one(b, name, Args{"x": x, "freqs": freqs})
+	return kindRotaryInterleaved.BuildOne(b, name, kind.Args{"x": x, "freqs": freqs})
 }
 
-var kindRotaryInterleaved = Kind{
+var kindRotaryInterleaved = kind.Kind{
 	Name: "apply_rotary_emb_interleaved",
 	Doc:  "Turns neighbours in each row of x by the cosine and sine at the same place of freqs.",
-	Args: []Arg{{"x", f32Tensor, nil}, {"freqs", f32Tensor, nil}},
+	Args: []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("freqs", kind.F32Tensor)},
 
-	Constructors: []string{"ApplyRotaryEmbInterleaved"}, add: addRotaryInterleaved,
+	Constructors: []string{"ApplyRotaryEmbInterleaved"}, Add: addRotaryInterleaved,
 }
 
-func addRotaryInterleaved(c *call) []graph.ValueID {
-	o := &rotaryInterleaved{x: c.tensor("x"), freqs: c.tensor("freqs"), y: c.out("", graph.F32)}
-	o.kernel = c.kernel("apply_rotary_emb_interleaved", shaders.Constants{"Lanes": threadLanes})
-	return c.adds(o, o.y)
+func addRotaryInterleaved(c *kind.Call) []graph.ValueID {
+	o := &rotaryInterleaved{x: c.ArgTensor("x"), freqs: c.ArgTensor("freqs"), y: c.Out("", graph.F32)}
+	o.NewKernel = c.NewKernel("apply_rotary_emb_interleaved", shaders.Constants{"Lanes": kind.ThreadLanes})
+	return c.AddOp(o, o.y)
 }
 
 type rotaryInterleaved struct {
 	x, freqs, y graph.ValueID
-	kernel      *graph.Kernel
+	NewKernel   *graph.Kernel
 }
 
 func (o *rotaryInterleaved) Spec() graph.Spec {
 	return graph.Spec{
 		Kind: "apply_rotary_emb_interleaved", Inputs: []graph.ValueID{o.x, o.freqs},
 		Outputs: []graph.ValueID{o.y},
-		Slots:   []graph.Slot{{Uses: one(o.kernel, bind("x", o.x), bind("freqs", o.freqs), bind("y", o.y))}},
+		Slots:   []graph.Slot{{Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.x), graph.Bind("freqs", o.freqs), graph.Bind("y", o.y))}},
 	}
 }
 
@@ -52,18 +54,18 @@ func (o *rotaryInterleaved) Plan(p *graph.Planner) error {
 	}
 	n, period := p.Numel(o.x), p.Numel(o.freqs)
 	p.SetDims(o.y, x...)
-	l := p.Dispatch(0, p.Vectors(n, 2, threadLanes))
+	l := p.Dispatch(0, p.Vectors(n, 2, kind.ThreadLanes))
 	l.Params.U32("n", n/2).U32("period", period/2)
 	l.Bytes, l.FLOPs = 8*int64(n)+4*int64(period), 3*int64(n)
 	return nil
 }
 
-func (o *rotaryInterleaved) Reference(r *Ref) {
+func (o *rotaryInterleaved) Reference(r *reference.Ref) {
 	x, freqs := r.Tensor(o.x), r.Tensor(o.freqs)
-	y := r.result(o.y, x.Dims...)
-	rows, _ := x.rows()
-	for i := range r.rows(o.y, rows) {
-		turn, in, out := freqs.row(i%freqs.Dims[0]), x.row(i), y.row(i)
+	y := r.Result(o.y, x.Dims...)
+	rows, _ := x.Rows()
+	for i := range r.Rows(o.y, rows) {
+		turn, in, out := freqs.Row(i%freqs.Dims[0]), x.Row(i), y.Row(i)
 		for j := 0; j < len(in); j += 2 {
 			c, s := turn[j], turn[j+1]
 			out[j] = in[j]*c - in[j+1]*s
@@ -73,4 +75,6 @@ func (o *rotaryInterleaved) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *rotaryInterleaved) Tolerance(*Ref, graph.ValueID) Tolerance { return turnedPairs }
+func (o *rotaryInterleaved) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance {
+	return turnedPairs
+}

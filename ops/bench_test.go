@@ -16,6 +16,10 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 // benchDevice is the device of a benchmark whose shapes are a real model's: a software device only does them
@@ -56,7 +60,7 @@ func TestABenchRuns(t *testing.T) {
 	t.Cleanup(emptyStock)
 	for _, m := range []int{1, 4, 20} {
 		for _, apart := range []bool{false, true} {
-			x := newBench(t, dev, modelsLinear(64, 64, m, Q4_0), apart)
+			x := newBench(t, dev, modelsLinear(64, 64, m, weight.Q4_0), apart)
 			if took := x.once(t); took == 0 || len(x.runs) < x.copies {
 				t.Errorf("M %d, %s: %d dispatches in %d copies, %d ticks", m, placed(apart), len(x.runs),
 					x.copies, took)
@@ -139,7 +143,7 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart 
 		x.bytes, x.flops = x.bytes+launch.Bytes, x.flops+launch.FLOPs
 		d := dispatch{benchRun{pipeline: x.compile(b, k), grid: launch.Grid}, k, nil}
 		if data := launch.Params.Bytes(); len(data) > 0 {
-			params := x.buffer(b, 16*divUp(len(data), 16), gpu.Uniform)
+			params := x.buffer(b, 16*shape.DivUp(len(data), 16), gpu.Uniform)
 			if err := dev.Write(params, 0, data); err != nil {
 				b.Fatal(err)
 			}
@@ -157,7 +161,7 @@ func newBench(b testing.TB, dev gpu.Device, build func(b *graph.Builder), apart 
 				info := g.Value(v)
 				buffer, read := shared[v], d.k.Storage[i].Access == gpu.Read
 				if buffer == nil {
-					buffer = x.buffer(b, int(info.DType.Bytes(product(info.MaxDims))), gpu.Storage)
+					buffer = x.buffer(b, int(info.DType.Bytes(shape.Product(info.MaxDims))), gpu.Storage)
 					if read {
 						x.fill(b, buffer, info.DType)
 					}
@@ -356,7 +360,7 @@ func placed(apart bool) string {
 }
 
 // linearOf is a product of m rows with weights of noise in a format.
-func linearOf(k, n, m int, f Format) func(b *graph.Builder) {
+func linearOf(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		w := noiseMatrix("w", n, k, f)
 		x := b.Input("x", graph.F32, []int{m, k}, []int{m, k})
@@ -366,15 +370,15 @@ func linearOf(k, n, m int, f Format) func(b *graph.Builder) {
 
 // modelsLinear is linearOf with x as models give it: one row is what gate and up make, which lies as its
 // lanes load it.
-func modelsLinear(k, n, m int, f Format) func(b *graph.Builder) {
+func modelsLinear(k, n, m int, f weight.Format) func(b *graph.Builder) {
 	if m > 1 {
 		return linearOf(k, n, m, f)
 	}
 	return func(b *graph.Builder) {
 		b.Fuse(fuseGateUp, fuseSpread)
 		x := b.Input("x", graph.F32, []int{1, 32}, []int{1, 32})
-		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, Q8_0), graph.None)
-		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, Q8_0), graph.None)
+		gate := Linear(b, "gate", x, noiseMatrix("gate.w", k, 32, weight.Q8_0), graph.None)
+		up := Linear(b, "up", x, noiseMatrix("up.w", k, 32, weight.Q8_0), graph.None)
 		w := noiseMatrix("w", n, k, f)
 		b.Output(Linear(b, "y", SiLUMul(b, "mul", gate, up), w, graph.None))
 	}
@@ -394,7 +398,7 @@ func BenchmarkLinear(b *testing.B) {
 					if m > 64 && s[1] > 100000 {
 						b.Skip("a prefill needs the logits of one row")
 					}
-					x := newBench(b, dev, modelsLinear(s[0], s[1], m, Q4_0), apart)
+					x := newBench(b, dev, modelsLinear(s[0], s[1], m, weight.Q4_0), apart)
 					defer x.release()
 					x.run(b)
 				})
@@ -447,12 +451,12 @@ func BenchmarkLinearTiles(b *testing.B) {
 
 // routesByTiles are the routes by tiles that a product of m rows of x can take.
 func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
-	product := linear{w: noiseMatrix("w", n, k, Q4_0), bias: graph.None, residual: graph.None}
+	product := linear{w: noiseMatrix("w", n, k, weight.Q4_0), bias: graph.None, residual: graph.None}
 	product.plan(&limits)
-	able := product.routes.allowed(m)
-	for i, route := range product.routes {
+	able := product.Routes.Allowed(m)
+	for i, route := range product.Routes {
 		if product.shapes[i].tile > 0 && able>>i&1 == 1 {
-			names = append(names, route.name)
+			names = append(names, route.Name)
 		}
 	}
 	return names
@@ -461,8 +465,8 @@ func routesByTiles(limits gpu.Limits, k, n, m int) (names []string) {
 // byRoute is that product on a route.
 func byRoute(k, n, m int, route string) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
-		b.AskRoutes(map[string]string{Q4_0.kind("linear"): route})
-		linearOf(k, n, m, Q4_0)(b)
+		b.AskRoutes(map[string]string{weight.Q4_0.KindName("linear"): route})
+		linearOf(k, n, m, weight.Q4_0)(b)
 	}
 }
 
@@ -491,7 +495,7 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 // rows, and a prefill.
 func BenchmarkLinearFormats(b *testing.B) {
 	dev := benchDevice(b)
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		if f.File == "" {
 			continue
 		}
@@ -520,7 +524,7 @@ func BenchmarkLinearFormats(b *testing.B) {
 
 // BenchmarkPack is bringing a matrix from a file's blocks into the order of the device.
 func BenchmarkPack(b *testing.B) {
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		if f.File == "" {
 			continue
 		}
@@ -531,10 +535,10 @@ func BenchmarkPack(b *testing.B) {
 				b.Fatal(err)
 			}
 			m.Data = func() ([][]byte, error) { return pieces, nil }
-			b.SetBytes(int64(m.Rows * f.Pieces[0].rowBytes(m.Cols)))
+			b.SetBytes(int64(m.Rows * f.Pieces[0].RowBytes(m.Cols)))
 			for b.Loop() {
-				for k := range f.arrays(m.Rows, m.Cols) {
-					if _, err := m.packArray(k, 0, m.Rows); err != nil {
+				for k := range f.Arrays(m.Rows, m.Cols) {
+					if _, err := m.PackArray(k, 0, m.Rows); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -555,7 +559,7 @@ func BenchmarkLinearTuning(b *testing.B) {
 					tuned.rows, tuned.lanes = rows, lanes
 					b.Run(fmt.Sprintf("K%d/N%d/rows%d/lanes%d/%s", s[0], s[1], rows, lanes,
 						placed(apart)), func(b *testing.B) {
-						x := newBench(b, dev, modelsLinear(s[0], s[1], 1, Q4_0), apart)
+						x := newBench(b, dev, modelsLinear(s[0], s[1], 1, weight.Q4_0), apart)
 						defer x.release()
 						x.run(b)
 					})
@@ -593,7 +597,7 @@ func BenchmarkSDPA(b *testing.B) {
 
 func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 	builder := graph.NewBuilder(dev.Info().Limits)
-	builder.AskRoutes(t.routes)
+	builder.AskRoutes(t.Routes)
 	t.build(builder)
 	g, err := builder.Finish()
 	if err != nil {
@@ -638,8 +642,10 @@ func (c attention) bench(b *testing.B, dev gpu.Device, t *trial, at step) {
 // before: weights stream through the caches in between.
 func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) {
 	width := c.qHeads * c.headDim
-	stream := func(name string, rows, cols int) Matrix {
-		return Matrix{Name: name, Rows: rows, Cols: cols, Format: F32, Data: func() ([][]byte, error) {
+	stream := func(name string, rows, cols int) weight.Matrix {
+		return weight.Matrix{Name: name, Rows: rows, Cols: cols, Format: weight.F32, Data: func() ([][]byte,
+			error,
+		) {
 			return [][]byte{make([]byte, 4*rows*cols)}, nil
 		}}
 	}
@@ -658,9 +664,10 @@ func (c attention) decodeChain(layers int, attends bool) func(b *graph.Builder) 
 				x = SDPA(b, "sdpa", x, k, v, b.State(fmt.Sprintf("k_cache.%d", i), t, dims),
 					b.State(fmt.Sprintf("v_cache.%d", i), t, dims), position, 0, 0)
 			}
-			x = View(b, "join", x, Fixed(1), Fixed(1), Fixed(width))
+			x = basic.View(b, "join", x, kind.Fixed(1), kind.Fixed(1), kind.Fixed(width))
 			x = Linear(b, "down", Linear(b, "up", x, up, graph.None), down, graph.None)
-			x = View(b, "split", x, Fixed(1), Fixed(1), Fixed(c.qHeads), Fixed(c.headDim))
+			x = basic.View(b, "split", x, kind.Fixed(1), kind.Fixed(1), kind.Fixed(c.qHeads),
+				kind.Fixed(c.headDim))
 		}
 		b.Output(x)
 	}
@@ -729,7 +736,7 @@ func BenchmarkPrefillAttention(b *testing.B) {
 			for _, route := range []string{"materialized", "streaming", "split_streaming"} {
 				c := attention{
 					qHeads: 32, kvHeads: 8, headDim: headDim, context: 6144, tokens: tokens,
-					route: route, live: [][2]int{{tokens, 0}, {tokens, 512}, {tokens, 4096}},
+					Route: route, live: [][2]int{{tokens, 0}, {tokens, 512}, {tokens, 4096}},
 				}
 				for i, at := range c.live {
 					if route == "split_streaming" && (tokens > 128 || at[1] == 0) {

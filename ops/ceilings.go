@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 )
 
@@ -24,7 +25,7 @@ func Ceilings() (*graph.CeilingKernels, error) {
 		if err != nil {
 			return nil, err
 		}
-		if *t.of, err = engineKernel(t.template, expanded); err != nil {
+		if *t.of, err = kind.FromSource(t.template, expanded); err != nil {
 			return nil, err
 		}
 	}

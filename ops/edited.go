@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 )
 
@@ -16,5 +17,5 @@ func EditedKernel(of, wgsl string) (*graph.Kernel, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(wgsl))
-	return engineKernel(of+"+"+hex.EncodeToString(sum[:4]), k)
+	return kind.FromSource(of+"+"+hex.EncodeToString(sum[:4]), k)
 }

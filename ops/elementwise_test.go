@@ -7,26 +7,28 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 // unaryTrial is a trial of a row of unaries, with arguments as the row says.
-func unaryTrial(r *unaryRow, or bool, rows, width int) *trial {
-	args := Args{}
+func unaryTrial(r *basic.UnaryRow, or bool, rows, width int) *trial {
+	args := kind.Args{}
 	fn := r
 	if or {
-		fn, args[r.or.when] = r.or, true
+		fn, args[r.Or.When] = r.Or, true
 	}
 	return &trial{
-		name: fmt.Sprintf("%s %dx%d", fn.kind, rows, width), abs: 1e-5, rel: 2e-5,
+		name: fmt.Sprintf("%s %dx%d", fn.Kind, rows, width), abs: 1e-5, rel: 2e-5,
 		build: func(b *graph.Builder) {
 			args["x"] = b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
-			b.Output(KindOf(r.kind).one(b, "y", args))
+			b.Output(KindOf(r.Kind).BuildOne(b, "y", args))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 {
-			if at := i % 7; at < len(fn.also) {
-				return fn.also[at]
+			if at := i % 7; at < len(fn.Also) {
+				return fn.Also[at]
 			}
-			return between(noise("x", i), fn.from, fn.to)
+			return between(noise("x", i), fn.From, fn.To)
 		}},
 	}
 }
@@ -40,8 +42,8 @@ func between(noise, lo, hi float64) float64 {
 	return lo + (hi-lo)*x*x
 }
 
-func sampleUnary(t *rapid.T, r *unaryRow) *trial {
-	or := r.or != nil && rapid.Bool().Draw(t, "or")
+func sampleUnary(t *rapid.T, r *basic.UnaryRow) *trial {
+	or := r.Or != nil && rapid.Bool().Draw(t, "or")
 	rows, width := draw(t, "rows", 1, 200), draw(t, "width", 1, 300)
 	c := unaryTrial(r, or, rows, width)
 	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, rows), width}} })
@@ -50,13 +52,13 @@ func sampleUnary(t *rapid.T, r *unaryRow) *trial {
 
 func TestUnary(t *testing.T) {
 	var trials []*trial
-	for i := range unaries {
+	for i := range basic.Unaries {
 		for _, or := range []bool{false, true} {
-			if or && unaries[i].or == nil {
+			if or && basic.Unaries[i].Or == nil {
 				continue
 			}
 			for _, width := range []int{1, 7, 64, 65, 260} {
-				c := unaryTrial(&unaries[i], or, 70, width)
+				c := unaryTrial(&basic.Unaries[i], or, 70, width)
 				c.steps = []step{{"x": {70, width}}, {"x": {1, width}}, {"x": {17, width}}}
 				trials = append(trials, c)
 			}
@@ -71,7 +73,7 @@ func gatedTrial(r *gatedRow, rows, width int) *trial {
 		build: func(b *graph.Builder) {
 			gate := b.Input("gate", graph.F32, []int{1, width}, []int{rows, width})
 			up := b.Input("up", graph.F32, []int{1, width}, []int{rows, width})
-			b.Output(New(b, r.kind, "y", Args{"gate": gate, "up": up})[0])
+			b.Output(New(b, r.kind, "y", kind.Args{"gate": gate, "up": up})[0])
 		},
 		fill: map[string]func(int) float64{"gate": func(i int) float64 {
 			return noise("gate",
@@ -106,31 +108,31 @@ func TestGated(t *testing.T) {
 
 // binaryTrial is a trial of a row of binaries, with operands as the row says, whose live dims are between lo
 // and hi.
-func binaryTrial(r *binaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
+func binaryTrial(r *basic.BinaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %v %v", r.kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
+		name: fmt.Sprintf("%s %v %v", r.Kind, ahi, bhi), abs: 1e-5, rel: 2e-5,
 		build: func(b *graph.Builder) {
-			args := Args{"a": b.Input("a", graph.F32, alo, ahi), "b": b.Input("b", graph.F32, blo, bhi)}
-			if r.scaled {
+			args := kind.Args{"a": b.Input("a", graph.F32, alo, ahi), "b": b.Input("b", graph.F32, blo, bhi)}
+			if r.Scaled {
 				args["alpha"] = alpha
 			}
-			b.Output(KindOf(r.kind).one(b, "y", args))
+			b.Output(KindOf(r.Kind).BuildOne(b, "y", args))
 		},
 		fill: map[string]func(int) float64{
 			"a": func(i int) float64 {
 				switch {
-				case i%17 < len(r.also):
-					return r.also[i%17][0]
-				case r.from < r.to:
-					return between(noise("a", i), r.from, r.to)
+				case i%17 < len(r.Also):
+					return r.Also[i%17][0]
+				case r.From < r.To:
+					return between(noise("a", i), r.From, r.To)
 				}
 				return noise("a", i)
 			},
 			"b": func(i int) float64 {
 				switch {
-				case i%17 < len(r.also):
-					return r.also[i%17][1]
-				case r.from < r.to:
+				case i%17 < len(r.Also):
+					return r.Also[i%17][1]
+				case r.From < r.To:
 					return noise("b", i)
 				}
 				return 3 + noise("b", i)
@@ -140,7 +142,7 @@ func binaryTrial(r *binaryRow, alpha float32, alo, ahi, blo, bhi []int) *trial {
 }
 
 // sampleBinary draws dims that are static or live, equal or 1, in every mixture that is legal.
-func sampleBinary(t *rapid.T, r *binaryRow) *trial {
+func sampleBinary(t *rapid.T, r *basic.BinaryRow) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	var lo, hi [2][]int
 	ones := make([][2]bool, rank) // the operand always has 1 there
@@ -201,8 +203,8 @@ func TestBinaryBroadcasts(t *testing.T) {
 		{{64, 4096}, {64, 4096}},
 		{{3, 64}, {64}},
 	} {
-		for i := range ofTwo {
-			c := binaryTrial(&ofTwo[i], 0.5, dims[0], dims[0], dims[1], dims[1])
+		for i := range basic.BinariesAndCompares {
+			c := binaryTrial(&basic.BinariesAndCompares[i], 0.5, dims[0], dims[0], dims[1], dims[1])
 			c.steps = []step{{"a": dims[0], "b": dims[1]}}
 			trials = append(trials, c)
 		}
@@ -213,7 +215,7 @@ func TestBinaryBroadcasts(t *testing.T) {
 // One graph goes between its routes: a residual whose operands have one length, and one of whose operands is
 // repeated.
 func TestAddChangesRouteWithTheLiveShape(t *testing.T) {
-	c := binaryTrial(&binaries[0], 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
+	c := binaryTrial(&basic.Binaries[0], 1, []int{1, 64}, []int{128, 64}, []int{1, 64}, []int{128, 64})
 	c.steps = []step{
 		{"a": {128, 64}, "b": {128, 64}},
 		{"a": {1, 64}, "b": {128, 64}},

@@ -2,6 +2,10 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/shaders"
 )
 
@@ -15,14 +19,18 @@ import (
 // memory: give both the matrix of one name. A table over the device's limit on a binding is split by rows, a
 // dispatch for each part. An index outside of the table is brought into it: the kernel must not read
 // elsewhere, and the host, which has the indices, is the one to report it. An invocation gives 8 columns.
-func Embedding(b *graph.Builder, name string, table Matrix, indices graph.ValueID) graph.ValueID {
-	return oneOf(New(b, table.Format.kind("embedding"), name, Args{"table": table, "indices": indices}))
+func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph.ValueID) graph.ValueID {
+	return kind.First(New(b, table.Format.KindName("embedding"), name, kind.Args{
+		"table":   table,
+		"indices": indices,
+	}))
 }
 
-var kindsOfEmbedding = eachFormat(Kind{
+var kindsOfEmbedding = eachFormat(kind.Kind{
 	Name: "embedding", Doc: "Rows of a table as floats.",
-	Args:         []Arg{{"table", matrixType, nil}, {"indices", i32Tensor, nil}},
-	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, add: addEmbedding,
+	Args: []kind.Arg{kind.Required("table", kind.MatrixType), kind.Required("indices",
+		kind.I32Tensor)},
+	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, Add: addEmbedding,
 })
 
 // embeddingRouteNames are the routes of an embedding. On the first it does its part of a norm (fuseNorm).
@@ -33,24 +41,24 @@ const (
 	embeddingRows
 )
 
-var embeddingKinds = kindNames(kindsOfEmbedding)
+var embeddingKinds = kind.Names(kindsOfEmbedding)
 
-func addEmbedding(c *call) []graph.ValueID {
-	table := c.matrix("table")
-	if err := table.checkSize(); err != nil {
-		return c.fail("%w", err)
+func addEmbedding(c *kind.Call) []graph.ValueID {
+	table := c.ArgMatrix("table")
+	if err := table.CheckSize(); err != nil {
+		return c.Fail("%w", err)
 	}
 	o := &embedding{
-		table: table, indices: c.tensor("indices"), parts: table.declare(c.Builder), factor: graph.None,
+		table: table, indices: c.ArgTensor("indices"), parts: table.Declare(c.Builder), factor: graph.None,
 	}
-	o.y = c.out("", graph.F32)
+	o.y = c.Out("", graph.F32)
 	o.makeKernels(c.Builder)
-	return c.adds(o, o.y)
+	return c.AddOp(o, o.y)
 }
 
 type embedding struct {
-	table      Matrix
-	parts      []part
+	table      weight.Matrix
+	parts      []weight.Part
 	indices, y graph.ValueID
 	factor     graph.ValueID // of all that is given (fusion rule scaled), or None
 	next       *rmsNorm      // of y, for which the kernel of one row does what each element takes; or nil
@@ -61,11 +69,12 @@ func (o *embedding) prepares() *rmsNorm { return o.next }
 
 func (o *embedding) makeKernels(b *graph.Builder) {
 	kernel := func(name string, each int) *graph.Kernel {
-		return kernelAs(b, o.table.Format.kind("embedding")+name, "embedding", o.table.Format.with(b,
-			shaders.Constants{
-				"Lanes": threadLanes, "Partial": !o.table.whole(), "Each": each,
-				"Scaled": o.factor != graph.None,
-			}))
+		return kind.NewKernelAs(b, o.table.Format.KindName("embedding")+name, "embedding",
+			o.table.Format.AddConstants(b,
+				shaders.Constants{
+					"Lanes": kind.ThreadLanes, "Partial": !o.table.InGroupsOf8(), "Each": each,
+					"Scaled": o.factor != graph.None,
+				}))
 	}
 	o.rows = kernel("", 0)
 	if o.next != nil {
@@ -75,7 +84,7 @@ func (o *embedding) makeKernels(b *graph.Builder) {
 
 func (o *embedding) Spec() graph.Spec {
 	s := graph.Spec{
-		Kind: o.table.Format.kind("embedding"), Inputs: []graph.ValueID{o.indices},
+		Kind: o.table.Format.KindName("embedding"), Inputs: []graph.ValueID{o.indices},
 		Outputs: []graph.ValueID{o.y}, Routes: embeddingRouteNames,
 	}
 	if o.factor != graph.None {
@@ -89,8 +98,8 @@ func (o *embedding) Spec() graph.Spec {
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
-		s.Inputs = append(s.Inputs, p.arrays...)
-		slot := graph.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]graph.Use, len(s.Routes))}
+		s.Inputs = append(s.Inputs, p.Arrays...)
+		slot := graph.Slot{Label: weight.PartLabel(i, len(o.parts)), Uses: make([]graph.Use, len(s.Routes))}
 		if o.next != nil {
 			slot.Uses[embeddingRow] = graph.Use{Kernel: o.row, Bind: o.bindings(embeddingRow, p)}
 		}
@@ -101,12 +110,12 @@ func (o *embedding) Spec() graph.Spec {
 }
 
 // bindings are those of the kernel of a route, for a part of the table.
-func (o *embedding) bindings(route int, p *part) []graph.Binding {
-	list := append(o.table.bindings(p), bind("indices", o.indices))
+func (o *embedding) bindings(route int, p *weight.Part) []graph.Binding {
+	list := append(o.table.Bindings(p), graph.Bind("indices", o.indices))
 	if o.factor != graph.None {
-		list = append(list, bind("factor", o.factor))
+		list = append(list, graph.Bind("factor", o.factor))
 	}
-	list = append(list, bind("y", o.y))
+	list = append(list, graph.Bind("y", o.y))
 	if route == embeddingRow {
 		list = append(list, o.next.given()...)
 	}
@@ -117,26 +126,26 @@ func (o *embedding) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.in
 
 func (o *embedding) Plan(p *graph.Planner) error {
 	indices, vocabulary, width := p.Numel(o.indices), o.table.Rows, o.table.Cols
-	n := indices * divUp(width, 8)
-	table := [...]route{
-		embeddingRow:  {name: "row", why: oneRow, only: true},
-		embeddingRows: {name: "rows", why: manyRows, upTo: always},
+	n := indices * shape.DivUp(width, 8)
+	table := [...]kind.Route{
+		embeddingRow:  {Name: "row", Why: kind.OneRow, Only: true},
+		embeddingRows: {Name: "rows", Why: kind.ManyRows, UpTo: kind.Always},
 	}
 	if o.next != nil {
-		table[embeddingRow].upTo = 1
+		table[embeddingRow].UpTo = 1
 	}
-	gives := routes(table[:]).choose(p, "M", indices) == embeddingRow
+	gives := kind.Routes(table[:]).Choose(p, "M", indices) == embeddingRow
 	if o.next != nil {
 		o.next.give(p, gives)
 	}
 	for i := range o.parts {
 		part := &o.parts[i]
-		l := p.Dispatch(i, p.Vectors(8*n, 8, threadLanes))
-		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.first).
-			U32("rows", part.rows)
+		l := p.Dispatch(i, p.Vectors(8*n, 8, kind.ThreadLanes))
+		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.First).
+			U32("rows", part.Rows)
 		// The ids are not known here: each part stands for its share of the table.
-		share := int64(indices) * int64(part.rows) / int64(vocabulary)
-		l.Bytes = 4*int64(indices) + share*(part.bytes/int64(part.rows)+4*int64(width))
+		share := int64(indices) * int64(part.Rows) / int64(vocabulary)
+		l.Bytes = 4*int64(indices) + share*(part.Bytes/int64(part.Rows)+4*int64(width))
 		if o.table.Format.Group > 0 {
 			l.FLOPs = 2 * share * int64(width)
 		}
@@ -152,24 +161,24 @@ func (o *embedding) Plan(p *graph.Planner) error {
 
 // setRows gives an output the dims of the indices and the width of the rows they name.
 func setRows(p *graph.Planner, y, indices graph.ValueID, width int) error {
-	var dims [maxRank]int
+	var dims [kind.MaxRank]int
 	rank := copy(dims[:], p.Dims(indices))
-	if rank == maxRank {
-		return p.Errorf("indices of rank %d, at most %d", rank, maxRank-1)
+	if rank == kind.MaxRank {
+		return p.Errorf("indices of rank %d, at most %d", rank, kind.MaxRank-1)
 	}
 	dims[rank] = width
 	p.SetDims(y, dims[:rank+1]...)
 	return nil
 }
 
-func (o *embedding) Reference(r *Ref) {
+func (o *embedding) Reference(r *reference.Ref) {
 	indices := r.Tensor(o.indices)
-	y := r.result(o.y, append(append([]int{}, indices.Dims...), o.table.Cols)...)
+	y := r.Result(o.y, append(append([]int{}, indices.Dims...), o.table.Cols)...)
 	for _, p := range o.parts {
-		read := o.table.reader(r, &p)
-		for i := range r.rows(o.y, len(indices.Data)) {
-			if row := min(max(int(indices.Data[i]), 0), o.table.Rows-1) - p.first; row >= 0 && row < p.rows {
-				read(row, y.row(i))
+		read := o.table.Reader(r, &p)
+		for i := range r.Rows(o.y, len(indices.Data)) {
+			if row := min(max(int(indices.Data[i]), 0), o.table.Rows-1) - p.First; row >= 0 && row < p.Rows {
+				read(row, y.Row(i))
 			}
 		}
 	}
@@ -185,8 +194,8 @@ func (o *embedding) Reference(r *Ref) {
 	r.Set(o.y, y)
 }
 
-func (o *embedding) Tolerance(r *Ref, v graph.ValueID) Tolerance {
-	t := Tolerance{Row: 8 * rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
+func (o *embedding) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
+	t := reference.Tolerance{Row: 8 * reference.Rounding, Why: "a weight is made of its bits with a product and a sum in f32"}
 	if v == o.y {
 		return t
 	}

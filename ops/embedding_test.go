@@ -7,20 +7,21 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
 // tableCase is a table and how many of its rows are asked for at most.
 type tableCase struct {
 	vocabulary, width, ids int
-	format                 Format
+	format                 weight.Format
 	maxBinding             uint64
 }
 
 func (c tableCase) trial() *trial {
 	return &trial{
 		name: fmt.Sprintf("vocabulary %d, width %d, %s, group %d", c.vocabulary, c.width,
-			c.format.kind("embedding"), c.format.Group),
+			c.format.KindName("embedding"), c.format.Group),
 		abs: 1e-6, rel: 1e-6, maxBinding: c.maxBinding,
 		build: func(b *graph.Builder) {
 			table := noiseMatrix("table", c.vocabulary, c.width, c.format)
@@ -38,12 +39,12 @@ func (c *tableCase) split() {
 
 func sampleEmbedding(t *rapid.T, kind string) *trial {
 	table := tableCase{vocabulary: draw(t, "vocabulary", 1, 400), ids: draw(t, "ids", 1, 70)}
-	options := Q4Options{rapid.Bool().Draw(t, "high"), rapid.Bool().Draw(t, "half")}
+	options := weight.Q4Options{HighNibbles: rapid.Bool().Draw(t, "high"), HalfScales: rapid.Bool().Draw(t, "half")}
 	switch group := rapid.SampledFrom([]int{8, 24, 32, 64, 128}).Draw(t, "group"); kind {
 	case "embedding_q4gsw":
-		table.format, table.width = Q4GSW(group, options), group*rapid.IntRange(1, 4).Draw(t, "groups")
+		table.format, table.width = weight.Q4GSW(group, options), group*rapid.IntRange(1, 4).Draw(t, "groups")
 	case "embedding_qcs4w":
-		table.format, table.width = QCS4W(group, options), group
+		table.format, table.width = weight.QCS4W(group, options), group
 	default:
 		table.format = linearCase{kind: kind}.format()
 		block := table.format.Pieces[0].Cols
@@ -60,7 +61,8 @@ func sampleEmbedding(t *rapid.T, kind string) *trial {
 }
 
 func TestEmbedding(t *testing.T) {
-	fixed := tableCase{vocabulary: 64, width: 64, ids: 4, format: Q4GSW(32, Q4Options{})}.trial()
+	fixed := tableCase{vocabulary: 64, width: 64, ids: 4, format: weight.Q4GSW(32,
+		weight.Q4Options{})}.trial()
 	fixed.name = "ids as they come"
 	fixed.fill = map[string]func(int) float64{
 		"ids": func(i int) float64 { return []float64{1, 5, 63, 0}[i] },
@@ -68,11 +70,11 @@ func TestEmbedding(t *testing.T) {
 	fixed.steps = []step{{"ids": {1, 4}}}
 	wide := tableCase{
 		vocabulary: 512, width: 2048, ids: 16,
-		format: Q4GSW(64, Q4Options{HighNibbles: true, HalfScales: true}),
+		format: weight.Q4GSW(64, weight.Q4Options{HighNibbles: true, HalfScales: true}),
 	}.trial()
 	wide.steps = []step{{"ids": {1, 16}}, {"ids": {1, 8}}, {"ids": {1, 1}}}
 	trials := []*trial{fixed, wide}
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		width := max(64, f.Pieces[0].Cols)
 		even := tableCase{vocabulary: 64, width: width, ids: 17, format: f}.trial()
 		even.steps = []step{{"ids": {2, 17}}, {"ids": {1, 1}}, {"ids": {1, 16}}}
@@ -90,7 +92,7 @@ func TestEmbedding(t *testing.T) {
 		trials = append(trials, even, split, outside)
 	}
 	for _, width := range []int{1, 33, 39} {
-		odd := tableCase{vocabulary: 11, width: width, ids: 17, format: F32}.trial()
+		odd := tableCase{vocabulary: 11, width: width, ids: 17, format: weight.F32}.trial()
 		odd.steps = []step{{"ids": {2, 17}}, {"ids": {1, 1}}, {"ids": {1, 16}}}
 		trials = append(trials, odd)
 	}

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/weight"
 )
 
 // noiseMatrix is a matrix of random bits in a format, with floats that make products of order 1. They are
 // drawn when they are first read.
-func noiseMatrix(name string, rows, cols int, f Format) Matrix {
-	m := Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
+func noiseMatrix(name string, rows, cols int, f weight.Format) weight.Matrix {
+	m := weight.Matrix{Name: name, Rows: rows, Cols: cols, Format: f}
 	m.Data = sync.OnceValues(func() ([][]byte, error) {
 		var pieces [][]byte
 		random := noiseOf(name)
 		for _, p := range f.Pieces {
-			data := make([]byte, rows*p.rowBytes(cols))
+			data := make([]byte, rows*p.RowBytes(cols))
 			for i := range data {
 				data[i] = byte((random(i) + 2) * 64)
 			}
@@ -28,8 +30,8 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 		first := m
 		first.Data = func() ([][]byte, error) { return pieces, nil }
 		var arrays [][]byte
-		for k := range f.arrays(n, cols) {
-			array, err := first.packArray(k, 0, n)
+		for k := range f.Arrays(n, cols) {
+			array, err := first.PackArray(k, 0, n)
 			if err != nil {
 				return nil, err
 			}
@@ -38,7 +40,7 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 		var squares float64
 		row := make([]float64, cols)
 		for i := range n {
-			f.row(arrays, i, row)
+			f.ReadRow(arrays, i, row)
 			for _, w := range row {
 				squares += w * w
 			}
@@ -50,7 +52,7 @@ func noiseMatrix(name string, rows, cols int, f Format) Matrix {
 }
 
 // putNoise gives the floats of a format's blocks random values of either sign, times a factor.
-func putNoise(name string, f Format, pieces [][]byte, factor float64) {
+func putNoise(name string, f weight.Format, pieces [][]byte, factor float64) {
 	random := noiseOf(name + ".float")
 	for i, p := range f.Pieces {
 		for block := 0; block < len(pieces[i]); block += p.Bytes {
@@ -62,25 +64,25 @@ func putNoise(name string, f Format, pieces [][]byte, factor float64) {
 }
 
 // q4Noise is a matrix of random 4-bit weights.
-func q4Noise(name string, rows, cols, group int) Matrix {
-	return noiseMatrix(name, rows, cols, Q4GSW(group, Q4Options{}))
+func q4Noise(name string, rows, cols, group int) weight.Matrix {
+	return noiseMatrix(name, rows, cols, weight.Q4GSW(group, weight.Q4Options{}))
 }
 
 // partBytes is the limit on a binding with which the parts of a matrix have the fewest rows.
-func partBytes(f Format, cols int) uint64 {
+func partBytes(f weight.Format, cols int) uint64 {
 	var most int64
-	for _, a := range f.arrays(partRows, cols) {
-		most = max(most, a.dtype.Bytes(product(a.dims)))
+	for _, a := range f.Arrays(weight.PartRows, cols) {
+		most = max(most, a.DType.Bytes(shape.Product(a.Dims)))
 	}
 	return uint64(most)
 }
 
 // A trace says of each constant of weights in a format whose they are, and of scales and the like nothing.
 func TestConstantsOfWeightsSayWhichMatrixTheyAre(t *testing.T) {
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		const n = 300
 		w := noiseMatrix("w", n, 256, f)
-		if w.checkSize() != nil { // a row is one group
+		if w.CheckSize() != nil { // a row is one group
 			w = noiseMatrix("w", n, f.Group, f)
 		}
 		g := finish(t, &trial{maxBinding: partBytes(f, w.Cols), build: func(b *graph.Builder) {

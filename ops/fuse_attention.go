@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 )
 
@@ -22,7 +25,7 @@ var fuseAttention = graph.Fusion{
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {
 		case *sdpa:
-			if !o.routes.has(sdpaFlashDecoding) {
+			if !o.Routes.Has(sdpaFlashDecoding) {
 				return nil
 			}
 			fused := *o
@@ -31,8 +34,8 @@ var fuseAttention = graph.Fusion{
 			}
 			fused.splits = b.Tensor(b.Name(o.y)+".splits", graph.F32)
 			b.Permuted(fused.splits, fused.splitsFrom)
-			fused.routes = slices.Clone(o.routes)
-			fused.routes[sdpaSplitDecoding].upTo = 1
+			fused.Routes = slices.Clone(o.Routes)
+			fused.Routes[sdpaSplitDecoding].UpTo = 1
 			fused.makeDecodeKernels(b)
 			return &fused
 		case *linear:
@@ -54,11 +57,11 @@ var fuseAttention = graph.Fusion{
 func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	o := b.Producer(x)
 	for {
-		v, ok := o.(*view)
+		v, ok := o.(*basic.ViewOp)
 		if !ok {
 			return o
 		}
-		o = b.Producer(v.x)
+		o = b.Producer(v.X)
 	}
 }
 
@@ -96,7 +99,7 @@ func (o *sdpa) left(route int) graph.ValueID {
 }
 
 // leavesAll: of a prompt y is given, which may be of its last token alone.
-func (o *sdpa) leavesAll() bool { return !o.last }
+func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }
 
@@ -122,20 +125,20 @@ func (o *sdpa) planLeft(route int, _ *graph.Planner, l *graph.Launch) {
 
 // giveLeft gives what is left of a token: y spread, and its splits in float64. Of several tokens there is
 // nothing.
-func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
-	r.Set(o.spread.value, Tensor{})
-	r.Set(o.splits, Tensor{})
+func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens int) {
+	r.Set(o.spread.value, reference.Tensor{})
+	r.Set(o.splits, reference.Tensor{})
 	if tokens > 1 {
 		return
 	}
 	r.Set(o.spread.value, spreadOf(r.Tensor(o.y).Data))
 	d, row, start := o.headDim, o.kvHeads*o.headDim, o.start(position)
 	span := o.spanAt(position+1, 1)
-	if r.left(o.splits) || !o.splittable(span) {
+	if r.Deferred(o.splits) || !o.splittable(span) {
 		return
 	}
-	length := divUp(span, leftSplits)
-	splits := zeros(o.leftSize())
+	length := shape.DivUp(span, leftSplits)
+	splits := reference.Zeros(o.leftSize())
 	keys, values := r.Tensor(o.kCache).Data, r.Tensor(o.vCache).Data
 	for s := range leftSplits {
 		sums := make([]float64, o.qHeads*d)
@@ -143,7 +146,7 @@ func (o *sdpa) giveLeft(r *Ref, q Tensor, position, tokens int) {
 			first, at := s*length, h/(o.qHeads/o.kvHeads)*d
 			scores := make([]float64, min(length, span-first))
 			for c := range scores {
-				scores[c] = dot(q.row(h), keys[(start+first+c)*row+at:][:d]) * float64(o.scale)
+				scores[c] = reference.Dot(q.Row(h), keys[(start+first+c)*row+at:][:d]) * float64(o.scale)
 			}
 			largest, total := o.tail(splits, s, h)
 			*largest = slices.Max(scores)
@@ -170,13 +173,13 @@ func (o *sdpa) splitsFrom(at int) int {
 }
 
 // tail is where the splits have the largest score of a split's head, and the sum of its weights.
-func (o *sdpa) tail(splits Tensor, split, head int) (largest, total *float64) {
+func (o *sdpa) tail(splits reference.Tensor, split, head int) (largest, total *float64) {
 	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]
 	return &tail[split], &tail[leftSplits+split]
 }
 
-func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
-	if !r.has(o.splits) {
+func (o *sdpa) leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor {
+	if !r.Has(o.splits) {
 		return o.spread.leftRow(r, x)
 	}
 	splits, width := r.Tensor(o.splits), o.spread.width
@@ -196,7 +199,7 @@ func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
 			shares[h][s] /= sum
 		}
 	}
-	y := zeros(x.Dims...)
+	y := reference.Zeros(x.Dims...)
 	for i, v := range splits.Data[:leftSplits*width] {
 		column := o.splitsFrom(i) % width
 		y.Data[column] += shares[column/o.headDim][i/width] * v
@@ -206,5 +209,5 @@ func (o *sdpa) leftRow(r *Ref, x Tensor) Tensor {
 
 func (o *sdpa) leftTolerance(int) (row float64, why string) {
 	why = fmt.Sprintf(", of inputs that are sums of %d splits", leftSplits)
-	return summed(leftSplits)*rounding + ulps(3), why
+	return reference.SumRoundings(leftSplits)*reference.Rounding + reference.ULPs(3), why
 }

@@ -10,26 +10,31 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
 // leftAttention is attention with a product behind it.
 type leftAttention struct {
 	attention
-	format         Format
+	format         weight.Format
 	out            int  // columns of the product
 	bias, residual bool // that it adds
-	one            bool // the residual has a range of rows of its own, which leaves nothing
+	Uses           bool // the residual has a range of rows of its own, which leaves nothing
 	norm           bool // behind it, with another product
 	views          int  // between the two
 	perHead        bool // it has the columns of a head, and a row for each
 	// also reads what attention gives, where it is not nil.
 	also   func(b *graph.Builder, y graph.ValueID)
-	routes map[string]string
+	Routes map[string]string
 }
 
 func (c leftAttention) build(b *graph.Builder) {
-	b.AskRoutes(c.routes)
+	b.AskRoutes(c.Routes)
 	q, k, v := c.inputs(b)
 	y := c.attend(b, q, k, v, c.position(b))
 	width := c.qHeads * c.headDim
@@ -40,7 +45,7 @@ func (c leftAttention) build(b *graph.Builder) {
 		c.also(b, y)
 	}
 	for range c.views {
-		y = View(b, "join", y, Fixed(1), Rest, Fixed(width))
+		y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(width))
 	}
 	bias := graph.None
 	if c.bias {
@@ -48,23 +53,24 @@ func (c leftAttention) build(b *graph.Builder) {
 	}
 	y = Linear(b, "o", y, noiseMatrix("o.w", c.out, width, c.format), bias)
 	if c.residual {
-		r := View(b, "r.x", k, Fixed(1), Rest, Fixed(c.kvHeads*c.headDim))
-		if r = Linear(b, "r", r, noiseMatrix("r.w", c.out, c.kvHeads*c.headDim, F32), graph.None); c.one {
+		r := basic.View(b, "r.x", k, kind.Fixed(1), basic.Rest, kind.Fixed(c.kvHeads*c.headDim))
+		if r = Linear(b, "r", r, noiseMatrix("r.w", c.out, c.kvHeads*c.headDim, weight.F32),
+			graph.None); c.Uses {
 			r = b.Input("r", graph.F32, []int{1, 1, c.out}, []int{1, c.tokens, c.out})
 		}
-		y = Add(b, "add", y, r, 1)
+		y = basic.Add(b, "add", y, r, 1)
 	}
 	b.Output(y)
 	if c.norm {
 		h := RMSNorm(b, "norm", y, constant(b, "norm.w", c.out), 1e-5)
-		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, c.out, F32), graph.None))
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, c.out, weight.F32), graph.None))
 	}
 }
 
 func (c leftAttention) points() (points []step) {
 	for i, at := range c.live {
 		s := c.step(at[0], at[1])
-		if c.one {
+		if c.Uses {
 			s["r"] = []int{1, at[0], c.out}
 			if i%2 == 1 && at[0] == 1 {
 				s["r"] = []int{1, c.tokens, c.out}
@@ -88,7 +94,7 @@ func TestAttentionOfOneTokenIsLeftWhereItsSplitsAreFew(t *testing.T) {
 func leftAbove(t *testing.T, headDim, few, most int) {
 	c := leftAttention{
 		attention: attention{qHeads: 8, kvHeads: 2, headDim: headDim, tokens: 3, context: most + 9},
-		format:    F32, out: 24, views: 1,
+		format:    weight.F32, out: 24, views: 1,
 	}
 	whole, left := []string{"sdpa_decode", "linear_gemv"}, []string{"sdpa_decode_split", "linear_gemv_splits"}
 	split := []string{"sdpa_fd_split", "sdpa_fd_reduce", "linear_gemv"}
@@ -128,22 +134,22 @@ func kernelsOfStep(g *graph.Graph, live *graph.Live) (names []string) {
 func TestAttentionThatOthersReadIsNotLeft(t *testing.T) {
 	c := leftAttention{
 		attention: attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512},
-		format:    F32, out: 24, views: 1,
+		format:    weight.F32, out: 24, views: 1,
 	}
 	asks := func(target, route string) func(*leftAttention) {
-		return func(c *leftAttention) { c.routes = map[string]string{target: route} }
+		return func(c *leftAttention) { c.Routes = map[string]string{target: route} }
 	}
 	const alone, sum = "a product alone reads it", "the product adds what has as many rows"
 	for name, change := range map[string]func(*leftAttention){
 		alone: func(*leftAttention) {},
 		sum:   func(c *leftAttention) { c.residual = true },
 		"the product adds what may have other rows": func(c *leftAttention) {
-			c.residual, c.one = true, true
+			c.residual, c.Uses = true, true
 		},
 		"its rows are no chunks": func(c *leftAttention) { c.qHeads, c.kvHeads = 9, 1 },
 		"it is an output":        func(c *leftAttention) { c.also = (*graph.Builder).Output },
 		"somebody else reads it, too": func(c *leftAttention) {
-			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(basic.Sigmoid(b, "s", y)) }
 		},
 		"the product has a row of each head": func(c *leftAttention) { c.perHead = true },
 		"its route is asked for":             asks("sdpa_with_kv_cache", "streaming"),
@@ -175,7 +181,7 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 			kvHeads: draw(t, "kv heads", 1, 3), context: draw(t, "context", 3, leftSpans[0].upTo+200),
 			half: rapid.Bool().Draw(t, "half"),
 		},
-		format: rapid.SampledFrom([]Format{F32, F16, Q4_0, Q4_K, Q6_K, IQ4_NL}).Draw(t, "format"),
+		format: rapid.SampledFrom([]weight.Format{weight.F32, weight.F16, weight.Q4_0, weight.Q4_K, weight.Q6_K, weight.IQ4_NL}).Draw(t, "format"),
 		out:    draw(t, "out", 1, 70), bias: rapid.Bool().Draw(t, "bias"),
 		residual: rapid.Bool().Draw(t, "residual"),
 		norm:     rapid.Bool().Draw(t, "norm"), views: draw(t, "views", 1, 2),
@@ -184,7 +190,7 @@ func sampleLeftAttention(t *rapid.T) leftAttention {
 	sizes := rapid.SampledFrom([][2]int{{8, 32}, {4, 64}, {2, 128}, {16, 16}, {64, 4}, {32, 24}, {32, 40}}).
 		Draw(t, "heads")
 	c.qHeads, c.headDim = c.kvHeads*sizes[0], sizes[1]
-	c.one = c.residual && rapid.Bool().Draw(t, "one")
+	c.Uses = c.residual && rapid.Bool().Draw(t, "one")
 	if rapid.Bool().Draw(t, "windowed") {
 		c.window = draw(t, "window", 1, c.context+1)
 	}
@@ -222,8 +228,8 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
-		y = lastOf(b, View(b, "join", y, Fixed(1), Rest, Fixed(128)), 1)
-		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), graph.None))
+		y = lastOf(b, basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(128)), 1)
+		b.Output(Linear(b, "o", y, noiseMatrix("o.w", 24, 128, weight.F32), graph.None))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	plain := fusedBy(t, build, gpu.DefaultLimits())
@@ -232,14 +238,14 @@ func TestTheLastRowOfSeveralTokensIsNotOfSplits(t *testing.T) {
 
 // A product of the last token may take its residual out of rows that are always several.
 func TestAResidualOfFiveRowsIsCutBesideOneToken(t *testing.T) {
-	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, last: true}
+	a := attention{qHeads: 8, kvHeads: 2, headDim: 16, tokens: 3, context: 512, Last: true}
 	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
-		y = View(b, "join", y, Fixed(1), Rest, Fixed(128))
-		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, F32), graph.None)
+		y = basic.View(b, "join", y, kind.Fixed(1), basic.Rest, kind.Fixed(128))
+		y = Linear(b, "o", y, noiseMatrix("o.w", 24, 128, weight.F32), graph.None)
 		five := b.Input("r", graph.F32, []int{1, 5, 24}, []int{1, 5, 24})
-		b.Output(Add(b, "add", y, lastOf(b, five, 1), 1))
+		b.Output(basic.Add(b, "add", y, lastOf(b, five, 1), 1))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	plain := fusedBy(t, build, gpu.DefaultLimits())
@@ -256,8 +262,8 @@ func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 	build := func(b *graph.Builder) {
 		q, k, v := a.inputs(b)
 		y := a.attend(b, q, k, v, a.position(b))
-		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, F32), graph.None)
-		b.Output(Add(b, "add", y, o, 1))
+		o := Linear(b, "o", y, noiseMatrix("o.w", 64, 64, weight.F32), graph.None)
+		b.Output(basic.Add(b, "add", y, o, 1))
 	}
 	g := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	live := liveAt(t, g, (&trial{}).input(t, g, a.step(1, 300)))
@@ -270,14 +276,14 @@ func TestAttentionIsNoResidualOfItsOwnReader(t *testing.T) {
 // gives them there.
 func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
-	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
 	live := liveOf(t, g, graph.LiveOptions{Static: true})
 	in := (&trial{}).input(t, g, a.step(1, 60))
 	if err := bring(live, in); err != nil {
 		t.Fatal(err)
 	}
-	x := NewInterpreter(g)
+	x := reference.NewInterpreter(g)
 	if err := x.Step(in, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -296,14 +302,14 @@ func TestSplitsAskedForAtFewPositionsHaveAReference(t *testing.T) {
 // Where a step leaves the splits, as it does far from the first position, their reference does not make them.
 func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 	a := attention{qHeads: 8, kvHeads: 2, headDim: 64, tokens: 1, context: 512}
-	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
 	g := fusedBy(t, c.build, gpu.DefaultLimits(), fuseResidual, fuseAttention, fuseNorm)
 	splits := graph.ValueID(slices.IndexFunc(g.Describe().Values, func(v trace.Value) bool {
 		return v.Name == "sdpa.splits"
 	}))
 	in := (&trial{}).input(t, g, a.step(1, 300))
 	for _, left := range []bool{false, true} {
-		x := NewInterpreter(g)
+		x := reference.NewInterpreter(g)
 		if err := x.Begin(in); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +332,7 @@ func TestSplitsThatAreLeftHaveNoReference(t *testing.T) {
 func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
 	const heads, headDim, wrong = 2, 64, 71 // of the second head
 	a := attention{qHeads: heads, kvHeads: heads, headDim: headDim, tokens: 1, context: 512}
-	c := leftAttention{attention: a, format: F32, out: 24, views: 1}
+	c := leftAttention{attention: a, format: weight.F32, out: 24, views: 1}
 	dev := gputest.Open(t)
 	g, _ := c.fused(t, dev.Info().Limits)
 	x, err := engine.Load(dev, g, graph.LiveOptions{}, nil)
@@ -336,7 +342,7 @@ func TestWhatIsNotFiniteInSplitsIsToldByItsColumn(t *testing.T) {
 	defer x.Release()
 	for i := range g.NumValues() {
 		if v := graph.ValueID(i); g.Value(v).Name == "v_cache" {
-			values := make([]float32, product(g.Value(v).MaxDims))
+			values := make([]float32, shape.Product(g.Value(v).MaxDims))
 			for at := wrong; at < len(values); at += heads * headDim {
 				values[at] = 3e38
 			}

@@ -17,7 +17,7 @@ var fuseBeside = graph.Fusion{
 		for _, r := range readers {
 			if other, ok := r.(*linear); ok && other.x == o.x {
 				rows += other.w.Rows
-				if !other.last {
+				if !other.Last {
 					tiled += other.w.Rows
 				}
 			}

@@ -7,6 +7,8 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/weight"
 )
 
 // besideGraph has products q, k and v of one tensor of so many columns, and o of another.
@@ -17,9 +19,10 @@ func besideGraph(columns, q int) func(b *graph.Builder) {
 			name string
 			rows int
 		}{{"q", q}, {"k", 512}, {"v", 512}} {
-			b.Output(Linear(b, p.name, x, noiseMatrix(p.name+".w", p.rows, columns, Q8_0), graph.None))
+			b.Output(Linear(b, p.name, x, noiseMatrix(p.name+".w", p.rows, columns, weight.Q8_0), graph.None))
 		}
-		b.Output(Linear(b, "o", Sigmoid(b, "s", x), noiseMatrix("o.w", 512, columns, Q8_0), graph.None))
+		b.Output(Linear(b, "o", basic.Sigmoid(b, "s", x), noiseMatrix("o.w", 512, columns, weight.Q8_0),
+			graph.None))
 	}
 }
 

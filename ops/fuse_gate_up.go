@@ -15,15 +15,15 @@ var fuseGateUp = graph.Fusion{
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		gate, up, joined := m.Ops[0].(*linear), m.Ops[1].(*linear), m.Last().(*gatedOp)
 		alone := func(o *linear) bool {
-			return o.bias == graph.None && o.residual == graph.None && len(o.parts) == 1 && !o.last
+			return o.bias == graph.None && o.residual == graph.None && len(o.parts) == 1 && !o.Last
 		}
-		w, ok := gate.w.above(up.w)
+		w, ok := gate.w.Above(up.w)
 		if !ok || gate.w.Rows != up.w.Rows || gate.x != up.x || !alone(gate) || !alone(up) {
 			return nil
 		}
 		fused := &linear{
 			x: gate.x, y: joined.y, w: w, bias: graph.None, residual: graph.None, gated: joined.gatedRow,
-			parts: w.declare(b), product: b.Scratch(b.Name(joined.y)+".product", graph.F32),
+			parts: w.Declare(b), Product: b.Scratch(b.Name(joined.y)+".product", graph.F32),
 		}
 		fused.plan(b.Limits())
 		if len(fused.parts) > 1 || fused.shapes[linearGEMV].lanes == 0 {

@@ -9,11 +9,14 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 func TestGateAndUpBecomeOneProduct(t *testing.T) {
 	const n = 128
-	product := func(b *graph.Builder, name string, x graph.ValueID, n int, f Format) graph.ValueID {
+	product := func(b *graph.Builder, name string, x graph.ValueID, n int, f weight.Format) graph.ValueID {
 		return Linear(b, name, x, noiseMatrix(name+".w", n, 32, f), graph.None)
 	}
 	for name, c := range map[string]struct {
@@ -21,26 +24,30 @@ func TestGateAndUpBecomeOneProduct(t *testing.T) {
 		fused bool
 	}{
 		"gate and up": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q8_0))
+			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
+				weight.Q8_0))
 		}, true},
 		"of two formats": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", x, n, Q4_0))
+			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", x, n,
+				weight.Q4_0))
 		}, false},
 		"of two tensors": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			other := Sigmoid(b, "s", x)
-			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), product(b, "up", other, n, Q8_0))
+			other := basic.Sigmoid(b, "s", x)
+			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), product(b, "up", other, n,
+				weight.Q8_0))
 		}, false},
 		"of rows that are no whole parts": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return SiLUMul(b, "mul", product(b, "gate", x, 96, Q8_0), product(b, "up", x, 96, Q8_0))
+			return SiLUMul(b, "mul", product(b, "gate", x, 96, weight.Q8_0), product(b, "up", x, 96,
+				weight.Q8_0))
 		}, false},
 		"one of them an output": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			gate := product(b, "gate", x, n, Q8_0)
+			gate := product(b, "gate", x, n, weight.Q8_0)
 			b.Output(gate)
-			return SiLUMul(b, "mul", gate, product(b, "up", x, n, Q8_0))
+			return SiLUMul(b, "mul", gate, product(b, "up", x, n, weight.Q8_0))
 		}, false},
 		"one with a bias": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			up := Linear(b, "up", x, noiseMatrix("up.w", n, 32, Q8_0), constant(b, "bias", n))
-			return SiLUMul(b, "mul", product(b, "gate", x, n, Q8_0), up)
+			up := Linear(b, "up", x, noiseMatrix("up.w", n, 32, weight.Q8_0), constant(b, "bias", n))
+			return SiLUMul(b, "mul", product(b, "gate", x, n, weight.Q8_0), up)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +106,7 @@ func gateUpGraph(t *rapid.T) func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
 		gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, 256, f), graph.None)
 		up := Linear(b, "up", x, noiseMatrix("up.w", n, 256, f), graph.None)
-		b.Output(KindOf(r.kind).one(b, "mul", Args{"gate": gate, "up": up}))
+		b.Output(KindOf(r.kind).BuildOne(b, "mul", kind.Args{"gate": gate, "up": up}))
 	}
 }
 
@@ -122,8 +129,9 @@ func TestGateAndUpAsOneProductOnTheGPU(t *testing.T) {
 func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 	dev := gputest.Open(t)
 	const k, n = 16384, 128
-	for _, name := range []string{Q4_0.Name, Q8_0.Name, "q4_k", "q6_k"} {
-		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })]
+	for _, name := range []string{weight.Q4_0.Name, weight.Q8_0.Name, "q4_k", "q6_k"} {
+		f := weight.Formats[slices.IndexFunc(weight.Formats,
+			func(f weight.Format) bool { return f.Name == name })]
 		kernelsAgree(t, dev, fuseGateUp, func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, k}, []int{2, k})
 			gate := Linear(b, "gate", x, noiseMatrix("gate.w", n, k, f), graph.None)
@@ -137,9 +145,9 @@ func TestGateAndUpOfManyColumnsOnTheGPU(t *testing.T) {
 func TestGateAndUpOfTheLastRowStayTwo(t *testing.T) {
 	build := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
-		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, Q4_0), graph.None)
-		up := Linear(b, "up", lastOf(b, x, 1), noiseMatrix("up.w", 256, 32, Q4_0), graph.None)
-		b.Output(Mul(b, "mul", SiLU(b, "silu", gate), up))
+		gate := Linear(b, "gate", lastOf(b, x, 1), noiseMatrix("gate.w", 256, 32, weight.Q4_0), graph.None)
+		up := Linear(b, "up", lastOf(b, x, 1), noiseMatrix("up.w", 256, 32, weight.Q4_0), graph.None)
+		b.Output(basic.Mul(b, "mul", basic.SiLU(b, "silu", gate), up))
 	}
 	fused := fusedBy(t, build, gpu.DefaultLimits(), Fusions...)
 	plain := fusedBy(t, build, gpu.DefaultLimits())

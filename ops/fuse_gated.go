@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 // fuseGated are the rules, one for each of gatedOps, that make one dispatch of the two that join the branches
@@ -17,19 +19,19 @@ var fuseGated = func() (rules []graph.Fusion) {
 
 func (r *gatedRow) fusion() graph.Fusion {
 	return graph.Fusion{
-		Name: r.kind, Doc: "a product with the " + r.act.kind + " of a tensor of its shape is one kernel",
-		Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{r.unary}}}},
+		Name: r.kind, Doc: "a product with the " + r.act.Kind + " of a tensor of its shape is one kernel",
+		Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{r.UnaryOp}}}},
 		Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
-			act, product := m.Ops[0].(*unary), m.Last().(*binaryOp)
-			up := product.a
-			if up == act.y {
-				up = product.b
+			act, product := m.Ops[0].(*basic.UnaryOp), m.Last().(*basic.BinaryOp)
+			up := product.A
+			if up == act.Y {
+				up = product.B
 			}
-			if act.unaryRow != r.act || !sameAlways(b, act.x, up) {
+			if act.UnaryRow != r.act || !sameAlways(b, act.X, up) {
 				return nil
 			}
 			return b.Remake(m, func(name string) {
-				KindOf(r.kind).new(b, name, Args{"gate": act.x, "up": up})
+				KindOf(r.kind).Build(b, name, kind.Args{"gate": act.X, "up": up})
 			})
 		},
 	}
@@ -58,8 +60,8 @@ func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {
-		case *unary:
-			v = o.x
+		case *basic.UnaryOp:
+			v = o.X
 		case *gatedOp:
 			v = o.gate
 		case *rmsNorm:
@@ -71,15 +73,15 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 			}
 			v = o.x
 		case *linear:
-			if o.residual != graph.None || o.last {
+			if o.residual != graph.None || o.Last {
 				return v
 			}
 			v = o.x
-		case *view:
-			if changing(b, o.x) > 1 || changing(b, o.y) > 1 {
+		case *basic.ViewOp:
+			if changing(b, o.X) > 1 || changing(b, o.Y) > 1 {
 				return v
 			}
-			v = o.x
+			v = o.X
 		case rotation:
 			if turned := o.parts(); v == turned.yq {
 				v = turned.q

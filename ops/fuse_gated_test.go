@@ -7,23 +7,26 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 // apply is what a row does with a gate, as an operator of its own.
 func (r *gatedRow) apply(b *graph.Builder, x graph.ValueID) graph.ValueID {
-	args := Args{"x": x}
-	if r.act.when != "" {
-		args[r.act.when] = true
+	args := kind.Args{"x": x}
+	if r.act.When != "" {
+		args[r.act.When] = true
 	}
-	return New(b, r.unary, "act", args)[0]
+	return New(b, r.UnaryOp, "act", args)[0]
 }
 
 // gatedMLP is a gated MLP with its activation as two operators.
 func gatedMLP(b *graph.Builder, r *gatedRow, x graph.ValueID) graph.ValueID {
 	branch := func(name string) graph.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, Q8_0), graph.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", 64, 32, weight.Q8_0), graph.None)
 	}
-	return Mul(b, "mul", r.apply(b, branch("gate")), branch("up"))
+	return basic.Mul(b, "mul", r.apply(b, branch("gate")), branch("up"))
 }
 
 func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
@@ -39,31 +42,31 @@ func TestAnActivationAndAProductBecomeOneKernel(t *testing.T) {
 		}, true},
 		"the product the other way": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x := input(b, "x", 1, 9)
-			return Mul(b, "mul", x, r.apply(b, Sigmoid(b, "s", x)))
+			return basic.Mul(b, "mul", x, r.apply(b, basic.Sigmoid(b, "s", x)))
 		}, true},
 		"of tensors that are never one row": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
-			return Mul(b, "mul", r.apply(b, input(b, "x", 2, 9)), input(b, "y", 2, 9))
+			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 2, 9)), input(b, "y", 2, 9))
 		}, true},
 		"of tensors of one shape": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
-			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 1)), input(b, "y", 1, 1))
+			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 1, 1)), input(b, "y", 1, 1))
 		}, true},
 		"of tensors of which one may be a row alone": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
-			return Mul(b, "mul", r.apply(b, input(b, "x", 1, 9)), input(b, "y", 1, 9))
+			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 1, 9)), input(b, "y", 1, 9))
 		}, false},
 		"with a row that is repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
-			return Mul(b, "mul", r.apply(b, input(b, "x", 9, 9)), input(b, "y", 1, 1))
+			return basic.Mul(b, "mul", r.apply(b, input(b, "x", 9, 9)), input(b, "y", 1, 1))
 		}, false},
 		"rows that a sum may have repeated": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			x, y := input(b, "x", 1, 9), input(b, "y", 1, 9)
-			return Mul(b, "mul", r.apply(b, x), Add(b, "add", x, y, 1))
+			return basic.Mul(b, "mul", r.apply(b, x), basic.Add(b, "add", x, y, 1))
 		}, false},
 		"an activation with itself": {func(b *graph.Builder, r *gatedRow) graph.ValueID {
 			y := r.apply(b, input(b, "x", 1, 9))
-			return Mul(b, "mul", y, y)
+			return basic.Mul(b, "mul", y, y)
 		}, false},
 		"another activation": {func(b *graph.Builder, _ *gatedRow) graph.ValueID {
 			x := input(b, "x", 1, 9)
-			return Mul(b, "mul", GELU(b, "act", x, false), x)
+			return basic.Mul(b, "mul", basic.GELU(b, "act", x, false), x)
 		}, false},
 	} {
 		for i := range gatedOps {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 // fuseLast has a linear take the last row out of what it reads, as x or as its residual, or a norm that a
@@ -17,10 +19,11 @@ var fuseLast = graph.Fusion{
 	},
 	Unnamed: true,
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
-		cut := m.Ops[0].(*gather)
-		dims := b.MaxDims(cut.x)
-		if cut.ends != [2]Int{Fixed(-1), Fixed(ToEnd)} || cut.exact || cut.axis == len(dims)-1 ||
-			dims[cut.axis] != rowsIn(dims) {
+		cut := m.Ops[0].(*basic.GatherOp)
+		dims := b.MaxDims(cut.X)
+		if cut.Ends != [2]kind.Int{kind.Fixed(-1), kind.Fixed(basic.ToEnd)} || cut.Exact ||
+			cut.Axis == len(dims)-1 ||
+			dims[cut.Axis] != rowsIn(dims) {
 			return nil
 		}
 		switch o := m.Last().(type) {
@@ -29,23 +32,23 @@ var fuseLast = graph.Fusion{
 			switch {
 			case o.shapes[linearGEMV].batch != 1 || o.gated != nil || b.RouteAsked(o.y):
 				return nil
-			case o.x == cut.y && (o.residual == graph.None || ofOneRow(b, o.residual)):
-				fused.x = cut.x
-			case o.residual == cut.y && ofOneRow(b, o.x):
-				fused.residual = cut.x
+			case o.x == cut.Y && (o.residual == graph.None || ofOneRow(b, o.residual)):
+				fused.x = cut.X
+			case o.residual == cut.Y && ofOneRow(b, o.x):
+				fused.residual = cut.X
 			default:
 				return nil
 			}
-			fused.last = true
+			fused.Last = true
 			fused.plan(b.Limits())
 			fused.makeKernels(b)
 			return &fused
 		case *rmsNorm:
-			if o.residual != cut.y || !ofOneRow(b, o.x) {
+			if o.residual != cut.Y || !ofOneRow(b, o.x) {
 				return nil
 			}
 			fused := *o
-			fused.last, fused.residual = true, cut.x
+			fused.Last, fused.residual = true, cut.X
 			return &fused
 		}
 		return nil

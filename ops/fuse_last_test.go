@@ -9,11 +9,15 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 // lastOf cuts the last row of a dim out.
 func lastOf(b *graph.Builder, x graph.ValueID, axis int) graph.ValueID {
-	return SliceRange(b, "last", x, axis, Fixed(-1), Fixed(ToEnd), 1)
+	return basic.SliceRange(b, "last", x, axis, kind.Fixed(-1), kind.Fixed(basic.ToEnd), 1)
 }
 
 func TestALinearTakesTheLastRowItself(t *testing.T) {
@@ -22,16 +26,16 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 		return b.Input(name, graph.F32, lowest, append(dims, k))
 	}
 	product := func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-		return Linear(b, "o", x, noiseMatrix("o.w", 24, last(b.MaxDims(x)), F32), graph.None)
+		return Linear(b, "o", x, noiseMatrix("o.w", 24, shape.Last(b.MaxDims(x)), weight.F32), graph.None)
 	}
 	with := func(b *graph.Builder, x, residual graph.ValueID) graph.ValueID {
-		o := &linear{x: x, w: noiseMatrix("o.w", 32, 32, F32), bias: graph.None, residual: residual}
+		o := &linear{x: x, w: noiseMatrix("o.w", 32, 32, weight.F32), bias: graph.None, residual: residual}
 		return o.add(b, "o")
 	}
 	both := []string{"last", "o"}
 	for name, c := range map[string]struct {
 		build  func(b *graph.Builder) graph.ValueID
-		routes map[string]string
+		Routes map[string]string
 		want   []string // at seven rows
 	}{
 		"the last row": {build: func(b *graph.Builder) graph.ValueID {
@@ -43,17 +47,19 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 		}, want: []string{"o"}},
 		"of the residual alone, where x has several": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
-			return with(b, Sigmoid(b, "y", x), lastOf(b, x, 0))
+			return with(b, basic.Sigmoid(b, "y", x), lastOf(b, x, 0))
 		}, want: []string{"y", "last", "o"}},
 		"of x alone, where the residual has several": {build: func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", 32, 9)
-			return with(b, lastOf(b, x, 0), Sigmoid(b, "y", x))
+			return with(b, lastOf(b, x, 0), basic.Sigmoid(b, "y", x))
 		}, want: []string{"last", "y", "o"}},
 		"the last two": {build: func(b *graph.Builder) graph.ValueID {
-			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(-2), Fixed(ToEnd), 1))
+			return product(b, basic.SliceRange(b, "last", input(b, "x", 32, 9), 0, kind.Fixed(-2),
+				kind.Fixed(basic.ToEnd), 1))
 		}, want: both},
 		"the first row": {build: func(b *graph.Builder) graph.ValueID {
-			return product(b, SliceRange(b, "last", input(b, "x", 32, 9), 0, Fixed(0), Fixed(1), 1))
+			return product(b, basic.SliceRange(b, "last", input(b, "x", 32, 9), 0, kind.Fixed(0),
+				kind.Fixed(1), 1))
 		}, want: both},
 		"the last of each batch": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 2, 9), 1))
@@ -68,11 +74,11 @@ func TestALinearTakesTheLastRowItself(t *testing.T) {
 		}, want: both},
 		"it is made to take tiles": {build: func(b *graph.Builder) graph.ValueID {
 			return product(b, lastOf(b, input(b, "x", 32, 9), 0))
-		}, routes: map[string]string{"linear@o": "tile64"}, want: both},
+		}, Routes: map[string]string{"linear@o": "tile64"}, want: both},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
-			b.AskRoutes(c.routes)
+			b.AskRoutes(c.Routes)
 			b.Fuse(fuseLast)
 			b.Output(c.build(b))
 			g, err := b.Finish()
@@ -119,8 +125,9 @@ func lastGraph(t *rapid.T) func(b *graph.Builder) {
 // normWithResidual adds a norm as the rule norm_add makes it.
 func normWithResidual(b *graph.Builder, name string, x, residual graph.ValueID) graph.ValueID {
 	o := &rmsNorm{
-		x: x, weight: constant(b, name+".w", last(b.MaxDims(x))), y: b.Tensor(name, graph.F32), eps: 1e-5,
-		residual: residual, lanes: 64, vec: vec(b, x, -1),
+		x: x, weight: constant(b, name+".w", shape.Last(b.MaxDims(x))), y: b.Tensor(name,
+			graph.F32), eps: 1e-5,
+		residual: residual, lanes: 64, Vec: kind.Vec(b, x, -1),
 	}
 	o.makeKernel(b)
 	b.Add(name, o)

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/reference"
 )
 
 // fuseNorm leaves a norm of one row to products. Those that read it multiply their sums by its scale at the
@@ -26,11 +28,11 @@ var fuseNorm = graph.Fusion{
 				return nil
 			}
 			if o.residual != graph.None {
-				if o.vec != 4 {
+				if o.Vec != 4 {
 					return nil
 				}
 				bound := len(o.Spec().Slots[0].Uses[normRows].Bind)
-				next := normBehind(b, o.y, gemvRows(last(b.MaxDims(o.x)), 1), bound, leavesNorm)
+				next := normBehind(b, o.y, gemvRows(shape.Last(b.MaxDims(o.x)), 1), bound, leavesNorm)
 				if next == nil {
 					return nil
 				}
@@ -45,7 +47,7 @@ var fuseNorm = graph.Fusion{
 				}
 			}
 			rows := rowsBehind(b, o)
-			if rows == 0 || rows*last(b.MaxDims(o.x)) > tuned.norm {
+			if rows == 0 || rows*shape.Last(b.MaxDims(o.x)) > tuned.norm {
 				return nil
 			}
 			fused := *o
@@ -95,7 +97,7 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 		return nil
 	}
 	next := normBehind(b, o.y, s.rows, len(o.bindings(linearGEMV, &o.parts[0])), leaves)
-	if next == nil || o.last || next.last || o.before == nil || o.before.leavesAll() {
+	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
 	return nil // a row that is given as it is takes another kernel
@@ -107,7 +109,7 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
-	width := last(b.MaxDims(y))
+	width := shape.Last(b.MaxDims(y))
 	if b.RouteAsked(y) || width%spreadColumns != 0 ||
 		bound+len((&rmsNorm{}).given()) > int(b.Limits().MaxStorageBuffers) {
 		return nil
@@ -128,7 +130,7 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 // eachOfStream is how many columns a sum of squares has after the layer that adds to the row y: its last
 // product gives those. The products of the first layer then run the kernels of all others.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
-	each := gemvRows(last(b.MaxDims(y)), 1)
+	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
 	for range 2 { // attention's, and the MLP's
 		readers, _ := b.Readers(y)
 		i := slices.IndexFunc(readers, func(r graph.Operator) bool {
@@ -166,7 +168,7 @@ func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 }
 
 // sums is how many squares has.
-func (o *rmsNorm) sums() int { return divUp(o.width, o.each) }
+func (o *rmsNorm) sums() int { return shape.DivUp(o.width, o.each) }
 
 // declare puts what the norm is given into the spec of the operator that gives it.
 func (o *rmsNorm) declare(s *graph.Spec) {
@@ -177,7 +179,8 @@ func (o *rmsNorm) declare(s *graph.Spec) {
 // given are the bindings of a kernel that gives it.
 func (o *rmsNorm) given() []graph.Binding {
 	return []graph.Binding{
-		bind("next_weight", o.weight), bind("weighted", o.weighted), bind("next_squares", o.squares),
+		graph.Bind("next_weight", o.weight), graph.Bind("weighted", o.weighted), graph.Bind("next_squares",
+			o.squares),
 	}
 }
 
@@ -199,9 +202,9 @@ func (o *rmsNorm) addCost(l *graph.Launch) {
 }
 
 // giveReference gives what a row y is to give.
-func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
+func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	weight := r.Tensor(o.weight)
-	weighted, squares := make([]float64, o.width), zeros(o.sums())
+	weighted, squares := make([]float64, o.width), reference.Zeros(o.sums())
 	for i, v := range y.Data {
 		weighted[i] = v * weight.Data[i]
 		squares.Data[i/o.each] += v * v
@@ -211,14 +214,16 @@ func (o *rmsNorm) giveReference(r *Ref, y Tensor) {
 }
 
 // givenTolerance is how near what is given must come, of a row that comes as near as its tolerance says.
-func (o *rmsNorm) givenTolerance(r *Ref, v graph.ValueID, row Tolerance) Tolerance {
-	y := r.largest(o.x)
+func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
+	row reference.Tolerance,
+) reference.Tolerance {
+	y := r.Largest(o.x)
 	near := (row.Rel+row.Row)*y + row.Abs
 	if v == o.weighted {
-		return Tolerance{Rel: oneRounding.Rel, Abs: near * r.largest(o.weight), Why: row.Why + ", by weights"}
+		return reference.Tolerance{Rel: reference.OneRounding.Rel, Abs: near * r.Largest(o.weight), Why: row.Why + ", by weights"}
 	}
-	return Tolerance{
-		Rel: summed(o.each) * rounding, Abs: 2 * float64(o.each) * near * y,
+	return reference.Tolerance{
+		Rel: reference.SumRoundings(o.each) * reference.Rounding, Abs: 2 * float64(o.each) * near * y,
 		Why: fmt.Sprintf("%s, and %d squares of them", row.Why, o.each),
 	}
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 // fuseNormAdd takes the sum with the residual stream into the norm before it, where layers have one after
@@ -13,14 +14,14 @@ var fuseNormAdd = graph.Fusion{
 		Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: []string{kindRMSNorm.Name}}},
 	},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
-		norm, sum := m.Ops[0].(*rmsNorm), m.Last().(*binaryOp)
-		residual := sum.besides(norm.y)
-		if norm.residual != graph.None || residual == norm.y || sum.alpha != 1 ||
+		norm, sum := m.Ops[0].(*rmsNorm), m.Last().(*basic.BinaryOp)
+		residual := otherOperand(sum, norm.y)
+		if norm.residual != graph.None || residual == norm.y || sum.Alpha != 1 ||
 			!rowsAlike(b, norm.y, residual) {
 			return nil
 		}
 		fused := *norm
-		fused.residual, fused.y = residual, sum.y
+		fused.residual, fused.y = residual, sum.Y
 		fused.makeKernel(b)
 		return &fused
 	},

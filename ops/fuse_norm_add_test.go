@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 func TestASumWithANormIsDoneByTheNorm(t *testing.T) {
@@ -17,25 +18,25 @@ func TestASumWithANormIsDoneByTheNorm(t *testing.T) {
 		want  []string
 	}{
 		"the norm on the right": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "add", x, norm, 1)
+			return basic.Add(b, "add", x, norm, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
 		"the norm on the left": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "add", norm, x, 1)
+			return basic.Add(b, "add", norm, x, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
 		"one sum behind another": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "again", Add(b, "add", x, norm, 1), x, 1)
+			return basic.Add(b, "again", basic.Add(b, "add", x, norm, 1), x, 1)
 		}, []string{"norm+add (rms_norm) = [norm add]"}},
 		"somebody else reads the norm": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Mul(b, "mul", Add(b, "add", x, norm, 1), norm)
+			return basic.Mul(b, "mul", basic.Add(b, "add", x, norm, 1), norm)
 		}, nil},
 		"the norm with itself": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "add", norm, norm, 1)
+			return basic.Add(b, "add", norm, norm, 1)
 		}, nil},
 		"a sum with a factor": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "add", x, norm, 0.5)
+			return basic.Add(b, "add", x, norm, 0.5)
 		}, nil},
 		"a row that is repeated": {func(b *graph.Builder, x, norm graph.ValueID) graph.ValueID {
-			return Add(b, "add", b.Input("r", graph.F32, []int{32}, []int{32}), norm, 1)
+			return basic.Add(b, "add", b.Input("r", graph.F32, []int{32}, []int{32}), norm, 1)
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

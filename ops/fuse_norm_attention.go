@@ -55,7 +55,7 @@ func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 	const bound = 10 // by a kernel that does all of it
 	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
 		attention.v == o.y || attention.v == o.other.y ||
-		!attention.routes.has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||
+		!attention.Routes.Has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||
 		bound > int(b.Limits().MaxStorageBuffers) {
 		return nil
 	}

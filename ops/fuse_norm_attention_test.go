@@ -15,7 +15,7 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 	for name, c := range map[string]struct {
 		turnedAttention
 		limits gpu.Limits
-		route  string
+		Route  string
 		want   []string // of one token
 	}{
 		"of neighbours": {turnedAttention{attention: small, pairs: neighbourPairs}, large, "", []string{"rope+sdpa"}},
@@ -37,8 +37,8 @@ func TestAttentionTakesTheNormsBeforeTheRotation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.norms = true
 			b := graph.NewBuilder(c.limits)
-			if c.route != "" {
-				b.AskRoutes(map[string]string{"sdpa_with_kv_cache": c.route})
+			if c.Route != "" {
+				b.AskRoutes(map[string]string{"sdpa_with_kv_cache": c.Route})
 			}
 			b.Fuse(append(slices.Clip(standsOn[fuseNormAttention.Name]), fuseNormAttention)...)
 			c.build(b)

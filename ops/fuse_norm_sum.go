@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
 )
 
 // fuseNormSum leaves a sum with a norm to products, too, where layers have norms after their products as
@@ -45,8 +47,8 @@ var fuseNormSum = graph.Fusion{
 			switch {
 			case fused.before == o.before && fused.next == nil:
 				return nil
-			case fused.next != nil && fused.next.last:
-				fused.last = true // its one row is given by kernels for one row, however x comes
+			case fused.next != nil && fused.next.Last:
+				fused.Last = true // its one row is given by kernels for one row, however x comes
 				fused.plan(b.Limits())
 			}
 			fused.makeKernels(b)
@@ -76,14 +78,14 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 			default:
 				norm = r
 			}
-		case *view: // what reads it may stand anywhere
+		case *basic.ViewOp: // what reads it may stand anywhere
 			return false
 		}
 	}
 	if norm == nil || norm.eps != o.eps || !isConstant(b, norm.weight) {
 		return false
 	}
-	if rows := rowsBehind(b, norm); rows == 0 || rows*last(b.MaxDims(o.y)) > tuned.sum {
+	if rows := rowsBehind(b, norm); rows == 0 || rows*shape.Last(b.MaxDims(o.y)) > tuned.sum {
 		return false
 	}
 	products, _ := b.Readers(norm.y)

@@ -9,25 +9,29 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 	linear := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-		k := last(b.MaxDims(x))
-		return Linear(b, name, x, noiseMatrix(name+".w", k, k, Q8_0), graph.None)
+		k := shape.Last(b.MaxDims(x))
+		return Linear(b, name, x, noiseMatrix(name+".w", k, k, weight.Q8_0), graph.None)
 	}
 	norm := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-		return RMSNorm(b, name, x, constant(b, name+".w", last(b.MaxDims(x))), 1e-5)
+		return RMSNorm(b, name, x, constant(b, name+".w", shape.Last(b.MaxDims(x))), 1e-5)
 	}
 	type values struct{ x, y, sum, h graph.ValueID }
 	behind := func(b *graph.Builder, v values) {
-		b.Output(Add(b, "next", v.sum, linear(b, "down", linear(b, "gate", v.h)), 1))
+		b.Output(basic.Add(b, "next", v.sum, linear(b, "down", linear(b, "gate", v.h)), 1))
 	}
 	all := []string{"o", "sum", "norm", "gate", "down", "next"}
 	for name, c := range map[string]struct {
 		k      int
 		build  func(b *graph.Builder, v values)
-		routes map[string]string
+		Routes map[string]string
 		want   []string // at one row
 	}{
 		"one product": {build: behind, want: []string{"o", "gate", "down", "next"}},
@@ -38,15 +42,16 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 		"the next sum is one with a norm": {build: func(b *graph.Builder, v values) {
 			s := normWithResidual(b, "next", linear(b, "down", linear(b, "gate", v.h)), v.sum)
 			b.Output(linear(b, "q", norm(b, "norm2", s)))
-			b.Output(Sigmoid(b, "s", s))
+			b.Output(basic.Sigmoid(b, "s", s))
 		}, want: []string{"o", "gate", "down", "q", "s"}},
 		"somebody reads the sum before the products": {build: func(b *graph.Builder, v values) {
-			b.Output(Sigmoid(b, "s", v.sum))
+			b.Output(basic.Sigmoid(b, "s", v.sum))
 			behind(b, v)
 		}, want: []string{"o", "sum", "s", "gate", "down", "next"}},
 		"somebody reads a view of it": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
-			b.Output(Sigmoid(b, "s", View(b, "v", v.sum, Fixed(1), Rest, Fixed(32))))
+			b.Output(basic.Sigmoid(b, "s", basic.View(b, "v", v.sum, kind.Fixed(1), basic.Rest,
+				kind.Fixed(32))))
 		}, want: []string{"o", "sum", "gate", "down", "next", "s"}},
 		"it is an output": {build: func(b *graph.Builder, v values) {
 			b.Output(v.sum)
@@ -58,26 +63,26 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 		}, want: []string{"o", "sum", "gate", "down", "k", "next"}},
 		"somebody else reads the norm of it": {build: func(b *graph.Builder, v values) {
 			behind(b, v)
-			b.Output(Sigmoid(b, "s", v.h))
+			b.Output(basic.Sigmoid(b, "s", v.h))
 		}, want: []string{"o", "sum", "norm", "gate", "s", "down", "next"}},
 		"the products are large": {k: 2048, build: func(b *graph.Builder, v values) {
-			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, Q4_0), graph.None))
+			b.Output(Linear(b, "head", v.h, noiseMatrix("head.w", 64<<10, 2048, weight.Q4_0), graph.None))
 		}, want: []string{"o", "sum", "head"}},
 		"a product is made to take tiles": {
-			build: behind, routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
+			build: behind, Routes: map[string]string{"linear_q8_0@gate": "tile64"}, want: all,
 		},
 		"so is the one before it": {
-			build: behind, routes: map[string]string{"linear_q8_0@o": "tile64"},
+			build: behind, Routes: map[string]string{"linear_q8_0@o": "tile64"},
 			want: []string{"o", "sum", "gate", "down", "next"},
 		},
 		"the sum is made to do as for more": {
-			build: behind, routes: map[string]string{"rms_norm@sum": "rows"},
+			build: behind, Routes: map[string]string{"rms_norm@sum": "rows"},
 			want: []string{"o", "sum", "gate", "down", "next"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
-			b.AskRoutes(c.routes)
+			b.AskRoutes(c.Routes)
 			b.Fuse(fuseNormSum, fuseNorm)
 			k := max(c.k, 32)
 			x := b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 9, k})
@@ -104,7 +109,7 @@ func TestASumWithANormIsLeftToTheProductsBehindTheNextNorm(t *testing.T) {
 func TestAProductThatANormIsAddedToPreparesNoNorm(t *testing.T) {
 	g := fusedBy(t, func(b *graph.Builder) {
 		linear := func(name string, x graph.ValueID) graph.ValueID {
-			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
+			return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, weight.Q8_0), graph.None)
 		}
 		x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 		sum := normWithResidual(b, "sum", linear("o", x), linear("r", x))
@@ -128,12 +133,12 @@ func TestAProductThatTakesASumInGivesTheSquaresOfItsOwnRows(t *testing.T) {
 		r := b.Input("r", graph.F32, []int{1, 1, 4096}, []int{1, 5, 4096})
 		h := x
 		for i, residual := range []graph.ValueID{x, r} {
-			n, name := last(b.MaxDims(residual)), string(rune('1'+i))
-			h = Linear(b, "o"+name, h, noiseMatrix("o.w"+name, n, 3840, Q8_0), graph.None)
+			n, name := shape.Last(b.MaxDims(residual)), string(rune('1'+i))
+			h = Linear(b, "o"+name, h, noiseMatrix("o.w"+name, n, 3840, weight.Q8_0), graph.None)
 			sum := normWithResidual(b, "sum"+name, h, residual)
 			h = RMSNorm(b, "norm"+name, sum, constant(b, "norm.w"+name, n), 1e-5)
 		}
-		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 32, 4096, Q8_0), graph.None))
+		b.Output(Linear(b, "next", h, noiseMatrix("next.w", 32, 4096, weight.Q8_0), graph.None))
 	}, limits, fuseNormSum, fuseNorm)
 	given := 0
 	g.Operators(func(_ graph.OpID, name string, o graph.Operator) bool {
@@ -180,7 +185,7 @@ func normSumsGraph(t *rapid.T, sums int) func(b *graph.Builder) {
 				h = GELUMul(b, "gelu"+layer, h, linear("up"+layer, k, norm))
 			}
 		}
-		b.Output(Add(b, "end", s, h, 1))
+		b.Output(basic.Add(b, "end", s, h, 1))
 	}
 }
 

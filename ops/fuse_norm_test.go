@@ -9,6 +9,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/weight"
 )
 
 func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
@@ -16,31 +19,31 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 		var x graph.ValueID
 		if before == "embed" {
 			ids := b.Input("ids", graph.I32, []int{1}, []int{9})
-			x = Embedding(b, before, noiseMatrix("embed.w", 50, k, Q4_0), ids)
+			x = Embedding(b, before, noiseMatrix("embed.w", 50, k, weight.Q4_0), ids)
 		} else {
 			x = b.Input("x", graph.F32, []int{1, k}, []int{9, k})
 		}
 		switch before {
 		case "down":
-			x = Linear(b, before, x, noiseMatrix("down.w", k, k, Q4_0), graph.None)
+			x = Linear(b, before, x, noiseMatrix("down.w", k, k, weight.Q4_0), graph.None)
 		case "sum":
 			x = normWithResidual(b, before, x, x)
 		}
 		return RMSNorm(b, "norm", x, constant(b, "norm.w", k), 1e-5)
 	}
 	product := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 24, b.MaxDims(x)[1], F32), graph.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", 24, b.MaxDims(x)[1], weight.F32), graph.None)
 	}
 	nothing := func(*graph.Builder, graph.ValueID) {}
 	one, all := []string{"q", "k"}, []string{"norm", "q", "k"}
 	head := func(b *graph.Builder, h graph.ValueID) {
-		b.Output(Linear(b, "head", h, noiseMatrix("head.w", 32<<10, 2048, Q4_0), graph.None))
+		b.Output(Linear(b, "head", h, noiseMatrix("head.w", 32<<10, 2048, weight.Q4_0), graph.None))
 	}
 	for name, c := range map[string]struct {
 		k      int
 		before string // what is before the norm, where anything is
 		build  func(b *graph.Builder, h graph.ValueID)
-		routes map[string]string
+		Routes map[string]string
 		want   []string // at one row
 	}{
 		"the products are large": {k: 2048, build: head, want: append(all, "head")},
@@ -54,38 +57,38 @@ func TestANormOfOneRowIsLeftToTheProductsThatReadIt(t *testing.T) {
 			k: 2048, before: "sum", build: head, want: []string{"sum", "q", "k", "head"},
 		},
 		"the embedding before it is made to do as for more": {
-			k: 2048, before: "embed", build: head, routes: map[string]string{"embedding_q4gsw": "rows"},
+			k: 2048, before: "embed", build: head, Routes: map[string]string{"embedding_q4gsw": "rows"},
 			want: []string{"embed", "norm", "q", "k", "head"},
 		},
 		"the product before it takes tiles": {
-			k: 2048, before: "down", build: head, routes: map[string]string{"linear_q4gsw@down": "tile64"},
+			k: 2048, before: "down", build: head, Routes: map[string]string{"linear_q4gsw@down": "tile64"},
 			want: []string{"down", "norm", "q", "k", "head"},
 		},
 		"its readers are products": {k: 32, build: nothing, want: one},
 		"somebody else reads it": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
-			b.Output(Sigmoid(b, "s", h))
+			b.Output(basic.Sigmoid(b, "s", h))
 		}, want: append(all, "s")},
 		"it is an output": {k: 32, build: (*graph.Builder).Output, want: all},
 		"a reader takes a residual": {k: 32, build: func(b *graph.Builder, h graph.ValueID) {
 			r := b.Input("r", graph.F32, []int{1, 24}, []int{9, 24})
-			b.Output(Add(b, "add", product(b, "o", h), r, 1))
+			b.Output(basic.Add(b, "add", product(b, "o", h), r, 1))
 		}, want: append(all, "o+add")},
 		"its rows are no chunks": {k: 28, build: nothing, want: all},
 		"a reader is made to take tiles": {
 			k: 32, build: nothing,
-			routes: map[string]string{"linear@k": "tile64"}, want: all,
+			Routes: map[string]string{"linear@k": "tile64"}, want: all,
 		},
 		"it is made to do as for more": {
-			k: 32, build: nothing, routes: map[string]string{"rms_norm": "rows"}, want: all,
+			k: 32, build: nothing, Routes: map[string]string{"rms_norm": "rows"}, want: all,
 		},
 		"so is one with a product before it": {
-			k: 32, before: "down", build: nothing, routes: map[string]string{"rms_norm": "rows"},
+			k: 32, before: "down", build: nothing, Routes: map[string]string{"rms_norm": "rows"},
 			want: append([]string{"down"}, all...),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
-			b.AskRoutes(c.routes)
+			b.AskRoutes(c.Routes)
 			b.Fuse(fuseResidual, fuseNorm)
 			h := norm(b, c.k, c.before)
 			for _, name := range []string{"q", "k"} {
@@ -169,7 +172,7 @@ func TestNormsThatProductsTakeInKeepWhatAGraphComputes(t *testing.T) {
 func columnsOf(build func(b *graph.Builder)) int {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	build(b)
-	return last(b.MaxDims(0))
+	return shape.Last(b.MaxDims(0))
 }
 
 func TestNormsThatProductsTakeInOnTheGPU(t *testing.T) {

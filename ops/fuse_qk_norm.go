@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
 )
 
 // fuseQKNorm has one dispatch do the norms of q and k, where heads have norms of their own: two side by side
@@ -14,8 +15,8 @@ var fuseQKNorm = graph.Fusion{
 		fused, other := *m.Ops[0].(*rmsNorm), m.Last().(*rmsNorm)
 		for _, o := range []*rmsNorm{&fused, other} {
 			if o.other != nil || o.folds > 0 || o.residual != graph.None ||
-				last(b.MinDims(o.x)) != last(b.MaxDims(fused.x)) ||
-				last(b.MaxDims(o.x)) != last(b.MaxDims(fused.x)) {
+				shape.Last(b.MinDims(o.x)) != shape.Last(b.MaxDims(fused.x)) ||
+				shape.Last(b.MaxDims(o.x)) != shape.Last(b.MaxDims(fused.x)) {
 				return nil
 			}
 		}

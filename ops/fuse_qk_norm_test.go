@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 // headNorms is a graph with norms of q and k of so many heads, which are turned behind them, each with its
@@ -18,11 +19,12 @@ func headNorms(widths [2]int, eps [2]float32, heads [2]int) func(b *graph.Builde
 		norm := func(i int, name string) graph.ValueID {
 			n := widths[i]
 			x := b.Input(name, graph.F32, []int{1, 1, heads[i], n}, []int{1, 40, heads[i], n})
-			return RMSNorm(b, name+"_norm", Sigmoid(b, name+"_act", x), constant(b, name+".w", n), eps[i])
+			return RMSNorm(b, name+"_norm", basic.Sigmoid(b, name+"_act", x), constant(b, name+".w", n),
+				eps[i])
 		}
 		q := norm(0, "q")
 		k := norm(1, "k")
-		b.Output(Sigmoid(b, "end", Cat(b, "join", 2, q, k)))
+		b.Output(basic.Sigmoid(b, "end", basic.Cat(b, "join", 2, q, k)))
 	}
 }
 
@@ -37,19 +39,19 @@ func TestNormsOfQAndKBecomeOneDispatchWithoutABarrierBetween(t *testing.T) {
 		"one behind the other": {func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
 			y := RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)
-			b.Output(Mul(b, "mul", y, RMSNorm(b, "second", y, constant(b, "second.w", 16), 1e-5)))
+			b.Output(basic.Mul(b, "mul", y, RMSNorm(b, "second", y, constant(b, "second.w", 16), 1e-5)))
 		}, false},
 		"that nothing reads together": {func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, 16}, []int{9, 16})
-			b.Output(Sigmoid(b, "a", RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)))
-			b.Output(Sigmoid(b, "b", RMSNorm(b, "second", x, constant(b, "second.w", 16), 1e-5)))
+			b.Output(basic.Sigmoid(b, "a", RMSNorm(b, "first", x, constant(b, "first.w", 16), 1e-5)))
+			b.Output(basic.Sigmoid(b, "b", RMSNorm(b, "second", x, constant(b, "second.w", 16), 1e-5)))
 		}, false},
 		"of two widths": {func(b *graph.Builder) {
 			of := func(name string, n int) graph.ValueID {
 				x := b.Input(name, graph.F32, []int{1, n}, []int{9, n})
 				return RMSNorm(b, name+"_norm", x, constant(b, name+".w", n), 1e-5)
 			}
-			b.Output(Cat(b, "join", 1, of("q", 16), of("k", 32)))
+			b.Output(basic.Cat(b, "join", 1, of("q", 16), of("k", 32)))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
 )
 
 // fuseResidual takes the sum with the residual stream into the projection before it: x * w' + bias + r is one
@@ -12,25 +14,25 @@ var fuseResidual = graph.Fusion{
 	Name: "residual", Doc: "a sum with the output of a linear is taken in by its kernels",
 	Pattern: graph.Pattern{Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: linearKinds}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
-		product, sum := m.Ops[0].(*linear), m.Last().(*binaryOp)
-		residual := sum.besides(product.y)
-		if product.residual != graph.None || residual == product.y || sum.alpha != 1 ||
+		product, sum := m.Ops[0].(*linear), m.Last().(*basic.BinaryOp)
+		residual := otherOperand(sum, product.y)
+		if product.residual != graph.None || residual == product.y || sum.Alpha != 1 ||
 			!rowsAlike(b, product.y, residual) {
 			return nil
 		}
 		fused := *product
-		fused.residual, fused.y = residual, sum.y
+		fused.residual, fused.y = residual, sum.Y
 		fused.makeKernels(b)
 		return &fused
 	},
 }
 
-// besides is what a sum has on the other side of v.
-func (o *binaryOp) besides(v graph.ValueID) graph.ValueID {
-	if o.a == v {
-		return o.b
+// otherOperand is the operand of a sum that is not v.
+func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
+	if o.A == v {
+		return o.B
 	}
-	return o.a
+	return o.A
 }
 
 // rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single
@@ -64,4 +66,4 @@ func sumDims(x, residual []int) (dims []int, ok bool) {
 }
 
 // rowsIn is how many rows of its last dim a tensor of some dims has.
-func rowsIn(dims []int) int { return product(dims) / last(dims) }
+func rowsIn(dims []int) int { return shape.Product(dims) / shape.Last(dims) }

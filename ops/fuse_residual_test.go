@@ -14,6 +14,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
@@ -58,7 +61,7 @@ func partsOf(g *graph.Graph) (list []string) {
 
 func TestASumWithAProductBecomesItsResidual(t *testing.T) {
 	linear := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, weight.Q8_0), graph.None)
 	}
 	input := func(b *graph.Builder, name string, lowest, highest []int) graph.ValueID {
 		return b.Input(name, graph.F32, append(lowest, 32), append(highest, 32))
@@ -72,51 +75,51 @@ func TestASumWithAProductBecomesItsResidual(t *testing.T) {
 	}{
 		"the product on the right": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Add(b, "add", x, linear(b, "o", x), 1)
+			return basic.Add(b, "add", x, linear(b, "o", x), 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
 		"the product on the left": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Add(b, "add", linear(b, "o", x), x, 1)
+			return basic.Add(b, "add", linear(b, "o", x), x, 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
 		"a product on either side": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Add(b, "add", linear(b, "p", x), linear(b, "q", x), 1)
+			return basic.Add(b, "add", linear(b, "p", x), linear(b, "q", x), 1)
 		}, []string{"p+add (linear_q8_0) = [p add]"}},
 		"one sum behind another": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Add(b, "again", Add(b, "add", x, linear(b, "o", x), 1), x, 1)
+			return basic.Add(b, "again", basic.Add(b, "add", x, linear(b, "o", x), 1), x, 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
 		"a product that somebody else reads": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
 			y := linear(b, "o", x)
-			return Mul(b, "mul", Add(b, "add", x, y, 1), y)
+			return basic.Mul(b, "mul", basic.Add(b, "add", x, y, 1), y)
 		}, nil},
 		"a product with itself": {func(b *graph.Builder) graph.ValueID {
 			y := linear(b, "o", rows(b, "x"))
-			return Add(b, "add", y, y, 1)
+			return basic.Add(b, "add", y, y, 1)
 		}, nil},
 		"a sum with a factor": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Add(b, "add", x, linear(b, "o", x), 0.5)
+			return basic.Add(b, "add", x, linear(b, "o", x), 0.5)
 		}, nil},
 		"a difference": {func(b *graph.Builder) graph.ValueID {
 			x := rows(b, "x")
-			return Sub(b, "sub", x, linear(b, "o", x), 1)
+			return basic.Sub(b, "sub", x, linear(b, "o", x), 1)
 		}, nil},
 		"a row that is repeated": {func(b *graph.Builder) graph.ValueID {
-			return Add(b, "add", input(b, "r", nil, nil), linear(b, "o", rows(b, "x")), 1)
+			return basic.Add(b, "add", input(b, "r", nil, nil), linear(b, "o", rows(b, "x")), 1)
 		}, nil},
 		"rows of batches that both change": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{1, 1}, []int{3, 9})
-			return Add(b, "add", x, linear(b, "o", x), 1)
+			return basic.Add(b, "add", x, linear(b, "o", x), 1)
 		}, nil},
 		"rows behind batches": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{2, 1}, []int{2, 9})
-			return Add(b, "add", x, linear(b, "o", x), 1)
+			return basic.Add(b, "add", x, linear(b, "o", x), 1)
 		}, nil},
 		"batches that do not change": {func(b *graph.Builder) graph.ValueID {
 			x := input(b, "x", []int{2, 9}, []int{2, 9})
-			return Add(b, "add", x, linear(b, "o", x), 1)
+			return basic.Add(b, "add", x, linear(b, "o", x), 1)
 		}, []string{"o+add (linear_q8_0) = [o add]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,8 +150,8 @@ func TestFusionRefusesWhatTheGraphRefused(t *testing.T) {
 		fused, plain := fusedAndNot(t, fuseResidual, func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, columns(c.lowest), columns(c.highest))
 			r := b.Input("r", graph.F32, columns(c.lowest), columns(c.highest))
-			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, Q8_0), graph.None)
-			b.Output(Add(b, "add", y, r, 1))
+			y := Linear(b, "o", x, noiseMatrix("w", 32, 32, weight.Q8_0), graph.None)
+			b.Output(basic.Add(b, "add", y, r, 1))
 		}, gpu.DefaultLimits())
 		points := [][]int{nil}
 		for i := range c.lowest {
@@ -217,9 +220,9 @@ func residualGraph(t *rapid.T) func(b *graph.Builder) {
 				if n.bias {
 					bias = constant(b, name+".bias", 32)
 				}
-				v = Linear(b, name, values[n.a], noiseMatrix(name+".w", 32, 32, Q4_0), bias)
+				v = Linear(b, name, values[n.a], noiseMatrix(name+".w", 32, 32, weight.Q4_0), bias)
 			case 1:
-				v = Add(b, name, values[n.a], values[n.b], n.alpha)
+				v = basic.Add(b, name, values[n.a], values[n.b], n.alpha)
 			case 2:
 				v = RMSNorm(b, name, values[n.a], constant(b, name+".w", 32), 1e-5)
 			}
@@ -230,10 +233,10 @@ func residualGraph(t *rapid.T) func(b *graph.Builder) {
 		y := values[len(values)-1]
 		switch ends {
 		case "the sum of a norm":
-			y = Add(b, "sum", values[0], RMSNorm(b, "norm", y, constant(b, "norm.w", 32), 1e-5), 1)
+			y = basic.Add(b, "sum", values[0], RMSNorm(b, "norm", y, constant(b, "norm.w", 32), 1e-5), 1)
 		case "the sum of a product":
-			product := Linear(b, "product", y, noiseMatrix("product.w", 32, 32, Q4_0), graph.None)
-			y = Add(b, "sum", values[0], product, 1)
+			product := Linear(b, "product", y, noiseMatrix("product.w", 32, 32, weight.Q4_0), graph.None)
+			y = basic.Add(b, "sum", values[0], product, 1)
 		}
 		b.Output(y)
 	}
@@ -275,7 +278,7 @@ func referencesAgreeOn(t failer, limits gpu.Limits, rule graph.Fusion, build fun
 // referencesOf holds a fused graph to the one that it was made of, at live points, as near as references sum
 // in the same order.
 func referencesOf(t failer, fused, plain *graph.Graph, points []step, near float64) {
-	x, y := NewInterpreter(fused), NewInterpreter(plain)
+	x, y := reference.NewInterpreter(fused), reference.NewInterpreter(plain)
 	c := &trial{}
 	for _, o := range []graph.LiveOptions{{}, {Static: true}, {Order: graph.Fixpoint}} {
 		live := liveOf(t, fused, o)
@@ -353,7 +356,7 @@ func kernelsOf(t *testing.T, dev gpu.Device, fused, plain *graph.Graph, points [
 	t.Helper()
 	c := &trial{}
 	for _, o := range []graph.LiveOptions{{}, {Static: true}} {
-		ref := NewInterpreter(plain)
+		ref := reference.NewInterpreter(plain)
 		x, err := engine.Load(dev, fused, o, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ var fuseRopeAttention = graph.Fusion{
 		attention := *m.Last().(*sdpa)
 		given := m.Ops[0].(rotation).parts()
 		if attention.rope != nil || attention.q != given.yq || attention.k != given.yk ||
-			!attention.routes.has(sdpaFlashDecoding) {
+			!attention.Routes.Has(sdpaFlashDecoding) {
 			return nil
 		}
 		switch o := m.Ops[0].(type) {

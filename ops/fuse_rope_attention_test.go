@@ -9,6 +9,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 )
 
 // turnedAttention is a rotation with the attention that takes it.
@@ -31,7 +34,7 @@ func (c turnedAttention) build(b *graph.Builder) {
 	position := c.position(b)
 	start := position
 	if c.start > 0 {
-		start = Fixed(c.start)
+		start = kind.Fixed(c.start)
 	}
 	positions := c.context
 	if c.positions > 0 {
@@ -83,7 +86,7 @@ func TestAttentionTakesTheRotationBeforeIt(t *testing.T) {
 		}, false},
 		"whose queries another reads": {turnedAttention{
 			attention: small, pairs: neighbourPairs,
-			both: func(b *graph.Builder, yq, _ graph.ValueID) { b.Output(Sigmoid(b, "other", yq)) },
+			both: func(b *graph.Builder, yq, _ graph.ValueID) { b.Output(basic.Sigmoid(b, "other", yq)) },
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +124,7 @@ var partlyTurned = []turnedAttention{
 	},
 	{attention: attention{qHeads: 3, kvHeads: 1, headDim: 80, tokens: 70, context: 470}, turned: 32},
 	{
-		attention: attention{qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, last: true},
+		attention: attention{qHeads: 8, kvHeads: 2, headDim: 32, tokens: 9, context: 500, Last: true},
 		turned:    24,
 	},
 }
@@ -156,7 +159,7 @@ func TestAKeyBetweenTwoHalvesMayBeEither(t *testing.T) {
 	}}
 	g, _ := fusedAndNot(t, fuseRopeAttention, c.build, gpu.DefaultLimits())
 	y := g.Outputs()[0]
-	with := func(key float32) (Tensor, Tolerance) {
+	with := func(key float32) (reference.Tensor, reference.Tolerance) {
 		in := (&trial{}).input(t, g, c.points()[0])
 		for i := range in.Inputs {
 			data := in.Inputs[i].Data
@@ -174,7 +177,7 @@ func TestAKeyBetweenTwoHalvesMayBeEither(t *testing.T) {
 				set(0, key)
 			}
 		}
-		x := NewInterpreter(g)
+		x := reference.NewInterpreter(g)
 		if err := x.Step(in, nil); err != nil {
 			t.Fatal(err)
 		}

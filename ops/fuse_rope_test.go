@@ -8,6 +8,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 // rotations are draws of graphs with a rotation of q and k.
@@ -17,11 +18,11 @@ func TestBothRotationsAreOneDispatchWithoutABarrierBetween(t *testing.T) {
 	build := func(b *graph.Builder) {
 		in := func(name string, dims ...int) graph.ValueID { return b.Input(name, graph.F32, dims, dims) }
 		act := func(name string, heads int) graph.ValueID {
-			return Sigmoid(b, name, in(name+".in", 1, 1, heads, 8))
+			return basic.Sigmoid(b, name, in(name+".in", 1, 1, heads, 8))
 		}
 		yq, yk := ApplyRotaryEmb(b, "rope", act("q", 4), act("k", 2), in("cos", 1, 4), in("sin", 1, 4))
-		b.Output(Sigmoid(b, "end.q", yq))
-		b.Output(Sigmoid(b, "end.k", yk))
+		b.Output(basic.Sigmoid(b, "end.q", yq))
+		b.Output(basic.Sigmoid(b, "end.k", yk))
 	}
 	fused, plain := fusedAndNot(t, fuseRope, build, gpu.DefaultLimits())
 	of := func(g *graph.Graph) (dispatches, levels int) {

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 // fuseScaled has an embedding multiply what it gives by a number, where a model scales its rows.
@@ -9,15 +10,15 @@ var fuseScaled = graph.Fusion{
 	Name: "scaled", Doc: "an embedding multiplies its rows by the number after it",
 	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: embeddingKinds}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
-		rows, scale := m.Ops[0].(*embedding), m.Last().(*binaryOp)
-		factor := scale.besides(rows.y)
+		rows, scale := m.Ops[0].(*embedding), m.Last().(*basic.BinaryOp)
+		factor := otherOperand(scale, rows.y)
 		dims := b.MaxDims(factor)
 		if rows.factor != graph.None || len(dims) != 1 || dims[0] != 1 || b.DType(factor) != graph.F32 ||
 			len(rows.bindings(embeddingRows, &rows.parts[0])) >= int(b.Limits().MaxStorageBuffers) {
 			return nil
 		}
 		fused := *rows
-		fused.factor, fused.y = factor, scale.y
+		fused.factor, fused.y = factor, scale.Y
 		fused.makeKernels(b)
 		return &fused
 	},

@@ -9,6 +9,8 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/weight"
 )
 
 func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
@@ -17,25 +19,25 @@ func TestAScaleOfAnEmbeddingIsDoneByIt(t *testing.T) {
 		want  []string
 	}{
 		"a number": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return Mul(b, "scale", x, constant(b, "factor", 1))
+			return basic.Mul(b, "scale", x, constant(b, "factor", 1))
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
 		"a number on the left": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return Mul(b, "scale", constant(b, "factor", 1), x)
+			return basic.Mul(b, "scale", constant(b, "factor", 1), x)
 		}, []string{"embed+scale (embedding) = [embed scale]"}},
 		"a row": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return Mul(b, "scale", x, constant(b, "factor", 32))
+			return basic.Mul(b, "scale", x, constant(b, "factor", 32))
 		}, nil},
 		"itself": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return Mul(b, "scale", x, x)
+			return basic.Mul(b, "scale", x, x)
 		}, nil},
 		"somebody else reads it": {func(b *graph.Builder, x graph.ValueID) graph.ValueID {
-			return Add(b, "add", Mul(b, "scale", x, constant(b, "factor", 1)), x, 1)
+			return basic.Add(b, "add", basic.Mul(b, "scale", x, constant(b, "factor", 1)), x, 1)
 		}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fused, _ := fusedAndNot(t, fuseScaled, func(b *graph.Builder) {
 				ids := b.Input("ids", graph.I32, []int{1}, []int{9})
-				b.Output(c.build(b, Embedding(b, "embed", noiseMatrix("embed.w", 50, 32, F32), ids)))
+				b.Output(c.build(b, Embedding(b, "embed", noiseMatrix("embed.w", 50, 32, weight.F32), ids)))
 			}, gpu.DefaultLimits())
 			if got := partsOf(fused); !slices.Equal(got, c.want) {
 				t.Errorf("made of several are %v, want %v", got, c.want)
@@ -50,7 +52,7 @@ func scaledGraph(t *rapid.T) func(b *graph.Builder) {
 	return func(b *graph.Builder) {
 		ids := b.Input("ids", graph.I32, []int{1}, []int{9})
 		x := Embedding(b, "embed", noiseMatrix("embed.w", 50, 256, f), ids)
-		b.Output(Mul(b, "scale", x, constant(b, "factor", 1)))
+		b.Output(basic.Mul(b, "scale", x, constant(b, "factor", 1)))
 	}
 }
 

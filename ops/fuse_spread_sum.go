@@ -66,7 +66,7 @@ func addedToByProducts(b *graph.Builder, sum graph.ValueID) (added bool) {
 	for _, r := range readers {
 		switch r := r.(type) {
 		case *rmsNorm: // of it, or the next sum: the last row of several is cut out of these as they are
-			if r.folds == 0 || r.last || rowsOf(b, r.x) != rowsOf(b, sum) {
+			if r.folds == 0 || r.Last || rowsOf(b, r.x) != rowsOf(b, sum) {
 				return false
 			}
 		case *linear:

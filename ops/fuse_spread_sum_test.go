@@ -10,13 +10,16 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
 func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 	type values struct{ sum, next graph.ValueID }
 	product := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, Q8_0), graph.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", 32, 32, weight.Q8_0), graph.None)
 	}
 	norm := func(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 		return RMSNorm(b, name, x, constant(b, name+".w", 32), 1e-5)
@@ -25,7 +28,7 @@ func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 	for name, c := range map[string]struct {
 		own    bool // what the next sum is of has rows of its own
 		build  func(b *graph.Builder, v values)
-		routes map[string]string
+		Routes map[string]string
 		spread []string
 	}{
 		"products take in the next": {build: last, spread: []string{"sum1.spread"}},
@@ -33,16 +36,16 @@ func TestASumThatProductsMakeLiesAsThoseLoadItThatTakeInTheNext(t *testing.T) {
 			h := product(b, "down2", product(b, "gate2", norm(b, "norm2", v.next)))
 			b.Output(product(b, "end", norm(b, "norm3", normWithResidual(b, "sum3", h, v.next))))
 		}, spread: []string{"sum1.spread", "sum2.spread"}},
-		"the next stays": {build: last, routes: map[string]string{"rms_norm@sum2": "rows"}},
+		"the next stays": {build: last, Routes: map[string]string{"rms_norm@sum2": "rows"}},
 		"somebody else reads it": {build: func(b *graph.Builder, v values) {
-			b.Output(Sigmoid(b, "s", v.sum))
+			b.Output(basic.Sigmoid(b, "s", v.sum))
 			last(b, v)
 		}},
 		"what the next is of has rows of its own": {own: true, build: last},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
-			b.AskRoutes(c.routes)
+			b.AskRoutes(c.Routes)
 			b.Fuse(fuseNormSum, fuseNorm, fuseSpreadSum)
 			x := b.Input("x", graph.F32, []int{1, 1, 32}, []int{1, 9, 32})
 			v := values{sum: normWithResidual(b, "sum1", product(b, "o", x), x)}
@@ -112,7 +115,7 @@ func TestAConstantThatIsSpreadIsOfAllItsRow(t *testing.T) {
 		if err != nil || len(data) != want {
 			t.Errorf("%s: %d bytes, %v; want %d", info.Name, len(data), err, want)
 		}
-		if list, err := Decode(graph.F32, data, want/4); v == whole &&
+		if list, err := reference.Decode(graph.F32, data, want/4); v == whole &&
 			(err != nil || list[4] != float64(float32(noise("whole", 32)))) {
 			t.Errorf("element 4 is %v, want that of column 32", list[4])
 		}

@@ -9,50 +9,54 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
 // gatedRows is a gated MLP of x, which is 256 columns wide, with products behind it.
 type gatedRows struct {
-	format   Format
+	format   weight.Format
 	n        int   // columns of what is gated
 	outs     []int // columns of each product
 	residual bool  // that each adds
-	one      bool  // it has a range of rows of its own, which leaves nothing
+	Uses     bool  // it has a range of rows of its own, which leaves nothing
 	norm     bool  // behind the first, with another product
 	views    int   // between
 	// also reads what is gated, where it is not nil.
 	also   func(b *graph.Builder, y graph.ValueID)
-	routes map[string]string
+	Routes map[string]string
 }
 
 func (c gatedRows) build(b *graph.Builder) {
-	b.AskRoutes(c.routes)
+	b.AskRoutes(c.Routes)
 	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 40, 256})
 	product := func(name string, x graph.ValueID, n int) graph.ValueID {
-		return Linear(b, name, x, noiseMatrix(name+".w", n, last(b.MaxDims(x)), c.format), graph.None)
+		return Linear(b, name, x, noiseMatrix(name+".w", n, shape.Last(b.MaxDims(x)), c.format), graph.None)
 	}
 	y := SiLUMul(b, "mul", product("gate", x, c.n), product("up", x, c.n))
 	if c.also != nil {
 		c.also(b, y)
 	}
 	for range c.views {
-		y = View(b, "view", y, Fixed(1), Rest, Fixed(c.n))
+		y = basic.View(b, "view", y, kind.Fixed(1), basic.Rest, kind.Fixed(c.n))
 	}
 	for i, n := range c.outs {
 		name := "down" + string(rune('a'+i))
 		z := product(name, y, n)
 		if c.residual {
 			r := product(name+".r", x, n)
-			if c.one {
+			if c.Uses {
 				r = b.Input(name+".r", graph.F32, []int{1, 1, n}, []int{1, 40, n})
 			}
-			z = Add(b, name+".add", z, r, 1)
+			z = basic.Add(b, name+".add", z, r, 1)
 		}
 		b.Output(z)
 		if c.norm && i == 0 {
 			h := RMSNorm(b, "norm", z, constant(b, "norm.w", n), 1e-5)
-			b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, n, F32), graph.None))
+			b.Output(Linear(b, "next", h, noiseMatrix("next.w", 24, n, weight.F32), graph.None))
 		}
 	}
 }
@@ -73,27 +77,27 @@ func TestARowOfAGatedMLPIsLeftToTheProductsThatReadIt(t *testing.T) {
 		"they read views of it":      {func(c *gatedRows) { c.views = 2 }, true},
 		"they add what has its rows": {func(c *gatedRows) { c.residual = true }, true},
 		"what they add may have others": {
-			func(c *gatedRows) { c.residual, c.one = true, true }, false,
+			func(c *gatedRows) { c.residual, c.Uses = true, true }, false,
 		},
 		"it is an output": {func(c *gatedRows) { c.also = (*graph.Builder).Output }, false},
 		"somebody else reads it, too": {func(c *gatedRows) {
-			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(Sigmoid(b, "s", y)) }
+			c.also = func(b *graph.Builder, y graph.ValueID) { b.Output(basic.Sigmoid(b, "s", y)) }
 		}, false},
 		"a product has a view with other rows": {func(c *gatedRows) {
 			c.also = func(b *graph.Builder, y graph.ValueID) {
-				y = View(b, "halves", y, Fixed(1), Rest, Fixed(128))
-				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, F32), graph.None))
+				y = basic.View(b, "halves", y, kind.Fixed(1), basic.Rest, kind.Fixed(128))
+				b.Output(Linear(b, "half", y, noiseMatrix("half.w", 24, 128, weight.F32), graph.None))
 			}
 		}, false},
 		"its route is asked for": {func(c *gatedRows) {
-			c.routes = map[string]string{"linear_q8_0@gate": "tile64"}
+			c.Routes = map[string]string{"linear_q8_0@gate": "tile64"}
 		}, false},
 		"that of a reader is": {func(c *gatedRows) {
-			c.routes = map[string]string{"linear_q8_0@downa": "tile64"}
+			c.Routes = map[string]string{"linear_q8_0@downa": "tile64"}
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := gatedRows{format: Q8_0, n: 256, outs: []int{24}}
+			m := gatedRows{format: weight.Q8_0, n: 256, outs: []int{24}}
 			c.change(&m)
 			g, _ := m.fused(t, gpu.DefaultLimits())
 			spread := func(v trace.Value) bool { return v.Name == "mul.spread" }

@@ -16,6 +16,8 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/reference"
 )
 
 // trial is a graph of one operator (or a few) and how it is tried. Inputs are known by name.
@@ -29,8 +31,8 @@ type trial struct {
 	below map[string]int
 	// fill gives the elements of an input in place of random ones.
 	fill map[string]func(i int) float64
-	// routes forces routes, as graph.LiveOptions has it.
-	routes map[string]string
+	// Routes forces routes, as graph.LiveOptions has it.
+	Routes map[string]string
 	// maxBinding, where it is not 0, stands in for the device's limit on a storage binding, so that small
 	// tables are split too.
 	maxBinding uint64
@@ -78,7 +80,7 @@ func (c *trial) input(t failer, g *graph.Graph, s step) *graph.StepInput {
 
 func (c *trial) tensor(v graph.ValueID, info graph.ValueInfo, dims []int) graph.InputData {
 	d := graph.InputData{Value: v, Dims: dims}
-	for i := range product(dims) {
+	for i := range shape.Product(dims) {
 		x := noise(info.Name, i)
 		if f := c.fill[info.Name]; f != nil {
 			x = f(i)
@@ -120,7 +122,7 @@ func noiseOf(name string) func(i int) float64 {
 // constant is an f32 constant of noise.
 func constant(b *graph.Builder, name string, dims ...int) graph.ValueID {
 	return b.Constant(name, graph.F32, dims, func() ([]byte, error) {
-		list := make([]float32, product(dims))
+		list := make([]float32, shape.Product(dims))
 		for i := range list {
 			list[i] = float32(noise(name, i))
 		}
@@ -184,7 +186,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 	}
 	limits.FlushesHalves = limits.FlushesHalves || c.flushes
 	b := graph.NewBuilder(limits)
-	b.AskRoutes(c.routes)
+	b.AskRoutes(c.Routes)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {
@@ -195,7 +197,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 		t.Fatal(err)
 	}
 	defer x.Release()
-	ref := NewInterpreter(g)
+	ref := reference.NewInterpreter(g)
 	if c.state {
 		fillState(t, x, ref)
 	}
@@ -236,7 +238,7 @@ func (c *trial) run(t *testing.T, dev gpu.Device) {
 }
 
 // fillState gives State random elements, the same to the device and to the reference.
-func fillState(t *testing.T, x *engine.Executor, ref *Interpreter) {
+func fillState(t *testing.T, x *engine.Executor, ref *reference.Interpreter) {
 	g := x.Graph()
 	for i := range g.NumValues() {
 		v := graph.ValueID(i)
@@ -244,7 +246,7 @@ func fillState(t *testing.T, x *engine.Executor, ref *Interpreter) {
 		if info.Role != graph.State {
 			continue
 		}
-		start := zeros(info.MaxDims...)
+		start := reference.Zeros(info.MaxDims...)
 		var data []byte
 		for j := range start.Data {
 			if half := float16.Fromfloat32(float32(noise(info.Name, j))); info.DType == graph.F16 {
@@ -267,7 +269,7 @@ func runPoisoned(x *engine.Executor, g *graph.Graph, in *graph.StepInput) ([][]b
 	var all [][]byte
 	for _, v := range g.Outputs() {
 		info := g.Value(v)
-		mem := make([]byte, info.DType.Bytes(product(info.MaxDims)))
+		mem := make([]byte, info.DType.Bytes(shape.Product(info.MaxDims)))
 		for i := 0; i < len(mem); i += 4 {
 			binary.LittleEndian.PutUint32(mem[i:], poison)
 		}
@@ -288,7 +290,7 @@ func runPoisoned(x *engine.Executor, g *graph.Graph, in *graph.StepInput) ([][]b
 }
 
 // compare holds an output's memory to the reference: the live elements to its values, the rest to the poison.
-func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want Tensor) error {
+func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want reference.Tensor) error {
 	if !slices.Equal(dims, want.Dims) {
 		return fmt.Errorf("%s: planned dims %v, the reference has %v", info.Name, dims, want.Dims)
 	}
@@ -350,16 +352,18 @@ func (c *trial) compare(info graph.ValueInfo, dims []int, mem []byte, want Tenso
 }
 
 // tolerates holds an output of an operator to the tolerance that the operator states.
-func tolerates(tolerance *Tolerance, info graph.ValueInfo, mem []byte, want Tensor) error {
-	got, err := Decode(info.DType, mem, len(want.Data))
+func tolerates(tolerance *reference.Tolerance, info graph.ValueInfo, mem []byte,
+	want reference.Tensor,
+) error {
+	got, err := reference.Decode(info.DType, mem, len(want.Data))
 	if err != nil {
 		return err
 	}
 	row := 0.0
 	for i := range want.Data {
 		w := want.Data[i]
-		if i%last(want.Dims) == 0 {
-			row = largestOf(want.row(i / last(want.Dims)))
+		if i%shape.Last(want.Dims) == 0 {
+			row = reference.Largest(want.Row(i / shape.Last(want.Dims)))
 		}
 		if info.DType == graph.F32 {
 			w = float64(float32(w))

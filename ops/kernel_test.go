@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 )
 
 // A kernel whose text was changed runs in place of the one that was planned for, or is refused before a plan
 // writes one field's value to another's place.
 func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *testing.T) {
-	was := kernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
+	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	for _, c := range []struct{ name, from, to, want string }{
 		{"another body", "params.eps", "(params.eps * 1.0)", ""},
 		{
@@ -29,7 +30,7 @@ func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *test
 			if err != nil {
 				t.Fatal(err)
 			}
-			now, err := engineKernel("changed", k)
+			now, err := kind.FromSource("changed", k)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,13 +44,13 @@ func TestChangedTextOfAKernelIsHeldToTheBindingsAndParamsItWasPlannedFor(t *test
 
 // What a kernel takes of workgroup memory is known: the library does not check the device's limit.
 func TestAKernelWhoseWorkgroupMemoryIsNotKnownIsRefused(t *testing.T) {
-	was := kernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
+	was := kind.NewKernel(tinyBuilder(), "rms_norm", shaders.Constants{"Lanes": 64, "Vec": 4, "Both": false, "Residual": false, "Each": 0})
 	k, err := shaders.Read(was.Source)
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.Source += "struct Pair { a: f32, b: f32 }\nvar<workgroup> pairs: array<Pair, 64>;\n"
-	if _, err := engineKernel("pairs", k); err == nil || !strings.Contains(err.Error(), "kernel pairs: the size of") {
+	if _, err := kind.FromSource("pairs", k); err == nil || !strings.Contains(err.Error(), "kernel pairs: the size of") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -9,14 +9,17 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 )
 
 var allDTypes = []graph.DType{graph.F32, graph.I32, graph.U32, graph.F16, graph.I8, graph.Q4}
 
 // drawArgs are arguments of a kind that its types take; of what shape is chance, but often of one. Every
 // value that it declares has the name of the argument in its own.
-func drawArgs(t *rapid.T, b *graph.Builder, k *Kind) Args {
-	args, usual := Args{}, someDims(t, "dims")
+func drawArgs(t *rapid.T, b *graph.Builder, k *kind.Kind) kind.Args {
+	args, usual := kind.Args{}, someDims(t, "dims")
 	for _, a := range k.Args {
 		if a.Default != nil && rapid.Bool().Draw(t, a.Name+" left out") {
 			continue
@@ -32,7 +35,7 @@ func someDims(t *rapid.T, name string) []int {
 	}).Draw(t, name)
 }
 
-func drawArg(t *rapid.T, b *graph.Builder, name string, typ ArgType, usual []int) any {
+func drawArg(t *rapid.T, b *graph.Builder, name string, typ kind.ArgType, usual []int) any {
 	number := func() int { return rapid.SampledFrom([]int{-2, -1, 0, 1, 2, 3, 8, 70}).Draw(t, name) }
 	dims := func() []int {
 		if rapid.IntRange(0, 3).Draw(t, name+" is usual") > 0 {
@@ -42,39 +45,40 @@ func drawArg(t *rapid.T, b *graph.Builder, name string, typ ArgType, usual []int
 	}
 	dtype := func() graph.DType { return rapid.SampledFrom(typ.DTypes).Draw(t, name+" type") }
 	switch typ.Form {
-	case TensorArg:
+	case kind.TensorArg:
 		d := dims()
 		return b.Input(name, dtype(), d, d)
-	case StateArg:
+	case kind.StateArg:
 		return b.State(name, dtype(), dims())
-	case TensorsArg:
+	case kind.TensorsArg:
 		var list []graph.ValueID
 		for i := range rapid.IntRange(0, 3).Draw(t, name) {
 			d := dims()
 			list = append(list, b.Input(fmt.Sprint(name, i), dtype(), d, d))
 		}
 		return list
-	case IntArg:
+	case kind.IntArg:
 		return number()
-	case SymIntArg:
+	case kind.SymIntArg:
 		if rapid.Bool().Draw(t, name+" is a SymInt") {
 			return b.SymInt(name, 0, 5, 1)
 		}
 		return number()
-	case IntsArg:
+	case kind.IntsArg:
 		return rapid.SliceOfN(rapid.IntRange(-3, 4), 0, 4).Draw(t, name)
-	case SymIntsArg:
-		var list []Int
+	case kind.SymIntsArg:
+		var list []kind.Int
 		for range rapid.IntRange(0, 4).Draw(t, name) {
-			list = append(list, Fixed(number()))
+			list = append(list, kind.Fixed(number()))
 		}
 		return list
-	case FloatArg:
+	case kind.FloatArg:
 		return rapid.SampledFrom([]float64{0, 1e-5, 1, -2}).Draw(t, name)
-	case BoolArg:
+	case kind.BoolArg:
 		return rapid.Bool().Draw(t, name)
-	case MatrixArg:
-		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == typ.Format })]
+	case kind.MatrixArg:
+		f := weight.Formats[slices.IndexFunc(weight.Formats,
+			func(f weight.Format) bool { return f.Name == typ.Format })]
 		return noiseMatrix(name, 16, rapid.SampledFrom([]int{8, 32, 64}).Draw(t, name), f)
 	}
 	t.Fatalf("a form of argument that has no draw: %s", typ)
@@ -136,7 +140,7 @@ func holdDims(t *rapid.T, b *graph.Builder, out []graph.ValueID) {
 		}
 		return
 	}
-	ref := NewInterpreter(g)
+	ref := reference.NewInterpreter(g)
 	if err := ref.Step(in, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +157,8 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 	for i := range Kinds {
 		k := &Kinds[i]
 		for _, a := range k.Args {
-			if a.Type.Form != TensorArg && a.Type.Form != StateArg && a.Type.Form != TensorsArg {
+			if a.Type.Form != kind.TensorArg && a.Type.Form != kind.StateArg &&
+				a.Type.Form != kind.TensorsArg {
 				continue
 			}
 			for _, dtype := range allDTypes {
@@ -163,14 +168,14 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 				t.Run(fmt.Sprintf("%s of %s %s", k.Name, dtype, a.Name), func(t *testing.T) {
 					b := tinyBuilder()
 					b.Scope("layer3.", 3, "attn")
-					var args Args
+					var args kind.Args
 					rapid.Custom(func(t *rapid.T) bool { args = drawArgs(t, b, k); return true }).Example(1)
 					wrong := b.Input("culprit", dtype, []int{8, 8}, []int{8, 8})
-					if a.Type.Form == StateArg {
+					if a.Type.Form == kind.StateArg {
 						wrong = b.State("culprit of state", dtype, []int{1, 16, 2, 8})
 					}
 					args[a.Name] = any(wrong)
-					if a.Type.Form == TensorsArg {
+					if a.Type.Form == kind.TensorsArg {
 						args[a.Name] = []graph.ValueID{wrong}
 					}
 					out := New(b, k.Name, "it", args)
@@ -179,7 +184,7 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 					}
 					for _, want := range []string{
 						"layer3.it (" + k.Name + ")", "argument " + a.Name, "culprit",
-						" is " + dtype.String(), "want " + a.Type.elements(),
+						" is " + dtype.String(), "want " + a.Type.Elements(),
 					} {
 						if !strings.Contains(b.Err().Error(), want) {
 							t.Errorf("%v: does not say %q", b.Err(), want)
@@ -201,18 +206,18 @@ func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
 			return b.Constant("w", graph.F16, []int{8, 8}, nil)
 		}, "it (linear): argument weight: matrix w is f16, want f32"},
 		{"a matrix of halves in an f32 linear", "linear", func(*graph.Builder) any {
-			return noiseMatrix("w", 8, 8, F16)
+			return noiseMatrix("w", 8, 8, weight.F16)
 		}, "it (linear): argument weight: w is f16, want a matrix of weights in f32"},
 		{"floats in a linear of 4 bits", "linear_q4gsw", func(b *graph.Builder) any {
 			return constant(b, "w", 8, 8)
 		}, "it (linear_q4gsw): argument weight: w is f32, want a matrix of weights in q4gsw"},
 		{"floats in a linear of 4 bits, as a matrix", "linear_q4gsw", func(*graph.Builder) any {
-			return noiseMatrix("w", 8, 8, F32)
+			return noiseMatrix("w", 8, 8, weight.F32)
 		}, "argument weight: w is f32, want a matrix of weights in q4gsw"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
-			out := New(b, c.kind, "it", Args{"x": in(b, "x", 3, 8), "weight": c.weight(b)})
+			out := New(b, c.kind, "it", kind.Args{"x": in(b, "x", 3, 8), "weight": c.weight(b)})
 			if out != nil || b.Err() == nil || !strings.Contains(b.Err().Error(), c.want) {
 				t.Errorf("got %v and %v, want %q", out, b.Err(), c.want)
 			}
@@ -223,44 +228,46 @@ func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
 func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
-		args       func(b *graph.Builder) Args
+		args       func(b *graph.Builder) kind.Args
 		want       string
 	}{
 		{
-			"an unknown kind", "roll", func(*graph.Builder) Args { return nil },
+			"an unknown kind", "roll", func(*graph.Builder) kind.Args { return nil },
 			`there is no kind of operator "roll"`,
 		},
-		{"an argument less", "rms_norm", func(b *graph.Builder) Args {
-			return Args{"x": in(b, "x", 8), "eps": 1e-5}
+		{"an argument less", "rms_norm", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": in(b, "x", 8), "eps": 1e-5}
 		}, "it (rms_norm): argument weight is not given, want a tensor of f32"},
-		{"an argument more", "silu", func(b *graph.Builder) Args {
-			return Args{"x": in(b, "x", 8), "inplace": true}
+		{"an argument more", "silu", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": in(b, "x", 8), "inplace": true}
 		}, "there is no argument inplace, only x"},
 		{
-			"a number for a tensor", "silu", func(*graph.Builder) Args { return Args{"x": 3} },
+			"a number for a tensor", "silu", func(*graph.Builder) kind.Args { return kind.Args{"x": 3} },
 			"argument x: 3 is of Go type int, want a tensor of f32",
 		},
-		{"a SymInt for a tensor", "silu", func(b *graph.Builder) Args {
-			return Args{"x": b.SymInt("pos", 0, 1, 0)}
+		{"a SymInt for a tensor", "silu", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": b.SymInt("pos", 0, 1, 0)}
 		}, "argument x: pos is a SymInt, want a tensor of f32"},
-		{"a tensor for a SymInt", "sym_add", func(b *graph.Builder) Args {
-			return Args{"a": in(b, "x", 8), "b": 1}
+		{"a tensor for a SymInt", "sym_add", func(b *graph.Builder) kind.Args {
+			return kind.Args{"a": in(b, "x", 8), "b": 1}
 		}, "argument a: x is a tensor, want an integer or SymInt"},
 		{
-			"a value of nowhere", "silu", func(*graph.Builder) Args { return Args{"x": graph.ValueID(77)} },
+			"a value of nowhere", "silu", func(*graph.Builder) kind.Args {
+				return kind.Args{"x": graph.ValueID(77)}
+			},
 			"argument x: value 77 is not one of this graph",
 		},
-		{"an input for State", "update_cache", func(b *graph.Builder) Args {
-			return Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
+		{"an input for State", "update_cache", func(b *graph.Builder) kind.Args {
+			return kind.Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
 		}, "argument cache: c is input, want State of f32, i32 or u32"},
-		{"text for a number", "rms_norm", func(b *graph.Builder) Args {
-			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
+		{"text for a number", "rms_norm", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
 		}, "argument eps: small is of Go type string, want a number"},
-		{"a number that f32 does not have", "rms_norm", func(b *graph.Builder) Args {
-			return Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
+		{"a number that f32 does not have", "rms_norm", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
 		}, "argument eps: 1e+39, want a number that f32 has"},
-		{"a list with a wrong element", "permute", func(b *graph.Builder) Args {
-			return Args{"x": in(b, "x", 8), "dims": []any{0, true}}
+		{"a list with a wrong element", "permute", func(b *graph.Builder) kind.Args {
+			return kind.Args{"x": in(b, "x", 8), "dims": []any{0, true}}
 		}, "argument dims: element 1: true is of Go type bool, want an integer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -279,10 +286,10 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 func TestArgumentsAreTakenInTheFormsThatFilesHaveThem(t *testing.T) {
 	b := tinyBuilder()
 	x := b.Input("x", graph.F32, []int{1, 8}, []int{3, 8})
-	rows := New(b, "sym_size", "rows", Args{"x": x, "dim": int64(0)})
-	y := New(b, "view", "y", Args{"x": x, "dims": []any{rows[0], int64(2), 4}})
-	z := New(b, "cat", "z", Args{"parts": []any{y[0], y[0]}, "dim": int64(-1)})
-	n := New(b, "add", "n", Args{"a": z[0], "b": z[0], "alpha": 2})
+	rows := New(b, "sym_size", "rows", kind.Args{"x": x, "dim": int64(0)})
+	y := New(b, "view", "y", kind.Args{"x": x, "dims": []any{rows[0], int64(2), 4}})
+	z := New(b, "cat", "z", kind.Args{"parts": []any{y[0], y[0]}, "dim": int64(-1)})
+	n := New(b, "add", "n", kind.Args{"a": z[0], "b": z[0], "alpha": 2})
 	b.Output(n[0])
 	if _, err := b.Finish(); err != nil {
 		t.Fatal(err)

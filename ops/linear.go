@@ -8,6 +8,11 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/shaders"
 )
 
@@ -30,30 +35,34 @@ import (
 // memory is small or N is large; in split64 and split128 by several workgroups, whose sums another dispatch
 // adds up, from 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most.
 // Where 8 does not divide K all take tiles.
-func Linear(b *graph.Builder, name string, x graph.ValueID, w Matrix,
+func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
-	return oneOf(New(b, w.Format.kind("linear"), name, Args{"x": x, "weight": w, "bias": bias}))
+	return kind.First(New(b, w.Format.KindName("linear"), name, kind.Args{"x": x, "weight": w, "bias": bias}))
 }
 
-var kindsOfLinear = eachFormat(Kind{
+var kindsOfLinear = eachFormat(kind.Kind{
 	Name: "linear", Doc: "y = x * weight' + bias.",
-	Args: []Arg{
-		{"x", f32Tensor, nil}, {"weight", matrixType, nil}, {"bias", f32Tensor, graph.None},
+	Args: []kind.Arg{
+		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.MatrixType), kind.Optional("bias",
+			kind.F32Tensor, graph.None),
 	},
 	Constructors: []string{"Linear"}, Routes: linearRouteNames,
-	add: func(c *call) []graph.ValueID {
-		o := &linear{x: c.tensor("x"), w: c.matrix("weight"), bias: c.tensor("bias"), residual: graph.None}
-		return []graph.ValueID{o.add(c.Builder, c.name)}
+	Add: func(c *kind.Call) []graph.ValueID {
+		o := &linear{
+			x: c.ArgTensor("x"), w: c.ArgMatrix("weight"), bias: c.ArgTensor("bias"),
+			residual: graph.None,
+		}
+		return []graph.ValueID{o.add(c.Builder, c.OpName)}
 	},
 })
 
-var linearKinds = kindNames(kindsOfLinear)
+var linearKinds = kind.Names(kindsOfLinear)
 
 // linear is a matrix product of rows with constant weights, whatever form these have.
 type linear struct {
 	x, y graph.ValueID
-	w    Matrix
+	w    weight.Matrix
 	bias graph.ValueID // or None
 	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
 	// one row that row serves all of the residual's.
@@ -61,7 +70,7 @@ type linear struct {
 	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: in the
 	// kernel of the product, or of the scratch product (joins). Or nil.
 	gated   *gatedRow
-	product graph.ValueID
+	Product graph.ValueID
 	join    *graph.Kernel // of product
 	// beside are the rows of weights of all products that read x, where others do, too, and tiled of those
 	// that take several rows of it; or 0.
@@ -79,10 +88,10 @@ type linear struct {
 	made  *spreadRow
 	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
 	next *rmsNorm
-	last bool // y is of the last row alone
+	Last bool // y is of the last row alone
 
-	parts   []part
-	routes  routes
+	parts   []weight.Part
+	Routes  kind.Routes
 	shapes  []linearShape   // by route
 	kernels []*graph.Kernel // by route
 }
@@ -102,14 +111,14 @@ type leaver interface {
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
 	// leftRow is the row x, made of what they read, and leftTolerance how far a product of it may be off for
 	// that, as a part of its row's largest, and why.
-	leftRow(r *Ref, x Tensor) Tensor
+	leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor
 	leftTolerance(k int) (row float64, why string)
 }
 
 // linearRoute is a row of linearRoutes.
 type linearRoute struct {
 	name string
-	why  reason
+	why  kind.Reason
 	// upTo is the number of rows of x up to which it is preferred.
 	upTo func(o *linear) int
 	// shape is how its kernel divides the work; the zero shape rules it out.
@@ -118,15 +127,15 @@ type linearRoute struct {
 
 // linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
 var linearRoutes = []linearRoute{
-	linearGEMV:   {"gemv", oneRow, upTo(1), (*linear).gemv},
-	linearSplits: {"gemv_splits", leftInSplits, upTo(1), (*linear).gemvOfSplits},
-	linearLast:   {"last", lastRow, upTo(always), (*linear).gemvOfLast},
-	{"batch4", atMost4Rows, upTo(4), batch(4, 16)},
-	{"batch8", atMost16Rows, upTo(batchRows), batch(8, 8)},
-	linearSplit64: {"split64", atMost64Rows, upTo(smallTile), splitTiles64},
-	{"tile64", fewTiles64, (*linear).tile64Rows, tiles64},
-	linearSplit128: {"split128", fewTiles128, (*linear).splitRows, splitTiles128},
-	{"tile128", manyTiles128, upTo(always), tiles(largeTile, 1)},
+	linearGEMV:   {"gemv", kind.OneRow, upTo(1), (*linear).gemv},
+	linearSplits: {"gemv_splits", kind.LeftInSplits, upTo(1), (*linear).gemvOfSplits},
+	linearLast:   {"last", kind.LastRow, upTo(kind.Always), (*linear).gemvOfLast},
+	{"batch4", kind.AtMost4Rows, upTo(4), batch(4, 16)},
+	{"batch8", kind.AtMost16Rows, upTo(batchRows), batch(8, 8)},
+	linearSplit64: {"split64", kind.AtMost64Rows, upTo(smallTile), splitTiles64},
+	{"tile64", kind.FewTiles64, (*linear).tile64Rows, tiles64},
+	linearSplit128: {"split128", kind.FewTiles128, (*linear).splitRows, splitTiles128},
+	{"tile128", kind.ManyTiles128, upTo(kind.Always), tiles(largeTile, 1)},
 }
 
 // Routes of one row: by itself, which attention leaves in splits, and which is found after others; and those
@@ -156,7 +165,7 @@ var linearRouteNames = func() (list []string) {
 
 // add makes the kernels and puts the operator into the graph.
 func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
-	if err := o.w.checkSize(); err != nil {
+	if err := o.w.CheckSize(); err != nil {
 		b.Errorf("%s: %w", name, err)
 		return graph.None
 	}
@@ -166,7 +175,7 @@ func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 			return graph.None
 		}
 	}
-	o.parts = o.w.declare(b)
+	o.parts = o.w.Declare(b)
 	o.plan(b.Limits())
 	o.makeKernels(b)
 	o.y = b.Tensor(name, graph.F32)
@@ -179,18 +188,18 @@ func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 
 // makeKernels makes those of the routes that are not ruled out.
 func (o *linear) makeKernels(b *graph.Builder) {
-	o.kernels = make([]*graph.Kernel, len(o.routes))
-	for r := range o.routes {
-		if o.routes[r].upTo > 0 {
-			o.kernels[r] = o.kernel(b, r)
+	o.kernels = make([]*graph.Kernel, len(o.Routes))
+	for r := range o.Routes {
+		if o.Routes[r].UpTo > 0 {
+			o.kernels[r] = o.NewKernel(b, r)
 		}
 	}
 	if o.gated != nil {
-		o.join = o.gated.kernel(b, 4, o.cols()/4)
+		o.join = o.gated.NewKernel(b, 4, o.cols()/4)
 	}
 	if o.splits() {
-		o.sum = kernel(b, "linear_sums", shaders.Constants{
-			"Lanes": threadLanes, "Vec": o.sumVec(), "Bias": o.bias != graph.None,
+		o.sum = kind.NewKernel(b, "linear_sums", shaders.Constants{
+			"Lanes": kind.ThreadLanes, "Vec": o.sumVec(), "Bias": o.bias != graph.None,
 			"Residual": o.residual != graph.None,
 		})
 	}
@@ -217,21 +226,21 @@ func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route
 
 // plan works out the routes for a device.
 func (o *linear) plan(limits *gpu.Limits) {
-	o.routes, o.shapes = make(routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
+	o.Routes, o.shapes = make(kind.Routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
-		o.routes[i] = route{name: r.name, why: r.why, aside: i == linearSplits}
+		o.Routes[i] = kind.Route{Name: r.name, Why: r.why, Aside: i == linearSplits}
 		// More rows than it is for would have split64 take more scratch than any other route.
-		o.routes[i].only = o.shapes[i].batch == 1 || i == linearSplit64
+		o.Routes[i].Only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
-			o.routes[i].upTo = r.upTo(o)
+			o.Routes[i].UpTo = r.upTo(o)
 		}
 	}
 }
 
 func (o *linear) Spec() graph.Spec {
 	s := graph.Spec{
-		Kind: o.w.Format.kind("linear"), Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
+		Kind: o.w.Format.KindName("linear"), Inputs: []graph.ValueID{o.x}, Outputs: []graph.ValueID{o.y},
 		Routes: linearRouteNames, Attrs: map[string]any{"in": o.w.Cols, "out": o.w.Rows},
 	}
 	if g := o.w.Format.Group; g > 0 {
@@ -251,8 +260,8 @@ func (o *linear) Spec() graph.Spec {
 	}
 	for i := range o.parts {
 		p := &o.parts[i]
-		s.Inputs = append(s.Inputs, p.arrays...)
-		slot := graph.Slot{Label: partLabel(i, len(o.parts)), Uses: make([]graph.Use, len(o.kernels))}
+		s.Inputs = append(s.Inputs, p.Arrays...)
+		slot := graph.Slot{Label: weight.PartLabel(i, len(o.parts)), Uses: make([]graph.Use, len(o.kernels))}
 		if o.gated != nil {
 			slot.Label = "product"
 		}
@@ -269,7 +278,7 @@ func (o *linear) Spec() graph.Spec {
 		}
 	}
 	if o.before != nil {
-		for r := range o.routes {
+		for r := range o.Routes {
 			if o.takesLeft(r) {
 				s.Inputs = append(s.Inputs, o.before.left(r))
 			}
@@ -280,10 +289,10 @@ func (o *linear) Spec() graph.Spec {
 	}
 	if o.splits() {
 		slot := graph.Slot{Label: "sums", Uses: make([]graph.Use, len(o.kernels))}
-		list := o.added([]graph.Binding{bind("sums", o.sums)}, o.residual)
+		list := o.added([]graph.Binding{graph.Bind("sums", o.sums)}, o.residual)
 		for _, r := range splitRoutes {
-			if o.routes.has(r) {
-				slot.Uses[r] = graph.Use{Kernel: o.sum, Bind: append(list, bind("y", o.y))}
+			if o.Routes.Has(r) {
+				slot.Uses[r] = graph.Use{Kernel: o.sum, Bind: append(list, graph.Bind("y", o.y))}
 			}
 		}
 		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.sums}
@@ -293,17 +302,17 @@ func (o *linear) Spec() graph.Spec {
 		for r := range slot.Uses {
 			if !o.joins(r) {
 				slot.Uses[r] = graph.Use{
-					Kernel: o.join, Bind: []graph.Binding{bind("x", o.product), bind("y", o.y)},
+					Kernel: o.join, Bind: []graph.Binding{graph.Bind("x", o.Product), graph.Bind("y", o.y)},
 				}
 			}
 		}
-		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.product}
+		s.Slots, s.Scratch = append(s.Slots, slot), []graph.ValueID{o.Product}
 	}
 	return s
 }
 
 // bindings are those of the kernel of a route, for a part of the weights.
-func (o *linear) bindings(route int, p *part) []graph.Binding {
+func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	x, y := o.x, o.y
 	var after []graph.Binding
 	if o.takesLeft(route) {
@@ -315,25 +324,25 @@ func (o *linear) bindings(route int, p *part) []graph.Binding {
 	}
 	switch {
 	case o.gated != nil && !o.joins(route):
-		y = o.product
+		y = o.Product
 	case o.leaves(route):
 		y = o.spread.value
 	}
-	list := append([]graph.Binding{bind("x", x)}, o.w.bindings(p)...)
+	list := append([]graph.Binding{graph.Bind("x", x)}, o.w.Bindings(p)...)
 	if splitRoute(route) {
-		return append(list, bind("sums", o.sums))
+		return append(list, graph.Bind("sums", o.sums))
 	}
 	if !o.takesResidual(route) {
 		residual = graph.None
 	}
 	list = o.added(list, residual)
-	list = append(append(list, after...), bind("y", y))
+	list = append(append(list, after...), graph.Bind("y", y))
 	if o.makesSum(route) {
 		made := o.makes.y
 		if o.made != nil {
 			made = o.made.value
 		}
-		list = append(list, bind("made", made))
+		list = append(list, graph.Bind("made", made))
 	}
 	if o.doesNext(route) {
 		list = append(list, o.next.given()...)
@@ -344,10 +353,10 @@ func (o *linear) bindings(route int, p *part) []graph.Binding {
 // added appends the bindings of what is added to a product.
 func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Binding {
 	if o.bias != graph.None {
-		list = append(list, bind("bias", o.bias))
+		list = append(list, graph.Bind("bias", o.bias))
 	}
 	if residual != graph.None {
-		list = append(list, bind("residual", residual))
+		list = append(list, graph.Bind("residual", residual))
 	}
 	return list
 }
@@ -367,12 +376,14 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	}
 	lowest, highest := r.Min(o.x), r.Max(o.x)
 	with := func(x []int) graph.Corner { // with as many rows of the residual
-		return at(func(v graph.ValueID) []int { return append(slices.Clone(x[:len(x)-1]), last(r.Max(v))) })
+		return at(func(v graph.ValueID) []int {
+			return append(slices.Clone(x[:len(x)-1]), shape.Last(r.Max(v)))
+		})
 	}
 	corners := []graph.Corner{at(r.Max), at(r.Min)}
-	all := product(highest) / o.w.Cols
-	most := o.routes.most(all)
-	for m := largeTile; m < min(all, o.routes[linearSplit128].upTo); m += largeTile {
+	all := shape.Product(highest) / o.w.Cols
+	most := o.Routes.Most(all)
+	for m := largeTile; m < min(all, o.Routes[linearSplit128].UpTo); m += largeTile {
 		most = append(most, m)
 	}
 	for _, m := range most {
@@ -391,7 +402,7 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	if !o.before.leavesAll() {
 		corners = append(corners, with(single))
 	}
-	if o.routes.has(linearSplits) {
+	if o.Routes.Has(linearSplits) {
 		left := append(with(single), graph.At{Value: o.before.left(linearGEMV), Deferred: true})
 		left[0].Deferred = true
 		corners = append(corners, left)
@@ -402,7 +413,7 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 // rowsAtMost are dims between lowest and highest with as many rows as there can be and at most m; nil where
 // there are none.
 func rowsAtMost(lowest, highest []int, m int) []int {
-	if len(lowest) == 0 || m < 1 || product(lowest[:len(lowest)-1]) > m {
+	if len(lowest) == 0 || m < 1 || shape.Product(lowest[:len(lowest)-1]) > m {
 		return nil
 	}
 	var best []int
@@ -416,9 +427,9 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 			}
 			return
 		}
-		rest := product(lowest[axis+1 : len(at)-1])
+		rest := shape.Product(lowest[axis+1 : len(at)-1])
 		top := min(highest[axis], m/(rows*rest))
-		if axis == len(at)-2 || product(highest[axis+1:len(at)-1]) == rest {
+		if axis == len(at)-2 || shape.Product(highest[axis+1:len(at)-1]) == rest {
 			at[axis] = top // nothing after it can make up for less here
 			search(axis+1, rows*top)
 			return
@@ -434,31 +445,31 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 
 func (o *linear) Plan(p *graph.Planner) error {
 	dims, k, n := p.Dims(o.x), o.w.Cols, o.w.Rows
-	if len(dims) == 0 || last(dims) != k {
+	if len(dims) == 0 || shape.Last(dims) != k {
 		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, k, n, k)
 	}
 	sum, residualRows := dims, 0
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
-		if sum, ok = sumDims(dims, also); !ok || last(also) != n {
+		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
 			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
 		}
 		residualRows = rowsIn(also)
 	}
-	var out [maxRank]int
+	var out [kind.MaxRank]int
 	rank := copy(out[:], sum)
 	out[rank-1] = o.cols()
 	rows, m := rowsIn(dims), rowsIn(sum)
-	r, able := o.routes.preferred(m), o.readable(p, o.routes.allowed(m))
+	r, able := o.Routes.Preferred(m), o.readable(p, o.Routes.Allowed(m))
 	switch {
 	case able == 0:
 		return p.Errorf("x is %v and left, which no kernel reads so", dims)
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}
-	route := o.routes.settle(p, r, able, "M", m)
+	route := o.Routes.Settle(p, r, able, "M", m)
 	row := 0 // of x and the residual that row 0 of y is of
-	if o.last {
+	if o.Last {
 		row, m = toLast(out[:rank]), 1
 	}
 	o.spread.give(p, o.y, o.leaves(route), out[:rank]...)
@@ -469,7 +480,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	}
 	for i := range o.parts {
 		part := &o.parts[i]
-		cols, stride := part.rows, n
+		cols, stride := part.Rows, n
 		if o.joins(route) {
 			cols, stride = o.cols(), o.cols()
 		}
@@ -481,9 +492,9 @@ func (o *linear) Plan(p *graph.Planner) error {
 		l := p.Dispatch(i, grid)
 		switch {
 		case s.batch != 1:
-			l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.first)
+			l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.First)
 		case o.knownRows(route) == 0:
-			l.Params.U32("n", cols).U32("first", part.first)
+			l.Params.U32("n", cols).U32("first", part.First)
 		}
 		if s.tile > 0 {
 			l.Params.U32("k", k)
@@ -491,15 +502,15 @@ func (o *linear) Plan(p *graph.Planner) error {
 		if route == linearLast {
 			l.Params.U32("x_from", min(row, rows-1)*k/4)
 		}
-		l.Bytes = part.bytes + 4*(int64(min(rows, m))*int64(k)+int64(splits*m)*int64(cols))
-		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.rows)
+		l.Bytes = part.Bytes + 4*(int64(min(rows, m))*int64(k)+int64(splits*m)*int64(cols))
+		l.FLOPs = 2 * int64(m) * int64(k) * int64(part.Rows)
 		if splitRoute(route) {
 			l.Params.U32("x_rows", rows).U32("splits", splits)
 			o.planSums(p, m, splits, residualRows)
 			continue
 		}
 		if o.bias != graph.None {
-			l.Bytes += 4 * int64(part.rows)
+			l.Bytes += 4 * int64(part.Rows)
 		}
 		if o.takesResidual(route) {
 			if s.batch != 1 {
@@ -513,8 +524,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 			}
 		}
 		if o.residual != graph.None {
-			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.rows)
-			l.FLOPs += int64(m) * int64(part.rows)
+			l.Bytes += 4 * int64(min(residualRows, m)) * int64(part.Rows)
+			l.FLOPs += int64(m) * int64(part.Rows)
 		}
 		if o.takesLeft(route) {
 			o.before.planLeft(route, p, l)
@@ -526,15 +537,15 @@ func (o *linear) Plan(p *graph.Planner) error {
 			o.next.addCost(l)
 		}
 		if o.joins(route) {
-			l.FLOPs += int64(o.gated.act.flops+1) * int64(m) * int64(cols)
+			l.FLOPs += int64(o.gated.act.FLOPs+1) * int64(m) * int64(cols)
 		}
 	}
 	if o.gated != nil && !o.joins(route) {
-		p.SetDims(o.product, m, n)
+		p.SetDims(o.Product, m, n)
 		count := m * o.cols()
-		l := p.Dispatch(len(o.parts), p.Vectors(count, 4, threadLanes))
+		l := p.Dispatch(len(o.parts), p.Vectors(count, 4, kind.ThreadLanes))
 		l.Params.U32("n", count/4)
-		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.act.flops+1)*int64(count)
+		l.Bytes, l.FLOPs = 12*int64(count), int64(o.gated.act.FLOPs+1)*int64(count)
 	}
 	return nil
 }
@@ -544,7 +555,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
-	l := p.Dispatch(len(o.parts), p.Vectors(m*n, vec, threadLanes))
+	l := p.Dispatch(len(o.parts), p.Vectors(m*n, vec, kind.ThreadLanes))
 	l.Params.U32("n", m*n/vec).U32("width", n/vec).U32("splits", splits)
 	terms, read := splits-1, splits*m
 	if o.residual != graph.None {
@@ -588,7 +599,7 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	if o.before == nil {
 		return routes
 	}
-	for r := range o.routes {
+	for r := range o.Routes {
 		takes := o.takesLeft(r)
 		if takes != p.Deferred(o.x) || takes && p.Deferred(o.before.left(r)) {
 			routes &^= 1 << r
@@ -614,29 +625,29 @@ func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
 	}
-	return o.gated.act.kind, ofElements(o.gated.act.wgsl, vec)
+	return o.gated.act.Kind, basic.OfElements(o.gated.act.WGSL, vec)
 }
 
-func (o *linear) kernel(b *graph.Builder, route int) *graph.Kernel {
-	s, name := &o.shapes[route], o.w.Format.kind("linear")+"_"+o.routes[route].name
-	c := o.w.Format.with(b, shaders.Constants{
+func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
+	s, name := &o.shapes[route], o.w.Format.KindName("linear")+"_"+o.Routes[route].Name
+	c := o.w.Format.AddConstants(b, shaders.Constants{
 		"Bias": o.bias != graph.None && !splitRoute(route), "Residual": o.takesResidual(route),
 	})
 	if s.tile > 0 {
 		c["Tile"], c["Teams"], c["Quads"] = s.tile, s.teams, s.quads
-		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.whole()
+		c["Even"], c["Partial"] = o.w.Cols%(4*s.quads*s.teams) == 0, !o.w.InGroupsOf8()
 		c["Gated"], c["Expr"] = o.gatedBy(route, 4)
 		c["Split"] = splitRoute(route)
-		return kernelAs(b, name, "linear_tiled", c)
+		return kind.NewKernelAs(b, name, "linear_tiled", c)
 	}
 	c["Last"], c["Shared"], c["N"] = route == linearLast, o.shared(route), o.knownRows(route)
-	ragged := func(p part) bool { return p.rows%s.rows != 0 }
+	ragged := func(p weight.Part) bool { return p.Rows%s.rows != 0 }
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Spread"], c["Norm"], c["Eps"], c["Given"] = false, false, float32(0), 0
 	c["Sum"], c["SpreadStream"], c["LastOfStream"] = 0, false, false
 	c["Made"], c["SpreadMade"] = 0, false // by so many workgroups
 	if o.makesSum(route) {
-		c["Made"], c["SpreadMade"] = min(divUp(o.cols(), s.rows), o.w.Cols/spreadColumns), o.made != nil
+		c["Made"], c["SpreadMade"] = min(shape.DivUp(o.cols(), s.rows), o.w.Cols/spreadColumns), o.made != nil
 	}
 	c["HeadQuads"], c["Run"] = 0, 0
 	if o.takesLeft(route) {
@@ -655,14 +666,14 @@ func (o *linear) kernel(b *graph.Builder, route int) *graph.Kernel {
 	}
 	c["Gated"], c["Expr"] = o.gatedBy(route, 1)
 	c["Chunks"], c["Ragged"] = o.w.Cols/s.chunk(), slices.ContainsFunc(o.parts, ragged)
-	return kernelAs(b, name, "linear_gemv", c)
+	return kind.NewKernelAs(b, name, "linear_gemv", c)
 }
 
-func (o *linear) Reference(r *Ref) {
+func (o *linear) Reference(r *reference.Ref) {
 	x := r.Tensor(o.x)
-	xRows, k := x.rows()
+	xRows, k := x.Rows()
 	dims := x.Dims
-	var bias, residual Tensor
+	var bias, residual reference.Tensor
 	if o.bias != graph.None {
 		bias = r.Tensor(o.bias)
 	}
@@ -673,18 +684,18 @@ func (o *linear) Reference(r *Ref) {
 	dims = slices.Clone(dims)
 	dims[len(dims)-1] = o.cols()
 	from := 0 // the row of x and the residual that row 0 of y is of
-	if o.last {
+	if o.Last {
 		from = toLast(dims)
 	}
-	y := r.result(o.y, dims...)
-	m, _ := y.rows()
+	y := r.Result(o.y, dims...)
+	m, _ := y.Rows()
 	if o.before != nil && m == 1 && xRows == 1 {
 		x = o.before.leftRow(r, x)
 		if o.made != nil {
 			r.Set(o.made.value, spreadOf(o.makes.rowOfGiven(r)))
 		}
 	}
-	cols := slices.Collect(r.cols(o.y, o.cols()))
+	cols := slices.Collect(r.Cols(o.y, o.cols()))
 	if o.gated != nil {
 		if o.spread != nil && m == 1 {
 			cols = spreadCols(r, o.spread.value, o.cols())
@@ -698,23 +709,23 @@ func (o *linear) Reference(r *Ref) {
 		defer o.next.giveReference(r, y)
 	}
 	for _, p := range o.parts {
-		read := o.w.reader(r, &p)
-		inParallel(cols, func(cols []int) {
+		read := o.w.Reader(r, &p)
+		reference.InParallel(cols, func(cols []int) {
 			w := make([]float64, k)
 			for _, col := range cols {
-				if col < p.first || col >= p.first+p.rows {
+				if col < p.First || col >= p.First+p.Rows {
 					continue
 				}
-				read(col-p.first, w)
-				for i := range r.rows(o.y, m) {
-					sum := dot(x.rowFor(from+i), w)
+				read(col-p.First, w)
+				for i := range r.Rows(o.y, m) {
+					sum := reference.Dot(x.RowFor(from+i), w)
 					if bias.Data != nil {
 						sum += bias.Data[col]
 					}
 					if residual.Data != nil {
-						sum += residual.rowFor(from + i)[col]
+						sum += residual.RowFor(from + i)[col]
 					}
-					y.row(i)[col] = sum
+					y.Row(i)[col] = sum
 				}
 			}
 		})
@@ -724,9 +735,9 @@ func (o *linear) Reference(r *Ref) {
 
 // colsOfNext are the columns of y that anything of what its kernel for one row gives is made of, where only
 // these of y are wanted.
-func (o *linear) colsOfNext(r *Ref, cols []int) []int {
+func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	cols = append(cols, spreadCols(r, o.next.weighted, o.w.Rows)...)
-	for i := range r.cols(o.next.squares, o.next.sums()) {
+	for i := range r.Cols(o.next.squares, o.next.sums()) {
 		for col := i * o.next.each; col < min((i+1)*o.next.each, o.w.Rows); col++ {
 			cols = append(cols, col)
 		}
@@ -736,16 +747,16 @@ func (o *linear) colsOfNext(r *Ref, cols []int) []int {
 }
 
 // joined fills in the columns of y that are wanted.
-func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
-	m, n := y.rows()
-	read := o.w.reader(r, &o.parts[0])
-	inParallel(cols, func(cols []int) {
+func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
+	m, n := y.Rows()
+	read := o.w.Reader(r, &o.parts[0])
+	reference.InParallel(cols, func(cols []int) {
 		gate, up := make([]float64, o.w.Cols), make([]float64, o.w.Cols)
 		for _, col := range cols {
 			read(col, gate)
 			read(n+col, up)
-			for i := range r.rows(o.y, m) {
-				y.row(i)[col] = o.gated.act.f(dot(x.row(i), gate)) * dot(x.row(i), up)
+			for i := range r.Rows(o.y, m) {
+				y.Row(i)[col] = o.gated.act.F(reference.Dot(x.Row(i), gate)) * reference.Dot(x.Row(i), up)
 			}
 		}
 	})
@@ -754,9 +765,9 @@ func (o *linear) joined(r *Ref, x, y Tensor, cols []int) {
 
 // Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
 // in that of its row it is, unless the row is short and all of it has cancelled out.
-func (o *linear) Tolerance(r *Ref, v graph.ValueID) Tolerance {
+func (o *linear) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if o.made != nil && v == o.made.value {
-		return normTolerance(o.w.Cols).ofSum(r, v, o.makes.addedTo())
+		return sumTolerance(normTolerance(o.w.Cols), r, v, o.makes.addedTo())
 	}
 	t := o.productTolerance(r)
 	if o.next == nil || v == o.y {
@@ -766,12 +777,12 @@ func (o *linear) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 }
 
 // productTolerance is that of y.
-func (o *linear) productTolerance(r *Ref) Tolerance {
-	t := Tolerance{
-		Row: summed(o.w.Cols) * rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
+func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
+	t := reference.Tolerance{
+		Row: reference.SumRoundings(o.w.Cols) * reference.Rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
 	}
-	if o.w.Format.asHalves {
-		t.Row += 8 * 2 * rounding
+	if o.w.Format.AsHalves {
+		t.Row += 8 * 2 * reference.Rounding
 		t.Why += ", of weights that count twice until the zero is taken off"
 	}
 	if o.before != nil {
@@ -781,9 +792,9 @@ func (o *linear) productTolerance(r *Ref) Tolerance {
 	}
 	if o.gated != nil { // its error is that of one product times the other
 		large := o.usual(r)
-		t.Abs = (2*t.Row*large + o.gated.act.near.Abs + o.gated.act.nearX*large) * large
-		t.Rel, t.Row = o.gated.act.near.Rel+ulps(1), 0
-		t.Why += ", one through " + o.gated.act.kind + " and times the other"
+		t.Abs = (2*t.Row*large + o.gated.act.Error.Abs + o.gated.act.ErrorOfX*large) * large
+		t.Rel, t.Row = o.gated.act.Error.Rel+reference.ULPs(1), 0
+		t.Why += ", one through " + o.gated.act.Kind + " and times the other"
 		return t
 	}
 	if o.w.Rows < shortRow {
@@ -796,14 +807,14 @@ func (o *linear) productTolerance(r *Ref) Tolerance {
 const shortRow = 32
 
 // usual is how large a sum of products of random signs gets: |x| |w| / sqrt(k), and few four times of that.
-func (o *linear) usual(r *Ref) float64 {
+func (o *linear) usual(r *reference.Ref) float64 {
 	weights, w := 0.0, make([]float64, o.w.Cols)
 	for _, p := range o.parts {
-		read := o.w.reader(r, &p)
-		for row := range p.rows {
+		read := o.w.Reader(r, &p)
+		for row := range p.Rows {
 			read(row, w)
-			weights = max(weights, length(w))
+			weights = max(weights, reference.Length(w))
 		}
 	}
-	return 4 * r.Tensor(o.x).longest() * weights / math.Sqrt(float64(o.w.Cols))
+	return 4 * r.Tensor(o.x).LongestRow() * weights / math.Sqrt(float64(o.w.Cols))
 }

@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
 	"gpuscope/trace"
 )
 
@@ -65,7 +66,7 @@ const tileColumns = 64
 func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 
 // tilesAcross is how many tiles are side by side, those of other products too.
-func (o *linear) tilesAcross() int { return divUp(max(o.w.Rows, o.tiled), tileColumns) }
+func (o *linear) tilesAcross() int { return shape.DivUp(max(o.w.Rows, o.tiled), tileColumns) }
 
 // tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
 // columns can be split; 64 in any case, but none where split64 and split128 take all after batches.
@@ -119,7 +120,7 @@ func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * largeTile }
 
 // splits says whether there is a route on which workgroups share the columns of x.
-func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.routes.has) }
+func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.Routes.Has) }
 
 // splitsOf are how many there are of the columns of some rows on a route: as many as a device has tiles of at
 // once. Of those of 64 rows, of which it has two for one, there are twice as many as that; where these would
@@ -132,7 +133,7 @@ func (o *linear) splitsOf(route, m int) int {
 			columns /= 2
 		}
 	}
-	return max(1, min(once/(divUp(m, o.shapes[route].tile)*tiles), o.w.Cols/columns))
+	return max(1, min(once/(shape.DivUp(m, o.shapes[route].tile)*tiles), o.w.Cols/columns))
 }
 
 // tiles64 has four teams where 64 rows make few tiles, and workgroup memory serves four of them.
@@ -147,7 +148,7 @@ func tiles64(o *linear, limits *gpu.Limits) linearShape {
 // tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
 func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
-		if o.last {
+		if o.Last {
 			return linearShape{}
 		}
 		// With fewer columns than these there would be no weights to load for some lanes.
@@ -168,11 +169,11 @@ func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 // one by one.
 func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
-		if !o.w.whole() || o.last {
+		if !o.w.InGroupsOf8() || o.Last {
 			return linearShape{}
 		}
 		s := linearShape{rows: rows, batch: batch, eights: 1, lanes: 64}
-		memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
+		memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 		for s.rows > 4 && 4*s.lanes*s.rows*s.batch > memory {
 			s.rows /= 2
 		}
@@ -192,7 +193,7 @@ func gemvRows(rows, halves int) int {
 
 // gemvOfLast is the shape of a GEMV for the last of several rows.
 func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
-	if !o.last {
+	if !o.Last {
 		return linearShape{}
 	}
 	return o.gemv(limits)
@@ -208,30 +209,30 @@ func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
 
 // gemv is the shape of a GEMV for one row of x.
 func (o *linear) gemv(limits *gpu.Limits) linearShape {
-	if !o.w.whole() {
+	if !o.w.InGroupsOf8() {
 		return linearShape{}
 	}
 	halves, rows := o.w.Rows/o.cols(), o.rowsBeside()
 	s := linearShape{rows: gemvRows(rows, halves), batch: 1, eights: 1}
 	sums := s.rows * halves
-	if e := o.w.Format.eights; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
+	if e := o.w.Format.MaxGroupsOf8; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights = e
 	}
 	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
-	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.shared
+	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {
 		memory -= 4 * sumLanes
 	}
 	// A lane has a share of each sum and one of a norm's squares, and every so many lanes these together.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
-	steps := divUp(chunks, most)
+	steps := shape.DivUp(chunks, most)
 	// Where some workgroups would wait for others, half the lanes, of 64 or more, have more of them run at
 	// once; where all do and there is room, half the rows a workgroup have more loads on their way. Loads
 	// from a table would then have too few lanes beside them.
-	all := func() int { return divUp(rows/halves, s.rows) * divUp(chunks, steps) }
-	if s.eights > 1 && o.w.Format.shared == 0 {
+	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
+	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
 		// With a single scale to a lane's columns of a row some more may wait; what has several takes longer
 		// to begin a chunk than that gains.
@@ -249,7 +250,7 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 			s.rows, sums = s.rows/2, sums/2
 		}
 	}
-	s.lanes = divUp(divUp(chunks, steps), sums) * sums
+	s.lanes = shape.DivUp(shape.DivUp(chunks, steps), sums) * sums
 	if s.lanes > most {
 		s.lanes -= sums
 	}

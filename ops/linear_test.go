@@ -14,6 +14,11 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
@@ -23,7 +28,7 @@ type linearCase struct {
 	k, n, group int
 	half, bias  bool
 	live        []int // numbers of rows, the largest first
-	route       string
+	Route       string
 	maxBinding  uint64
 	deep        bool // left out with -short: another case has its routes
 }
@@ -39,18 +44,19 @@ func (c linearCase) String() string {
 	if c.bias {
 		s += " bias"
 	}
-	return s + " " + c.route
+	return s + " " + c.Route
 }
 
 // format is the format of weights that a kind takes.
-func (c linearCase) format() Format {
+func (c linearCase) format() weight.Format {
 	switch _, name, _ := strings.Cut(c.kind, "_"); name {
 	case "q4gsw":
-		return Q4GSW(c.group, Q4Options{HalfScales: c.half})
+		return weight.Q4GSW(c.group, weight.Q4Options{HalfScales: c.half})
 	case "qcs4w":
-		return QCS4W(c.group, Q4Options{HighNibbles: true})
+		return weight.QCS4W(c.group, weight.Q4Options{HighNibbles: true})
 	default:
-		return Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == name })]
+		return weight.Formats[slices.IndexFunc(weight.Formats,
+			func(f weight.Format) bool { return f.Name == name })]
 	}
 }
 
@@ -65,8 +71,8 @@ func (c linearCase) build(b *graph.Builder) {
 
 func (c linearCase) trial() *trial {
 	t := &trial{name: c.String(), build: c.build, maxBinding: c.maxBinding}
-	if c.route != "" {
-		t.routes = map[string]string{c.kind: c.route}
+	if c.Route != "" {
+		t.Routes = map[string]string{c.kind: c.Route}
 	}
 	for _, m := range c.live {
 		t.steps = append(t.steps, step{"x": {1, m, c.k}})
@@ -140,21 +146,21 @@ func TestLinear(t *testing.T) {
 // Every format on every route that live rows choose: rows of several chunks and lanes, and of one block.
 func TestLinearOfEachFormat(t *testing.T) {
 	var trials []*trial
-	for i, f := range Formats {
+	for i, f := range weight.Formats {
 		if f.Group > 0 && f.File == "" || f.Name == "" {
 			continue // those with options, and f32, are in the table
 		}
-		c := linearCase{kind: f.kind("linear")}
-		if f.Name == Q4_0.Name {
+		c := linearCase{kind: f.KindName("linear")}
+		if f.Name == weight.Q4_0.Name {
 			c.group, c.half = 32, true
 		}
 		block := f.Pieces[0].Cols
 		wide, narrow := c, c
-		wide.k, wide.n, wide.bias = divUp(1152, block)*block, 70, true
+		wide.k, wide.n, wide.bias = shape.DivUp(1152, block)*block, 70, true
 		wide.live = []int{130, 64, 16, 4, 1}
 		narrow.k, narrow.n, narrow.live = block, 131, []int{67, 9, 3, 1}
 		tiled := wide // as those of gate and up are, which are not split
-		tiled.route, tiled.live = "tile64", []int{130, 64}
+		tiled.Route, tiled.live = "tile64", []int{130, 64}
 		cases := []linearCase{wide, tiled, narrow}
 		if testing.Short() { // a GEMV and one of the larger kernels
 			some := cases[i%len(cases)]
@@ -164,7 +170,7 @@ func TestLinearOfEachFormat(t *testing.T) {
 		for _, c := range cases {
 			trials = append(trials, c.trial())
 		}
-		if f.asHalves {
+		if f.AsHalves {
 			flushed := wide
 			flushed.live = dealt(i, []int{64, 1})
 			small := flushed.trial()
@@ -179,7 +185,7 @@ func TestLinearOfEachFormat(t *testing.T) {
 // costs precision.
 func TestProductsOfEachFormatArePrecise(t *testing.T) {
 	dev := gputest.Open(t)
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		if f.File == "" {
 			continue
 		}
@@ -201,12 +207,12 @@ func TestProductsOfEachFormatArePrecise(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ref := NewInterpreter(g)
+			ref := reference.NewInterpreter(g)
 			if err := ref.Step(in, nil); err != nil {
 				t.Fatal(err)
 			}
 			y := g.Outputs()[0]
-			values, err := Decode(graph.F32, got[0], 32)
+			values, err := reference.Decode(graph.F32, got[0], 32)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -256,7 +262,7 @@ func TestLinearRoutesAsked(t *testing.T) {
 			continue // of those with what fusion rules tell them of, or with many columns
 		}
 		for _, kind := range dealt(i, []string{"linear_q4gsw", "linear_q8_0", "linear_f16", "linear"}) {
-			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, route: route}
+			c := linearCase{kind: kind, k: 160, n: 75, live: []int{67, 16, 3, 1}, Route: route}
 			if kind == "linear_q4gsw" {
 				c.group = 32
 			}
@@ -273,7 +279,7 @@ func TestLinearRoutesAsked(t *testing.T) {
 			{kind: "linear_q4gsw", k: 72 + more, n: 75, group: 24, bias: true, live: []int{130, 65, 1}},
 			{kind: "linear", k: 99 + 3*more, n: 66, live: []int{129, 1}},
 		}) {
-			c.route = route
+			c.Route = route
 			if route == "split64" {
 				c.live = []int{smallTile - 1, 20, 1}
 			}
@@ -285,7 +291,10 @@ func TestLinearRoutesAsked(t *testing.T) {
 
 // A route that a shape has too many rows for says how many it takes, and takes them.
 func TestRoutesForFewRowsSayHowMany(t *testing.T) {
-	for route, most := range map[string]int{"gemv": 1, "split64": 64, "tile64": always, "batch4": always} {
+	for route, most := range map[string]int{
+		"gemv": 1, "split64": 64, "tile64": kind.Always,
+		"batch4": kind.Always,
+	} {
 		for _, rows := range []int{min(most, 512), min(most, 511) + 1} {
 			b := graph.NewBuilder(gpu.DefaultLimits())
 			b.AskRoutes(map[string]string{"linear_q8_0": route})
@@ -318,7 +327,7 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 		{48 << 10, 8256, 2},
 	} {
 		limits.MaxWorkgroupStorage = c.memory
-		o := &linear{w: Matrix{Rows: c.n, Cols: 4096, Format: Q4_0}}
+		o := &linear{w: weight.Matrix{Rows: c.n, Cols: 4096, Format: weight.Q4_0}}
 		if s := tiles64(o, &limits); s.teams != c.teams || s.lanes != 64*c.teams {
 			t.Errorf("%d bytes, N %d: %d teams, %d lanes, want %d", c.memory, c.n, s.teams, s.lanes, c.teams)
 		}
@@ -332,7 +341,7 @@ func TestFourTeamsOfLanesShareATile(t *testing.T) {
 		{kind: "linear_q8_0", k: 64, n: 64, live: []int{130}},
 		{kind: "linear", k: 99, n: 66, live: []int{129, 1}},
 	} {
-		c.route = "tile64"
+		c.Route = "tile64"
 		trials = append(trials, c.trial())
 	}
 	hold(t, trials...)
@@ -345,31 +354,31 @@ func (inSplits) left(int) graph.ValueID { return 1 }
 
 func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
 	for _, c := range []struct {
-		f                 Format
+		f                 weight.Format
 		k, n, rows, lanes int
 	}{
-		{Q4_0, 4096, 4096, 8, 128},
-		{Q4_0, 4096, 12288, 16, 128}, // as many as run at once
-		{Q4_0, 4096, 14336, 8, 64},
-		{Q4_0, 4096, 28672, 16, 64}, // however many still wait
-		{Q4_0, 14336, 4096, 8, 224},
-		{Q4_0, 2048, 16384, 16, 64},
-		{Q4_0, 8192, 2048, 8, 256},
-		{Q4_0, 2048, 2048, 4, 64},
-		{Q4_K, 4096, 4096, 8, 128},
-		{Q4_0, 2016, 32768, 16, 64}, // not fewer than 32
-		{Q8_0, 4096, 14336, 8, 64},
-		{Q4_K, 4096, 14336, 16, 128}, // scales take longer to begin with
-		{Q4_K, 14336, 4096, 16, 224},
+		{weight.Q4_0, 4096, 4096, 8, 128},
+		{weight.Q4_0, 4096, 12288, 16, 128}, // as many as run at once
+		{weight.Q4_0, 4096, 14336, 8, 64},
+		{weight.Q4_0, 4096, 28672, 16, 64}, // however many still wait
+		{weight.Q4_0, 14336, 4096, 8, 224},
+		{weight.Q4_0, 2048, 16384, 16, 64},
+		{weight.Q4_0, 8192, 2048, 8, 256},
+		{weight.Q4_0, 2048, 2048, 4, 64},
+		{weight.Q4_K, 4096, 4096, 8, 128},
+		{weight.Q4_0, 2016, 32768, 16, 64}, // not fewer than 32
+		{weight.Q8_0, 4096, 14336, 8, 64},
+		{weight.Q4_K, 4096, 14336, 16, 128}, // scales take longer to begin with
+		{weight.Q4_K, 14336, 4096, 16, 224},
 	} {
-		o := &linear{w: Matrix{Rows: c.n, Cols: c.k, Format: c.f}, y: 1}
+		o := &linear{w: weight.Matrix{Rows: c.n, Cols: c.k, Format: c.f}, y: 1}
 		limits := gpu.DefaultLimits()
 		if s := o.gemv(&limits); s.rows != c.rows || s.lanes != c.lanes {
 			t.Errorf("%s, K %d, N %d: %d rows, %d lanes, want %d, %d", c.f.File, c.k, c.n, s.rows, s.lanes,
 				c.rows, c.lanes)
 		}
 	}
-	left := &linear{w: Matrix{Rows: 4096, Cols: 4096, Format: Q4_0}, before: inSplits{}, y: 1}
+	left := &linear{w: weight.Matrix{Rows: 4096, Cols: 4096, Format: weight.Q4_0}, before: inSplits{}, y: 1}
 	limits := gpu.DefaultLimits()
 	if s := left.gemv(&limits); s.rows != 16 {
 		t.Errorf("of splits, K 4096, N 4096: %d rows, want 16", s.rows)
@@ -381,10 +390,10 @@ func TestAGEMVHasAsManyLanesAsRunAtOnce(t *testing.T) {
 	// A lane that takes few columns at a time takes several times as many anyway, and with a table lanes wait
 	// for what others load of it.
 	for _, c := range []struct {
-		f        Format
+		f        weight.Format
 		n, lanes int
-	}{{F16, 7168, 176}, {IQ4_NL, 4096, 128}, {IQ4_NL, 14336, 128}} {
-		o, limits := &linear{w: Matrix{Rows: c.n, Cols: 4096, Format: c.f}, y: 1}, gpu.DefaultLimits()
+	}{{weight.F16, 7168, 176}, {weight.IQ4_NL, 4096, 128}, {weight.IQ4_NL, 14336, 128}} {
+		o, limits := &linear{w: weight.Matrix{Rows: c.n, Cols: 4096, Format: c.f}, y: 1}, gpu.DefaultLimits()
 		if s := o.gemv(&limits); s.rows != 16 || s.lanes != c.lanes {
 			t.Errorf("%s, N %d: %d rows, %d lanes, want 16, %d", c.f.File, c.n, s.rows, s.lanes, c.lanes)
 		}
@@ -395,55 +404,57 @@ func TestLinearChoosesItsRouteByLiveRows(t *testing.T) {
 	for _, c := range []struct {
 		k, n, m int
 		want    string
-		why     reason
+		why     kind.Reason
 	}{
-		{2048, 2048, 1, "gemv", oneRow},
-		{2048, 2048, 2, "batch4", atMost4Rows},
-		{2048, 2048, 16, "batch8", atMost16Rows},
-		{2048, 2048, 17, "split64", atMost64Rows},
-		{2048, 2048, 64, "split64", atMost64Rows},
-		{2048, 2048, 65, "split128", fewTiles128},
-		{1024, 4096, 17, "split64", atMost64Rows},
-		{1024, 4160, 64, "tile64", fewTiles64},
-		{1024, 4160, 65, "split128", fewTiles128},
-		{1016, 2048, 128, "tile64", fewTiles64},
-		{1016, 2048, 129, "split128", fewTiles128},
-		{256, 2048, 256, "tile64", fewTiles64},
-		{2048, 2048, 512, "split128", fewTiles128},
-		{2048, 2048, 769, "tile128", manyTiles128},
-		{2048, 3072, 512, "split128", fewTiles128},
-		{2048, 8192, 128, "split128", fewTiles128},
-		{256, 2048, 512, "tile128", manyTiles128},
-		{2048, 8192, 512, "tile128", manyTiles128},
-		{2048, 128256, 65, "tile128", manyTiles128},
+		{2048, 2048, 1, "gemv", kind.OneRow},
+		{2048, 2048, 2, "batch4", kind.AtMost4Rows},
+		{2048, 2048, 16, "batch8", kind.AtMost16Rows},
+		{2048, 2048, 17, "split64", kind.AtMost64Rows},
+		{2048, 2048, 64, "split64", kind.AtMost64Rows},
+		{2048, 2048, 65, "split128", kind.FewTiles128},
+		{1024, 4096, 17, "split64", kind.AtMost64Rows},
+		{1024, 4160, 64, "tile64", kind.FewTiles64},
+		{1024, 4160, 65, "split128", kind.FewTiles128},
+		{1016, 2048, 128, "tile64", kind.FewTiles64},
+		{1016, 2048, 129, "split128", kind.FewTiles128},
+		{256, 2048, 256, "tile64", kind.FewTiles64},
+		{2048, 2048, 512, "split128", kind.FewTiles128},
+		{2048, 2048, 769, "tile128", kind.ManyTiles128},
+		{2048, 3072, 512, "split128", kind.FewTiles128},
+		{2048, 8192, 128, "split128", kind.FewTiles128},
+		{256, 2048, 512, "tile128", kind.ManyTiles128},
+		{2048, 8192, 512, "tile128", kind.ManyTiles128},
+		{2048, 128256, 65, "tile128", kind.ManyTiles128},
 	} {
 		limits := gpu.LimitSets[1].Limits
-		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
+		o := linear{w: weight.Matrix{Rows: c.n, Cols: c.k, Format: weight.Q4_0}}
 		o.plan(&limits)
-		if r := o.routes[o.routes.preferred(c.m)]; r.name != c.want || r.why != c.why {
-			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, r.name, r.why, c.want)
+		if r := o.Routes[o.Routes.Preferred(c.m)]; r.Name != c.want || r.Why != c.why {
+			t.Errorf("K %d, N %d, M %d: route %s (%s), want %s", c.k, c.n, c.m, r.Name, r.Why, c.want)
 		}
 	}
 }
 
 // What is said of why tiles are taken is true of them.
 func TestReasonsForTilesAreTrue(t *testing.T) {
-	limits, said := gpu.LimitSets[1].Limits, map[reason]int{}
+	limits, said := gpu.LimitSets[1].Limits, map[kind.Reason]int{}
 	for _, k := range []int{256, 512, 1016, 1024, 1028, 4096} {
 		for _, n := range []int{64, 1024, 3072, 4096, 4160, 8192, 16384, 128256} {
 			for _, gated := range []*gatedRow{nil, {}} {
-				o := &linear{w: Matrix{Rows: n, Cols: k, Format: F32}, gated: gated}
+				o := &linear{w: weight.Matrix{Rows: n, Cols: k, Format: weight.F32}, gated: gated}
 				o.plan(&limits)
 				for m := 1; m < 1300; m++ {
-					few := func(tile, of int) bool { return divUp(m, tile)*divUp(n, tileColumns) <= of }
-					why := o.routes[o.routes.preferred(m)].why
+					few := func(tile, of int) bool {
+						return shape.DivUp(m, tile)*shape.DivUp(n, tileColumns) <= of
+					}
+					why := o.Routes[o.Routes.Preferred(m)].Why
 					said[why]++
-					if is, ok := map[reason]bool{
-						atMost64Rows: m <= 64 && few(64, tuned.fill/2) && o.splittable() &&
+					if is, ok := map[kind.Reason]bool{
+						kind.AtMost64Rows: m <= 64 && few(64, tuned.fill/2) && o.splittable() &&
 							k >= 4*splitColumns,
-						fewTiles64:   m <= 64 || few(64, tuned.fill),
-						fewTiles128:  few(128, tuned.tiles/2) && o.splittable(),
-						manyTiles128: !few(128, tuned.tiles/2) || !o.splittable(),
+						kind.FewTiles64:   m <= 64 || few(64, tuned.fill),
+						kind.FewTiles128:  few(128, tuned.tiles/2) && o.splittable(),
+						kind.ManyTiles128: !few(128, tuned.tiles/2) || !o.splittable(),
 					}[why]; ok && !is {
 						t.Fatalf("K %d, N %d, M %d, gated %v: %s", k, n, m, gated != nil, why)
 					}
@@ -451,7 +462,10 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 			}
 		}
 	}
-	for _, why := range []reason{atMost64Rows, fewTiles64, fewTiles128, manyTiles128} {
+	for _, why := range []kind.Reason{
+		kind.AtMost64Rows, kind.FewTiles64, kind.FewTiles128,
+		kind.ManyTiles128,
+	} {
 		if said[why] == 0 {
 			t.Errorf("never: %s", why)
 		}
@@ -461,7 +475,7 @@ func TestReasonsForTilesAreTrue(t *testing.T) {
 // Splits of the columns are as many as a device has tiles of at once, and have enough columns each.
 func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
 	limits := gpu.LimitSets[1].Limits
-	for _, c := range []struct{ route, k, n, m, want int }{
+	for _, c := range []struct{ Route, k, n, m, want int }{
 		{linearSplit128, 2048, 2048, 512, 3},
 		{linearSplit128, 2048, 2048, 500, 3},
 		{linearSplit128, 2048, 2048, 257, 4},
@@ -474,9 +488,9 @@ func TestColumnsAreSplitAsFarAsTilesAreFew(t *testing.T) {
 		{linearSplit64, 2048, 1024, 64, 8},
 		{linearSplit64, 2048, 512, 64, 16}, // of 128 columns: of 256 they would fill half of the device
 	} {
-		o := linear{w: Matrix{Rows: c.n, Cols: c.k, Format: Q4_0}}
+		o := linear{w: weight.Matrix{Rows: c.n, Cols: c.k, Format: weight.Q4_0}}
 		o.plan(&limits)
-		if n := o.splitsOf(c.route, c.m); n != c.want {
+		if n := o.splitsOf(c.Route, c.m); n != c.want {
 			t.Errorf("K %d, N %d, M %d: %d splits, want %d", c.k, c.n, c.m, n, c.want)
 		}
 	}
@@ -513,7 +527,7 @@ func TestProductsHaveRoomForAnyNumberOfRows(t *testing.T) {
 				}
 				for _, id := range live.Active() {
 					l, _ := live.Launch(id)
-					if most := slots[id].MaxWorkgroups; l.Grid.Workgroups() > int64(product(most[:])) {
+					if most := slots[id].MaxWorkgroups; l.Grid.Workgroups() > int64(shape.Product(most[:])) {
 						t.Fatalf("%v%s, static %v, %d rows: %d workgroups of %v", c, route, static, m,
 							l.Grid.Workgroups(), most)
 					}
@@ -548,7 +562,7 @@ func TestSumsOfSplitsHaveTheMemoryThatSomeStepFills(t *testing.T) {
 				if err := bring(live, &graph.StepInput{Inputs: []graph.InputData{x}}); err != nil {
 					t.Fatalf("%v, static %v, %d rows: %v", c, static, m, err)
 				}
-				most = max(most, graph.F32.Bytes(product(live.Dims(graph.ValueID(sums.ID)))))
+				most = max(most, graph.F32.Bytes(shape.Product(live.Dims(graph.ValueID(sums.ID)))))
 			}
 		}
 		if sums.Bytes != most {
@@ -569,20 +583,20 @@ func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 		limits := gpu.DefaultLimits()
 		limits.MaxWorkgroupStorage = c.memory
 		for _, n := range []int{64, 2048, 28672} {
-			o := linear{w: Matrix{Rows: n, Cols: 2048, Format: Q4_0}}
+			o := linear{w: weight.Matrix{Rows: n, Cols: 2048, Format: weight.Q4_0}}
 			o.plan(&limits)
 			for i, s := range o.shapes {
 				if i == linearSplit64 && !o.manySplits() {
 					continue
 				}
-				if name := o.routes[i].name; s.quads != c.quads[name] || strings.HasPrefix(name, "tile") &&
-					o.routes.has(i) != (s.quads > 0) {
+				if name := o.Routes[i].Name; s.quads != c.quads[name] || strings.HasPrefix(name, "tile") &&
+					o.Routes.Has(i) != (s.quads > 0) {
 					t.Errorf("%d bytes, N %d: %s has %d quads, want %d", c.memory, n, name, s.quads,
 						c.quads[name])
 				}
 			}
 			for m := range 2000 {
-				if m > 0 && !o.routes.has(o.routes.preferred(m)) {
+				if m > 0 && !o.Routes.Has(o.Routes.Preferred(m)) {
 					t.Fatalf("%d bytes, N %d: M %d takes a route that is ruled out", c.memory, n, m)
 				}
 			}
@@ -594,12 +608,12 @@ func TestTilesFitTheWorkgroupMemory(t *testing.T) {
 // of the other, as the sum itself would have it.
 func TestLinearAddsAResidual(t *testing.T) {
 	var trials []*trial
-	for i, f := range Formats {
+	for i, f := range weight.Formats {
 		k := max(64, f.Pieces[0].Cols)
-		if f.Name == Q4_0.Name {
+		if f.Name == weight.Q4_0.Name {
 			k = 768 // for three splits
 		}
-		c := &trial{name: f.kind("linear") + " " + f.File, build: func(b *graph.Builder) {
+		c := &trial{name: f.KindName("linear") + " " + f.File, build: func(b *graph.Builder) {
 			o := &linear{w: noiseMatrix("w", 75, k, f), bias: graph.None}
 			o.x = b.Input("x", graph.F32, []int{1, 1, k}, []int{1, 70, k})
 			o.residual = b.Input("r", graph.F32, []int{1, 1, 75}, []int{1, 70, 75})
@@ -609,23 +623,23 @@ func TestLinearAddsAResidual(t *testing.T) {
 			b.Output(o.add(b, "y"))
 		}}
 		rows := []int{70, 16, 4, 1}
-		if f.Name != Q4_0.Name && testing.Short() {
+		if f.Name != weight.Q4_0.Name && testing.Short() {
 			rows = dealt(i, rows[1:]) // tiles take the longest to compile
 		}
 		for _, m := range rows {
 			c.steps = append(c.steps, step{"x": {1, m, k}, "r": {1, m, 75}})
 		}
-		if !testing.Short() || f.Name == Q4_0.Name {
+		if !testing.Short() || f.Name == weight.Q4_0.Name {
 			for _, m := range []int{70, 3} {
 				c.steps = append(c.steps, step{"x": {1, 1, k}, "r": {1, m, 75}})
 				c.steps = append(c.steps, step{"x": {1, m, k}, "r": {1, 1, 75}})
 			}
 		}
 		trials = append(trials, c)
-		if f.Name == Q4_0.Name {
+		if f.Name == weight.Q4_0.Name {
 			for _, route := range []string{"split128", "tile128"} {
 				asked := *c
-				asked.name, asked.routes = c.name+" "+route, map[string]string{f.kind("linear"): route}
+				asked.name, asked.Routes = c.name+" "+route, map[string]string{f.KindName("linear"): route}
 				trials = append(trials, &asked)
 			}
 		}
@@ -639,7 +653,7 @@ func TestProjectionsWithAndWithoutAResidualShareAKernel(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	x := b.Input("x", graph.F32, []int{1, 1, 256}, []int{1, 70, 256})
 	projection := func(name string, rows int, residual graph.ValueID) *linear {
-		o := &linear{x: x, w: noiseMatrix(name, rows, 256, Q4_0), bias: graph.None, residual: residual}
+		o := &linear{x: x, w: noiseMatrix(name, rows, 256, weight.Q4_0), bias: graph.None, residual: residual}
 		o.add(b, name)
 		return o
 	}
@@ -659,14 +673,14 @@ func TestAGEMVHasForParamsWhatItsKernelCannotKnow(t *testing.T) {
 	mlp := func(b *graph.Builder) {
 		x := b.Input("x", graph.F32, []int{1, 256}, []int{9, 256})
 		product := func(name string, x graph.ValueID) graph.ValueID {
-			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, Q4_0), graph.None)
+			return Linear(b, name, x, noiseMatrix(name+".w", 256, 256, weight.Q4_0), graph.None)
 		}
 		h := RMSNorm(b, "norm", x, constant(b, "norm.w", 256), 1e-5)
 		down := product("down", SiLUMul(b, "mul", product("gate", h), product("up", h)))
-		b.Output(Add(b, "add", down, x, 1))
+		b.Output(basic.Add(b, "add", down, x, 1))
 	}
 	whole, halves := gpu.DefaultLimits(), gpu.DefaultLimits()
-	halves.MaxStorageBinding = partBytes(Q4_0, 256)
+	halves.MaxStorageBinding = partBytes(weight.Q4_0, 256)
 	for name, c := range map[string]struct {
 		limits gpu.Limits
 		rules  []graph.Fusion

@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 )
 
 // smallLlama is a Llama of two layers: all operators that one needs, in one graph for prefill and decode.
@@ -16,13 +20,13 @@ func smallLlama(b *graph.Builder) {
 		vocabulary, context, chunk           = 200, 48, 20
 	)
 	ids := b.Input("ids", graph.I32, []int{1, 1}, []int{1, chunk})
-	pos := Sym(b.SymInt("pos", 0, context-1, 0))
-	n := Sym(SymSize(b, "n", ids, 1))
+	pos := kind.Sym(b.SymInt("pos", 0, context-1, 0))
+	n := kind.Sym(basic.SymSize(b, "n", ids, 1))
 	table := q4Noise("embedding", vocabulary, dim, 32)
-	matrix := func(name string, rows, cols int) Matrix { return q4Noise(name, rows, cols, 32) }
+	matrix := func(name string, rows, cols int) weight.Matrix { return q4Noise(name, rows, cols, 32) }
 	x := Embedding(b, "embed", table, ids)
-	cos := Slice(b, "cos", constant(b, "all_cos", context, headDim/2), 0, pos, n)
-	sin := Slice(b, "sin", constant(b, "all_sin", context, headDim/2), 0, pos, n)
+	cos := basic.Slice(b, "cos", constant(b, "all_cos", context, headDim/2), 0, pos, n)
+	sin := basic.Slice(b, "sin", constant(b, "all_sin", context, headDim/2), 0, pos, n)
 	for i := range 2 {
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "attention")
 		w := func(name string) string { return fmt.Sprintf("layers.%d.%s", i, name) }
@@ -30,28 +34,28 @@ func smallLlama(b *graph.Builder) {
 		q := Linear(b, "q", y, matrix(w("q.w"), heads*headDim, dim), graph.None)
 		k := Linear(b, "k", y, matrix(w("k.w"), kvHeads*headDim, dim), graph.None)
 		v := Linear(b, "v", y, matrix(w("v.w"), kvHeads*headDim, dim), graph.None)
-		q = View(b, "q.heads", q, Fixed(1), Rest, Fixed(heads), Fixed(headDim))
-		k = View(b, "k.heads", k, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
-		v = View(b, "v.heads", v, Fixed(1), Rest, Fixed(kvHeads), Fixed(headDim))
+		q = basic.View(b, "q.heads", q, kind.Fixed(1), basic.Rest, kind.Fixed(heads), kind.Fixed(headDim))
+		k = basic.View(b, "k.heads", k, kind.Fixed(1), basic.Rest, kind.Fixed(kvHeads), kind.Fixed(headDim))
+		v = basic.View(b, "v.heads", v, kind.Fixed(1), basic.Rest, kind.Fixed(kvHeads), kind.Fixed(headDim))
 		q, k = ApplyRotaryEmb(b, "rope", q, k, cos, sin)
 		cacheK := b.State(w("cache_k"), graph.F32, []int{1, context, kvHeads, headDim})
 		cacheV := b.State(w("cache_v"), graph.F32, []int{1, context, kvHeads, headDim})
 		y = SDPA(b, "sdpa", q, k, v, cacheK, cacheV, pos, 0, 0)
-		y = View(b, "sdpa.flat", y, Fixed(1), Rest, Fixed(heads*headDim))
-		x = Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), graph.None), 1)
+		y = basic.View(b, "sdpa.flat", y, kind.Fixed(1), basic.Rest, kind.Fixed(heads*headDim))
+		x = basic.Add(b, "add1", x, Linear(b, "o", y, matrix(w("o.w"), dim, heads*headDim), graph.None), 1)
 		b.Scope(fmt.Sprintf("layers.%d.", i), i, "mlp")
 		y = RMSNorm(b, "norm2", x, constant(b, w("norm2.w"), dim), 1e-5)
 		gate := Linear(b, "gate", y, matrix(w("gate.w"), hidden, dim), graph.None)
 		up := Linear(b, "up", y, matrix(w("up.w"), hidden, dim), graph.None)
 		y = Linear(b, "down", SiLUMul(b, "silu_mul", gate, up), matrix(w("down.w"), dim, hidden),
 			graph.None)
-		x = Add(b, "add2", x, y, 1)
+		x = basic.Add(b, "add2", x, y, 1)
 	}
 	b.Scope("", -1, "")
-	x = RMSNorm(b, "norm", Select(b, "last", x, 1, -1), constant(b, "norm.w", dim), 1e-5)
+	x = RMSNorm(b, "norm", basic.Select(b, "last", x, 1, -1), constant(b, "norm.w", dim), 1e-5)
 	logits := Linear(b, "head", x, table, graph.None)
 	b.Output(logits)
-	b.Output(Argmax(b, "token", logits, false))
+	b.Output(basic.Argmax(b, "token", logits, false))
 }
 
 // A prefill, decodes, and a second prefill behind them, then all of it backwards: one graph, held to its
@@ -81,7 +85,7 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return NewInterpreter(g).Step(in(g), nil)
+		return reference.NewInterpreter(g).Step(in(g), nil)
 	}
 	broken := errors.New("the file is gone")
 	for _, c := range []struct {
@@ -120,7 +124,7 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 	}
 	t.Run("an input that no step gave", func(t *testing.T) {
 		b := tinyBuilder()
-		b.Output(SiLU(b, "y", in(b, "x", 2)))
+		b.Output(basic.SiLU(b, "y", in(b, "x", 2)))
 		err := step(b, func(*graph.Graph) *graph.StepInput { return &graph.StepInput{} })
 		if err == nil || !strings.Contains(err.Error(), "reference of y: x has no value yet") {
 			t.Errorf("got %v", err)
@@ -132,8 +136,8 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 func TestInterpreterVisitsOperators(t *testing.T) {
 	b := tinyBuilder()
 	x := in(b, "x", 2)
-	y := Add(b, "twice", x, x, 1)
-	z := Add(b, "again", y, y, 1)
+	y := basic.Add(b, "twice", x, x, 1)
+	z := basic.Add(b, "again", y, y, 1)
 	b.Output(z)
 	g, err := b.Finish()
 	if err != nil {
@@ -143,10 +147,10 @@ func TestInterpreterVisitsOperators(t *testing.T) {
 		Value: x, Dims: []int{2},
 		Data: float32Bytes([]float32{1, 2}),
 	}}}
-	ref := NewInterpreter(g)
+	ref := reference.NewInterpreter(g)
 	if err := ref.Step(step, func(id graph.OpID) error {
 		if id == 0 {
-			ref.SetTensor(y, Tensor{[]int{2}, []float64{10, 20}})
+			ref.SetTensor(y, reference.Tensor{Dims: []int{2}, Data: []float64{10, 20}})
 		}
 		return nil
 	}); err != nil {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gpuscope/ops/weight"
 )
 
 // What the pieces stand for is what the format reads from them, and the gap is what that is from the weights.
@@ -20,25 +22,25 @@ func TestQuantizedWeightsAreNearAndTheGapIsTrue(t *testing.T) {
 		row[group] = 100   // one weight that dwarfs the others
 		row[cols-1] = math.SmallestNonzeroFloat32
 		nibbles, scales := make([]byte, cols/2), make([]byte, 4*cols/group)
-		worst, squares := QuantizeQ4GSW(row, group, nibbles, scales)
+		worst, squares := weight.QuantizeQ4GSW(row, group, nibbles, scales)
 
-		m := Matrix{
-			Name: "m", Rows: 1, Cols: cols, Format: Q4GSW(group, Q4Options{}),
+		m := weight.Matrix{
+			Name: "m", Rows: 1, Cols: cols, Format: weight.Q4GSW(group, weight.Q4Options{}),
 			Data: func() ([][]byte, error) { return [][]byte{nibbles, scales}, nil },
 		}
-		if err := m.checkSize(); err != nil {
+		if err := m.CheckSize(); err != nil {
 			t.Fatal(err)
 		}
 		var arrays [][]byte
-		for k := range m.Format.arrays(1, cols) {
-			data, err := m.packArray(k, 0, 1)
+		for k := range m.Format.Arrays(1, cols) {
+			data, err := m.PackArray(k, 0, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			arrays = append(arrays, data)
 		}
 		read := make([]float64, cols)
-		m.Format.row(arrays, 0, read)
+		m.Format.ReadRow(arrays, 0, read)
 		var largest, sum float64
 		for i, w := range row {
 			gap := math.Abs(float64(w) - read[i])
@@ -62,7 +64,7 @@ func TestWeightsOnAGridAreQuantizedExactly(t *testing.T) {
 		for i := range row {
 			row[i] = float32(i%16-8) * scale
 		}
-		if worst, _ := QuantizeQ4GSW(row, 32, make([]byte, 16), make([]byte, 4)); worst != 0 {
+		if worst, _ := weight.QuantizeQ4GSW(row, 32, make([]byte, 16), make([]byte, 4)); worst != 0 {
 			t.Errorf("steps of %v: %v is left", scale, worst)
 		}
 	}
@@ -72,7 +74,7 @@ func TestGapOfAWeightThatIsNotFiniteIsNot(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		row := make([]float32, 64)
 		row[5], row[6], row[40] = float32(bad), 1, 1
-		_, squares := QuantizeQ4GSW(row, 32, make([]byte, 32), make([]byte, 8))
+		_, squares := weight.QuantizeQ4GSW(row, 32, make([]byte, 32), make([]byte, 8))
 		if !math.IsNaN(squares) && !math.IsInf(squares, 0) {
 			t.Errorf("%v: %v is left", bad, squares)
 		}
@@ -86,6 +88,6 @@ func BenchmarkQuantizeQ4GSW(b *testing.B) {
 	}
 	b.SetBytes(int64(4 * len(row)))
 	for b.Loop() {
-		QuantizeQ4GSW(row, 64, make([]byte, len(row)/2), make([]byte, 4*len(row)/64))
+		weight.QuantizeQ4GSW(row, 64, make([]byte, len(row)/2), make([]byte, 4*len(row)/64))
 	}
 }

@@ -13,6 +13,10 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 )
 
 // Random graphs of the operators in Kinds. What goes into an argument follows from its type alone: earlier
@@ -90,7 +94,7 @@ func drawGrown(t *rapid.T) *grown {
 		}
 		name := fmt.Sprintf("%d.%s", len(r.steps), k.Name)
 		add := func(b *graph.Builder, pool []graph.ValueID) []graph.ValueID {
-			given := Args{}
+			given := kind.Args{}
 			for _, a := range k.Args {
 				if give := args[a.Name]; give != nil {
 					given[a.Name] = give(b, pool)
@@ -106,7 +110,7 @@ func drawGrown(t *rapid.T) *grown {
 }
 
 // drawFrom draws what makes an argument of a type, given the values that are there.
-func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, typ ArgType,
+func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, typ kind.ArgType,
 ) func(*graph.Builder, []graph.ValueID) any {
 	// of are the places in the pool of the values that may be taken.
 	of := func(may func(info graph.ValueInfo) bool) (list []int) {
@@ -121,14 +125,14 @@ func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, t
 		return !info.SymInt && slices.Contains(typ.DTypes, info.DType)
 	})
 	switch typ.Form {
-	case TensorArg:
+	case kind.TensorArg:
 		if len(tensors) > 0 && rapid.IntRange(0, 4).Draw(t, name+" is new") > 0 {
 			i := rapid.SampledFrom(tensors).Draw(t, name)
 			return func(_ *graph.Builder, pool []graph.ValueID) any { return pool[i] }
 		}
 		dims := rapid.SampledFrom([][]int{{8}, {8, 8}, {rowsAtMostLive, 4}, {32, 8}}).Draw(t, name)
 		return func(b *graph.Builder, _ []graph.ValueID) any { return constant(b, name, dims...) }
-	case TensorsArg:
+	case kind.TensorsArg:
 		if len(tensors) == 0 {
 			return func(*graph.Builder, []graph.ValueID) any { return []graph.ValueID{} }
 		}
@@ -140,19 +144,20 @@ func drawFrom(t *rapid.T, b *graph.Builder, pool []graph.ValueID, name string, t
 			}
 			return list
 		}
-	case StateArg:
+	case kind.StateArg:
 		dtype := rapid.SampledFrom(typ.DTypes).Draw(t, name)
 		return func(b *graph.Builder, _ []graph.ValueID) any {
 			return b.State(name, dtype, []int{1, 2 * rowsAtMostLive, 2, 8})
 		}
-	case SymIntArg:
+	case kind.SymIntArg:
 		ints := of(func(info graph.ValueInfo) bool { return info.SymInt })
 		if rapid.Bool().Draw(t, name+" is a SymInt") {
 			i := rapid.SampledFrom(ints).Draw(t, name)
 			return func(_ *graph.Builder, pool []graph.ValueID) any { return pool[i] }
 		}
-	case MatrixArg:
-		f := Formats[slices.IndexFunc(Formats, func(f Format) bool { return f.Name == typ.Format })]
+	case kind.MatrixArg:
+		f := weight.Formats[slices.IndexFunc(weight.Formats,
+			func(f weight.Format) bool { return f.Name == typ.Format })]
 		cols := rapid.SampledFrom([]int{8, 64}).Draw(t, name)
 		return func(*graph.Builder, []graph.ValueID) any { return noiseMatrix(name, 16, cols, f) }
 	}
@@ -196,7 +201,7 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 		t.Fatal(err)
 	}
 	defer x.Release()
-	ref, c := NewInterpreter(g), &trial{below: map[string]int{"ids": 8}, abs: 1e-3, rel: 1e-3}
+	ref, c := reference.NewInterpreter(g), &trial{below: map[string]int{"ids": 8}, abs: 1e-3, rel: 1e-3}
 	operators := map[graph.OpID]graph.Spec{}
 	g.Operators(func(id graph.OpID, _ string, o graph.Operator) bool {
 		operators[id] = o.Spec()
@@ -220,7 +225,7 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 					continue
 				}
 				want := ref.Tensor(v)
-				mem := make([]byte, info.DType.Bytes(product(want.Dims)))
+				mem := make([]byte, info.DType.Bytes(shape.Product(want.Dims)))
 				if err := x.ReadValue(v, mem); err != nil {
 					return err
 				}
@@ -230,11 +235,11 @@ func (r *grown) hold(t *testing.T, dev gpu.Device, tried map[string]int) {
 					}
 					tried[spec.Kind]++
 				}
-				data, err := Decode(info.DType, mem, len(want.Data))
+				data, err := reference.Decode(info.DType, mem, len(want.Data))
 				if err != nil {
 					return err
 				}
-				ref.SetTensor(v, Tensor{want.Dims, data})
+				ref.SetTensor(v, reference.Tensor{Dims: want.Dims, Data: data})
 			}
 			return nil
 		})

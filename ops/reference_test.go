@@ -7,6 +7,10 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 )
 
 // byRows says which kinds compute no more than the rows that are wanted of them.
@@ -34,16 +38,16 @@ func TestChosenElementsAreThoseOfTheWholeReference(t *testing.T) {
 }
 
 // holdChosen holds a part to the whole, and counts what was not computed.
-func holdChosen(t *testing.T, k *Kind, seed int) (left int) {
+func holdChosen(t *testing.T, k *kind.Kind, seed int) (left int) {
 	c := rapid.Custom(samples[k.Name]).Example(seed)
 	g := finish(t, c)
 	in := c.input(t, g, c.steps[0])
-	whole, part := NewInterpreter(g), NewInterpreter(g)
+	whole, part := reference.NewInterpreter(g), reference.NewInterpreter(g)
 	if err := whole.Step(in, nil); err != nil {
 		t.Fatal(err)
 	}
-	choice := rapid.Custom(func(t *rapid.T) Choice {
-		return Choice{drawSome(t, "rows"), drawSome(t, "cols")}
+	choice := rapid.Custom(func(t *rapid.T) reference.Choice {
+		return reference.Choice{Rows: drawSome(t, "rows"), Cols: drawSome(t, "cols")}
 	}).Example(seed)
 	for _, v := range g.Outputs() {
 		part.Choose(v, choice)
@@ -57,12 +61,12 @@ func holdChosen(t *testing.T, k *Kind, seed int) (left int) {
 			t.Fatalf("dims %v, of the whole %v", got.Dims, want.Dims)
 		}
 		for j, w := range want.Data {
-			row, col := j/last(want.Dims), j%last(want.Dims)
+			row, col := j/shape.Last(want.Dims), j%shape.Last(want.Dims)
 			switch {
 			case math.IsNaN(w) || got.Data[j] == w:
 			case !math.IsNaN(got.Data[j]):
 				t.Fatalf("row %d column %d is %v, of the whole %v", row, col, got.Data[j], w)
-			case choice.has(row, col):
+			case chosen(choice, row, col):
 				t.Fatalf("row %d column %d is wanted and was not computed", row, col)
 			default:
 				left++
@@ -80,6 +84,6 @@ func drawSome(t *rapid.T, name string) []int {
 	return rapid.SliceOfN(rapid.IntRange(0, 40), 0, 3).Draw(t, name)
 }
 
-func (c Choice) has(row, col int) bool {
+func chosen(c reference.Choice, row, col int) bool {
 	return (c.Rows == nil || slices.Contains(c.Rows, row)) && (c.Cols == nil || slices.Contains(c.Cols, col))
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/weight"
 )
 
 // in is an f32 graph input of fixed dims.
@@ -26,11 +29,11 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			"weight is [4], want [8] for x [2 8]",
 		},
 		{"layer_norm with a bias of another width", func(b *graph.Builder) {
-			LayerNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 8), in(b, "c", 4), 1e-5)
+			basic.LayerNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 8), in(b, "c", 4), 1e-5)
 		}, "is [4], want [8]"},
 		{
 			"operands that do not broadcast",
-			func(b *graph.Builder) { Add(b, "layer3.it", in(b, "x", 3, 4), in(b, "y", 2, 4), 1) },
+			func(b *graph.Builder) { basic.Add(b, "layer3.it", in(b, "x", 3, 4), in(b, "y", 2, 4), 1) },
 			"operands [3 4] and [2 4] are not broadcast-compatible: 3 and 2",
 		},
 		{
@@ -52,11 +55,11 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		}, "a table is [1 2], want [2 2]"},
 		{"rope_hf with tables wider than a head", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 6),
-				in(b, "s", 4, 6), Fixed(0))
+				in(b, "s", 4, 6), kind.Fixed(0))
 		}, "a table is [4 6], want 4 columns"},
 		{"rope_hf past the tables", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 4),
-				in(b, "s", 4, 4), Fixed(3))
+				in(b, "s", 4, 4), kind.Fixed(3))
 		}, "rows for positions 3 to 4"},
 		{
 			"rope_interleaved of another shape",
@@ -66,40 +69,40 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			}, "want [..., N, C] and [N, C] with C even",
 		},
 		{
-			"argmax of a scalar", func(b *graph.Builder) { Argmax(b, "layer3.it", in(b, "x"), false) },
+			"argmax of a scalar", func(b *graph.Builder) { basic.Argmax(b, "layer3.it", in(b, "x"), false) },
 			"no dim to look along",
 		},
 		{
 			"cat of two ranks",
-			func(b *graph.Builder) { Cat(b, "layer3.it", 0, in(b, "x", 2), in(b, "y", 2, 2)) },
+			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2), in(b, "y", 2, 2)) },
 			"want one type and rank",
 		},
 		{
 			"cat of parts that differ elsewhere",
-			func(b *graph.Builder) { Cat(b, "layer3.it", 0, in(b, "x", 2, 3), in(b, "y", 2, 4)) },
+			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2, 3), in(b, "y", 2, 4)) },
 			"differ in dim 1",
 		},
-		{"cat of nothing", func(b *graph.Builder) { Cat(b, "layer3.it", 0) }, "cat of nothing"},
+		{"cat of nothing", func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0) }, "cat of nothing"},
 		{"expand of a dim that is not 1", func(b *graph.Builder) {
-			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 2, 3), "size": []int{4, 3}})
+			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{4, 3}})
 		}, "dim 0 of [2 3] does not expand to 4"},
 		{"expand to fewer dims", func(b *graph.Builder) {
-			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 2, 3), "size": []int{3}})
+			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{3}})
 		}, "size [3] for x of rank 2, want 2 to 8"},
 		{"expand that leaves a new dim as it is", func(b *graph.Builder) {
-			New(b, "expand", "layer3.it", Args{"x": in(b, "x", 3), "size": []int{-1, 3}})
+			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 3), "size": []int{-1, 3}})
 		}, "size -1 of new dim 0, want at least 1"},
 		{"flip of a dim twice", func(b *graph.Builder) {
-			New(b, "flip", "layer3.it", Args{"x": in(b, "x", 2, 3), "dims": []int{1, -1}})
+			New(b, "flip", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "dims": []int{1, -1}})
 		}, "dim 1 of x twice"},
 		{"embedding of a cube", func(b *graph.Builder) {
 			ids := b.Input("ids", graph.I32, []int{1}, []int{1})
-			Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2, 2)), ids)
+			Embedding(b, "layer3.it", weight.Dense(b, in(b, "t", 2, 2, 2)), ids)
 		}, "matrix t is [2 2 2], want [rows, columns]"},
 		{
 			"embedding by floats",
 			func(b *graph.Builder) {
-				Embedding(b, "layer3.it", Dense(b, in(b, "t", 2, 2)), in(b, "ids", 1))
+				Embedding(b, "layer3.it", weight.Dense(b, in(b, "t", 2, 2)), in(b, "ids", 1))
 			},
 			"argument indices: ids is f32, want i32",
 		},
@@ -109,80 +112,91 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		}, "40 columns do not divide into groups of 16"},
 		{
 			"permute that drops a dim",
-			func(b *graph.Builder) { Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) },
+			func(b *graph.Builder) { basic.Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) },
 			"[0 0] is no order of the 2 dims of x",
 		},
 		{
-			"select past the dim", func(b *graph.Builder) { Select(b, "layer3.it", in(b, "x", 2, 3), 1, 3) },
+			"select past the dim", func(b *graph.Builder) {
+				basic.Select(b, "layer3.it", in(b, "x", 2, 3), 1, 3)
+			},
 			"index 3 of dim 1 of [2 3], want -3 to 2",
 		},
 		{
 			"select of a dim that is not there",
-			func(b *graph.Builder) { Select(b, "layer3.it", in(b, "x", 2, 3), 2, 0) },
+			func(b *graph.Builder) { basic.Select(b, "layer3.it", in(b, "x", 2, 3), 2, 0) },
 			"dim 2 of x, which has rank 2",
 		},
 		{
 			"slice past the dim",
-			func(b *graph.Builder) { Slice(b, "layer3.it", in(b, "x", 4, 3), 0, Fixed(2), Fixed(3)) },
+			func(b *graph.Builder) {
+				basic.Slice(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(2), kind.Fixed(3))
+			},
 			"rows 2 to 5 of dim 0 of [4 3]",
 		},
 		{
 			"slice that leaves nothing",
 			func(b *graph.Builder) {
-				SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, Fixed(3), Fixed(2),
+				basic.SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(3), kind.Fixed(2),
 					1)
 			}, "leave nothing",
 		},
 		{
 			"slice with step 0",
 			func(b *graph.Builder) {
-				SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, Fixed(0), Fixed(2),
+				basic.SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(0), kind.Fixed(2),
 					0)
 			}, "step 0, want at least 1",
 		},
 		{
 			"sum over dims apart",
-			func(b *graph.Builder) { Sum(b, "layer3.it", in(b, "x", 2, 3, 4), []int{0, 2}, false) },
+			func(b *graph.Builder) { basic.Sum(b, "layer3.it", in(b, "x", 2, 3, 4), []int{0, 2}, false) },
 			"which do not lie side by side",
 		},
 		{
-			"sum over no dims", func(b *graph.Builder) { Sum(b, "layer3.it", in(b, "x", 2), nil, false) },
+			"sum over no dims", func(b *graph.Builder) {
+				basic.Sum(b, "layer3.it", in(b, "x", 2), nil, false)
+			},
 			"sum over no dims",
 		},
 		{"update_cache past the cache", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
-				Fixed(2))
+				kind.Fixed(2))
 		}, "rows 2 to 4 of a cache of 4"},
 		{"update_cache of another type", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F16, []int{1, 4, 2, 4}),
-				Fixed(0))
+				kind.Fixed(0))
 		}, "argument cache: c is f16, want f32, i32 or u32"},
 		{"update_cache of a batch", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 2, 3, 2, 4), b.State("c", graph.F32, []int{2, 4, 2, 4}),
-				Fixed(0))
+				kind.Fixed(0))
 		}, "want [1, S, H, D] and [1, C, H, D]"},
 		{
 			"view of another element count",
-			func(b *graph.Builder) { View(b, "layer3.it", in(b, "x", 2, 3), Fixed(4), Rest) },
+			func(b *graph.Builder) {
+				basic.View(b, "layer3.it", in(b, "x", 2, 3), kind.Fixed(4), basic.Rest)
+			},
 			"6 elements of [2 3] do not make the dims asked for",
 		},
 		{
 			"view with two dims to work out",
-			func(b *graph.Builder) { View(b, "layer3.it", in(b, "x", 2, 3), Rest, Rest) },
+			func(b *graph.Builder) { basic.View(b, "layer3.it", in(b, "x", 2, 3), basic.Rest, basic.Rest) },
 			"two dims to work out",
 		},
 		{
 			"select_as_symint of floats",
-			func(b *graph.Builder) { SelectAsSymInt(b, "layer3.it", in(b, "x", 2), 0, 0, 0, 1) },
+			func(b *graph.Builder) { basic.SelectAsSymInt(b, "layer3.it", in(b, "x", 2), 0, 0, 0, 1) },
 			"x is f32, want i32",
 		},
 		{
 			"floordiv by 0",
-			func(b *graph.Builder) { SymFloorDiv(b, "layer3.it", Sym(b.SymInt("a", 0, 1, 0)), Fixed(0)) },
+			func(b *graph.Builder) {
+				basic.SymFloorDiv(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1, 0)), kind.Fixed(0))
+			},
 			"over 0",
 		},
 		{"mul past 32 bits", func(b *graph.Builder) {
-			SymMul(b, "layer3.it", Sym(b.SymInt("a", 0, 1<<20, 0)), Sym(b.SymInt("b", 0, 1<<20, 0)))
+			basic.SymMul(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1<<20, 0)), kind.Sym(b.SymInt("b", 0,
+				1<<20, 0)))
 		}, "does not fit 32 bits"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -205,12 +219,12 @@ func TestConstructorsPassAnEarlierErrorOn(t *testing.T) {
 	for name, build := range map[string]func(b *graph.Builder, x graph.ValueID){
 		"a chain": func(b *graph.Builder, x graph.ValueID) {
 			y := RMSNorm(b, "norm", x, x, 1e-5)
-			y = Add(b, "add", y, x, 1)
-			y = View(b, "view", y, Rest)
+			y = basic.Add(b, "add", y, x, 1)
+			y = basic.View(b, "view", y, basic.Rest)
 			q, k := ApplyRotaryEmb(b, "rope", y, x, x, x)
-			y = Cat(b, "cat", 0, q, k, Slice(b, "slice", y, 0, Fixed(0), Sym(SymSize(b, "layer3.it", y, 0))))
-			UpdateCache(b, "update", y, x, Fixed(0))
-			b.Output(Argmax(b, "argmax", Softmax(b, "softmax", y), false))
+			y = basic.Cat(b, "cat", 0, q, k, basic.Slice(b, "slice", y, 0, kind.Fixed(0), kind.Sym(basic.SymSize(b, "layer3.it", y, 0))))
+			UpdateCache(b, "update", y, x, kind.Fixed(0))
+			b.Output(basic.Argmax(b, "argmax", basic.Softmax(b, "softmax", y), false))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 )
 
@@ -19,13 +22,13 @@ import (
 // four elements at a time where 4 divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization
 // (2019), equation 4.
 func RMSNorm(b *graph.Builder, name string, x, weight graph.ValueID, eps float32) graph.ValueID {
-	return kindRMSNorm.one(b, name, Args{"x": x, "weight": weight, "eps": eps})
+	return kindRMSNorm.BuildOne(b, name, kind.Args{"x": x, "weight": weight, "eps": eps})
 }
 
-var kindRMSNorm = Kind{
+var kindRMSNorm = kind.Kind{
 	Name: "rms_norm", Doc: "y = x / sqrt(mean(x^2) + eps) * weight over the last dim.",
-	Args:         []Arg{{"x", f32Tensor, nil}, {"weight", f32Tensor, nil}, {"eps", floatType, nil}},
-	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, add: addRMSNorm,
+	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.F32Tensor), kind.Required("eps", kind.FloatType)},
+	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, Add: addRMSNorm,
 }
 
 // rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: what reads it takes it in
@@ -38,22 +41,25 @@ const (
 	normRows
 )
 
-func addRMSNorm(c *call) []graph.ValueID {
-	x := c.tensor("x")
-	o := &rmsNorm{x: x, weight: c.tensor("weight"), y: c.out("", graph.F32), eps: float32(c.float("eps"))}
+func addRMSNorm(c *kind.Call) []graph.ValueID {
+	x := c.ArgTensor("x")
+	o := &rmsNorm{
+		x: x, weight: c.ArgTensor("weight"), y: c.Out("", graph.F32),
+		eps: float32(c.ArgFloat("eps")),
+	}
 	o.weighted, o.squares, o.residual = graph.None, graph.None, graph.None
-	o.vec = vec(c.Builder, x, -1)
-	o.lanes = lanesFor(c.Builder, last(c.MaxDims(x))/o.vec)
+	o.Vec = kind.Vec(c.Builder, x, -1)
+	o.lanes = kind.LanesFor(c.Builder, shape.Last(c.MaxDims(x))/o.Vec)
 	o.makeKernel(c.Builder)
-	return c.adds(o, o.y)
+	return c.AddOp(o, o.y)
 }
 
 type rmsNorm struct {
-	x, weight, y graph.ValueID
-	eps          float32
-	kernel, row  *graph.Kernel
-	lanes, vec   int
-	next         *rmsNorm // of y, for which the kernel of one row with a residual does its part; or nil
+	x, weight, y   graph.ValueID
+	eps            float32
+	NewKernel, row *graph.Kernel
+	lanes, Vec     int
+	next           *rmsNorm // of y, for which the kernel of one row with a residual does its part; or nil
 	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
 	// heads of one token to attention (norm_attention); 0: none.
 	folds int
@@ -70,20 +76,20 @@ type rmsNorm struct {
 	// serves all of the residual's (fusion rule norm_add); or None.
 	residual graph.ValueID
 	stream   *spreadRow // what is given in place of a single row of that (fusion rule spread_sum); or nil
-	last     bool       // y is of the last row alone (fusion rule last), where there is a residual
+	Last     bool       // y is of the last row alone (fusion rule last), where there is a residual
 	// other is a norm as wide, whose rows the dispatch takes after its own (fusion rule qk_norm); nil: none.
 	other *rmsNorm
 }
 
 func (o *rmsNorm) makeKernel(b *graph.Builder) {
 	c := shaders.Constants{
-		"Lanes": o.lanes, "Vec": o.vec, "Both": o.other != nil, "Residual": o.residual != graph.None,
+		"Lanes": o.lanes, "Vec": o.Vec, "Both": o.other != nil, "Residual": o.residual != graph.None,
 		"Each": 0,
 	}
-	o.kernel = kernel(b, "rms_norm", c)
+	o.NewKernel = kind.NewKernel(b, "rms_norm", c)
 	if o.next != nil {
 		c["Each"] = o.next.each
-		o.row = kernelAs(b, "rms_norm_row", "rms_norm", c)
+		o.row = kind.NewKernelAs(b, "rms_norm_row", "rms_norm", c)
 	}
 }
 
@@ -99,15 +105,17 @@ func (o *rmsNorm) norms() []*rmsNorm {
 
 func (o *rmsNorm) Spec() graph.Spec {
 	s := graph.Spec{Kind: "rms_norm", Routes: rmsNormRouteNames, Attrs: map[string]any{"eps": o.eps}}
-	use := graph.Use{Kernel: o.kernel}
+	use := graph.Use{Kernel: o.NewKernel}
 	names := [][3]string{{"x", "weight", "y"}, {"other", "other_weight", "other_y"}}
 	for i, n := range o.norms() {
 		s.Inputs, s.Outputs = append(s.Inputs, n.x, n.weight), append(s.Outputs, n.y)
-		x, weight, y := bind(names[i][0], n.x), bind(names[i][1], n.weight), bind(names[i][2], n.y)
+		x, weight, y := graph.Bind(names[i][0], n.x), graph.Bind(names[i][1],
+			n.weight), graph.Bind(names[i][2], n.y)
 		use.Bind = append(use.Bind, x, weight, y)
 	}
 	if o.residual != graph.None {
-		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, bind("residual", o.residual))
+		s.Inputs, use.Bind = append(s.Inputs, o.residual), append(use.Bind, graph.Bind("residual",
+			o.residual))
 	}
 	if o.stream != nil {
 		s.Inputs = append(s.Inputs, o.stream.value)
@@ -136,8 +144,8 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	norms, width, n := o.norms(), p.Dim(o.x, -1), 0
 	for _, norm := range norms {
 		x := p.Dims(norm.x)
-		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != last(x) || w[0] != width {
-			return p.Errorf("weight is %v, want [%d] for x %v", w, last(x), x)
+		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != shape.Last(x) || w[0] != width {
+			return p.Errorf("weight is %v, want [%d] for x %v", w, shape.Last(x), x)
 		}
 		n += p.Numel(norm.x)
 	}
@@ -153,7 +161,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	for _, norm := range norms {
 		p.SetDims(norm.y, p.Dims(norm.x)...)
 	}
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, graph.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, graph.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	if o.other != nil {
 		l.Params.U32("first", p.Numel(o.x))
@@ -165,28 +173,28 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 
 // choose settles the route for some rows.
 func (o *rmsNorm) choose(p *graph.Planner, rows int) int {
-	table := [...]route{
-		normFolded: {name: "folded", upTo: o.folds, why: oneRow, only: true},
-		normRow:    {name: "row", why: oneRow, only: true},
-		normRows:   {name: "rows", why: manyRows, upTo: always},
+	table := [...]kind.Route{
+		normFolded: {Name: "folded", UpTo: o.folds, Why: kind.OneRow, Only: true},
+		normRow:    {Name: "row", Why: kind.OneRow, Only: true},
+		normRows:   {Name: "rows", Why: kind.ManyRows, UpTo: kind.Always},
 	}
 	if o.next != nil {
-		table[normRow].upTo = 1
+		table[normRow].UpTo = 1
 	}
-	return routes(table[:]).choose(p, "M", rows)
+	return kind.Routes(table[:]).Choose(p, "M", rows)
 }
 
 // planSum plans the norm of some rows with a residual.
 func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	also := p.Dims(o.residual)
 	dims, ok := sumDims(p.Dims(o.x), also)
-	if !ok || last(also) != width {
+	if !ok || shape.Last(also) != width {
 		return p.Errorf("x is %v, which does not go with a residual of %v", p.Dims(o.x), also)
 	}
 	residualRows, m := rowsIn(also), rowsIn(dims)
-	var out [maxRank]int
+	var out [kind.MaxRank]int
 	rank, skip := copy(out[:], dims), 0
-	if o.last {
+	if o.Last {
 		skip, m = toLast(out[:rank]), 1
 	}
 	route := o.choose(p, m)
@@ -196,7 +204,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	}
 	p.SetDims(o.y, out[:rank]...)
 	gives := route == normRow
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.vec, graph.RowsOf(m*width, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, graph.RowsOf(m*width, width)))
 	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
 		U32("residual_rows", residualRows)
 	l.Bytes = 4 * int64(width) * int64(m+min(rows, m)+min(residualRows, m)+1)
@@ -230,13 +238,14 @@ func (o *rmsNorm) leavesAll() bool { return true }
 func (o *rmsNorm) besides() []graph.Binding {
 	if s := o.sum; s != nil {
 		return []graph.Binding{
-			bind("squares", s.squares), bind("stream", s.addedTo()), bind("norm", o.spreadWeight),
+			graph.Bind("squares", s.squares), graph.Bind("stream", s.addedTo()), graph.Bind("norm",
+				o.spreadWeight),
 		}
 	}
 	if o.prepared() {
-		return []graph.Binding{bind("squares", o.squares)}
+		return []graph.Binding{graph.Bind("squares", o.squares)}
 	}
-	return []graph.Binding{bind("norm", o.weight)}
+	return []graph.Binding{graph.Bind("norm", o.weight)}
 }
 
 // addedTo is what products have the residual in, where a row of the sum is left to them.
@@ -252,7 +261,7 @@ func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 	switch {
 	case o.sum != nil:
 		c["Sum"], c["Given"], c["Spread"] = min(sumLanes, c["Lanes"].(int)), o.sum.sums(), true
-		c["SpreadStream"], c["LastOfStream"] = o.sum.stream != nil, o.sum.last
+		c["SpreadStream"], c["LastOfStream"] = o.sum.stream != nil, o.sum.Last
 	case o.prepared():
 		c["Given"], c["Spread"] = o.sums(), true
 	}
@@ -261,7 +270,7 @@ func (o *rmsNorm) specialise(_ int, c shaders.Constants, _ int) {
 func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 	switch s := o.sum; {
 	case s != nil:
-		if s.last {
+		if s.Last {
 			l.Params.U32("stream_from", (p.Numel(s.residual)-s.width)/4)
 		}
 		l.Bytes += 4 * int64(2*s.width+s.sums())
@@ -275,10 +284,10 @@ func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 	}
 }
 
-func (o *rmsNorm) leftRow(_ *Ref, x Tensor) Tensor { return x }
+func (o *rmsNorm) leftRow(_ *reference.Ref, x reference.Tensor) reference.Tensor { return x }
 
 // rowOfGiven is a single row of the sum, made of what products read of it.
-func (o *rmsNorm) rowOfGiven(r *Ref) []float64 {
+func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	squares := 0.0
 	for _, v := range r.Tensor(o.squares).Data {
 		squares += v
@@ -292,30 +301,30 @@ func (o *rmsNorm) rowOfGiven(r *Ref) []float64 {
 }
 
 // lastAdded is the last row of the residual, of what products have it in.
-func (o *rmsNorm) lastAdded(r *Ref) []float64 {
+func (o *rmsNorm) lastAdded(r *reference.Ref) []float64 {
 	t := r.Tensor(o.addedTo())
-	rows, _ := t.rows()
+	rows, _ := t.Rows()
 	if o.stream != nil {
-		return inOrder(t.row(rows - 1))
+		return inOrder(t.Row(rows - 1))
 	}
-	return t.row(rows - 1)
+	return t.Row(rows - 1)
 }
 
 func (o *rmsNorm) leftTolerance(k int) (row float64, why string) {
-	return summed(k) * rounding, ", of inputs with the scale of a norm"
+	return reference.SumRoundings(k) * reference.Rounding, ", of inputs with the scale of a norm"
 }
 
-func (o *rmsNorm) Reference(r *Ref) {
+func (o *rmsNorm) Reference(r *reference.Ref) {
 	if o.residual != graph.None {
 		o.sumReference(r)
 		return
 	}
 	for _, norm := range o.norms() {
 		x, weight := r.Tensor(norm.x), r.Tensor(norm.weight)
-		y := r.result(norm.y, x.Dims...)
-		rows, _ := x.rows()
-		for i := range r.rows(norm.y, rows) {
-			norm.normalise(y.row(i), x.row(i), weight.Data)
+		y := r.Result(norm.y, x.Dims...)
+		rows, _ := x.Rows()
+		for i := range r.Rows(norm.y, rows) {
+			norm.normalise(y.Row(i), x.Row(i), weight.Data)
 		}
 		r.Set(norm.y, y)
 	}
@@ -323,30 +332,30 @@ func (o *rmsNorm) Reference(r *Ref) {
 
 // normalise makes the norm of a row.
 func (o *rmsNorm) normalise(y, x, weight []float64) {
-	scale := 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(o.eps))
+	scale := 1 / math.Sqrt(reference.Dot(x, x)/float64(len(x))+float64(o.eps))
 	for j, v := range x {
 		y[j] = v * scale * weight[j]
 	}
 }
 
 // sumReference is the norm with a residual.
-func (o *rmsNorm) sumReference(r *Ref) {
+func (o *rmsNorm) sumReference(r *reference.Ref) {
 	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
 	dims, _ := sumDims(x.Dims, residual.Dims)
-	if o.stream != nil && rowsIn(dims) == 1 && r.has(o.stream.value) {
+	if o.stream != nil && rowsIn(dims) == 1 && r.Has(o.stream.value) {
 		residual.Data = o.lastAdded(r)
 	}
 	from := 0
-	if o.last {
+	if o.Last {
 		dims = slices.Clone(dims)
 		from = toLast(dims)
 	}
-	y := r.result(o.y, dims...)
-	m, _ := y.rows()
-	for i := range r.rows(o.y, m) {
-		o.normalise(y.row(i), x.rowFor(from+i), weight.Data)
-		for j, v := range residual.rowFor(from + i) {
-			y.row(i)[j] += v
+	y := r.Result(o.y, dims...)
+	m, _ := y.Rows()
+	for i := range r.Rows(o.y, m) {
+		o.normalise(y.Row(i), x.RowFor(from+i), weight.Data)
+		for j, v := range residual.RowFor(from + i) {
+			y.Row(i)[j] += v
 		}
 	}
 	if o.next != nil && m == 1 {
@@ -356,10 +365,10 @@ func (o *rmsNorm) sumReference(r *Ref) {
 }
 
 // Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
-func (o *rmsNorm) Tolerance(r *Ref, v graph.ValueID) Tolerance {
-	t := normTolerance(last(r.Tensor(o.x).Dims))
+func (o *rmsNorm) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
+	t := normTolerance(shape.Last(r.Tensor(o.x).Dims))
 	if o.residual != graph.None {
-		t = t.ofSum(r, o.y, o.residual)
+		t = sumTolerance(t, r, o.y, o.residual)
 	}
 	if o.next != nil && v != o.y {
 		return o.next.givenTolerance(r, v, t)
@@ -367,13 +376,13 @@ func (o *rmsNorm) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	return t
 }
 
-func normTolerance(n int) Tolerance {
-	return Tolerance{Rel: summed(n) * rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
+func normTolerance(n int) reference.Tolerance {
+	return reference.Tolerance{Rel: reference.SumRoundings(n) * reference.Rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
 }
 
-// ofSum is that of a norm's sum with a residual: the two may cancel out.
-func (t Tolerance) ofSum(r *Ref, sum, residual graph.ValueID) Tolerance {
-	t.Abs = t.Rel * (r.largest(sum) + r.largest(residual))
+// sumTolerance is that of a norm's sum with a residual: the two may cancel out.
+func sumTolerance(t reference.Tolerance, r *reference.Ref, sum, residual graph.ValueID) reference.Tolerance {
+	t.Abs = t.Rel * (r.Largest(sum) + r.Largest(residual))
 	t.Why += ", of which a residual takes away"
 	return t
 }

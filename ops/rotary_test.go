@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
 
@@ -93,7 +94,7 @@ func rotaryHFTrial(queries, s, heads, kvHeads, d, turned, positions int) *trial 
 			k := b.Input("k", graph.F32, []int{1, 1, kvHeads, d}, []int{1, s, kvHeads, d})
 			pos := b.SymInt("pos", 0, int64(positions-1), 0)
 			yq, yk := ApplyRotaryEmbHF(b, "rope", q, k, constant(b, "cos", positions, turned),
-				constant(b, "sin", positions, turned), Sym(pos))
+				constant(b, "sin", positions, turned), kind.Sym(pos))
 			b.Output(yq)
 			b.Output(yk)
 		},

@@ -8,6 +8,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 func argmaxTrial(width, rows int, keepDim bool) *trial {
@@ -15,8 +17,8 @@ func argmaxTrial(width, rows int, keepDim bool) *trial {
 		name: fmt.Sprintf("%d rows of %d", rows, width),
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
-			y, value := ArgmaxValue(b, "y", x, keepDim)
-			b.Output(Argmax(b, "alone", x, keepDim))
+			y, value := basic.ArgmaxValue(b, "y", x, keepDim)
+			b.Output(basic.Argmax(b, "alone", x, keepDim))
 			b.Output(y)
 			b.Output(value)
 		},
@@ -26,7 +28,7 @@ func argmaxTrial(width, rows int, keepDim bool) *trial {
 func sampleArgmax(t *rapid.T) *trial {
 	rows, width := draw(t, "rows", 1, 70), draw(t, "width", 1, 300)
 	if rapid.IntRange(0, 3).Draw(t, "long") == 0 {
-		rows, width = 2, rapid.IntRange(argmaxWhole-1, 3*argmaxWhole).Draw(t, "long width")
+		rows, width = 2, rapid.IntRange(basic.ArgmaxWhole-1, 3*basic.ArgmaxWhole).Draw(t, "long width")
 	}
 	c := argmaxTrial(width, rows, rapid.Bool().Draw(t, "keep dim"))
 	if rapid.Bool().Draw(t, "ties") {
@@ -74,7 +76,7 @@ func TestArgmax(t *testing.T) {
 func softmaxTrial(lo, hi []int) *trial {
 	return &trial{
 		name: fmt.Sprint(hi), abs: 1e-6, rel: 1e-5,
-		build: func(b *graph.Builder) { b.Output(Softmax(b, "y", b.Input("x", graph.F32, lo, hi))) },
+		build: func(b *graph.Builder) { b.Output(basic.Softmax(b, "y", b.Input("x", graph.F32, lo, hi))) },
 		fill:  map[string]func(int) float64{"x": func(i int) float64 { return 20 * noise("x", i) }},
 	}
 }
@@ -115,7 +117,8 @@ func layerNormTrial(width, rows int, offset float64) *trial {
 		name: fmt.Sprintf("width %d, around %v", width, offset), abs: 1e-4, rel: 1e-4,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
-			b.Output(LayerNorm(b, "y", x, constant(b, "weight", width), constant(b, "bias", width), 1e-5))
+			b.Output(basic.LayerNorm(b, "y", x, constant(b, "weight", width), constant(b, "bias", width),
+				1e-5))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 { return offset + noise("x", i) }},
 	}
@@ -138,23 +141,23 @@ func TestLayerNorm(t *testing.T) {
 	hold(t, trials...)
 }
 
-func reduceTrial(r *reduction, lo, hi, axes []int, keep bool) *trial {
+func reduceTrial(r *basic.Reduction, lo, hi, axes []int, keep bool) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %v over %v", r.kind, hi, axes), abs: 1e-3, rel: 1e-4,
+		name: fmt.Sprintf("%s %v over %v", r.Kind, hi, axes), abs: 1e-3, rel: 1e-4,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, lo, hi)
-			b.Output(KindOf(r.kind).one(b, "y", Args{"x": x, "dims": axes, "keepdim": keep}))
+			b.Output(KindOf(r.Kind).BuildOne(b, "y", kind.Args{"x": x, "dims": axes, "keepdim": keep}))
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 {
-			if at := i % 101; at < len(r.also) {
-				return r.also[at]
+			if at := i % 101; at < len(r.Also) {
+				return r.Also[at]
 			}
 			return noise("x", i)
 		}},
 	}
 }
 
-func sampleReduce(t *rapid.T, r *reduction) *trial {
+func sampleReduce(t *rapid.T, r *basic.Reduction) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	var lo, hi []int
 	for range rank {
@@ -187,9 +190,9 @@ func sampleReduce(t *rapid.T, r *reduction) *trial {
 
 func TestReductions(t *testing.T) {
 	var trials []*trial
-	for i := range reductions {
+	for i := range basic.Reductions {
 		for _, axes := range [][]int{{-1}, {0}, {1}, {0, 1}, {1, 2}, {0, 1, 2}, {2, 1}} {
-			c := reduceTrial(&reductions[i], []int{1, 1, 12}, []int{3, 65, 12}, axes, len(axes) == 1)
+			c := reduceTrial(&basic.Reductions[i], []int{1, 1, 12}, []int{3, 65, 12}, axes, len(axes) == 1)
 			c.steps = []step{{"x": {3, 65, 12}}, {"x": {1, 1, 12}}, {"x": {2, 7, 12}}}
 			trials = append(trials, c)
 		}

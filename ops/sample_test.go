@@ -9,6 +9,8 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/weight"
 	"gpuscope/trace"
 )
 
@@ -36,33 +38,37 @@ var samples = map[string]func(t *rapid.T) *trial{
 }
 
 func init() {
-	for i := range unaries {
-		samples[unaries[i].kind] = func(t *rapid.T) *trial { return sampleUnary(t, &unaries[i]) }
+	for i := range basic.Unaries {
+		samples[basic.Unaries[i].Kind] = func(t *rapid.T) *trial { return sampleUnary(t, &basic.Unaries[i]) }
 	}
-	for i := range ofTwo {
-		samples[ofTwo[i].kind] = func(t *rapid.T) *trial { return sampleBinary(t, &ofTwo[i]) }
+	for i := range basic.BinariesAndCompares {
+		samples[basic.BinariesAndCompares[i].Kind] = func(t *rapid.T) *trial {
+			return sampleBinary(t, &basic.BinariesAndCompares[i])
+		}
 	}
 	for i := range gatedOps {
 		samples[gatedOps[i].kind] = func(t *rapid.T) *trial { return sampleGated(t, &gatedOps[i]) }
 	}
-	for i := range reductions {
-		samples[reductions[i].kind] = func(t *rapid.T) *trial { return sampleReduce(t, &reductions[i]) }
-	}
-	for i := range gathers {
-		if r := &gathers[i]; r.tries != nil {
-			samples[r.kind] = func(t *rapid.T) *trial { return sampleGather(t, r) }
+	for i := range basic.Reductions {
+		samples[basic.Reductions[i].Kind] = func(t *rapid.T) *trial {
+			return sampleReduce(t, &basic.Reductions[i])
 		}
 	}
-	for i := range Formats {
+	for i := range basic.Gathers {
+		if r := &basic.Gathers[i]; r.Tries != nil {
+			samples[r.Kind] = func(t *rapid.T) *trial { return sampleGather(t, r) }
+		}
+	}
+	for i := range weight.Formats {
 		for of, sample := range map[string]func(*rapid.T, string) *trial{
 			"embedding": sampleEmbedding, "linear": sampleLinear,
 		} {
-			kind := Formats[i].kind(of)
+			kind := weight.Formats[i].KindName(of)
 			samples[kind] = func(t *rapid.T) *trial { return sample(t, kind) }
 		}
 	}
-	for _, r := range symBinaries {
-		samples[r.kind] = func(t *rapid.T) *trial { return sampleSymBinary(t, r.kind) }
+	for _, r := range basic.SymBinaries {
+		samples[r.Kind] = func(t *rapid.T) *trial { return sampleSymBinary(t, r.Kind) }
 	}
 }
 
@@ -79,8 +85,8 @@ func draw(t *rapid.T, name string, lo, hi int) int {
 }
 
 // drawFormat is a format for rows of any length: all but the one with a scale to a row, of one length.
-func drawFormat(t *rapid.T) Format {
-	return rapid.SampledFrom(Formats).Filter(func(f Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
+func drawFormat(t *rapid.T) weight.Format {
+	return rapid.SampledFrom(weight.Formats).Filter(func(f weight.Format) bool { return f.Name != "qcs4w" }).Draw(t, "format")
 }
 
 // drawSteps is some live points.

@@ -10,6 +10,9 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -42,49 +45,49 @@ import (
 // a rotation stands before (fusion rule rope_attention), and norm their heads where norms stand before that
 // (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
 // Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
-func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position Int,
+func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,
 	scale float64, window int,
 ) graph.ValueID {
-	return kindSDPA.one(b, name, Args{
+	return kindSDPA.BuildOne(b, name, kind.Args{
 		"q": q, "k": k, "v": v, "k_cache": kCache, "v_cache": vCache, "input_pos": position, "scale": scale,
 		"window": window,
 	})
 }
 
-var kindSDPA = Kind{
+var kindSDPA = kind.Kind{
 	Name: "sdpa_with_kv_cache",
 	Doc:  "Appends k and v to their caches at a position and attends over all positions up to each token's own.",
-	Args: []Arg{
-		{"q", f32Tensor, nil},
-		{"k", f32Tensor, nil},
-		{"v", f32Tensor, nil},
-		{"k_cache", cacheState, nil},
-		{"v_cache", cacheState, nil},
-		{"input_pos", symIntType, nil},
-		{"scale", floatType, 0.0},
-		{"window", intType, 0},
+	Args: []kind.Arg{
+		kind.Required("q", kind.F32Tensor),
+		kind.Required("k", kind.F32Tensor),
+		kind.Required("v", kind.F32Tensor),
+		kind.Required("k_cache", kind.CacheState),
+		kind.Required("v_cache", kind.CacheState),
+		kind.Required("input_pos", kind.SymIntType),
+		kind.Optional("scale", kind.FloatType, 0.0),
+		kind.Optional("window", kind.IntType, 0),
 	},
-	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, add: addSDPA,
+	Constructors: []string{"SDPA"}, Routes: sdpaRouteNames, Add: addSDPA,
 }
 
-func addSDPA(c *call) []graph.ValueID {
+func addSDPA(c *kind.Call) []graph.ValueID {
 	o := &sdpa{
-		q: c.tensor("q"), k: c.tensor("k"), v: c.tensor("v"), kCache: c.tensor("k_cache"),
-		vCache: c.tensor("v_cache"), position: c.sym("input_pos"), scale: float32(c.float("scale")),
-		window: c.int("window"), splits: graph.None,
+		q: c.ArgTensor("q"), k: c.ArgTensor("k"), v: c.ArgTensor("v"), kCache: c.ArgTensor("k_cache"),
+		vCache: c.ArgTensor("v_cache"), position: c.ArgSym("input_pos"), scale: float32(c.ArgFloat("scale")),
+		window: c.ArgInt("window"), splits: graph.None,
 	}
 	if !o.readDims(c) {
 		return nil
 	}
-	o.y = c.out("", graph.F32)
+	o.y = c.Out("", graph.F32)
 	o.makeKernels(c.Builder)
-	if o.routes.has(sdpaMaterialized) {
-		o.scores = c.scratch("scores", graph.F32)
+	if o.Routes.Has(sdpaMaterialized) {
+		o.scores = c.Temp("scores", graph.F32)
 	}
-	if o.routes.has(sdpaFlashDecoding) || o.routes.has(sdpaSplitStreaming) {
-		o.parts = c.scratch("parts", graph.F32)
+	if o.Routes.Has(sdpaFlashDecoding) || o.Routes.Has(sdpaSplitStreaming) {
+		o.parts = c.Temp("parts", graph.F32)
 	}
-	return c.adds(o, o.y)
+	return c.AddOp(o, o.y)
 }
 
 type sdpa struct {
@@ -96,15 +99,15 @@ type sdpa struct {
 	splits   graph.ValueID
 	rope     *turning // of q and k, where it is the operator's own
 	norms    *rmsNorm // of q and k, which kernels of one token do; or nil
-	position Int
+	position kind.Int
 	scale    float32
 
 	qHeads, kvHeads, headDim, context int
 	window                            int    // that a token sees at most; the context where nothing limits it
 	span                              string // what grids call the positions that a step sees
 	half                              bool   // caches
-	last                              bool   // q and y are of the last token alone
-	routes                            routes
+	Last                              bool   // q and y are of the last token alone
+	Routes                            kind.Routes
 
 	update, qk, softmax, av, streaming, streamingSplit, reduce, reduceRow *graph.Kernel
 
@@ -149,37 +152,37 @@ const (
 )
 
 // readDims takes heads and sizes from the arguments, and says whether they fit each other.
-func (o *sdpa) readDims(c *call) bool {
+func (o *sdpa) readDims(c *kind.Call) bool {
 	b := c.Builder
 	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		c.fail("q is %v, k %v and the cache %v, want [1, S, H, D] each", q, k, cache)
+		c.Fail("q is %v, k %v and the cache %v, want [1, S, H, D] each", q, k, cache)
 		return false
 	}
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
 	half := b.DType(o.kCache)
 	switch {
-	case !sameDims(k, b.MaxDims(o.v)):
-		c.fail("k is %v and v %v, want the same", k, b.MaxDims(o.v))
-	case !sameDims(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		c.fail("the caches are %v %s and %v %s, want the same", cache, half, b.MaxDims(o.vCache),
+	case !slices.Equal(k, b.MaxDims(o.v)):
+		c.Fail("k is %v and v %v, want the same", k, b.MaxDims(o.v))
+	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
+		c.Fail("the caches are %v %s and %v %s, want the same", cache, half, b.MaxDims(o.vCache),
 			b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		c.fail("q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", q, k,
+		c.Fail("q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", q, k,
 			cache)
 	case o.headDim%4 != 0:
-		c.fail("heads of %d elements, want a multiple of 4", o.headDim)
+		c.Fail("heads of %d elements, want a multiple of 4", o.headDim)
 	case o.qHeads%o.kvHeads != 0:
-		c.fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
+		c.Fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
 	case b.MinDims(o.k)[1] > o.context:
-		c.fail("at least %d tokens for a cache of %d positions", b.MinDims(o.k)[1], o.context)
+		c.Fail("at least %d tokens for a cache of %d positions", b.MinDims(o.k)[1], o.context)
 	case o.window < 0:
-		c.fail("a window of %d positions, want at least 1, or 0 for none", o.window)
+		c.Fail("a window of %d positions, want at least 1, or 0 for none", o.window)
 	default:
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
 		}
-		o.half, o.last = half == graph.F16, q[1] == 1 && k[1] > 1
+		o.half, o.Last = half == graph.F16, q[1] == 1 && k[1] > 1
 		if o.scale == 0 {
 			o.scale = float32(1 / math.Sqrt(float64(o.headDim)))
 		}
@@ -193,16 +196,16 @@ func (o *sdpa) readDims(c *call) bool {
 func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	all := o.ofAll()
 	fewest, most := b.MinDims(all)[1], min(b.MaxDims(all)[1], o.context)
-	o.routes = routes{
-		sdpaFlashDecoding:  {name: "flash_decoding", only: true, why: oneToken},
-		sdpaDecoding:       {name: "decoding", only: true, why: fewPositions},
-		sdpaMaterialized:   {name: "materialized", only: true, why: manyTokens},
-		sdpaStreaming:      {name: "streaming", why: manyTokens},
-		sdpaSplitStreaming: {name: "split_streaming", only: true, aside: true, why: fewTokens},
-		sdpaSplitDecoding:  {name: "split_decoding", only: true, aside: true, why: somePositions},
+	o.Routes = kind.Routes{
+		sdpaFlashDecoding:  {Name: "flash_decoding", Only: true, Why: kind.OneToken},
+		sdpaDecoding:       {Name: "decoding", Only: true, Why: kind.FewPositions},
+		sdpaMaterialized:   {Name: "materialized", Only: true, Why: kind.ManyTokens},
+		sdpaStreaming:      {Name: "streaming", Why: kind.ManyTokens},
+		sdpaSplitStreaming: {Name: "split_streaming", Only: true, Aside: true, Why: kind.FewTokens},
+		sdpaSplitDecoding:  {Name: "split_decoding", Only: true, Aside: true, Why: kind.SomePositions},
 	}
 	if fewest == 1 && o.headDim <= sdpaWidest {
-		o.routes[sdpaDecoding].upTo, o.routes[sdpaFlashDecoding].upTo, fewest = 1, 1, 2
+		o.Routes[sdpaDecoding].UpTo, o.Routes[sdpaFlashDecoding].UpTo, fewest = 1, 1, 2
 	}
 	limit, wide := int64(b.Limits().MaxStorageBinding), o.headDim > sdpaRoomy
 	fit := sort.Search(most, func(n int) bool { return o.scoresBytes(o.queries(n+1)) > limit })
@@ -210,22 +213,22 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 		fit = most
 	}
 	if fit >= fewest {
-		o.routes[sdpaMaterialized].upTo = fit
+		o.Routes[sdpaMaterialized].UpTo = fit
 	}
 	if wide {
-		o.routes[sdpaMaterialized].why, o.routes[sdpaStreaming].why = wideHead, manyScores
+		o.Routes[sdpaMaterialized].Why, o.Routes[sdpaStreaming].Why = kind.WideHead, kind.ManyScores
 	}
 	switch {
 	case o.stream.down == 0 || most < fewest:
 	case wide && fit < most:
-		o.routes[sdpaStreaming].upTo = always
+		o.Routes[sdpaStreaming].UpTo = kind.Always
 	case !wide:
-		o.routes[sdpaMaterialized].aside = true
-		o.routes[sdpaStreaming].upTo = always
+		o.Routes[sdpaMaterialized].Aside = true
+		o.Routes[sdpaStreaming].UpTo = kind.Always
 		for tokens := max(2, fewest); tokens <= most; tokens++ {
 			queries := o.queries(tokens)
 			if n := o.mostStreamSplits(queries, o.spanOf(queries)); n > 1 {
-				o.routes[sdpaSplitStreaming].upTo = tokens
+				o.Routes[sdpaSplitStreaming].UpTo = tokens
 				o.streamParts = max(o.streamParts, n*queries)
 			}
 		}
@@ -244,7 +247,7 @@ var streamShapes = []streamShape{{16, 8, 4}, {16, 4, 2}, {8, 4, 2}}
 func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	for _, s := range streamShapes {
 		rows := s.across / s.quads * s.down * (10*s.quads + 1)
-		columns := s.across * (max(6*s.quads, 4*s.quads*divUp(o.headDim/4, s.across)) + 1)
+		columns := s.across * (max(6*s.quads, 4*s.quads*shape.DivUp(o.headDim/4, s.across)) + 1)
 		if o.headDim <= sdpaWidest && 16*(rows+columns+4*s.down) <= int(limits.MaxWorkgroupStorage) {
 			return s
 		}
@@ -261,7 +264,7 @@ const (
 
 // streamTiles is how many tiles of rows some tokens make, over all heads.
 func (o *sdpa) streamTiles(tokens int) int {
-	return divUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
+	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
 
 // mostStreamSplits is how many splits of some positions, of two tiles of them each at least, fill the device;
@@ -277,8 +280,8 @@ func (o *sdpa) mostStreamSplits(tokens, span int) int {
 // positions those have.
 func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	tile := 4 * o.stream.across
-	length = tile * divUp(divUp(span, tile), o.mostStreamSplits(tokens, span))
-	return divUp(span, length), length
+	length = tile * shape.DivUp(shape.DivUp(span, tile), o.mostStreamSplits(tokens, span))
+	return shape.DivUp(span, length), length
 }
 
 // scoresBytes is the size of the scores of some tokens with the longest context after them.
@@ -288,7 +291,7 @@ func (o *sdpa) scoresBytes(tokens int) int64 {
 
 // ofAll is an argument that has all tokens: q where it is not of the last alone.
 func (o *sdpa) ofAll() graph.ValueID {
-	if o.last {
+	if o.Last {
 		return o.k
 	}
 	return o.q
@@ -296,7 +299,7 @@ func (o *sdpa) ofAll() graph.ValueID {
 
 // queries is of how many of some tokens q is.
 func (o *sdpa) queries(tokens int) int {
-	if o.last {
+	if o.Last {
 		return 1
 	}
 	return tokens
@@ -306,30 +309,33 @@ func (o *sdpa) queries(tokens int) int {
 func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1) }
 
 // stride is how many scores apart two rows are that have scores of so many positions.
-func stride(positions int) int { return divUp(positions, 4) * 4 }
+func stride(positions int) int { return shape.DivUp(positions, 4) * 4 }
 
 func (o *sdpa) makeKernels(b *graph.Builder) {
 	quads := o.headDim / 4
-	o.update = kernel(b, "sdpa_update_cache", shaders.Constants{"Lanes": threadLanes, "HalfCache": o.half})
-	o.qk = kernel(b, "sdpa_qk",
+	o.update = kind.NewKernel(b, "sdpa_update_cache", shaders.Constants{
+		"Lanes":     kind.ThreadLanes,
+		"HalfCache": o.half,
+	})
+	o.qk = kind.NewKernel(b, "sdpa_qk",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
-	o.softmax = kernel(b, "sdpa_softmax",
-		shaders.Constants{"Lanes": lanesFor(b, o.spanOf(b.MaxDims(o.q)[1]))})
-	o.av = kernel(b, "sdpa_av",
+	o.softmax = kind.NewKernel(b, "sdpa_softmax",
+		shaders.Constants{"Lanes": kind.LanesFor(b, o.spanOf(b.MaxDims(o.q)[1]))})
+	o.av = kind.NewKernel(b, "sdpa_av",
 		shaders.Constants{"Tile": sdpaTile, "Quads": 8, "HeadQuads": quads, "HalfCache": o.half})
-	if o.routes.has(sdpaStreaming) {
+	if o.Routes.Has(sdpaStreaming) {
 		s := &o.stream
 		c := shaders.Constants{
 			"Across": s.across, "Down": s.down, "Quads": s.quads, "HeadQuads": quads,
 			"Group": o.qHeads / o.kvHeads, "HalfCache": o.half, "Split": false,
 		}
-		o.streaming = kernel(b, "sdpa_streaming", c)
-		if o.routes.has(sdpaSplitStreaming) {
+		o.streaming = kind.NewKernel(b, "sdpa_streaming", c)
+		if o.Routes.Has(sdpaSplitStreaming) {
 			c["Split"] = true
-			o.streamingSplit = kernelAs(b, "sdpa_streaming_split", "sdpa_streaming", c)
+			o.streamingSplit = kind.NewKernelAs(b, "sdpa_streaming_split", "sdpa_streaming", c)
 		}
 	}
-	if o.routes.has(sdpaFlashDecoding) {
+	if o.Routes.Has(sdpaFlashDecoding) {
 		o.makeDecodeKernels(b)
 	}
 	o.reduce = o.makeReduce(b, 0)
@@ -338,7 +344,7 @@ func (o *sdpa) makeKernels(b *graph.Builder) {
 func (o *sdpa) Spec() graph.Spec {
 	s := graph.Spec{
 		Kind: "sdpa_with_kv_cache", Routes: sdpaRouteNames,
-		Inputs: args([]graph.ValueID{o.q, o.k, o.v}, o.position),
+		Inputs: kind.Operands([]graph.ValueID{o.q, o.k, o.v}, o.position),
 		State:  []graph.ValueID{o.kCache, o.vCache}, Outputs: []graph.ValueID{o.y},
 		Slots: []graph.Slot{
 			slotRope: {Label: "rope"}, slotUpdateCache: {Label: "update_cache"}, slotQK: {Label: "qk"},
@@ -346,7 +352,7 @@ func (o *sdpa) Spec() graph.Spec {
 			slotDecode: {Label: "decode"}, slotSplit: {Label: "fd_split"}, slotReduce: {Label: "fd_reduce"},
 		},
 		Attrs: map[string]any{
-			"input_pos": o.position.attr(), "scale": o.scale, "heads": o.qHeads,
+			"input_pos": o.position.Attr(), "scale": o.scale, "heads": o.qHeads,
 			"kv_heads": o.kvHeads,
 		},
 	}
@@ -359,43 +365,44 @@ func (o *sdpa) Spec() graph.Spec {
 	uses := func(route, slot int, k *graph.Kernel, bindings ...graph.Binding) {
 		s.Slots[slot].Uses[route] = graph.Use{Kernel: k, Bind: bindings}
 	}
-	q, k, v, y := bind("q", o.q), bind("k", o.k), bind("v", o.v), bind("y", o.y)
-	kCache, vCache := bind("k_cache", o.kCache), bind("v_cache", o.vCache)
-	parts := bind("parts", o.parts)
-	if o.routes.has(sdpaFlashDecoding) || o.routes.has(sdpaSplitStreaming) {
+	q, k, v, y := graph.Bind("q", o.q), graph.Bind("k", o.k), graph.Bind("v", o.v), graph.Bind("y", o.y)
+	kCache, vCache := graph.Bind("k_cache", o.kCache), graph.Bind("v_cache", o.vCache)
+	parts := graph.Bind("parts", o.parts)
+	if o.Routes.Has(sdpaFlashDecoding) || o.Routes.Has(sdpaSplitStreaming) {
 		s.Scratch = append(s.Scratch, o.parts)
 	}
-	if o.routes.has(sdpaFlashDecoding) {
+	if o.Routes.Has(sdpaFlashDecoding) {
 		in := []graph.Binding{q, k, v}
 		if o.norms != nil {
-			in[0], in[1] = bind("q", o.norms.x), bind("k", o.norms.other.x)
+			in[0], in[1] = graph.Bind("q", o.norms.x), graph.Bind("k", o.norms.other.x)
 		}
 		if o.rope != nil {
-			in = append(in, bind("cosine", o.rope.parts().cos), bind("sine", o.rope.parts().sin))
+			in = append(in, graph.Bind("cosine", o.rope.parts().cos), graph.Bind("sine", o.rope.parts().sin))
 		}
 		if o.norms != nil {
-			in = append(in, bind("q_weight", o.norms.weight), bind("k_weight", o.norms.other.weight))
+			in = append(in, graph.Bind("q_weight", o.norms.weight), graph.Bind("k_weight",
+				o.norms.other.weight))
 		}
 		in = append(in, kCache, vCache)
 		row := y
 		if o.spread != nil {
 			s.Outputs = append(s.Outputs, o.spread.value, o.splits)
-			splits := bind("parts", o.splits)
-			uses(sdpaSplitDecoding, slotDecode, o.share.kernel, append(slices.Clip(in), splits)...)
-			row = bind("y", o.spread.value)
+			splits := graph.Bind("parts", o.splits)
+			uses(sdpaSplitDecoding, slotDecode, o.share.NewKernel, append(slices.Clip(in), splits)...)
+			row = graph.Bind("y", o.spread.value)
 		}
-		uses(sdpaDecoding, slotDecode, o.whole.kernel, append(slices.Clip(in), row)...)
-		uses(sdpaFlashDecoding, slotSplit, o.split.kernel, append(slices.Clip(in), parts)...)
+		uses(sdpaDecoding, slotDecode, o.whole.NewKernel, append(slices.Clip(in), row)...)
+		uses(sdpaFlashDecoding, slotSplit, o.split.NewKernel, append(slices.Clip(in), parts)...)
 		uses(sdpaFlashDecoding, slotReduce, o.reduceRow, parts, row)
 	}
 	if o.rope != nil {
 		rope := o.rope.parts()
 		s.Inputs = append(s.Inputs, rope.cos, rope.sin)
 		s.Scratch = append(s.Scratch, rope.yq, rope.yk)
-		q, k = bind("q", rope.yq), bind("k", rope.yk)
+		q, k = graph.Bind("q", rope.yq), graph.Bind("k", rope.yk)
 		turn := rope.slots()[0].Uses[0]
 		for _, route := range []int{sdpaMaterialized, sdpaStreaming, sdpaSplitStreaming} {
-			if o.routes.has(route) {
+			if o.Routes.Has(route) {
 				s.Slots[slotRope].Uses[route] = turn
 			}
 		}
@@ -405,19 +412,19 @@ func (o *sdpa) Spec() graph.Spec {
 			s.Inputs = append(s.Inputs, n.x, n.weight)
 		}
 	}
-	if o.routes.has(sdpaMaterialized) {
+	if o.Routes.Has(sdpaMaterialized) {
 		s.Scratch = append(s.Scratch, o.scores)
-		scores := bind("scores", o.scores)
+		scores := graph.Bind("scores", o.scores)
 		uses(sdpaMaterialized, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaMaterialized, slotQK, o.qk, q, kCache, scores)
 		uses(sdpaMaterialized, slotSoftmax, o.softmax, scores)
-		uses(sdpaMaterialized, slotAV, o.av, bind("weights", o.scores), vCache, y)
+		uses(sdpaMaterialized, slotAV, o.av, graph.Bind("weights", o.scores), vCache, y)
 	}
-	if o.routes.has(sdpaStreaming) {
+	if o.Routes.Has(sdpaStreaming) {
 		uses(sdpaStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaStreaming, slotStreaming, o.streaming, q, kCache, vCache, y)
 	}
-	if o.routes.has(sdpaSplitStreaming) {
+	if o.Routes.Has(sdpaSplitStreaming) {
 		uses(sdpaSplitStreaming, slotUpdateCache, o.update, k, v, kCache, vCache)
 		uses(sdpaSplitStreaming, slotStreaming, o.streamingSplit, q, kCache, vCache, parts)
 		uses(sdpaSplitStreaming, slotReduce, o.reduce, parts, y)
@@ -428,11 +435,11 @@ func (o *sdpa) Spec() graph.Spec {
 // Corners: the most tokens with the longest context after them have the largest scores; splits are the most
 // at other positions, too.
 func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
-	first, last := o.position.span(r)
+	first, last := o.position.Span(r)
 	all := o.ofAll()
 	fewest, most := r.Min(all)[1], min(r.Max(all)[1], o.context-first)
 	at := func(tokens, position int) graph.Corner {
-		c := o.position.set(min(position, last))
+		c := o.position.Set(min(position, last))
 		set := func(dim, tokens int, values ...graph.ValueID) {
 			for _, v := range values {
 				dims := slices.Clone(r.Max(v))
@@ -448,12 +455,12 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 		return c
 	}
 	var corners []graph.Corner
-	for _, tokens := range append(o.routes.most(most), most, fewest) {
+	for _, tokens := range append(o.Routes.Most(most), most, fewest) {
 		if tokens >= fewest && tokens <= most {
 			corners = append(corners, at(tokens, max(o.context-tokens, first)))
 		}
 	}
-	if o.routes.has(sdpaFlashDecoding) {
+	if o.Routes.Has(sdpaFlashDecoding) {
 		_, mostLeft := o.leftSpan()
 		// There are the most splits where each has the same number of blocks, and else at the end.
 		even := o.mostSplits() * o.split.block
@@ -461,9 +468,9 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
 		}
 	}
-	if o.routes.has(sdpaSplitStreaming) {
+	if o.Routes.Has(sdpaSplitStreaming) {
 		// The most rows that are split, the most that are not, and the most workgroups of splits.
-		upTo := min(o.routes[sdpaSplitStreaming].upTo, most)
+		upTo := min(o.Routes[sdpaSplitStreaming].UpTo, most)
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
 			queries := o.queries(n)
@@ -488,7 +495,7 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 }
 
 func (o *sdpa) Plan(p *graph.Planner) error {
-	q, tokens, position := p.Dims(o.q), p.Dim(o.k, 1), o.position.at(p)
+	q, tokens, position := p.Dims(o.q), p.Dim(o.k, 1), o.position.At(p)
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
@@ -563,7 +570,7 @@ func (o *sdpa) planUpdate(p *graph.Planner, tokens, position int) {
 		o.rope.turn(p)
 	}
 	row := o.kvHeads * o.headDim
-	l := p.Dispatch(slotUpdateCache, p.Vectors(tokens*row, 4, threadLanes))
+	l := p.Dispatch(slotUpdateCache, p.Vectors(tokens*row, 4, kind.ThreadLanes))
 	l.Params.U32("n", tokens*row/4).U32("first", position*row/4)
 	l.Bytes = 2 * int64(tokens) * (4*int64(row) + o.cacheBytes())
 }
@@ -627,7 +634,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 }
 
 // turned are q and k as they meet.
-func (o *sdpa) turned(r *Ref) (q, k Tensor) {
+func (o *sdpa) turned(r *reference.Ref) (q, k reference.Tensor) {
 	if o.rope == nil {
 		return r.Tensor(o.q), r.Tensor(o.k)
 	}
@@ -635,11 +642,11 @@ func (o *sdpa) turned(r *Ref) (q, k Tensor) {
 	return r.Tensor(o.rope.parts().yq), r.Tensor(o.rope.parts().yk)
 }
 
-func (o *sdpa) Reference(r *Ref) {
+func (o *sdpa) Reference(r *reference.Ref) {
 	q, k := o.turned(r)
 	v := r.Tensor(o.v)
 	kCache, vCache := r.Tensor(o.kCache), r.Tensor(o.vCache)
-	tokens, position, d := k.Dims[1], o.position.in(r), o.headDim
+	tokens, position, d := k.Dims[1], o.position.In(r), o.headDim
 	row := o.kvHeads * d
 	for i := range k.Data {
 		kCache.Data[position*row+i], vCache.Data[position*row+i] = o.stored(k.Data[i]), o.stored(v.Data[i])
@@ -647,10 +654,10 @@ func (o *sdpa) Reference(r *Ref) {
 	if o.spread != nil {
 		defer o.giveLeft(r, q, position, tokens)
 	}
-	y := r.result(o.y, q.Dims...)
+	y := r.Result(o.y, q.Dims...)
 	first := position + tokens - q.Dims[1] // position of the first token of q
-	rows := slices.Collect(r.rows(o.y, q.Dims[1]*o.qHeads))
-	inParallel(rows, func(rows []int) {
+	rows := slices.Collect(r.Rows(o.y, q.Dims[1]*o.qHeads))
+	reference.InParallel(rows, func(rows []int) {
 		weights := make([]float64, position+tokens)
 		for _, i := range rows {
 			s, h := i/o.qHeads, i%o.qHeads
@@ -658,7 +665,7 @@ func (o *sdpa) Reference(r *Ref) {
 			start, largest := o.start(first+s), math.Inf(-1)
 			seen := weights[:first+s+1-start]
 			for c := range seen {
-				seen[c] = dot(q.row(i), kCache.Data[(start+c)*row+at:][:d]) * float64(o.scale)
+				seen[c] = reference.Dot(q.Row(i), kCache.Data[(start+c)*row+at:][:d]) * float64(o.scale)
 				largest = max(largest, seen[c])
 			}
 			var sum float64
@@ -666,7 +673,7 @@ func (o *sdpa) Reference(r *Ref) {
 				seen[c] = math.Exp(seen[c] - largest)
 				sum += seen[c]
 			}
-			out := y.row(i)
+			out := y.Row(i)
 			clear(out)
 			for c, w := range seen {
 				w /= sum
@@ -682,11 +689,11 @@ func (o *sdpa) Reference(r *Ref) {
 // Tolerance: what a score is off, its weight is off as a part of itself, and the results are sums of values
 // by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
 // keys and values as they are, or rounded to halves.
-func (o *sdpa) Tolerance(r *Ref, v graph.ValueID) Tolerance {
+func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.kCache || v == o.vCache {
-		t := moves{}.Tolerance(r, v)
+		t := reference.Moves{}.Tolerance(r, v)
 		if o.half {
-			t = Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
+			t = reference.Tolerance{Rel: 0x1p-10, Abs: 0x1p-24, Why: "elements are rounded to halves"}
 		}
 		if v == o.kCache && o.rope != nil {
 			t.Row, t.Why = o.turnedWithin(r), turnedPairs.Why+"; "+t.Why
@@ -695,31 +702,49 @@ func (o *sdpa) Tolerance(r *Ref, v graph.ValueID) Tolerance {
 	}
 	q, k := o.turned(r)
 	d := o.headDim
-	context, row := o.position.in(r)+k.Dims[1], o.kvHeads*d
+	context, row := o.position.In(r)+k.Dims[1], o.kvHeads*d
 	span := o.spanAt(context, q.Dims[1])
 	start := context - span
-	keys := Tensor{[]int{d}, r.Tensor(o.kCache).Data[start*row : context*row]}
+	keys := reference.Tensor{Dims: []int{d}, Data: r.Tensor(o.kCache).Data[start*row : context*row]}
 	values := r.Tensor(o.vCache).Data[start*row : context*row]
-	score := q.longest() * keys.longest() * math.Abs(float64(o.scale))
-	part := summed(d)/2*rounding*score + ulps(3) + summed(span)*rounding
+	score := q.LongestRow() * keys.LongestRow() * math.Abs(float64(o.scale))
+	part := reference.SumRoundings(
+		d,
+	)/2*reference.Rounding*score + reference.ULPs(
+		3,
+	) + reference.SumRoundings(
+		span,
+	)*reference.Rounding
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
 		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
-			part += math.Abs(float64(o.scale)) * largestOf(q.Data) * largestOf(keys.Data) * 0x1p-11
+			part += math.Abs(
+				float64(o.scale),
+			) * reference.Largest(
+				q.Data,
+			) * reference.Largest(
+				keys.Data,
+			) * 0x1p-11
 		}
 	}
 	if v == o.splits { // sums that are not yet divided, and what they are to be divided by
-		part *= 2 * float64(span) * max(1, 1/largestOf(values))
+		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}
-	return Tolerance{
-		Abs: part * largestOf(values),
-		Why: fmt.Sprintf("scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
-			"%d positions", score, d, largestOf(values), span),
+	return reference.Tolerance{
+		Abs: part * reference.Largest(values),
+		Why: fmt.Sprintf(
+			"scores of at most %.3g are sums of %d products in f32, values up to %.3g are summed over "+
+				"%d positions",
+			score,
+			d,
+			reference.Largest(values),
+			span,
+		),
 	}
 }
 
 // turnedWithin is how near q and k come, of the largest element of a head, where attention turns them itself.
-func (o *sdpa) turnedWithin(r *Ref) float64 {
+func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	if o.norms == nil {
 		return turnedPairs.Row
 	}

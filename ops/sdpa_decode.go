@@ -2,6 +2,8 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
 	"gpuscope/shaders"
 	"gpuscope/trace"
 )
@@ -16,7 +18,7 @@ type decodeShape struct {
 	quads int // vectors of 4 of a key that a lane takes at most
 	// Of the shape of an operator, row lanes share a key, and a block is the positions of all of them.
 	row, block int
-	kernel     *graph.Kernel
+	NewKernel  *graph.Kernel
 }
 
 // What is best on an H200 (BenchmarkDecodeAttention, and the steps of models): wholeDecode takes all
@@ -73,12 +75,12 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 		for group%d.heads > 0 {
 			d.heads /= 2
 		}
-		d.lanes = min(d.lanes, lanesFor(b, 16*quads)) // the columns of 16 positions
+		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // the columns of 16 positions
 		for d.row = 4; d.row*d.quads < quads; {
 			d.row *= 2
 		}
 		d.block = d.lanes / d.row
-		d.kernel = kernelAs(b, name, "sdpa_fd_split",
+		d.NewKernel = kind.NewKernelAs(b, name, "sdpa_fd_split",
 			shaders.Constants{
 				"HeadQuads": quads, "HalfCache": o.half, "Heads": d.heads, "HeadGroups": group / d.heads,
 				"Lanes": d.lanes, "Row": d.row, "Whole": whole, "Turn": rope.pairs, "Half": rope.half,
@@ -97,8 +99,8 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 // makeReduce is the kernel that puts splits together. Of one token it gives a row that is spread, of so many
 // chunks; 0: as it is.
 func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
-	return kernel(b, "sdpa_fd_reduce", shaders.Constants{
-		"HeadQuads": o.headDim / 4, "Lanes": lanesFor(b, o.headDim), "Leaves": chunks,
+	return kind.NewKernel(b, "sdpa_fd_reduce", shaders.Constants{
+		"HeadQuads": o.headDim / 4, "Lanes": kind.LanesFor(b, o.headDim), "Leaves": chunks,
 	})
 }
 
@@ -106,31 +108,31 @@ func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
 func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
 	span := o.spanAt(position+tokens, queries)
-	r, able := o.routes.preferred(tokens), o.routes.allowed(tokens)
+	r, able := o.Routes.Preferred(tokens), o.Routes.Allowed(tokens)
 	if !o.splittable(span) {
 		able &^= 1 << sdpaSplitDecoding
 	}
 	switch {
 	case able>>sdpaSplitDecoding&1 != 0 && o.leaves(span):
 		r = sdpaSplitDecoding
-	case tokens == 1 && o.routes.has(sdpaDecoding) && span <= fewDecoded:
+	case tokens == 1 && o.Routes.Has(sdpaDecoding) && span <= fewDecoded:
 		r = sdpaDecoding
-	case tokens > 1 && o.routes.has(sdpaSplitStreaming) && o.mostStreamSplits(queries, span) > 1:
+	case tokens > 1 && o.Routes.Has(sdpaSplitStreaming) && o.mostStreamSplits(queries, span) > 1:
 		r = sdpaSplitStreaming
 	}
-	return o.routes.settle(p, r, able, "S", tokens)
+	return o.Routes.Settle(p, r, able, "S", tokens)
 }
 
 // mostSplits is how many splits there are at most.
 func (o *sdpa) mostSplits() int {
-	return min(max(1, decodeGroups*o.split.heads/o.qHeads), divUp(o.spanOf(1), o.split.block))
+	return min(max(1, decodeGroups*o.split.heads/o.qHeads), shape.DivUp(o.spanOf(1), o.split.block))
 }
 
 // decodeSplits are how many parts some positions are cut into, each of whole blocks but the last, and how
 // many positions those have.
 func (o *sdpa) decodeSplits(span int) (n, length int) {
-	length = o.split.block * divUp(divUp(span, o.split.block), o.mostSplits())
-	return divUp(span, length), length
+	length = o.split.block * shape.DivUp(shape.DivUp(span, o.split.block), o.mostSplits())
+	return shape.DivUp(span, length), length
 }
 
 // planDecode plans a kernel that attends over splits of so many of the positions that a token sees.
@@ -152,7 +154,7 @@ func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, 
 	if o.rope.pairs == halfPairs {
 		l.Params.U32("angle", 2*o.rope.half*position)
 	}
-	l.Bytes += 8 * int64(last(p.Dims(o.rope.parts().cos)))
+	l.Bytes += 8 * int64(shape.Last(p.Dims(o.rope.parts().cos)))
 	l.FLOPs += 3 * int64(o.qHeads+o.kvHeads) * int64(o.headDim)
 	if o.norms != nil {
 		l.Params.F32("eps", o.norms.eps)
@@ -171,7 +173,7 @@ func (o *sdpa) planWhole(p *graph.Planner, position int) {
 
 func (o *sdpa) planLeftSplits(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
-	length := divUp(span, leftSplits)
+	length := shape.DivUp(span, leftSplits)
 	l := o.planDecode(p, slotDecode, &o.share, position, leftSplits, length,
 		graph.Split("heads", o.qHeads, o.share.heads), graph.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, leftSplits)

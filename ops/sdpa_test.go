@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
 
@@ -19,8 +20,8 @@ type attention struct {
 	tokens, context          int // at most
 	window                   int // 0 for none
 	half                     bool
-	last                     bool // q is of the last token alone
-	route                    string
+	Last                     bool // q is of the last token alone
+	Route                    string
 	gain                     float64     // of q; 1 where it is 0
 	stream                   streamShape // of the streaming kernel; the zero shape for the best one
 	live                     [][2]int    // tokens and position of each step
@@ -32,13 +33,13 @@ func (c attention) String() string {
 	if c.half {
 		s += ", f16"
 	}
-	if c.last {
+	if c.Last {
 		s += ", q of the last"
 	}
 	if c.window > 0 {
 		s += fmt.Sprintf(", a window of %d", c.window)
 	}
-	return s + " " + c.route
+	return s + " " + c.Route
 }
 
 func (c attention) build(b *graph.Builder) {
@@ -60,12 +61,12 @@ func (c attention) inputs(b *graph.Builder) (q, k, v graph.ValueID) {
 		input("v", c.kvHeads, c.tokens)
 }
 
-func (c attention) position(b *graph.Builder) Int {
-	return Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
+func (c attention) position(b *graph.Builder) kind.Int {
+	return kind.Sym(b.SymInt("position", 0, int64(c.context)-1, 0))
 }
 
 // attend is the attention, with caches of its own.
-func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position Int) graph.ValueID {
+func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position kind.Int) graph.ValueID {
 	t := graph.F32
 	if c.half {
 		t = graph.F16
@@ -77,7 +78,7 @@ func (c attention) attend(b *graph.Builder, q, k, v graph.ValueID, position Int)
 
 // queries is of how many of some tokens q is.
 func (c attention) queries(tokens int) int {
-	if c.last {
+	if c.Last {
 		return 1
 	}
 	return tokens
@@ -85,8 +86,8 @@ func (c attention) queries(tokens int) int {
 
 func (c attention) trial() *trial {
 	t := &trial{name: c.String(), build: c.build, state: true}
-	if c.route != "" {
-		t.routes = map[string]string{"sdpa_with_kv_cache": c.route}
+	if c.Route != "" {
+		t.Routes = map[string]string{"sdpa_with_kv_cache": c.Route}
 	}
 	if c.gain != 0 {
 		t.fill = map[string]func(int) float64{"q": func(i int) float64 { return c.gain * noise("q", i) }}
@@ -109,7 +110,7 @@ func sampleSDPA(t *rapid.T) *trial {
 	c := attention{
 		kvHeads: draw(t, "kv heads", 1, 4), headDim: 4 * draw(t, "quads", 1, 34),
 		context: draw(t, "context", 1, 300), half: rapid.Bool().Draw(t, "half"),
-		last: rapid.Bool().Draw(t, "of the last"),
+		Last: rapid.Bool().Draw(t, "of the last"),
 	}
 	c.qHeads = c.kvHeads * draw(t, "queries of a head", 1, 8)
 	c.tokens = draw(t, "tokens", 1, min(c.context, 70))
@@ -117,7 +118,7 @@ func sampleSDPA(t *rapid.T) *trial {
 		c.window = draw(t, "window", 1, c.context+1)
 	}
 	if rapid.Bool().Draw(t, "materialized") {
-		c.route = "materialized"
+		c.Route = "materialized"
 	}
 	built := c.trial()
 	built.steps = drawSteps(t, func(int) step {
@@ -172,19 +173,19 @@ func TestSDPA(t *testing.T) {
 			live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}},
 		},
 		{
-			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64, last: true,
+			qHeads: 8, kvHeads: 2, headDim: 16, tokens: 64, context: 64, Last: true,
 			live: [][2]int{{64, 0}, {1, 63}, {16, 48}, {1, 0}, {64, 0}},
 		},
 		{
-			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, last: true,
+			qHeads: 8, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, Last: true,
 			live: [][2]int{{64, 0}, {64, 1136}, {2, 600}, {1, 600}},
 		},
 		{
-			qHeads: 4, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, window: 500, last: true,
+			qHeads: 4, kvHeads: 2, headDim: 64, tokens: 64, context: 1200, window: 500, Last: true,
 			live: [][2]int{{64, 0}, {64, 1136}, {3, 700}},
 		},
 		{
-			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, last: true,
+			qHeads: 2, kvHeads: 1, headDim: 132, tokens: 5, context: 70, Last: true,
 			live: [][2]int{{5, 0}, {1, 5}, {5, 65}},
 		},
 		{
@@ -335,7 +336,7 @@ func TestSDPASeesAWindow(t *testing.T) {
 	}) {
 		trials = append(trials, c.trial())
 		if c.headDim <= sdpaRoomy && c.tokens > 1 {
-			c.route = "materialized"
+			c.Route = "materialized"
 			trials = append(trials, c.trial())
 		}
 	}
@@ -381,7 +382,7 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 		}
 		for _, want := range []struct {
 			tokens, position int
-			route            string
+			Route            string
 			groups           int64 // of the streaming kernel
 		}{
 			{1, 0, "decoding (S = 1, and few positions are seen)", 0},
@@ -399,7 +400,7 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 				continue
 			}
 			if headDim > sdpaRoomy && want.tokens > 1 {
-				want.route, want.groups = "materialized (D > 128)", 0
+				want.Route, want.groups = "materialized (D > 128)", 0
 			}
 			c.live = [][2]int{{want.tokens, want.position}}
 			trial := c.trial()
@@ -413,9 +414,9 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 				}
 			}
 			got := fmt.Sprintf("%s (%s)", plans[0].Route, plans[0].Reason)
-			if got != want.route || groups != want.groups {
+			if got != want.Route || groups != want.groups {
 				t.Errorf("heads of %d, %d tokens at %d: %s, %d workgroups of streaming, want %s, %d", headDim,
-					want.tokens, want.position, got, groups, want.route, want.groups)
+					want.tokens, want.position, got, groups, want.Route, want.groups)
 			}
 		}
 	}
@@ -456,19 +457,19 @@ func TestOneTokenIsSplitByThePositionsItSees(t *testing.T) {
 func TestSDPARoutesAsked(t *testing.T) {
 	c := attention{
 		qHeads: 6, kvHeads: 2, headDim: 24, tokens: 20, context: 200,
-		live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, route: "materialized",
+		live: [][2]int{{20, 0}, {1, 20}, {1, 199}}, Route: "materialized",
 	}
 	hold(t, c.trial())
 	c.tokens = 1
-	for _, c.route = range []string{"flash_decoding", "decoding"} {
+	for _, c.Route = range []string{"flash_decoding", "decoding"} {
 		c.live = [][2]int{{1, 0}, {1, 20}, {1, 199}}
 		hold(t, c.trial())
 	}
 	c.tokens = 20
 	c.live = [][2]int{{1, 20}}
-	c.route = "flash_decoding"
+	c.Route = "flash_decoding"
 	b := graph.NewBuilder(gpu.DefaultLimits())
-	b.AskRoutes(c.trial().routes)
+	b.AskRoutes(c.trial().Routes)
 	c.trial().build(b)
 	if _, err := b.Finish(); err == nil ||
 		!strings.HasSuffix(err.Error(), "route flash_decoding takes S <= 1, and S is 20") {
@@ -563,7 +564,7 @@ func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {
 // A tile has 32 rows here, 8 a lane, and 16 lanes share these.
 func TestLanesOfStreamingAttentionIdleWhereTheyHaveNoRow(t *testing.T) {
 	c := attention{
-		qHeads: 6, kvHeads: 2, headDim: 64, tokens: 100, context: 256, route: "streaming",
+		qHeads: 6, kvHeads: 2, headDim: 64, tokens: 100, context: 256, Route: "streaming",
 		stream: streamShape{16, 4, 2}, live: [][2]int{{2, 0}, {3, 0}, {10, 0}, {11, 0}, {43, 100}},
 	}
 	g := finish(t, c.trial())
@@ -603,7 +604,7 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 			c.window = draw(t, "window", 1, c.context+1)
 		}
 		if rapid.Bool().Draw(t, "one token") {
-			c.tokens, c.route = 1, "flash_decoding"
+			c.tokens, c.Route = 1, "flash_decoding"
 		}
 		plansEverywhere(t, c, rapid.Bool().Draw(t, "static"), 1, draw(t, "live tokens", 1, c.tokens))
 	})
@@ -612,7 +613,7 @@ func TestAttentionHasRoomAtEveryPosition(t *testing.T) {
 // plansEverywhere plans steps of so many tokens at all positions.
 func plansEverywhere(t failer, c attention, static bool, tokens ...int) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
-	b.AskRoutes(c.trial().routes)
+	b.AskRoutes(c.trial().Routes)
 	c.build(b)
 	g, err := b.Finish()
 	if err != nil {

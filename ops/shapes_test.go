@@ -10,6 +10,9 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
 )
 
 // drawDims is the range of a tensor's dims, each static or live.
@@ -31,23 +34,23 @@ func drawLive(t *rapid.T, lo, hi []int) []int {
 }
 
 // sliceTrial slices dim axis; a start or second of nil is a SymInt of the range.
-func sliceTrial(lo, hi []int, axis int, start, second Int, symRange [2][2]int64, ranged bool,
+func sliceTrial(lo, hi []int, axis int, start, second kind.Int, symRange [2][2]int64, ranged bool,
 	stride int,
 ) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d", hi, axis), abs: 1e-9, rel: 1e-9,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, lo, hi)
-			if start.isSym {
-				start = Sym(b.SymInt("start", symRange[0][0], symRange[0][1], symRange[0][0]))
+			if start.IsSym {
+				start = kind.Sym(b.SymInt("start", symRange[0][0], symRange[0][1], symRange[0][0]))
 			}
-			if second.isSym {
-				second = Sym(b.SymInt("second", symRange[1][0], symRange[1][1], symRange[1][0]))
+			if second.IsSym {
+				second = kind.Sym(b.SymInt("second", symRange[1][0], symRange[1][1], symRange[1][0]))
 			}
 			if ranged {
-				b.Output(SliceRange(b, "y", x, axis, start, second, stride))
+				b.Output(basic.SliceRange(b, "y", x, axis, start, second, stride))
 			} else {
-				b.Output(Slice(b, "y", x, axis, start, second))
+				b.Output(basic.Slice(b, "y", x, axis, start, second))
 			}
 		},
 	}
@@ -67,13 +70,13 @@ func sampleSlice(t *rapid.T) *trial {
 	start := rapid.IntRange(0, n-length).Draw(t, "start")
 	symStart, symLength := rapid.Bool().Draw(t, "start is a SymInt"),
 		rapid.Bool().Draw(t, "length is a SymInt")
-	from, count := Fixed(start), Fixed(length)
+	from, count := kind.Fixed(start), kind.Fixed(length)
 	symRange := [2][2]int64{{0, int64(n)}, {1, int64(n)}}
 	if symStart {
-		from = Int{isSym: true}
+		from = kind.Int{IsSym: true}
 	}
 	if symLength {
-		count = Int{isSym: true}
+		count = kind.Int{IsSym: true}
 	}
 	c := sliceTrial(lo, hi, axis, from, count, symRange, false, 1)
 	c.steps = drawSteps(t, func(int) step {
@@ -111,15 +114,15 @@ func cond(b bool, yes, no int) int {
 func sampleSliceRange(t *rapid.T, lo, hi []int, axis int) *trial {
 	n := hi[axis]
 	start := rapid.SampledFrom([]int{0, -n, n / 2, -(n / 3), -1}).Draw(t, "start")
-	end := rapid.SampledFrom([]int{ToEnd, n, n/2 + 1, -1, -(n / 4)}).Draw(t, "end")
+	end := rapid.SampledFrom([]int{basic.ToEnd, n, n/2 + 1, -1, -(n / 4)}).Draw(t, "end")
 	stride := rapid.IntRange(1, 3).Draw(t, "step")
 	symStart := rapid.Bool().Draw(t, "start is a SymInt")
-	from := Fixed(start)
+	from := kind.Fixed(start)
 	if symStart {
-		from = Int{isSym: true}
+		from = kind.Int{IsSym: true}
 	}
 	left := func(dim, start int) bool {
-		_, k := (&gather{step: stride}).cut(dim, start, end)
+		_, k := (&basic.GatherOp{Step: stride}).Cut(dim, start, end)
 		return k > 0
 	}
 	if symStart {
@@ -133,12 +136,12 @@ func sampleSliceRange(t *rapid.T, lo, hi []int, axis int) *trial {
 		}
 	}
 	if !left(n, start) { // a graph starts at its maximum
-		end, legal = ToEnd, []int{n}
+		end, legal = basic.ToEnd, []int{n}
 		start = 0
-		from = Fixed(0)
+		from = kind.Fixed(0)
 		symStart = false
 	}
-	c := sliceTrial(lo, hi, axis, from, Fixed(end), [2][2]int64{{0, int64(n)}, {}}, true, stride)
+	c := sliceTrial(lo, hi, axis, from, kind.Fixed(end), [2][2]int64{{0, int64(n)}, {}}, true, stride)
 	c.steps = drawSteps(t, func(int) step {
 		dims := drawLive(t, lo, hi)
 		dims[axis] = rapid.SampledFrom(legal).Draw(t, "live dim of the axis")
@@ -165,18 +168,19 @@ func TestSlice(t *testing.T) {
 	}{
 		{"[:, 1:5]", 1, 1, 5, 1},
 		{"[..., 1:3]", 2, 1, 3, 1},
-		{"[:, ::2]", 1, 0, ToEnd, 2},
+		{"[:, ::2]", 1, 0, basic.ToEnd, 2},
 		{"[:, 1:-1]", 1, 1, -1, 1},
-		{"[-2:]", 0, -2, ToEnd, 1},
+		{"[-2:]", 0, -2, basic.ToEnd, 1},
 	} {
-		tr := sliceTrial([]int{2, 3, 4}, dims, c.axis, Fixed(c.start), Fixed(c.stop), [2][2]int64{}, true,
+		tr := sliceTrial([]int{2, 3, 4}, dims, c.axis, kind.Fixed(c.start), kind.Fixed(c.stop),
+			[2][2]int64{}, true,
 			c.stride)
 		tr.name = c.name
 		tr.steps = []step{{"x": dims}, {"x": {2, 5, 4}}, {"x": {2, 3, 4}}}
 		trials = append(trials, tr)
 	}
 	// The rows of the rotary tables that a step needs: position and length are SymInts.
-	rows := sliceTrial([]int{64, 32}, []int{64, 32}, 0, Int{isSym: true}, Int{isSym: true},
+	rows := sliceTrial([]int{64, 32}, []int{64, 32}, 0, kind.Int{IsSym: true}, kind.Int{IsSym: true},
 		[2][2]int64{{0, 63}, {1, 16}}, false, 1)
 	rows.name = "rows from a position"
 	rows.steps = []step{
@@ -191,7 +195,7 @@ func selectTrial(lo, hi []int, axis, index int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v dim %d index %d", hi, axis, index), abs: 1e-9, rel: 1e-9,
 		build: func(b *graph.Builder) {
-			b.Output(Select(b, "y", b.Input("x", graph.F32, lo, hi), axis,
+			b.Output(basic.Select(b, "y", b.Input("x", graph.F32, lo, hi), axis,
 				index))
 		},
 	}
@@ -226,17 +230,17 @@ func TestSelect(t *testing.T) {
 }
 
 // viewTrial views graph inputs, which is a copy, and what an operator gives, which is an alias.
-func viewTrial(lo, hi []int, alias bool, dims ...Int) *trial {
+func viewTrial(lo, hi []int, alias bool, dims ...kind.Int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v alias %v", hi, alias), abs: 1e-5, rel: 1e-5,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, lo, hi)
 			if alias {
-				x = SiLU(b, "before", x)
+				x = basic.SiLU(b, "before", x)
 			}
-			y := View(b, "view", x, dims...)
+			y := basic.View(b, "view", x, dims...)
 			if alias {
-				y = SiLU(b, "after", y)
+				y = basic.SiLU(b, "after", y)
 			}
 			b.Output(y)
 		},
@@ -247,14 +251,14 @@ func sampleView(t *rapid.T) *trial {
 	rank := rapid.IntRange(1, 4).Draw(t, "rank")
 	lo, hi := drawDims(t, rank)
 	// Merge two neighbours, or put a dim of 1 somewhere, with one dim left to work out.
-	var dims []Int
+	var dims []kind.Int
 	if rest := slices.IndexFunc(hi, func(n int) bool { return n > 1 }); rest < 0 || slices.Equal(lo, hi) {
-		dims = []Int{Fixed(1), Rest}
+		dims = []kind.Int{kind.Fixed(1), basic.Rest}
 	} else {
-		dims = []Int{Rest}
+		dims = []kind.Int{basic.Rest}
 		for k := range rank {
 			if lo[k] == hi[k] {
-				dims = append(dims, Fixed(hi[k]))
+				dims = append(dims, kind.Fixed(hi[k]))
 			}
 		}
 	}
@@ -266,10 +270,10 @@ func sampleView(t *rapid.T) *trial {
 func TestView(t *testing.T) {
 	var trials []*trial
 	for _, alias := range []bool{false, true} {
-		for name, dims := range map[string][]Int{
-			"merges dims": {Rest, Fixed(4)}, "makes it flat": {Rest},
-			"puts a 1 in front": {Fixed(1), Rest, Fixed(3), Fixed(4)},
-			"splits a dim":      {Rest, Fixed(3), Fixed(2), Fixed(2)},
+		for name, dims := range map[string][]kind.Int{
+			"merges dims": {basic.Rest, kind.Fixed(4)}, "makes it flat": {basic.Rest},
+			"puts a 1 in front": {kind.Fixed(1), basic.Rest, kind.Fixed(3), kind.Fixed(4)},
+			"splits a dim":      {basic.Rest, kind.Fixed(3), kind.Fixed(2), kind.Fixed(2)},
 		} {
 			c := viewTrial([]int{1, 3, 4}, []int{9, 3, 4}, alias, dims...)
 			c.name = fmt.Sprintf("%s, alias %v", name, alias)
@@ -288,7 +292,7 @@ func catTrial(axis int, lo, hi [][]int) *trial {
 			for i := range hi {
 				parts = append(parts, b.Input(fmt.Sprint("x", i), graph.F32, lo[i], hi[i]))
 			}
-			b.Output(Cat(b, "y", axis, parts...))
+			b.Output(basic.Cat(b, "y", axis, parts...))
 		},
 	}
 }
@@ -345,7 +349,7 @@ func permuteTrial(lo, hi []int, order ...int) *trial {
 	return &trial{
 		name: fmt.Sprintf("%v to %v", hi, order), abs: 1e-9, rel: 1e-9,
 		build: func(b *graph.Builder) {
-			b.Output(Permute(b, "y", b.Input("x", graph.F32, lo, hi),
+			b.Output(basic.Permute(b, "y", b.Input("x", graph.F32, lo, hi),
 				order...))
 		},
 	}
@@ -381,31 +385,31 @@ func TestPermute(t *testing.T) {
 }
 
 // gatherTrial is a try of a row of gathers.
-func gatherTrial(r *gatherRow, try *gatherTry) *trial {
+func gatherTrial(r *basic.GatherRow, try *basic.GatherTry) *trial {
 	return &trial{
-		name: fmt.Sprintf("%s %v", r.kind, try.args), abs: 1e-9, rel: 1e-9,
+		name: fmt.Sprintf("%s %v", r.Kind, try.Args), abs: 1e-9, rel: 1e-9,
 		build: func(b *graph.Builder) {
-			given := maps.Clone(try.args)
-			given["x"] = b.Input("x", graph.F32, try.lowest, try.highest)
-			b.Output(KindOf(r.kind).one(b, "y", given))
+			given := maps.Clone(try.Args)
+			given["x"] = b.Input("x", graph.F32, try.Lowest, try.Highest)
+			b.Output(KindOf(r.Kind).BuildOne(b, "y", given))
 		},
 	}
 }
 
-func sampleGather(t *rapid.T, r *gatherRow) *trial {
-	try := &r.tries[rapid.IntRange(0, len(r.tries)-1).Draw(t, "try")]
+func sampleGather(t *rapid.T, r *basic.GatherRow) *trial {
+	try := &r.Tries[rapid.IntRange(0, len(r.Tries)-1).Draw(t, "try")]
 	c := gatherTrial(r, try)
-	c.steps = drawSteps(t, func(int) step { return step{"x": drawLive(t, try.lowest, try.highest)} })
+	c.steps = drawSteps(t, func(int) step { return step{"x": drawLive(t, try.Lowest, try.Highest)} })
 	return c
 }
 
 func TestGather(t *testing.T) {
 	var trials []*trial
-	for i := range gathers {
-		for j := range gathers[i].tries {
-			try := &gathers[i].tries[j]
-			c := gatherTrial(&gathers[i], try)
-			c.steps = []step{{"x": try.highest}, {"x": try.lowest}}
+	for i := range basic.Gathers {
+		for j := range basic.Gathers[i].Tries {
+			try := &basic.Gathers[i].Tries[j]
+			c := gatherTrial(&basic.Gathers[i], try)
+			c.steps = []step{{"x": try.Highest}, {"x": try.Lowest}}
 			trials = append(trials, c)
 		}
 	}
@@ -416,27 +420,30 @@ func TestGather(t *testing.T) {
 func TestGatherPicks(t *testing.T) {
 	for _, test := range []struct {
 		kind string
-		args Args
+		args kind.Args
 		dims []int
 		want []float64
 	}{
-		{"flip", Args{"dims": []int{1}}, []int{2, 3}, []float64{2, 1, 0, 5, 4, 3}},
-		{"flip", Args{"dims": []int{0, -1}}, []int{2, 3}, []float64{5, 4, 3, 2, 1, 0}},
-		{"expand", Args{"size": []int{3, -1, 2}}, []int{1, 2}, []float64{0, 1, 0, 1, 0, 1}},
-		{"expand", Args{"size": []int{2, 2}}, []int{2, 1}, []float64{0, 0, 1, 1}},
-		{"permute", Args{"dims": []int{1, 0}}, []int{2, 3}, []float64{0, 3, 1, 4, 2, 5}},
-		{"select", Args{"dim": 1, "index": -1}, []int{2, 3}, []float64{2, 5}},
-		{"slice", Args{"dim": 1, "start": Fixed(-2), "step": 1}, []int{2, 3}, []float64{1, 2, 4, 5}},
+		{"flip", kind.Args{"dims": []int{1}}, []int{2, 3}, []float64{2, 1, 0, 5, 4, 3}},
+		{"flip", kind.Args{"dims": []int{0, -1}}, []int{2, 3}, []float64{5, 4, 3, 2, 1, 0}},
+		{"expand", kind.Args{"size": []int{3, -1, 2}}, []int{1, 2}, []float64{0, 1, 0, 1, 0, 1}},
+		{"expand", kind.Args{"size": []int{2, 2}}, []int{2, 1}, []float64{0, 0, 1, 1}},
+		{"permute", kind.Args{"dims": []int{1, 0}}, []int{2, 3}, []float64{0, 3, 1, 4, 2, 5}},
+		{"select", kind.Args{"dim": 1, "index": -1}, []int{2, 3}, []float64{2, 5}},
+		{"slice", kind.Args{"dim": 1, "start": kind.Fixed(-2), "step": 1}, []int{2, 3}, []float64{
+			1, 2, 4,
+			5,
+		}},
 	} {
 		b := graph.NewBuilder(gpu.DefaultLimits())
 		test.args["x"] = b.Input("x", graph.F32, test.dims, test.dims)
-		b.Output(KindOf(test.kind).one(b, "y", test.args))
+		b.Output(KindOf(test.kind).BuildOne(b, "y", test.args))
 		g, err := b.Finish()
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &trial{fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(i) }}}
-		r := NewInterpreter(g)
+		r := reference.NewInterpreter(g)
 		if err := r.Step(c.input(t, g, step{"x": test.dims}), nil); err != nil {
 			t.Fatal(err)
 		}
@@ -453,8 +460,8 @@ func updateCacheTrial(s, h, d, rows int) *trial {
 		build: func(b *graph.Builder) {
 			value := b.Input("value", graph.F32, []int{1, 1, h, d}, []int{1, s, h, d})
 			cache := b.State("cache", graph.F32, []int{1, rows, h, d})
-			UpdateCache(b, "update", value, cache, Sym(b.SymInt("pos", 0, int64(rows-1), 0)))
-			b.Output(Slice(b, "content", cache, 1, Fixed(0), Fixed(rows)))
+			UpdateCache(b, "update", value, cache, kind.Sym(b.SymInt("pos", 0, int64(rows-1), 0)))
+			b.Output(basic.Slice(b, "content", cache, 1, kind.Fixed(0), kind.Fixed(rows)))
 		},
 	}
 }

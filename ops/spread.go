@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/reference"
 	"gpuscope/shaders"
 )
 
@@ -18,8 +21,8 @@ func spreadFrom(at, width int) int {
 }
 
 // spreadOf is a row as it lies spread.
-func spreadOf(row []float64) Tensor {
-	t := zeros(1, len(row))
+func spreadOf(row []float64) reference.Tensor {
+	t := reference.Zeros(1, len(row))
 	for at := range t.Data {
 		t.Data[at] = row[spreadFrom(at, len(row))]
 	}
@@ -36,8 +39,8 @@ func inOrder(row []float64) []float64 {
 }
 
 // spreadCols are the columns of a row of which the wanted places of a spread value are made.
-func spreadCols(r *Ref, v graph.ValueID, width int) (cols []int) {
-	for at := range r.cols(v, width) {
+func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
+	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
 	}
 	slices.Sort(cols)
@@ -77,7 +80,7 @@ func isConstant(b *graph.Builder, v graph.ValueID) bool {
 // spreadConstant declares a constant row that is spread, of one that is not.
 func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	info, _ := b.Value(v)
-	width := last(info.MaxDims)
+	width := shape.Last(info.MaxDims)
 	load := func() ([]byte, error) {
 		row, err := info.Load()
 		if err != nil || len(row) != 4*width {
@@ -101,8 +104,8 @@ func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool
 	}
 	for _, r := range readers {
 		switch r := r.(type) {
-		case *view:
-			if !leftTo(b, r.y, width, of) {
+		case *basic.ViewOp:
+			if !leftTo(b, r.Y, width, of) {
 				return false
 			}
 		case *linear:
@@ -157,11 +160,11 @@ func (s *spreadRow) specialise(_ int, c shaders.Constants, _ int) { c["Spread"] 
 
 func (s *spreadRow) planLeft(int, *graph.Planner, *graph.Launch) {}
 
-func (s *spreadRow) leftRow(r *Ref, x Tensor) Tensor {
-	if !r.has(s.value) {
+func (s *spreadRow) leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor {
+	if !r.Has(s.value) {
 		return x
 	}
-	return Tensor{x.Dims, inOrder(r.Tensor(s.value).Data)}
+	return reference.Tensor{Dims: x.Dims, Data: inOrder(r.Tensor(s.value).Data)}
 }
 
 func (s *spreadRow) leftTolerance(int) (row float64, why string) { return 0, "" }

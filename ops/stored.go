@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/weight"
 )
 
 // Stored is a part of a constant matrix in a graph, as whoever wants to see its numbers has it: which arrays
@@ -13,15 +14,17 @@ type Stored struct {
 	Format     string          // the name of its format
 	Rows, Cols int             // of the part
 	Arrays     []graph.ValueID // the first has the weights, the others what belongs to them
-	matrix     *Matrix
+	matrix     *weight.Matrix
 	first      int // row of the matrix
 }
 
 // stores is an operator with matrices.
-type stores interface{ stored() (*Matrix, []part) }
+type stores interface {
+	stored() (*weight.Matrix, []weight.Part)
+}
 
-func (o *linear) stored() (*Matrix, []part)    { return &o.w, o.parts }
-func (o *embedding) stored() (*Matrix, []part) { return &o.table, o.parts }
+func (o *linear) stored() (*weight.Matrix, []weight.Part)    { return &o.w, o.parts }
+func (o *embedding) stored() (*weight.Matrix, []weight.Part) { return &o.table, o.parts }
 
 // StoredMatrices are the matrices of a graph that are stored in a format, part by part. What several
 // operators share comes more than once.
@@ -33,11 +36,11 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 				return true
 			}
 			m, parts := s.stored()
-			if m.dense != nil {
+			if m.Dense != nil {
 				return true // a tensor like any other
 			}
 			for _, p := range parts {
-				if !yield(Stored{m.Format.File, p.rows, m.Cols, p.arrays, m, p.first}) {
+				if !yield(Stored{m.Format.File, p.Rows, m.Cols, p.Arrays, m, p.First}) {
 					return false
 				}
 			}
@@ -55,7 +58,7 @@ func (s *Stored) Read(first, n int) ([]float64, error) {
 	}
 	var arrays [][]byte
 	for k := range s.Arrays {
-		data, err := s.matrix.packArray(k, s.first+first, n)
+		data, err := s.matrix.PackArray(k, s.first+first, n)
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +66,7 @@ func (s *Stored) Read(first, n int) ([]float64, error) {
 	}
 	numbers := make([]float64, n*s.Cols)
 	for row := range n {
-		s.matrix.Format.row(arrays, row, numbers[row*s.Cols:(row+1)*s.Cols])
+		s.matrix.Format.ReadRow(arrays, row, numbers[row*s.Cols:(row+1)*s.Cols])
 	}
 	return numbers, nil
 }

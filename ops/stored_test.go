@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/weight"
 )
 
 // Some rows of a matrix, whatever its format, read as all of what is on the device says they are.
 func TestStoredRowsAreThoseOfTheDevice(t *testing.T) {
 	const rows = 300
-	for _, f := range Formats {
+	for _, f := range weight.Formats {
 		cols := 512
-		if f.Name == QCS4W(64, Q4Options{}).Name { // which has one scale to a row
+		if f.Name == weight.QCS4W(64, weight.Q4Options{}).Name { // which has one scale to a row
 			cols = 64
 		}
 		b := tinyBuilder()
@@ -40,7 +41,7 @@ func TestStoredRowsAreThoseOfTheDevice(t *testing.T) {
 					t.Fatal(f.Name, err)
 				}
 				for i := range at[1] {
-					f.row(arrays, at[0]+i, want)
+					f.ReadRow(arrays, at[0]+i, want)
 					if !slices.Equal(got[i*cols:(i+1)*cols], want) {
 						t.Errorf("%s: row %d differs", f.Name, at[0]+i)
 					}

@@ -8,18 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
+	"gpuscope/ops/kind"
 )
 
 // shown makes a SymInt visible as the length of a slice, where it is 1 to most.
 func shown(b *graph.Builder, v graph.ValueID, most int) {
-	b.Output(Slice(b, "rows", constant(b, "table", most, 4), 0, Fixed(0), Sym(v)))
+	b.Output(basic.Slice(b, "rows", constant(b, "table", most, 4), 0, kind.Fixed(0), kind.Sym(v)))
 }
 
 func sampleSymSize(t *rapid.T) *trial {
 	n := draw(t, "rows", 1, 100)
 	c := &trial{
 		build: func(b *graph.Builder) {
-			shown(b, SymSize(b, "n", b.Input("x", graph.F32, []int{1, 3}, []int{n, 3}), 0), n)
+			shown(b, basic.SymSize(b, "n", b.Input("x", graph.F32, []int{1, 3}, []int{n, 3}), 0), n)
 		},
 	}
 	c.steps = drawSteps(t, func(int) step { return step{"x": {draw(t, "live rows", 1, n), 3}} })
@@ -33,7 +35,8 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.I32, []int{1, 1}, []int{1, n})
 			shown(b,
-				SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1, int64(hi)),
+				basic.SelectAsSymInt(b, "n", x, 1, rapid.SampledFrom([]int{0, -1}).Draw(t, "index"), 1,
+					int64(hi)),
 				hi)
 		},
 		fill: map[string]func(int) float64{"x": func(i int) float64 { return float64(1 + i%hi) }},
@@ -43,7 +46,7 @@ func sampleSelectAsSymInt(t *rapid.T) *trial {
 }
 
 // sampleSymBinary shows the result plus an offset that makes it positive, which is one more operator.
-func sampleSymBinary(t *rapid.T, kind string) *trial {
+func sampleSymBinary(t *rapid.T, kindName string) *trial {
 	drawRange := func(name string) (lo, hi int) {
 		lo = rapid.IntRange(-20, 20).Draw(t, name+" lo")
 		return lo, lo + rapid.IntRange(0, 20).Draw(t, name+" range")
@@ -57,13 +60,13 @@ func sampleSymBinary(t *rapid.T, kind string) *trial {
 		build: func(b *graph.Builder) {
 			x, y := b.SymInt("a", int64(alo), int64(ahi), int64(ahi)),
 				b.SymInt("b", int64(blo), int64(bhi), int64(cond(bhi == 0, blo, bhi)))
-			v := KindOf(kind).one(b, "n", Args{"a": Sym(x), "b": Sym(y)})
-			shown(b, SymAdd(b, "positive", Sym(v), Fixed(2001)), 4001)
+			v := KindOf(kindName).BuildOne(b, "n", kind.Args{"a": kind.Sym(x), "b": kind.Sym(y)})
+			shown(b, basic.SymAdd(b, "positive", kind.Sym(v), kind.Fixed(2001)), 4001)
 		},
 	}
 	c.steps = drawSteps(t, func(int) step {
 		d := draw(t, "live b", blo, bhi)
-		if kind == "sym_floordiv" && d == 0 {
+		if kindName == "sym_floordiv" && d == 0 {
 			d = cond(bhi == 0, blo, bhi)
 		}
 		return step{"a": {draw(t, "live a", alo, ahi)}, "b": {d}}
@@ -91,7 +94,7 @@ func TestSymIntArithmetic(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s %d", c.a, c.kind, c.b), func(t *testing.T) {
 			b := tinyBuilder()
 			x, y := b.SymInt("a", -100, 100, 0), b.SymInt("b", -100, 100, 1)
-			v := KindOf(c.kind).one(b, "n", Args{"a": Sym(x), "b": y})
+			v := KindOf(c.kind).BuildOne(b, "n", kind.Args{"a": kind.Sym(x), "b": y})
 			live := liveGraph(t, b)
 			set(t, live, x, c.a)
 			set(t, live, y, c.b)
@@ -109,7 +112,7 @@ func TestSymIntArithmetic(t *testing.T) {
 func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 	b := tinyBuilder()
 	x := b.SymInt("b", -1, 1, 1)
-	SymFloorDiv(b, "n", Fixed(6), Sym(x))
+	basic.SymFloorDiv(b, "n", kind.Fixed(6), kind.Sym(x))
 	live := liveGraph(t, b)
 	set(t, live, x, 0)
 	if err := live.Propagate(); err == nil || !strings.Contains(err.Error(), "6 over 0") {
@@ -118,7 +121,7 @@ func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 
 	b = tinyBuilder()
 	ids := b.Input("ids", graph.I32, []int{1}, []int{2})
-	SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
+	basic.SelectAsSymInt(b, "pos", ids, 0, 0, 0, 9)
 	live = liveGraph(t, b)
 	if err := live.SetHost(ids, []int64{10, 0}); err != nil {
 		t.Fatal(err)
@@ -142,7 +145,7 @@ func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
 		t.Run(c.kind, func(t *testing.T) {
 			b := tinyBuilder()
 			x, y := b.SymInt("a", c.a[0], c.a[1], c.a[1]), b.SymInt("b", c.b[0], c.b[1], c.b[1])
-			v := KindOf(c.kind).one(b, "n", Args{"a": Sym(x), "b": y})
+			v := KindOf(c.kind).BuildOne(b, "n", kind.Args{"a": kind.Sym(x), "b": y})
 			g, err := b.Finish()
 			if err != nil {
 				t.Fatal(err)

@@ -3,10 +3,13 @@ package ops
 import (
 	"math"
 	"testing"
+
+	"gpuscope/ops/reference"
+	"gpuscope/ops/weight"
 )
 
 func TestNothingIsNearAnInfinityButItself(t *testing.T) {
-	near := Tolerance{Rel: 1e-6, Row: 1e-6, Abs: 1e-6}
+	near := reference.Tolerance{Rel: 1e-6, Row: 1e-6, Abs: 1e-6}
 	for _, want := range []float64{math.Inf(1), math.Inf(-1)} {
 		if most := near.At(want, 1); most != 0 {
 			t.Errorf("%v may be off by %v", want, most)
@@ -23,11 +26,11 @@ func TestOfSiLUFarOutNothingNeedBeLeft(t *testing.T) {
 			"gate": func(int) float64 { return gate }, "up": func(int) float64 { return up },
 		}
 		g := finish(t, c)
-		x := NewInterpreter(g)
+		x := reference.NewInterpreter(g)
 		if err := x.Step(c.input(t, g, step{"gate": {1, 4}, "up": {1, 4}}), nil); err != nil {
 			t.Fatal(err)
 		}
-		want := r.act.f(gate) * up
+		want := r.act.F(gate) * up
 		near := x.Tolerance(0, g.Outputs()[0])
 		if most := near.At(want, want); most < math.Abs(want) {
 			t.Errorf("%s of %d and %d is %v, and may be off by %v", r.kind, gate, up, want, most)
@@ -48,11 +51,11 @@ func TestTolerancesAreFiniteBesideWhatIsNot(t *testing.T) {
 		}
 		for _, c := range []*trial{
 			heads.trial(),
-			{name: "linear", build: linearOf(32, 8, 2, Q8_0), steps: []step{{"x": {2, 32}}}},
+			{name: "linear", build: linearOf(32, 8, 2, weight.Q8_0), steps: []step{{"x": {2, 32}}}},
 		} {
 			c.fill = map[string]func(int) float64{"q": fill, "k": fill, "v": fill, "x": fill}
 			g := finish(t, c)
-			x := NewInterpreter(g)
+			x := reference.NewInterpreter(g)
 			if err := x.Step(c.input(t, g, c.steps[0]), nil); err != nil {
 				t.Fatal(err)
 			}

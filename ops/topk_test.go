@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/ops/basic"
 )
 
 func topKTrial(width, rows, k int) *trial {
@@ -15,7 +16,7 @@ func topKTrial(width, rows, k int) *trial {
 		name: fmt.Sprintf("%d of %d rows of %d", k, rows, width), abs: 1e-6, rel: 1e-5,
 		build: func(b *graph.Builder) {
 			x := b.Input("x", graph.F32, []int{1, width}, []int{rows, width})
-			values, ids, stats := TopK(b, "y", x, k)
+			values, ids, stats := basic.TopK(b, "y", x, k)
 			b.Output(values)
 			b.Output(ids)
 			b.Output(stats)
@@ -26,7 +27,7 @@ func topKTrial(width, rows, k int) *trial {
 
 func sampleTopK(t *rapid.T) *trial {
 	rows, width := draw(t, "rows", 1, 20), draw(t, "width", 1, 3000)
-	c := topKTrial(width, rows, draw(t, "k", 1, min(width, MaxTopK)))
+	c := topKTrial(width, rows, draw(t, "k", 1, min(width, basic.MaxTopK)))
 	if rapid.Bool().Draw(t, "ties") {
 		c.fill["x"] = func(i int) float64 { return math.Floor(noise("x", i) * 3) }
 	}

@@ -1,0 +1,375 @@
+package basic
+
+import (
+	"math"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/shaders"
+)
+
+// Binaries are the family of operators on two tensors with broadcasting, a row each: kernels, reference,
+// cost and tests follow from it.
+var Binaries = []BinaryRow{
+	{
+		Error: reference.OneRounding,
+		Kind:  "add", of: "Add", doc: "y = a + alpha * b", wgsl: "u + params.alpha * v", Scaled: true,
+		f: func(a, b, alpha float64) float64 { return a + alpha*b },
+	},
+	{
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
+		Kind:  "div", of: "Div", doc: "y = a / b", wgsl: "u / v",
+		f: func(a, b, _ float64) float64 { return a / b },
+	},
+	{
+		Error: reference.Exact,
+		Kind:  "maximum", doc: "y = the larger of a and b, NaN where one of them is",
+		wgsl: largerWGSL, needs: isNaNWGSL,
+		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, Also: besideNaN,
+	},
+	{
+		Error: reference.Exact,
+		Kind:  "minimum", doc: "y = the smaller of a and b, NaN where one of them is",
+		wgsl: smallerWGSL, needs: isNaNWGSL,
+		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, Also: besideNaN,
+	},
+	{
+		Error: reference.OneRounding,
+		Kind:  "mul", of: "Mul", doc: "y = a * b", wgsl: "u * v",
+		f: func(a, b, _ float64) float64 { return a * b },
+	},
+	{
+		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL has pow of exp2 and log2, which is off the more the larger the power"},
+		Kind:  "pow", doc: "y = a^b, of an a below 0 for whole b, NaN else", wgsl: "power(u, v)",
+		needs: powerWGSL,
+		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, From: 0.05, To: 4,
+		Also: [][2]float64{
+			{-2, 3},
+			{-2, 2},
+			{-2, -3},
+			{-2, 0.5},
+			{-1.5, 0},
+			{0, 0},
+			{0, 2},
+			{1, 30},
+			{-1, 7},
+			{3, 0},
+			{2, -2},
+		},
+	},
+	{
+		Error: reference.OneRounding,
+		Kind:  "sub", of: "Sub", doc: "y = a - alpha * b", wgsl: "u - params.alpha * v", Scaled: true,
+		f: func(a, b, alpha float64) float64 { return a - alpha*b },
+	},
+}
+
+// BinariesAndCompares are the rows of all families of operators on two tensors.
+var BinariesAndCompares = slices.Concat(Binaries, compares)
+
+type BinaryRow struct {
+	Kind string
+	of   string // the Go constructor, where there is one
+	doc  string
+	// wgsl is y of u and v, and needs are functions that it calls, as a unaryRow has them.
+	wgsl, needs string
+	f           func(a, b, alpha float64) float64
+	Scaled      bool // it has an alpha
+	flops       int  // that one takes as a GPU is counted; 0 is 1
+	Error       reference.Tolerance
+	// The tests draw an a between from and to, where these are set, and add the pairs of also.
+	From, To float64
+	Also     [][2]float64
+}
+
+// The larger and the smaller of u and v, NaN where one of them is: their sum is one then.
+const (
+	largerWGSL  = "select(max(u, v), u + v, is_nan(u) | is_nan(v))"
+	smallerWGSL = "select(min(u, v), u + v, is_nan(u) | is_nan(v))"
+)
+
+var besideNaN = [][2]float64{
+	{math.NaN(), 1}, {1, math.NaN()}, {math.NaN(), math.NaN()}, {math.Inf(1), 1}, {1, math.Inf(-1)}, {-1, 1},
+}
+
+// ofNumbers is f of two numbers, and NaN where one is none. (For math.Max infinity is larger than NaN.)
+func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.NaN()
+	}
+	return f(a, b)
+}
+
+// powerWGSL makes powers of what is below 0, which pow of WGSL does not take.
+const powerWGSL = `
+fn power(u: $T, v: $T) -> $T {
+  let upright = pow(abs(u), abs(v)); // of 0 it is 0 everywhere, to a negative power it is not
+  let size = select(upright, 1.0 / upright, v < $T(0.0));
+  let half = abs(v) * 0.5;
+  let whole = v == trunc(v);
+  let odd = whole & (half != trunc(half));
+  let result = select(size, -size, odd & (u < $T(0.0)));
+  let nan = bitcast<f32>(0x7fc00000u | min(params.n, 1u)); // not a constant, which may not be NaN
+  let real = select($T(nan), result, whole | (u >= $T(0.0)));
+  return select(real, $T(1.0), (v == $T(0.0)) | (u == $T(1.0)));
+}
+`
+
+// Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one,
+// and an operand whose dim is 1, or not there, is repeated along it.
+//
+//	x, y  dims that are equal or 1, from the last one back
+//	z     the larger of each
+//
+// Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
+func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
+	return member("add").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
+}
+
+// Sub adds sub: z = x - alpha * y, with broadcasting and routes as Add has them.
+func Sub(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
+	return member("sub").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
+}
+
+// Mul adds mul: z = x * y, with broadcasting and routes as Add has them.
+func Mul(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
+	return member("mul").BuildOne(b, name, kind.Args{"a": x, "b": y})
+}
+
+// Div adds div: z = x / y, with broadcasting and routes as Add has them.
+func Div(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
+	return member("div").BuildOne(b, name, kind.Args{"a": x, "b": y})
+}
+
+// The routes of binary operators.
+const (
+	binarySame = iota
+	binaryBroadcast
+)
+
+var binaryRoutes = []string{binarySame: "same", binaryBroadcast: "broadcast"}
+
+var kindsOfBinaries = kind.Each(BinariesAndCompares, func(r *BinaryRow) kind.Kind {
+	k := kind.Kind{
+		Name: r.Kind, Doc: r.doc + ", element by element, with broadcasting.",
+		Args:         []kind.Arg{kind.Required("a", kind.F32Tensor), kind.Required("b", kind.F32Tensor)},
+		Constructors: Constructors(r.of), Routes: binaryRoutes, Add: r.add,
+	}
+	if r.Scaled {
+		k.Args = append(k.Args, kind.Arg{Name: "alpha", Type: kind.FloatType, Default: 1.0})
+	}
+	return k
+})
+
+func (r *BinaryRow) add(c *kind.Call) []graph.ValueID {
+	a, b := c.ArgTensor("a"), c.ArgTensor("b")
+	o := &BinaryOp{BinaryRow: r, A: a, B: b, Y: c.Out("", graph.F32), Alpha: 1, Vec: 1}
+	if r.Scaled {
+		o.Alpha = float32(c.ArgFloat("alpha"))
+	}
+	o.rank = max(len(c.MaxDims(a)), len(c.MaxDims(b)), 1)
+	if shape.Last(c.MaxDims(a)) == shape.Last(c.MaxDims(b)) {
+		o.Vec = min(kind.Vec(c.Builder, a, -1), kind.Vec(c.Builder, b, -1))
+	}
+	constants := shaders.Constants{
+		"Op": r.Kind, "Alpha": r.Scaled, "Expr": OfElements(r.wgsl, o.Vec),
+		"Needs": OfElements(r.needs, o.Vec), "Lanes": kind.ThreadLanes, "Vec": o.Vec, "Rank": 0,
+	}
+	o.same = kind.NewKernelAs(c.Builder, r.Kind, "binary", constants)
+	constants["Rank"] = o.rank
+	o.broadcast = kind.NewKernelAs(c.Builder, r.Kind+"_broadcast", "binary", constants)
+	return c.AddOp(o, o.Y)
+}
+
+type BinaryOp struct {
+	*BinaryRow
+	A, B, Y         graph.ValueID
+	Alpha           float32
+	same, broadcast *graph.Kernel
+	rank            int // of y, at least 1
+	Vec             int
+}
+
+func (o *BinaryOp) Spec() graph.Spec {
+	bindings := []graph.Binding{graph.Bind("a", o.A), graph.Bind("b", o.B), graph.Bind("y", o.Y)}
+	s := graph.Spec{
+		Kind: o.Kind, Inputs: []graph.ValueID{o.A, o.B}, Outputs: []graph.ValueID{o.Y},
+		Routes: binaryRoutes,
+		Slots: []graph.Slot{{Uses: []graph.Use{
+			binarySame:      {Kernel: o.same, Bind: bindings},
+			binaryBroadcast: {Kernel: o.broadcast, Bind: bindings},
+		}}},
+	}
+	if o.Scaled {
+		s.Attrs = map[string]any{"alpha": o.Alpha}
+	}
+	return s
+}
+
+// Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them
+// has 1 and is repeated.
+func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
+	type choice struct{ a, b [kind.MaxRank]int }
+	var most, least, repeatA, repeatB choice
+	aMin, aMax, bMin, bMax := r.Min(o.A), r.Max(o.A), r.Min(o.B), r.Max(o.B)
+	ra, rb := len(aMin), len(bMin)
+	for k := range max(ra, rb) { // from the last dim
+		alo, ahi, blo, bhi := dimFromEnd(aMin, k), dimFromEnd(aMax, k), dimFromEnd(bMin, k),
+			dimFromEnd(bMax, k)
+		most.a[k], most.b[k] = widest(alo, ahi, blo, bhi)
+		least.a[k], least.b[k] = narrowest(alo, ahi, blo, bhi)
+		repeatA.a[k], repeatA.b[k] = most.a[k], most.b[k]
+		if alo == 1 {
+			repeatA.a[k], repeatA.b[k] = 1, bhi
+		}
+		repeatB.a[k], repeatB.b[k] = most.a[k], most.b[k]
+		if blo == 1 {
+			repeatB.a[k], repeatB.b[k] = ahi, 1
+		}
+	}
+	var list []graph.Corner
+	for _, c := range []choice{most, least, repeatA, repeatB} {
+		corner := graph.Corner{{Value: o.A, Dims: fromEnd(c.a[:ra])}, {Value: o.B, Dims: fromEnd(c.b[:rb])}}
+		if o.A == o.B {
+			corner = corner[:1]
+		}
+		list = append(list, corner)
+	}
+	return list
+}
+
+// widest is the pair of dims that broadcasts to the largest one.
+func widest(alo, ahi, blo, bhi int) (a, b int) {
+	best := 0
+	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
+		legal := c[0] >= alo && c[0] <= ahi && c[1] >= blo && c[1] <= bhi
+		if n := max(c[0], c[1]); legal && n > best {
+			best, a, b = n, c[0], c[1]
+		}
+	}
+	if best == 0 { // no live shape is legal; the plan says so
+		return ahi, bhi
+	}
+	return a, b
+}
+
+// narrowest is the pair of dims that broadcasts to the smallest one.
+func narrowest(alo, ahi, blo, bhi int) (a, b int) {
+	if alo == 1 || blo == 1 || alo == blo {
+		return alo, blo
+	}
+	n := max(alo, blo)
+	if n > min(ahi, bhi) {
+		return alo, blo
+	}
+	return n, n
+}
+
+// dimFromEnd is dim k counted from the last one; 1 where there is none.
+func dimFromEnd(dims []int, k int) int {
+	if k >= len(dims) {
+		return 1
+	}
+	return dims[len(dims)-1-k]
+}
+
+func fromEnd(dims []int) []int {
+	dims = slices.Clone(dims)
+	slices.Reverse(dims)
+	return dims
+}
+
+func (o *BinaryOp) Plan(p *graph.Planner) error {
+	a, b := p.Dims(o.A), p.Dims(o.B)
+	var dims, aStride, bStride [kind.MaxRank]int
+	n, na, nb := 1, 1, 1
+	for k := range o.rank { // from the last dim
+		da, db := dimFromEnd(a, k), dimFromEnd(b, k)
+		if da != db && da != 1 && db != 1 {
+			return p.Errorf("operands %v and %v are not broadcast-compatible: %d and %d", a, b, da, db)
+		}
+		if k == 0 {
+			da, db = shape.DivUp(da, o.Vec), shape.DivUp(db, o.Vec)
+		}
+		at := o.rank - 1 - k
+		dims[at] = max(da, db)
+		if da != 1 {
+			aStride[at] = na
+		}
+		if db != 1 {
+			bStride[at] = nb
+		}
+		n, na, nb = n*dims[at], na*da, nb*db
+	}
+	route := binaryBroadcast
+	if na == n && nb == n {
+		route = binarySame
+		route = p.Choose(route, kind.SameShapes, 1<<binarySame|1<<binaryBroadcast)
+	} else {
+		route = p.Choose(route, kind.BroadcastShapes, 1<<binaryBroadcast)
+	}
+	l := p.Dispatch(0, p.Vectors(n*o.Vec, o.Vec, kind.ThreadLanes))
+	l.Params.U32("n", n)
+	if o.Scaled {
+		l.Params.F32("alpha", o.Alpha)
+	}
+	if route == binaryBroadcast {
+		kind.PutDims(&l.Params, &sizeNames, dims[:o.rank])
+		kind.PutDims(&l.Params, &aStrideNames, aStride[:o.rank])
+		kind.PutDims(&l.Params, &bStrideNames, bStride[:o.rank])
+	}
+	l.Bytes, l.FLOPs = 4*int64(o.Vec)*int64(n+na+nb), int64(o.Vec)*int64(n)*int64(max(1, o.flops))
+	if o.Scaled && o.Alpha != 1 {
+		l.FLOPs *= 2
+	}
+	dims[o.rank-1] *= o.Vec
+	p.SetDims(o.Y, dims[o.rank-max(len(a), len(b)):o.rank]...)
+	return nil
+}
+
+func (o *BinaryOp) Reference(r *reference.Ref) {
+	a, b := r.Tensor(o.A), r.Tensor(o.B)
+	rank := max(len(a.Dims), len(b.Dims))
+	dims := make([]int, rank)
+	for k := range dims {
+		dims[rank-1-k] = max(dimFromEnd(a.Dims, k), dimFromEnd(b.Dims, k))
+	}
+	y := r.Result(o.Y, dims...)
+	rows, width := y.Rows()
+	for row := range r.Rows(o.Y, rows) {
+		for i := row * width; i < (row+1)*width; i++ {
+			u, v := a.Data[repeated(a.Dims, dims, i)], b.Data[repeated(b.Dims, dims, i)]
+			y.Data[i] = o.f(u, v, float64(o.Alpha))
+		}
+	}
+	r.Set(o.Y, y)
+}
+
+func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
+	t := o.Error
+	if o.Alpha != 1 {
+		t.Abs += 2 * reference.Rounding * math.Abs(float64(o.Alpha)) * r.Largest(o.B)
+		t.Why += " and of the scaled operand"
+	}
+	return t
+}
+
+// repeated is the index in an operand of dims from of element i of a result of dims to.
+func repeated(from, to []int, i int) int {
+	at, stride := 0, 1
+	for k := range to {
+		d := dimFromEnd(from, k)
+		if d != 1 {
+			at += i % dimFromEnd(to, k) * stride
+		}
+		stride *= d
+		i /= dimFromEnd(to, k)
+	}
+	return at
+}
+
+// The strides of the operands in the broadcasting kernel, one for each dim.
+var aStrideNames, bStrideNames = kind.PerDim("a_stride"), kind.PerDim("b_stride")

@@ -1,0 +1,543 @@
+package basic
+
+import (
+	"fmt"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/shaders"
+)
+
+// Gathers are the family of operators that pick elements of a tensor by their place, whatever they hold, a
+// row each: kernel, plan, reference and cost follow from where its elements come from (picked).
+//
+// What writes to a part of a tensor, cat and update_cache, is no member: it has a dispatch for each part, or
+// changes State. Nor is embedding, whose places are data and whose table has a format, or view, whose
+// elements stay where they are.
+var Gathers = []GatherRow{
+	{
+		Kind: "expand",
+		doc: "x repeated along its dims of 1, and along new dims before its first, to the sizes given; -1 leaves " +
+			"a dim as it is.",
+		Args: []kind.Arg{kind.Required("size", kind.IntsType)},
+		read: func(c *kind.Call, o *GatherOp) bool {
+			o.list, o.wholeRows = c.ArgInts("size"), true
+			if n := len(c.MaxDims(o.X)); len(o.list) < n || len(o.list) > kind.MaxRank {
+				c.Fail("size %v for %s of rank %d, want %d to %d", o.list, c.Name(o.X), n, n, kind.MaxRank)
+			}
+			return c.Err() == nil
+		},
+		attrs: func(o *GatherOp) map[string]any { return map[string]any{"size": o.list} },
+		pick:  pickExpand,
+		Tries: []GatherTry{
+			{[]int{1, 3}, []int{1, 3}, kind.Args{"size": []int{5, 3}}},
+			{[]int{1, 1, 8}, []int{9, 1, 8}, kind.Args{"size": []int{-1, 4, 8}}},
+			{[]int{1, 8}, []int{70, 8}, kind.Args{"size": []int{2, 3, -1, -1}}},
+			{[]int{1}, []int{1}, kind.Args{"size": []int{65}}},
+		},
+	},
+	{
+		Kind: "flip", doc: "The elements of x in the opposite order along some dims.",
+		Args: []kind.Arg{kind.Required("dims", kind.IntsType)},
+		read: func(c *kind.Call, o *GatherOp) bool {
+			o.list, o.wholeRows = slices.Clone(c.ArgInts("dims")), true
+			for k, a := range o.list {
+				axis, ok := c.Axis(o.X, a)
+				if !ok {
+					return false
+				}
+				if slices.Contains(o.list[:k], axis) {
+					c.Fail("dim %d of %s twice", axis, c.Name(o.X))
+				}
+				o.list[k], o.wholeRows = axis, o.wholeRows && axis != len(c.MaxDims(o.X))-1
+			}
+			return c.Err() == nil
+		},
+		attrs: func(o *GatherOp) map[string]any { return map[string]any{"dims": o.list} },
+		pick: func(o *GatherOp, dims []int, _ [2]int) (picked, error) {
+			p := all(dims)
+			for _, k := range o.list {
+				p.base[k], p.step[k] = dims[k]-1, -1
+			}
+			return p, nil
+		},
+		Tries: []GatherTry{
+			{[]int{1}, []int{130}, kind.Args{"dims": []int{0}}},
+			{[]int{1, 8}, []int{70, 8}, kind.Args{"dims": []int{0}}},
+			{[]int{2, 1, 5}, []int{2, 9, 5}, kind.Args{"dims": []int{-1, 1}}},
+			{[]int{1, 2, 3, 4}, []int{4, 2, 3, 4}, kind.Args{"dims": []int{0, 2}}},
+			{[]int{3, 4}, []int{3, 4}, kind.Args{"dims": []int{}}},
+		},
+	},
+	{
+		Kind: "permute", of: []string{"Permute"},
+		doc:  "The dims of x in another order: for each dim of y the dim of x that it is.",
+		Args: []kind.Arg{kind.Required("dims", kind.IntsType)},
+		read: func(c *kind.Call, o *GatherOp) bool {
+			order := c.ArgInts("dims")
+			seen := make([]bool, len(c.MaxDims(o.X)))
+			for _, a := range order {
+				axis, ok := c.Axis(o.X, a)
+				if !ok {
+					return false
+				}
+				o.list, seen[axis] = append(o.list, axis), true
+			}
+			if len(order) != len(seen) || len(order) == 0 || slices.Contains(seen, false) {
+				c.Fail("%v is no order of the %d dims of %s", order, len(seen), c.Name(o.X))
+			}
+			o.wholeRows = shape.Last(o.list) == len(order)-1
+			return c.Err() == nil
+		},
+		attrs: func(o *GatherOp) map[string]any { return map[string]any{"dims": o.list} },
+		pick: func(o *GatherOp, dims []int, _ [2]int) (picked, error) {
+			p := all(dims)
+			for k, a := range o.list {
+				p.of[k], p.size[k] = a, dims[a]
+			}
+			return p, nil
+		},
+	},
+	{
+		Kind: "select", of: []string{"Select"}, along: true,
+		doc:  "y = x[..., index, ...] along a dim, which goes away.",
+		Args: []kind.Arg{kind.Required("dim", kind.IntType), kind.Required("index", kind.IntType)},
+		read: func(c *kind.Call, o *GatherOp) (ok bool) {
+			o.Ends[0] = kind.Fixed(c.ArgInt("index"))
+			o.Axis, ok = c.Axis(o.X, c.ArgInt("dim"))
+			return ok
+		},
+		attrs: func(o *GatherOp) map[string]any {
+			return map[string]any{"dim": o.Axis, "index": o.Ends[0].Fixed}
+		},
+		corners: selectCorners, pick: pickSelect,
+	},
+	{
+		Kind: "slice", of: []string{"Slice", "SliceRange"},
+		doc: "y = x[..., start : end : step, ...] along a dim, with both ends brought into it; or, where a " +
+			"length is given, x[..., start : start+length, ...], which must be there.",
+		Args: []kind.Arg{
+			kind.Optional("dim", kind.IntType, 0),
+			kind.Optional("start", kind.SymIntType, kind.Fixed(0)),
+			kind.Optional("end", kind.SymIntType, kind.Fixed(ToEnd)),
+			kind.Optional("step", kind.IntType, 1),
+			kind.Optional("length", kind.SymIntType, NoLength),
+		},
+		along: true, read: readSlice, attrs: sliceAttrs, corners: sliceCorners, pick: pickSlice,
+	},
+}
+
+type GatherRow struct {
+	Kind string
+	of   []string // the Go constructors, where there are some
+	doc  string
+	Args []kind.Arg // beside x
+	// along: it picks along one dim, and what follows is copied in whole.
+	along bool
+	// read takes the arguments, and says whether they fit x.
+	read  func(c *kind.Call, o *GatherOp) bool
+	attrs func(o *GatherOp) map[string]any
+	// pick says where the elements of y come from; ends are the operator's.
+	pick func(o *GatherOp, dims []int, ends [2]int) (picked, error)
+	// corners are those at which y is largest and smallest; nil: at the largest x and the smallest.
+	corners func(o *GatherOp, r *graph.Ranges) []graph.Corner
+	Tries   []GatherTry // that the tests make
+}
+
+// GatherTry is a try of the tests: the range of x, and arguments.
+type GatherTry struct {
+	Lowest, Highest []int
+	Args            kind.Args
+}
+
+// picked is where the elements of y come from: y[i0, i1, ...] is x where its dim of[k] is at base + i_k*step,
+// for each dim k of y.
+type picked struct {
+	rank int               // of y
+	size [kind.MaxRank]int // of each dim of y
+	of   [kind.MaxRank]int // the dim of x that it runs along; -1: it repeats
+	step [kind.MaxRank]int // by which it does
+	base [kind.MaxRank]int // by dim of x: where that begins
+}
+
+// all is every element where it is.
+func all(dims []int) (p picked) {
+	p.rank = copy(p.size[:], dims)
+	for k := range p.rank {
+		p.of[k], p.step[k] = k, 1
+	}
+	return p
+}
+
+// without is p with a dim of y less.
+func (p picked) without(k int) picked {
+	for _, list := range []*[kind.MaxRank]int{&p.size, &p.of, &p.step} {
+		copy(list[k:], list[k+1:])
+	}
+	p.rank--
+	return p
+}
+
+func pickExpand(o *GatherOp, dims []int, _ [2]int) (p picked, err error) {
+	p.rank = len(o.list)
+	ahead := len(o.list) - len(dims)
+	for k, n := range o.list {
+		from := k - ahead
+		switch {
+		case from < 0 && n < 1:
+			return p, fmt.Errorf("size %d of new dim %d, want at least 1", n, k)
+		case from < 0:
+			p.size[k], p.of[k] = n, -1
+		case n == -1 || n == dims[from]:
+			p.size[k], p.of[k], p.step[k] = dims[from], from, 1
+		case dims[from] == 1 && n > 0:
+			p.size[k], p.of[k] = n, -1
+		default:
+			return p, fmt.Errorf("dim %d of %v does not expand to %d", from, dims, n)
+		}
+	}
+	return p, nil
+}
+
+// Permute adds permute: the dims of x in another order.
+//
+//	x      any dims, any 32-bit type
+//	order  for each dim of y the dim of x that it is
+//	y      dims of x in that order
+//
+// An invocation gathers an element, or 4 where the last dim stays the last.
+func Permute(b *graph.Builder, name string, x graph.ValueID, order ...int) graph.ValueID {
+	return member("permute").BuildOne(b, name, kind.Args{"x": x, "dims": order})
+}
+
+// Select adds select: y = x[..., index, ...] along a dim, which goes away. A negative index counts from the
+// end of the live dim: -1 is always the last live row.
+//
+//	x  any dims, any 32-bit type
+//	y  dims of x without dim axis
+func Select(b *graph.Builder, name string, x graph.ValueID, axis, index int) graph.ValueID {
+	return member("select").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "index": index})
+}
+
+// selectCorners: the smallest has as many rows as the index needs.
+func selectCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
+	smallest, index := slices.Clone(r.Min(o.X)), o.Ends[0].Fixed
+	need := index + 1
+	if index < 0 {
+		need = -index
+	}
+	smallest[o.Axis] = min(max(smallest[o.Axis], need), r.Max(o.X)[o.Axis])
+	return []graph.Corner{{}, {{Value: o.X, Dims: smallest}}}
+}
+
+func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
+	row, dim := ends[0], dims[o.Axis]
+	if row < 0 {
+		row += dim
+	}
+	if row < 0 || row >= dim {
+		return picked{}, fmt.Errorf("index %d of dim %d of %v, want %d to %d", ends[0], o.Axis, dims, -dim,
+			dim-1)
+	}
+	p := all(dims)
+	p.base[o.Axis] = row
+	return p.without(o.Axis), nil
+}
+
+// Slice adds slice: y = x[..., start : start+length, ...] along a dim. It refuses a start and a length that x
+// does not have.
+//
+//	x  any dims, any 32-bit type
+//	y  dims of x with length in place of dim axis
+//
+// An invocation copies 4 elements where the dims after axis allow it.
+func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length kind.Int) graph.ValueID {
+	return member("slice").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "start": start, "length": length})
+}
+
+// SliceRange adds slice as upstream's slice_copy has it: y = x[..., from : to : step, ...] along a dim, where
+// a negative end counts from the live dim's end, both are brought into 0 to the live dim, and a to of ToEnd,
+// or any other number past the end, means the end.
+//
+//	x  any dims, any 32-bit type
+//	y  dims of x with ceil((to - from) / step) in place of dim axis; nothing left is refused
+func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, to kind.Int,
+	step int,
+) graph.ValueID {
+	return member("slice").BuildOne(b, name, kind.Args{
+		"x": x, "dim": axis, "start": from, "end": to,
+		"step": step,
+	})
+}
+
+// ToEnd is the end of a dim, whatever its live size.
+const ToEnd = 1<<31 - 1
+
+// NoLength is the length of a slice that goes by its end.
+var NoLength = kind.Fixed(-1)
+
+func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
+	o.Ends, o.Step = [2]kind.Int{c.ArgSym("start"), c.ArgSym("end")}, c.ArgInt("step")
+	if length := c.ArgSym("length"); length != NoLength {
+		o.Ends[1], o.Exact = length, true
+	}
+	if o.Step < 1 || o.Exact && o.Step != 1 {
+		c.Fail("slice with step %d, want at least 1, and 1 where a length is given", o.Step)
+		return false
+	}
+	o.Axis, ok = c.Axis(o.X, c.ArgInt("dim"))
+	return ok
+}
+
+func sliceAttrs(o *GatherOp) map[string]any {
+	attrs := map[string]any{"dim": o.Axis, "start": o.Ends[0].Attr()}
+	if o.Exact {
+		attrs["length"] = o.Ends[1].Attr()
+	} else {
+		attrs["end"], attrs["step"] = o.Ends[1].Attr(), o.Step
+	}
+	return attrs
+}
+
+// Cut is the first index and the count of a slice of a dim.
+func (o *GatherOp) Cut(dim, start, end int) (from, n int) {
+	if o.Exact {
+		return start, end - start
+	}
+	from, to := within(start, dim), within(end, dim)
+	return from, max(0, shape.DivUp(to-from, o.Step))
+}
+
+// within brings an index, which may count from the end, into 0 to dim.
+func within(i, dim int) int {
+	if i < 0 {
+		i += dim
+	}
+	return min(max(i, 0), dim)
+}
+
+// sliceCorners are the legal points with the fewest and the most rows among those where the count can turn:
+// the ends of each range, and where one bound meets another.
+func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
+	dimLo, dimHi := r.Min(o.X)[o.Axis], r.Max(o.X)[o.Axis]
+	startLo, startHi := o.Ends[0].Span(r)
+	secondLo, secondHi := o.Ends[1].Span(r)
+	dims := []int{dimLo, dimHi}
+	for _, n := range []int{startLo, startHi, secondLo, secondHi, startLo + secondLo, secondLo - startLo} {
+		for d := -1; d <= 1; d++ {
+			dims = append(dims, min(max(abs(n)+d, dimLo), dimHi))
+		}
+	}
+	least, most := -1, -1
+	var few, many graph.Corner
+	try := func(dim, start, second int) {
+		if start < startLo || start > startHi || second < secondLo || second > secondHi {
+			return
+		}
+		if o.Ends[0].IsSym && o.Ends[0] == o.Ends[1] && start != second {
+			return // one SymInt
+		}
+		end := second
+		if o.Exact {
+			end += start
+		}
+		_, n := o.Cut(dim, start, end)
+		if n < 1 || o.Exact && (start < 0 || end > dim) {
+			return
+		}
+		at := func(outer []int) graph.Corner {
+			d := slices.Clone(outer)
+			d[o.Axis] = dim
+			return slices.Concat(graph.Corner{{Value: o.X, Dims: d}}, o.Ends[0].Set(start),
+				o.Ends[1].Set(second))
+		}
+		if least < 0 || n < least {
+			least, few = n, at(r.Min(o.X))
+		}
+		if n > most {
+			most, many = n, at(r.Max(o.X))
+		}
+	}
+	for _, dim := range dims {
+		for _, start := range []int{
+			startLo, startHi, dim - 1, dim - secondLo, dim - secondHi, secondLo - 1,
+			secondHi - 1,
+		} {
+			for _, second := range []int{secondLo, secondHi, dim, dim - start, start + 1, 1} {
+				try(dim, start, second)
+			}
+		}
+	}
+	if most < 0 {
+		// no live shape is legal; the plan says so
+		return r.Ends(kind.Operands([]graph.ValueID{o.X}, o.Ends[:]...)...)
+	}
+	return []graph.Corner{many, few}
+}
+
+func abs(n int) int { return max(n, -n) }
+
+func pickSlice(o *GatherOp, dims []int, ends [2]int) (picked, error) {
+	dim, start, end := dims[o.Axis], ends[0], ends[1]
+	if o.Exact {
+		end += start
+		if start < 0 || end <= start || end > dim {
+			return picked{}, fmt.Errorf("rows %d to %d of dim %d of %v, want at least one row of the %d",
+				start, end, o.Axis, dims, dim)
+		}
+	}
+	from, n := o.Cut(dim, start, end)
+	if n < 1 {
+		return picked{}, fmt.Errorf("rows %d to %d of dim %d of %v leave nothing", start, end, o.Axis, dims)
+	}
+	p := all(dims)
+	p.base[o.Axis], p.size[o.Axis], p.step[o.Axis] = from, n, o.Step
+	return p, nil
+}
+
+var kindsOfGathers = kind.Each(Gathers, func(r *GatherRow) kind.Kind {
+	return kind.Kind{
+		Name: r.Kind, Doc: r.doc, Args: append([]kind.Arg{kind.Required("x", kind.WordTensor)},
+			r.Args...), Constructors: r.of,
+		Add: r.add,
+	}
+})
+
+func (r *GatherRow) add(c *kind.Call) []graph.ValueID {
+	o := &GatherOp{GatherRow: r, X: c.ArgTensor("x"), Vec: 1}
+	if !r.read(c, o) {
+		return nil
+	}
+	o.Y = c.Out("", c.DType(o.X))
+	if r.along {
+		o.Vec = InnerVec(c.Builder, o.X, o.Axis)
+		o.NewKernel = CopyKernel(c.Builder, o.Vec)
+		return c.AddOp(o, o.Y)
+	}
+	o.rank = max(len(o.list), len(c.MaxDims(o.X)))
+	if o.wholeRows {
+		o.Vec = kind.Vec(c.Builder, o.X, -1)
+	}
+	o.NewKernel = kind.NewKernelAs(c.Builder, r.Kind, "gather",
+		shaders.Constants{"Lanes": kind.ThreadLanes, "Vec": o.Vec, "Rank": o.rank})
+	return c.AddOp(o, o.Y)
+}
+
+type GatherOp struct {
+	reference.Moves
+	*GatherRow
+	X, Y      graph.ValueID
+	Axis      int         // that it picks along
+	Ends      [2]kind.Int // select: the index; slice: start and end, or start and length
+	Exact     bool        // slice: start and length must be there; else start and end are brought into range
+	Step      int         // of slice
+	list      []int       // dims or sizes, one for each of some dims
+	wholeRows bool        // the last dim of y is that of x
+	rank      int         // of y, where it does not pick along one dim
+	NewKernel *graph.Kernel
+	Vec       int
+}
+
+func (o *GatherOp) Spec() graph.Spec {
+	return graph.Spec{
+		Kind: o.Kind, Inputs: kind.Operands([]graph.ValueID{o.X},
+			o.Ends[:]...), Outputs: []graph.ValueID{o.Y},
+		Slots: []graph.Slot{{Uses: kind.Uses(o.NewKernel, graph.Bind("src", o.X), graph.Bind("dst",
+			o.Y))}}, Attrs: o.attrs(o),
+	}
+}
+
+func (o *GatherOp) Corners(r *graph.Ranges) []graph.Corner {
+	if o.corners != nil {
+		return o.corners(o, r)
+	}
+	return r.Ends(o.X)
+}
+
+func (o *GatherOp) Plan(p *graph.Planner) error {
+	dims := p.Dims(o.X)
+	from, err := o.pick(o, dims, [2]int{o.Ends[0].At(p), o.Ends[1].At(p)})
+	if err != nil {
+		return p.Errorf("%w", err)
+	}
+	if o.along {
+		o.blocks(dims, &from).Plan(p, 0, o.Vec)
+	} else {
+		o.elements(p, dims, &from)
+	}
+	p.SetDims(o.Y, from.size[:from.rank]...)
+	return nil
+}
+
+// blocks is the copy that picks along one dim.
+func (o *GatherOp) blocks(dims []int, p *picked) BlockCopy {
+	inner := shape.Product(dims[o.Axis+1:])
+	c := BlockCopy{
+		Blocks: shape.Product(dims[:o.Axis]), Rows: 1, Width: inner,
+		srcStart: p.base[o.Axis] * inner, srcBlock: dims[o.Axis] * inner, dstBlock: inner,
+	}
+	if p.rank == len(dims) { // it keeps the dim
+		c.Rows, c.srcRow, c.dstRow = p.size[o.Axis], p.step[o.Axis]*inner, inner
+		c.dstBlock *= c.Rows
+	}
+	return c
+}
+
+// elements is the dispatch that picks element by element.
+func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
+	var apart, size, stride [kind.MaxRank]int // apart: elements from one index of a dim of x to the next
+	start, n := 0, 1
+	for k := len(dims) - 1; k >= 0; k-- {
+		apart[k] = n
+		if start += from.base[k] * n; k == len(dims)-1 {
+			n *= dims[k] / o.Vec
+		} else {
+			n *= dims[k]
+		}
+	}
+	n = 1
+	for k := range o.rank {
+		if size[k] = from.size[k]; k == o.rank-1 {
+			size[k] /= o.Vec
+		}
+		if a := from.of[k]; a >= 0 {
+			stride[k] = int(uint32(from.step[k] * apart[a])) // indices wrap
+		}
+		n *= size[k]
+	}
+	l := p.Dispatch(0, p.Vectors(n*o.Vec, o.Vec, kind.ThreadLanes))
+	l.Params.U32("n", n).U32("start", start)
+	kind.PutDims(&l.Params, &sizeNames, size[:o.rank])
+	kind.PutDims(&l.Params, &strideNames, stride[:o.rank])
+	l.Bytes = 8 * int64(n) * int64(o.Vec)
+}
+
+func (o *GatherOp) Reference(r *reference.Ref) {
+	x := r.Tensor(o.X)
+	from, err := o.pick(o, x.Dims, [2]int{o.Ends[0].In(r), o.Ends[1].In(r)})
+	if err != nil {
+		panic(err) // the plan refused these dims
+	}
+	y := reference.Zeros(from.size[:from.rank]...)
+	for i := range y.Data {
+		at, rest := from.base, i
+		for k := from.rank - 1; k >= 0; k-- {
+			if a := from.of[k]; a >= 0 {
+				at[a] += rest % from.size[k] * from.step[k]
+			}
+			rest /= from.size[k]
+		}
+		place := 0
+		for k, d := range x.Dims {
+			place = place*d + at[k]
+		}
+		y.Data[i] = x.Data[place]
+	}
+	r.Set(o.Y, y)
+}
+
+// The kernel's fields of which there is one for each dim.
+var sizeNames, strideNames = kind.PerDim("size"), kind.PerDim("stride")

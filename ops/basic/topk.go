@@ -1,0 +1,183 @@
+package basic
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/internal/shape"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/shaders"
+)
+
+// topKTile is how many elements a workgroup sorts at a time, and MaxTopK the largest k.
+const (
+	topKTile = 1024
+	MaxTopK  = 64
+)
+
+// TopK adds topk: the k largest elements along the last dim with their places, best first, and what is needed
+// for their probabilities. Elements are ordered as argmax has them: of equals the first, -0 equal to 0, a NaN
+// before any number.
+//
+//	x       [..., N], N at least k
+//	k       1 to 64
+//	values  [..., k]
+//	ids     [..., k], i32: places in the row
+//	stats   [..., 4]: the largest finite element, the sum of exp(x - largest) over the finite ones, how many
+//	        elements are NaN, how many are infinite. Without a finite element the first two are 0.
+//
+// So exp(value - largest) / sum is the probability of a value, and a decoder reads back k pairs and not its
+// logits. Two dispatches whatever N is: parts sorts 1024 elements in each workgroup, final puts together the
+// best of a row's parts. The same input gives the same bytes.
+func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, stats graph.ValueID) {
+	out := kindTopK.Build(b, name, kind.Args{"x": x, "k": k})
+	if out == nil {
+		return graph.None, graph.None, graph.None
+	}
+	return out[0], out[1], out[2]
+}
+
+var kindTopK = kind.Kind{
+	Name: "topk", Doc: "The k largest elements along the last dim with their places, best first, and stats.",
+	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("k", kind.IntType)},
+	Constructors: []string{"TopK"}, Add: addTopK,
+}
+
+func addTopK(c *kind.Call) []graph.ValueID {
+	x, k := c.ArgTensor("x"), c.ArgInt("k")
+	if most := min(MaxTopK, shape.Last(c.MinDims(x))); k < 1 || k > most {
+		return c.Fail("the top %d of %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
+	}
+	o := &topK{
+		x: x, k: k, values: c.Out(".values", graph.F32), ids: c.Out(".ids", graph.I32),
+		stats: c.Out(".stats", graph.F32), best: c.Temp("best", graph.U32),
+		sums: c.Temp("sums", graph.F32), lanes: kind.LanesFor(c.Builder, topKTile),
+	}
+	constants := shaders.Constants{"Lanes": o.lanes, "Tile": topKTile, "K": k}
+	o.parts, o.merge = c.NewKernel("topk", constants), c.NewKernel("topk_merge", constants)
+	return c.AddOp(o, o.values, o.ids, o.stats)
+}
+
+type topK struct {
+	x, values, ids, stats graph.ValueID
+	best, sums            graph.ValueID // scratch: the best k of each part as keys and places, its stats
+	k, lanes              int
+	parts, merge          *graph.Kernel
+}
+
+func (o *topK) Spec() graph.Spec {
+	best, sums := graph.Bind("best", o.best), graph.Bind("sums", o.sums)
+	return graph.Spec{
+		Kind: "topk", Inputs: []graph.ValueID{o.x},
+		Outputs: []graph.ValueID{o.values, o.ids, o.stats},
+		Scratch: []graph.ValueID{o.best, o.sums},
+		Slots: []graph.Slot{
+			{Label: "parts", Uses: kind.Uses(o.parts, graph.Bind("x", o.x), best, sums)},
+			{
+				Label: "final",
+				Uses: kind.Uses(o.merge, best, sums, graph.Bind("values", o.values), graph.Bind("ids", o.ids),
+					graph.Bind("stats", o.stats)),
+			},
+		},
+		Attrs: map[string]any{"k": o.k},
+	}
+}
+
+func (o *topK) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
+
+func (o *topK) Plan(p *graph.Planner) error {
+	dims := p.Dims(o.x)
+	if len(dims) == 0 || shape.Last(dims) < o.k {
+		return p.Errorf("the top %d of x %v, want at least as many elements in a row", o.k, dims)
+	}
+	width, n := shape.Last(dims), p.Numel(o.x)
+	rows, parts := n/width, shape.DivUp(width, topKTile)
+	var out [kind.MaxRank]int
+	rank := copy(out[:], dims)
+	out[rank-1] = o.k
+	p.SetDims(o.values, out[:rank]...)
+	p.SetDims(o.ids, out[:rank]...)
+	out[rank-1] = 4
+	p.SetDims(o.stats, out[:rank]...)
+	p.SetDims(o.best, rows, parts, o.k, 2)
+	p.SetDims(o.sums, rows, parts, 4)
+	between := int64(rows) * int64(parts) * int64(8*o.k+16)
+
+	l := p.Dispatch(0, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width),
+		graph.Split("width", width, topKTile)))
+	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width)
+	l.Bytes, l.FLOPs = 4*int64(n)+between, 3*int64(n)
+
+	rounds := 1 + shape.DivUp(max(0, parts*o.k-topKTile), topKTile-o.k)
+	l = p.Dispatch(1, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width)))
+	l.Params.U32("rows", rows).U32("row_parts", parts).U32("rounds", rounds)
+	l.Bytes = between + int64(rows)*int64(8*o.k+16)
+	l.FLOPs = 3 * int64(rows) * int64(parts)
+	return nil
+}
+
+func (o *topK) Reference(r *reference.Ref) {
+	x := r.Tensor(o.x)
+	rows, width := x.Rows()
+	shape := func(n int) []int { return append(slices.Clone(x.Dims[:len(x.Dims)-1]), n) }
+	values, ids, stats := reference.Zeros(
+		shape(o.k)...), reference.Zeros(
+		shape(o.k)...), reference.Zeros(
+		shape(4)...)
+	places := make([]int, width)
+	for i := range rows {
+		row, s := x.Row(i), stats.Row(i)
+		largest := math.Inf(-1)
+		for j, v := range row {
+			places[j] = j
+			switch {
+			case math.IsNaN(v):
+				s[2]++
+			case math.IsInf(v, 0):
+				s[3]++
+			default:
+				largest = max(largest, v)
+			}
+		}
+		for _, v := range row {
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				s[0] = largest
+				s[1] += math.Exp(v - largest)
+			}
+		}
+		slices.SortStableFunc(places, func(a, b int) int { return byRank(row[a], row[b]) })
+		for j, at := range places[:o.k] {
+			values.Row(i)[j], ids.Row(i)[j] = row[at], float64(at)
+		}
+	}
+	r.Set(o.values, values)
+	r.Set(o.ids, ids)
+	r.Set(o.stats, stats)
+}
+
+// Tolerance: only the sum of the stats is computed.
+func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
+	if v != o.stats {
+		return reference.Moves{}.Tolerance(r, v)
+	}
+	n := shape.Last(r.Tensor(o.x).Dims)
+	return reference.Tolerance{
+		Rel: reference.ULPs(8) + reference.SumRoundings(n)*reference.Rounding,
+		Why: fmt.Sprintf("%d exponentials, those that count within 8 ulp, summed in f32", n),
+	}
+}
+
+// byRank orders the largest first, and a NaN before any number.
+func byRank(a, b float64) int {
+	switch aNaN, bNaN := math.IsNaN(a), math.IsNaN(b); {
+	case aNaN && bNaN || a == b:
+		return 0
+	case aNaN || a > b && !bNaN:
+		return -1
+	default:
+		return 1
+	}
+}

@@ -1,0 +1,273 @@
+package basic
+
+import (
+	"math"
+	"strings"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+	"gpuscope/shaders"
+)
+
+// Unaries are the family of operators that map each element by itself, a row each: kernel, reference, cost
+// and tests follow from it.
+var Unaries = []UnaryRow{
+	{
+		Error: reference.Exact,
+		Kind:  "abs", doc: "y = |x|", WGSL: "abs(v)", F: math.Abs, FLOPs: 1, From: -1000, To: 1000,
+	},
+	{
+		Error: reference.ExpTolerance,
+		Kind:  "exp", doc: "y = e^x", WGSL: "exp(v)", F: math.Exp, FLOPs: 1, From: -20, To: 20,
+		Also: []float64{-1000, 0, 1000},
+	},
+	{
+		Error: reference.Exact,
+		Kind:  "floor", doc: "y = the largest integer of at most x", WGSL: "floor(v)", F: math.Floor,
+		FLOPs: 1, From: -1000, To: 1000, Also: []float64{-1, -0.5, 0, 2, 1e30},
+	},
+	{
+		Error: reference.Tolerance{
+			Rel: reference.ExpTolerance.Rel,
+			Why: "erf within 1.5e-7 of a factor, of x",
+		}, ErrorOfX: 4e-7,
+		Kind: "gelu", of: "GELU", doc: "y = x * Phi(x), Phi being the normal distribution's",
+		WGSL: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
+		F:     func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
+		FLOPs: 16, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
+		Or: &UnaryRow{
+			Error: reference.Tolerance{
+				Rel: reference.ULPs(8),
+				Why: "1 + tanh within 8 ulp, times x",
+			}, ErrorOfX: reference.ULPs(8),
+			Kind: "gelu_tanh", When: "tanh",
+			doc: "with tanh y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
+			// tanh(u) = 1 - 2 / (exp(2 u) + 1), with u kept where exp does not overflow.
+			WGSL: "0.5 * v * (2.0 - 2.0 / (exp(2.0 * clamp(0.79788456080286536 * " +
+				"(v + 0.044715 * v * v * v), $T(-20.0), $T(20.0))) + 1.0))",
+			F: func(x float64) float64 {
+				return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+			},
+			FLOPs: 10, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
+		},
+	},
+	{
+		Error: reference.Tolerance{
+			Rel: reference.ULPs(3),
+			Abs: 0x1p-21,
+			Why: "WGSL allows log 2^-21 around 1, else 3 ulp",
+		},
+		Kind: "log", doc: "y = ln x, for x over 0", WGSL: "log(v)", F: math.Log, FLOPs: 1,
+		From: 1e-3, To: 1000,
+		Also: []float64{1, 1e-30, 1e30},
+	},
+	{
+		Error: reference.Exact,
+		Kind:  "neg", doc: "y = -x", WGSL: "-v", F: func(x float64) float64 { return -x }, FLOPs: 1,
+		From: -1000, To: 1000,
+	},
+	{
+		Error: reference.Tolerance{Rel: reference.ULPs(2.5), Why: "WGSL allows a quotient 2.5 ulp"},
+		Kind:  "reciprocal", doc: "y = 1 / x", WGSL: "1.0 / v", F: func(x float64) float64 { return 1 / x },
+		FLOPs: 1, From: 1e-3, To: 1000, Also: []float64{-1, -4e-3, 1e-30, 1e30},
+	},
+	{
+		Error: reference.Exact,
+		Kind:  "relu", doc: "y = x where it is over 0, else 0; a NaN stays one",
+		WGSL: "select(max(v, $T(0.0)), v, is_nan(v))", needs: isNaNWGSL,
+		F: func(x float64) float64 {
+			if x < 0 {
+				return 0
+			}
+			return x
+		},
+		FLOPs: 1, From: -1000, To: 1000, Also: []float64{0, math.NaN(), math.Inf(1), math.Inf(-1)},
+	},
+	{
+		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt 2 ulp"},
+		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x over 0", WGSL: "inverseSqrt(v)",
+		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,
+		Also: []float64{1, 1e-30, 1e30},
+	},
+	{
+		Error: reference.ExpTolerance,
+		Kind:  "sigmoid", of: "Sigmoid", doc: "y = 1 / (1 + exp(-x))", WGSL: "1.0 / (1.0 + exp(-v))",
+		F:     func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
+		FLOPs: 3, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
+	},
+	{
+		Error: reference.Tolerance{
+			Rel: reference.ExpTolerance.Rel, Why: reference.ExpTolerance.Why + "; x over more than 2^126 may be 0",
+		},
+		ErrorOfX: 0x1p-126,
+		Kind:     "silu", of: "SiLU", doc: "y = x / (1 + exp(-x))", WGSL: "v / (1.0 + exp(-v))",
+		F:     func(x float64) float64 { return x / (1 + math.Exp(-x)) },
+		FLOPs: 3, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
+	},
+	{
+		Error: reference.Tolerance{
+			Rel: reference.ULPs(4.5),
+			Why: "WGSL allows sqrt what a quotient by inverseSqrt is off",
+		},
+		Kind: "sqrt", doc: "y = sqrt(x), for x of at least 0", WGSL: "sqrt(v)", F: math.Sqrt, FLOPs: 1,
+		From: 0, To: 1000,
+		Also: []float64{0, 1, 1e30},
+	},
+	{
+		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows tanh 1e-5"},
+		Kind:  "tanh", doc: "y = tanh x",
+		// Some drivers make it of exponentials, which overflow far out, where it is 1 or -1.
+		WGSL: "select(tanh(clamp(v, $T(-15.0), $T(15.0))), v, is_nan(v))", needs: isNaNWGSL,
+		F: math.Tanh, FLOPs: 5, From: -20, To: 20,
+		Also: []float64{-1000, 0, 1000, math.NaN(), math.Inf(1), math.Inf(-1)},
+	},
+}
+
+type UnaryRow struct {
+	Kind string
+	of   string // the Go constructor, where there is one
+	doc  string
+	// WGSL is y of v, and needs are functions that it calls. Both are f32 or vec4<f32>: $T is that type, and
+	// $B and $U are bool and u32 as many at a time.
+	WGSL, needs string
+	F           func(x float64) float64
+	FLOPs       int // that one takes as a GPU is counted
+	// Tolerance is the tolerance of y, nearX what there is beside it as a part of the largest size of x.
+	Error    reference.Tolerance
+	ErrorOfX float64
+	// The tests draw arguments between from and to, and add those of also.
+	From, To float64
+	Also     []float64
+	// Or is another function of the same kind, under the name of its kernel, taken where the argument that it
+	// calls when is true.
+	Or   *UnaryRow
+	When string
+}
+
+// isNaNWGSL looks at the bits: compilers may take it that nothing is NaN.
+const isNaNWGSL = `
+fn is_nan(v: $T) -> $B {
+  return (bitcast<$U>(v) & $U(0x7fffffffu)) > $U(0x7f800000u);
+}
+`
+
+const erfWGSL = `
+// Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by 1.5e-7 at most.
+fn erf(v: $T) -> $T {
+  let t = 1.0 / (1.0 + 0.3275911 * abs(v));
+  let poly = t * (0.254829592 +
+    t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429))));
+  return sign(v) * (1.0 - poly * exp(-v * v));
+}
+`
+
+// Sigmoid adds sigmoid: y = 1 / (1 + exp(-x)), element by element. y has the dims of x.
+func Sigmoid(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+	return member("sigmoid").BuildOne(b, name, kind.Args{"x": x})
+}
+
+// SiLU adds silu: y = x / (1 + exp(-x)), element by element. y has the dims of x.
+func SiLU(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
+	return member("silu").BuildOne(b, name, kind.Args{"x": x})
+}
+
+// GELU adds gelu, element by element: y = x * Phi(x), Phi being the normal distribution's, or with tanh its
+// approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). y has the dims of x.
+//
+// Phi goes through an erf that is off by 1.5e-7 at most. Source: Hendrycks and Gimpel, Gaussian Error Linear
+// Units (2016).
+func GELU(b *graph.Builder, name string, x graph.ValueID, tanh bool) graph.ValueID {
+	return member("gelu").BuildOne(b, name, kind.Args{"x": x, "tanh": tanh})
+}
+
+var kindsOfUnaries = kind.Each(Unaries, func(r *UnaryRow) kind.Kind {
+	k := kind.Kind{
+		Name: r.Kind, Doc: r.doc + ", element by element.", Args: []kind.Arg{kind.Required("x",
+			kind.F32Tensor)},
+		Constructors: Constructors(r.of), Add: r.add,
+	}
+	if r.Or != nil {
+		k.Args = append(k.Args, kind.Arg{Name: r.Or.When, Type: kind.BoolType, Default: false})
+		k.Doc = r.doc + "; " + r.Or.doc + ", element by element."
+	}
+	return k
+})
+
+func (r *UnaryRow) add(c *kind.Call) []graph.ValueID {
+	x := c.ArgTensor("x")
+	o := &UnaryOp{UnaryRow: r, kind: r.Kind, X: x, Y: c.Out("", graph.F32), Vec: kind.Vec(c.Builder, x, -1)}
+	if r.Or != nil && c.ArgBool(r.Or.When) {
+		o.UnaryRow = r.Or
+	}
+	o.NewKernel = kind.NewKernelAs(c.Builder, o.UnaryRow.Kind, "unary", shaders.Constants{
+		"Op": o.UnaryRow.Kind, "Expr": OfElements(o.WGSL, o.Vec), "Needs": OfElements(o.needs, o.Vec),
+		"Lanes": kind.ThreadLanes, "Vec": o.Vec,
+	})
+	return c.AddOp(o, o.Y)
+}
+
+// OfElements is WGSL about elements, of which vec are taken at a time.
+func OfElements(wgsl string, vec int) shaders.Text {
+	types := strings.NewReplacer("$T", "f32", "$B", "bool", "$U", "u32")
+	if vec == 4 {
+		types = strings.NewReplacer("$T", "vec4<f32>", "$B", "vec4<bool>", "$U", "vec4<u32>")
+	}
+	return shaders.Text(types.Replace(wgsl))
+}
+
+// Constructors is the list of a row's Go constructors: of one, or none.
+func Constructors(name string) []string {
+	if name == "" {
+		return nil
+	}
+	return []string{name}
+}
+
+type UnaryOp struct {
+	*UnaryRow
+	kind      string
+	X, Y      graph.ValueID
+	NewKernel *graph.Kernel
+	Vec       int
+}
+
+func (o *UnaryOp) Spec() graph.Spec {
+	s := graph.Spec{
+		Kind: o.kind, Inputs: []graph.ValueID{o.X}, Outputs: []graph.ValueID{o.Y},
+		Slots: []graph.Slot{{Uses: kind.Uses(o.NewKernel, graph.Bind("x", o.X), graph.Bind("y", o.Y))}},
+	}
+	if o.When != "" {
+		s.Attrs = map[string]any{"approximate": o.When}
+	}
+	return s
+}
+
+func (o *UnaryOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.X) }
+
+func (o *UnaryOp) Plan(p *graph.Planner) error {
+	n := p.Numel(o.X)
+	p.SetDims(o.Y, p.Dims(o.X)...)
+	l := p.Dispatch(0, p.Vectors(n, o.Vec, kind.ThreadLanes))
+	l.Params.U32("n", n/o.Vec)
+	l.Bytes, l.FLOPs = 8*int64(n), int64(o.FLOPs)*int64(n)
+	return nil
+}
+
+func (o *UnaryOp) Reference(r *reference.Ref) {
+	x := r.Tensor(o.X)
+	y := r.Result(o.Y, x.Dims...)
+	rows, _ := x.Rows()
+	for i := range r.Rows(o.Y, rows) {
+		for j, v := range x.Row(i) {
+			y.Row(i)[j] = o.F(v)
+		}
+	}
+	r.Set(o.Y, y)
+}
+
+func (o *UnaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
+	t := o.Error
+	t.Abs += o.ErrorOfX * r.Largest(o.X)
+	return t
+}

@@ -1,0 +1,122 @@
+package basic
+
+import (
+	"slices"
+
+	"gpuscope/engine/graph"
+	"gpuscope/ops/kind"
+	"gpuscope/ops/reference"
+)
+
+// View adds view: the elements of x in other dims. One of the dims may be Rest, which is what the others
+// leave of the live element count; any may be a SymInt.
+//
+//	x  any dims, any 32-bit type
+//	y  dims, with the element count of x
+//
+// It is an alias of x, with no memory and no dispatch. Only where x or y is an input or output of the graph,
+// or State, is it a copy. Upstream's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
+// are all this operator.
+func View(b *graph.Builder, name string, x graph.ValueID, dims ...kind.Int) graph.ValueID {
+	return kindView.BuildOne(b, name, kind.Args{"x": x, "dims": dims})
+}
+
+var kindView = kind.Kind{
+	Name: "view", Doc: "The elements of x in other dims, of which one may be -1, what the others leave.",
+	Args:         []kind.Arg{kind.Required("x", kind.WordTensor), kind.Required("dims", kind.SymIntsType)},
+	Constructors: []string{"View"}, Add: addView,
+}
+
+func addView(c *kind.Call) []graph.ValueID {
+	x, dims := c.ArgTensor("x"), c.ArgSyms("dims")
+	o := &ViewOp{X: x, dims: dims, rest: -1}
+	for k, d := range dims {
+		switch {
+		case d == Rest && o.rest >= 0:
+			return c.Fail("view with two dims to work out, %d and %d", o.rest, k)
+		case d == Rest:
+			o.rest = k
+		case !d.IsSym && d.Fixed < 1:
+			return c.Fail("view with dim %d of %d, must be positive", k, d.Fixed)
+		}
+	}
+	if len(dims) > kind.MaxRank {
+		return c.Fail("view of rank %d, at most %d", len(dims), kind.MaxRank)
+	}
+	o.Y = c.Out("", c.DType(x))
+	o.Vec = InnerVec(c.Builder, x, -1)
+	o.NewKernel = CopyKernel(c.Builder, o.Vec)
+	return c.AddOp(o, o.Y)
+}
+
+// Rest is the dim of a view that is worked out from the others.
+var Rest = kind.Fixed(-1)
+
+type ViewOp struct {
+	reference.Moves
+	X, Y      graph.ValueID
+	dims      []kind.Int
+	rest      int // the dim to work out, -1: none
+	NewKernel *graph.Kernel
+	Vec       int
+}
+
+func (o *ViewOp) Spec() graph.Spec {
+	dims := make([]any, len(o.dims))
+	for k, d := range o.dims {
+		dims[k] = d.Attr()
+	}
+	return graph.Spec{
+		Kind: "view", Inputs: kind.Operands([]graph.ValueID{o.X}, o.dims...), Outputs: []graph.ValueID{o.Y},
+		Alias: true,
+		Slots: []graph.Slot{{Uses: kind.Uses(o.NewKernel, graph.Bind("src", o.X), graph.Bind("dst", o.Y))}},
+		Attrs: map[string]any{"dims": dims},
+	}
+}
+
+func (o *ViewOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.Spec().Inputs...) }
+
+func (o *ViewOp) Plan(p *graph.Planner) error {
+	n := p.Numel(o.X)
+	var dims [kind.MaxRank]int
+	others := 1
+	for k, d := range o.dims {
+		if k != o.rest {
+			dims[k] = d.At(p)
+			others *= dims[k]
+		}
+	}
+	if o.rest >= 0 && others > 0 {
+		dims[o.rest] = n / others
+		others *= dims[o.rest]
+	}
+	if others != n {
+		return p.Errorf("%d elements of %v do not make the dims asked for, which hold %d", n, p.Dims(o.X),
+			others)
+	}
+	give := p.SetDims
+	if p.Deferred(o.X) {
+		give = p.Defer
+	}
+	give(o.Y, dims[:len(o.dims)]...)
+	if !p.Aliased() {
+		BlockCopy{Blocks: 1, Rows: 1, Width: n}.Plan(p, 0, o.Vec)
+	}
+	return nil
+}
+
+func (o *ViewOp) Reference(r *reference.Ref) {
+	x := r.Tensor(o.X)
+	dims := make([]int, len(o.dims))
+	others := 1
+	for k, d := range o.dims {
+		if k != o.rest {
+			dims[k] = d.In(r)
+			others *= dims[k]
+		}
+	}
+	if o.rest >= 0 {
+		dims[o.rest] = len(x.Data) / others
+	}
+	r.Set(o.Y, reference.Tensor{Dims: dims, Data: slices.Clone(x.Data)})
+}

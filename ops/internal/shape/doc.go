@@ -1,0 +1,2 @@
+// Package shape has the arithmetic of dims that all operators use.
+package shape

@@ -1,0 +1,54 @@
+package kind
+
+// Reason says why a plan took its route.
+type Reason uint8
+
+// The reasons for routes.
+const (
+	reasonNone Reason = iota
+	SameShapes
+	BroadcastShapes
+	FewPositions
+	SomePositions
+	OneToken
+	ManyTokens
+	FewTokens
+	WideHead
+	ManyScores
+	OneRow
+	LastRow
+	LeftInSplits
+	ManyRows
+	AtMost4Rows
+	AtMost16Rows
+	AtMost64Rows
+	FewTiles64
+	FewTiles128
+	ManyTiles128
+)
+
+// String is the reason as people read it.
+func (r Reason) String() string {
+	return [...]string{
+		reasonNone:      "",
+		SameShapes:      "operands have one shape",
+		BroadcastShapes: "an operand is repeated along a dim",
+		FewPositions:    "S = 1, and few positions are seen",
+		SomePositions:   "S = 1, and so few positions are seen that products put their splits together",
+		OneToken:        "S = 1",
+		ManyTokens:      "S > 1",
+		FewTokens:       "S > 1, and tiles of tokens do not fill the device",
+		WideHead:        "D > 128",
+		ManyScores:      "scores would take more memory than the device binds",
+		OneRow:          "M = 1",
+		LastRow:         "M > 1, and the last row is all that is read",
+		LeftInSplits:    "M = 1, and x is left in splits",
+		ManyRows:        "M > 1",
+		AtMost4Rows:     "M <= 4",
+		AtMost16Rows:    "M <= 16",
+		AtMost64Rows:    "M <= 64, tiles of 64 rows fill half of the device at most, and K can be split in four",
+		FewTiles64:      "M <= 64, or tiles of 64 rows fill the device once at most",
+		FewTiles128:     "tiles of 128 rows fill half of the device at most, and K can be split",
+		ManyTiles128:    "tiles of 128 rows fill more than half of the device, or K cannot be split",
+	}[r]
+}

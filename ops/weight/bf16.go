@@ -1,0 +1,35 @@
+package weight
+
+import (
+	"encoding/binary"
+	"math"
+
+	"gpuscope/engine/graph"
+)
+
+// BF16 is weights as the upper halves of floats, ggml's BF16. Columns are a multiple of 8. On the device two
+// lie in a word.
+var BF16 = Format{
+	Name: "bf16", File: "BF16", Doc: "the upper halves of floats",
+	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: bf16s(8)}},
+	shader: "bf16", MaxGroupsOf8: 1,
+	Arrays: func(rows, cols int) []Array {
+		return []Array{weightsArray(graph.U32, rows, cols/2, nil)}
+	},
+	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			bits := binary.LittleEndian.Uint16(arrays[0][2*(row*len(into)+c):])
+			into[c] = float64(math.Float32frombits(uint32(bits) << 16))
+		}
+	},
+}
+
+// bf16s are the places of n of them in a row.
+func bf16s(n int) (list []Float) {
+	for i := range n {
+		list = append(list, Float{2 * i, 2, func(data []byte, v float32) {
+			binary.LittleEndian.PutUint16(data, uint16(math.Float32bits(v)>>16))
+		}})
+	}
+	return list
+}

@@ -1,0 +1,24 @@
+package weight
+
+// IQ4_NL is ggml's IQ4_NL: level[q] * scale with 4-bit q, of 16 levels that lie closer where weights are more
+// often. Its blocks (block_iq4_nl in ggml-common.h) are those of Q4_0, and so they lie on the device.
+var IQ4_NL = Format{
+	Name: "iq4_nl", File: "IQ4_NL", Group: halfOf32.group,
+	Doc:    "level[q] * scale: 4 bits that choose one of 16 uneven levels, and a half for 32 columns",
+	Pieces: Q4_0.Pieces,
+	shader: "iq4_nl", constants: halfOf32.constants, MaxGroupsOf8: 4,
+	WorkgroupBytes: levelTable,
+	Arrays:         Q4_0.Arrays,
+	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			level := levels[number(arrays[0], 4, row*len(into)+c)]
+			into[c] = level * halfOf32.read(arrays[1], row, c, len(into))
+		}
+	},
+}
+
+// levelTable is how long the table of the levels is, in shaders/include/levels.wgsl.
+const levelTable = 256 * 4
+
+// levels are what the weights of IQ4_NL and IQ4_XS stand for, kvalues_iq4nl in ggml-common.h.
+var levels = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}

@@ -1,0 +1,45 @@
+package weight
+
+import (
+	"gpuscope/engine/graph"
+)
+
+// IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super with the levels of IQ4_NL, a scale of 6 bits for
+// 32 columns, and a half, super, for the 256 of a block. A block (block_iq4_xs in ggml-common.h) has the
+// super, the high two bits of the scales in two bytes and the low four in four, and the nibbles, 32 columns
+// as Q4_0 has them. On the device super, scales and nibbles lie apart.
+var IQ4_XS = Format{
+	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
+	Doc: "level[q] * (scale - 32) * super: 4 bits that choose one of 16 uneven levels, 6 bits for 32 columns and " +
+		"a half for 256",
+	Pieces: []Block{{Cols: 256, Bytes: iq4xsBytes, Floats: halves(0)}},
+	shader: "iq4_xs", MaxGroupsOf8: 4, WorkgroupBytes: levelTable,
+	Arrays: func(rows, cols int) []Array {
+		return []Array{
+			weightsArray(graph.Q4, rows, cols, packed{iq4xsBytes, iq4xsScales, 128, 4, 16}.inOrder),
+			iq4xsSixes.Array(rows, cols),
+			iq4xsSupers.Array(rows, cols),
+		}
+	},
+	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			at := row*len(into) + c
+			scale := float64(iq4xsSixes.read(arrays[1], row, c/32, len(into))) - 32
+			scale *= iq4xsSupers.read(arrays[2], row, c, len(into), 0)
+			into[c] = levels[number(arrays[0], 4, at)] * scale
+		}
+	},
+}
+
+// How long the parts of a block of IQ4_XS with the scales and with all are.
+const (
+	iq4xsScales = 2 + 2 + 4
+	iq4xsBytes  = iq4xsScales + 128
+)
+
+var (
+	iq4xsSixes = sixes{8, iq4xsBytes, func(block []byte, i int) byte {
+		return block[4+i/2]>>(i%2*4)&15 | block[2+i/4]>>(i%4*2)&3<<4
+	}}
+	iq4xsSupers = supers{iq4xsBytes, []int{0}}
+)

@@ -1,0 +1,29 @@
+package weight
+
+import (
+	"gpuscope/engine/graph"
+)
+
+// Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block is 32 columns: the scale and the zero, halves,
+// then the nibbles as Q4_0 has them. On the device a word has 8 columns, column k of them at bits 4k, and
+// scales and zeros lie apart.
+var Q4_1 = Format{
+	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
+	Doc:      "q * scale + zero: 4 bits, and two halves for 32 columns",
+	Pieces:   []Block{{Cols: 32, Bytes: 4 + 16, Floats: halves(0, 2)}},
+	AsHalves: true, shader: "q4_1", constants: halfOf32.constants, MaxGroupsOf8: 4,
+	Arrays: func(rows, cols int) []Array {
+		return []Array{
+			weightsArray(graph.Q4, rows, cols, packed{20, 4, 16, 4, 16}.inOrder),
+			halfOf32.Array("scales", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i:][:2] }),
+			halfOf32.Array("zeros", rows, cols, func(p [][]byte, i int) []byte { return p[0][20*i+2:][:2] }),
+		}
+	},
+	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			q := number(arrays[0], 4, row*len(into)+c)
+			into[c] = float64(q)*halfOf32.read(arrays[1], row, c, len(into)) +
+				halfOf32.read(arrays[2], row, c, len(into))
+		}
+	},
+}

@@ -1,0 +1,26 @@
+package weight
+
+// Q5_K is ggml's Q5_K, which is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
+// superZero, the 12 bytes of scales and zeros, the fifth bits, those of columns 32 apart in one byte, and the
+// nibbles. On the device the five bits of a weight lie together, and scales and supers apart.
+var Q5_K = Format{
+	Name: "q5_k", File: "Q5_K", Group: 32,
+	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
+		"two halves for 256",
+	Pieces:   []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
+	AsHalves: true, shader: "q5_k", MaxGroupsOf8: 4,
+	Arrays: func(rows, cols int) []Array {
+		lows := packed{q5kBytes, sixesBytes + 32, 128, 4, 32}
+		return append(fives(rows, cols, lows.inOrder, packed{q5kBytes, sixesBytes, 32, 1, 32}.inOrder),
+			scalesAndZeros(q5kBytes).Array(rows, cols),
+			supersOfBoth(q5kBytes).Array(rows, cols))
+	},
+	ReadRow: func(arrays [][]byte, row int, into []float64) {
+		for c := range into {
+			scale, zero := scaleAndZero(arrays[2:], row, c, len(into))
+			into[c] = float64(five(arrays, row*len(into)+c))*scale - zero
+		}
+	},
+}
+
+const q5kBytes = sixesBytes + 32 + 128
