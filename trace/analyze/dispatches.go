@@ -436,3 +436,37 @@ func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, 
 	}
 	return first, true
 }
+
+// Repeats is the number of samples that every dispatch has at least; 0 where one was not measured.
+func (t *DispatchTree) Repeats() int {
+	n := 0
+	for i := range t.Launches {
+		if k := t.Launches[i].Time.N; i == 0 || k < n {
+			n = k
+		}
+	}
+	return n
+}
+
+// Levels is how many levels the step had, and how many of the dispatches are in one: what other steps of a
+// selection did has none.
+func (t *DispatchTree) Levels() (levels, in int) {
+	for i := range t.Launches {
+		if level := t.Launches[i].Level; level >= 0 {
+			levels, in = max(levels, level+1), in+1
+		}
+	}
+	return levels, in
+}
+
+// Grids are the least and the most workgroups of the dispatches of a row that ran.
+func (t *DispatchTree) Grids(r *DispatchRow) (least, most int64) {
+	least = math.MaxInt64
+	for _, u := range r.Units {
+		for _, i := range u {
+			least = min(least, Product(t.Launches[i].Least))
+			most = max(most, Product(t.Launches[i].Most))
+		}
+	}
+	return least, most
+}

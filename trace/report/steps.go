@@ -85,7 +85,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 			Of:  time(busy),
 		},
 		{
-			Name: "gaps_ms", Title: "idle in span ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
+			Name: "gaps_ms", Title: "span idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
 			Doc: "GPU idle between dispatches: span minus Σgpu; not measured for repeats",
 			Of: time(func(s *trace.Step) trace.Time {
 				if analyze.Repeated(s) {

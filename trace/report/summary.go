@@ -44,7 +44,7 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 	}
 	return table.Line{Separator: " │ ", Segments: append(parts,
 		table.Segment{Rank: 1, Text: "wall " + ms(r.Wall) + " timed"},
-		table.Segment{Rank: 3, Text: "gaps " + ms(r.IdleInSpan)},
+		table.Segment{Rank: 3, Text: "span idle " + ms(r.IdleInSpan)},
 		table.Segment{Rank: 2, Text: "span " + ms(r.Span)},
 		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
@@ -94,7 +94,8 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	}
 	short := fmt.Sprintf("%s: wall %s timed", firstOf(r.Step, r.Repeats), ms(r.Wall))
 	return table.Segment{
-		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + gaps %s = span %s, GPU idle %s", short, name,
+		Rank: 2, Short: short, Text: fmt.Sprintf("%s, %s %s + span idle %s = span %s, GPU idle %s", short,
+			name,
 			ms(analyze.GPUOf(r.Step).BusyNS), ms(r.IdleInSpan), ms(r.Span), ms(r.Idle)),
 	}
 }

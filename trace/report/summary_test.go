@@ -68,16 +68,16 @@ func TestSummaryOfAStepOnOneLine(t *testing.T) {
 		{
 			seen(oneStep("dispatch", 9050, 3780, 4120), 1800, 1280),
 			"step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +403%) (s1 ×8) │ Σgpu 3.78 (3.0×) isolated = ~3.77 work + ~0.01 timing" +
-				" │ wall 9.05 timed │ gaps 0.34 │ span 4.12 │ GPU idle 4.93",
+				" │ wall 9.05 timed │ span idle 0.34 │ span 4.12 │ GPU idle 4.93",
 		},
 		{
 			oneStep("dispatch", 9050, 3780, 4120),
-			"Σgpu 3.78 ms isolated = ~3.77 work + ~0.01 timing │ wall 9.05 timed │ gaps 0.34 │ span 4.12" +
-				" │ GPU idle 4.93",
+			"Σgpu 3.78 ms isolated = ~3.77 work + ~0.01 timing │ wall 9.05 timed │ " +
+				"span idle 0.34 │ span 4.12 │ GPU idle 4.93",
 		},
 		{
 			oneStep("block", 2000, 1500, 1600),
-			"Σblocks 1.50 ms │ wall 2.00 timed │ gaps 0.10 │ span 1.60 │ GPU idle 0.40",
+			"Σblocks 1.50 ms │ wall 2.00 timed │ span idle 0.10 │ span 1.60 │ GPU idle 0.40",
 		},
 		{oneStep("step", 1800, -1, 1280), "step 1.80 ms = 0.52 CPU + 1.28 GPU"},
 		{oneStep("off", 1800, -1, -1), "step 1.80 ms"},
@@ -374,7 +374,7 @@ func TestSumsOfRepeatedStepsUseMedians(t *testing.T) {
 		t.Errorf("gaps of %q beside a sum of other runs than theirs", cell.Text)
 	}
 	// What only the first run has says so, and adds up.
-	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + gaps 0.00 = span 0.02, GPU idle 9.03"
+	const first = " │ first of 4 runs: wall 9.05 timed, Σgpu 0.02 + span idle 0.00 = span 0.02, GPU idle 9.03"
 	if title := report.SummaryTitle(s).String(); !strings.HasSuffix(title, first) {
 		t.Errorf("%q does not end with %q", title, first)
 	}

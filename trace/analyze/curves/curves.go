@@ -503,3 +503,12 @@ func (c *Curves) addTrials() {
 		slices.SortStableFunc(c.Rows[k].Trials, func(a, b trace.Trial) int { return a.Tokens - b.Tokens })
 	}
 }
+
+// Drift is how much of the slope no position explains, in %: that of rows which do the same work everywhere.
+func (c *Curves) Drift() float64 {
+	all := 0.0
+	for i := range c.Rows {
+		all += c.Rows[i].Drift
+	}
+	return all
+}
