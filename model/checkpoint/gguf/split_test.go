@@ -96,7 +96,7 @@ func TestASplitModelThatIsNotWholeIsRefused(t *testing.T) {
 			change: func(parts []*gguftest.Builder) { parts[2].F32("norm", []int{1}, []float32{1}) },
 			want:   `00003-of-00003.gguf: tensor "norm" is in `,
 		},
-		"NaN or Inf": {
+		"no number": {
 			change: func(parts []*gguftest.Builder) { parts[0].Remove("split.no") },
 			want:   `metadata "split.no" is missing`,
 		},
