@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gpuscope/text/chat/internal/raise"
 )
 
 // args are the arguments of a call.
@@ -127,7 +129,7 @@ func (s *state) bind(sig signature, a args) []any {
 		out[sig.places] = newTuple(a.list[min(len(a.list), sig.places):]...)
 		given[sig.places] = true
 	} else if len(a.list) > sig.places {
-		fail(s.line, "%s: %d arguments, takes at most %d", sig.name, len(a.list), sig.places)
+		raise.At(s.line, "%s: %d arguments, takes at most %d", sig.name, len(a.list), sig.places)
 	}
 	rest := &dict{}
 	for i, key := range a.named.keys {
@@ -136,11 +138,11 @@ func (s *state) bind(sig signature, a args) []any {
 		})
 		switch {
 		case at >= sig.positional && given[at]:
-			fail(s.line, "%s: argument %s is given twice", sig.name, key)
+			raise.At(s.line, "%s: argument %s is given twice", sig.name, key)
 		case at >= sig.positional:
 			out[at], given[at] = a.named.values[i], true
 		case !sig.keywords:
-			fail(s.line, "%s: unknown argument %s", sig.name, key)
+			raise.At(s.line, "%s: unknown argument %s", sig.name, key)
 		default:
 			rest.keys, rest.values = append(rest.keys, key), append(rest.values, a.named.values[i])
 		}
@@ -150,7 +152,7 @@ func (s *state) bind(sig signature, a args) []any {
 	}
 	for i, p := range sig.parameters {
 		if !given[i] && p.required {
-			fail(s.line, "%s: argument %s is missing", sig.name, p.name)
+			raise.At(s.line, "%s: argument %s is missing", sig.name, p.name)
 		} else if !given[i] {
 			out[i] = p.value
 		}
@@ -184,9 +186,9 @@ func (s *state) call(f any, a args) any {
 			return f.call(s, a)
 		}
 	case undefined:
-		fail(s.line, "%s is undefined", f.name)
+		raise.At(s.line, "%s is undefined", f.name)
 	}
-	fail(s.line, "%s cannot be called", typeName(f))
+	raise.At(s.line, "%s cannot be called", typeName(f))
 	return nil
 }
 
@@ -195,7 +197,7 @@ func (s *state) call(f any, a args) any {
 func (s *state) filter(name string) builtin {
 	f, ok := filters[name]
 	if !ok {
-		fail(s.line, "there is no filter %q", name)
+		raise.At(s.line, "there is no filter %q", name)
 	}
 	return f
 }
@@ -204,7 +206,7 @@ func (s *state) filter(name string) builtin {
 func (s *state) test(name string) builtin {
 	t, ok := tests[name]
 	if !ok {
-		fail(s.line, "there is no test %q", name)
+		raise.At(s.line, "there is no test %q", name)
 	}
 	return t
 }

@@ -18,12 +18,12 @@
 package chat
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 	"time"
 
-	"gpuscope/internal/printable"
+	"gpuscope/text/chat/internal/raise"
+	"gpuscope/text/chat/internal/scan"
 )
 
 // Limits of a template: its source, how deep its parts and its macros nest, and what rendering it may take,
@@ -59,43 +59,21 @@ type Context struct {
 	Now      time.Time         // for strftime_now
 }
 
-// failure is an error on its way to Parse or Render.
-type failure struct {
-	line int
-	text string
-}
-
-// fail ends what is being done.
-func fail(line int, format string, args ...any) {
-	panic(failure{line, fmt.Sprintf(format, args...)})
-}
-
-// guard makes an error of a failure.
-func guard(name string, err *error) {
-	switch f := recover().(type) {
-	case nil:
-	case failure:
-		*err = fmt.Errorf("%s: chat template, line %d: %s", name, f.line, printable.Short(f.text, 300))
-	default:
-		panic(f)
-	}
-}
-
 // Parse reads a template. The name is of the file that has it, for errors.
 func Parse(name, source string) (t *Template, err error) {
-	defer guard(name, &err)
+	defer raise.Guard(name, &err)
 	if len(source) > mostSource {
-		fail(1, "it has %d bytes, want at most %d", len(source), mostSource)
+		raise.At(1, "it has %d bytes, want at most %d", len(source), mostSource)
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
-	p := parser{tokens: lex(strings.TrimSuffix(source, "\n"))}
+	p := parser{tokens: scan.Split(strings.TrimSuffix(source, "\n"))}
 	body, _ := p.body()
 	return &Template{name, body}, nil
 }
 
 // Render gives the text of a conversation.
 func (t *Template) Render(c Context) (text string, err error) {
-	defer guard(t.name, &err)
+	defer raise.Guard(t.name, &err)
 	s := &state{out: &strings.Builder{}, vars: &scope{vars: map[string]any{}}}
 	messages := &list{}
 	s.most = mostSpent

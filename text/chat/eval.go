@@ -3,6 +3,9 @@ package chat
 import (
 	"slices"
 	"strings"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // state is one rendering.
@@ -24,7 +27,7 @@ type scope struct {
 // spend counts n parts evaluated or bytes made, and ends what takes too much.
 func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most || n < 0 {
-		fail(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
+		raise.At(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
 	}
 }
 
@@ -33,7 +36,7 @@ const deepValues = "values nest" // for nest
 // nest counts how deep something is that calls itself; what it returns ends it.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
-		fail(s.line, "%s more than %d deep", what, mostDepth)
+		raise.At(s.line, "%s more than %d deep", what, mostDepth)
 	}
 	return func() { s.depth-- }
 }
@@ -89,7 +92,7 @@ func (s *state) lookup(name string) any {
 // list makes a list of what expressions give.
 func (s *state) list(exprs []expr, kind sequence) any {
 	s.spend(16 * len(exprs))
-	l := &list{items: make([]any, len(exprs)), kind: kind}
+	l := &list{items: make([]any, len(exprs)), Kind: kind}
 	for i, e := range exprs {
 		l.items[i] = e(s)
 	}
@@ -101,7 +104,7 @@ func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
 	case undefined:
-		fail(s.line, "%s is undefined", v.name)
+		raise.At(s.line, "%s is undefined", v.name)
 	case *namespace:
 		if got, ok := s.get(&v.dict, name); ok {
 			return got
@@ -113,7 +116,7 @@ func (s *state) attributeOnly(v any, name string) any {
 		}
 		return undefined{name}
 	case *list:
-		if v.kind == aGroup && (name == "grouper" || name == "list") {
+		if v.Kind == aGroup && (name == "grouper" || name == "list") {
 			return v.items[slices.Index([]string{"grouper", "list"}, name)]
 		}
 	}
@@ -146,19 +149,19 @@ func (s *state) item(v, key any) any {
 	}
 	switch v := v.(type) {
 	case undefined:
-		fail(s.line, "%s is undefined", v.name)
+		raise.At(s.line, "%s is undefined", v.name)
 	case *dict:
 		if got, ok := s.get(v, key); ok {
 			return got
 		}
 	case *list:
-		if i, ok := at(len(v.items)); ok && sequences[v.kind].indexed {
+		if i, ok := at(len(v.items)); ok && sequences[v.Kind].indexed {
 			return v.items[i]
 		}
 	case string, markup:
 		if text, _ := isText(v); isWhole(key) {
 			s.spend(len(text) / 16)
-			if i, ok := at(runes(text)); ok {
+			if i, ok := at(pytext.Runes(text)); ok {
 				for _, r := range text {
 					if i--; i < 0 {
 						return s.sameKind(v, string(r))
@@ -177,8 +180,8 @@ func (s *state) item(v, key any) any {
 func (s *state) slice(v, from, to, by any) any {
 	l, isList := v.(*list)
 	text, isString := isText(v)
-	if !isString && (!isList || !sequences[l.kind].indexed) {
-		fail(s.line, "%s has no slices", typeName(v))
+	if !isString && (!isList || !sequences[l.Kind].indexed) {
+		raise.At(s.line, "%s has no slices", typeName(v))
 	}
 	n := int64(0)
 	var characters []rune
@@ -196,7 +199,7 @@ func (s *state) slice(v, from, to, by any) any {
 	out := stepped(l.items, first, last, step)
 	s.spend(16 * len(out))
 	start, stride := l.bounds[0], l.bounds[2]
-	return &list{items: out, kind: l.kind, bounds: [3]int64{
+	return &list{items: out, Kind: l.Kind, bounds: [3]int64{
 		start + first*stride, start + last*stride, stride * step,
 	}}
 }
@@ -205,7 +208,7 @@ func (s *state) slice(v, from, to, by any) any {
 func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {
-			fail(s.line, "a slice goes by 0")
+			raise.At(s.line, "a slice goes by 0")
 		}
 	}
 	bound := func(v any, otherwise, least, most int64) int64 {
@@ -315,12 +318,12 @@ func (s *state) calculate(op string, a, b any) any {
 	}
 	p, ok := a.(*list)
 	q, also := b.(*list)
-	if ok && also && op == "+" && sequences[p.kind].like == sequences[q.kind].like &&
-		sequences[p.kind].like <= aTuple {
+	if ok && also && op == "+" && sequences[p.Kind].like == sequences[q.Kind].like &&
+		sequences[p.Kind].like <= aTuple {
 		s.spend(16 * (len(p.items) + len(q.items)))
-		return &list{items: slices.Concat(p.items, q.items), kind: sequences[p.kind].like}
+		return &list{items: slices.Concat(p.items, q.items), Kind: sequences[p.Kind].like}
 	}
-	fail(s.line, "%s %s %s cannot be", typeName(a), op, typeName(b))
+	raise.At(s.line, "%s %s %s cannot be", typeName(a), op, typeName(b))
 	return nil
 }
 
@@ -349,10 +352,10 @@ func (s *state) repeat(v any, n int64) any {
 		s.spend(len(text) * int(n))
 		return s.sameKind(v, strings.Repeat(text, int(n)))
 	}
-	if l, ok := v.(*list); ok && sequences[l.kind].like <= aTuple {
+	if l, ok := v.(*list); ok && sequences[l.Kind].like <= aTuple {
 		s.spend(16 * len(l.items) * int(n))
-		return &list{items: slices.Repeat(l.items, int(n)), kind: sequences[l.kind].like}
+		return &list{items: slices.Repeat(l.items, int(n)), Kind: sequences[l.Kind].like}
 	}
-	fail(s.line, "%s cannot be repeated", typeName(v))
+	raise.At(s.line, "%s cannot be repeated", typeName(v))
 	return nil
 }

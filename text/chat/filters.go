@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // filters are the filters by name. This file has those of one value; those of many are in series.go.
@@ -15,8 +18,8 @@ func init() { // some of them look others up
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
 		}},
-		changed("upper", upper), changed("lower", lower), changed("title", headline),
-		changed("capitalize", capitalize),
+		changed("upper", pytext.Upper), changed("lower", pytext.Lower), changed("title", headline),
+		changed("capitalize", pytext.Capitalize),
 		changed("string", func(v string) string { return v }),
 		{"center", "value, width=80", func(s *state, a []any) any {
 			return s.sameKind(a[0], s.padded(s.text(a[0]), s.whole(a[1]), " ", middle))
@@ -47,13 +50,15 @@ func init() { // some of them look others up
 		{"indent", "s, width=4, first=False, blank=False", indent},
 		{"truncate", "s, length=255, killwords=False, end='...', leeway=None", truncate},
 		{"wordcount", "s", func(s *state, a []any) any {
-			words := strings.FieldsFunc(s.text(a[0]), func(r rune) bool { return r != '_' && !isAlnum(r) })
+			words := strings.FieldsFunc(s.text(a[0]), func(r rune) bool {
+				return r != '_' && !pytext.IsAlnum(r)
+			})
 			return int64(len(words))
 		}},
 		{"format", "value, *args, **kwargs", func(s *state, a []any) any {
 			positional, named := a[1].(*list), a[2].(*dict)
 			if len(positional.items) > 0 && len(named.keys) > 0 {
-				fail(s.line, "format: arguments have names, or they have not")
+				raise.At(s.line, "format: arguments have names, or they have not")
 			}
 			with := any(positional)
 			if len(named.keys) > 0 {
@@ -98,9 +103,11 @@ func (s *state) sameKind(of any, text string) any {
 func headline(v string) string {
 	var b strings.Builder
 	for v != "" {
-		word := strings.IndexFunc(v, func(r rune) bool { return strings.ContainsRune(space+"-({[<", r) })
+		word := strings.IndexFunc(v, func(r rune) bool {
+			return strings.ContainsRune(pytext.Space+"-({[<", r)
+		})
 		if word == 0 {
-			word = len(v) - len(strings.TrimLeft(v, space+"-({[<"))
+			word = len(v) - len(strings.TrimLeft(v, pytext.Space+"-({[<"))
 		} else if word < 0 {
 			word = len(v)
 		}
@@ -114,10 +121,10 @@ func headline(v string) string {
 func capitalizeUpper(v string) string {
 	for i := range v {
 		if i > 0 {
-			return upper(v[:i]) + lower(v[i:])
+			return pytext.Upper(v[:i]) + pytext.Lower(v[i:])
 		}
 	}
-	return upper(v)
+	return pytext.Upper(v)
 }
 
 func toInt(s *state, a []any) any {
@@ -174,7 +181,7 @@ func round(s *state, a []any) any {
 	}
 	to, ok := map[string]func(float64) float64{"ceil": math.Ceil, "floor": math.Floor}[method]
 	if !ok {
-		fail(s.line, "round: unknown method %q", method)
+		raise.At(s.line, "round: unknown method %q", method)
 	}
 	scale := math.Pow(10, float64(digits))
 	return (to(s.real(a[0])*scale) + 0) / scale // ceil and floor are whole numbers, which have no -0
@@ -222,7 +229,7 @@ func indent(s *state, a []any) any {
 	if !ok {
 		by = s.repeat(" ", s.whole(a[1])).(string)
 	}
-	all := lines(text+"\n", false)
+	all := pytext.Lines(text+"\n", false)
 	var b strings.Builder
 	for i, line := range all {
 		if i > 0 {
@@ -242,8 +249,8 @@ func truncate(s *state, a []any) any {
 	if a[4] != nil {
 		leeway = s.whole(a[4])
 	}
-	if most < int64(runes(end)) || leeway < 0 {
-		fail(s.line, "truncate: a length of %d and a leeway of %d are too small", most, leeway)
+	if most < int64(pytext.Runes(end)) || leeway < 0 {
+		raise.At(s.line, "truncate: a length of %d and a leeway of %d are too small", most, leeway)
 	}
 	if isA[undefined](a[0]) {
 		return a[0]
@@ -253,7 +260,7 @@ func truncate(s *state, a []any) any {
 	if int64(len(text))-leeway <= most {
 		return a[0]
 	}
-	cut := string(text[:int(most)-runes(end)])
+	cut := string(text[:int(most)-pytext.Runes(end)])
 	if !truth(a[2]) {
 		if i := strings.LastIndex(cut, " "); i >= 0 {
 			cut = cut[:i]
@@ -310,7 +317,7 @@ func urlEncode(s *state, a []any) any {
 	for _, pair := range pairs {
 		both := s.items(pair)
 		if len(both) != 2 {
-			fail(s.line, "urlencode: want keys with values")
+			raise.At(s.line, "urlencode: want keys with values")
 		}
 		parts = append(parts, s.urlQuoted(both[0], "+")+"="+s.urlQuoted(both[1], "+"))
 	}

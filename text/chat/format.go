@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // Python's format mini-language, of str.format; numbers are written here for printf too.
@@ -41,7 +44,7 @@ type filler struct {
 func (f *filler) fill(v string, deep int) string {
 	s := f.s
 	if deep < 0 {
-		fail(s.line, "format: fields nest more than 2 deep")
+		raise.At(s.line, "format: fields nest more than 2 deep")
 	}
 	s.spend(len(v))
 	var b strings.Builder
@@ -59,7 +62,7 @@ func (f *filler) fill(v string, deep int) string {
 		}
 		n := fieldEnd(rest[i:])
 		if rest[i] == '}' || n < 0 {
-			fail(s.line, "format: %q has a single %q", v, rest[i])
+			raise.At(s.line, "format: %q has a single %q", v, rest[i])
 		}
 		text := f.field(rest[i+1:i+n], deep)
 		s.spend(len(text))
@@ -110,7 +113,7 @@ func (f *filler) field(field string, deep int) string {
 	v := f.value(name)
 	if conversion, ok := strings.CutPrefix(rest, "!"); ok {
 		if len(conversion) == 0 || len(conversion) > 1 && conversion[1] != ':' {
-			fail(s.line, "format: %q has no conversion", field)
+			raise.At(s.line, "format: %q has no conversion", field)
 		}
 		v, rest = f.converted(conversion[0], v), conversion[1:]
 	}
@@ -131,7 +134,7 @@ func (f *filler) converted(conversion byte, v any) any {
 	case 'a':
 		return ascii(f.s.reprOf(v))
 	}
-	fail(f.s.line, "format: unknown conversion !%c, want !s, !r or !a", conversion)
+	raise.At(f.s.line, "format: unknown conversion !%c, want !s, !r or !a", conversion)
 	return nil
 }
 
@@ -154,16 +157,16 @@ func (f *filler) value(name string) any {
 			f.places = true
 		}
 		if f.places && f.next > 0 {
-			fail(s.line, "format: fields have places, or they have not")
+			raise.At(s.line, "format: fields have places, or they have not")
 		}
 		if n >= len(f.list) {
-			fail(s.line, "format: argument %d is missing", n)
+			raise.At(s.line, "format: argument %d is missing", n)
 		}
 		v = f.list[n]
 	default:
 		var ok bool
 		if v, ok = s.get(f.named, first); !ok {
-			fail(s.line, "format: argument %s is missing", first)
+			raise.At(s.line, "format: argument %s is missing", first)
 		}
 	}
 	for rest != "" {
@@ -177,7 +180,7 @@ func (f *filler) value(name string) any {
 		} else {
 			i := strings.IndexByte(rest, ']')
 			if i < 0 || i+1 < len(rest) && rest[i+1] != '.' && rest[i+1] != '[' {
-				fail(s.line, "format: %q has a [ without its end", name)
+				raise.At(s.line, "format: %q has a [ without its end", name)
 			}
 			part, rest = rest[1:i], rest[i+1:]
 			if n, err := strconv.ParseInt(part, 10, 64); err == nil && n >= 0 {
@@ -187,7 +190,7 @@ func (f *filler) value(name string) any {
 			}
 		}
 		if part == "" {
-			fail(s.line, "format: %q has an empty name", name)
+			raise.At(s.line, "format: %q has an empty name", name)
 		}
 	}
 	return v
@@ -222,11 +225,11 @@ func (s *state) parseSpec(text string, align byte) spec {
 	}
 	if after, ok := strings.CutPrefix(rest, "."); ok {
 		if f.precision, rest = s.digits(after); f.precision < 0 {
-			fail(s.line, "format: the precision is missing in %q", text)
+			raise.At(s.line, "format: the precision is missing in %q", text)
 		}
 	}
 	if len(rest) > 1 {
-		fail(s.line, "format: unknown specification %q", text)
+		raise.At(s.line, "format: unknown specification %q", text)
 	}
 	if rest != "" {
 		f.verb = rest[0]
@@ -242,7 +245,7 @@ func (s *state) digits(text string) (int64, string) {
 	}
 	v, err := strconv.ParseInt(text[:n], 10, 32)
 	if err != nil {
-		fail(s.line, "format: the number %s is too large", text[:n])
+		raise.At(s.line, "format: the number %s is too large", text[:n])
 	}
 	return v, text[n:]
 }
@@ -263,14 +266,14 @@ func (s *state) formatted(v any, text string) string {
 	case isNumber(v) && strings.IndexByte("\x00eEfFgGn%", f.verb) >= 0:
 		return s.formatReal(s.real(v), f)
 	}
-	fail(s.line, "format: the specification %q is not for %s", text, typeName(v))
+	raise.At(s.line, "format: the specification %q is not for %s", text, typeName(v))
 	return ""
 }
 
 func (s *state) formatText(v string, f spec) string {
 	if f.verb != 0 && f.verb != 's' || f.sign != 0 || f.positive || f.alternate || f.group != 0 ||
 		f.align == '=' {
-		fail(s.line, "format: the specification is not for strings")
+		raise.At(s.line, "format: the specification is not for strings")
 	}
 	if r := []rune(v); f.precision >= 0 && int64(len(r)) > f.precision {
 		v = string(r[:f.precision])
@@ -291,11 +294,11 @@ var bases = map[byte]struct {
 func (s *state) formatWhole(n int64, f spec) string {
 	if f.precision >= 0 || f.positive || f.group == ',' && strings.IndexByte("\x00d", f.verb) < 0 ||
 		f.group == '_' && strings.IndexByte("cn", f.verb) >= 0 {
-		fail(s.line, "format: the specification is not for whole numbers")
+		raise.At(s.line, "format: the specification is not for whole numbers")
 	}
 	if f.verb == 'c' {
 		if f.sign != 0 || f.alternate {
-			fail(s.line, "format: the specification is not for a character")
+			raise.At(s.line, "format: the specification is not for a character")
 		}
 		return s.aligned("", s.character(n), f)
 	}
@@ -314,14 +317,14 @@ func (s *state) formatWhole(n int64, f spec) string {
 // character is the character of a number.
 func (s *state) character(n int64) string {
 	if n < 0 || n > utf8.MaxRune {
-		fail(s.line, "format: %d is no character", n)
+		raise.At(s.line, "format: %d is no character", n)
 	}
 	return string(rune(n))
 }
 
 func (s *state) formatReal(x float64, f spec) string {
 	if f.group != 0 && f.verb == 'n' {
-		fail(s.line, "format: the specification is not for numbers")
+		raise.At(s.line, "format: the specification is not for numbers")
 	}
 	text := s.realDigits(math.Abs(x), f)
 	negative := math.Signbit(x) && !math.IsNaN(x) && (!f.positive || strings.Trim(text, "0.%eE+-") != "")
@@ -449,7 +452,7 @@ func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 
 // aligned fills a text up to its width; what stands before it is its sign.
 func (s *state) aligned(sign, text string, f spec) string {
-	fill := f.width - int64(runes(sign)+runes(text))
+	fill := f.width - int64(pytext.Runes(sign)+pytext.Runes(text))
 	if fill <= 0 {
 		return sign + text
 	}

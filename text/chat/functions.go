@@ -1,12 +1,16 @@
 package chat
 
+import (
+	"gpuscope/text/chat/internal/raise"
+)
+
 import "time"
 
 // globals are the variables of every template, beside those of its context.
 func globals(now time.Time) map[string]any {
 	return map[string]any{
 		"raise_exception": builtinFunction("raise_exception", "message", func(s *state, a []any) any {
-			fail(s.line, "%s", s.text(a[0]))
+			raise.At(s.line, "%s", s.text(a[0]))
 			return nil
 		}),
 		"strftime_now": builtinFunction("strftime_now", "format", func(s *state, a []any) any {
@@ -26,7 +30,7 @@ func globals(now time.Time) map[string]any {
 func newRange(s *state, a []any) any {
 	given := a[0].(*list).items
 	if len(given) < 1 || len(given) > 3 {
-		fail(s.line, "range: %d arguments, takes 1 to 3", len(given))
+		raise.At(s.line, "range: %d arguments, takes 1 to 3", len(given))
 	}
 	from, to, step := int64(0), s.whole(given[0]), int64(1)
 	if len(given) > 1 {
@@ -36,12 +40,12 @@ func newRange(s *state, a []any) any {
 		step = s.whole(given[2])
 	}
 	if step == 0 {
-		fail(s.line, "range: a step of 0")
+		raise.At(s.line, "range: a step of 0")
 	}
-	l := &list{kind: aRange, bounds: [3]int64{from, to, step}}
+	l := &list{Kind: aRange, bounds: [3]int64{from, to, step}}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(l.items) == mostInRange {
-			fail(s.line, "range: more than %d numbers", mostInRange)
+			raise.At(s.line, "range: more than %d numbers", mostInRange)
 		}
 		if l.items = append(l.items, i); step > 0 && i > to-step || step < 0 && i < to-step {
 			break // before the next one overflows
@@ -56,7 +60,7 @@ func newDict(s *state, a []any) *dict {
 	d := &dict{}
 	from := a[0].(*list).items
 	if len(from) > 1 {
-		fail(s.line, "dict: %d arguments, takes at most 1", len(from))
+		raise.At(s.line, "dict: %d arguments, takes at most 1", len(from))
 	}
 	if len(from) == 1 {
 		var pairs []any
@@ -68,7 +72,7 @@ func newDict(s *state, a []any) *dict {
 		for _, pair := range pairs {
 			both := s.items(pair)
 			if len(both) != 2 {
-				fail(s.line, "dict: want keys with values")
+				raise.At(s.line, "dict: want keys with values")
 			}
 			s.set(d, both[0], both[1])
 		}
@@ -87,7 +91,7 @@ func newNamespace(s *state, a []any) any { return &namespace{*newDict(s, a)} }
 func newCycler(s *state, a []any) any {
 	items, at := a[0].(*list).items, 0
 	if len(items) == 0 {
-		fail(s.line, "cycler: there is nothing to go through")
+		raise.At(s.line, "cycler: there is nothing to go through")
 	}
 	return &object{attributes: func(_ *state, name string) (any, bool) {
 		switch name {

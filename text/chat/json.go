@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"gpuscope/text/chat/internal/raise"
 )
 
 // jsonForm is how a value is written as JSON, by the arguments of Python's json.dumps.
@@ -29,7 +31,7 @@ func tojson(s *state, a []any) any {
 	if a[3] != nil {
 		both := s.items(a[3])
 		if len(both) != 2 {
-			fail(s.line, "tojson: %d separators, want 2", len(both))
+			raise.At(s.line, "tojson: %d separators, want 2", len(both))
 		}
 		form.item, form.value = s.string(both[0]), s.string(both[1])
 	}
@@ -57,8 +59,8 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 	case string, markup:
 		b.WriteString(jsonString(s.text(v), form.ascii))
 	case *list:
-		if sequences[v.kind].like > aTuple {
-			fail(s.line, "tojson: %s is not for JSON", typeName(v))
+		if sequences[v.Kind].like > aTuple {
+			raise.At(s.line, "tojson: %s is not for JSON", typeName(v))
 		}
 		defer s.nest(deepValues)()
 		b.WriteString("[")
@@ -93,7 +95,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		}
 		b.WriteString("}")
 	default:
-		fail(s.line, "tojson: %s is not for JSON", typeName(v))
+		raise.At(s.line, "tojson: %s is not for JSON", typeName(v))
 	}
 }
 
@@ -111,7 +113,7 @@ func (s *state) jsonKey(v any) string {
 	case float64:
 		return jsonFloat(v)
 	}
-	fail(s.line, "tojson: %s is no key of JSON", typeName(v))
+	raise.At(s.line, "tojson: %s is no key of JSON", typeName(v))
 	return ""
 }
 

@@ -1,5 +1,9 @@
 package chat
 
+import (
+	"gpuscope/text/chat/internal/raise"
+)
+
 // loop is a for tag.
 type loop struct {
 	target    target
@@ -93,7 +97,7 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 		return builtinFunction("loop.cycle", "*args", func(s *state, a []any) any {
 			choices := a[0].(*list).items
 			if len(choices) == 0 {
-				fail(s.line, "loop.cycle: there is nothing to go through")
+				raise.At(s.line, "loop.cycle: there is nothing to go through")
 			}
 			return choices[t.at%len(choices)]
 		}), true
@@ -112,7 +116,7 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 func (t *turns) again(s *state, a args) any {
 	over := s.bind(recursionSignature, a)[0]
 	if !t.loop.recursive {
-		fail(s.line, "the loop is not recursive")
+		raise.At(s.line, "the loop is not recursive")
 	}
 	defer s.nest("loops call themselves")()
 	return s.written(func() { t.loop.run(s, over, t.depth+1) })

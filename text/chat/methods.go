@@ -7,6 +7,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // The methods of values, as Python has them for each type. Those that change a value do not exist, as in
@@ -54,7 +57,7 @@ func marked(v any) any {
 	case string:
 		return markup(v)
 	case *list:
-		out := &list{items: slices.Clone(v.items), kind: v.kind}
+		out := &list{items: slices.Clone(v.items), Kind: v.Kind}
 		for i := range out.items {
 			out.items[i] = marked(out.items[i])
 		}
@@ -91,7 +94,7 @@ func every(is func(rune) bool) func(*state, []any) any {
 // cutset are the characters that a strip of v removes: white space where none are given.
 func (s *state) cutset(v string, chars any) string {
 	if chars == nil {
-		return space
+		return pytext.Space
 	}
 	set := s.string(chars)
 	s.spend(len(v) * len(set) / 16) // each character is looked for
@@ -112,7 +115,7 @@ func affix(names string, has func(s, part string) bool) row {
 	return row{names, "self, prefix, start=None, end=None, /", func(s *state, a []any) any {
 		v, _, ok := s.window(a[0].(string), a[2], a[3])
 		parts := []any{a[1]}
-		if l, tuple := a[1].(*list); tuple && sequences[l.kind].like == aTuple {
+		if l, tuple := a[1].(*list); tuple && sequences[l.Kind].like == aTuple {
 			parts = l.items
 		}
 		s.spend(len(v) + len(parts))
@@ -131,7 +134,7 @@ func (s *state) window(v string, start, end any) (string, int, bool) {
 	if start == nil && end == nil {
 		return v, 0, true
 	}
-	n := runes(v)
+	n := pytext.Runes(v)
 	place := func(v any, otherwise int) int {
 		if v == nil {
 			return otherwise
@@ -162,10 +165,10 @@ func located(names string, index func(s, part string) int, must bool) row {
 			i = index(v, part)
 		}
 		if i >= 0 {
-			return int64(before + runes(v[:i]))
+			return int64(before + pytext.Runes(v[:i]))
 		}
 		if must {
-			fail(s.line, "%s: the string has no such part", names)
+			raise.At(s.line, "%s: the string has no such part", names)
 		}
 		return int64(-1)
 	}}
@@ -184,7 +187,7 @@ func divided(names string, index func(s, part string) int, missing func(v string
 		v, sep := a[0].(string), s.string(a[1])
 		s.spend(len(v))
 		if sep == "" {
-			fail(s.line, "%s: the separator is empty", names)
+			raise.At(s.line, "%s: the separator is empty", names)
 		}
 		i := index(v, sep)
 		if i < 0 {
@@ -198,15 +201,15 @@ func divided(names string, index func(s, part string) int, missing func(v string
 func justified(names string, sides func(string, int) (int, int)) row {
 	return row{names, "self, width, fillchar=' ', /", func(s *state, a []any) any {
 		v, fill := a[0].(string), s.string(a[2])
-		if runes(fill) != 1 {
-			fail(s.line, "%s: %q must be one character", names, fill)
+		if pytext.Runes(fill) != 1 {
+			raise.At(s.line, "%s: %q must be one character", names, fill)
 		}
 		return s.padded(v, s.whole(a[1]), fill, sides)
 	}}
 }
 
 func (s *state) padded(v string, width int64, fill string, sides func(string, int) (int, int)) string {
-	n := width - int64(runes(v))
+	n := width - int64(pytext.Runes(v))
 	if n <= 0 {
 		return v
 	}
@@ -222,7 +225,7 @@ func leftSide(_ string, n int) (int, int)  { return 0, n }
 func rightSide(_ string, n int) (int, int) { return n, 0 }
 func middle(v string, n int) (int, int) { // the odd one stands where Python has it
 	left := n / 2
-	if n%2 == 1 && (runes(v)+n)%2 == 1 {
+	if n%2 == 1 && (pytext.Runes(v)+n)%2 == 1 {
 		left++
 	}
 	return left, n - left
@@ -234,19 +237,19 @@ func init() { // some of them look others up
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),
-		{"upper", "self, /", ofText(upper)},
-		{"lower", "self, /", ofText(lower)},
-		{"title", "self, /", ofText(title)},
-		{"capitalize", "self, /", ofText(capitalize)},
-		{"swapcase", "self, /", ofText(swapCase)},
-		{"casefold", "self, /", ofText(fold)},
+		{"upper", "self, /", ofText(pytext.Upper)},
+		{"lower", "self, /", ofText(pytext.Lower)},
+		{"title", "self, /", ofText(pytext.Title)},
+		{"capitalize", "self, /", ofText(pytext.Capitalize)},
+		{"swapcase", "self, /", ofText(pytext.SwapCase)},
+		{"casefold", "self, /", ofText(pytext.Fold)},
 		affix("startswith", strings.HasPrefix), affix("endswith", strings.HasSuffix),
 		affixed("removeprefix", strings.TrimPrefix), affixed("removesuffix", strings.TrimSuffix),
 		{"split", "self, sep=None, maxsplit=-1", func(s *state, a []any) any { return s.split(a, false) }},
 		{"rsplit", "self, sep=None, maxsplit=-1", func(s *state, a []any) any { return s.split(a, true) }},
 		{"splitlines", "self, keepends=False", func(s *state, a []any) any {
 			s.spend(len(a[0].(string)))
-			return s.copied(lines(a[0].(string), truth(a[1])))
+			return s.copied(pytext.Lines(a[0].(string), truth(a[1])))
 		}},
 		divided("partition", strings.Index, func(v string) *list { return newTuple(v, "", "") }),
 		divided("rpartition", strings.LastIndex, func(v string) *list { return newTuple("", "", v) }),
@@ -276,7 +279,7 @@ func init() { // some of them look others up
 		{"format_map", "self, mapping, /", func(s *state, a []any) any {
 			d, ok := a[1].(*dict)
 			if !ok {
-				fail(s.line, "format_map: want a dict, not %s", typeName(a[1]))
+				raise.At(s.line, "format_map: want a dict, not %s", typeName(a[1]))
 			}
 			return s.fill(a[0].(string), nil, d)
 		}},
@@ -292,22 +295,22 @@ func init() { // some of them look others up
 		{"expandtabs", "self, tabsize=8", func(s *state, a []any) any {
 			return s.expandTabs(a[0].(string), s.whole(a[1]))
 		}},
-		{"isdigit", "self, /", every(isDigit)},
-		{"isdecimal", "self, /", every(isDecimal)},
-		{"isnumeric", "self, /", every(isNumeric)},
+		{"isdigit", "self, /", every(pytext.IsDigit)},
+		{"isdecimal", "self, /", every(pytext.IsDecimal)},
+		{"isnumeric", "self, /", every(pytext.IsNumeric)},
 		{"isalpha", "self, /", every(unicode.IsLetter)},
-		{"isalnum", "self, /", every(isAlnum)},
-		{"isspace", "self, /", every(isSpace)},
+		{"isalnum", "self, /", every(pytext.IsAlnum)},
+		{"isspace", "self, /", every(pytext.IsSpace)},
 		{"isascii", "self, /", ofText(func(v string) bool {
 			return strings.IndexFunc(v, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 		})},
 		{"isprintable", "self, /", ofText(func(v string) bool {
 			return strings.IndexFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 		})},
-		{"isidentifier", "self, /", ofText(isIdentifier)},
-		{"istitle", "self, /", ofText(isTitle)},
-		{"isupper", "self, /", ofText(func(v string) bool { return cased(v, upper) })},
-		{"islower", "self, /", ofText(func(v string) bool { return cased(v, lower) })},
+		{"isidentifier", "self, /", ofText(pytext.IsIdentifier)},
+		{"istitle", "self, /", ofText(pytext.IsTitle)},
+		{"isupper", "self, /", ofText(func(v string) bool { return cased(v, pytext.Upper) })},
+		{"islower", "self, /", ofText(func(v string) bool { return cased(v, pytext.Lower) })},
 	})
 }
 
@@ -324,13 +327,13 @@ func init() {
 		}},
 		{"items", "self, /", func(s *state, a []any) any {
 			s.spend(32 * len(a[0].(*dict).keys))
-			return &list{items: a[0].(*dict).pairs(), kind: itemsView}
+			return &list{items: a[0].(*dict).pairs(), Kind: itemsView}
 		}},
 		{"keys", "self, /", func(_ *state, a []any) any {
-			return &list{items: a[0].(*dict).keys, kind: keysView}
+			return &list{items: a[0].(*dict).keys, Kind: keysView}
 		}},
 		{"values", "self, /", func(_ *state, a []any) any {
-			return &list{items: a[0].(*dict).values, kind: valuesView}
+			return &list{items: a[0].(*dict).values, Kind: valuesView}
 		}},
 		{"copy", "self, /", func(_ *state, a []any) any { return a[0] }},
 	})
@@ -358,7 +361,7 @@ func init() {
 			from, to := place(s.whole(a[2])), place(s.whole(a[3]))
 			i := s.find(items[from:max(from, to)], a[1])
 			if i < 0 {
-				fail(s.line, "index: the list has no such item")
+				raise.At(s.line, "index: the list has no such item")
 			}
 			return from + int64(i)
 		}},
@@ -378,9 +381,9 @@ func init() {
 // sequenceMethods are the methods of a list or another sequence.
 func sequenceMethods(l *list) map[string]builtin {
 	switch {
-	case l.kind == aList:
+	case l.Kind == aList:
 		return listMethods
-	case sequences[l.kind].indexed:
+	case sequences[l.Kind].indexed:
 		return tupleMethods
 	}
 	return nil
@@ -405,14 +408,14 @@ func (s *state) split(a []any, right bool) any {
 		s.string(a[1])
 	}
 	if cut && separator == "" {
-		fail(s.line, "split: the separator is empty")
+		raise.At(s.line, "split: the separator is empty")
 	}
 	for rest := v; ; {
 		if !cut {
 			if right {
-				rest = strings.TrimRight(rest, space)
+				rest = strings.TrimRight(rest, pytext.Space)
 			} else {
-				rest = strings.TrimLeft(rest, space)
+				rest = strings.TrimLeft(rest, pytext.Space)
 			}
 			if rest == "" {
 				break
@@ -429,9 +432,9 @@ func (s *state) split(a []any, right bool) any {
 			to = from + len(separator)
 		default:
 			if right {
-				from = strings.LastIndexAny(rest, space)
+				from = strings.LastIndexAny(rest, pytext.Space)
 			} else {
-				from = strings.IndexAny(rest, space)
+				from = strings.IndexAny(rest, pytext.Space)
 			}
 			if from >= 0 {
 				_, n := utf8.DecodeRuneInString(rest[from:])

@@ -6,6 +6,9 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // real is a number as a float; a bool is one.
@@ -42,7 +45,7 @@ func isNumber(v any) bool { return isWhole(v) || isA[float64](v) }
 func (s *state) whole(v any) int64 {
 	n, ok := whole(v)
 	if !ok {
-		fail(s.line, "want a whole number, not %s", typeName(v))
+		raise.At(s.line, "want a whole number, not %s", typeName(v))
 	}
 	return n
 }
@@ -51,7 +54,7 @@ func (s *state) whole(v any) int64 {
 func (s *state) real(v any) float64 {
 	x, ok := real(v)
 	if !ok {
-		fail(s.line, "want a number, not %s", typeName(v))
+		raise.At(s.line, "want a number, not %s", typeName(v))
 	}
 	return x
 }
@@ -102,7 +105,7 @@ func (s *state) wholes(op string, x, y int64) any {
 		v, fits = product(x, y)
 	case "//", "%":
 		if y == 0 {
-			fail(s.line, "division by zero")
+			raise.At(s.line, "division by zero")
 		}
 		quotient, rest := x/y, x%y
 		if rest != 0 && (rest < 0) != (y < 0) {
@@ -121,7 +124,7 @@ func (s *state) wholes(op string, x, y int64) any {
 		return s.reals(op, float64(x), float64(y))
 	}
 	if !fits {
-		fail(s.line, "%d %s %d does not fit into 64 bits", x, op, y)
+		raise.At(s.line, "%d %s %d does not fit into 64 bits", x, op, y)
 	}
 	return v
 }
@@ -163,17 +166,17 @@ func (s *state) reals(op string, x, y float64) any {
 	case "**":
 		switch v := math.Pow(x, y); {
 		case x == 0 && y < 0:
-			fail(s.line, "division by zero")
+			raise.At(s.line, "division by zero")
 		case x < 0 && !math.IsInf(x, 0) && y != math.Trunc(y):
-			fail(s.line, "%s ** %s is a complex number", float(x), float(y))
+			raise.At(s.line, "%s ** %s is a complex number", float(x), float(y))
 		case math.IsInf(v, 0) && !math.IsInf(x, 0) && !math.IsInf(y, 0):
-			fail(s.line, "%s ** %s is too large", float(x), float(y))
+			raise.At(s.line, "%s ** %s is too large", float(x), float(y))
 		default:
 			return v
 		}
 	}
 	if y == 0 {
-		fail(s.line, "division by zero")
+		raise.At(s.line, "division by zero")
 	}
 	if op == "/" {
 		return x / y
@@ -200,7 +203,7 @@ func (s *state) reals(op string, x, y float64) any {
 // truncated is a float without its fraction.
 func (s *state) truncated(x float64) int64 {
 	if math.IsNaN(x) || x < -(1<<63) || x >= 1<<63 {
-		fail(s.line, "%s does not fit into a whole number of 64 bits", float(x))
+		raise.At(s.line, "%s does not fit into a whole number of 64 bits", float(x))
 	}
 	return int64(x)
 }
@@ -208,7 +211,7 @@ func (s *state) truncated(x float64) int64 {
 // parseWhole reads a whole number as Python's int does, with the prefix of its base where the base is 0 or
 // the prefix's own. It fails where the number is one but does not fit.
 func (s *state) parseWhole(text string, base int) (int64, bool) {
-	digits, negative := strings.Trim(text, space), false
+	digits, negative := strings.Trim(text, pytext.Space), false
 	if rest, ok := strings.CutPrefix(digits, "-"); ok {
 		digits, negative = rest, true
 	} else {
@@ -231,14 +234,14 @@ func (s *state) parseWhole(text string, base int) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(plain, cmp.Or(base, 10), 64)
 	if e, ok := err.(*strconv.NumError); ok && e.Err == strconv.ErrRange {
-		fail(s.line, "the number %s does not fit into 64 bits", text)
+		raise.At(s.line, "the number %s does not fit into 64 bits", text)
 	}
 	return n, err == nil
 }
 
 // parseReal reads a float as Python's float does.
 func parseReal(text string) (float64, bool) {
-	plain, ok := withoutUnderscores(strings.Trim(text, space))
+	plain, ok := withoutUnderscores(strings.Trim(text, pytext.Space))
 	if !ok || strings.ContainsAny(plain, "xXpP") {
 		return 0, false
 	}

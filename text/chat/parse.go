@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gpuscope/text/chat/internal/raise"
+	"gpuscope/text/chat/internal/scan"
 )
 
 // An expr is an expression that has been read: it gives its value. A stmt is a part of a template's body: it
@@ -32,27 +35,29 @@ const (
 
 // parser makes closures of tokens. Precedences and what a name may stand for are Jinja's.
 type parser struct {
-	tokens []token
+	tokens []scan.Token
 	at     int
 	depth  int
 	inLoop bool            // break and continue are allowed
 	used   map[string]bool // names that were read, for the macro around
 }
 
-func (p *parser) peek() token { return p.tokens[p.at] }
+func (p *parser) peek() scan.Token { return p.tokens[p.at] }
 
-func (p *parser) take() token {
+func (p *parser) take() scan.Token {
 	t := p.tokens[p.at]
-	if t.kind != endToken {
+	if t.Kind != scan.EndToken {
 		p.at++
 	}
 	return t
 }
 
-func (p *parser) is(k kind, text string) bool { return p.peek().kind == k && p.peek().text == text }
+func (p *parser) is(k scan.Kind, text string) bool {
+	return p.peek().Kind == k && p.peek().Text == text
+}
 
 // skip takes an operator, or a word, if it is next.
-func (p *parser) skip(k kind, text string) bool {
+func (p *parser) skip(k scan.Kind, text string) bool {
 	if p.is(k, text) {
 		p.at++
 		return true
@@ -60,7 +65,7 @@ func (p *parser) skip(k kind, text string) bool {
 	return false
 }
 
-func (p *parser) want(k kind, text string) {
+func (p *parser) want(k scan.Kind, text string) {
 	if !p.skip(k, text) {
 		p.unexpected(text)
 	}
@@ -68,43 +73,43 @@ func (p *parser) want(k kind, text string) {
 
 func (p *parser) unexpected(want string) {
 	t := p.peek()
-	what := strconv.Quote(t.text)
-	if t.kind == endToken {
+	what := strconv.Quote(t.Text)
+	if t.Kind == scan.EndToken {
 		what = "the end of the template"
 	}
-	fail(t.line, "unexpected %s, want %s", what, want)
+	raise.At(t.Line, "unexpected %s, want %s", what, want)
 }
 
 func (p *parser) name() string {
 	t := p.take()
-	if t.kind != nameToken {
+	if t.Kind != scan.NameToken {
 		p.at--
 		p.unexpected("a name")
 	}
-	return t.text
+	return t.Text
 }
 
 // nest counts how deep a part is; what it returns ends the part.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > mostDepth {
-		fail(p.peek().line, "parts nest more than %d deep", mostDepth)
+		raise.At(p.peek().Line, "parts nest more than %d deep", mostDepth)
 	}
 	return func() { p.depth-- }
 }
 
 // expression is what may stand in a tag: with commas it is a tuple.
 func (p *parser) expression() expr {
-	return p.tuple(p.condition, func() bool { return p.peek().kind == closeToken })
+	return p.tuple(p.condition, func() bool { return p.peek().Kind == scan.CloseToken })
 }
 
 // tuple is an expression, or several with commas between.
 func (p *parser) tuple(one func() expr, ends func() bool) expr {
 	first := one()
-	if !p.is(opToken, ",") {
+	if !p.is(scan.OpToken, ",") {
 		return first
 	}
 	list := []expr{first}
-	for p.skip(opToken, ",") && !ends() {
+	for p.skip(scan.OpToken, ",") && !ends() {
 		list = append(list, one())
 	}
 	return func(s *state) any { return s.list(list, aTuple) }
@@ -116,9 +121,9 @@ func (p *parser) condition() expr {
 	then := p.binary(0)
 	type branch struct{ test, other expr }
 	var branches []branch
-	for p.skip(nameToken, "if") {
+	for p.skip(scan.NameToken, "if") {
 		b := branch{p.binary(0), func(*state) any { return undefined{"the other branch of an if"} }}
-		if p.skip(nameToken, "else") {
+		if p.skip(scan.NameToken, "else") {
 			b.other = p.condition()
 		}
 		branches = append(branches, b)
@@ -153,8 +158,8 @@ func (p *parser) binary(level int) expr {
 	}
 	first := p.binary(level + 1)
 	var links []link
-	for (p.peek().kind == opToken || level < compareLevel && p.peek().kind == nameToken) &&
-		slices.Contains(levels[level], p.peek().text) {
+	for (p.peek().Kind == scan.OpToken || level < compareLevel && p.peek().Kind == scan.NameToken) &&
+		slices.Contains(levels[level], p.peek().Text) {
 		links = append(links, link{p.take(), p.binary(level + 1)})
 	}
 	if links == nil {
@@ -166,9 +171,9 @@ func (p *parser) binary(level int) expr {
 			switch {
 			case level > compareLevel:
 				right := l.right(s)
-				s.line = l.op.line
-				v = s.calculate(l.op.text, v, right)
-			case truth(v) == (l.op.text == "or"):
+				s.line = l.op.Line
+				v = s.calculate(l.op.Text, v, right)
+			case truth(v) == (l.op.Text == "or"):
 				return v
 			default:
 				v = l.right(s)
@@ -180,13 +185,13 @@ func (p *parser) binary(level int) expr {
 
 // link is an operator with what stands on its right.
 type link struct {
-	op    token
+	op    scan.Token
 	right expr
 }
 
 func (p *parser) not() expr {
 	defer p.nest()()
-	if p.skip(nameToken, "not") {
+	if p.skip(scan.NameToken, "not") {
 		e := p.not()
 		return func(s *state) any { return !truth(e(s)) }
 	}
@@ -194,11 +199,11 @@ func (p *parser) not() expr {
 	var links []link
 	for {
 		op := p.peek()
-		if p.is(nameToken, "not") && p.tokens[p.at+1].text == "in" {
+		if p.is(scan.NameToken, "not") && p.tokens[p.at+1].Text == "in" {
 			p.at++
-			op.text = "not in"
+			op.Text = "not in"
 		}
-		if op.kind != opToken && op.kind != nameToken || !slices.Contains(comparisons, op.text) {
+		if op.Kind != scan.OpToken && op.Kind != scan.NameToken || !slices.Contains(comparisons, op.Text) {
 			break
 		}
 		p.at++
@@ -211,8 +216,8 @@ func (p *parser) not() expr {
 		left := first(s)
 		for _, l := range links {
 			right := l.right(s)
-			s.line = l.op.line
-			if !s.compare(l.op.text, left, right) {
+			s.line = l.op.Line
+			if !s.compare(l.op.Text, left, right) {
 				return false
 			}
 			left = right
@@ -227,12 +232,12 @@ func (p *parser) unary(filters bool) expr {
 	var e expr
 	var trailing steps
 	switch t := p.peek(); {
-	case p.skip(opToken, "-"), p.skip(opToken, "+"):
+	case p.skip(scan.OpToken, "-"), p.skip(scan.OpToken, "+"):
 		inner := p.unary(false)
 		e = func(s *state) any {
 			v := inner(s)
-			s.line = t.line
-			if t.text == "-" {
+			s.line = t.Line
+			if t.Text == "-" {
 				return s.negative(v)
 			}
 			return s.positive(v)
@@ -241,12 +246,12 @@ func (p *parser) unary(filters bool) expr {
 		e, trailing = p.primary(), p.postfix()
 	}
 	for filters {
-		switch line := p.peek().line; {
-		case p.skip(opToken, "|"):
+		switch line := p.peek().Line; {
+		case p.skip(scan.OpToken, "|"):
 			trailing = append(trailing, p.filter())
-		case p.skip(nameToken, "is"):
+		case p.skip(scan.NameToken, "is"):
 			trailing = append(trailing, p.test())
-		case p.is(opToken, "("):
+		case p.is(scan.OpToken, "("):
 			trailing = append(trailing, p.call(line))
 		default:
 			filters = false
@@ -260,7 +265,7 @@ func (p *parser) unary(filters bool) expr {
 
 // filter is the filter whose name is next.
 func (p *parser) filter() func(*state, any) any {
-	line := p.peek().line
+	line := p.peek().Line
 	name := p.dottedName()
 	given := p.optionalArguments()
 	return func(s *state, v any) any {
@@ -276,7 +281,7 @@ func (p *parser) filter() func(*state, any) any {
 // dottedName is the name of a filter or a test, which may have dots.
 func (p *parser) dottedName() string {
 	name := p.name()
-	for p.skip(opToken, ".") {
+	for p.skip(scan.OpToken, ".") {
 		name += "." + p.name()
 	}
 	return name
@@ -284,7 +289,7 @@ func (p *parser) dottedName() string {
 
 // filters are those that stand here, each after its sign.
 func (p *parser) filters() (list steps) {
-	for p.skip(opToken, "|") {
+	for p.skip(scan.OpToken, "|") {
 		list = append(list, p.filter())
 	}
 	return list
@@ -292,17 +297,17 @@ func (p *parser) filters() (list steps) {
 
 // test is the test whose name is next.
 func (p *parser) test() func(*state, any) any {
-	not := p.skip(nameToken, "not")
-	line := p.peek().line
+	not := p.skip(scan.NameToken, "not")
+	line := p.peek().Line
 	name := p.dottedName()
 	given := p.optionalArguments()
 	switch a := p.peek(); {
-	case p.tokens[p.at-1].text == ")":
-	case p.is(nameToken, "is"):
-		fail(a.line, "tests with is do not chain")
-	case a.kind == nameToken && !slices.Contains([]string{"else", "or", "and"}, a.text),
-		a.kind == stringToken, a.kind == intToken, a.kind == floatToken,
-		a.kind == opToken && (a.text == "[" || a.text == "{"):
+	case p.tokens[p.at-1].Text == ")":
+	case p.is(scan.NameToken, "is"):
+		raise.At(a.Line, "tests with is do not chain")
+	case a.Kind == scan.NameToken && !slices.Contains([]string{"else", "or", "and"}, a.Text),
+		a.Kind == scan.StringToken, a.Kind == scan.IntToken, a.Kind == scan.FloatToken,
+		a.Kind == scan.OpToken && (a.Text == "[" || a.Text == "{"):
 		arg, trailing := p.primary(), p.postfix()
 		given = func(s *state) args { return args{list: []any{trailing.take(s, arg(s))}} }
 	}
@@ -320,12 +325,12 @@ func (p *parser) test() func(*state, any) any {
 func (p *parser) postfix() (list steps) {
 	for {
 		switch t := p.peek(); {
-		case p.skip(opToken, "."):
-			list = append(list, p.dot(t.line))
-		case p.skip(opToken, "["):
-			list = append(list, p.subscript(t.line))
-		case p.is(opToken, "("):
-			list = append(list, p.call(t.line))
+		case p.skip(scan.OpToken, "."):
+			list = append(list, p.dot(t.Line))
+		case p.skip(scan.OpToken, "["):
+			list = append(list, p.subscript(t.Line))
+		case p.is(scan.OpToken, "("):
+			list = append(list, p.call(t.Line))
 		default:
 			return list
 		}
@@ -334,7 +339,7 @@ func (p *parser) postfix() (list steps) {
 
 // dot is an attribute, or an item by its place, whose dot was taken.
 func (p *parser) dot(line int) func(*state, any) any {
-	if k := p.peek(); k.kind == intToken {
+	if k := p.peek(); k.Kind == scan.IntToken {
 		p.at++
 		key := number(k)
 		return func(s *state, v any) any { return s.item(v, key) }
@@ -349,16 +354,16 @@ func (p *parser) dot(line int) func(*state, any) any {
 // subscript is an item or a slice, whose [ was taken.
 func (p *parser) subscript(line int) func(*state, any) any {
 	bound := func() expr {
-		if p.is(opToken, ":") || p.is(opToken, "]") {
+		if p.is(scan.OpToken, ":") || p.is(scan.OpToken, "]") {
 			return nil
 		}
 		return p.condition()
 	}
 	from := bound()
-	if !p.skip(opToken, ":") {
-		p.want(opToken, "]")
+	if !p.skip(scan.OpToken, ":") {
+		p.want(scan.OpToken, "]")
 		if from == nil {
-			fail(line, "an index is missing")
+			raise.At(line, "an index is missing")
 		}
 		return func(s *state, v any) any {
 			key := from(s)
@@ -367,10 +372,10 @@ func (p *parser) subscript(line int) func(*state, any) any {
 		}
 	}
 	to, step := bound(), expr(nil)
-	if p.skip(opToken, ":") {
+	if p.skip(scan.OpToken, ":") {
 		step = bound()
 	}
-	p.want(opToken, "]")
+	p.want(scan.OpToken, "]")
 	return func(s *state, v any) any {
 		at := func(e expr) any {
 			if e == nil {
@@ -395,7 +400,7 @@ func (p *parser) call(line int) func(*state, any) any {
 
 // optionalArguments are those in parentheses, if there are any.
 func (p *parser) optionalArguments() func(*state) args {
-	if !p.skip(opToken, "(") {
+	if !p.skip(scan.OpToken, "(") {
 		return func(*state) args { return args{} }
 	}
 	return p.arguments()
@@ -410,31 +415,32 @@ func (p *parser) arguments() func(*state) args {
 	}
 	var list []argument
 	last := 0
-	for !p.skip(opToken, ")") {
+	for !p.skip(scan.OpToken, ")") {
 		a, rank, t := argument{}, 0, p.peek()
 		switch {
-		case p.skip(opToken, "*"):
+		case p.skip(scan.OpToken, "*"):
 			a.sign, rank = "*", 2
-		case p.skip(opToken, "**"):
+		case p.skip(scan.OpToken, "**"):
 			a.sign, rank = "**", 3
-		case t.kind == nameToken && p.tokens[p.at+1].kind == opToken && p.tokens[p.at+1].text == "=":
+		case t.Kind == scan.NameToken && p.tokens[p.at+1].Kind == scan.OpToken &&
+			p.tokens[p.at+1].Text == "=":
 			p.at += 2
-			a.name, rank = t.text, 1
+			a.name, rank = t.Text, 1
 		}
 		if rank < last && (rank != 1 || last == 3) || rank == last && rank > 1 {
-			fail(t.line, "an argument is in the wrong place")
+			raise.At(t.Line, "an argument is in the wrong place")
 		}
 		a.value = p.condition()
 		list, last = append(list, a), max(last, rank)
-		if !p.is(opToken, ")") {
-			p.want(opToken, ",")
+		if !p.is(scan.OpToken, ")") {
+			p.want(scan.OpToken, ",")
 		}
 	}
 	return func(s *state) args {
 		var a args
 		name := func(key, v any) {
 			if slices.Contains(a.named.keys, key) {
-				fail(s.line, "the argument %s is given twice", s.text(key))
+				raise.At(s.line, "the argument %s is given twice", s.text(key))
 			}
 			a.named.keys, a.named.values = append(a.named.keys, key), append(a.named.values, v)
 		}
@@ -449,7 +455,7 @@ func (p *parser) arguments() func(*state) args {
 			case g.sign == "**":
 				d, ok := v.(*dict)
 				if !ok {
-					fail(s.line, "** wants a dict, not %s", typeName(v))
+					raise.At(s.line, "** wants a dict, not %s", typeName(v))
 				}
 				for i, key := range d.keys {
 					name(s.string(key), d.values[i])
@@ -471,42 +477,42 @@ var words = map[string]any{
 func (p *parser) primary() expr {
 	t := p.take()
 	switch {
-	case t.kind == nameToken:
-		if v, ok := words[t.text]; ok {
+	case t.Kind == scan.NameToken:
+		if v, ok := words[t.Text]; ok {
 			return func(*state) any { return v }
 		}
 		if p.used != nil {
-			p.used[t.text] = true
+			p.used[t.Text] = true
 		}
-		return func(s *state) any { return s.lookup(t.text) }
-	case t.kind == stringToken:
-		parts := []string{t.text}
-		for p.peek().kind == stringToken {
-			parts = append(parts, p.take().text)
+		return func(s *state) any { return s.lookup(t.Text) }
+	case t.Kind == scan.StringToken:
+		parts := []string{t.Text}
+		for p.peek().Kind == scan.StringToken {
+			parts = append(parts, p.take().Text)
 		}
 		text := strings.Join(parts, "")
 		return func(*state) any { return text }
-	case t.kind == intToken:
+	case t.Kind == scan.IntToken:
 		v := number(t)
 		return func(*state) any { return v }
-	case t.kind == floatToken:
-		v, _ := strconv.ParseFloat(t.text, 64)
+	case t.Kind == scan.FloatToken:
+		v, _ := strconv.ParseFloat(t.Text, 64)
 		return func(*state) any { return v }
-	case t.kind == opToken && t.text == "(":
-		if p.skip(opToken, ")") {
+	case t.Kind == scan.OpToken && t.Text == "(":
+		if p.skip(scan.OpToken, ")") {
 			return func(*state) any { return newTuple() }
 		}
-		e := p.tuple(p.condition, func() bool { return p.is(opToken, ")") })
-		p.want(opToken, ")")
+		e := p.tuple(p.condition, func() bool { return p.is(scan.OpToken, ")") })
+		p.want(scan.OpToken, ")")
 		return e
-	case t.kind == opToken && t.text == "[":
+	case t.Kind == scan.OpToken && t.Text == "[":
 		items := p.items("]", p.condition)
 		return func(s *state) any { return s.list(items, aList) }
-	case t.kind == opToken && t.text == "{":
+	case t.Kind == scan.OpToken && t.Text == "{":
 		var values []expr
 		keys := p.items("}", func() expr {
 			key := p.condition()
-			p.want(opToken, ":")
+			p.want(scan.OpToken, ":")
 			values = append(values, p.condition())
 			return key
 		})
@@ -525,20 +531,20 @@ func (p *parser) primary() expr {
 }
 
 // number is a whole number.
-func number(t token) any {
-	n, err := strconv.ParseInt(t.text, 0, 64)
+func number(t scan.Token) any {
+	n, err := strconv.ParseInt(t.Text, 0, 64)
 	if err != nil {
-		fail(t.line, "the number %s does not fit into 64 bits", t.text)
+		raise.At(t.Line, "the number %s does not fit into 64 bits", t.Text)
 	}
 	return n
 }
 
 // items are parts with commas between, up to an operator that ends them.
 func (p *parser) items(end string, one func() expr) (list []expr) {
-	for !p.skip(opToken, end) {
+	for !p.skip(scan.OpToken, end) {
 		list = append(list, one())
-		if !p.is(opToken, end) {
-			p.want(opToken, ",")
+		if !p.is(scan.OpToken, end) {
+			p.want(scan.OpToken, ",")
 		}
 	}
 	return list

@@ -3,12 +3,15 @@ package chat
 import (
 	"strconv"
 	"strings"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // printf is Python's % of a string: conversions with flags, width and precision.
 func (s *state) printf(v string, with any) string {
 	p := &printer{s: s, format: v, list: []any{with}}
-	if l, ok := with.(*list); ok && sequences[l.kind].like == aTuple {
+	if l, ok := with.(*list); ok && sequences[l.Kind].like == aTuple {
 		p.list = l.items
 	} else if _, text := isText(with); !text && (ok || isSequence(with)) {
 		p.mapping = with
@@ -26,7 +29,7 @@ func (s *state) printf(v string, with any) string {
 		}
 	}
 	if len(p.list) > 0 && p.mapping == nil {
-		fail(s.line, "the format %q takes fewer values", v)
+		raise.At(s.line, "the format %q takes fewer values", v)
 	}
 	return b.String()
 }
@@ -43,7 +46,7 @@ type printer struct {
 // next is the next value.
 func (p *printer) next() any {
 	if len(p.list) == 0 {
-		fail(p.s.line, "the format %q wants more values", p.format)
+		raise.At(p.s.line, "the format %q wants more values", p.format)
 	}
 	v := p.list[0]
 	p.list = p.list[1:]
@@ -76,15 +79,15 @@ func (p *printer) conversion() string {
 	if named {
 		name, rest, ok := parenthesized(p.rest)
 		if !ok || p.mapping == nil {
-			fail(s.line, "the format %q wants a dict", p.format)
+			raise.At(s.line, "the format %q wants a dict", p.format)
 		}
 		d, ok := p.mapping.(*dict)
 		if !ok {
-			fail(s.line, "the format %q wants a dict, not %s", p.format, typeName(p.mapping))
+			raise.At(s.line, "the format %q wants a dict, not %s", p.format, typeName(p.mapping))
 		}
 		v, ok := s.get(d, name)
 		if !ok {
-			fail(s.line, "the format %q: there is no value %s", p.format, name)
+			raise.At(s.line, "the format %q: there is no value %s", p.format, name)
 		}
 		p.rest, p.list = rest, []any{v}
 	}
@@ -114,7 +117,7 @@ func (p *printer) conversion() string {
 	}
 	verb := p.byte()
 	if verb == 0 {
-		fail(s.line, "the format %q has no end", p.format)
+		raise.At(s.line, "the format %q has no end", p.format)
 	}
 	p.rest = p.rest[1:]
 	if verb == '%' {
@@ -171,7 +174,7 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 			n, ok = s.truncated(x), true
 		}
 		if !ok {
-			fail(s.line, "the format %%%c wants a whole number, not %s", verb, typeName(v))
+			raise.At(s.line, "the format %%%c wants a whole number, not %s", verb, typeName(v))
 		}
 		base := bases[0]
 		if b, ok := bases[verb]; ok {
@@ -194,13 +197,13 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 		f.verb = verb
 		return s.formatReal(s.real(v), f)
 	}
-	fail(s.line, "the format %q has an unknown conversion %%%c", p.format, verb)
+	raise.At(s.line, "the format %q has an unknown conversion %%%c", p.format, verb)
 	return ""
 }
 
 // character is the value of %c: a character, or its number.
 func (p *printer) character(v any) string {
-	if text, ok := isText(v); ok && runes(text) == 1 {
+	if text, ok := isText(v); ok && pytext.Runes(text) == 1 {
 		return text
 	}
 	return p.s.character(p.s.whole(v))

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"gpuscope/text/chat/internal/raise"
 )
 
 // reprOf is a value as Python's repr writes it.
@@ -46,13 +48,13 @@ func (s *state) repr(b *strings.Builder, v any) {
 		s.reprDict(b, &v.dict)
 		b.WriteString(">")
 	default:
-		fail(s.line, "%s cannot be written out", typeName(v))
+		raise.At(s.line, "%s cannot be written out", typeName(v))
 	}
 }
 
 func (s *state) reprList(b *strings.Builder, l *list) {
-	kind, items := sequences[l.kind], l.items
-	if l.kind == aRange {
+	kind, items := sequences[l.Kind], l.items
+	if l.Kind == aRange {
 		items = []any{l.bounds[0], l.bounds[1], l.bounds[2]}
 		if l.bounds[2] == 1 {
 			items = items[:2]

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
 // seriesFilters are the filters of lists, dicts and other values with items.
@@ -54,7 +57,8 @@ func seriesFilters() []row {
 			d, ok := a[0].(*dict)
 			at := slices.Index([]any{"key", "value"}, a[2])
 			if !ok || at < 0 {
-				fail(s.line, "dictsort: %s by %s: want a dict by key or value", typeName(a[0]), s.text(a[2]))
+				raise.At(s.line, "dictsort: %s by %s: want a dict by key or value", typeName(a[0]),
+					s.text(a[2]))
 			}
 			return s.sorted(d.pairs(), a[3], func(v any) any { return s.folded(v.(*list).items[at], a[1]) })
 		}},
@@ -73,7 +77,7 @@ func seriesFilters() []row {
 		{"groupby", "value, attribute, default=None, case_sensitive=False", groupBy},
 		{"sum", "iterable, attribute=None, start=0", func(s *state, a []any) any {
 			if _, ok := isText(a[2]); ok {
-				fail(s.line, "sum: strings have no sum")
+				raise.At(s.line, "sum: strings have no sum")
 			}
 			total := a[2]
 			for _, item := range s.items(a[0]) {
@@ -92,7 +96,7 @@ func seriesFilters() []row {
 					s.spend(32 * len(v.keys))
 					return v.pairs()
 				}
-				fail(s.line, "items: want a dict, not %s", typeName(a[0]))
+				raise.At(s.line, "items: want a dict, not %s", typeName(a[0]))
 				return nil
 			})
 		}},
@@ -152,7 +156,7 @@ func (s *state) path(name any) []any {
 	var parts []any
 	for part := range strings.SplitSeq(text, ".") {
 		s.spend(8)
-		if n, ok := s.parseWhole(part, 10); ok && every(isDigit)(s, []any{part}).(bool) {
+		if n, ok := s.parseWhole(part, 10); ok && every(pytext.IsDigit)(s, []any{part}).(bool) {
 			parts = append(parts, n)
 		} else {
 			parts = append(parts, part)
@@ -178,7 +182,7 @@ func (s *state) joined(between string, items any) string {
 func (s *state) folded(v, caseSensitive any) any {
 	if text, ok := isText(v); ok && !truth(caseSensitive) {
 		s.spend(len(text))
-		return lower(text)
+		return pytext.Lower(text)
 	}
 	return v
 }
@@ -235,7 +239,7 @@ func groupBy(s *state, a []any) any {
 				continue
 			}
 		}
-		out.items = append(out.items, &list{items: []any{of(item), newList(item)}, kind: aGroup})
+		out.items = append(out.items, &list{items: []any{of(item), newList(item)}, Kind: aGroup})
 	}
 	return out
 }
@@ -279,7 +283,7 @@ func (s *state) batches(a []any) (out []any) {
 func (s *state) slices(a []any) (out []any) {
 	items, n := s.items(a[0]), s.whole(a[1])
 	if n == 0 {
-		fail(s.line, "division by zero")
+		raise.At(s.line, "division by zero")
 	}
 	s.spendWidth(n)
 	each, extra := int64(len(items))/max(n, 1), int64(len(items))%max(n, 1)
@@ -308,7 +312,7 @@ func mapped(s *state, a []any) any {
 		otherwise, _ := given.take("default")
 		return s.iterator(a[0], func(item any) (any, bool) {
 			for _, name := range given.named.keys {
-				fail(s.line, "map: unknown argument %s", name)
+				raise.At(s.line, "map: unknown argument %s", name)
 			}
 			return s.ofOr(item, name, otherwise), true
 		})
@@ -316,7 +320,7 @@ func mapped(s *state, a []any) any {
 	given = args{a[1].(*list).items, *a[2].(*dict)}
 	return s.iterator(a[0], func(item any) (any, bool) {
 		if len(given.list) == 0 {
-			fail(s.line, "map: the name of a filter is missing")
+			raise.At(s.line, "map: the name of a filter is missing")
 		}
 		return s.invoke(s.filter(s.text(given.list[0])), item, args{given.list[1:], given.named}), true
 	})
@@ -333,7 +337,7 @@ func chosen(byAttribute, want bool) func(*state, []any) any {
 			rest, v := rest, item
 			if byAttribute {
 				if len(rest) == 0 {
-					fail(s.line, "the name of an attribute is missing")
+					raise.At(s.line, "the name of an attribute is missing")
 				}
 				v, rest = s.of(item, rest[0]), rest[1:]
 			}

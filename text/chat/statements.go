@@ -4,6 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gpuscope/text/chat/internal/raise"
+	"gpuscope/text/chat/internal/scan"
 )
 
 // body reads up to the end of the template, or to a tag that begins with one of the words, whose word was
@@ -13,21 +16,21 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 	for {
 		t := p.take()
 		switch {
-		case t.kind == endToken:
+		case t.Kind == scan.EndToken:
 			if len(ends) > 0 {
 				p.unexpected("the tag " + strings.Join(ends, " or "))
 			}
 			return list, ""
-		case t.kind == textToken:
+		case t.Kind == scan.TextToken:
 			list = append(list, func(s *state) flow {
-				s.write(t.text)
+				s.write(t.Text)
 				return on
 			})
-		case t.text == "{{":
+		case t.Text == "{{":
 			e := p.expression()
-			p.want(closeToken, "}}")
+			p.want(scan.CloseToken, "}}")
 			list = append(list, func(s *state) flow {
-				s.line = t.line
+				s.line = t.Line
 				s.write(s.text(e(s)))
 				return on
 			})
@@ -38,11 +41,11 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 			}
 			read, ok := statements[word]
 			if !ok {
-				fail(t.line, "there is no tag %q here", word)
+				raise.At(t.Line, "there is no tag %q here", word)
 			}
-			do := read(p, t.line)
+			do := read(p, t.Line)
 			list = append(list, func(s *state) flow {
-				s.line = t.line
+				s.line = t.Line
 				s.spend(1)
 				return do(s)
 			})
@@ -62,11 +65,11 @@ func init() { // they hold bodies, which hold them
 	}
 }
 
-func (p *parser) closed() { p.want(closeToken, "%}") }
+func (p *parser) closed() { p.want(scan.CloseToken, "%}") }
 
 // begun is the end of a tag that has a body; a colon may come before it.
 func (p *parser) begun() {
-	p.skip(opToken, ":")
+	p.skip(scan.OpToken, ":")
 	p.closed()
 }
 
@@ -81,7 +84,7 @@ func (p *parser) block(end string) []stmt {
 func flowTag(f flow) func(*parser, int) stmt {
 	return func(p *parser, line int) stmt {
 		if !p.inLoop {
-			fail(line, "break and continue are for loops")
+			raise.At(line, "break and continue are for loops")
 		}
 		p.closed()
 		return func(*state) flow { return f }
@@ -127,9 +130,9 @@ func (p *parser) ifTag(int) stmt {
 // printTag writes values, as {{ }} does.
 func (p *parser) printTag(int) stmt {
 	var list []expr
-	for !p.is(closeToken, "%}") {
+	for !p.is(scan.CloseToken, "%}") {
 		if list != nil {
-			p.want(opToken, ",")
+			p.want(scan.OpToken, ",")
 		}
 		list = append(list, p.condition())
 	}
@@ -144,7 +147,9 @@ func (p *parser) printTag(int) stmt {
 
 // withoutIf is an expression, or several with commas between, where an if is no part of it.
 func (p *parser) withoutIf() expr {
-	return p.tuple(func() expr { return p.binary(0) }, func() bool { return p.peek().kind == closeToken })
+	return p.tuple(func() expr { return p.binary(0) }, func() bool {
+		return p.peek().Kind == scan.CloseToken
+	})
 }
 
 // target is what a value is given to.
@@ -154,9 +159,9 @@ type target func(s *state, v any)
 // namespaces are targets where that is said.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
-	for p.skip(opToken, ",") {
+	for p.skip(scan.OpToken, ",") {
 		several = true
-		if p.peek().kind != nameToken && !p.is(opToken, "(") || p.is(nameToken, "in") {
+		if p.peek().Kind != scan.NameToken && !p.is(scan.OpToken, "(") || p.is(scan.NameToken, "in") {
 			break
 		}
 		list = append(list, p.target(attributes))
@@ -167,7 +172,7 @@ func (p *parser) targets(attributes bool) target {
 	return func(s *state, v any) {
 		items := s.items(v)
 		if len(items) != len(list) {
-			fail(s.line, "%d values for %d names", len(items), len(list))
+			raise.At(s.line, "%d values for %d names", len(items), len(list))
 		}
 		for i, t := range list {
 			t(s, items[i])
@@ -176,21 +181,21 @@ func (p *parser) targets(attributes bool) target {
 }
 
 func (p *parser) target(attributes bool) target {
-	line := p.peek().line
-	if p.skip(opToken, "(") {
+	line := p.peek().Line
+	if p.skip(scan.OpToken, "(") {
 		t := p.targets(false)
-		p.want(opToken, ")")
+		p.want(scan.OpToken, ")")
 		return t
 	}
 	name := p.variable()
-	if !attributes || !p.skip(opToken, ".") {
+	if !attributes || !p.skip(scan.OpToken, ".") {
 		return func(s *state, v any) { s.vars.vars[name] = v }
 	}
 	attribute := p.name()
 	return func(s *state, v any) {
 		n, ok := s.lookup(name).(*namespace)
 		if !ok {
-			fail(line, "%s is no namespace", name)
+			raise.At(line, "%s is no namespace", name)
 		}
 		s.set(&n.dict, attribute, v)
 	}
@@ -201,19 +206,19 @@ func (p *parser) variable() string {
 	t := p.peek()
 	name := p.name()
 	if _, constant := words[name]; constant {
-		fail(t.line, "%s cannot be set", name)
+		raise.At(t.Line, "%s cannot be set", name)
 	}
 	return name
 }
 
 func (p *parser) forTag(line int) stmt {
 	l := &loop{target: p.targets(false)}
-	p.want(nameToken, "in")
+	p.want(scan.NameToken, "in")
 	over := p.withoutIf()
-	if p.skip(nameToken, "if") {
+	if p.skip(scan.NameToken, "if") {
 		l.test = p.condition()
 	}
-	l.recursive = p.skip(nameToken, "recursive")
+	l.recursive = p.skip(scan.NameToken, "recursive")
 	p.begun()
 	around := p.inLoop
 	p.inLoop = true
@@ -234,7 +239,7 @@ func (p *parser) forTag(line int) stmt {
 
 func (p *parser) setTag(int) stmt {
 	t := p.targets(true)
-	if p.skip(opToken, "=") {
+	if p.skip(scan.OpToken, "=") {
 		e := p.expression()
 		p.closed()
 		return func(s *state) flow {
@@ -268,11 +273,11 @@ func (p *parser) filterTag(int) stmt {
 func (p *parser) withTag(int) stmt {
 	var targets []target
 	var values []expr
-	for p.peek().kind == nameToken || p.is(opToken, "(") {
+	for p.peek().Kind == scan.NameToken || p.is(scan.OpToken, "(") {
 		targets = append(targets, p.targets(false))
-		p.want(opToken, "=")
+		p.want(scan.OpToken, "=")
 		values = append(values, p.condition())
-		if !p.skip(opToken, ",") {
+		if !p.skip(scan.OpToken, ",") {
 			break
 		}
 	}
@@ -302,19 +307,19 @@ type macro struct {
 
 // parameters are those of a macro or a caller, with what they are where nothing is given.
 func (p *parser) parameters(m *macro) {
-	p.want(opToken, "(")
-	for !p.skip(opToken, ")") {
+	p.want(scan.OpToken, "(")
+	for !p.skip(scan.OpToken, ")") {
 		t := p.peek()
 		m.names = append(m.names, p.variable())
 		var e expr
-		if p.skip(opToken, "=") {
+		if p.skip(scan.OpToken, "=") {
 			e = p.condition()
 		} else if n := len(m.defaults); n > 0 && m.defaults[n-1] != nil {
-			fail(t.line, "the parameter %s has no value, the one before it has", t.text)
+			raise.At(t.Line, "the parameter %s has no value, the one before it has", t.Text)
 		}
 		m.defaults = append(m.defaults, e)
-		if !p.is(opToken, ")") {
-			p.want(opToken, ",")
+		if !p.is(scan.OpToken, ")") {
+			p.want(scan.OpToken, ",")
 		}
 	}
 }
@@ -377,12 +382,12 @@ func (m *macro) extra(s *state, a *args) {
 	if m.kwargs {
 		s.vars.vars["kwargs"] = &a.named
 	} else if len(a.named.keys) > 0 {
-		fail(s.line, "%s: unknown argument %s", m.name, a.named.keys[0])
+		raise.At(s.line, "%s: unknown argument %s", m.name, a.named.keys[0])
 	}
 	if n := len(m.names); m.varargs {
 		s.vars.vars["varargs"] = newTuple(a.list[min(n, len(a.list)):]...)
 	} else if len(a.list) > n {
-		fail(s.line, "%s: %d arguments, takes at most %d", m.name, len(a.list), n)
+		raise.At(s.line, "%s: %d arguments, takes at most %d", m.name, len(a.list), n)
 	}
 }
 
@@ -398,18 +403,18 @@ func (p *parser) macroTag(int) stmt {
 
 func (p *parser) callTag(line int) stmt {
 	m := &macro{name: "caller"}
-	if p.is(opToken, "(") {
+	if p.is(scan.OpToken, "(") {
 		p.parameters(m)
 	}
 	of := p.primary()
 	trailing := p.callee()
-	p.want(opToken, "(")
+	p.want(scan.OpToken, "(")
 	given := p.arguments()
 	p.macroBody(m, "endcall")
 	return func(s *state) flow {
 		a := given(s)
 		if slices.Contains(a.named.keys, any("caller")) {
-			fail(line, "caller is given twice")
+			raise.At(line, "caller is given twice")
 		}
 		a.named.keys = append(a.named.keys, "caller")
 		a.named.values = append(a.named.values, m.function(s))
@@ -424,10 +429,10 @@ func (p *parser) callTag(line int) stmt {
 func (p *parser) callee() (list steps) {
 	for {
 		switch t := p.peek(); {
-		case p.skip(opToken, "."):
-			list = append(list, p.dot(t.line))
-		case p.skip(opToken, "["):
-			list = append(list, p.subscript(t.line))
+		case p.skip(scan.OpToken, "."):
+			list = append(list, p.dot(t.Line))
+		case p.skip(scan.OpToken, "["):
+			list = append(list, p.subscript(t.Line))
 		default:
 			return list
 		}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gpuscope/text/chat/internal/raise"
 )
 
 // directive is a code of strftime in the C locale: a text, or a number with its width and what fills it up.
@@ -88,11 +90,11 @@ func (s *state) strftime(at time.Time, format string) string {
 		digits, code := s.digits(code[n:])
 		code = strings.TrimLeft(code, "EO") // other forms of other locales
 		if code == "" {
-			fail(s.line, "strftime_now: the format %q has no end", format)
+			raise.At(s.line, "strftime_now: the format %q has no end", format)
 		}
 		d, ok := directives[code[0]]
 		if !ok || d.plain && (flags != "" || digits >= 0) {
-			fail(s.line, "strftime_now: unknown code %%%c in %q", code[0], format)
+			raise.At(s.line, "strftime_now: unknown code %%%c in %q", code[0], format)
 		}
 		text = s.directed(d, at, flags, digits)
 		s.spend(len(text))

@@ -1,5 +1,9 @@
 package chat
 
+import (
+	"gpuscope/text/chat/internal/pytext"
+)
+
 import "strings"
 
 // tests are the tests by name.
@@ -41,8 +45,8 @@ func init() { // some of them look others up
 		{"divisibleby", "value, num", func(s *state, a []any) any {
 			return s.compare("==", s.calculate("%", a[0], a[1]), int64(0))
 		}},
-		{"lower", "value", func(s *state, a []any) any { return cased(s.text(a[0]), lower) }},
-		{"upper", "value", func(s *state, a []any) any { return cased(s.text(a[0]), upper) }},
+		{"lower", "value", func(s *state, a []any) any { return cased(s.text(a[0]), pytext.Lower) }},
+		{"upper", "value", func(s *state, a []any) any { return cased(s.text(a[0]), pytext.Upper) }},
 		{"filter", "value", func(s *state, a []any) any { return isName(s, filters, a[0]) }},
 		{"test", "value", func(s *state, a []any) any { return isName(s, tests, a[0]) }},
 		{"sameas", "value, other", func(s *state, a []any) any { return s.same(a[0], a[1]) }},
@@ -63,7 +67,7 @@ func isName(s *state, table map[string]builtin, v any) bool {
 // isSequence says whether a value has a length and items by their index.
 func isSequence(v any) bool {
 	if l, ok := v.(*list); ok {
-		return sequences[l.kind].indexed
+		return sequences[l.Kind].indexed
 	}
 	_, text := isText(v)
 	return text || isA[*dict](v) || isA[undefined](v)
@@ -93,7 +97,7 @@ func (s *state) same(a, b any) bool {
 
 // cased says whether a string has letters with a case, and all of one.
 func cased(v string, fold func(string) string) bool {
-	return v == fold(v) && lower(v) != upper(v)
+	return v == fold(v) && pytext.Lower(v) != pytext.Upper(v)
 }
 
 var htmlEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"gpuscope/text/chat/internal/raise"
 )
 
 // Values are those of Python: nil is None, bool, int64, float64, string, and the types here. A list or a dict
@@ -16,7 +18,7 @@ type (
 	// list is a list, or another sequence that Python has a type of its own for.
 	list struct {
 		items  []any
-		kind   sequence
+		Kind   sequence
 		bounds [3]int64 // of a range: its arguments
 	}
 	// dict keeps its keys in the order in which they came.
@@ -67,7 +69,7 @@ var sequences = [...]struct {
 }
 
 func newList(items ...any) *list  { return &list{items: items} }
-func newTuple(items ...any) *list { return &list{items: items, kind: aTuple} }
+func newTuple(items ...any) *list { return &list{items: items, Kind: aTuple} }
 
 // isText gives a string, plain or markup.
 func isText(v any) (string, bool) {
@@ -113,7 +115,7 @@ func (s *state) hashable(v any) {
 	switch v := v.(type) {
 	case *dict:
 	case *list:
-		if v.kind == aList {
+		if v.Kind == aList {
 			break
 		}
 		defer s.nest(deepValues)()
@@ -125,7 +127,7 @@ func (s *state) hashable(v any) {
 	default:
 		return
 	}
-	fail(s.line, "%s cannot be a key", typeName(v))
+	raise.At(s.line, "%s cannot be a key", typeName(v))
 }
 
 // pairs are the keys with their values, as tuples.
@@ -176,7 +178,7 @@ func (s *state) equal(a, b any) bool {
 		if !ok {
 			return false
 		}
-		x, y := sequences[a.kind].like, sequences[b.kind].like
+		x, y := sequences[a.Kind].like, sequences[b.Kind].like
 		if x == valuesView || x != y && (x < keysView || y < keysView) { // views of keys and items are sets
 			return a == b
 		}
@@ -220,7 +222,7 @@ func (s *state) order(a, b any) int {
 	}
 	p, ok := a.(*list)
 	q, also := b.(*list)
-	if ok && also && sequences[p.kind].like == sequences[q.kind].like && sequences[p.kind].like <= aTuple {
+	if ok && also && sequences[p.Kind].like == sequences[q.Kind].like && sequences[p.Kind].like <= aTuple {
 		defer s.nest(deepValues)()
 		n := min(len(p.items), len(q.items))
 		s.spend(8 + n)
@@ -231,7 +233,7 @@ func (s *state) order(a, b any) int {
 		}
 		return cmp.Compare(len(p.items), len(q.items))
 	}
-	fail(s.line, "%s and %s have no order", typeName(a), typeName(b))
+	raise.At(s.line, "%s and %s have no order", typeName(a), typeName(b))
 	return 0
 }
 
@@ -249,7 +251,7 @@ func typeName(v any) string {
 	case string, markup:
 		return "a string"
 	case *list:
-		return sequences[v.kind].name
+		return sequences[v.Kind].name
 	case *dict:
 		return "a dict"
 	case *iterator:
@@ -310,14 +312,14 @@ func (s *state) items(v any) []any {
 		}
 		return out
 	}
-	fail(s.line, "%s has no items", typeName(v))
+	raise.At(s.line, "%s has no items", typeName(v))
 	return nil
 }
 
 // sized are the items of a value that has a length, which an iterator has not.
 func (s *state) sized(v any) []any {
 	if isA[*iterator](v) {
-		fail(s.line, "%s has no length", typeName(v))
+		raise.At(s.line, "%s has no length", typeName(v))
 	}
 	return s.items(v)
 }
@@ -368,7 +370,7 @@ func (s *state) text(v any) string {
 func (s *state) string(v any) string {
 	text, ok := isText(v)
 	if !ok {
-		fail(s.line, "want a string, not %s", typeName(v))
+		raise.At(s.line, "want a string, not %s", typeName(v))
 	}
 	return text
 }

@@ -1,4 +1,5 @@
-package chat
+// Package scan splits the source of a chat template into tokens.
+package scan
 
 import (
 	"regexp"
@@ -8,27 +9,30 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"gpuscope/text/chat/internal/pytext"
+	"gpuscope/text/chat/internal/raise"
 )
 
-// kind says what a token is.
-type kind int
+// Kind says what a token is.
+type Kind int
 
 const (
-	textToken  kind = iota // of the template, as it is
+	TextToken  Kind = iota // of the template, as it is
 	openToken              // {{ or {%
-	closeToken             // }} or %}
-	nameToken
-	stringToken // what its escapes stand for
-	intToken
-	floatToken
-	opToken
-	endToken
+	CloseToken             // }} or %}
+	NameToken
+	StringToken // what its escapes stand for
+	IntToken
+	FloatToken
+	OpToken
+	EndToken
 )
 
-type token struct {
-	kind kind
-	text string
-	line int
+type Token struct {
+	Kind Kind
+	Text string
+	Line int
 }
 
 // ops are the operators, longer ones first.
@@ -42,21 +46,21 @@ type lexer struct {
 	source string
 	at     int
 	line   int
-	tokens []token
+	tokens []Token
 	begins bool // the next text begins a line
 	strips bool // the last tag takes the space after it
 }
 
-func lex(source string) []token {
+func Split(source string) []Token {
 	l := &lexer{source: source, line: 1, begins: true}
 	for l.at < len(l.source) {
 		l.outside()
 	}
-	l.add(endToken, "")
+	l.add(EndToken, "")
 	return l.tokens
 }
 
-func (l *lexer) add(k kind, text string) { l.tokens = append(l.tokens, token{k, text, l.line}) }
+func (l *lexer) add(k Kind, text string) { l.tokens = append(l.tokens, Token{k, text, l.line}) }
 
 // move goes on by n bytes.
 func (l *lexer) move(n int) {
@@ -92,7 +96,7 @@ func (l *lexer) outside() {
 	case open == "{#":
 		text, _, found := strings.Cut(l.source[l.at+n:], "#}")
 		if !found {
-			fail(l.line, "a comment has no end")
+			raise.At(l.line, "a comment has no end")
 		}
 		sign := byte(0)
 		if text != "" { // the sign of its beginning is not that of its end
@@ -110,20 +114,20 @@ func (l *lexer) outside() {
 // text adds what stands before a tag, without what the tags around it take.
 func (l *lexer) text(text, next string) {
 	if l.strips {
-		text = strings.TrimLeft(text, space)
+		text = strings.TrimLeft(text, pytext.Space)
 	}
 	switch {
 	case strings.HasPrefix(next, "{%-"), strings.HasPrefix(next, "{{-"), strings.HasPrefix(next, "{#-"):
-		text = strings.TrimRight(text, space)
+		text = strings.TrimRight(text, pytext.Space)
 	case strings.HasPrefix(next, "{%+"), strings.HasPrefix(next, "{#+"):
 	case strings.HasPrefix(next, "{%"), strings.HasPrefix(next, "{#"):
 		line := strings.LastIndexByte(text, '\n') + 1
-		if (line > 0 || l.begins && !l.strips) && strings.Trim(text[line:], space) == "" {
+		if (line > 0 || l.begins && !l.strips) && strings.Trim(text[line:], pytext.Space) == "" {
 			text = text[:line]
 		}
 	}
 	if text != "" {
-		l.add(textToken, text)
+		l.add(TextToken, text)
 	}
 	l.strips, l.begins = false, false
 }
@@ -150,7 +154,7 @@ func (l *lexer) raw() bool {
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
-			fail(l.line, "raw has no endraw")
+			raise.At(l.line, "raw has no endraw")
 		}
 		i += j
 		if n := tagOf("endraw", l.source[i:]); n > 0 {
@@ -178,11 +182,11 @@ func (l *lexer) inside(end string) {
 	deep := 0
 	for {
 		rest := l.source[l.at:]
-		trimmed := strings.TrimLeft(rest, space)
+		trimmed := strings.TrimLeft(rest, pytext.Space)
 		l.move(len(rest) - len(trimmed))
 		rest = trimmed
 		if rest == "" {
-			fail(l.line, "a tag has no %s", end)
+			raise.At(l.line, "a tag has no %s", end)
 		}
 		signed := strings.HasPrefix(rest[1:], end) && strings.IndexByte("-+", rest[0]) >= 0
 		if deep == 0 && (signed || strings.HasPrefix(rest, end)) {
@@ -190,7 +194,7 @@ func (l *lexer) inside(end string) {
 			if signed {
 				n, sign = 3, rest[0]
 			}
-			l.add(closeToken, end)
+			l.add(CloseToken, end)
 			l.leave(sign, n)
 			return
 		}
@@ -216,7 +220,7 @@ func (l *lexer) word(rest string) int {
 		if n < 0 {
 			n = len(rest)
 		}
-		l.add(nameToken, rest[:n])
+		l.add(NameToken, rest[:n])
 		return n
 	case c >= '0' && c <= '9':
 		return l.number(rest)
@@ -229,16 +233,16 @@ func (l *lexer) word(rest string) int {
 			n++
 		}
 		if n >= len(rest) {
-			fail(l.line, "a string has no end")
+			raise.At(l.line, "a string has no end")
 		}
-		l.add(stringToken, l.unescape(rest[1:n]))
+		l.add(StringToken, l.unescape(rest[1:n]))
 		return n + 1
 	}
 	i := slices.IndexFunc(ops, func(op string) bool { return strings.HasPrefix(rest, op) })
 	if i < 0 {
-		fail(l.line, "unexpected %q", c)
+		raise.At(l.line, "unexpected %q", c)
 	}
-	l.add(opToken, ops[i])
+	l.add(OpToken, ops[i])
 	return len(ops[i])
 }
 
@@ -252,10 +256,10 @@ func (l *lexer) number(rest string) int {
 	whole, real := wholeForm.FindString(rest), floatForm.FindString(rest)
 	before, _ := utf8.DecodeLastRuneInString(l.source[:l.at])
 	if before != '.' && strings.ContainsAny(real, ".eE") {
-		l.add(floatToken, strings.ReplaceAll(real, "_", ""))
+		l.add(FloatToken, strings.ReplaceAll(real, "_", ""))
 		return len(real)
 	}
-	l.add(intToken, whole)
+	l.add(IntToken, whole)
 	return len(whole)
 }
 
@@ -287,14 +291,14 @@ func (l *lexer) unescape(s string) string {
 			digits, base = octal, 8
 			i--
 		case s[i] == 'N':
-			fail(l.line, `\N in a string is not supported: write the character itself`)
+			raise.At(l.line, `\N in a string is not supported: write the character itself`)
 		case digits == 0:
 			b.WriteString(s[i-1 : i+1])
 			continue
 		}
 		code, err := strconv.ParseUint(s[i+1:min(i+1+digits, len(s))], base, 32)
 		if err != nil || i+digits >= len(s) || code > unicode.MaxRune || utf16.IsSurrogate(rune(code)) {
-			fail(l.line, "a string has an escape that is no character")
+			raise.At(l.line, "a string has an escape that is no character")
 		}
 		b.WriteRune(rune(code))
 		i += digits
