@@ -47,7 +47,7 @@ func TestKeysOfAPersonWorkAndAreSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := drive(t, 80, 24, llama, nil, Options{}).press("0").sees("[2 Dispatches]").press("J").sees("[J Log]")
-	d.sees(":help help").press(":").typed("help").press("enter").sees("Help: Log", "J")
+	d.reads("bottom").press(":").typed("help").press("enter").sees("J").reads("overTitle")
 }
 
 // Terminals send these for tab, enter, escape and backspace, or tmux takes them.
@@ -87,7 +87,7 @@ func TestEveryActionSaysWhatItDoes(t *testing.T) {
 func TestADisabledActionSaysWhy(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{})
-	d.press("R").sees("repeat: this is a recorded trace")
+	d.press("R").reads("bottom")
 	if d.press("?", "pgdown"); !strings.Contains(d.squeezed(), "(not now: this is a recorded trace;") {
 		t.Errorf("the help does not say so:\n%s", d.screen())
 	}
@@ -96,8 +96,8 @@ func TestADisabledActionSaysWhy(t *testing.T) {
 func TestKeyOfOtherViewsNamesThem(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("0", "C")
-	d.sees("C does nothing in Log: cost of marked in 2 Dispatches")
-	d.press("c").sees("c does nothing in Log: cost in 2 Dispatches; consumers in 4 Graph, Neighbourhood")
+	d.reads("bottom")
+	d.press("c").reads("bottom")
 	d.press("4", "j", "c").sees("Graph › Neighbourhood")
-	d.press("a").sees("a does nothing in Neighbourhood: verify in 2 Dispatches; axis in 5 Curves; list in 4 Graph")
+	d.press("a").reads("bottom")
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ type driver struct {
 	messages chan any
 	frames   []time.Duration // that Update and View took
 	cpu      []time.Duration // of the processor's time, where that is known
+	pressed  []string        // keys since the last reads
 }
 
 // bare is the app before anything was opened.
@@ -152,6 +154,7 @@ var keyMessages = map[string]tea.KeyMsg{
 // press presses keys and waits for what they start.
 func (d *driver) press(keys ...string) *driver {
 	d.t.Helper()
+	d.pressed = append(d.pressed, keys...)
 	for _, k := range keys {
 		d.touch(k)
 		d.settle()
@@ -170,6 +173,7 @@ func (d *driver) touch(k string) {
 
 // typed types text.
 func (d *driver) typed(text string) *driver {
+	d.pressed = append(d.pressed, strconv.Quote(text))
 	d.update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(text)})
 	d.settle()
 	return d

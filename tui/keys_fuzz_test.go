@@ -101,7 +101,9 @@ func (f *keyFuzz) round(n int) {
 		f.t.Fatalf("after %q ten esc leave:\n%s", f.last[max(0, len(f.last)-30):], d.screen())
 	}
 	if d.app.mirror.Trace != nil {
-		d.press("?").sees("Help: ")
+		if d.press("?"); a.over == nil {
+			f.t.Fatalf("? does not open the help:\n%s", d.screen())
+		}
 	}
 	d.touch("ctrl+c")
 	d.touch("ctrl+c")

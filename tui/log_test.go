@@ -30,7 +30,7 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 	recorded := drive(t, 120, 40, tracetest.Tiny(), nil, Options{})
 	live := drive(t, 120, 40, tracetest.Tiny(), &tuitest.Script{}, Options{Prompt: "once"}).sees("step 0")
 	for _, d := range []*driver{recorded, live} {
-		d.press("0").sees("compiled rms_norm in 18.4 ms")
+		d.press("0").reads("list")
 	}
 	// A trace does not say at what time: it is not that of its opening.
 	if line := recorded.line("compiled rms_norm"); !strings.HasPrefix(line, " in the trace ") {
@@ -42,11 +42,11 @@ func TestTheLogHasWhatWasCompiled(t *testing.T) {
 func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	script := refusing(session.Next)
-	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").sees("the next is refused")
+	d := drive(t, 120, 40, llama, &script, Options{Prompt: "once"}).press("s").reads("bottom")
 	if got := d.said("the next is refused"); len(got) != 1 || got[0] != "warn the next is refused" {
 		t.Errorf("by the engine: %q", got)
 	}
-	d = drive(t, 120, 40, llama, nil, Options{}).press("2", "c").sees("this is a recorded trace")
+	d = drive(t, 120, 40, llama, nil, Options{}).press("2", "c").reads("bottom")
 	if got := d.said("this is a recorded trace"); len(got) != 1 || !strings.HasPrefix(got[0], "key ") {
 		t.Errorf("by the screen: %q", got)
 	}
@@ -57,7 +57,7 @@ func TestTheLogDoesNotGoSideways(t *testing.T) {
 	t.Parallel()
 	d := live(t, 60, 16).press("0")
 	d.app.log.Add("info", strings.Repeat("long ", 40))
-	d.press("l", "right").sees("12:00:00.000   info  long long")
+	d.press("l", "right").reads("list")
 }
 
 // The title counts lines of the log, not those that they are broken into.
@@ -116,10 +116,10 @@ func TestTheStartHasTheEndOfTheLog(t *testing.T) {
 	d := live(t, 80, 24).press("2", "t", "n", "X")
 	d.app.log.Add("info", "device memory: "+strings.Repeat("so many GB ", 15)+"at most")
 	d.update(fadeMsg{d.app.noteID})
-	d.sees("Press i and type a prompt", "reset: the text is empty", "device memory: ", "at most").
-		misses("does nothing in Dispatches", "no filter; ")
+	d.reads("welcome").
+		reads("list", "bottom")
 	d.app.fail(nil, errors.New("the engine crashed: "+strings.Repeat("it had reasons ", 20)+"and an end"))
 	d.update(widget.LateMsg{})
-	d.sees("and an end", "dismisses")
-	d.press("esc", "0").sees("key   t does nothing in Dispatches: time in 5 Curves").misses("! warn")
+	d.reads("welcome", "notice")
+	d.press("esc", "0").reads("list").misses("! warn")
 }

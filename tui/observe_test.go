@@ -50,8 +50,8 @@ func TestAfterARunWhatTimingCostsIsMeasured(t *testing.T) {
 	if observed != 1 || d.app.mirror.Trace.Observer != nil {
 		t.Errorf("observed %d times, %+v", observed, d.app.mirror.Trace.Observer)
 	}
-	d.press("space").sees("step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +161%)", "(2.4×)")
-	d.press("1").sees("29 ± 2 % of the step", "tok/s stepped")
+	d.press("space").sees("step 1.80 ms = 0.52 CPU + 1.28 GPU (timing +161%)").reads("about")
+	d.press("1").sees("tok/s stepped").reads("list")
 	d.press("S", "space") // near enough to what was measured
 	if observed != 2 {
 		t.Errorf("observed %d times, want 2", observed)
@@ -79,7 +79,7 @@ func TestCancelledRunMeasuresNothing(t *testing.T) {
 			d.events()
 			if _, is := m.(doneMsg); is && cancelled == 0 {
 				d.touch("ctrl+c")
-				d.sees("again to quit")
+				d.reads("bottom")
 			}
 			d.update(m)
 		}
@@ -97,8 +97,8 @@ func TestCeilingsAreMeasuredFromTheScreen(t *testing.T) {
 	d := drive(t, 200, 40, &bare, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
 	d.press("s", "2").misses("mem 1", "≈floor")
-	d.press("L").sees("copy by working set: 256 MiB 4.24 TB/s", "≈floor", "mem ")
-	d.press("0").sees("multiply and add, f32 50.0 TFLOP/s")
+	d.press("L").sees("≈floor", "mem ").reads("bottom")
+	d.press("0").reads("bottom")
 }
 
 // One sample is called that, with the way to more of them; after repeats it is not.
@@ -115,7 +115,7 @@ func TestOneSampleSaysHowToGetMore(t *testing.T) {
 	}
 	d := drive(t, 200, 60, &once, &tuitest.Script{}, Options{Prompt: "once"})
 	d.settle()
-	d.press("s", "2", "down").sees("1 sample: R for more").misses("no outlier")
-	d.press("G", "down").misses("no outlier")
+	d.press("s", "2", "down").reads("detail", "title", "bottom")
+	d.press("G", "down").reads("title", "bottom")
 	d.press("g", "down", "R").misses("1 sample")
 }

@@ -39,12 +39,12 @@ func (d *driver) wantStep(want int) {
 func TestARunPausesAtBreakpointsThatWereTyped(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{Prompt: "once"})
-	d.press("D").sees("no breakpoints", "kernel PATTERN")
-	d.typed("position").press("enter").sees("want position N").typed(" 46").press("enter")
-	d.typed("op zzz").press("enter").sees("the graph has no such operator")
-	d.press("ctrl+u").sees("▌ position 46").typed("op attn.q").press("enter").sees("op attn.q").press("down", "delete")
-	d.misses("op attn.q").press("enter").misses("add a breakpoint")
-	d.press("space").sees("[BREAKPOINT]", "breakpoint position 46").wantStep(4)
+	d.press("D").sees("kernel PATTERN").reads("bottom")
+	d.typed("position").press("enter").reads("bottom").typed(" 46").press("enter")
+	d.typed("op zzz").press("enter").reads("bottom")
+	d.press("ctrl+u").sees("▌ position 46").typed("op attn.q").press("enter").reads("bottom").press("down", "delete")
+	d.reads("bottom").press("enter").misses("add a breakpoint")
+	d.press("space").sees("[BREAKPOINT]").reads("bottom").wantStep(4)
 	if c := (*list)[len(*list)-1]; !slices.Equal(c.Breaks, []session.Break{{On: "position", Of: "46"}}) {
 		t.Errorf("the session was given %+v", c)
 	}
@@ -65,7 +65,7 @@ func TestRunStopsAtPositionOrDispatch(t *testing.T) {
 	d.press("s").wantStep(6)
 	n := len(*list)
 	d.press("P").typed("there").press("enter").sees("✗", `breakpoint "there"`).press("esc").misses("✗")
-	d.press("P").typed("kernel zzz").press("enter").sees("✗", "no such kernel").press("esc").misses("✗")
+	d.press("P").typed("kernel zzz").press("enter").sees("✗").reads("bottom").press("esc").misses("✗")
 	if len(*list) != n {
 		t.Errorf("commands %+v", (*list)[n:])
 	}
@@ -87,20 +87,20 @@ func TestATraceGoesToAPosition(t *testing.T) {
 	} {
 		d.press("P").typed(strconv.Itoa(c.position)).press("enter").wantShown(c.step)
 	}
-	d.press("P").typed("5000").press("enter").sees("no step of this trace reaches position 5000")
-	d.press("ctrl+u").typed("there").press("enter").sees("want a number from 0 on").press("esc").misses("✗")
+	d.press("P").typed("5000").press("enter").reads("bottom")
+	d.press("ctrl+u").typed("there").press("enter").reads("bottom").press("esc").misses("✗")
 }
 
 // The samples belong to the step that a person looks at, and while they are taken the screen says so.
 func TestTheEndsOfARecordedRunAreSaid(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("s").sees("step 23 is the last recorded step")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("s").reads("bottom")
 	before, _ := d.app.log.Snapshot()
 	d.press("s", "s", ".")
 	if after, _ := d.app.log.Snapshot(); len(after) != len(before) {
 		t.Errorf("a key that is held says it again: %q", after)
 	}
-	d.press("1", "g").misses("is the first").press("S").sees("step 0 is the first recorded step")
+	d.press("1", "g").reads("bottom").press("S").reads("bottom")
 }
 
 func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRepeatIsOfTheStepThatIsShown(t *testing.T) {
 		}
 	}
 	d.press("S").press("f", ",", ".", ".").press("R") // the step that was taken back
-	d.sees("cannot be run again").misses("✗")
+	d.reads("bottom").misses("✗")
 }
 
 func TestHeldKeyLeavesANoteAtTheEnd(t *testing.T) {
@@ -144,7 +144,7 @@ func TestHeldKeyLeavesANoteAtTheEnd(t *testing.T) {
 	if d.app.failure != "" {
 		t.Errorf("the screen has the error %q", d.app.failure)
 	}
-	d.sees("[ENDED]", "the text has ended")
+	d.sees("[ENDED]").reads("bottom")
 }
 
 func TestEditReplacesTextFromShownStep(t *testing.T) {
@@ -167,15 +167,15 @@ func TestEditReplacesTextFromShownStep(t *testing.T) {
 func TestChunkAndTimingAreChosen(t *testing.T) {
 	t.Parallel()
 	d, list := asks(t, Options{})
-	d.press("K").sees("at most").press("ctrl+u").typed("16").press("enter")
-	d.press("T").sees("✓ dispatch", "one pass per attention").press("up", "enter")
+	d.press("K").reads("welcome").press("ctrl+u").typed("16").press("enter")
+	d.press("T").sees("✓ dispatch").reads("bottom").press("up", "enter")
 	want := []session.Command{{Kind: session.Chunk, N: 16}, {Kind: session.Timing, Level: "block"}}
 	for i, c := range *list {
 		if c.Kind != want[i].Kind || c.N != want[i].N || c.Level != want[i].Level {
 			t.Errorf("the session was given %+v, want %+v", c, want[i])
 		}
 	}
-	d.press("K").press("ctrl+u").typed("many").press("enter").sees("want a number from 0 on")
+	d.press("K").press("ctrl+u").typed("many").press("enter").reads("bottom")
 	if len(*list) != 2 {
 		t.Errorf("the session was given %+v", *list)
 	}

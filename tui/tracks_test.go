@@ -92,5 +92,5 @@ func TestTracksNameTheTimedStep(t *testing.T) {
 	for i := range untimed.Steps {
 		untimed.Steps[i].Timing = trace.TimingStep
 	}
-	drive(t, 120, 40, untimed, nil, Options{}).press("1").misses("timed:", "as timed")
+	drive(t, 120, 40, untimed, nil, Options{}).press("1").misses("timed:").reads("list")
 }

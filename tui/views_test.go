@@ -29,17 +29,17 @@ func (d *driver) at(x, y int, b tea.MouseButton) *driver {
 func TestFilterShowsAndCountsMatches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/")
-	d.typed("fd_split").sees("filter: fd_split▏", "filter fd_split: 16 of 326 rows").misses("rms_norm")
-	d.press("enter").sees("filter fd_split: 16 of 326 rows")
-	d.press("/").typed(" us:>").sees("not a number").press("esc").sees("filter fd_split: 16 of 326 rows")
-	d.press("esc").misses("filter fd_split").sees("rms_norm")
+	d.typed("fd_split").reads("bottom", "title").misses("rms_norm")
+	d.press("enter").reads("title")
+	d.press("/").typed(" us:>").reads("notice").press("esc").reads("title")
+	d.press("esc").reads("title").sees("rms_norm")
 }
 
 func TestFilterCountsRowsInsideClosedRows(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/")
-	d.typed("fd_split").press("enter").sees("filter fd_split: 16 of 326 rows")
-	d.press("F", "F").sees("fold kernel", "filter fd_split: 16 of 326 rows")
+	d.typed("fd_split").press("enter").reads("title")
+	d.press("F", "F").reads("title")
 }
 
 // Keys answer for the row under the cursor, so that is what the filter found, and not what it stands in; the
@@ -50,7 +50,7 @@ func TestAFilterSelectsWhatItFound(t *testing.T) {
 	if got := d.row(); !strings.Contains(got, " L3 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
 	}
-	d.sees("L3 of q ×16").press("w").sees("Why layers.3.attn.q").press("esc")
+	d.sees("L3 of q ×16").press("w").reads("overTitle").press("esc")
 	d.press("esc").press("/").typed("re:^(k|down)$").press("enter")
 	if got := d.row(); !strings.Contains(got, " k ") {
 		t.Errorf("the first that is found is k, selected is %q", got)
@@ -66,7 +66,7 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 	d := live(t, 80, 24).press("2", "/")
 	before := d.app.mirror.State.Step
 	d.typed("sqx?").press("space")
-	d.sees("filter: sqx? ▏")
+	d.reads("bottom")
 	if d.app.mirror.State.Step != before || d.app.over != nil {
 		t.Error("a key of the input did something else")
 	}
@@ -74,16 +74,8 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	t.Parallel()
-	d := drive(
-		t,
-		80,
-		24,
-		llama,
-		nil,
-		Options{},
-	).press("2", "F", "F", "F", "o").
-		sees("sort by:", "l ~excess", "# id")
-	d.press("l").sees("~excess↓").misses("sort by:")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("l ~lost", "# id").reads("bottom")
+	d.press("l").sees("~lost↓").reads("bottom")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
 	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
@@ -94,9 +86,9 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 		}
 		last = n
 	}
-	d.press("o", "l").sees("~excess↑").press("O").sees("~excess↓")
-	d.press("o", "!").sees("! is not one of its keys", "~excess↓").press("o", "esc").sees("~excess↓")
-	d.press("o", "space").misses("~excess↓", "~excess↑")
+	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
+	d.press("o", "!").sees("~lost↓").reads("bottom").press("o", "esc").sees("~lost↓")
+	d.press("o", "space").misses("~lost↓", "~lost↑")
 	d.press("F", "o").sees("9 last").misses("…#") // by its name, where the title has no letter
 }
 
@@ -145,9 +137,9 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2")
 	begin := d.screen()
-	d.press("u").sees("undo: nothing was changed")
+	d.press("u").reads("bottom")
 	d.press("F").press("o", "l").press("/").typed("norm").press("enter").press("v", "b").press("<", "z", "3")
-	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~excess↓", "fold op"} {
+	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~lost↓", "fold op"} {
 		if gone != "" {
 			d.sees(gone)
 		}
@@ -157,7 +149,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 			d.misses(gone)
 		}
 	}
-	d.press("u").sees("undo: nothing was changed")
+	d.press("u").reads("bottom")
 	d.update(fadeMsg{d.app.noteID})
 	if got := d.screen(); got != begin {
 		t.Errorf("all is undone, and the screen is another:\n%s\nwas\n%s", got, begin)
@@ -167,9 +159,9 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 func TestInvalidFilterKeepsRowsAndExplains(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "/").typed("fd_split")
-	d.typed(" us:>x").sees("✗ filter us:>x:", "not a number").misses("rms_norm")
-	d.press("enter").sees("✗ filter us:>x:").misses("rms_norm")
-	d.press("F").sees("✗ filter us:>x:", "fd_split").misses("rms_norm")
+	d.typed(" us:>x").reads("notice").misses("rms_norm")
+	d.press("enter").reads("notice").misses("rms_norm")
+	d.press("F").sees("fd_split").reads("notice").misses("rms_norm")
 	d.press("esc").misses("✗").sees("rms_norm")
 }
 
@@ -179,19 +171,10 @@ func TestInvalidFilterIsExplainedAtAnySize(t *testing.T) {
 	t.Parallel()
 	want := `filter us:>abc: "abc" is not a number`
 	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}} {
-		d := drive(
-			t,
-			size[0],
-			size[1],
-			llama,
-			nil,
-			Options{},
-		).press("2", "v", "/").
-			typed("layers").
-			press("enter", "/")
-		d.typed("us:>abc").sees("filter: us:>abc▏", want).press("enter").sees(want, "✗ filter")
-		d.press("/").typed("us:>1").press("enter").sees("filter us:>1: ").misses("✗")
-		d.press("/", "end").typed("0").press("enter").sees("filter us:>10: ") // who moves in it goes on
+		d := drive(t, size[0], size[1], llama, nil, Options{}).press("2", "v", "/").typed("layers").press("enter", "/")
+		d.typed("us:>abc").sees(want).reads("bottom").press("enter").sees(want, "✗ filter")
+		d.press("/").typed("us:>1").press("enter").reads("title").misses("✗")
+		d.press("/", "end").typed("0").press("enter").reads("title") // who moves in it goes on
 	}
 }
 
@@ -216,7 +199,7 @@ func TestFilterOpensParentsOfMatches(t *testing.T) {
 
 func TestNextMatchWorksWithAndWithoutFilter(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").sees("no filter; ")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2").press("n").reads("bottom")
 	d.press("/").typed("norm").press("enter", "g", "n")
 	if !strings.Contains(d.row(), "norm") {
 		t.Errorf("the next match is %q", d.row())
@@ -230,20 +213,12 @@ func TestNextMatchWorksWithAndWithoutFilter(t *testing.T) {
 	if !strings.Contains(d.row(), "norm") || d.row() == first {
 		t.Errorf("without the filter the next match is %q", d.row())
 	}
-	d.press("G", "n").sees("no more rows that way")
+	d.press("G", "n").reads("bottom")
 }
 
 func TestRowsAreMarkedAndCounted(t *testing.T) {
 	t.Parallel()
-	d := drive(
-		t,
-		120,
-		40,
-		llama,
-		nil,
-		Options{},
-	).press("2", "j", "m", "j", "j", "m", "j").
-		sees("2 marked", "•  0   embed")
+	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "j", "m", "j", "j", "m", "j").sees("2 marked", "•  0   embed")
 	marked, _ := d.dispatches().Parts(true)
 	if len(marked) != 2 || marked[0].Name != "embed" || fmt.Sprint(marked[1].Dispatches) != "[2]" {
 		t.Errorf("%+v are marked", marked)
@@ -314,19 +289,14 @@ func TestWhyLeadsBackToTheTokens(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F",
 		"/").typed("fd_split").press("enter", "w")
-	d.sees("Why layers.0.attn.sdpa.split", "grid 32 → 64",
-		"← pos 63 → 64").press("esc").misses("Why layers")
-	d.press("e").sees("WGSL fd_split", "@workgroup_size(64, 1, 1)").press("q").misses("WGSL fd_split")
+	d.sees("grid 32 → 64", "← pos 63 → 64").reads("overTitle").press("esc").reads("overTitle")
+	d.press("e").sees("@workgroup_size(64, 1, 1)").reads("over").press("q").reads("over")
 }
 
 func TestResizeShowsWhatAValueReaches(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, tracetest.Llama(2, 2), nil, Options{}).press("3", "j", "l", "j")
-	d.sees("can re-plan").
-		press("w").
-		sees("A change of x can re-plan 41 operators:").
-		press("G").
-		sees("lm_head")
+	d.reads("detail").press("w").reads("over").press("G").sees("lm_head")
 }
 
 // On any value why lists all that it reaches, wherever the value is met: of an operator that launches nothing
@@ -336,36 +306,24 @@ func TestWhyOfAValueIsWhatItReaches(t *testing.T) {
 	tr := tracetest.Llama(2, 2)
 	tr.Steps[1].Resize.Passes[0].Hooks[0].Plans = nil // of embed
 	d := drive(t, 120, 40, tr, nil, Options{}).press("3", "w")
-	d.sees("Why tokens, pos", "A change of tokens can ", "A change of pos can ").press("esc")
-	d.press("j", "w").sees("A change of x can re-plan 41 operators").press("esc")
-	d.press("/").typed("sdpa.qk").press("enter", "w").sees("attn.sdpa.qk  not launched since s1").press("esc")
-	d.press("4", "a", "/").typed("layers.1.mlp.up").press("enter", "w").sees("A change of layers.1.mlp.up")
-	d.press("esc", "enter").sees("Graph › Value").press("w").sees("A change of layers.1.mlp.up")
-	d = drive(
-		t,
-		120,
-		40,
-		tracetest.Llama(2, 2),
-		nil,
-		Options{},
-	).press("4", "/").
-		typed("embed").
-		press("enter", "p")
-	d.press("up").press("up").press("left").press("w").sees("A change of ")
+	d.reads("overTitle", "over").press("esc")
+	d.press("j", "w").reads("over").press("esc")
+	d.press("/").typed("sdpa.qk").press("enter", "w").reads("over").press("esc")
+	d.press("4", "a", "/").typed("layers.1.mlp.up").press("enter", "w").reads("over")
+	d.press("esc", "enter").sees("Graph › Value").press("w").reads("over")
+	d = drive(t, 120, 40, tracetest.Llama(2, 2), nil, Options{}).press("4", "/").typed("embed").press("enter", "p")
+	d.press("up").press("up").press("left").press("w").reads("over")
 }
 
 // A filter that comes to other rows selects what it finds there.
 func TestAFilterThatFindsSomethingLaterSelectsIt(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("id:=34").press("enter")
-	d.sees(
-		"No row matches the filter. esc clears it. Dispatch 34 runs in 1 step, last in",
-		"s0 (prefill): w explains it, v shows other steps.",
-	).press("w").sees("Why layers.1.attn.sdpa.qk in s0").press("esc", "V")
+	d.reads("list").press("w").reads("overTitle").press("esc", "V")
 	if got := d.row(); !strings.Contains(got, " L1 ") {
 		t.Errorf("the filter selects %q:\n%s", got, d.screen())
 	}
-	d.press("w").sees("Why layers.1.attn.sdpa.qk in s0")
+	d.press("w").reads("overTitle")
 }
 
 // Where a dispatch runs is said where its number alone keeps it from the table: another word may be what
@@ -377,14 +335,14 @@ func TestDispatchIdFilterSaysWhereItRuns(t *testing.T) {
 		d.misses("Dispatch 34 runs")
 	}
 	d := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("#34").press("enter")
-	d.sees("Dispatch 34 runs in 1 step")
+	d.reads("list")
 }
 
 // A dispatch is found by its number as the column # has it; one that runs nowhere is explained all the same.
 func TestDispatchIdIsExplainedWhenNoStepRunsIt(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏", "#37 (an id)").typed("#")
-	d.misses("(an id)").typed("27").press("enter").sees("filter #27: 1 of ")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "/").sees("filter: ▏").reads("bottom").typed("#")
+	d.reads("bottom").typed("27").press("enter").sees("filter #27: 1 of ")
 	detail := drive(t, 120, 40, llama, nil, Options{}).press("2", "/").typed("#27").press("enter")
 	detail.sees("op     #27 ", "operator ")
 
@@ -394,8 +352,8 @@ func TestDispatchIdIsExplainedWhenNoStepRunsIt(t *testing.T) {
 	tr.Graph.Dispatches = append(tr.Graph.Dispatches, slot)
 	d = drive(t, 120, 40, tr, nil, Options{}).press("2", "/")
 	d.typed(fmt.Sprintf("#%d", slot.ID)).press("enter")
-	d.sees(fmt.Sprintf("Dispatch %d", slot.ID), "runs in no step: w says when it would.").press("w")
-	d.sees("never launched in this run")
+	d.sees(fmt.Sprintf("Dispatch %d", slot.ID)).reads("list").press("w")
+	d.reads("over")
 }
 
 // The neighbours in Resize are the steps in which a grid changed, which the title names under a scope.
@@ -406,7 +364,7 @@ func TestNeighboursInResizeAreWhereGridsChange(t *testing.T) {
 		tr.Steps[i].Cold = i == 0
 	}
 	tr.Steps[24].Cold = true // an event of no grid
-	d := drive(t, 120, 40, tr, nil, Options{}).press("2", "v", "3").sees("grids change in s1, s23")
+	d := drive(t, 120, 40, tr, nil, Options{}).press("2", "v", "3").reads("title")
 	d.press("[").sees("step 23 (newest").press("[").sees("step 1 (newest").press("]").sees("step 23 (newest")
 	drive(t, 120, 40, tr, nil, Options{}).press("2", "[").sees("step 24 (newest")
 }
@@ -430,21 +388,16 @@ func TestOpeningARowMovesNoColumn(t *testing.T) {
 func TestThePaletteFindsAndRuns(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("group")
-	d.sees("▌ group by").press("enter").sees("fold op").misses("▌ group by")
+	d.reads("bottom").press("enter").reads("title", "bottom")
 }
 
 func TestZoomGivesAPaneTheScreen(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").sees("zoomed")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "z").reads("title")
 	if rows := d.app.table().Page; rows != 18 {
 		t.Errorf("the zoomed list has %d rows, want 18", rows)
 	}
-	d.press("tab").
-		sees("▸ prologue tab goes back").
-		misses("epilogue").
-		press("esc").
-		misses("zoomed").
-		sees("▾ layers")
+	d.press("tab").reads("detailTitle").misses("epilogue").press("esc").reads("title").sees("▾ layers")
 }
 
 func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
@@ -459,8 +412,8 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if d.app.table().Cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
-	x := strings.Index(d.line("# op"), "~excess") - 2 // Σµs is two cells and four bytes
-	d.at(x, 4, tea.MouseButtonLeft).sees("~excess↓").at(x, 4, tea.MouseButtonLeft).sees("~excess↑")
+	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
+	d.at(x, 4, tea.MouseButtonLeft).sees("~lost↓").at(x, 4, tea.MouseButtonLeft).sees("~lost↑")
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.
@@ -473,16 +426,16 @@ func TestTheFootSaysKeysAndPlace(t *testing.T) {
 	if lines := strings.Split(d.screen(), "\n"); !strings.HasSuffix(lines[39], want) {
 		t.Errorf("the last line is %q, want %s", lines[39], want)
 	}
-	d.press(":").sees("─ enter do it  ↑↓ choose  esc close ─").press("esc")
-	d = live(t, 80, 24).press("T").sees("─ enter take  ↑↓ choose  esc close ─").press("esc", "D")
-	d.sees("─ enter take  esc close ─").typed("nan").press("enter")
-	d.sees("─ enter take  ↑↓ choose  delete remove  esc close ─")
+	d.press(":").reads("bottom").press("esc")
+	d = live(t, 80, 24).press("T").reads("bottom").press("esc", "D")
+	d.reads("bottom").typed("nan").press("enter")
+	d.reads("bottom")
 }
 
 func TestAViewOfOnePaneSaysSo(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("1", "z").misses("zoomed")
-	d.sees("zoom: this view has one pane").press("tab").sees("pane: this view has one pane")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("1", "z").reads("title")
+	d.reads("bottom").press("tab").reads("bottom")
 }
 
 func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
@@ -494,8 +447,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 			d.press("<")
 		}
 		least := d.app.rects()
-		if least[regionList] == at[regionList] ||
-			!strings.Contains(d.screen(), "the split cannot move further") {
+		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split cannot move further") {
 			t.Errorf("%v: the split does not move, or does not say where it ends", size)
 		}
 		d.press(">")
@@ -506,7 +458,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 		if d.app.rects()[regionList] != at[regionList] {
 			t.Errorf("%v: the split of one view moved that of another", size)
 		}
-		d.press("1", "<").sees("this view has one pane")
+		d.press("1", "<").reads("bottom")
 	}
 }
 
@@ -566,7 +518,9 @@ func TestCommandDuringRunStopsTheRun(t *testing.T) {
 	if s := d.app.mirror.State; s.Position != 0 || s.Step != -1 {
 		t.Errorf("after a reset the state is %+v", s)
 	}
-	d.sees("Press i and type a prompt")
+	if d.app.empty() == "" {
+		t.Errorf("after a reset the view shows rows:\n%s", d.screen())
+	}
 }
 
 // The prompt, a token and what ran must be the same whether a run is live or its trace was opened. Only of a
@@ -588,8 +542,8 @@ func TestAnOpenedTraceShowsWhatTheRunShowed(t *testing.T) {
 // Where no step is shown there is none to stay on; what comes next is followed on.
 func TestFollowNeedsAShownStep(t *testing.T) {
 	t.Parallel()
-	d := live(t, 80, 24).press("X", "f").sees("follow: no step is shown; , shows the recorded ones")
-	d.misses("staying on").press("i").typed("again").press("enter").sees("step 4 prefill")
+	d := live(t, 80, 24).press("X", "f").reads("bottom")
+	d.reads("bottom").press("i").typed("again").press("enter").sees("step 4 prefill")
 }
 
 func TestDroppedStepsLeaveAValidSelection(t *testing.T) {
@@ -599,7 +553,7 @@ func TestDroppedStepsLeaveAValidSelection(t *testing.T) {
 	d.session = tuitest.Play(llama, tuitest.Script{})
 	d.update(openedMsg{session: d.session})
 	d.settle()
-	d.press("s", "b", "s", "s", "f").sees("staying on step 3")
+	d.press("s", "b", "s", "s", "f").reads("bottom")
 	for range 4 {
 		d.press("i").typed("again").press("enter", "f", "space")
 		for _, view := range []string{"1", "2", "3"} {
@@ -612,7 +566,7 @@ func TestDroppedStepsLeaveAValidSelection(t *testing.T) {
 	if got, want := d.app.step().Index, d.app.shownIndex(); got != want || d.app.base.Step != -1 {
 		t.Errorf("step %d is shown as %d, the base is at %d", got, want, d.app.base.Step)
 	}
-	d.press("1", "g").sees("older dropped)")
+	d.press("1", "g").reads("title")
 }
 
 func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
@@ -629,7 +583,7 @@ func TestNoKeyDoesHarmWhileTheModelLoads(t *testing.T) {
 	}
 	d.sees("[LOADING]")
 	d.touch("f")
-	d.sees("follow: the model is still loading")
+	d.reads("bottom")
 }
 
 // What must not be lost is there on every screen: that a filter is wrong, what changed against the base, what
@@ -641,14 +595,7 @@ func TestWhatMustNotBeLostSurvivesAnyWidth(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w, h := rapid.IntRange(minWidth, 200).Draw(r, "w"), rapid.IntRange(minHeight, 60).Draw(r, "h")
 		pinned := rapid.Bool().Draw(r, "static")
-		d := drive(
-			t,
-			w,
-			h,
-			map[bool]*trace.Trace{false: llama, true: &static}[pinned],
-			nil,
-			Options{},
-		).press("2")
+		d := drive(t, w, h, map[bool]*trace.Trace{false: llama, true: &static}[pinned], nil, Options{}).press("2")
 		for range rapid.IntRange(0, 3).Draw(r, "folds") {
 			d.press("F")
 		}

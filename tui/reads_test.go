@@ -1,0 +1,136 @@
+package tui
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/tui/widget"
+)
+
+// packageDir is the folder of this package.
+var packageDir, _ = os.Getwd()
+
+var temporary = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/\S*/`)
+
+// unplaced is a text without the names of temporary folders.
+func unplaced(text string) string { return temporary.ReplaceAllString(text, "TMP/") }
+
+// transcripts are what the running tests have read from their screens.
+var transcripts sync.Map
+
+// reads compares parts of the screen with testdata/TEST.golden, which -update rewrites. Tests assert on the
+// program's sentences through it, so that rewording one needs no change of a test.
+func (d *driver) reads(parts ...string) *driver {
+	d.t.Helper()
+	known, old := transcripts.LoadOrStore(d.t, &strings.Builder{})
+	b := known.(*strings.Builder)
+	if !old {
+		d.t.Cleanup(func() {
+			transcripts.Delete(d.t)
+			if !d.t.Failed() {
+				requireRead(d.t, b.String())
+			}
+		})
+	}
+	fmt.Fprintf(b, "> %s\n", unplaced(strings.Join(d.pressed, " ")))
+	d.pressed = nil
+	for _, part := range parts {
+		lines := d.part(part)
+		if part == "notice" { // however it is wrapped
+			lines = []string{strings.Join(strings.Fields(strings.Join(lines, " ")), " ")}
+		}
+		if len(lines) == 1 {
+			fmt.Fprintf(b, "%s: %s\n", part, unplaced(lines[0]))
+			continue
+		}
+		fmt.Fprintf(b, "%s:\n", part)
+		for _, l := range lines {
+			b.WriteString("  " + l + "\n")
+		}
+	}
+	return d
+}
+
+// requireRead compares a transcript with its golden file; tests may have left the folder of the package.
+func requireRead(t testing.TB, got string) {
+	t.Helper()
+	path := filepath.Join(packageDir, "testdata", t.Name()+".golden")
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the screen does not read as %s (-want +got):\n%s", filepath.Base(path), diff)
+	}
+}
+
+// part is a part of the screen, line by line. "bottom" is the dialog, the note or the hints; "over" is the
+// text over the view, and overTitle its title.
+func (d *driver) part(name string) []string {
+	d.t.Helper()
+	a := d.app
+	m := a.rects()
+	bodyH := a.h - 4 - m[regionNotice].H
+	areas := map[string]widget.Rect{
+		"header": m[regionHeader], "tabs": m[regionTabs], "about": m[regionAbout],
+		"notice": m[regionNotice], "bottom": a.bottom(),
+	}
+	switch {
+	case a.over != nil:
+		areas["overTitle"], areas["over"] = widget.Area(0, 3, a.w, 1), widget.Area(0, 3, a.w, bodyH)
+	case a.empty() != "":
+		areas["welcome"] = widget.Area(0, 3, a.w, bodyH)
+	default:
+		areas["title"], areas["list"] = m[regionTitle], m[regionList]
+		areas["detailTitle"], areas["detail"] = m[regionDetailTitle], m[regionDetail]
+	}
+	r, ok := areas[name]
+	if !ok {
+		return []string{"(none)"}
+	}
+	screen := strings.Split(d.screen(), "\n")
+	var lines []string
+	for y := r.Y; y < min(r.Y+r.H, len(screen)); y++ {
+		l := strings.TrimRight(ansi.Cut(screen[y], r.X, r.X+r.W), " ")
+		lines = append(lines, unplaced(l))
+	}
+	for len(lines) > 0 && lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// bottom is where the program asks and answers: the dialog, the keys of a chord, the note, or the hints.
+func (a *App) bottom() widget.Rect {
+	n := 0
+	switch {
+	case a.dialog != nil:
+		r, _ := a.dialogLines()
+		return r
+	case a.chord != nil:
+		n = len(a.chord.Lines(a.theme, a.w, a.h/3))
+	default:
+		n = len(a.noteLines(a.w))
+		if n > 0 && a.over != nil {
+			h := a.h - 1 - a.rects()[regionNotice].H
+			return widget.Area(0, h-n, a.w, n)
+		}
+	}
+	n = max(n, 1)
+	return widget.Area(0, a.h-n, a.w, n)
+}
