@@ -28,26 +28,26 @@ type BreakKind struct {
 var Breaks = []BreakKind{
 	{
 		"kernel", "PATTERN",
-		"a kernel with PATTERN (or re:EXPRESSION) in its name runs; the step stops there", nil,
+		"a kernel PATTERN (or re:EXPRESSION) runs; pauses in the step", nil,
 	},
-	{"op", "PATTERN", "an operator with PATTERN in its name or kind runs; the step stops there", nil},
-	{"grid", "[OP]", "a grid changes, not the number of tokens", nil},
+	{"op", "PATTERN", "an operator PATTERN runs, by name or kind; pauses in the step", nil},
+	{"grid", "[OP]", "a grid changes at the same token count", nil},
 	{"route", "[OP]", "an operator takes another route", nil},
-	{"nan", "", "an operator gives a NaN or infinity; each step is run again to look", nil},
+	{"nan", "", "an operator produces NaN or Inf (slow)", nil},
 	{
-		"time", "TIMES", "a step, or a timed dispatch, takes over so many times its median",
+		"time", "TIMES", "a step or a timed dispatch takes more than TIMES its median",
 		func(of string) error {
 			if k, err := strconv.ParseFloat(of, 64); err != nil || !(k > 1) || k > 1e9 {
-				return Refusef("breakpoint time %.20q: want how many times the median, over 1", of)
+				return Refusef("breakpoint time %.20q: want a factor of the median, above 1", of)
 			}
 			return nil
 		},
 	},
 	{
-		"position", "N", "the text reaches position N, from below",
+		"position", "N", "the run reaches position N",
 		func(of string) error {
 			if n, err := strconv.Atoi(of); err != nil || n < 1 {
-				return Refusef("breakpoint position %.20q: want a position from 1 on", of)
+				return Refusef("breakpoint position %.20q: want a position, 1 or more", of)
 			}
 			return nil
 		},
@@ -88,11 +88,11 @@ func (b Break) Check() error {
 	k := &Breaks[i]
 	switch {
 	case k.Takes == "" && b.Of != "":
-		return Refusef("breakpoint %s takes nothing, not %.20q", k.Word, b.Of)
+		return Refusef("breakpoint %s: unexpected argument %.20q", k.Word, b.Of)
 	case b.Of == "" && k.Takes != "" && !strings.HasPrefix(k.Takes, "["):
 		return Refusef("breakpoint %s: want %s %s", k.Word, k.Word, k.Takes)
 	case len(b.Of) > longestBreak:
-		return Refusef("breakpoint %s: a pattern of %d bytes, want at most %d", k.Word, len(b.Of),
+		return Refusef("breakpoint %s: pattern of %d bytes, want at most %d", k.Word, len(b.Of),
 			longestBreak)
 	case k.check != nil:
 		return k.check(b.Of)
@@ -111,7 +111,7 @@ func (b Break) CheckIn(t *trace.Trace) error {
 	switch b.On {
 	case "position":
 		if n, _ := strconv.Atoi(b.Of); n > t.Model.Dims["context"] {
-			return Refusef("breakpoint %s: the context has positions 1 to %d", b, t.Model.Dims["context"])
+			return Refusef("breakpoint %s: want a position from 1 to %d", b, t.Model.Dims["context"])
 		}
 		return nil
 	case "kernel":
@@ -124,7 +124,7 @@ func (b Break) CheckIn(t *trace.Trace) error {
 		return nil
 	}
 	if !met {
-		return Refusef("breakpoint %s: the graph has no such %s", b, what)
+		return Refusef("breakpoint %s: no such %s in the graph", b, what)
 	}
 	return nil
 }

@@ -161,14 +161,14 @@ func (c *client) reason(err, waitErr error, last []string) error {
 		return nil
 	default:
 	}
-	how := "it closed its output"
+	how := "the engine closed its output"
 	if waitErr != nil {
 		how = waitErr.Error()
 	} else if err != nil {
 		how = err.Error()
 	}
 	if len(last) > 0 {
-		return fmt.Errorf("%w: %s; its last words:\n  %s", ErrLost, how, strings.Join(last, "\n  "))
+		return fmt.Errorf("%w: %s; its last output:\n  %s", ErrLost, how, strings.Join(last, "\n  "))
 	}
 	return fmt.Errorf("%w: %s", ErrLost, how)
 }

@@ -101,7 +101,7 @@ func makeForm(of formKey) *form {
 			f.record(of)
 		}
 	default:
-		panic(fmt.Sprintf("a %s cannot cross a pipe", of.Type)) // the tests send every type
+		panic(fmt.Sprintf("session: type %s cannot be sent", of.Type)) // the tests send every type
 	}
 	return f
 }
@@ -126,7 +126,7 @@ func putInt(w *wireWriter, v reflect.Value) { w.b = binary.AppendVarint(w.b, v.I
 func takeInt[T ~int | ~int32 | ~int64](r *wireReader, p unsafe.Pointer) {
 	n := r.varint()
 	if int64(T(n)) != n {
-		r.fail(fmt.Errorf("%d is no %T", n, T(0)))
+		r.fail(fmt.Errorf("%d does not fit %T", n, T(0)))
 	}
 	*(*T)(p) = T(n)
 }
@@ -189,7 +189,7 @@ func (f *form) alike(t reflect.Type, of *form) {
 			r.at -= n
 			to := from.take(r, 1)
 			if of.take(r, to); r.err == nil && r.at != end {
-				r.fail(fmt.Errorf("a %s of %d bytes that says it has %d", t, r.at-end+n, n))
+				r.fail(fmt.Errorf("%w: %s of %d bytes, header says %d", errHeader, t, r.at-end+n, n))
 			}
 			if r.err != nil {
 				return
@@ -240,7 +240,7 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("a plan like the one %d before the last of %d", n, len(r.plans)))
+			r.fail(fmt.Errorf("%w: %d before the last of %d", errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)
 		*(**trace.Plan)(to) = p
@@ -419,7 +419,8 @@ func (f *form) record(of formKey) {
 		}
 	}
 	if len(fields) > math.MaxInt8 {
-		panic(fmt.Sprintf("%s has %d fields: too many to cross a pipe", of.Type, len(fields)))
+		panic(fmt.Sprintf("session: type %s has %d fields, want at most %d", of.Type, len(fields),
+			math.MaxInt8))
 	}
 	f.put = func(w *wireWriter, v reflect.Value) {
 		from := len(w.b)
@@ -438,7 +439,7 @@ func (f *form) record(of formKey) {
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.uvarint()
 		if n > uint64(len(fields)) {
-			r.fail(fmt.Errorf("%d fields of %s, which has %d", n, of.Type, len(fields)))
+			r.fail(fmt.Errorf("%d fields for %s, which has %d", n, of.Type, len(fields)))
 			return
 		}
 		for _, x := range fields[:n] {

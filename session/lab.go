@@ -44,11 +44,11 @@ func (t *Tried) Wrong() string {
 	}
 	switch {
 	case t.Stray:
-		return "it writes State where the kernel does not"
+		return "it writes State outputs that the kernel does not write"
 	case t.Gap != nil && !(t.Gap.Share <= 1):
-		return "it is off the reference: " + t.Gap.Over()
+		return "its error exceeds the tolerance: " + t.Gap.Over()
 	case unwritten > 0:
-		return fmt.Sprintf("it leaves out %d of what the kernel writes", unwritten)
+		return fmt.Sprintf("it does not write %d elements that the kernel writes", unwritten)
 	}
 	return ""
 }
@@ -112,8 +112,8 @@ func CheckKernelText(text, name, constants string) error {
 		return nil
 	}
 	if !strings.HasPrefix(line, kernelLine) {
-		return fmt.Errorf("its first line is not %q", want)
+		return fmt.Errorf("its first line must be %q", want)
 	}
-	return fmt.Errorf("it is of %q, and this model's is %q", strings.TrimPrefix(line, kernelLine),
+	return fmt.Errorf("it was made for %q, but this model has %q", strings.TrimPrefix(line, kernelLine),
 		strings.TrimPrefix(want, kernelLine))
 }

@@ -41,14 +41,14 @@ func (m *Mirror) Apply(e Event) error {
 		was := m.Trace.Graph // without what took the place of kernels since
 		was.Kernels = slices.DeleteFunc(slices.Clone(was.Kernels), func(k trace.Kernel) bool { return k.Of != "" })
 		if !reflect.DeepEqual(&e.Opened.Graph, &was) {
-			return errors.New("the engine opened another graph than the one that was recorded")
+			return errors.New("the restarted engine opened a different graph than the recorded one")
 		}
 		m.recorder.Continue()
 		return nil
 	case e.Opened != nil:
 		m.recorder = trace.NewRecorder(e.Opened, m.Budget)
 	case m.recorder == nil:
-		return errors.New("an event of a session that is not open yet")
+		return errors.New("event received before the session was open")
 	}
 	for _, r := range e.Records {
 		if err := m.recorder.Write(r); err != nil {
@@ -101,7 +101,7 @@ func (m *Mirror) stand(s State) error {
 	}
 	m.State = s
 	if n := len(m.Text.Given); s.Given < 0 || s.Given > n {
-		return fmt.Errorf("the session has given %d tokens, %d of them were told", s.Given, n)
+		return fmt.Errorf("the session generated %d tokens, but reported %d", s.Given, n)
 	}
 	m.Text.Given = m.Text.Given[:s.Given:s.Given]
 	return nil

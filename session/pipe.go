@@ -112,6 +112,17 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
+// ErrNotEngine is the reason of a session whose process did not answer as an engine.
+var ErrNotEngine = errors.New("the engine process did not answer as an engine of gpuscope")
+
+// ProtocolError is the reason of a session whose engine is of another version of this program.
+type ProtocolError struct{ Engine, Own string }
+
+func (e *ProtocolError) Error() string {
+	return fmt.Sprintf("the engine has session protocol %.16q, this program %q: gpuscope's file was replaced "+
+		"while it ran; restart gpuscope", e.Engine, e.Own)
+}
+
 // greeted says whether what comes is from an engine that speaks this program's protocol: its first line.
 func (r *wireReader) greeted() error {
 	line, err := r.in.ReadSlice('\n')
@@ -120,11 +131,9 @@ func (r *wireReader) greeted() error {
 	case errors.Is(err, io.EOF): // it ended before it could
 		return err
 	case err != nil || !ok:
-		return errReason{errors.New(
-			"what was started as the engine does not say hello: it is no engine of gpuscope")}
+		return errReason{ErrNotEngine}
 	case theirs != protocol():
-		return errReason{fmt.Errorf("the engine speaks session protocol %.16q, this program %q: gpuscope's "+
-			"file was replaced while it ran; start it again", theirs, protocol())}
+		return errReason{&ProtocolError{Engine: theirs, Own: protocol()}}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 }
 
 // errFrontEndGone ends Serve as it should end: the front end closed its side.
-var errFrontEndGone = errors.New("the front end is gone")
+var errFrontEndGone = errors.New("the front end has closed the connection")
 
 // server has three goroutines: read takes requests in and never waits for anything else, so that a cancel and
 // the end of the requests are always heard; work runs the commands one after the other; serve alone writes.
@@ -130,7 +130,7 @@ func (s *server) work(ctx context.Context, sess Session) {
 		}
 		a := answer{ID: c.ID}
 		if c.Do == nil {
-			a.Error = &remoteError{Text: fmt.Sprintf("request %d asks for nothing", c.ID)}
+			a.Error = &remoteError{Text: fmt.Sprintf("request %d has no command", c.ID)}
 		} else {
 			var err error
 			a.Reply, err = sess.Do(c.ctx, *c.Do)
@@ -219,7 +219,7 @@ func (s *server) event(e Event) {
 	}
 	_ = s.send(message{Event: &Event{Log: &Log{
 		Level: "error",
-		Text:  fmt.Sprintf("%s was lost on its way to the screen: %v", what, err),
+		Text:  fmt.Sprintf("%s could not be sent to the screen: %v", what, err),
 	}}})
 }
 

@@ -37,7 +37,7 @@ type Session interface {
 
 // ErrUsage is what errors.Is finds in the error of what was asked wrongly: it was refused before anything
 // ran.
-var ErrUsage = errors.New("wrong use")
+var ErrUsage = errors.New("invalid request")
 
 // Refusef is an error that says what was asked wrongly. Its text is its own; errors.Is finds ErrUsage in it.
 func Refusef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

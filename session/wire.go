@@ -35,7 +35,16 @@ const (
 )
 
 // errNotFinite is what JSON says of such a float too.
-var errNotFinite = errors.New("neither JSON nor a pipe can hold a number that is NaN or infinite")
+// What is wrong with a message.
+var (
+	errTooLarge = errors.New("message too large")
+	errUnread   = errors.New("unread bytes at the end of a message")
+	errShort    = errors.New("message too short for its fields")
+	errHeader   = errors.New("wrong length in a header")
+	errPlanRef  = errors.New("reference to an unknown plan")
+)
+
+var errNotFinite = errors.New("NaN and Inf cannot be sent in this field")
 
 // wireWriter makes messages. The first error stays.
 type wireWriter struct {
@@ -50,7 +59,7 @@ func wireBytes[T any](m *T) ([]byte, error) {
 	formOf(reflect.TypeFor[T]()).put(&w, reflect.ValueOf(m).Elem())
 	body := len(w.b) - binary.MaxVarintLen64
 	if w.err == nil && body > mostMessage {
-		w.err = fmt.Errorf("a message of %d bytes, at most %d cross", body, mostMessage)
+		w.err = fmt.Errorf("%w: %d bytes, want at most %d", errTooLarge, body, mostMessage)
 	}
 	head := binary.AppendUvarint(nil, uint64(body))
 	from := binary.MaxVarintLen64 - len(head)
@@ -119,7 +128,7 @@ func receive[T any](r *wireReader, m *T) error {
 		return err
 	}
 	if n > mostMessage {
-		return fmt.Errorf("a message of %d bytes, at most %d cross", n, mostMessage)
+		return fmt.Errorf("%w: %d bytes, want at most %d", errTooLarge, n, mostMessage)
 	}
 	r.body.Reset()
 	if _, err := io.CopyN(&r.body, r.in, int64(n)); err != nil {
@@ -131,7 +140,7 @@ func receive[T any](r *wireReader, m *T) error {
 	r.all, r.at, r.err, r.plans = r.body.Bytes(), 0, nil, r.plans[:0]
 	formOf(reflect.TypeFor[T]()).take(r, unsafe.Pointer(m))
 	if r.err == nil && r.left() > 0 {
-		r.err = fmt.Errorf("%d bytes after the end of a message of %d", r.left(), n)
+		r.err = fmt.Errorf("%w: %d of %d", errUnread, r.left(), n)
 	}
 	return r.err
 }
@@ -153,7 +162,7 @@ func (r *wireReader) uvarint() uint64 {
 	}
 	x, n := binary.Uvarint(r.all[r.at:])
 	if n <= 0 {
-		r.fail(errors.New("a message is too short for what it says that it has"))
+		r.fail(errShort)
 		return 0
 	}
 	r.at += n
@@ -168,7 +177,7 @@ func (r *wireReader) varint() int64 {
 func (r *wireReader) flag() bool {
 	n := r.uvarint()
 	if n > 1 {
-		r.fail(fmt.Errorf("%d is neither yes nor no", n))
+		r.fail(fmt.Errorf("%d is not a boolean", n))
 	}
 	return n == 1
 }
@@ -177,7 +186,7 @@ func (r *wireReader) flag() bool {
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {
-		r.fail(fmt.Errorf("a length of %d where %d bytes are left", n, r.left()))
+		r.fail(fmt.Errorf("%w: length %d with %d bytes remaining", errShort, n, r.left()))
 		return 0
 	}
 	return int(n)
@@ -185,7 +194,7 @@ func (r *wireReader) length(least int) int {
 
 func (r *wireReader) bytes(n int) []byte {
 	if n > r.left() {
-		r.fail(fmt.Errorf("%d bytes where %d are left", n, r.left()))
+		r.fail(fmt.Errorf("%w: want %d bytes, %d remain", errShort, n, r.left()))
 		return nil
 	}
 	r.at += n

@@ -50,13 +50,13 @@ func (m *model) stepParts() []table.Segment {
 	where := fmt.Sprintf(" %s pos %d", s.Phase, s.Position)
 	switch newest := m.newestStep(); {
 	case newest < 0:
-		long, short = long+where+", the text is empty", short+", the text is empty"
+		long, short = long+where+", text cleared", short+", text cleared"
 	case newest < s.Index:
 		end := fmt.Sprintf("text ends at s%d", newest)
-		long, short = long+where+", set back: "+end, short+" set back, "+end
+		long, short = long+where+", stepped back: "+end, short+" stepped back, "+end
 	case m.index.Replaced(m.at(), newest):
-		long += fmt.Sprintf(" (newest %d)%s, not in the text any more", newest, where)
-		short += fmt.Sprintf(" not in the text, newest s%d", newest)
+		long += fmt.Sprintf(" (newest %d)%s, no longer in the text", newest, where)
+		short += fmt.Sprintf(" not in the text (newest s%d)", newest)
 	case newest > s.Index:
 		long += fmt.Sprintf(" (newest %d)%s", newest, where)
 		short += fmt.Sprintf(" (newest s%d)%s", newest, where)

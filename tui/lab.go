@@ -20,6 +20,12 @@ import (
 // The kernel lab on the screen. A kernel's text is written to a file and edited; whenever the file changes,
 // here or in another editor, the text runs in turns with the kernel, and what came of it lies over the view.
 
+// Parts of notes, with which the tests recognize them on a screen.
+const (
+	originalSource = " has the original source: nothing to try"
+	usedFromNext   = " runs from the next step on"
+)
+
 // lab is what is known of the texts that a person changes.
 type lab struct {
 	*pilot
@@ -147,9 +153,9 @@ func (l *lab) openEditor(kernel, path string) {
 // closedEditor looks at what the editor left.
 func (l *lab) closedEditor(m editedMsg) {
 	if m.err != nil { // nobody knows whether it was edited
-		l.fail(nil, fmt.Errorf("the editor: %w", m.err))
+		l.fail(nil, fmt.Errorf("editor: %w", m.err))
 	} else {
-		l.say("edited in " + m.path)
+		l.say("source saved in " + m.path)
 	}
 	l.jobs.Start(func(context.Context) func() {
 		text, err := session.ReadKernelText(m.path)
@@ -160,7 +166,7 @@ func (l *lab) closedEditor(m editedMsg) {
 			}
 			switch k := l.index.Kernel(m.kernel); {
 			case l.needsDevice() != "" && k != nil && text != fileText(k):
-				l.say(command.Keyed("{restart}, then {WGSL} tries what was edited in ") + m.path)
+				l.say(command.Keyed("press {restart}, then {WGSL} to try the source in ") + m.path)
 			case !l.changedText(m.kernel, text) && m.err == nil:
 				l.showTried(m.kernel)
 			}
@@ -236,14 +242,14 @@ func (l *lab) showTried(kernel string) {
 	t := l.tried[kernel]
 	switch {
 	case t == nil:
-		l.remark(kernel + session.KernelSuffix + " is the original source: nothing to try")
+		l.remark(kernel + session.KernelSuffix + originalSource)
 		return
 	case t.err == nil && t.tried == nil:
 		return // it is on its way
 	case t.err != nil:
 		l.log.Add("error", t.err.Error())
 		l.over = overlayOf(view.Page{
-			Title: kernel + " is not changed", Broken: widget.WrapIndented,
+			Title: kernel + " not changed", Broken: widget.WrapIndented,
 			Lines: append(strings.Split(t.err.Error(), "\n"), l.keepText(kernel, t.before)...),
 		})
 	default:
@@ -266,9 +272,9 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	l.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
-	said := command.Keyed("{use text} uses the previous source from the next step on, ") + t.tried.Name
+	said := command.Keyed("{use text} uses the previous source from the next step on: ") + t.tried.Name
 	if t.tried.Name == l.inPlace(kernel) {
-		said = "The previous source stays in use, " + t.tried.Name
+		said = "The previous source is still used: " + t.tried.Name
 	}
 	return []string{"", said + "; it is in " + path}
 }
@@ -306,7 +312,7 @@ func (l *lab) cannotUse() string {
 		return "select a dispatch first"
 	}
 	if l.inPlace(kernel) == "" && l.tried[kernel].ran() == nil {
-		return kernel + command.Keyed(" has no other source that runs; {WGSL} edits it")
+		return kernel + command.Keyed(" has no edited source that compiles; {WGSL} edits it")
 	}
 	return ""
 }
@@ -353,5 +359,5 @@ func (l *lab) usedText(c session.Command) {
 			name = t.ran().tried.Name
 		}
 	}
-	l.show(name + " runs from the next step on") // the log has the event
+	l.show(name + usedFromNext) // the log has the event
 }

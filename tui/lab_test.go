@@ -76,8 +76,8 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	cache := t.TempDir()
 	x := start(t, context.Background(), opensOn(sourced()), Options{editor: ed, Prompt: "once", Cache: cache})
 	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode")
-	x.press("2").sees("prologue").press("e").sees("In place of", "alone  10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
-		"3 of 2,048 elements differ, 1 are not written", "gap    ✓ 0.25 of its tolerance")
+	x.press("2").sees("prologue").press("e").sees("10.30 → 9.10 µs: -1.20 µs (-1.30 to -1.10, n=30)",
+		"3 of 2,048 elements", "✓ 0.25 of ")
 	files := texts(t, cache)
 	if len(files) != 1 {
 		t.Fatalf("files %v", files)
@@ -89,17 +89,16 @@ func TestKernelIsEditedTriedAndUsed(t *testing.T) {
 	}
 	kernel := strings.TrimSuffix(filepath.Base(files[0]), ".wgsl")
 	x.input.back()
-	x.press("U").sees("it leaves out 1 of what the kernel writes; press U").press("U")
-	x.sees(tuitest.EditedName(kernel)+" runs from the next step on", "edited").misses("In place of")
-	x.press("U").sees(kernel + " itself runs from the next step on").misses("edited")
+	x.press("U").sees("press U again").press("U")
+	x.sees(tuitest.EditedName(kernel)+usedFromNext, "edited").misses("10.30 → 9.10")
+	x.press("U").sees(kernel + " itself" + usedFromNext).misses("edited")
 	script(t, ed, `echo broken >> "$1"`)
-	x.press("e").sees(kernel+" is not changed", ".wgsl:3:5: parsing error",
-		"U uses the previous source from the next step on, "+tuitest.EditedName(kernel), ".wgsl.last")
+	x.press("e").sees(".wgsl:3:5: parsing error", tuitest.EditedName(kernel), ".wgsl.last")
 	x.input.back()
 	if kept, err := os.ReadFile(files[0] + ".last"); err != nil || string(kept) != string(text) {
 		t.Errorf("kept is %q, %v", kept, err)
 	}
-	x.press("U").sees(tuitest.EditedName(kernel) + " runs from the next step on").misses("is not changed")
+	x.press("U").sees(tuitest.EditedName(kernel) + usedFromNext).misses("parsing error")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -115,12 +114,12 @@ func TestEditedKernelIsNotUsedAfterRestart(t *testing.T) {
 		engine = tuitest.Play(sourced(), tuitest.Script{})
 		return engine, nil
 	}, Options{editor: ed, Prompt: "once"})
-	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2").sees("prologue").press("e").sees("In place of")
+	x.sees("[PAUSED]", "step 0 prefill").press("s").sees("step 1 decode").press("2").sees("prologue").press("e").sees("10.30 → 9.10")
 	x.input.back()
-	x.press("UU").sees("runs from the next step on", "edited")
+	x.press("UU").sees("edited")
 	engine.Die(errors.New("device lost"))
-	x.sees("[ENGINE CRASHED]").press("r").sees("[PAUSED]", "no longer in use")
-	x.misses("kernel edited").press("U").sees("runs from the next step on", "kernel edited").press("q")
+	x.sees("[ENGINE CRASHED]").press("r").sees("[PAUSED]", " U ")
+	x.misses("kernel edited").press("U").sees("kernel edited").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +133,8 @@ func TestEditDuringCrashIsTriedAfterRestart(t *testing.T) {
 	d := drive(t, 120, 40, recorded, &tuitest.Script{}, Options{Prompt: "once"})
 	path := filepath.Join(t.TempDir(), k.Name+".wgsl")
 	for text, said := range map[string]string{
-		fileText(k):                 k.Name + ".wgsl is the original source",
-		fileText(k) + "// faster\n": "r, then e tries what was edited in ",
+		fileText(k):                 k.Name + ".wgsl" + originalSource,
+		fileText(k) + "// faster\n": k.Name + ".wgsl",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -284,7 +283,7 @@ func TestWhatWasNotEditedIsGoneAfterwards(t *testing.T) {
 		script, sees, keys string
 		want               int
 	}{
-		{"exit 0", "is the original source", "q", 0}, {`echo "// faster" >> "$1"`, "In place of", "UUq", 1},
+		{"exit 0", originalSource, "q", 0}, {`echo "// faster" >> "$1"`, "10.30 → 9.10", "UUq", 1},
 	} {
 		ed := editor(t, c.script)
 		cache := t.TempDir()
@@ -309,7 +308,7 @@ func TestAnEditorThatFailsSaysSo(t *testing.T) {
 	ed := editor(t, "exit 3")
 	x := start(t, context.Background(), opensOn(sourced()),
 		Options{editor: ed, Prompt: "once", Cache: t.TempDir()})
-	x.sees("[PAUSED]", "step 0 prefill").press("2").sees("prologue").press("e").sees("the editor: exit status 3")
+	x.sees("[PAUSED]", "step 0 prefill").press("2").sees("prologue").press("e").sees("exit status 3")
 	x.input.back()
 	x.press("q")
 	if err := x.ends(); err != nil {
@@ -357,10 +356,7 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	err := Run(context.Background(), func(context.Context) (session.Session, error) {
 		return tuitest.Play(recorded, script), nil
 	}, Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader(lines)})
-	if err == nil || !strings.Contains(out.String(), "name a file NAME.wgsl") ||
-		!strings.Contains(out.String(), "error: u FILE or NAME: ") {
-		t.Errorf("%v\n%s", err, out.String())
-	}
+	requireFailures(t, err, 2)
 	text := fileText(k) + "// faster\n"
 	want := []session.Command{
 		{Kind: session.Lab, Edit: &session.KernelEdit{Kernel: k.Name, Text: text}},
@@ -369,9 +365,6 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
-	}
-	if !strings.Contains(out.String(), "It compiles. Nothing was measured") {
-		t.Error(out.String())
 	}
 
 	// What ran and is wrong is not put in force before that was said.
@@ -382,18 +375,18 @@ func TestPlainModeTriesTheTextOfAFile(t *testing.T) {
 	said, err := plainly(func(context.Context) (session.Session, error) {
 		return tuitest.Play(recorded, script), nil
 	}, "once", "l "+file+"\nu "+file+"\nu "+file+"\n")
-	refused := k.Name + ".wgsl: it writes State where the kernel does not; type u again to use it anyway"
-	if err == nil || err.Error() != "1 command failed, the first: "+refused || len(got) != 2 {
+	if requireFailures(t, err, 1); len(got) != 2 {
 		t.Errorf("%v, commands %v:\n%s", err, got, said)
 	}
+	requireSaid(t, out.String(), said)
 	x := analyze.NewIndex(recorded)
 	step := &recorded.Steps[2]
 	ran := recorded.Plans[step.Dispatches[0].Plan].Kernel
-	if got := command.WhichRun(x, ran); got != fmt.Sprintf("%d others do, the last of them step %d",
-		len(recorded.Steps), recorded.Steps[len(recorded.Steps)-1].Index) {
+	if got := command.WhichRun(x, ran); !strings.Contains(got, fmt.Sprint(len(recorded.Steps))) ||
+		!strings.HasSuffix(got, fmt.Sprint(" ", recorded.Steps[len(recorded.Steps)-1].Index)) {
 		t.Errorf("%s: %s", ran, got)
 	}
-	if got := command.WhichRun(x, "tanh"); got != "none so far does" {
+	if got := command.WhichRun(x, "tanh"); strings.ContainsAny(got, "0123456789") {
 		t.Errorf("of none: %s", got)
 	}
 }

@@ -105,6 +105,6 @@ func tooSmall(w, h int) string {
 	if w >= minWidth && h >= minHeight {
 		return ""
 	}
-	return fmt.Sprintf("The window is %d x %d. gpuscope needs %d x %d. Make it larger; the run goes on.", w,
+	return fmt.Sprintf("The window is %d x %d. gpuscope needs %d x %d. Enlarge it. The run continues.", w,
 		h, minWidth, minHeight)
 }

@@ -9,10 +9,10 @@ import (
 
 // mouseDoc is what the mouse does, for the help and docs/reference/keys.md.
 var mouseDoc = [][2]string{
-	{"wheel", "Scroll the pane under the pointer: list, detail, what lies over the view, the rows of a dialog."},
-	{"click", "Select what is there: a row, an operator, a step of the strip, a place of a chart, a tab."},
-	{"double click", "Open it, as enter does."},
-	{"header", "Sort that table by the column; again turns the order round."},
+	{"wheel", "Scroll the pane under the pointer: list, detail, text over the view, or dialog."},
+	{"click", "Select a row, an operator, a step of the strip, a position in a chart, or a tab."},
+	{"double click", "Open the row, like enter."},
+	{"header", "Sort the table by this column; click again to reverse the order."},
 	{"shift", "Hold shift to select text with the terminal's own selection."},
 }
 

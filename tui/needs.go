@@ -102,7 +102,7 @@ func (m *model) cannotNext() string {
 	}
 	switch {
 	case m.mirror.State.Ended:
-		return command.Keyed("the text has ended: {back} goes back, {prompt} types a new prompt")
+		return command.Keyed("the text is complete: {back} goes back, {prompt} types a new prompt")
 	case len(m.mirror.Text.Prompt) == 0 && m.mirror.State.Position == 0 && m.job == nil:
 		return command.Keyed("there is no text yet: {prompt} types a prompt")
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,6 +34,34 @@ func plainly(open func(context.Context) (session.Session, error), prompt, input 
 	err = Run(context.Background(), open,
 		Options{Plain: true, Prompt: prompt, Output: &text, Input: strings.NewReader(input)})
 	return text.String(), err
+}
+
+// requireFailures checks how many commands of a script failed, and returns the first error.
+func requireFailures(t *testing.T, err error, n int) error {
+	t.Helper()
+	var f *plain.Failure
+	if !errors.As(err, &f) {
+		t.Fatalf("error %v, want %d failed commands", err, n)
+	}
+	if f.Commands != n {
+		t.Errorf("%d commands failed, want %d: %v", f.Commands, n, err)
+	}
+	return f.First
+}
+
+// requireSaid compares what plain mode printed, without its tables, with testdata/TEST.golden.
+func requireSaid(t *testing.T, outs ...string) {
+	t.Helper()
+	var b strings.Builder
+	for _, out := range outs {
+		for l := range strings.Lines(unplaced(out)) {
+			if l[0] > ' ' && !strings.Contains(strings.TrimSpace(l), "  ") {
+				b.WriteString(l)
+			}
+		}
+		b.WriteString("--\n")
+	}
+	requireRead(t, b.String())
 }
 
 // refusing is a script whose commands of a kind are refused.
@@ -138,14 +167,12 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "no folder", "x.json")
 	out, err := plainly(opens(refusing(session.Repeat)), "once", "R\ns\nx "+path+"\nq\n")
-	if err == nil || err.Error() != "2 commands failed, the first: the repeat is refused" ||
-		errors.Is(err, session.ErrUsage) { // the command was wrong, the use of the program was not
+	first := requireFailures(t, err, 2)
+	if !errors.Is(first, session.ErrUsage) || errors.Is(err, session.ErrUsage) { // of a command, not of the program
 		t.Errorf("error %v", err)
 	}
-	for _, want := range []string{"error: the repeat is refused\nstep 1:", "error: "} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in:\n%s", want, out)
-		}
+	if n := strings.Count(out, "error: "); n != 2 || !strings.Contains(out, "error: "+first.Error()+"\nstep 1:") {
+		t.Errorf("output:\n%s", out)
 	}
 }
 
@@ -165,13 +192,11 @@ func TestPlainModeReportsReplacedFiles(t *testing.T) {
 func TestPlainModeFailsOnUnknownLines(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "once", "s s S S R p\nbogus\ns\n")
-	if err == nil || !strings.HasPrefix(err.Error(), "2 commands failed, ") {
-		t.Errorf("error %v", err)
-	}
-	if !strings.Contains(out, "error: unknown command \"bogus\"; ? lists them\n") ||
-		strings.Count(out, "\nstep ") != 2 {
+	requireFailures(t, err, 2)
+	if strings.Count(out, "\nstep ") != 2 {
 		t.Errorf("output:\n%s", out)
 	}
+	requireSaid(t, out)
 }
 
 // plainLines are the commands of plain mode.
@@ -204,21 +229,16 @@ func TestPlainModeSaysWhereAStepBackLeads(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out, "\nback at step 1, position 43\nbefore the first step\n") {
-		t.Errorf("output:\n%s", out)
-	}
+	requireSaid(t, out)
 }
 
 func TestPlainModePrintsAnyTable(t *testing.T) {
 	t.Parallel()
 	out, err := plainly(opens(tuitest.Script{}), "", "d\nx\np once\nd\nd steps\nd nonsense\n")
-	if err == nil || err.Error() != "3 commands failed, the first: no step has run yet: p and a text give a prompt" {
-		t.Errorf("error %v", err)
-	}
+	first := requireFailures(t, err, 3)
 	for _, want := range []string{
-		"  d [TABLE]: ", "  w NAME: ", "\n  x FILE: export\n",
-		strings.Repeat("error: no step has run yet: p and a text give a prompt\n", 2) + "step 0:", "lm_head", "prefill  ",
-		`error: no table "nonsense"`,
+		"  d [TABLE]: ", "  w NAME: ", "\n  x FILE: ", strings.Repeat("error: "+first.Error()+"\n", 2) + "step 0:",
+		"lm_head", "prefill  ", `"nonsense"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
@@ -240,26 +260,8 @@ func TestPlainModeHasScreenSelectionsAndFilters(t *testing.T) {
 			"base " + other, "filter re:[", "d", "filter op:>>", "d", "filter", "scope", "base", "w lm_head", "w nobody",
 			"scope nobody", "base nobody", "w", "scope 3-7", "d steps",
 		}, "\n"))})
-	for _, want := range []string{
-		"s7 decode at position 48", "tables show the one prefill step\n", "rows of tables: lm_head\n",
-		"filter lm_head: 1 of 342 rows\n",
-		"error: filter re:[: error parsing regexp: missing closing ]: `[`\nfilter lm_head: ",
-		"error: filter op:>>: \">\" is not a number\nfilter lm_head: ",
-		"tables show all 23 warm decode steps\n", "tables are compared with the one prefill step\n",
-		"Δ prefill: ", "tables are compared with the steps of the same phase in " + other,
-		"rows of tables: all\n", "tables show the last step\n",
-		"tables are compared with nothing\n", "\ns3–s7: medians of 5 steps\n",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q", want)
-		}
-	}
-	if err == nil || strings.Count(out.String(), "\nerror: ") != 6 {
-		t.Errorf("error %v", err)
-	}
-	if t.Failed() {
-		t.Log(out.String()[strings.Index(out.String(), "Type a command"):])
-	}
+	requireFailures(t, err, 6)
+	requireSaid(t, out.String())
 }
 
 // Names that tables print are names for commands, of equal layers that of the first; they may have blanks.
@@ -277,21 +279,14 @@ func TestPlainModeTakesTheNamesThatItPrints(t *testing.T) {
 	}}
 	out, err := plainly(opens(script), "once",
 		"s\nw q\nw slice cos\no q 1 16\no slice cos 1\nc q, slice cos\na slice cos\no nobody 1\n")
-	if err == nil || !strings.Contains(err.Error(), `"nobody"`) {
-		t.Errorf("error %v", err)
+	if first := requireFailures(t, err, 1); !strings.Contains(first.Error(), `"nobody"`) {
+		t.Errorf("error %v", first)
 	}
 	want := []string{"layers.0.attn.q[1 16]", "slice cos[1]", "q + slice cos", "slice cos"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	for _, want := range []string{
-		"\nq: the first of 16 dispatches is layers.0.attn.q\nlayers.0.attn.q ", "\nslice cos ",
-		"\nq: the first of 16 operators is layers.0.attn.q\n",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in:\n%s", want, out)
-		}
-	}
+	requireSaid(t, out)
 }
 
 // A recorded trace takes the commands that need no session.
@@ -322,10 +317,10 @@ func TestPlainModeTakesCommandsOnATrace(t *testing.T) {
 			needSession = append(needSession, c.Word)
 		}
 	}
-	const refused = "this is a recorded trace; start gpuscope with a model"
+	const refused = command.IsRecorded
 	out, err = plainly(strings.Join(needSession, "\n") + "\nd steps")
-	if n := len(needSession); err == nil ||
-		err.Error() != fmt.Sprintf("%d commands failed, the first: %s", n, refused) ||
+	n := len(needSession)
+	if first := requireFailures(t, err, n); first.Error() != refused ||
 		strings.Count(out, "error: "+refused+"\n") != n || errors.Is(err, session.ErrUsage) {
 		t.Errorf("error %v, output:\n%s", err, out)
 	}
@@ -342,9 +337,7 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 	var shown strings.Builder
 	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return &bare, nil },
 		Options{Plain: true, Output: &shown, Input: strings.NewReader("d\nx x.json\nd graph\nd memory\nd kernels\n")})
-	const refused = "the trace has no steps; d graph prints its operators"
-	if err == nil || err.Error() != "2 commands failed, the first: "+refused ||
-		!strings.Contains(shown.String(), "\nerror: "+refused+"\n") {
+	if first := requireFailures(t, err, 2); !strings.Contains(shown.String(), "\nerror: "+first.Error()+"\n") {
 		t.Errorf("error %v, output:\n%s", err, &shown)
 	}
 	live, err := plainly(opens(tuitest.Script{}), "", "d graph\nd memory\nd kernels\n")
@@ -352,7 +345,7 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 		t.Error(err)
 	}
 	for _, out := range []string{shown.String(), live} {
-		for _, want := range []string{"lm_head", "slots hold at most", "rms_norm"} {
+		for _, want := range []string{"lm_head", "slot ", "rms_norm"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in:\n%s", want, out)
 			}
@@ -371,7 +364,7 @@ func TestPlainModeTellsTheTokensOfAText(t *testing.T) {
 func TestPlainModeRefusesALineWithoutEnd(t *testing.T) {
 	t.Parallel()
 	_, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", plain.LongestLine)+"\n")
-	if err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+	if err == nil || !strings.Contains(err.Error(), strconv.Itoa(plain.LongestLine)) {
 		t.Errorf("error %v", err)
 	}
 	out, err := plainly(opens(tuitest.Script{}), "", "p "+strings.Repeat("x", 1<<17)+"\n")
@@ -423,8 +416,7 @@ func TestPlainModeClosesTheSessionAtASignal(t *testing.T) {
 			t.Fatal(err)
 		}
 		var i *Interrupted
-		if err := <-done; !errors.As(err, &i) || i.Signal != sig ||
-			err.Error() != "ended by signal: "+sig.String() {
+		if err := <-done; !errors.As(err, &i) || i.Signal != sig {
 			t.Errorf("%v: %v", sig, err)
 		}
 	}

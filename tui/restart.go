@@ -31,6 +31,9 @@ type restarts struct {
 	last lastOpened
 }
 
+// engineHadCrashed is the note of a restart that a person asked for before the crash was seen.
+const engineHadCrashed = "the engine had crashed; restarting it"
+
 // wishFor is for how long after it was asked for too early an engine is started again: who sees that it has
 // gone may see it before the screen is told.
 const wishFor = 5 * time.Second
@@ -41,7 +44,7 @@ func (re *restarts) wishRestart() { re.wished = widget.Now() }
 func (re *restarts) keepWish() {
 	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
 		re.restart()
-		re.say("the engine had crashed: it is restarted")
+		re.say(engineHadCrashed)
 	}
 }
 
@@ -132,10 +135,10 @@ func (re *restarts) failed(reason error) {
 	}
 	if t := re.mirror.Trace; t != nil && len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
-		last = fmt.Sprintf(". Last step: %d at position %d", s.Index, s.Position)
+		last = fmt.Sprintf(". Last step: %d, position %d", s.Index, s.Position)
 		if n := len(s.Dispatches); n > 0 {
 			d := t.Plans[s.Dispatches[n-1].Plan].Dispatch
-			last += fmt.Sprintf(", to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
+			last += fmt.Sprintf(", up to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
 	format := command.Keyed("the engine crashed%s; {restart} restarts it. %w%s" + keep)
@@ -152,7 +155,7 @@ func (re *restarts) resumed(r session.Reply, err error) {
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
 	if len(re.edited) > 0 && re.opts.Shaders == "" { // whose folder the engine has read again
-		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, {use kernel} on the dispatch uses one again: %s"),
+		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, press {use kernel} on the dispatch to use one again: %s"),
 			strings.Join(re.edited, ", "))
 	}
 	re.say(said)

@@ -36,6 +36,8 @@ type (
 	Panic = widget.Panic
 	// Interrupted is what Run returns when a signal ended the program.
 	Interrupted = plain.Interrupted
+	// Failure is the error of a script of plain mode some of whose commands failed.
+	Failure = plain.Failure
 	// Log keeps the last lines that anybody said.
 	Log = widget.Log
 )

@@ -169,7 +169,7 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; the other %d, up to %s, took other routes: {mark step} on two of them marks a range"
+		const others = "; %d more, up to %s, used other routes: {mark step} on two of them selects a range"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	sel.say("selection: " + words)
@@ -228,7 +228,7 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("baseline: the previous step; for several steps the prefill")
+		sel.say("baseline: the previous step, or the prefill for several steps")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
@@ -245,7 +245,7 @@ func (sel *selection) setBase() {
 
 // askBase wants the trace that tables are compared with.
 func (sel *selection) askBase() {
-	const hint = "the path of a trace; empty: the previous step again"
+	const hint = "path of a trace; empty: the previous step again"
 	sel.ask(&question{label: "baseline trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
 			sel.base, sel.file = view.NoBase, nil

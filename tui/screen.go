@@ -66,7 +66,7 @@ func (a *App) frame() string {
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.Render(r.W-2, r.H)
 			if err := a.detailTask.Err; err != nil { // what is there is of something else
-				lines = view.Complain(a.theme, r.W-2, "This could not be made: "+err.Error())[1:]
+				lines = view.Complain(a.theme, r.W-2, "Could not compute this view: "+err.Error())[1:]
 			}
 			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
 			f.Draw(r, widget.Indent(lines))
@@ -104,37 +104,37 @@ func (a *App) dialogLines() (widget.Rect, []string) {
 }
 
 // scopeParts say which steps the views speak of, how they were timed, and whether the clock stood still.
-func (a *App) scopeParts() []table.Segment {
+func (a *App) scopeParts() []table.Part {
 	s := a.step()
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+string(s.Timing), "" // of repeats, which several steps have one by one
+	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
 	}
 	words, short := a.scopeWords()
-	scope := table.Segment{Rank: 0, Text: "showing " + words, Short: short}
+	scope := table.Part{Rank: 0, Text: "showing " + words, Short: short}
 	switch {
 	case takes == report.WholeRun:
-		scope = table.Segment{Rank: 1, Text: "showing whole run", Short: "whole run"}
+		scope = table.Part{Rank: 1, Text: "showing the whole run", Short: "whole run"}
 	case a.speaks().of == thisStep:
-		scope = table.Segment{Rank: 1, Text: scope.Text, Short: words}
+		scope = table.Part{Rank: 1, Text: scope.Text, Short: words}
 	}
-	parts := []table.Segment{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
+	parts := []table.Part{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
-		parts = append(parts, table.Say(5, "quantum %g ns", q))
+		parts = append(parts, table.Say(5, "timer resolution %g ns", q))
 	}
 	if clock := a.index.ClockAt(a.at()); clock != "" {
-		parts = append(parts, table.Segment{Rank: 3, Text: clock})
+		parts = append(parts, table.Part{Rank: 3, Text: clock})
 	}
 	return parts
 }
 
 // samples says how many times each dispatch of a step was timed, "" where none was.
 func samples(s *trace.Step) string {
-	if s.Timing != trace.TimingDispatch || len(s.Dispatches) == 0 {
+	if s.Timing != "dispatch" || len(s.Dispatches) == 0 {
 		return ""
 	}
 	if n := len(s.Dispatches[0].Samples); n > 1 {
@@ -155,7 +155,7 @@ func (a *App) about(w int) string {
 	} else if of := &a.took.Given; of.takes == takes && of.of == s.Named(takes) {
 		line = a.took.Value
 	}
-	if s.Step >= 0 && len(line.Segments) == 0 {
+	if s.Step >= 0 && len(line.Parts) == 0 {
 		line = table.Title(table.Say(0, "…"))
 	}
 	return " " + printable.Clean(line.Fit(w-2))
@@ -164,19 +164,19 @@ func (a *App) about(w int) string {
 // title is the line over the list.
 func (a *App) title(v view.View, w int) string {
 	s := a.snapshot()
-	parts := append([]table.Segment{s.Stands(v)}, v.Title(w)...)
+	parts := append([]table.Part{s.Stands(v)}, v.Title(w)...)
 	if way := a.crumbs(); way != "" {
-		parts = append([]table.Segment{{Rank: 1, Text: way}}, parts...)
+		parts = append([]table.Part{{Rank: 1, Text: way}}, parts...)
 	}
 	if a.zooms[a.current] != zoomNone {
-		parts = append([]table.Segment{{Rank: 0, Text: "zoomed"}}, parts...)
+		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
 	}
-	marked := func(p table.Segment) bool { return strings.HasPrefix(p.Text, analyze.StaticMark) }
+	marked := func(p table.Part) bool { return strings.HasPrefix(p.Text, analyze.StaticMark) }
 	if a.index != nil && a.index.Static() && !slices.ContainsFunc(parts, marked) {
-		parts = append([]table.Segment{{Rank: 0, Text: analyze.StaticMark}}, parts...)
+		parts = append([]table.Part{{Rank: 0, Text: analyze.StaticMark}}, parts...)
 	}
 	if a.jobs.Late() {
-		parts = append([]table.Segment{{Rank: 0, Text: "computing …"}}, parts...)
+		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)
 	}
 	return a.theme.Put(widget.Strong, " "+table.Title(parts...).Fit(w-2))
 }
@@ -201,7 +201,7 @@ func (a *App) detailLine(w int, side bool) string {
 	}
 	if a.inDetail {
 		p = widget.Accent
-		name = widget.MarkClosed + " " + name + command.Keyed("{pane} goes back ")
+		name = widget.MarkClosed + " " + name + command.Keyed("{pane} returns to ")
 	} else if more != "" {
 		more = command.Keyed("{pane}, then ") + widget.Sign(command.KeyOf("down")) + " " + more
 	}
@@ -231,9 +231,9 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
 	}
-	dismiss, more := command.Keyed(" ({back out} dismisses)"), command.Keyed(" … the whole is in the log ({Log}; {back out} dismisses)")
+	dismiss, more := command.Keyed(" ({back out} dismisses)"), command.Keyed(" … full text in the log ({Log}; {back out} dismisses)")
 	if a.over != nil { // which takes these keys
-		dismiss, more = "", " … the whole is in the log"
+		dismiss, more = "", " … full text in the log"
 	}
 	lines := shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2,
 		more)

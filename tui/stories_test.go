@@ -36,7 +36,7 @@ func opens(s tuitest.Script) func(context.Context) (session.Session, error) {
 func TestATypedPromptIsSteppedBackAndForth(t *testing.T) {
 	t.Parallel()
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{})
-	x.sees("[PAUSED]", "no step yet", "Press i and type a prompt")
+	x.sees("[PAUSED]", "Press i ")
 	x.press("i").sees("prompt:").press("qs? yes").sees("prompt: qs? yes").press(enter)
 	x.sees("step 0 prefill pos 0", "342 dispatches")
 	x.press("1").sees("qs? yes")
@@ -252,7 +252,7 @@ func TestFirstFrameDoesNotWaitForModel(t *testing.T) {
 		<-ready
 		return tuitest.Play(llama, tuitest.Script{}), nil
 	}, Options{})
-	x.sees("[LOADING]", "Opening the model", "q quit")
+	x.sees("[LOADING]", "q quit")
 	close(ready)
 	x.sees("[PAUSED]").press("q")
 	if err := x.ends(); err != nil {
@@ -278,8 +278,7 @@ func TestCrashedEngineKeepsTheTrace(t *testing.T) {
 		Options{Prompt: "once"})
 	x.sees("step 0 prefill")
 	s.Close()
-	x.sees("[ENGINE CRASHED]",
-		"the engine crashed").press(escape).misses("dismisses").press("1").sees("1 step: 1 prefill")
+	x.sees("[ENGINE CRASHED]", "✗ ").press(escape).misses("✗ ").press("1").sees("1 step: 1 prefill")
 	x.press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -291,18 +290,8 @@ func TestPlainModeWritesLinesAndNothingElse(t *testing.T) {
 	var out strings.Builder
 	err := Run(context.Background(), opens(tuitest.Script{}),
 		Options{Plain: true, Prompt: "once", Output: &out, Input: strings.NewReader("s\ns\nS\nbogus\nq\n")})
-	if err == nil || err.Error() != `1 command failed, the first: unknown command "bogus"; ? lists them` {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"open: Llama-3.2-1B-Q4_0.gguf on NVIDIA H200",
-		"step 0: prefill at position 0, 42 tokens", "step 2: decode at position 43, 1 token, token",
-		"Type a command",
-	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in:\n%s", want, out.String())
-		}
-	}
+	requireFailures(t, err, 1)
+	requireSaid(t, out.String())
 	if strings.ContainsAny(out.String(), "\x1b\r") {
 		t.Errorf("control characters in %q", out.String())
 	}
@@ -421,7 +410,7 @@ func TestTheSelectedRowIsCopied(t *testing.T) {
 	x := start(t, context.Background(), opens(tuitest.Script{}), Options{Prompt: "once"})
 	x.sees("[PAUSED]", "▌  0 ▾ prologue").press("jy").sees("▌  0   embed", "copied ").press("?").sees("Help:")
 	t.Setenv("TMUX", "/tmp/tmux-0/default,1,0")
-	x.press("y").sees("tmux passes them on after: tmux set -s set-clipboard on").press(escape).misses("Help:").press("q")
+	x.press("y").sees("set-clipboard").press(escape).misses("Help:").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ type resumedMsg struct{}
 // suspend stops the program until its shell continues it.
 func (a *App) suspend() {
 	if !a.shell.Job {
-		a.remark("suspend: no shell could resume the program")
+		a.remark("suspend: no shell can resume the program")
 		return
 	}
 	a.leaveTerminal(a.shell.Stop)

@@ -100,7 +100,7 @@ func (a *App) noRows() string {
 		return why
 	}
 	if rows := a.view().Pane(); rows == nil || rows.Table == nil {
-		return "there are no rows yet"
+		return "no rows yet"
 	}
 	return ""
 }
@@ -241,7 +241,7 @@ func (a *App) moveSplit(by int) {
 	}
 	if a.split[a.current] = s; maps.Equal(before, a.rects()) {
 		a.split[a.current] = was
-		a.remark("the split cannot move further")
+		a.remark("the split is at its limit")
 	}
 }
 

@@ -182,12 +182,12 @@ func TestFilteredParentSaysWhatItsSumsCover(t *testing.T) {
 	t.Parallel()
 	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) {
 		d := drive(t, s[0], s[1], llama, nil, Options{}).press("2", "/").typed("fd_").press("enter")
-		d.sees("attn 32/192", "whole rows").misses("sdpa.split 16/16")
-		d.press("esc").misses("32/192", "whole rows")
+		d.sees("attn 32/192", "sums").misses("sdpa.split 16/16")
+		d.press("esc").misses("32/192", "sums")
 	}
 	for _, s := range some([][2]int{{200, 60}, {120, 40}, {80, 24}}) { // with all else that costs say
 		d := live(t, s[0], s[1]).press("2", "c", "/").typed("#:=37").press("enter")
-		d.sees(" 1/16", "whole rows")
+		d.sees(" 1/16", "sums")
 	}
 }
 
@@ -447,7 +447,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 			d.press("<")
 		}
 		least := d.app.rects()
-		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split cannot move further") {
+		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split is at its limit") {
 			t.Errorf("%v: the split does not move, or does not say where it ends", size)
 		}
 		d.press(">")

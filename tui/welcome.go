@@ -23,7 +23,7 @@ func (a *App) welcome(w, h int) []string {
 	}
 	switch t := a.mirror.Trace; {
 	case t == nil && a.lost:
-		say(widget.Strong, "%s", command.Keyed("The engine crashed before the model was open. {restart} restarts it, {quit} quits."))
+		say(widget.Strong, "%s", command.Keyed("The engine crashed while opening the model. {restart} restarts it, {quit} quits."))
 	case t == nil:
 		say(widget.Strong, "Opening the model")
 		lines = append(lines, "")
@@ -45,12 +45,12 @@ func (a *App) welcome(w, h int) []string {
 		case len(a.mirror.Text.Prompt) > 0:
 			say(widget.Strong, "%s", command.Keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
 		case len(t.Steps) > 0:
-			say(widget.Strong, "%s", command.Keyed("No text. Press {prompt} and type a prompt."))
+			say(widget.Strong, "%s", command.Keyed("No text yet. Press {prompt} and type a prompt."))
 		default:
 			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first, {export} exports all"), widget.Plural(n, "step"))
+			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first, {export} exports them"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {

@@ -181,7 +181,7 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	act := c.setup(p, flags)
-	help := flags.BoolP("help", "h", false, "this text")
+	help := flags.BoolP("help", "h", false, "show this help")
 	if err := flags.Parse(args); err != nil {
 		return flagError(err, flags)
 	}
@@ -228,7 +228,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 
 // wanted says in words what a flag's type takes.
 var wanted = map[string]string{
-	"int": "a whole number", "intSlice": "whole numbers with commas between them", "bool": "true or false",
+	"int": "a whole number", "intSlice": "whole numbers separated by commas", "bool": "true or false",
 	"uint64":   "a whole number, 0 or more",
 	"positive": "a whole number, 1 or more",
 	"float64":  "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",

@@ -85,7 +85,7 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 		return c, nil
 	}
 	if err == nil && info.Size() > mostConfig {
-		err = fmt.Errorf("%s: %d bytes, want at most %d of settings", path, info.Size(), mostConfig)
+		err = fmt.Errorf("%s: settings file of %d bytes, want at most %d", path, info.Size(), mostConfig)
 	}
 	if err != nil {
 		return nil, err
@@ -108,13 +108,13 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 			continue
 		}
 		if !slices.Contains(names, name) {
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: there is no setting %q%s", c.at("", name),
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown setting %q%s", c.at("", name),
 				printable.Short(name, 40), suggest(name, names, "")))
 			continue
 		}
 		values, ok := words(file[name])
 		if !ok {
-			return nil, usagef("%s: %s: want text, a number, true or false, or a list of texts",
+			return nil, usagef("%s: %s: want a string, a number, true, false, or a list of strings",
 				c.at("", name), name)
 		}
 		c.settings = append(c.settings, setting{name, values, c.at("", name)})
@@ -129,7 +129,7 @@ func (c *config) readKeys(v any) error {
 	}
 	list, ok := v.(map[string]any)
 	if !ok {
-		return usagef("%s: keys: want a table: [keys], and under it lines such as  token = \"n\"", c.path)
+		return usagef("%s: keys: want a table [keys] with lines such as  token = \"n\"", c.path)
 	}
 	c.keys = map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(list)) {
@@ -138,7 +138,7 @@ func (c *config) readKeys(v any) error {
 		case !ok:
 			return usagef("%s: keys of %q: want a key, or a list of them", c.at("keys", name), name)
 		case !slices.Contains(tui.ActionNames(), name):
-			c.warnings = append(c.warnings, fmt.Sprintf("%s: there is no action %q%s", c.at("keys", name),
+			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown action %q%s", c.at("keys", name),
 				printable.Short(name, 40), suggest(name, tui.ActionNames(), "")))
 		default:
 			c.keys[name] = keys

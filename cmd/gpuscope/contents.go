@@ -45,7 +45,7 @@ type metadata struct {
 type ending struct {
 	ID   int    `json:"id"`
 	Text string `json:"text,omitempty"` // absent where the vocabulary has no such token
-	From string `json:"from"`           // the key or file that says so
+	From string `json:"from"`           // the metadata key or file that names it
 }
 
 type tensorEntry struct {
@@ -60,7 +60,7 @@ type tensorEntry struct {
 // printContents prints what a file holds, and why it cannot be planned where that is known already.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
-		return usagef("--metadata has no drawing: --format text or json")
+		return usagef("--metadata cannot be drawn: want --format text or json")
 	}
 	c, err := p.contents(o, cannot)
 	if err != nil {
@@ -135,10 +135,10 @@ func (c *contents) printText(w io.Writer) error {
 		table.Plural(len(c.Metadata), "pair"), table.Plural(len(c.Tensors), "tensor"), table.Memory(total),
 		prefixed(": ", memoryBy(types)))
 	if c.Refused == "" {
-		b.WriteString("this version runs it\n")
+		b.WriteString("supported by this version\n")
 	} else {
 		reason := printable.Short(c.Refused, longestReason)
-		fmt.Fprintf(&b, "this version does not run it: %s\n", reason)
+		fmt.Fprintf(&b, notSupported+"%s\n", reason)
 	}
 	for _, w := range c.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", printable.Short(w, longestReason))
@@ -160,6 +160,9 @@ func (c *contents) printText(w io.Writer) error {
 // longestReason is how many characters there are of why a file does not run.
 const longestReason = 400
 
+// notSupported begins the line that says why a model cannot run.
+const notSupported = "not supported by this version: "
+
 // longestName is how many characters a table shows of a name: of real files all.
 const longestName = 120
 
@@ -175,7 +178,7 @@ func (c *contents) metadataTable() *table.Table {
 			Of: at(func(m *metadata) table.Cell { return table.Text(m.Type) }),
 		},
 		{
-			Name: "value", Title: "value", Width: 80, Doc: "long ones cut",
+			Name: "value", Title: "value", Width: 80, Doc: "long values are cut",
 			Of: at(func(m *metadata) table.Cell { return table.Text(m.Value) }),
 		},
 	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
@@ -189,11 +192,11 @@ func (c *contents) endTable() *table.Table {
 			Of: at(func(e *ending) table.Cell { return table.Count(e.ID) }),
 		},
 		{
-			Name: "token", Title: "token", Width: 80, Doc: "as the vocabulary writes it",
+			Name: "token", Title: "token", Width: 80, Doc: "as written in the vocabulary",
 			Of: at(func(e *ending) table.Cell { return table.Text(printable.Short(e.Text, longestName)) }),
 		},
 		{
-			Name: "from", Title: "named by", Width: 80, Doc: "the key or file that says so",
+			Name: "from", Title: "source", Width: 80, Doc: "the metadata key or file that names it",
 			Of: at(func(e *ending) table.Cell { return table.Text(e.From) }),
 		},
 	}, table.Flat(len(c.Ends), func(i int) string { return strconv.Itoa(c.Ends[i].ID) }))
@@ -223,10 +226,10 @@ func (c *contents) tensorTable() *table.Table {
 			Of: at(func(t *tensorEntry) table.Cell { return table.Count(t.Bytes) }),
 		},
 		{
-			Name: "not_yet", Title: "", Width: 80, Doc: "whether no operator takes the type",
+			Name: "not_yet", Title: "", Width: 80, Doc: "whether no operator supports the type",
 			Of: at(func(t *tensorEntry) table.Cell {
 				if t.NotYet {
-					return table.Text("cannot be planned: not yet a type that runs")
+					return table.Text("cannot be planned: type not supported yet")
 				}
 				return table.Cell{}
 			}),

@@ -37,7 +37,7 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	}
 	for _, want := range []string{
 		"2 pairs in the metadata · 1 tensor, 288 B: Q4_K 288 B",
-		"this version does not run it: " + path + ": not yet: architecture mamba",
+		notSupported + path + ": not yet: architecture mamba",
 		`general.architecture   string       "mamba"`, "tokenizer.ggml.tokens  string[100]  [", "(100)]",
 		"ssm     Q4_K  2×256    288",
 	} {
@@ -53,7 +53,7 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	if len(c.Metadata) != 2 || len(c.Tensors) != 1 || c.Tensors[0].Bytes != 288 || c.Refused == "" {
 		t.Errorf("got %+v", c)
 	}
-	if _, text, _ = show(); !strings.Contains(text, "this version runs it") {
+	if _, text, _ = show(); !strings.Contains(text, "supported by this version") {
 		t.Errorf("of the embedded model:\n%.300s", text)
 	}
 	if status, _, stderr = show("--format", "dot"); status != exitUsage {
@@ -93,7 +93,7 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 	}
 	status, text, stderr := show("graph")
 	for _, want := range []string{
-		"this version does not run it: " + path + ": not yet: tensor " + tensor + " is MXFP4;",
+		notSupported + path + ": not yet: tensor " + tensor + " is MXFP4;",
 		"MXFP4  256×512    69632  cannot be planned", "blk.1.ffn_down.weight     Q8_0   256×512   139264\n",
 	} {
 		if status != exitDone || !strings.Contains(text, want) {
@@ -171,7 +171,7 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 		}
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(), []string{"graph", "--device", "none", path})
-		_, why, said := strings.Cut(stdout.String(), "this version does not run it: ")
+		_, why, said := strings.Cut(stdout.String(), notSupported)
 		if why, _, _ = strings.Cut(why, "\n"); status != exitDone || !said || !strings.Contains(why, c.why) {
 			t.Errorf("%s: exit %d: %s: %.300q", name, status, stderr.String(), why)
 		}

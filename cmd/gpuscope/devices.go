@@ -23,17 +23,17 @@ import (
 func devicesCommand() *command {
 	return &command{
 		name: "devices",
-		doc:  "list the adapters, their limits, which one would be chosen and why",
+		doc:  "list the adapters and their limits, and show which one is chosen and why",
 		examples: []example{
-			{"gpuscope devices", "what is there"},
-			{"gpuscope devices --device nvidia", "which one that would choose"},
-			{"gpuscope devices --measure", "and what the chosen one can do at best"},
-			{"gpuscope devices --format json", "the same for a program"},
+			{"gpuscope devices", "all adapters"},
+			{"gpuscope devices --device nvidia", "which adapter this name chooses"},
+			{"gpuscope devices --measure", "also measure the ceilings of the chosen adapter"},
+			{"gpuscope devices --format json", "the same, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			device := flags.String("device", "", "choose by number or part of the name: `N|NAME`")
+			device := flags.String("device", "", "choose the adapter by number or part of its name: `N|NAME`")
 			measure := flags.Bool("measure", false,
-				"measure what the chosen one can do at best, and keep it for runs to come")
+				"measure the ceilings of the chosen adapter, and store them for later runs")
 			format := formatFlag(flags, "text", "json")
 			return func(ctx context.Context, _ []string) error {
 				if err := format.check(); err != nil {
@@ -118,7 +118,7 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.Discrete:       "discrete GPU",
 	gpu.Integrated:     "integrated GPU",
 	gpu.Virtual:        "virtual GPU",
-	gpu.CPU:            "software on the CPU, no GPU: compare ratios only",
+	gpu.CPU:            "software on the CPU, not a GPU: compare ratios only",
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 
@@ -136,7 +136,7 @@ func (d *deviceList) table() *table.Table {
 	}
 	for _, e := range d.Devices {
 		l := e.info.Limits
-		timing := "no timestamp-query: wall time only"
+		timing := "no timestamp-query: only wall times can be measured"
 		if e.info.Timestamps {
 			timing = "timestamp-query: every dispatch can be timed"
 		}
@@ -149,7 +149,7 @@ func (d *deviceList) table() *table.Table {
 			{"type", typeWords[e.info.Type]},
 			{"backend", e.Backend + prefixed(", driver ", e.Driver) + prefixed(", by ", e.Vendor)},
 			{"timing", timing},
-			{"memory", fmt.Sprintf("buffer %s, storage binding %s, uniform binding %s, %d storage buffers a kernel",
+			{"memory", fmt.Sprintf("buffer %s, storage binding %s, uniform binding %s, %d storage buffers per kernel",
 				table.Memory(l.MaxBufferSize), table.Memory(l.MaxStorageBinding),
 				table.Memory(l.MaxUniformBinding), l.MaxStorageBuffers)},
 			{"workgroup", fmt.Sprintf("%d invocations (%d x %d x %d), %s shared, %d workgroups per dimension",
@@ -159,11 +159,11 @@ func (d *deviceList) table() *table.Table {
 			add(key+"/"+c.name, device, c.name, c.is)
 		}
 		for i, line := range report.CeilingFacts(e.Ceilings) {
-			name := "at best"
+			name := "ceilings"
 			if i > 0 {
 				name = ""
 			}
-			add(fmt.Sprintf("%s/at best/%d", key, i), device, name, line)
+			add(fmt.Sprintf("%s/ceilings/%d", key, i), device, name, line)
 		}
 	}
 	t := table.New("devices", []table.Column{
@@ -191,7 +191,7 @@ type choice struct {
 }
 
 func formatFlag(flags *pflag.FlagSet, words ...string) *choice {
-	return choiceFlag(flags, "format", "print as `FORM`", words...)
+	return choiceFlag(flags, "format", "output format `FORMAT`", words...)
 }
 
 // choiceFlag declares a flag that takes one of words, by default the first.

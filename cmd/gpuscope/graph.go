@@ -28,44 +28,43 @@ func graphCommand() *command {
 	return &command{
 		name: "graph", operand: "[MODEL]…",
 		doc: "print a model's graph: operators, values, dispatches, memory",
-		more: `The graph is planned, not run: shapes and grids are the largest that the context and the chunk allow. With
---at M,POS it is the dispatches of a step of M tokens at position POS.
-Without a device, or with --device none, it is planned against the limits that every WebGPU device grants.
-Of a file that cannot be planned, whatever its types and architecture, it is what --metadata prints, with why.
-Of ExecuTorch programs (.pte, .bpte; several are listed together) it prints methods, delegates and what is in those of
-the Vulkan backend. Weights are looked up in the .ptd files of --data, or otherwise of the program's folder.`,
+		more: `The graph is planned, not run. Shapes and grids are the largest that the context and the chunk allow; with --at M,POS
+they are those of a step of M tokens at position POS. Without a device, or with --device none, planning uses the limits
+that every WebGPU device grants. For a file that cannot be planned, prints the reason and what --metadata prints.
+For ExecuTorch programs (.pte, .bpte; several are listed together), prints the methods, the delegates, and the contents
+of Vulkan delegates. Weights are looked up in the .ptd files given with --data, otherwise in the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
-			{"gpuscope graph --device none --max-chunk 128", "on no device, for shorter prefill steps"},
-			{"gpuscope graph --at 1,638", "what a decode step at position 638 launches"},
-			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, with Graphviz"},
-			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether this version runs it"},
-			{"gpuscope graph --at 512,0 Llama-3.2-1B", "what the first prompt of a Hugging Face folder launches"},
+			{"gpuscope graph --device none --max-chunk 128", "without a device, with shorter prefill steps"},
+			{"gpuscope graph --at 1,638", "the dispatches of a decode step at position 638"},
+			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, made with Graphviz"},
+			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether supported by this version"},
+			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of a first prompt of 512 tokens, for a Hugging Face folder"},
 			{"gpuscope graph model.pte", "an ExecuTorch program: its methods, and the operators inside a Vulkan delegate"},
-			{"gpuscope graph --passes --fuse off", "what planning did, with no operators fused"},
+			{"gpuscope graph --passes --fuse off", "what each planning pass changed, without fusion"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
-			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "a kernel's text, to change it and run it by --shaders ."},
-			{"gpuscope graph --format json", "for a program: the graph as a trace has it"},
+			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "the source of a kernel, to change it and run it with --shaders ."},
+			{"gpuscope graph --format json", "the graph in the trace format, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o modelOptions
 			o.declareShape(flags,
-				"plan for the adapter of that number or part of a name, or for none: `N|NAME|none` (default the best)")
+				"plan for an adapter, by number or part of its name, or without one: `N|NAME|none` (default the best)")
 			o.declareLimits(flags)
 			o.declareTop(flags, 0)
-			flags.Lookup("top-logits").Usage = "plan steps that tell their `K` highest logits, as those of the screen do with 5"
+			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits; the terminal program uses 5"
 			format := formatFlag(flags, "text", "dot", "json")
-			passes := flags.Bool("passes", false, "print what each pass of planning changed, and its time")
+			passes := flags.Bool("passes", false, "print what each planning pass changed, and how long it took")
 			pass := flags.String("pass", "",
-				"print what the graph was before and after pass `NAME`, where it changed")
+				"print the lines of the graph that pass `NAME` changed, before and after")
 			at := flags.String("at", "",
-				"with `M,POS` print the dispatches of a step of M tokens at position POS")
+				"print the dispatches of a step of M tokens at position POS: `M,POS`")
 			kernel := flags.String("kernel", "",
-				"print the text of kernel `NAME`, as --shaders takes it")
+				"print the source of kernel `NAME`, which --shaders can load")
 			inside := flags.Bool("metadata", false,
-				"print what the file holds, metadata, tokens that end a text, and tensors, whether or not it can be run")
+				"print the file's metadata, end tokens and tensors, even if the model is not supported")
 			dataFiles := flags.StringArray("data", nil,
-				"take the weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
+				"read weights of an ExecuTorch program from the .ptd `FILE` (may be repeated)")
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
@@ -75,12 +74,12 @@ the Vulkan backend. Weights are looked up in the .ptd files of --data, or otherw
 				case err != nil:
 					return err
 				case len(paths) > 0 && (*pass != "" || *passes || *at != "" || *kernel != ""):
-					return usagef("%s is an ExecuTorch program, which is shown and not planned: --passes, --pass, --at and "+
-						"--kernel are for other models", paths[0])
+					return usagef("%s is an ExecuTorch program, which cannot be planned yet: --passes, --pass, --at and "+
+						"--kernel need another model", paths[0])
 				case len(paths) > 0:
 					return p.printPrograms(ctx, paths, *dataFiles, format.value)
 				case len(*dataFiles) > 0:
-					return usagef("--data: it is for ExecuTorch programs (.pte, .bpte)")
+					return usagef("--data: only for ExecuTorch programs (.pte, .bpte)")
 				}
 				if err := o.validate(operands); err != nil {
 					return err
@@ -88,11 +87,11 @@ the Vulkan backend. Weights are looked up in the .ptd files of --data, or otherw
 				text := *pass != "" || *passes
 				switch {
 				case *inside && text, *pass != "" && *passes, *at != "" && (*inside || text):
-					return usagef("--metadata, --passes, --pass and --at print different things: give one of them")
+					return usagef("--metadata, --passes, --pass and --at exclude each other: give one of them")
 				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
-					return usagef("--kernel prints a kernel and nothing else: give it alone")
+					return usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":
-					return usagef("--format %s has no passes: --pass and --passes print text, --format json has the passes of --passes",
+					return usagef("--format %s cannot show passes: use text, or --passes with json",
 						format.value)
 				case *inside:
 					return p.printContents(&o, format, nil)
@@ -199,7 +198,7 @@ func (p *program) warn(m *model.Model) {
 // limits are those of the adapter that --device names, or where there is none those of --limits.
 func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
 	want, without := o.device, o.limitSet()
-	none := "no device, with the limits " + without.Doc
+	none := "no device, limits " + without.Doc
 	if want == trace.NoDevice {
 		return without.Limits, none, nil
 	}
@@ -223,10 +222,10 @@ func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	m := &g.Model
 	fmt.Fprintf(b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
 		m.Layers, float64(m.Parameters)/1e6, m.Quantization)
-	fmt.Fprintf(b, "planned for %s · context %d · at most %s a step\n", printable.Clean(g.For), m.Dims["context"],
+	fmt.Fprintf(b, "planned for %s · context %d · at most %s per step\n", printable.Clean(g.For), m.Dims["context"],
 		table.Plural(m.Dims["max_chunk"], "token"))
 	fmt.Fprintf(b,
-		"%d operators · %d values · %d dispatches, %d of them in %d levels at the largest shapes · %d kernels\n",
+		"%d operators · %d values · %d dispatches, %d of which run in %d levels at the largest shapes · %d kernels\n",
 		len(g.Ops), len(g.Values), len(g.Dispatches), len(g.Active), len(g.Levels), len(g.Kernels))
 	b.WriteString(g.memoryLine() + "\n")
 }

@@ -14,10 +14,10 @@ import (
 func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *choice) (err error) {
 	tokens, position, ok := session.ParseShape(at)
 	if !ok {
-		return usagef("--at %q: want M,POS, as 1,638: the tokens of a step and its position", at)
+		return usagef("--at %q: want M,POS, such as 1,638: the number of tokens of a step and its position", at)
 	}
 	if format.value == "dot" {
-		return usagef("--at with --format dot: want text or json; a drawing is of the whole graph")
+		return usagef("--at with --format dot: want text or json")
 	}
 	limits, _, err := p.limits(o)
 	if err != nil {

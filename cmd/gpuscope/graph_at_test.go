@@ -49,7 +49,7 @@ func TestGraphAtALiveShapeIsItsDispatchTable(t *testing.T) {
 
 func TestGraphOfSingleTokensSaysSo(t *testing.T) {
 	t.Parallel()
-	if text := graphOf(t, "--max-chunk 1"); !strings.Contains(text, "at most 1 token a step") {
+	if text := graphOf(t, "--max-chunk 1"); !strings.Contains(text, "at most 1 token ") {
 		t.Errorf("%.200s", text)
 	}
 }

@@ -83,7 +83,7 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 		stop(interrupted{<-signals})
 		again := <-signals
 		if name := p.unfinished.Load(); name != nil {
-			fmt.Fprintf(p.stderr, "gpuscope: ended by %v; what was recorded is %s, which can be opened\n",
+			fmt.Fprintf(p.stderr, "gpuscope: ended by %v; the recording so far is in %s, which can be opened\n",
 				interrupted{again}, printable.Clean(*name))
 		}
 		os.Exit(exitFailed)

@@ -44,22 +44,22 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "measure the last step and the prompt afterwards, for 3 s at most, by `KIND`",
+	o.kind = choiceFlag(flags, "profile", "after the run, measure the last step and the prompt for at most 3 s, by `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
-		"measure first, in five rounds or more, what the rows `NAME,..` cost together; "+
-			"* stands for any letters (may be repeated)")
+		"measure first, in at least five rounds, what the rows `NAME,..` cost together; "+
+			"* matches any letters (may be repeated)")
 	return o
 }
 
 func (o *profiling) check() error {
 	for _, names := range o.together {
 		if slices.Contains(strings.Split(names, ","), "") {
-			return usagef("--cost %q: want names of rows with commas between them", names)
+			return usagef("--cost %q: want names of rows separated by commas", names)
 		}
 	}
 	if len(o.together) > 0 && !o.costs() {
-		return usagef("--cost: --profile %s measures no costs", o.kind.value)
+		return usagef("--cost: --profile %s does not measure costs", o.kind.value)
 	}
 	return o.kind.check()
 }
@@ -126,11 +126,11 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		return ""
 	}
 	last := &t.Steps[len(t.Steps)-1]
-	instead := "c on the screen measures a round, however long that takes"
+	instead := "c in the terminal program measures a round without a time limit"
 	if len(last.Tokens) > 1 {
-		instead = "-n 2 ends with a step of one token, which takes less"
+		instead = "-n 2 ends with a step of one token, which is shorter"
 	}
-	return fmt.Sprintf("a cost takes five runs of the step at least, %s each as it ran, and measuring ends "+
+	return fmt.Sprintf("a cost needs at least five runs of the step, which took %s each, but measuring ends "+
 		"after %.0f s: %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
@@ -142,7 +142,7 @@ func fewRounds(t *trace.Trace) string {
 	if len(costs) == 0 || slices.ContainsFunc(costs, enough) {
 		return ""
 	}
-	return fmt.Sprintf("measuring ends after %.0f s: --cost NAME has %d rounds or more, c on the screen adds some",
+	return fmt.Sprintf("measuring ended after %.0f s: --cost NAME runs at least %d rounds, c in the terminal program adds rounds",
 		profileFor.Seconds(), trace.FewestWithin)
 }
 

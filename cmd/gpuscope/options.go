@@ -53,65 +53,65 @@ type modelOptions struct {
 func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
-		"run on the adapter of that number or part of a name: `N|NAME` (default the best, see gpuscope devices)")
+		"run on an adapter, by number or part of its name: `N|NAME` (default the best, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
-	o.propagation = choiceFlag(flags, "propagation", "wake operators after a resize in `ORDER`",
+	o.propagation = choiceFlag(flags, "propagation", "re-plan operators after a resize in `ORDER`",
 		graph.Topological.String(), graph.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
-		"make operators of a kind, or those called OP (attn.q, layers.0.attn.q), take a route or kernel: "+
+		"choose the route or kernel of all operators of a kind, or of those named OP (attn.q, layers.0.attn.q): "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
-		"run kernels by the WGSL in `DIR`, whose files are named like them: NAME.wgsl (docs/guide/lab.md)")
+		"run kernel NAME with the source in `DIR`/NAME.wgsl, where there is one (docs/guide/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
-		"pin every operator to its largest grid: what it would cost not to resize")
+		"run every operator with its largest grid, to measure what resizing saves")
 	flags.BoolVar(&o.check, "check", false,
-		"plan every operator afresh before each submit, and stop at what is stale")
+		"re-plan every operator before each submit, and fail if a plan was stale")
 	flags.StringVar(&o.tokenizer, "tokenizer", "",
-		"take the vocabulary of `FILE`: a tokenizer.json, a tokenizer.model or a GGUF file (default the model's own)")
-	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after the model's end token")
+		"read the vocabulary from `FILE`: a tokenizer.json, a tokenizer.model or a GGUF file (default the model's own)")
+	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "continue after the model's end token")
 	return o
 }
 
 // declareTop declares the flag for what a step tells of its candidates.
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
 	flags.IntVar(&o.topLogits, "top-logits", n,
-		"tell the `K` highest logits of each step; over 64 all are read back, which takes time")
+		"report the `K` highest logits of each step; above 64 all logits are read back, which is slower")
 }
 
 // declareSampling declares the flags for how a token is picked.
 func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	s := &o.sampling
 	flags.Float64Var(&s.Temperature, "temp", 0,
-		"draw tokens at temperature `T`; 0 takes the highest logit, whatever the next four say")
-	flags.IntVar(&s.TopK, "top-k", 40, "draw from the `K` highest logits; 0 from all")
-	flags.Float64Var(&s.TopP, "top-p", 0.95, "draw from the likeliest that together have the probability `P`; 1 from all")
-	flags.Float64Var(&s.MinP, "min-p", 0.05, "draw from those at least `P` times as likely as the first; 0 from all")
-	flags.Uint32Var(&s.Seed, "seed", 0, "draw as `N` says: the same gives the same text")
+		"sample at temperature `T`; 0 takes the highest logit and ignores the next four flags")
+	flags.IntVar(&s.TopK, "top-k", 40, "sample from the `K` highest logits; 0 for all")
+	flags.Float64Var(&s.TopP, "top-p", 0.95, "sample from the most likely tokens whose probabilities add up to `P`; 1 for all")
+	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens at least `P` times as likely as the first; 0 for all")
+	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
-		"make tokens that the text had lately less likely by the factor `F`; 1 not at all")
-	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "lately is the last `N` tokens, prompt included; -1 the whole text")
+		"make tokens in the recent text less likely by the factor `F`; 1 for no penalty")
+	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "the recent text of --repeat-penalty is the last `N` tokens, prompt included; -1 for the whole text")
 }
 
 // declareChat declares the flags for conversations.
 func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.chat, "chat", false,
-		"prompts are turns of a conversation, which the model's chat template puts into its words")
-	flags.StringVar(&o.system, "system", "", "begin conversations with the system message `TEXT`")
+		"treat prompts as turns of a conversation and apply the model's chat template")
+	flags.StringVar(&o.system, "system", "", "start conversations with the system message `TEXT`")
 }
 
 // declareShape declares the flags that give a graph its size.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
-	flags.Var((*positive)(&o.context), "context", "make the KV cache hold `N` positions "+
+	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
 		fmt.Sprintf("(default the model's, at most %s)", table.Integer(model.DefaultContext)))
 	flags.Var((*positive)(&o.maxChunk), "max-chunk",
-		"take at most `N` tokens a step (default 512, or the context where that is less)")
-	o.kv = choiceFlag(flags, "kv", "keep the KV cache in `TYPE`", "f32", "f16")
+		"process at most `N` tokens per step (default 512, or the context if that is smaller)")
+	o.kv = choiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
 	flags.StringVar(&o.quantize, "quantize", "",
-		"turn matrices of F32, F16 and BF16 into `q4` (4 bits, a scale for each group) as they are loaded")
-	flags.Var((*positive)(&o.groupSize), "group-size", "quantise in groups of `32|64|128` columns (default 32)")
-	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators by `RULES`: on, off, or names with commas between"+
-		fusionNames()+", of which some match only what others gave (docs/internals/engine.md)")
+		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
+	flags.Var((*positive)(&o.groupSize), "group-size", "quantize in groups of `32|64|128` columns (default 32)")
+	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
+		fusionNames()+"; some rules match only the results of others (docs/internals/engine.md)")
 }
 
 // declareLimits declares the flag for what is planned for without a device.
@@ -121,7 +121,7 @@ func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 		names, docs = append(names, set.Name), append(docs, "those "+set.Doc)
 	}
 	o.limits = choiceFlag(flags, "limits",
-		"with --device none plan for `LIMITS`, "+printable.Choice(docs), names...)
+		"with --device none, plan for `LIMITS`, "+printable.Choice(docs), names...)
 }
 
 // limitSet is what is planned for without a device.
@@ -160,7 +160,7 @@ func (o *modelOptions) checkFlags() error {
 		return usagef("--top-logits %d: want 0 or more", o.topLogits)
 	}
 	if o.system != "" && !o.chat {
-		return usagef("--system: it begins a conversation, give --chat too")
+		return usagef("--system: needs --chat")
 	}
 	if err := o.sampling.Check(); err != nil {
 		return asUsage(err)
@@ -170,7 +170,7 @@ func (o *modelOptions) checkFlags() error {
 			return err
 		}
 		if set := o.limits.value; set != gpu.LimitSets[0].Name && o.device != trace.NoDevice {
-			return usagef("--limits %s: a device has limits of its own; give --device none as well", set)
+			return usagef("--limits %s: needs --device none", set)
 		}
 	}
 	if _, err := graph.SelectFusions(ops.Fusions, o.fuse); err != nil {
@@ -178,11 +178,11 @@ func (o *modelOptions) checkFlags() error {
 	}
 	for _, r := range o.routes {
 		if kind, route, ok := strings.Cut(r, "="); !ok || kind == "" || route == "" {
-			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/reference/operators.md has kinds and routes", r)
+			return usagef("--route %q: want KIND=ROUTE or KIND@OP=ROUTE; docs/reference/operators.md lists kinds and routes", r)
 		}
 	}
 	if o.shaders != "" && o.device == trace.NoDevice {
-		return usagef("--shaders: with --device none no kernel runs")
+		return usagef("--shaders: no kernel runs with --device none")
 	}
 	if o.timing != nil { // it is to run
 		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {
@@ -260,7 +260,7 @@ func findModel(operands []string) (string, error) {
 	switch {
 	case err == nil && info.IsDir():
 		if _, err := os.Stat(filepath.Join(path, "config.json")); err != nil {
-			return "", fmt.Errorf("%s: it is a folder without config.json, want a .gguf file or the folder of a model of Hugging Face", path)
+			return "", fmt.Errorf("%s: folder without config.json; want a .gguf file or the folder of a Hugging Face model", path)
 		}
 		return path, nil
 	case err == nil:
@@ -272,7 +272,7 @@ func findModel(operands []string) (string, error) {
 	}
 	names := commandNames()
 	if slices.Contains(names, path) {
-		return "", usagef("%q is a command, which comes first, and there is no such file", path)
+		return "", usagef("%q is a command and not a file; write it before the flags", path)
 	}
 	if slices.Contains(subcommands("trace"), path) {
 		return "", usagef("no command and no file %q; did you mean trace %[1]s?", path)
@@ -283,4 +283,4 @@ func findModel(operands []string) (string, error) {
 // elsewhere says what does the work of commands that people look for.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 
-const comparing = "; B on the screen of one trace compares it with another, trace show --base compares steps of one"
+const comparing = "; to compare two traces, open one and press B; trace show --base compares steps of one trace"

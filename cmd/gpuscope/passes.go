@@ -29,7 +29,7 @@ func passTable(passes []graph.PassReport) *table.Table {
 			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(changes(p)) }),
 		},
 		{
-			Name: "doc", Title: "what it is for", Width: 80,
+			Name: "doc", Title: "purpose", Width: 80,
 			Of: at(func(p *graph.PassReport) table.Cell { return table.Text(p.Doc) }),
 		},
 	}, table.Flat(len(passes), func(i int) string { return passes[i].Name }))

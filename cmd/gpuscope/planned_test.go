@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gpuscope/engine/gpu"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -26,13 +28,14 @@ func TestAModelIsSteppedThroughWithoutADevice(t *testing.T) {
 	typed := "s\nr 5,20\nd resize\nd\nw layers.0.attn.q\nR\nx " + file + "\n"
 	err := tui.Run(t.Context(), open,
 		tui.Options{Plain: true, Input: strings.NewReader(typed), Output: &stdout})
-	if err == nil || !strings.Contains(err.Error(), "1 command failed, the first: repeat: there is no") {
+	var failed *tui.Failure
+	if !errors.As(err, &failed) || failed.Commands != 1 {
 		t.Errorf("got %v", err)
 	}
 	for _, want := range []string{
-		"step 0: prefill at position 0, 32 tokens. planned without a device: no times",
+		"step 0: prefill at position 0, 32 tokens. ",
 		"step 1: decode at position 32, 1 token", "step 2: prefill at position 20, 5 tokens",
-		"rows ← tokens 1×1 → 1×5", "error: repeat: there is no device",
+		"rows ← tokens 1×1 → 1×5", "error: repeat: ",
 	} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("no %q in\n%s", want, stdout.String())
@@ -52,12 +55,9 @@ func TestLimitsToPlanForAreChosen(t *testing.T) {
 		status := testProgram(&stdout, &stderr).main(t.Context(), strings.Fields(args))
 		return status, stdout.String() + stderr.String()
 	}
-	for limits, want := range map[string]string{
-		"webgpu": "planned for no device, with the limits that every WebGPU device grants",
-		"large":  "planned for no device, with the limits of a large GPU",
-	} {
-		if status, out := plan(limits); status != exitDone || !strings.Contains(out, want) {
-			t.Errorf("--limits %s: exit %d: %.300s", limits, status, out)
+	for _, set := range gpu.LimitSets {
+		if status, out := plan(set.Name); status != exitDone || !strings.Contains(out, set.Doc) {
+			t.Errorf("--limits %s: exit %d: %.300s", set.Name, status, out)
 		}
 	}
 }

@@ -16,10 +16,10 @@ func programs(operands []string) ([]string, error) {
 		return operands, nil
 	case len(others) < len(operands):
 		return nil,
-			usagef("%s is not an ExecuTorch program: several files are given together where all are",
+			usagef("%s is not an ExecuTorch program: only ExecuTorch programs can be listed together",
 				others[0])
 	case len(operands) > 1:
-		return nil, usagef("unexpected argument %q: several files are given together where all are ExecuTorch programs",
+		return nil, usagef("unexpected argument %q: only ExecuTorch programs can be listed together",
 			operands[1])
 	}
 	return nil, nil

@@ -17,22 +17,23 @@ import (
 func rootCommand() *command {
 	return &command{
 		operand: "[MODEL|TRACE]",
-		doc:     "gpuscope profiles language models on WebGPU and shows their graphs.",
-		more: `Without a command it opens MODEL in the terminal and steps it token by token: a .gguf file or the folder of a model of
-Hugging Face (llama, qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing for the demo model embedded
-in the program. A TRACE (.json, .jsonl, with .gz compressed) opens with no GPU.
-With --device none its steps are planned and do not run: no GPU is needed and no weights are read.
-Press ? there for the keys. With --plain commands are lines, typed or piped; where piped ones fail the exit status is 1.
+		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
+		more: `Without a command, opens MODEL in the terminal and steps it token by token. MODEL is a .gguf file or the folder of a
+Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, the demo model embedded in the program. A TRACE
+(.json, .jsonl, or either with .gz) opens without a GPU.
+With --device none, steps are planned but not run: no GPU is needed and no weights are read.
+Press ? in the program for its keys. With --plain, commands are lines, typed or piped; if a piped command fails, the exit
+status is 1.
 
-Defaults for these flags, and other keys, are taken from gpuscope/config.toml in the folder for settings (on Linux
-$XDG_CONFIG_HOME, or ~/.config); a flag that is typed comes first, then GPUSCOPE_FLAG of the environment. docs/reference/keys.md
-has an example.`,
+Defaults for these flags, and other keys, are read from gpuscope/config.toml in the settings folder (on Linux
+$XDG_CONFIG_HOME or ~/.config). A flag on the command line overrides GPUSCOPE_FLAG of the environment, which overrides the
+file. docs/reference/keys.md has an example.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
-			{`gpuscope model.gguf -p "The"`, "a model file, with its first prompt"},
-			{"gpuscope model.gguf --chat", "a conversation, turn by turn: i types yours, space runs the model's"},
+			{`gpuscope model.gguf -p "The"`, "a model file, with the first prompt"},
+			{"gpuscope model.gguf --chat", "a conversation: press i to type your turn, space to generate the answer"},
 			{"gpuscope run.json.gz", "a recorded run"},
-			{"gpuscope --device none 70b.gguf", "what a large model would launch, on a laptop"},
+			{"gpuscope --device none 70b.gguf", "the plan of a large model, on a laptop"},
 			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "step once, print the dispatches, export"},
 		},
 		screen: true,
@@ -55,7 +56,7 @@ has an example.`,
 				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
-					return usagef("-p and the trace %s: give one of them; a trace takes no prompt", path)
+					return usagef("-p and the trace %s: give one of them", path)
 				}
 				if r.model.device == trace.NoDevice && !prompted {
 					r.screen.Prompt = "" // any step can be planned: the default has nothing to say
@@ -68,7 +69,7 @@ has an example.`,
 				}
 				r.screen.Plain = r.screen.Plain || os.Getenv("TERM") == "dumb"
 				if !p.terminal && !r.screen.Plain {
-					return cmp.Or(readable(path), usagef("this is no terminal: use gpuscope run, or --plain"))
+					return cmp.Or(readable(path), usagef("stdout is not a terminal: use gpuscope run, or --plain"))
 				}
 				if recorded {
 					return tui.ShowTrace(ctx, func(context.Context) (*trace.Trace, error) {
@@ -120,15 +121,15 @@ type root struct {
 func declareRoot(flags *pflag.FlagSet) *root {
 	r := &root{}
 	flags.StringVarP(&r.screen.Prompt, "prompt", "p", defaultPrompt,
-		"begin with the prompt `TEXT`; empty for none")
-	r.theme = choiceFlag(flags, "theme", "use the colours of `THEME`", tui.ThemeNames...)
-	r.color = choiceFlag(flags, "color", "use as many colours as `DEPTH` has", tui.ColorNames...)
-	r.glyphs = choiceFlag(flags, "glyphs", "draw charts with `SET`", tui.GlyphNames...)
-	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "leave the mouse to the terminal")
+		"start with the prompt `TEXT`; empty for none")
+	r.theme = choiceFlag(flags, "theme", "colour theme `THEME`", tui.ThemeNames...)
+	r.color = choiceFlag(flags, "color", "colour depth `DEPTH`", tui.ColorNames...)
+	r.glyphs = choiceFlag(flags, "glyphs", "characters of charts `SET`", tui.GlyphNames...)
+	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
-		"no screen: a line of text for each event, commands by line (also where TERM=dumb)")
+		"no full-screen interface: prints a line per event, reads commands line by line (also if TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
-	flags.Lookup("device").Usage += "; with none steps are planned and do not run"
+	flags.Lookup("device").Usage += "; with none, steps are planned but not run"
 	r.model.declareLimits(flags)
 	r.model.declareTop(flags, 5)
 	r.model.declareSampling(flags)

@@ -27,56 +27,56 @@ const defaultPrompt = "Once upon a time"
 func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
-		doc: "run a model headless: its text as it comes, then the profile",
-		more: `MODEL is a .gguf file, or a folder with config.json and *.safetensors as Hugging Face has them (llama,
-qwen2, qwen3, gemma3, phi3; what cannot be run yet is named), or nothing: the demo model embedded in the program.
-A token is the highest logit, or with --temp drawn: of logits that a penalty has lowered the top K stay, of these the
-likeliest up to P, of these those over the least P, and the temperature comes last. The GPU finds the highest 64; all logits
-are read back, which takes time, in steps where others might be drawn (--top-k 0 or over 64, a penalty).
-At --timing step and off a step begins before the token of the one before is read, where that is the highest logit and
-nothing else is asked of a step (--top-logits, --break, --check); the profile says pipelined then, else stepped.
-Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte
-of the text as it is, those too of a character that the last token leaves unfinished. A terminal gets no control
-characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
+		doc: "run a model without a screen: prints its text, then the profile",
+		more: `MODEL is a .gguf file, or a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3);
+without MODEL, the demo model embedded in the program.
+Each token is the highest logit, or with --temp a sampled one. Sampling applies, in this order: the repeat penalty, top-k,
+top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64, or a penalty),
+all logits are read back, which is slower.
+At --timing step and off, steps are pipelined: a step begins before the previous token is read. This needs tokens that are
+the highest logit, and no --top-logits, --break or --check. The profile says pipelined or stepped.
+Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte of the text,
+including an incomplete last character. A terminal gets no control characters. A terminal and JSON get U+FFFD for each
+byte that is not UTF-8.`,
 		examples: []example{
 			{
 				`gpuscope run -p "Once upon a time" -n 48`,
-				"48 tokens of the embedded model; then what each part of the last step costs",
+				"48 tokens of the embedded model, then what each part of the last step costs",
 			},
 			{
-				`gpuscope run --timing dispatch --profile off`, "the profile of all steps, each dispatch timed alone",
+				`gpuscope run --timing dispatch --profile off`, "the profile of all steps, with isolated times of each dispatch",
 			},
 			{
 				`gpuscope run --cost 'attn.q,attn.k,attn.v' --trace run.json`,
-				"what the projections q, k and v of all layers cost together, too",
+				"also what the q, k and v projections of all layers cost together",
 			},
-			{`gpuscope run model.gguf --chat -p "Name three colours."`, "the model's answer to a turn of yours"},
-			{`gpuscope run --temp 0.8 --seed 7`, "drawn tokens: another text for each seed"},
-			{`gpuscope run model.gguf --timing off -n 200`, "another model at full speed: wall times only"},
+			{`gpuscope run model.gguf --chat -p "Name three colours."`, "the model's answer to one turn"},
+			{`gpuscope run --temp 0.8 --seed 7`, "sampled tokens: each seed gives another text"},
+			{`gpuscope run model.gguf --timing off -n 200`, "full speed: only wall times are measured"},
 			{
 				`gpuscope run --ids 0,47,11 --top-logits 5 --format json`,
-				"for a program: exact tokens in, tokens and logits out",
+				"exact tokens in, tokens and logits out, for a program",
 			},
 			{
 				`gpuscope run --chunks 40,1,7 --trace run.json`,
-				"prefill in steps of these sizes; record everything",
+				"prefill in steps of these sizes, and record the run",
 			},
 			{
 				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
-				"end where one of these is met, and say where; the trace has the steps up to there",
+				"stop at the first of these breakpoints; the trace has the steps up to it",
 			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var r run
 			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt,
-				"go on from `TEXT`; begins with the BOS token where the model's file says so")
-			flags.IntSliceVar(&r.ids, "ids", nil, "go on from token ids `0,47,..` instead, taken as they are")
+				"prompt `TEXT`; starts with the BOS token if the model's file asks for it")
+			flags.IntSliceVar(&r.ids, "ids", nil, "prompt of token ids `0,47,..` instead of a text")
 			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
-				"prefill in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
+				"prefill in steps of `40,1,7` tokens; the last number repeats (default the largest possible steps)")
 			flags.StringArrayVar(&r.conditions, "break", nil,
-				"end after the first step, of the prompt too, that meets `CONDITION`: "+session.BreakWords()+
+				"stop after the first step, prefill included, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
 			flags.StringVar(&r.tracePath, "trace", "",
 				"record the run to `FILE`: "+trace.FileNames())
@@ -94,10 +94,10 @@ characters, and, as JSON does, U+FFFD for each byte that is no UTF-8.`,
 					return usagef("-p and --ids: give one of them")
 				}
 				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
-					return usagef("--chat: say what your turn is with -p TEXT")
+					return usagef("--chat: give your turn with -p TEXT")
 				}
 				if flags.Changed("trace") && r.tracePath == "" {
-					return usagef(`--trace "": give the name of a file`)
+					return usagef(`--trace "": want the name of a file`)
 				}
 				if err := r.validate(operands); err != nil {
 					return err
@@ -124,22 +124,22 @@ type run struct {
 
 func (r *run) validate(operands []string) error {
 	if r.tokens < 0 {
-		return usagef("-n %d: want 0 or more tokens", r.tokens)
+		return usagef("-n %d: want 0 or more", r.tokens)
 	}
 	for _, id := range r.ids {
 		if id < 0 {
-			return usagef("--ids %d: token ids are 0 or more", id)
+			return usagef("--ids %d: want token ids of 0 or more", id)
 		}
 	}
 	if !r.byText && len(r.ids) == 0 {
-		return usagef("--ids: give at least one token id")
+		return usagef("--ids: want at least one token id")
 	}
 	for _, n := range r.chunks {
 		if n < 1 {
-			return usagef("--chunks %d: a step takes 1 token or more", n)
+			return usagef("--chunks %d: want 1 token or more", n)
 		}
 		if limit := r.model.maxChunk; limit > 0 && n > limit {
-			return usagef("--chunks %d: over --max-chunk %d", n, limit)
+			return usagef("--chunks %d: want at most %d, the value of --max-chunk", n, limit)
 		}
 	}
 	for _, text := range r.conditions {
@@ -156,7 +156,7 @@ func (r *run) validate(operands []string) error {
 		return err
 	}
 	if r.model.device == trace.NoDevice {
-		return usagef("--device none: a run needs a device; gpuscope --device none steps through the plan, gpuscope graph --at M,POS prints it at any shape")
+		return usagef("--device none: run needs a device; gpuscope --device none steps through the plan, gpuscope graph --at M,POS prints the plan at any shape")
 	}
 	return nil
 }

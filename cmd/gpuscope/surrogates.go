@@ -20,7 +20,7 @@ const firstEscape = 0xdc00
 // for one become it; another lone surrogate becomes U+FFFD.
 func unquoteBytes(quoted []byte) (string, error) {
 	if len(bytes.TrimSpace(quoted)) == 0 {
-		return "", errors.New("want a JSON string: it is empty, and no JSON")
+		return "", errors.New("want a JSON string, not an empty line")
 	}
 	if !json.Valid(quoted) || quoted[firstOf(quoted)] != '"' {
 		return "", fmt.Errorf("want a JSON string, not %s", printable.Short(string(quoted), 60))

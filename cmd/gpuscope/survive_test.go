@@ -213,7 +213,7 @@ func TestCtrlCInTheEditorIsTheEditors(t *testing.T) {
 	x.press("je")
 	x.expect("EDITING")
 	x.press("\x03")
-	x.expect("the editor: signal: interrupt")
+	x.expect("signal: interrupt")
 	x.forget()
 	x.press("q")
 	x.leaves(exitDone)

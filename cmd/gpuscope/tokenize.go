@@ -22,34 +22,34 @@ import (
 func tokenizeCommand() *command {
 	return &command{
 		name: "tokenize", operand: "[MODEL]",
-		doc: "print the token ids and pieces of a text, or the text of ids",
-		more: `MODEL is whatever has a vocabulary: a model that can be run, a GGUF file without tensors, a tokenizer.json, a
-SentencePiece tokenizer.model, or a folder with one of them; nothing is the embedded model. The text is that of -p, or
-standard input. Ids are those that gpuscope run -p takes, but for the token that begins prompts, which --bos adds.
+		doc: "convert text to token ids, or ids to text",
+		more: `MODEL is anything with a vocabulary: a model, a GGUF file without tensors, a tokenizer.json, a SentencePiece
+tokenizer.model, or a folder with one of them; without MODEL, the embedded model. The text comes from -p or standard
+input. The ids are those of gpuscope run -p, except that the BOS token needs --bos.
 
-With --jsonl each line is a JSON string, and gives a line with a JSON list of ids; with --decode the other way round. A
-byte XX that is not UTF-8 is the lone surrogate \udcXX in JSON, as Python's surrogateescape writes it; input may have it
-as it is. An empty line is no JSON.`,
+With --jsonl, each input line is a JSON string and each output line a JSON list of ids; with --decode, the reverse. In JSON,
+a byte XX that is not UTF-8 is written as the lone surrogate \udcXX, like Python's surrogateescape; input may contain the
+raw byte. Empty lines are an error.`,
 		examples: []example{
-			{`gpuscope tokenize -p "Once upon a time"`, "the ids of the embedded model"},
-			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "of many texts, for a program"},
-			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "what ids say"},
+			{`gpuscope tokenize -p "Once upon a time"`, "token ids, with the embedded model's vocabulary"},
+			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "many texts, for a program"},
+			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "the text of token ids"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			t := tokenize{p: p}
-			flags.StringVarP(&t.text, "prompt", "p", "", "take `TEXT`, or the ids in it, instead of standard input")
-			flags.BoolVar(&t.jsonl, "jsonl", false, "take a line of JSON for each text, and print one")
-			flags.BoolVar(&t.decode, "decode", false, "take ids and print their text")
+			flags.StringVarP(&t.text, "prompt", "p", "", "convert `TEXT`, or the ids in it, instead of standard input")
+			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
+			flags.BoolVar(&t.decode, "decode", false, "convert ids to text")
 			flags.BoolVar(&t.special, "special", true,
-				"special tokens written in a text are taken as such, and printed; with =false they are letters, and left out")
-			flags.BoolVar(&t.bos, "bos", false, "add what the model's file says that prompts begin and end with")
+				"recognize special tokens written in a text, and print them; with =false they are plain text, and not printed")
+			flags.BoolVar(&t.bos, "bos", false, "add the tokens that the model's file puts at the start and end of prompts")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
 					return err
 				}
 				if flags.Changed("format") && (t.jsonl || t.decode) {
-					return usagef("--format is of the table of ids: --jsonl prints JSON, and --decode text")
+					return usagef("--format: only for the table of ids; --jsonl prints JSON, and --decode text")
 				}
 				t.format, t.given = format.value, flags.Changed("prompt")
 				return t.run(ctx, operands)
@@ -92,7 +92,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 		return err
 	}
 	if len(data) > maxTokenized {
-		return fmt.Errorf("the text has more than %d MB: give it in parts", maxTokenized>>20)
+		return fmt.Errorf("the text has more than %d MB: split it", maxTokenized>>20)
 	}
 	if !t.decode {
 		ids, err := t.encode(string(data))
@@ -125,7 +125,7 @@ const maxTokenized = 256 << 20
 func (t *tokenize) encode(text string) ([]int, error) {
 	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
 	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
-		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: byte %d of a text is %#02x: the vocabulary has no token for %s of it\n",
+		fmt.Fprintf(t.p.stderr, "gpuscope tokenize: byte %d of a text is %#02x: the vocabulary has no token for %s of the text\n",
 			lost.At, lost.Byte, table.Plural(lost.Count, "byte"))
 		err = nil
 	}
@@ -164,7 +164,7 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > maxTokenized {
-			return nil, fmt.Errorf("it has more than %d MB", maxTokenized>>20)
+			return nil, fmt.Errorf("longer than %d MB", maxTokenized>>20)
 		}
 		line = append(line, part...)
 		if err != bufio.ErrBufferFull {
@@ -177,7 +177,7 @@ func (t *tokenize) line(line []byte) ([]byte, error) {
 	if t.decode {
 		var ids []int
 		if err := readjson.Unmarshal(line, &ids); err != nil {
-			return nil, fmt.Errorf("want a JSON list of token ids, as [0, 47]: %w", err)
+			return nil, fmt.Errorf("want a JSON list of token ids, such as [0, 47]: %w", err)
 		}
 		text, err := t.decoded(ids)
 		return quoteBytes(text), err
@@ -226,7 +226,7 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 		case errors.Is(err, strconv.ErrRange):
 			return nil, t.outside(word)
 		case err != nil:
-			return nil, usagef("--decode: %q is no token id: want ids with commas between, as 0,47", word)
+			return nil, usagef("--decode: %q is not a token id: want ids separated by commas, such as 0,47", word)
 		}
 		ids = append(ids, id)
 	}
@@ -238,7 +238,7 @@ func (t *tokenize) table(ids []int) *table.Table {
 	at := table.By(ids)
 	return table.New("tokens", []table.Column{
 		{
-			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "place in the text",
+			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "position in the text",
 			Of: func(row int) table.Cell { return table.Count(row) },
 		},
 		{
@@ -246,11 +246,11 @@ func (t *tokenize) table(ids []int) *table.Table {
 			Of: at(func(id *int) table.Cell { return table.Count(*id) }),
 		},
 		{
-			Name: "token", Title: "token", Width: 80, Doc: "as the vocabulary writes it",
+			Name: "token", Title: "token", Width: 80, Doc: "as written in the vocabulary",
 			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Token(*id)) }),
 		},
 		{
-			Name: "text", Title: "text", Width: 80, Doc: "what it stands for, as a JSON string",
+			Name: "text", Title: "text", Width: 80, Doc: "its text, as a JSON string",
 			Of: at(func(id *int) table.Cell {
 				return table.Text(string(quoteBytes(string(t.tokens.Bytes(*id)))))
 			}),

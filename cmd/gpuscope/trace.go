@@ -19,11 +19,11 @@ import (
 func traceCommand() *command {
 	return &command{
 		name: "trace", operand: "COMMAND …", hidden: true,
-		doc: "look at a recorded trace without a screen",
+		doc: "inspect a recorded trace without a screen",
 		setup: func(*program, *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) == 0 {
-					return usagef("say what to do with a trace: %s", printable.Choice(subcommands("trace")))
+					return usagef("trace: want a command: %s", printable.Choice(subcommands("trace")))
 				}
 				return usagef("no command trace %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
 					elsewhere[operands[0]])
@@ -47,15 +47,15 @@ func traceShowCommand() *command {
 	return &command{
 		name: "trace show", operand: "FILE",
 		doc: "print a table of a recorded trace",
-		more: `FILE is a trace (.json, .jsonl, with .gz compressed); no GPU is needed. Without --table the tables are listed.
-A table of several steps has medians, and never mixes steps of different work or routes in one of them. Cold steps are
-left out unless there are no others. --filter and --sort are what / and o are on the screen.`,
+		more: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
+A table of several steps has medians; a median never mixes steps with different work or routes. Cold steps are excluded
+unless there are no others. --filter and --sort work like / and o on the screen.`,
 		examples: []example{
-			{"gpuscope trace show run.json", "which tables there are"},
-			{"gpuscope trace show run.json --table dispatches", "the last step, as the screen shows it"},
+			{"gpuscope trace show run.json", "list the tables"},
+			{"gpuscope trace show run.json --table dispatches", "the dispatches of the last step"},
 			{
 				"gpuscope trace show run.json --table dispatches --steps decode --fold op --sort sum_us",
-				"all decode steps, by kind of operator",
+				"all decode steps, grouped by operator",
 			},
 			{
 				`gpuscope trace show run.json --table dispatches --steps 3-17 --filter "us:>10 !norm" --format csv`,
@@ -66,16 +66,16 @@ left out unless there are no others. --filter and --sort are what / and o are on
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
 			flags.StringVar(&s.steps, "steps", "",
-				"of the steps `SCOPE`: "+analyze.SelectionWords+" (default the last, or all where a table is of a run)")
-			flags.StringVar(&s.base, "base", "", "compare with the steps `SCOPE`")
-			fold := choiceFlag(flags, "fold", "fold dispatches by `WHAT`", analyze.GroupingNames()...)
-			flags.BoolVar(&s.choice.All, "unfold", false, "print the rows within every row too")
+				"select the steps `STEPS`: "+analyze.ScopeWords+" (default the last, or all if the table covers the run)")
+			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
+			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.FoldNames()...)
+			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside each row")
 			flags.StringVar(&s.filter, "filter", "",
-				"print the rows that match `WORDS`, as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
-			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`, numbers from the largest")
-			flags.BoolVar(&s.reverse, "reverse", false, "turn the order round")
+				"print the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
+			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`; numbers start with the largest")
+			flags.BoolVar(&s.reverse, "reverse", false, "reverse the order")
 			flags.Var((*positive)(&s.width), "width",
-				"print the columns that a screen of `N` cells shows, in lines no wider (default the terminal's, else all)")
+				"print the columns that fit in a screen of `N` characters (default the terminal's width, else all columns)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				for _, c := range []*choice{fold, format} {
@@ -133,13 +133,13 @@ func (s *show) run(ctx context.Context, operands []string) error {
 
 // options are what a kind of table is asked for.
 func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
-	switch o.Selection, err = kind.Selection(x, s.steps); {
+	switch o.Scope, err = kind.Scope(x, s.steps); {
 	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
 	}
-	if o.Grouping, err = analyze.ParseGrouping(s.fold); err != nil {
+	if o.Fold, err = analyze.ParseFold(s.fold); err != nil {
 		return o, usageError{err.Error()}
 	}
 	what := "the list of tables"
@@ -147,19 +147,19 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 		what = "table " + kind.Name
 	}
 	if s.foldGiven && !kind.Folds {
-		return o, usagef("--fold: %s does not fold", what)
+		return o, usagef("--fold: %s cannot be grouped", what)
 	}
 	if s.base == "" {
 		return o, nil
 	}
 	if !kind.Compares {
-		return o, usagef("--base: %s compares with nothing", what)
+		return o, usagef("--base: %s cannot be compared", what)
 	}
-	base, err := x.ParseSelection(s.base)
+	base, err := x.ParseScope(s.base)
 	if err != nil {
 		return o, usagef("--base: %v", err)
 	}
-	o.Baseline = &analyze.Baseline{Index: x, Selection: base}
+	o.Base = &analyze.Base{Index: x, Scope: base}
 	return o, nil
 }
 

@@ -18,11 +18,11 @@ import (
 func traceCheckCommand() *command {
 	return &command{
 		name: "trace check", operand: "FILE",
-		doc: "say whether a file is a whole and sound trace",
-		more: `Every id, size and word of it is checked. A recording that was cut is sound as far as it
-goes; what is wrong, and a file that is no trace, is exit status 1.`,
+		doc: "check that a file is a complete and valid trace",
+		more: `Checks every id, size and keyword. A recording that was cut short is valid up to its end. The exit status is 1 for an
+invalid trace and for a file that is not a trace.`,
 		examples: []example{
-			{"gpuscope trace check run.jsonl.partial", "what a run has left that was killed"},
+			{"gpuscope trace check run.jsonl.partial", "the recording of a killed run"},
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
@@ -40,7 +40,7 @@ goes; what is wrong, and a file that is no trace, is exit status 1.`,
 // readTrace reads the trace that a command line names first.
 func readTrace(operands []string) (*trace.Trace, error) {
 	if len(operands) == 0 || operands[0] == "" {
-		return nil, usagef("which trace? give its file")
+		return nil, usagef("trace check: want the file of a trace")
 	}
 	return trace.ReadFile(operands[0])
 }
@@ -52,7 +52,7 @@ func holds(t *trace.Trace) string {
 		table.Plural(len(t.Plans), "plan"), table.Plural(len(t.Graph.Dispatches), "dispatch"),
 		table.Plural(len(t.Events), "event"))
 	if t.DroppedSteps > 0 {
-		fmt.Fprintf(&b, "%s before the first were dropped\n", table.Plural(t.DroppedSteps, "step"))
+		fmt.Fprintf(&b, "%s before the first step were dropped\n", table.Plural(t.DroppedSteps, "step"))
 	}
 	for _, e := range t.Events {
 		if e.Kind == trace.EventCut {
@@ -65,16 +65,16 @@ func holds(t *trace.Trace) string {
 func traceConvertCommand() *command {
 	return &command{
 		name: "trace convert", operand: "FILE NEW",
-		doc: "write a recorded trace in another form",
-		more: `The form is what the name of NEW ends in: ` + trace.FileNames() + `. What is there under that
-name is replaced, when all of the new file has been written.`,
+		doc: "write a recorded trace in another format",
+		more: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. An existing
+file is replaced once the new one is complete.`,
 		examples: []example{
-			{"gpuscope trace convert run.jsonl.partial run.json.gz", "a cut recording, whole and small"},
+			{"gpuscope trace convert run.jsonl.partial run.json.gz", "a cut recording, as a complete and compressed trace"},
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("give a trace and the name of the new file")
+					return usagef("trace convert: want a trace and the name of the new file")
 				}
 				t, err := readTrace(operands)
 				if err != nil {

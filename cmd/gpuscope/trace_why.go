@@ -14,22 +14,21 @@ import (
 func traceWhyCommand() *command {
 	return &command{
 		name: "trace why", operand: "FILE DISPATCH",
-		doc: "say where the grid of a dispatch comes from",
-		more: `DISPATCH is its number or its name, as the tables have them; of several that a name stands for, such as q of
-all layers, it is the first that ran. It prints what w shows on the screen: the arithmetic of the grid, what
-changed it, the shortest way back to the inputs, and in which steps it changed. Of a dispatch that does not run
-in the step it says since when, and which have its work. Of a value it lists the operators that a change can
-wake.`,
+		doc: "explain the grid of a dispatch",
+		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, the first
+one that ran. Prints what w shows on the screen: the arithmetic of the grid, what changed it, the shortest path to the
+inputs, and the steps in which the grid changed. For a dispatch that does not run in the step, prints since when, and
+which dispatches do its work. For a value, lists the operators that a change of it re-plans.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
-			{"gpuscope trace why run.json attn.q --steps 1", "of the first layer, in the first decode step"},
-			{"gpuscope trace why run.json tokens", "what another number of tokens can wake"},
+			{"gpuscope trace why run.json attn.q --steps 1", "the first layer's attn.q in step 1"},
+			{"gpuscope trace why run.json tokens", "the operators that another number of tokens can re-plan"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			steps := flags.String("steps", "last", "in the step `N`, of several the last of them")
+			steps := flags.String("steps", "last", "explain the step `N`, or the last of several")
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
-					return usagef("give a trace and a dispatch of it, by number or name")
+					return usagef("trace why: want a trace and a dispatch, by id or name")
 				}
 				t, err := readTrace(operands)
 				if err != nil {

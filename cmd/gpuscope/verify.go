@@ -21,32 +21,32 @@ import (
 func verifyCommand() *command {
 	return &command{
 		name: "verify", operand: "[MODEL]",
-		doc: "hold every dispatch of some steps to float64 references",
-		more: `A prompt is taken in and some tokens are decoded; then each step runs again, and what every dispatch gave is read
-and compared twice: with a float64 reference on the device's own inputs, which is the kernel's own error, and with
-that of a reference run of the whole text, which is that and all it inherited. Each operator says how far its kernels
-may be off, from the arithmetic that they do. Equal layers are one row. The exit status is 1 where a dispatch is over
-its tolerance, or gives what is no number. docs/guide/verify.md says what the numbers mean, and when they mislead.`,
+		doc: "compare every dispatch of some steps with float64 references",
+		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch twice: with a
+float64 reference on the device's own inputs (the kernel's own error), and with a reference run of the whole text (its own
+and its inherited error). The tolerance of each operator follows from the arithmetic of its kernels. Equal layers share a
+row. The exit status is 1 if a dispatch exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the
+numbers, and when they mislead.`,
 		examples: []example{
 			{"gpuscope verify", "a prompt and one decode step of the embedded model"},
-			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "eight decode steps, a row for each dispatch"},
-			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "another kernel, on exact tokens"},
-			{"gpuscope verify model.gguf --trace gaps.json --format json", "for programs, and the screen"},
+			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "eight decode steps, one row per dispatch"},
+			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "another route, on exact tokens"},
+			{"gpuscope verify model.gguf --trace gaps.json --format json", "JSON for a program, and a trace for the screen"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			v := verification{p: p}
 			flags.StringVarP(&v.prompt, "prompt", "p", defaultPrompt,
-				"verify with the prompt `TEXT`; begins with the BOS token where the model's file says so")
-			flags.IntSliceVar(&v.ids, "ids", nil, "with token ids `0,47,..` instead, taken as they are")
+				"prompt `TEXT`; starts with the BOS token if the model's file asks for it")
+			flags.IntSliceVar(&v.ids, "ids", nil, "prompt of token ids `0,47,..` instead of a text")
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
-				"take the prompt in steps of `40,1,7` tokens; the last repeats (default as many as a step takes)")
-			flags.IntVarP(&v.steps, "steps", "n", 1, "and `N` decode steps")
+				"prefill in steps of `40,1,7` tokens; the last number repeats (default the largest possible steps)")
+			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
 			flags.Var((*positive)(&v.budget), "budget",
-				"let each reference of a step take `N` GFLOP; over that there is no reference run, and of large operators "+
+				"limit each reference of a step to `N` GFLOP; above it there is no reference run, and of large operators only "+
 					"samples are compared (default 100)")
-			flags.BoolVar(&v.all, "all", false, "print a row for each dispatch, too")
+			flags.BoolVar(&v.all, "all", false, "also print a row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
-				"record the steps with their gaps to `FILE`: "+trace.FileNames())
+				"record the steps with their errors to `FILE`: "+trace.FileNames())
 			v.format = formatFlag(flags, "text", "json")
 			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
@@ -54,7 +54,7 @@ its tolerance, or gives what is no number. docs/guide/verify.md says what the nu
 					return usagef("-p and --ids: give one of them")
 				}
 				if flags.Changed("trace") && v.tracePath == "" {
-					return usagef(`--trace "": give the name of a file`)
+					return usagef(`--trace "": want the name of a file`)
 				}
 				v.given = flags.Changed("prompt") || flags.Changed("ids")
 				if err := v.validate(operands); err != nil {
@@ -82,9 +82,9 @@ type verification struct {
 func (v *verification) validate(operands []string) error {
 	switch {
 	case v.steps < 0:
-		return usagef("-n %d: want 0 or more decode steps", v.steps)
+		return usagef("-n %d: want 0 or more", v.steps)
 	case v.model.device == trace.NoDevice:
-		return usagef("--device none: there is nothing to verify where nothing runs")
+		return usagef("--device none: verify needs a device")
 	case v.budget > model.MostVerifyGFLOP:
 		return usagef("--budget %d: want at most %d GFLOP", v.budget, model.MostVerifyGFLOP)
 	}
@@ -192,9 +192,9 @@ func (v *verification) print(ctx context.Context, t *trace.Trace) error {
 	}
 	switch {
 	case gaps.Diverge > 0:
-		return fmt.Errorf("%d of %d dispatches are over their tolerance", gaps.Diverge, gaps.Compared)
+		return fmt.Errorf("%d of %d dispatches exceed their tolerance", gaps.Diverge, gaps.Compared)
 	case gaps.NotFinite != nil:
-		return errors.New("a dispatch gave what is no number")
+		return errors.New("a dispatch produced NaN or Inf")
 	}
 	return nil
 }

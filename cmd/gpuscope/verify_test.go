@@ -122,7 +122,7 @@ func TestAKernelThatIsWrongIsTheFirstDivergence(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status, stdout, stderr := verified(t, "verify -n 0 --ids "+test.ids, test.from, test.to)
-			if status != exitFailed || !strings.Contains(stderr, "over their tolerance") {
+			if status != exitFailed || !strings.Contains(stderr, "dispatches exceed") {
 				t.Errorf("exit %d: %s", status, stderr)
 			}
 			_, line, _ := strings.Cut(stdout, "first divergence: s0 dispatch ")

@@ -26,7 +26,7 @@ func DeviceParts(d *trace.Device) []table.Segment {
 }
 
 // ErrEnded is the reason of a session that has none.
-var ErrEnded = errors.New("its events ended")
+var ErrEnded = errors.New("the session ended without a reason")
 
 // ReasonOf is why a session whose events have ended is over.
 func ReasonOf(s session.Session) error {

@@ -6,8 +6,8 @@ import "strings"
 // glossary is made from them.
 var Signs = [][2]string{
 	{"┌ ├ └", "dispatches of one level: no barrier is between them"},
-	{"n/m", "n of the m rows inside match the filter; sums are of all m"},
-	{"•", "marked row; in a text: line found"},
+	{"n/m", "n of the m rows inside match the filter; sums include all m"},
+	{"•", "marked row; in a text: found line"},
 	{"▎ “”", "part of a kernel's source that its constants generated; quotes where there are no colours"},
 	{"→", "from, to"},
 	{"~", "modelled from shapes, not measured"},

@@ -21,7 +21,7 @@ const (
 )
 
 func (p Place) String() string {
-	return [...]string{"Anywhere", "In every view", "Moving", "Over a view"}[p]
+	return [...]string{"Anywhere", "In every view", "Moving", "In a text over a view"}[p]
 }
 
 // Needs says what there must be before a command can be done.
@@ -45,11 +45,11 @@ const (
 	Opening      = "Where something opens"
 	Parted       = "Where a part of a step opens"
 	WithRows     = "Where there are rows"
-	Folding      = "Where rows fold in several ways"
+	Folding      = "Where rows can be grouped"
 	Filtered     = "Where rows can be filtered"
 	Explained    = "Where rows can be explained"
-	SideBySide   = "Where steps stand side by side"
-	Costed       = "Where rows can be left out of a step"
+	SideBySide   = "Where steps are shown side by side"
+	Costed       = "Where rows can be measured and verified"
 	WithDispatch = "With a dispatch under the cursor"
 	WithCurves   = "With curves"
 	InGraph      = "With an operator or a value under the cursor"
@@ -628,7 +628,7 @@ func Named(name string) *Row {
 			return &Table[i]
 		}
 	}
-	panic("command: none is named " + name)
+	panic("command: no row is named " + name)
 }
 
 // KeyOf is the first key of a command by its name.

@@ -21,17 +21,17 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 		}
 	}
 	lines := []string{
-		fmt.Sprintf("In place of %s, on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
+		fmt.Sprintf("Compared with %s on dispatch %d (%s) of step %d:", t.Kernel, *t.Dispatch,
 			x.Name(*t.Dispatch), t.Step),
 	}
 	if t.Alone == nil {
-		lines = append(lines, analyze.Labelled("times", "none: this device has no timestamps"))
+		lines = append(lines, analyze.Labelled("times", "not measured: this device has no timestamps"))
 	} else {
-		lines = append(lines, analyze.Labelled("alone", TurnsText(t.Alone)))
+		lines = append(lines, analyze.Labelled("isolated", TurnsText(t.Alone)))
 	}
 	switch {
 	case t.Stray:
-		const why = " not run with it: it writes State, such as the cache, where the kernel does not"
+		const why = " not run: the source writes State, such as the cache, that the kernel does not write"
 		lines = append(lines, analyze.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
 		of := table.Plural(t.Dispatches, "dispatch") + " of it"
@@ -41,19 +41,19 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 		lines = append(lines, analyze.Labelled("writes", rewrittenText(x, &t.Outputs[i])))
 	}
 	if g := t.Gap; g != nil {
-		said := fmt.Sprintf("%s %.2g of its tolerance", widget.MarkOK, float64(g.Share))
+		said := fmt.Sprintf("%s %.2g of the tolerance", widget.MarkOK, float64(g.Share))
 		if !(g.Share <= 1) {
 			said = widget.MarkFail + " " + g.Over()
 		}
 		said += fmt.Sprintf(" (%s)", g.Tolerance)
 		if g.MaxAbs.Finite() {
-			said += fmt.Sprintf("; at most %.3g off the reference", float64(g.MaxAbs))
+			said += fmt.Sprintf("; max abs error %.3g", float64(g.MaxAbs))
 		}
-		lines = append(lines, analyze.Labelled("gap", said))
+		lines = append(lines, analyze.Labelled("error", said))
 	}
 	if t.Alone != nil {
-		lines = append(lines, "", "Isolated times are of back-to-back runs with warm caches; the times in tables are of the "+
-			"dispatch inside its step. Both are right: compare only like with like.")
+		lines = append(lines, "", "Isolated times come from back-to-back runs with warm caches; the times in tables come from the "+
+			"dispatch inside its step. Compare only times of one kind.")
 	}
 	return lines
 }
@@ -72,11 +72,11 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 	switch n := len(steps); n {
 	case 0:
-		return "none so far does"
+		return "no step so far does"
 	case 1:
 		return fmt.Sprintf("step %d does", steps[0])
 	default:
-		return fmt.Sprintf("%d others do, the last of them step %d", n, steps[n-1])
+		return fmt.Sprintf("%d other steps do, most recently step %d", n, steps[n-1])
 	}
 }
 
@@ -111,6 +111,6 @@ func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	if !math.IsNaN(float64(w.MaxAbs)) {
 		text += fmt.Sprintf(", by %.3g at most", float64(w.MaxAbs))
 	}
-	return text + fmt.Sprintf(": element %s is %.6g, and was %.6g", table.Integer(w.Element), float64(w.New),
+	return text + fmt.Sprintf(": element %s is %.6g, was %.6g", table.Integer(w.Element), float64(w.New),
 		float64(w.Own))
 }

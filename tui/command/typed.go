@@ -25,7 +25,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	}
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 {
-			return session.Command{}, session.Refusef("run to position %d: want a position from 1 on", n)
+			return session.Command{}, session.Refusef("run to position %d: want a position, 1 or more", n)
 		}
 		return session.Command{Kind: session.Run, Until: n}, nil
 	}
@@ -37,7 +37,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	b, err := session.ParseBreak(text)
 	if err != nil {
 		return session.Command{},
-			fmt.Errorf("run to %w; or a position, or d and the number of a dispatch", err)
+			fmt.Errorf("run to %w; or a position, or d and the id of a dispatch", err)
 	}
 	// as the number alone: one before the end of the text is refused, and no run would reach it
 	if b.On == "position" {
@@ -50,7 +50,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 func ParseCount(what, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return 0, session.Refusef("%s %.20q: want a number from 0 on", what, text)
+		return 0, session.Refusef("%s %.20q: want a number, 0 or more", what, text)
 	}
 	return n, nil
 }
@@ -65,7 +65,7 @@ func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 		err = one.CheckIn(t)
 	}
 	if err == nil && slices.Contains(*b, one) {
-		err = fmt.Errorf("breakpoint %s is there already", one)
+		err = fmt.Errorf("breakpoint %s exists already", one)
 	}
 	if err == nil {
 		*b = append(slices.Clip(*b), one)

@@ -43,12 +43,12 @@ func (p *front) looked(r session.Reply) {
 	if t == nil || p.mirror.Trace == nil || int(t.Value) >= len(p.mirror.Trace.Graph.Values) {
 		return
 	}
-	where := "as the file has it"
+	where := "as stored in the file"
 	if t.Step != nil {
-		where = fmt.Sprintf("step %d run again", *t.Step)
+		where = fmt.Sprintf("from a re-run of step %d", *t.Step)
 	}
 	if t.After != nil {
-		where += fmt.Sprintf(", read after dispatch %d", *t.After)
+		where += fmt.Sprintf(", right after dispatch %d", *t.After)
 	}
 	p.say("value %d, %s: %s %s, %s", t.Value, p.mirror.Trace.Graph.Values[t.Value].Name, t.DType,
 		table.Shape(t.Dims), where)
@@ -70,6 +70,6 @@ func (p *front) looked(r session.Reply) {
 		words[i] = widget.Number(float64(n))
 	}
 	if len(words) > 0 {
-		p.say("the first: %s", strings.Join(words, " "))
+		p.say("first elements: %s", strings.Join(words, " "))
 	}
 }

@@ -199,7 +199,7 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 		}
 	}
 	if errors.Is(scan.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("a command has more than %d bytes: give a prompt that fits the context",
+		return fmt.Errorf("command longer than %d bytes: shorten the prompt",
 			LongestLine)
 	}
 	return scan.Err()
@@ -239,13 +239,23 @@ func (p *front) fail(err error) {
 	}
 }
 
-// failed is what a script is told when it ends. A person has read it.
+// failed is the error of a script some of whose commands failed. A person at a terminal has seen each error.
 func (p *front) failed(in io.Reader) error {
 	if f, ok := in.(*os.File); p.failure == nil || ok && term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
-	// %v: the program itself was used rightly, so that its exit status is 1 whatever failed
-	return fmt.Errorf("%s failed, the first: %v", widget.Plural(p.failures, "command"), p.failure)
+	return &Failure{p.failures, p.failure}
+}
+
+// Failure is what Run returns when commands of a script failed. It does not unwrap to their errors: the
+// program itself was called correctly, so its exit status is 1 whatever failed.
+type Failure struct {
+	Commands int // that failed
+	First    error
+}
+
+func (e *Failure) Error() string {
+	return fmt.Sprintf("%s failed; the first error: %v", widget.Plural(e.Commands, "command"), e.First)
 }
 
 // drain says the events that are there now.
@@ -314,7 +324,7 @@ func (p *front) record(r *trace.Record) {
 	case r.Step != nil:
 		p.step(len(p.mirror.Trace.Steps) - 1)
 	case r.Samples != nil:
-		p.say("repeated: step %d", r.Samples.Step)
+		p.say("repeated step %d", r.Samples.Step)
 	case r.Event != nil && !slices.Contains(asked, r.Event.Kind):
 		p.say("note: %s", r.Event.Text)
 	}

@@ -56,7 +56,7 @@ func (p *front) setBase(word string) {
 		}
 	}
 	p.of = of
-	p.say("tables are compared with %s", said)
+	p.say("baseline of tables: %s", said)
 }
 
 func (p *front) setFilter(words string) {
@@ -65,7 +65,7 @@ func (p *front) setFilter(words string) {
 		return
 	}
 	p.of.filter = words
-	p.say("rows of tables: %s", cmp.Or(words, "all"))
+	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
 }
 
 // compared is the steps that tables are asked for, of those that the trace has, and what they are compared
@@ -127,7 +127,7 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 func (p *front) why(name string) {
 	switch {
 	case name == "":
-		p.fail(session.Refusef("w NAME: a dispatch by its number or name, an operator or a value"))
+		p.fail(session.Refusef("w NAME: want a dispatch (id or name), an operator or a value"))
 		return
 	case len(p.mirror.Trace.Steps) == 0:
 		p.fail(p.noStep())
@@ -152,5 +152,5 @@ func (p *front) noStep() error {
 	if p.recorded {
 		return errors.New("the trace has no steps; d graph prints its operators")
 	}
-	return errors.New("no step has run yet: p and a text give a prompt")
+	return errors.New("no step has run yet: p TEXT sets a prompt")
 }

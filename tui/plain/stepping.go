@@ -110,12 +110,12 @@ func costCommand(p *front, names string) (session.Command, error) {
 // lastStep is where the current step is in the trace, for the command of a word.
 func (p *front) lastStep(word string) (int, error) {
 	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
-		return 0, session.Refusef("%s: there is no step yet: p gives a prompt", word)
+		return 0, session.Refusef("%s: no step has run yet: p TEXT sets a prompt", word)
 	}
 	last := slices.IndexFunc(p.mirror.Trace.Steps,
 		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
 	if last < 0 {
-		return 0, session.Refusef("%s: step %d is not in the trace any more", word, p.mirror.State.Step)
+		return 0, session.Refusef("%s: step %d is no longer in the trace", word, p.mirror.State.Step)
 	}
 	return last, nil
 }

@@ -21,7 +21,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
-		return c, errors.New("which operator? o OP [M ...], by its name: o attn.q 1 16 17")
+		return c, errors.New("o OP [M ...]: want an operator, such as o attn.q 1 16 17")
 	}
 	named := 1 // words: a name may have blanks
 	for named < len(words) && !isNumber(words[named]) {
@@ -38,7 +38,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	for _, word := range words[named:] {
 		m, err := strconv.Atoi(word)
 		if err != nil {
-			return c, fmt.Errorf("a length of %q tokens: want a number", printable.Short(word, 40))
+			return c, fmt.Errorf("number of tokens %q: want a number", printable.Short(word, 40))
 		}
 		c.Lengths = append(c.Lengths, m)
 	}

@@ -12,7 +12,7 @@ import (
 func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	g := &p.recorded.Graph
 	if at == nil || at.Value < 0 || int(at.Value) >= len(g.Values) {
-		return nil, session.Refusef("look: there is no such value")
+		return nil, session.Refusef("look: no such value")
 	}
 	v := &g.Values[at.Value]
 	out := &session.Tensor{
@@ -31,7 +31,7 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 			}
 		}
 		if at < 0 {
-			return nil, session.Refusef("step %d cannot be run again: it is not in the text", step)
+			return nil, session.Refusef("step %d cannot run again: it is not in the text", step)
 		}
 		out.Step = &step
 		for i := range p.path[:at+1] {

@@ -223,7 +223,7 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
-			"No recorded step is on this axis, and the trace has no forecast.")
+			"No recorded step has this axis, and the trace has no forecast.")
 	}
 	var lines []string
 	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {
@@ -293,7 +293,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	}
 	parts := []table.Segment{
 		{
-			Rank: 0, Text: fmt.Sprintf("%s: %s against the %s", r.Name, d.shows, what[c.Along]),
+			Rank: 0, Text: fmt.Sprintf("%s: %s over %s", r.Name, d.shows, what[c.Along]),
 			Short: fmt.Sprintf("%s: %s", r.Name, d.shows),
 		},
 		{Rank: 2, Text: said},
@@ -316,7 +316,7 @@ func (d *chart) atCursor(at int) string {
 		if v, ok := d.curves.Exact(r, d.shows, at); ok {
 			return fmt.Sprintf("at %s: %s", widget.Count(at), slopes.QuantityText(d.shows, v))
 		}
-		return fmt.Sprintf("at %s: it does not run", widget.Count(at))
+		return fmt.Sprintf("at %s: not launched", widget.Count(at))
 	}
 	for _, m := range r.Trials {
 		if m.Tokens == at && m.Planned {
@@ -354,7 +354,7 @@ func (p *CurvesPage) why() (Text, bool) {
 	case r == nil || p.ListPage.at().Step < 0:
 		return Text{}, false
 	case len(r.Dispatches) == 0:
-		none := "why explains grids: the " + r.Name + " has none of its own, the rows below have"
+		none := "why explains grids; the " + r.Name + " has no grid, the rows below it have"
 		return Text{None: none}, false
 	}
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
@@ -378,7 +378,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
-		why = "no forecast: the numbers of tokens to time are unknown"
+		why = "no forecast, so the numbers of tokens to time are unknown"
 	}
 	return why
 }

@@ -65,7 +65,7 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
-		return "there is no curve yet"
+		return "no curve yet"
 	}
 	now := p.Part(c, r)
 	xs := axisOf(c, now)
@@ -73,7 +73,7 @@ func (p *CurvesPage) widen(times float64) string {
 	next := between(c, xs, share-times*share, share+times*(1-share))
 	switch {
 	case times > 1 && next == now:
-		return "the whole axis is drawn"
+		return "the whole axis is shown"
 	case times < 1 && next.To-next.From < LeastPart:
 		return "the axis cannot be zoomed further"
 	}
@@ -182,7 +182,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 			x := plot.Xs.At(float64(i) / float64(max(1, plot.W-1)))
 			plot.Back(x, f.At(x))
 		}
-		return d.measured() + " · the line through it"
+		return d.measured() + " · linear fit"
 	}
 	for _, m := range d.row.Trials {
 		if m.Planned {
@@ -193,14 +193,14 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "isolated, on the plan's route; · on the others"
+		return "isolated times on the planned route; · other routes"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:
-		return "not timed at any length"
+		return "not timed"
 	}
 	if c.Index.Trace.Device.None() {
-		return "not timed: there is no device"
+		return "not timed: no device"
 	}
 	if len(c.Index.Phase(trace.Decode).Steps) == 0 {
 		return command.Keyed("no decode step yet: press {token}")
@@ -211,7 +211,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 // measured says that times were, and how many are too high for the chart.
 func (d *chart) measured() string {
 	if d.higher > 0 {
-		return fmt.Sprintf("measured, %d higher", d.higher)
+		return fmt.Sprintf("measured, %d above the chart", d.higher)
 	}
 	return "measured"
 }

@@ -145,7 +145,7 @@ func (p *graphPage) refold() {
 // reweigh marks operators by another quantity.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.host.Remark("mark by: only operators are coloured")
+		p.host.Remark("mark by: only operators can be coloured")
 		return
 	}
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)
@@ -162,7 +162,7 @@ func (p *graphPage) Title(w int) []table.Segment {
 	if p.at == operatorList {
 		marked := "marked by " + graphtree.GraphWeights[p.mark].Doc
 		if t.Column("weight") < 0 {
-			marked += ": no row has any"
+			marked += ": no row has a value"
 		}
 		parts = append(parts, table.Segment{Rank: 3, Text: marked})
 	}
@@ -174,7 +174,7 @@ func (p *graphPage) Title(w int) []table.Segment {
 }
 
 func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
-	none := "The graph has none."
+	none := "The graph has no such rows."
 	if p.at == slotList {
 		none = "No value shares memory with another."
 	}
@@ -296,7 +296,7 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 }
 
 // noNumbers is why a value has none where steps are planned.
-const noNumbers = "No numbers: there is no device, steps are only planned."
+const noNumbers = "No contents: there is no device, so steps are only planned."
 
 // numbersWhere says how the numbers of a trace's values are to be seen.
 func numbersWhere(t *trace.Trace, isTrace bool) string {

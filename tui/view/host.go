@@ -19,11 +19,11 @@ import (
 var Views = []Row{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
-		Doc: "What was generated, what a step costs, and where its wall time goes.",
+		Doc: "What was generated, how long the step took, and where the time went.",
 	},
 	{
 		Key: "2", Name: "Dispatches", Needs: command.Shown, New: newDispatchPage, First: true,
-		Doc: "What ran, with which grid, how long, what to fix first, what changed.",
+		Doc: "What ran, with which grid, how long it took, what changed, and what to fix first.",
 	},
 	{
 		Key: "3", Name: "Resize", Needs: command.Shown, New: newResizePage,
@@ -31,11 +31,11 @@ var Views = []Row{
 	},
 	{
 		Key: "4", Name: "Graph", Needs: command.Opened, New: newGraphPage,
-		Doc: "Operators, values and memory: who writes and reads what, and the numbers inside.",
+		Doc: "Operators, values and memory: producers, consumers and contents.",
 	},
 	{
 		Key: "5", Name: "Curves", Needs: command.Steps, New: newCurvesPage,
-		Doc: "Time, grid, bytes and waste against the position or the number of tokens in a prompt.",
+		Doc: "Time, grid, bytes and waste as functions of the position or the number of prompt tokens.",
 	},
 	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
 }

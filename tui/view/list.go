@@ -106,7 +106,7 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 	l := &p.Rows.Listing
 	switch {
 	case p.Rows.Job.Err != nil: // what is there is of something else
-		return Complain(t, w, "This table could not be made: "+p.Rows.Job.Err.Error())
+		return Complain(t, w, "Could not compute this table: "+p.Rows.Job.Err.Error())
 	case l.Table == nil:
 		none = "Computing …"
 	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
@@ -118,7 +118,7 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 				"{selection} shows other steps"
 			none += fmt.Sprintf(command.Keyed(runs), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
-			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} says when it would"),
+			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} explains when it would"),
 				id,
 				p.at().Index.Name(id))
 		case p.Takes() == report.AnySteps || p.Takes() == report.OneStep:

@@ -18,7 +18,7 @@ import (
 
 // nearRow is what the table of views would say of a neighbourhood.
 var nearRow = Row{
-	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator between those that it reads from and those that read it.",
+	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator with its producers and consumers.",
 	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
 }
 

@@ -191,7 +191,7 @@ func (p *StepPage) stepsBy(m widget.Motion) int {
 // undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
 func (p *StepPage) undivided() string {
 	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
-		return "the parts of this step were not timed: timing level block or dispatch is needed"
+		return "the parts of this step were not timed: set timing to block or dispatch"
 	}
 	return ""
 }
@@ -424,14 +424,14 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {
-		return table.Title(table.Say(0, "step planned, not run: time unknown"))
+		return table.Title(table.Say(0, "planned, not run: time unknown"))
 	}
 	if !u.Known() {
 		run := ""
 		if report.TrackRun(f.Tracks) != "" {
 			run = ", the " + report.TrackRun(f.Tracks)
 		}
-		return table.Title(table.Say(0, "step %s with timing%s; untimed time not measured",
+		return table.Title(table.Say(0, "step %s with timing%s; untimed time unknown",
 			table.Millis(f.Sum.Wall.NS()), run))
 	}
 	var long, short []string

@@ -31,7 +31,7 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{analyze.RouteEvent, "◆", "grid or route"},
 	{analyze.GridEvent, "◆", "grid or route"},
 	{analyze.ShapeEvent, "M", "tokens"},
-	{"set_back", "←", "set back"},
+	{"set_back", "←", "stepped back"},
 	{"repeat", "R", "repeated"},
 	{"prompt", "P", "text"},
 	{"edit", "P", "text"},
@@ -159,10 +159,10 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 func (p *strip) Legend() []string {
 	var parts []string
 	if p.Per > 1 {
-		parts = append(parts, fmt.Sprintf("a column is %s: █ median ░ longest", widget.Plural(p.Per, "step")))
+		parts = append(parts, fmt.Sprintf("one column is %s: █ median ░ longest", widget.Plural(p.Per, "step")))
 	}
 	if slices.ContainsFunc(p.Most, func(ns float64) bool { return ns > p.scale }) {
-		parts = append(parts, "↑ higher")
+		parts = append(parts, "↑ above the chart")
 	}
 	for i, s := range eventSigns {
 		if slices.Contains(p.Signs, s.sign) && (i == 0 || eventSigns[i-1].word != s.word) {

@@ -98,11 +98,11 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 // inside draws the dispatches of one part of the GPU's track.
 func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room int, figures bool) []string {
 	list := tracks.Inside(x, step, in)
-	name := widget.Cut(fmt.Sprintf(" GPU, %s alone: %s in %s", printable.Clean(in.Name),
+	name := widget.Cut(fmt.Sprintf(" GPU, %s by itself: %s in %s", printable.Clean(in.Name),
 		widget.Plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
 	lines := []string{t.Put(widget.Strong, name)}
 	if len(list) == 0 {
-		return append(lines, t.Put(widget.Dim, widget.Cut("     its dispatches were not timed one by one",
+		return append(lines, t.Put(widget.Dim, widget.Cut("     its dispatches were not timed individually",
 			room+5)))
 	}
 	lines = append(lines, "     "+t.Put(widget.GraphA, lay(list, in.From, in.To, room, "▒", "░")))

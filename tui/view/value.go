@@ -21,7 +21,7 @@ import (
 
 // valueRow is what the table of views would say of an opened value.
 var valueRow = Row{
-	Name: "Value", Needs: command.Opened, Doc: "The numbers inside a value, read from the running model.",
+	Name: "Value", Needs: command.Opened, Doc: "The contents of a value, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
@@ -120,15 +120,15 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
-	if why := analyze.NotStored(v); why != "" {
-		return k, "Never in memory: " + why + "."
+	if why := analyze.Nowhere(v); why != "" {
+		return k, "Not in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
-	if v.Role == trace.RoleConstant {
+	if v.Role == "constant" {
 		return k, ""
 	}
 	if p.at.Step < 0 {
-		return k, command.Keyed("No numbers before the first step. Press {prompt} and type a prompt.")
+		return k, command.Keyed("No contents before the first step. Press {prompt} and type a prompt.")
 	}
 	k.step = p.at.Trace.Steps[p.at.Step].Index
 	if p.write >= 0 && p.write < len(p.writes) {
@@ -303,14 +303,14 @@ func (p *ValuePage) Turn(by int) bool {
 	}
 	to := widget.Clamp(at+by, 0, len(p.writes)-1)
 	if to == at {
-		p.host.Remark(map[bool]string{true: "it is the last", false: "it is the first"}[by > 0] +
+		p.host.Remark(map[bool]string{true: "this is the last", false: "this is the first"}[by > 0] +
 			" dispatch of the step that writes this memory")
 	}
 	p.write, p.Row, p.column = to, 0, 0
 	return true
 }
 
-func (p *ValuePage) Title(int) []table.Segment {
+func (p *ValuePage) Title(int) []table.Part {
 	v := p.info()
 	if v == nil {
 		return nil
@@ -322,14 +322,14 @@ func (p *ValuePage) Title(int) []table.Segment {
 	if t := p.page.Value.t; t != nil && t.Value == v.ID {
 		dtype = t.DType
 	}
-	parts := []table.Segment{
+	parts := []table.Part{
 		{Rank: 0, Text: v.Name},
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
 	}
-	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
+	return append(parts, table.Part{Rank: 3, Text: v.Role})
 }
 
 // stands says what the numbers on the screen are of, and that they are old where they are.
@@ -340,17 +340,17 @@ func (p *ValuePage) stands() (text string, stale bool) {
 	}
 	var parts []string
 	if t.Step == nil {
-		parts = append(parts, "the same in every step, as the file has it")
+		parts = append(parts, "the same in every step, as stored in the file")
 	}
 	if t.Step != nil {
-		parts = append(parts, fmt.Sprintf("step %d run again", *t.Step))
+		parts = append(parts, fmt.Sprintf("from a re-run of step %d", *t.Step))
 	}
 	if t.After != nil {
 		name := ""
 		if int(*t.After) < len(p.at.Trace.Graph.Dispatches) {
 			name = " " + p.at.Index.Name(*t.After)
 		}
-		parts = append(parts, fmt.Sprintf("read after d%d%s", *t.After, name))
+		parts = append(parts, fmt.Sprintf("read right after d%d%s", *t.After, name))
 	}
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w analyze.Written) bool { return w.Dispatch == *t.After })
@@ -381,9 +381,9 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
 	case stale && p.at.Running:
-		where, style = "stale, until the model pauses: "+where, widget.Warn
+		where, style = "stale until the model pauses: "+where, widget.Warn
 	case stale:
-		where, style = "stale, running the step again: "+where, widget.Warn
+		where, style = "stale, re-running the step: "+where, widget.Warn
 	case where == "" && p.at.Running:
 		where = "It will be read when the model pauses."
 	case where == "" && waiting:
@@ -402,7 +402,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	case told == nil:
 		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
 	default:
-		parts := []table.Segment{
+		parts := []table.Part{
 			table.Say(0, "min %s", widget.Number(told.Min)), table.Say(0, "max %s", widget.Number(told.Max)),
 			table.Say(1, "mean %s", widget.Number(told.Mean)),
 			table.Say(1, "std %s", widget.Number(told.Std)),
@@ -412,7 +412,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 			parts = parts[4:]
 		}
 		if s.key != p.page.Value.key && p.page.Value.t != nil {
-			parts = append([]table.Segment{{Rank: 0, Text: p.reading()}}, parts...)
+			parts = append([]table.Part{{Rank: 0, Text: p.reading()}}, parts...)
 		}
 		lines = append(lines, " "+table.Title(parts...).Fit(w-2), p.odd(t, told, w))
 	}
@@ -430,8 +430,8 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	}
 	low, high := widget.Number(told.Min), widget.Number(told.Max)
 	axis := low + " " + strings.Repeat(widget.MarkRule, max(0, bins-widget.Width(low)-widget.Width(high)-2)) + " " + high
-	line := table.Title(table.Segment{Rank: 0, Text: axis},
-		table.Segment{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
+	line := table.Title(table.Part{Rank: 0, Text: axis},
+		table.Part{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
 	return append(lines, t.Put(widget.Dim, " "+line.Fit(w-2)))
 }
 
@@ -451,12 +451,12 @@ func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified"
 	got := p.page.Value.t
 	if got != nil && got.After == nil {
-		gap = "no dispatch computes it"
+		gap = "not computed by a dispatch"
 	}
 	if got != nil && got.After != nil && p.at.Step >= 0 {
 		if i := p.at.Index.Find(p.at.Step, *got.After); i >= 0 {
-			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Error; n != nil {
-				gap = fmt.Sprintf("%.1f dB, at most %s off %s", n.SNRdB, widget.Number(float64(n.MaxAbs)),
+			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Gap; n != nil {
+				gap = fmt.Sprintf("SNR %.1f dB, max abs error %s (%s)", n.SNRdB, widget.Number(float64(n.MaxAbs)),
 					n.Reference)
 			}
 		}
@@ -501,7 +501,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	live, isCache := p.at.Index.LiveRows(p.at.Step, got.t.Value)
 	columns := min(k.columns, across-k.column)
 	if columns <= 0 || len(got.t.Numbers) == 0 {
-		return []string{t.Put(widget.Dim, " It has no elements at this shape.")}
+		return []string{t.Put(widget.Dim, " No elements at this shape.")}
 	}
 	var b strings.Builder
 	b.WriteString(widget.Blank(rowCells))
@@ -532,7 +532,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	rows := (len(got.t.Numbers) + columns - 1) / columns
 	written := ""
 	if isCache && live < height {
-		written = fmt.Sprintf(" (0–%s live, the rest is unused)", widget.Count(live-1))
+		written = fmt.Sprintf(" (0–%s live, the rest unused)", widget.Count(live-1))
 	}
 	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
 		widget.Count(k.row+rows-1),

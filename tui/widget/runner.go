@@ -48,7 +48,7 @@ type Panic struct {
 }
 
 func (p *Panic) Error() string {
-	return fmt.Sprintf("a bug ended the program: panic: %v; please report it with the lines above", p.Value)
+	return fmt.Sprintf("internal error: panic: %v; please report it with the lines above", p.Value)
 }
 
 // End runs a last function and waits for it and for all goroutines, but not longer than a time: a GPU that

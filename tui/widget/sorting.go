@@ -35,7 +35,7 @@ func (c *Chord) Struck(k Key) (wrong string) {
 			return ""
 		}
 	}
-	return c.label + ": " + printableKey(k) + " is not one of its keys"
+	return c.label + ": " + printableKey(k) + " does not select a column"
 }
 
 func printableKey(k Key) string {

@@ -129,7 +129,7 @@ func (p *TextPane) Next(by int) string {
 	case p.Sought == "":
 		return "no search text; {find} asks for one"
 	case p.At+by < 0 || p.At+by >= len(p.Found):
-		return "find " + p.Sought + ": no more lines that way"
+		return "find " + p.Sought + ": no more matches in this direction"
 	}
 	p.At += by
 	p.reveal()
