@@ -443,7 +443,8 @@ func TestAnEngineOfAnotherVersionIsRefusedByName(t *testing.T) {
 			switch err := s.Close(); {
 			case version == "" && !errors.Is(err, ErrNotEngine):
 				t.Errorf("%.40s: %v", first, err)
-			case version != "" && (!errors.As(err, &other) || other.Engine != version || other.Own != protocol()):
+			case version != "" && (!errors.As(err, &other) || other.Engine != version ||
+				other.Own != protocol()):
 				t.Errorf("%s: %v", first, err)
 			}
 		})

@@ -97,7 +97,7 @@ func TestRowsOfAnotherFoldGetTheirCosts(t *testing.T) {
 	d.reads("title")
 	d.press("c").sees(" ~save↓ ").reads("title")
 	for i := range d.app.table().Table.Rows {
-		r := &d.app.view().(*view.DispatchPage).Table().Folded[i]
+		r := &d.app.view().(*view.DispatchPage).Table().Grouped[i]
 		if r.Parent < 0 && r.Cost == nil {
 			t.Errorf("kernel %s has no cost", r.Label)
 		}
@@ -156,7 +156,7 @@ func TestRowsWithoutAFloorStandByTheirCosts(t *testing.T) {
 	t.Parallel()
 	for said, without := range map[string]func(*trace.Device){
 		"no ~save: no ceilings measured": func(d *trace.Device) { d.Ceilings = nil },
-		"no ~save":                       func(d *trace.Device) { d.AdapterType = "cpu" },
+		"no ~save":                       func(d *trace.Device) { d.AdapterType = trace.AdapterCPU },
 	} {
 		tr := *llama
 		without(&tr.Device)
@@ -242,7 +242,7 @@ func TestPlainModeMeasuresCosts(t *testing.T) {
 	}
 	for _, want := range []string{
 		"cost at s1, 30 rounds", "26 rows share 7.0", "attn.norm + mlp.norm", "measure costs: ",
-		`error: no row of the step is called "nothing"`,
+		`error: "nothing"`,
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("plain mode does not say %q:\n%s", want, got)

@@ -122,7 +122,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("5", "j")
 	page := d.app.view().(*view.CurvesPage)
-	drawn := func() view.Part {
+	drawn := func() view.AxisRange {
 		c, r := page.Current()
 		return page.Part(c, r)
 	}
@@ -140,7 +140,7 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 	for range 20 {
 		d.press("-")
 	}
-	if d.reads("bottom"); drawn() != (view.Part{From: c.From, To: c.To}) {
+	if d.reads("bottom"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
 		t.Errorf("twenty times wider the axis goes from %d to %d", drawn().From, drawn().To)
 	}
 	for range 20 {
@@ -156,13 +156,13 @@ func TestAnAxisIsDrawnWhereSomethingWasMeasured(t *testing.T) {
 		drawn().To-drawn().From < view.LeastPart {
 		t.Errorf("the cursor went on to %d, the axis is drawn from %d to %d", at, drawn().From, drawn().To)
 	}
-	for i := 0; page.Drawn[page.Along] != (view.Part{}) && i < 40; i++ {
+	for i := 0; page.Drawn[page.Along] != (view.AxisRange{}) && i < 40; i++ {
 		d.press("u")
 	}
-	if page.Drawn[page.Along] != (view.Part{}) {
+	if page.Drawn[page.Along] != (view.AxisRange{}) {
 		t.Errorf("undone, %+v is still chosen", page.Drawn[page.Along])
 	}
-	if d.press("d"); drawn() != (view.Part{From: c.From, To: c.To}) {
+	if d.press("d"); drawn() != (view.AxisRange{From: c.From, To: c.To}) {
 		t.Errorf("what the plans say is drawn from %d to %d only", drawn().From, drawn().To)
 	}
 }

@@ -159,7 +159,7 @@ func TestMemoryLeadsToWhoHasASlot(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("4", "a", "a").sees("Memory").reads("list", "title")
 	d.press("/").typed("layers.0.mlp.up").press("enter", "G", "enter").sees("Slots").reads("list")
-	if !strings.Contains(d.row(), "slot ") {
+	if !strings.Contains(d.row(), "slot") {
 		t.Errorf("selected is %q", d.row())
 	}
 }

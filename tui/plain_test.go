@@ -168,7 +168,8 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no folder", "x.json")
 	out, err := plainly(opens(refusing(session.Repeat)), "once", "R\ns\nx "+path+"\nq\n")
 	first := requireFailures(t, err, 2)
-	if !errors.Is(first, session.ErrUsage) || errors.Is(err, session.ErrUsage) { // of a command, not of the program
+	if !errors.Is(first, session.ErrUsage) || errors.Is(err, session.ErrUsage) { // of a command,
+		not of the program
 		t.Errorf("error %v", err)
 	}
 	if n := strings.Count(out, "error: "); n != 2 || !strings.Contains(out, "error: "+first.Error()+"\nstep 1:") {
@@ -337,7 +338,8 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 	var shown strings.Builder
 	err := ShowTrace(t.Context(), func(context.Context) (*trace.Trace, error) { return &bare, nil },
 		Options{Plain: true, Output: &shown, Input: strings.NewReader("d\nx x.json\nd graph\nd memory\nd kernels\n")})
-	if first := requireFailures(t, err, 2); !strings.Contains(shown.String(), "\nerror: "+first.Error()+"\n") {
+	if first := requireFailures(t, err, 2); !strings.Contains(shown.String(),
+		"\nerror: "+first.Error()+"\n") {
 		t.Errorf("error %v, output:\n%s", err, &shown)
 	}
 	live, err := plainly(opens(tuitest.Script{}), "", "d graph\nd memory\nd kernels\n")
@@ -345,7 +347,7 @@ func TestPlainModePrintsTheGraphWithoutSteps(t *testing.T) {
 		t.Error(err)
 	}
 	for _, out := range []string{shown.String(), live} {
-		for _, want := range []string{"lm_head", "slot ", "rms_norm"} {
+		for _, want := range []string{"lm_head", "slot", "rms_norm"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in:\n%s", want, out)
 			}

@@ -66,7 +66,8 @@ func requireRead(t testing.TB, got string) {
 	t.Helper()
 	path := filepath.Join(packageDir, "testdata", t.Name()+".golden")
 	if flag.Lookup("update").Value.String() == "true" {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -104,37 +104,37 @@ func (a *App) dialogLines() (widget.Rect, []string) {
 }
 
 // scopeParts say which steps the views speak of, how they were timed, and whether the clock stood still.
-func (a *App) scopeParts() []table.Part {
+func (a *App) scopeParts() []table.Segment {
 	s := a.step()
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+s.Timing, "" // of repeats, which several steps have one by one
+	timing, n := "timing "+string(s.Timing), "" // of repeats, which several steps have one by one
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
 	}
 	words, short := a.scopeWords()
-	scope := table.Part{Rank: 0, Text: "showing " + words, Short: short}
+	scope := table.Segment{Rank: 0, Text: "showing " + words, Short: short}
 	switch {
 	case takes == report.WholeRun:
-		scope = table.Part{Rank: 1, Text: "showing the whole run", Short: "whole run"}
+		scope = table.Segment{Rank: 1, Text: "showing the whole run", Short: "whole run"}
 	case a.speaks().of == thisStep:
-		scope = table.Part{Rank: 1, Text: scope.Text, Short: words}
+		scope = table.Segment{Rank: 1, Text: scope.Text, Short: words}
 	}
-	parts := []table.Part{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
+	parts := []table.Segment{scope, {Rank: 2, Text: widget.Joined(" ", timing, n), Short: cmp.Or(n, timing)}}
 	if q := a.index.Trace.Clock.QuantumNS; q > 0 {
 		parts = append(parts, table.Say(5, "timer resolution %g ns", q))
 	}
 	if clock := a.index.ClockAt(a.at()); clock != "" {
-		parts = append(parts, table.Part{Rank: 3, Text: clock})
+		parts = append(parts, table.Segment{Rank: 3, Text: clock})
 	}
 	return parts
 }
 
 // samples says how many times each dispatch of a step was timed, "" where none was.
 func samples(s *trace.Step) string {
-	if s.Timing != "dispatch" || len(s.Dispatches) == 0 {
+	if s.Timing != trace.TimingDispatch || len(s.Dispatches) == 0 {
 		return ""
 	}
 	if n := len(s.Dispatches[0].Samples); n > 1 {
@@ -155,7 +155,7 @@ func (a *App) about(w int) string {
 	} else if of := &a.took.Given; of.takes == takes && of.of == s.Named(takes) {
 		line = a.took.Value
 	}
-	if s.Step >= 0 && len(line.Parts) == 0 {
+	if s.Step >= 0 && len(line.Segments) == 0 {
 		line = table.Title(table.Say(0, "…"))
 	}
 	return " " + printable.Clean(line.Fit(w-2))
@@ -164,19 +164,19 @@ func (a *App) about(w int) string {
 // title is the line over the list.
 func (a *App) title(v view.View, w int) string {
 	s := a.snapshot()
-	parts := append([]table.Part{s.Stands(v)}, v.Title(w)...)
+	parts := append([]table.Segment{s.Stands(v)}, v.Title(w)...)
 	if way := a.crumbs(); way != "" {
-		parts = append([]table.Part{{Rank: 1, Text: way}}, parts...)
+		parts = append([]table.Segment{{Rank: 1, Text: way}}, parts...)
 	}
 	if a.zooms[a.current] != zoomNone {
-		parts = append([]table.Part{{Rank: 0, Text: "zoomed"}}, parts...)
+		parts = append([]table.Segment{{Rank: 0, Text: "zoomed"}}, parts...)
 	}
-	marked := func(p table.Part) bool { return strings.HasPrefix(p.Text, analyze.StaticMark) }
+	marked := func(p table.Segment) bool { return strings.HasPrefix(p.Text, analyze.StaticMark) }
 	if a.index != nil && a.index.Static() && !slices.ContainsFunc(parts, marked) {
-		parts = append([]table.Part{{Rank: 0, Text: analyze.StaticMark}}, parts...)
+		parts = append([]table.Segment{{Rank: 0, Text: analyze.StaticMark}}, parts...)
 	}
 	if a.jobs.Late() {
-		parts = append([]table.Part{{Rank: 0, Text: "computing …"}}, parts...)
+		parts = append([]table.Segment{{Rank: 0, Text: "computing …"}}, parts...)
 	}
 	return a.theme.Put(widget.Strong, " "+table.Title(parts...).Fit(w-2))
 }

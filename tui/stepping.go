@@ -107,11 +107,11 @@ func chunkText(n int) string {
 }
 
 // levelDocs say what the timing levels time.
-var levelDocs = map[string]string{
-	"off":      "wall time only",
-	"step":     "two timestamps around the step; costs almost nothing",
-	"block":    "one pass per attention and per MLP",
-	"dispatch": "one pass per dispatch; dispatches do not overlap",
+var levelDocs = map[trace.Timing]string{
+	trace.TimingOff:      "wall time only",
+	trace.TimingStep:     "two timestamps around the step; costs almost nothing",
+	trace.TimingBlock:    "one pass per attention and per MLP",
+	trace.TimingDispatch: "one pass per dispatch; dispatches do not overlap",
 }
 
 func (pi *pilot) askTiming() {
@@ -126,13 +126,13 @@ func (pi *pilot) askTiming() {
 				if level == pi.mirror.State.Timing {
 					now = widget.MarkOK + " "
 				}
-				list = append(list, now+widget.Fit(level, 10)+levelDocs[level])
+				list = append(list, now+widget.Fit(string(level), 10)+levelDocs[level])
 			}
 			return list
 		},
 		Take: func(row int, _ string) error {
 			pi.command(session.Command{Kind: session.Timing, Level: levels[row]})
-			pi.say("timing " + levels[row] + " from the next step on")
+			pi.say("timing " + string(levels[row]) + " from the next step on")
 			return nil
 		},
 	}

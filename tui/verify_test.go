@@ -4,11 +4,11 @@ import "testing"
 
 func TestDispatchesAreHeldToTheirReferences(t *testing.T) {
 	t.Parallel()
-	d := live(t, 200, 50).press("2", "A").sees("[PAUSED]", "gap dB", "120.0", "90.0")
+	d := live(t, 200, 50).press("2", "A").sees("[PAUSED]", "SNR dB", "120.0", "90.0")
 	d.press("down").reads("detail")
 	gaps := func(step int) (n int) {
 		for _, s := range d.app.mirror.Trace.Steps[step].Dispatches {
-			if s.Gap != nil {
+			if s.Error != nil {
 				n++
 			}
 		}

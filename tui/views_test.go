@@ -74,8 +74,8 @@ func TestPrintableKeysBelongToTheInput(t *testing.T) {
 
 func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 	t.Parallel()
-	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("l ~lost", "# id").reads("bottom")
-	d.press("l").sees("~lost↓").reads("bottom")
+	d := drive(t, 80, 24, llama, nil, Options{}).press("2", "F", "F", "F", "o").sees("l ~excess", "# id").reads("bottom")
+	d.press("l").sees("~excess↓").reads("bottom")
 	lost := regexp.MustCompile(`(\d+)( +\w*)?$`)
 	last := 1 << 30
 	for _, l := range strings.Split(d.screen(), "\n")[5:15] {
@@ -86,9 +86,9 @@ func TestSortingIsByTheLetterOfAColumn(t *testing.T) {
 		}
 		last = n
 	}
-	d.press("o", "l").sees("~lost↑").press("O").sees("~lost↓")
-	d.press("o", "!").sees("~lost↓").reads("bottom").press("o", "esc").sees("~lost↓")
-	d.press("o", "space").misses("~lost↓", "~lost↑")
+	d.press("o", "l").sees("~excess↑").press("O").sees("~excess↓")
+	d.press("o", "!").sees("~excess↓").reads("bottom").press("o", "esc").sees("~excess↓")
+	d.press("o", "space").misses("~excess↓", "~excess↑")
 	d.press("F", "o").sees("9 last").misses("…#") // by its name, where the title has no letter
 }
 
@@ -139,7 +139,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	begin := d.screen()
 	d.press("u").reads("bottom")
 	d.press("F").press("o", "l").press("/").typed("norm").press("enter").press("v", "b").press("<", "z", "3")
-	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~lost↓", "fold op"} {
+	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~excess↓", "fold op"} {
 		if gone != "" {
 			d.sees(gone)
 		}
@@ -412,8 +412,8 @@ func TestTheMouseSelectsSortsAndScrolls(t *testing.T) {
 	if d.app.table().Cursor != 6 {
 		t.Errorf("the wheel moved the cursor to %d, want 6", d.app.table().Cursor)
 	}
-	x := strings.Index(d.line("# op"), "~lost") - 2 // Σµs is two cells and four bytes
-	d.at(x, 4, tea.MouseButtonLeft).sees("~lost↓").at(x, 4, tea.MouseButtonLeft).sees("~lost↑")
+	x := strings.Index(d.line("# op"), "~excess") - 2 // Σµs is two cells and four bytes
+	d.at(x, 4, tea.MouseButtonLeft).sees("~excess↓").at(x, 4, tea.MouseButtonLeft).sees("~excess↑")
 }
 
 // The border between list and detail stops where a pane has no more to give, and each view keeps its own.

@@ -52,7 +52,7 @@ func TestRunMeasuresTheLastStepByItsKind(t *testing.T) {
 		if text := !strings.Contains(args, "json"); said != (text && want.parts) {
 			t.Errorf("%s: the profile says costs: %v\n%s", args, said, stdout)
 		}
-		if warm := strings.Contains(stdout.String(), "prefill again: 42 tokens in "); warm !=
+		if warm := strings.Contains(stdout.String(), "prefill repeated: 42 tokens in "); warm !=
 			(want.costs && !strings.Contains(args, "json")) {
 			t.Errorf("%s: the profile says the warm prompt: %v", args, warm)
 		}
@@ -103,7 +103,7 @@ func TestRunWithoutSuchARowSaysWhichThereAre(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.json")
 	status := p.main(t.Context(), strings.Fields("run -n 4 --cost norms --trace "+path))
 	if status != exitUsage || stdout.Len() > 0 ||
-		!strings.Contains(stderr.String(), `--cost: no row of any step is called "norms"; there are pro`) {
+		!strings.Contains(stderr.String(), `--cost: "norms": `) {
 		t.Errorf("exit %d: %s%s", status, stdout, stderr)
 	}
 	if _, err := os.Stat(path); err == nil {
@@ -113,7 +113,7 @@ func TestRunWithoutSuchARowSaysWhichThereAre(t *testing.T) {
 	p, stdout, stderr = playBack(t, tuitest.Script{})
 	status = p.main(t.Context(), strings.Fields("run -n 4 --cost sdpa.softmax"))
 	if status != exitFailed ||
-		!strings.Contains(stderr.String(), `--cost: no row of the step is called "sdpa.softmax"; there are pro`) {
+		!strings.Contains(stderr.String(), `--cost: "sdpa.softmax": `) {
 		t.Errorf("exit %d: %s", status, stderr)
 	}
 	if !strings.Contains(stdout.String(), "decode: 3 tokens") {
@@ -244,7 +244,7 @@ func TestRunSaysWhyThereAreNoCosts(t *testing.T) {
 func TestRunLeavesTimeForThePrompt(t *testing.T) {
 	t.Parallel()
 	var kinds []string
-	var first session.Part
+	var first trace.Part
 	p, stdout, stderr := playBack(t, tuitest.Script{
 		Before: func(ctx context.Context, c session.Command) error {
 			kind := string(c.Kind)

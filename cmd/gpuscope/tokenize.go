@@ -226,7 +226,8 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 		case errors.Is(err, strconv.ErrRange):
 			return nil, t.outside(word)
 		case err != nil:
-			return nil, usagef("--decode: %q is not a token id: want ids separated by commas, such as 0,47", word)
+			return nil,
+				usagef("--decode: %q is not a token id: want ids separated by commas, such as 0,47", word)
 		}
 		ids = append(ids, id)
 	}

@@ -66,9 +66,9 @@ unless there are no others. --filter and --sort work like / and o on the screen.
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
 			flags.StringVar(&s.steps, "steps", "",
-				"select the steps `STEPS`: "+analyze.ScopeWords+" (default the last, or all if the table covers the run)")
+				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last, or all if the table covers the run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
-			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.FoldNames()...)
+			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
 			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside each row")
 			flags.StringVar(&s.filter, "filter", "",
 				"print the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
@@ -133,13 +133,13 @@ func (s *show) run(ctx context.Context, operands []string) error {
 
 // options are what a kind of table is asked for.
 func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
-	switch o.Scope, err = kind.Scope(x, s.steps); {
+	switch o.Selection, err = kind.Selection(x, s.steps); {
 	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
 	}
-	if o.Fold, err = analyze.ParseFold(s.fold); err != nil {
+	if o.Grouping, err = analyze.ParseGrouping(s.fold); err != nil {
 		return o, usageError{err.Error()}
 	}
 	what := "the list of tables"
@@ -155,11 +155,11 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 	if !kind.Compares {
 		return o, usagef("--base: %s cannot be compared", what)
 	}
-	base, err := x.ParseScope(s.base)
+	base, err := x.ParseSelection(s.base)
 	if err != nil {
 		return o, usagef("--base: %v", err)
 	}
-	o.Base = &analyze.Base{Index: x, Scope: base}
+	o.Baseline = &analyze.Baseline{Index: x, Selection: base}
 	return o, nil
 }
 

@@ -17,7 +17,7 @@ import (
 type DispatchPage struct {
 	ListPage
 	host Host
-	fold analyze.Fold
+	fold analyze.Grouping
 	now  Snapshot
 }
 
@@ -73,7 +73,7 @@ func firstDispatch(t *table.Table, row int) any {
 	if !ok {
 		return nil
 	}
-	return d.Launch(&d.Folded[row]).ID
+	return d.Launch(&d.Grouped[row]).ID
 }
 
 func (p *DispatchPage) Actions() []command.Action {
@@ -97,9 +97,9 @@ func (p *DispatchPage) Detailed() bool { return true }
 
 func (p *DispatchPage) Look() any { return p.fold }
 
-func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Fold) }
+func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Grouping) }
 
-func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.FoldNone + 1) }
+func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
 
 // About is what the steps cost that the table is of; nothing where that is of others than are looked at.
 func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
@@ -109,15 +109,15 @@ func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
 	return table.Line{}, true
 }
 
-func (p *DispatchPage) Title(w int) []table.Part {
+func (p *DispatchPage) Title(w int) []table.Segment {
 	t := p.Rows.Table
 	if t == nil || len(t.Title) == 0 {
-		return []table.Part{{Rank: 0, Text: "Dispatches"}}
+		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
 	// The cost of the step has a line of its own on the screen; this is the other.
-	said := t.Title[len(t.Title)-1].Parts
+	said := t.Title[len(t.Title)-1].Segments
 	first := min(2, len(said))
-	own := append([]table.Part{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
+	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
 	return p.measureOn(slices.Concat(said[:first], p.together(), own, said[first:], p.Rows.Alike(w)))
 }
 
@@ -141,7 +141,7 @@ func (p *DispatchPage) Launch() *analyze.Launch {
 	if t == nil || r < 0 {
 		return nil
 	}
-	return t.Launch(&t.Folded[r])
+	return t.Launch(&t.Grouped[r])
 }
 
 // Detail is what is known of the dispatch, under what the row says of all that it stands for.
@@ -150,13 +150,13 @@ func (p *DispatchPage) Detail() *Detail {
 	if t == nil || r < 0 {
 		return &Detail{}
 	}
-	title := timesOf(t.Folded[r].Label, len(t.Folded[r].Units))
-	if up := t.Rows[r].Parent; up >= 0 && !t.Folded[up].Group {
-		title += " of " + timesOf(t.Folded[up].Label, len(t.Folded[up].Units))
+	title := timesOf(t.Grouped[r].Label, len(t.Grouped[r].Units))
+	if up := t.Rows[r].Parent; up >= 0 && !t.Grouped[up].Group {
+		title += " of " + timesOf(t.Grouped[up].Label, len(t.Grouped[up].Units))
 	}
 	canCost := p.canCost()
-	return &Detail{p.Rows.Key + t.Fold.String(), title, func(ctx context.Context) ([]string, error) {
-		row := &t.Folded[r]
+	return &Detail{p.Rows.Key + t.Grouping.String(), title, func(ctx context.Context) ([]string, error) {
+		row := &t.Grouped[r]
 		var lines []string
 		if row.Count() > 1 || ofSteps(t, row) {
 			lines = append(lines, several(t, r)...)
@@ -184,7 +184,7 @@ func (p *DispatchPage) Detail() *Detail {
 			lines = append(lines, of)
 		}
 		if row.Gone() {
-			x = t.Base.Index
+			x = t.Baseline.Index
 			said := "It did not run in this step. In s%d:"
 			if row.Count() > 1 {
 				said = "The first of them, in s%d:"
@@ -194,7 +194,7 @@ func (p *DispatchPage) Detail() *Detail {
 		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			if t.CostKnown(row) {
-				d.Limit.LostNS = 0 // the cost stands above
+				d.Limit.ExcessNS = 0 // the cost stands above
 			}
 			lines = append(lines, report.DetailLines(d)...)
 			if d.Time.N == 1 && s.Live && row.Count() == 1 {
@@ -207,7 +207,7 @@ func (p *DispatchPage) Detail() *Detail {
 
 // ofSteps says that a row is of several steps: what is gone is of the base.
 func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
-	_, one := t.Scope.One()
+	_, one := t.Selection.One()
 	return !one && !row.Gone()
 }
 
@@ -246,11 +246,11 @@ func firstOf(n int) string {
 
 // several says what a row that stands for more than one dispatch adds up to.
 func several(t *report.DispatchTable, r int) []string {
-	row := &t.Folded[r]
+	row := &t.Grouped[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
 	steps := ""
 	if ofSteps(t, row) {
-		n, of := t.TimedSteps(), len(t.Scope.Steps)
+		n, of := t.TimedSteps(), len(t.Selection.Steps)
 		switch steps = widget.Plural(of, "step"); n {
 		case of:
 			steps = ", medians of " + steps
@@ -312,7 +312,7 @@ func (p *DispatchPage) why() (Text, bool) {
 		return whyAt(p.at().Index, step, id, "", false), true
 	}
 	t, s := p.Table(), p.at()
-	row := &t.Folded[p.Rows.Current()]
+	row := &t.Grouped[p.Rows.Current()]
 	of := firstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones
 		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)
@@ -321,19 +321,19 @@ func (p *DispatchPage) why() (Text, bool) {
 		return whyAt(s.Index, l.Step, l.ID, of, false), true
 	}
 	// That it is gone is of this run, unless only the base's model has it.
-	id, here := s.Index.Called(t.Base.Index.Name(l.ID))
+	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
-		return whyAt(t.Base.Index, l.Step, l.ID, of+", of the baseline", false), true
+		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", of the baseline", false), true
 	}
 	return whyDispatch(s, id, of), true
 }
 
 // edited names what runs in place of kernels.
-func (p *DispatchPage) edited() table.Part {
+func (p *DispatchPage) edited() table.Segment {
 	names := p.now.State.Edited
 	if len(names) == 0 {
-		return table.Part{}
+		return table.Segment{}
 	}
 	short := table.Plural(len(names), "kernel") + " edited"
-	return table.Part{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
+	return table.Segment{Rank: 1, Text: "edited: " + strings.Join(names, ", "), Short: short}
 }

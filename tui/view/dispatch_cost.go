@@ -46,7 +46,7 @@ func (p *DispatchPage) verifyStep() {
 }
 
 // markedParts are the marked rows, or the selected one; it says so where the table has none of them.
-func (p *DispatchPage) markedParts() (parts []analyze.Part, step *trace.Step, ok bool) {
+func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok bool) {
 	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
 	}
@@ -54,22 +54,19 @@ func (p *DispatchPage) markedParts() (parts []analyze.Part, step *trace.Step, ok
 }
 
 // ask sends a command about parts of a step.
-func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...analyze.Part) {
-	c := session.Command{Kind: kind}
+func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...trace.Part) {
+	c := session.Command{Kind: kind, Parts: parts}
 	if step.Index != p.now.State.Step {
 		c.Step = &step.Index
-	}
-	for _, part := range parts {
-		c.Parts = append(c.Parts, session.Part(part))
 	}
 	p.host.Do(c)
 }
 
 // Parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
 // that they are of.
-func (p *DispatchPage) Parts(marked bool) ([]analyze.Part, *trace.Step) {
+func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	t := p.Table()
-	step := &t.Index.Trace.Steps[t.Scope.Last()]
+	step := &t.Index.Trace.Steps[t.Selection.Last()]
 	if !marked {
 		rows := slices.DeleteFunc(p.withHeadings(t, p.Rows.Rows), func(r int) bool { return p.member(t, r) })
 		return t.CostParts(rows), step
@@ -88,7 +85,7 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
 		for _, r := range rows {
-			for up := t.Folded[r].Parent; up >= 0 && t.Folded[up].Group; up = t.Folded[up].Parent {
+			for up := t.Grouped[r].Parent; up >= 0 && t.Grouped[up].Group; up = t.Grouped[up].Parent {
 				all = append(all, up)
 			}
 		}
@@ -100,8 +97,8 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 // member says that a row is a member of one that is measured as a whole: what a member costs alone is too
 // little to tell from noise. Members that a filter chose are what somebody asks for.
 func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
-	up := t.Folded[row].Parent
-	return up >= 0 && !t.Folded[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
+	up := t.Grouped[row].Parent
+	return up >= 0 && !t.Grouped[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
 
 // Ranked shows first what there is most to save in, where nobody chose another order.
@@ -117,8 +114,8 @@ func (p *DispatchPage) markedRows() (rows []int) {
 	if t == nil {
 		return nil
 	}
-	for i := range t.Folded {
-		if p.Rows.Marked[t.Folded[i].Key] {
+	for i := range t.Grouped {
+		if p.Rows.Marked[t.Grouped[i].Key] {
 			rows = append(rows, i)
 		}
 	}
@@ -126,7 +123,7 @@ func (p *DispatchPage) markedRows() (rows []int) {
 }
 
 // together says in a line what marked rows cost that were left out together, and what that is for.
-func (p *DispatchPage) together() []table.Part {
+func (p *DispatchPage) together() []table.Segment {
 	t := p.Table()
 	if t == nil || t.Costs == nil {
 		return nil
@@ -140,13 +137,16 @@ func (p *DispatchPage) together() []table.Part {
 	if c == nil {
 		return nil
 	}
-	parts := []table.Part{{
+	parts := []table.Segment{{
 		Rank: 0, Text: fmt.Sprintf("%s together cost %s", widget.Plural(len(marked), "marked row"),
 			c.CostText()),
 		Short: "together " + c.Short(),
 	}}
-	if c.Told() {
-		parts = append(parts, table.Part{Rank: 3, With: true, Text: "(the most that fusing them can save)"})
+	if c.Significant() {
+		parts = append(parts, table.Segment{
+			Rank: 3, With: true,
+			Text: "(the most that fusing them can save)",
+		})
 	}
 	return parts
 }
@@ -158,7 +158,7 @@ func (p *DispatchPage) canCost() bool {
 }
 
 // measureOn says in a title where nothing stands out of the scatter what goes on until something does.
-func (p *DispatchPage) measureOn(title []table.Part) []table.Part {
+func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
 		return title
@@ -171,23 +171,23 @@ func (p *DispatchPage) measureOn(title []table.Part) []table.Part {
 }
 
 // uncosted says how the rows get a cost that have none, where they can get it.
-func (p *DispatchPage) uncosted() table.Part {
+func (p *DispatchPage) uncosted() table.Segment {
 	t := p.Table()
 	switch {
 	case !p.canCost():
-		return table.Part{}
+		return table.Segment{}
 	case t.Costs == nil:
-		return table.Part{
+		return table.Segment{
 			Rank: 1,
 			Text: command.Keyed("{cost} measures what each row costs"), Short: command.Keyed("{cost} measures costs"),
 		}
 	case t.Uncosted() == 0:
-		return table.Part{}
+		return table.Segment{}
 	case t.Costed():
-		return table.Part{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"),
+		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"),
 			t.Uncosted())}
 	}
-	return table.Part{Rank: 3, Text: command.Keyed("{cost} measures them")}
+	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures them")}
 }
 
 // cannotCost says why rows cannot be left out now.

@@ -159,7 +159,8 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 func (p *strip) Legend() []string {
 	var parts []string
 	if p.Per > 1 {
-		parts = append(parts, fmt.Sprintf("one column is %s: █ median ░ longest", widget.Plural(p.Per, "step")))
+		parts = append(parts, fmt.Sprintf("one column is %s: █ median ░ longest", widget.Plural(p.Per,
+			"step")))
 	}
 	if slices.ContainsFunc(p.Most, func(ns float64) bool { return ns > p.scale }) {
 		parts = append(parts, "↑ above the chart")

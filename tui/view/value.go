@@ -120,11 +120,11 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	case p.at.Trace.Device.None():
 		return k, noNumbers
 	}
-	if why := analyze.Nowhere(v); why != "" {
+	if why := analyze.NotStored(v); why != "" {
 		return k, "Not in memory: " + why + "."
 	}
 	k = valueKey{step: -1, value: p.value, after: -1}
-	if v.Role == "constant" {
+	if v.Role == trace.RoleConstant {
 		return k, ""
 	}
 	if p.at.Step < 0 {
@@ -310,7 +310,7 @@ func (p *ValuePage) Turn(by int) bool {
 	return true
 }
 
-func (p *ValuePage) Title(int) []table.Part {
+func (p *ValuePage) Title(int) []table.Segment {
 	v := p.info()
 	if v == nil {
 		return nil
@@ -322,14 +322,14 @@ func (p *ValuePage) Title(int) []table.Part {
 	if t := p.page.Value.t; t != nil && t.Value == v.ID {
 		dtype = t.DType
 	}
-	parts := []table.Part{
+	parts := []table.Segment{
 		{Rank: 0, Text: v.Name},
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
 		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
 	}
-	return append(parts, table.Part{Rank: 3, Text: v.Role})
+	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
 
 // stands says what the numbers on the screen are of, and that they are old where they are.
@@ -402,7 +402,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	case told == nil:
 		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
 	default:
-		parts := []table.Part{
+		parts := []table.Segment{
 			table.Say(0, "min %s", widget.Number(told.Min)), table.Say(0, "max %s", widget.Number(told.Max)),
 			table.Say(1, "mean %s", widget.Number(told.Mean)),
 			table.Say(1, "std %s", widget.Number(told.Std)),
@@ -412,7 +412,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 			parts = parts[4:]
 		}
 		if s.key != p.page.Value.key && p.page.Value.t != nil {
-			parts = append([]table.Part{{Rank: 0, Text: p.reading()}}, parts...)
+			parts = append([]table.Segment{{Rank: 0, Text: p.reading()}}, parts...)
 		}
 		lines = append(lines, " "+table.Title(parts...).Fit(w-2), p.odd(t, told, w))
 	}
@@ -430,8 +430,8 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	}
 	low, high := widget.Number(told.Min), widget.Number(told.Max)
 	axis := low + " " + strings.Repeat(widget.MarkRule, max(0, bins-widget.Width(low)-widget.Width(high)-2)) + " " + high
-	line := table.Title(table.Part{Rank: 0, Text: axis},
-		table.Part{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
+	line := table.Title(table.Segment{Rank: 0, Text: axis},
+		table.Segment{Rank: 1, Text: "highest " + widget.Count(most), Short: "top " + widget.Count(most)})
 	return append(lines, t.Put(widget.Dim, " "+line.Fit(w-2)))
 }
 
@@ -455,8 +455,9 @@ func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	}
 	if got != nil && got.After != nil && p.at.Step >= 0 {
 		if i := p.at.Index.Find(p.at.Step, *got.After); i >= 0 {
-			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Gap; n != nil {
-				gap = fmt.Sprintf("SNR %.1f dB, max abs error %s (%s)", n.SNRdB, widget.Number(float64(n.MaxAbs)),
+			if n := p.at.Trace.Steps[p.at.Step].Dispatches[i].Error; n != nil {
+				gap = fmt.Sprintf("SNR %.1f dB, max abs error %s (%s)", n.SNRdB,
+					widget.Number(float64(n.MaxAbs)),
 					n.Reference)
 			}
 		}

@@ -391,17 +391,17 @@ const roomyTitle = 76
 // Own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
 // the order. That rows stand as in the graph goes without saying. What a filter says leaves half of the line
 // to others.
-func (p *TablePane) Own(w int) []table.Part {
+func (p *TablePane) Own(w int) []table.Segment {
 	if p.Table == nil {
 		return nil
 	}
-	said := []table.Part{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
+	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
 		said[0].Rank = 2 // what is shown stays, and is less than what is wrong
-		said = append([]table.Part{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
+		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
 	}
 	if p.partial {
-		sums := table.Part{Text: "n/m: sums of all rows", Short: "sums: all rows"}
+		sums := table.Segment{Text: "n/m: sums of all rows", Short: "sums: all rows"}
 		if w < roomyTitle {
 			sums.Rank = 1
 		}
@@ -410,7 +410,7 @@ func (p *TablePane) Own(w int) []table.Part {
 	if n := len(p.Marked); n > 0 {
 		said = append(said, table.Say(1, "%d marked", n))
 	}
-	order := table.Part{Rank: 6, Text: "order " + p.order()}
+	order := table.Segment{Rank: 6, Text: "order " + p.order()}
 	switch by := p.Choice.Sort; {
 	case p.drawn(by):
 		order.Rank = 3 // the header says it too
@@ -429,12 +429,12 @@ func (p *TablePane) drawn(name string) bool {
 }
 
 // Alike is what all rows say.
-func (p *TablePane) Alike(w int) []table.Part {
+func (p *TablePane) Alike(w int) []table.Segment {
 	s := p.same(w)
 	if s == "" {
 		return nil
 	}
-	return []table.Part{{Rank: 8, Text: "all rows " + s}}
+	return []table.Segment{{Rank: 8, Text: "all rows " + s}}
 }
 
 // same says what the columns that stand in the title say: "wg 64".
