@@ -119,8 +119,8 @@ var ErrNotEngine = errors.New("the engine process did not answer as an engine of
 type ProtocolError struct{ Engine, Own string }
 
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("the engine has session protocol %.16q, this program %q: gpuscope's file was replaced "+
-		"while it ran; restart gpuscope", e.Engine, e.Own)
+	return fmt.Sprintf("the engine has session protocol %.16q, this program %q: gpuscope's file was "+
+		"replaced while it ran; restart gpuscope", e.Engine, e.Own)
 }
 
 // greeted says whether what comes is from an engine that speaks this program's protocol: its first line.

@@ -168,8 +168,7 @@ func TestPlainModeTellsAScriptWhatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "no folder", "x.json")
 	out, err := plainly(opens(refusing(session.Repeat)), "once", "R\ns\nx "+path+"\nq\n")
 	first := requireFailures(t, err, 2)
-	if !errors.Is(first, session.ErrUsage) || errors.Is(err, session.ErrUsage) { // of a command,
-		not of the program
+	if !errors.Is(first, session.ErrUsage) || errors.Is(err, session.ErrUsage) {
 		t.Errorf("error %v", err)
 	}
 	if n := strings.Count(out, "error: "); n != 2 || !strings.Contains(out, "error: "+first.Error()+"\nstep 1:") {

@@ -87,7 +87,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 				text := *pass != "" || *passes
 				switch {
 				case *inside && text, *pass != "" && *passes, *at != "" && (*inside || text):
-					return usagef("--metadata, --passes, --pass and --at exclude each other: give one of them")
+					return usagef("--metadata, --passes, --pass and --at exclude each other: give one")
 				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
 					return usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":

@@ -14,7 +14,7 @@ import (
 func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *choice) (err error) {
 	tokens, position, ok := session.ParseShape(at)
 	if !ok {
-		return usagef("--at %q: want M,POS, such as 1,638: the number of tokens of a step and its position", at)
+		return usagef("--at %q: want M,POS, such as 1,638: number of tokens and position", at)
 	}
 	if format.value == "dot" {
 		return usagef("--at with --format dot: want text or json")
