@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -19,11 +20,11 @@ import (
 func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }
 
 // again runs a step of the text again. The device holds its values then.
-func (s *live) again(ctx context.Context, t *turn, timing engine.Timing) (picked, error) {
+func (s *live) again(ctx context.Context, t *run.Turn, timing engine.Timing) (run.Picked, error) {
 	s.forget()
 	out, err := s.play(ctx, t, timing)
 	if err == nil {
-		s.ran = t.index
+		s.ran = t.Index
 	}
 	return out, err
 }
@@ -31,8 +32,8 @@ func (s *live) again(ctx context.Context, t *turn, timing engine.Timing) (picked
 // hold makes the values of the current step those that the device holds, where a step back, or a look at an
 // older step, has left others there.
 func (s *live) hold(ctx context.Context) error {
-	t := s.text.last()
-	if t == nil || s.ran == t.index {
+	t := s.text.Last()
+	if t == nil || s.ran == t.Index {
 		return nil
 	}
 	_, err := s.again(ctx, t, engine.TimingOff)
@@ -40,17 +41,17 @@ func (s *live) hold(ctx context.Context) error {
 }
 
 func (s *live) canRepeat() error {
-	if s.text.last() == nil {
+	if s.text.Last() == nil {
 		return session.Refusef("there is no step to run again: give a prompt first")
 	}
-	if !s.runner.timed() {
+	if !s.runner.Timed() {
 		return session.Refusef("running a step again measures it, and this device has no timestamps")
 	}
 	return nil
 }
 
 // turnAgain is the turn of the text with that step, which is to run again and be told of.
-func (s *live) turnAgain(step *int) (*turn, error) {
+func (s *live) turnAgain(step *int) (*run.Turn, error) {
 	t, err := s.turnOf(step)
 	if err == nil {
 		err = s.sameKernels(t)
@@ -77,19 +78,19 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 }
 
 // repeat runs a step again n times where it was.
-func (s *live) repeat(ctx context.Context, t *turn, n int, r *session.Reply) error {
+func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply) error {
 	var samples [][]int64
 	var err error
 	note := ""
 	for range n {
-		var out picked
+		var out run.Picked
 		if out, err = s.again(ctx, t, engine.TimingDispatch); err != nil {
 			break
 		}
-		if t.gives && out.token != t.token {
-			note = fmt.Sprintf("; gave token %d, the step itself token %d", out.token, t.token)
+		if t.Gives && out.Token != t.Token {
+			note = fmt.Sprintf("; gave token %d, the step itself token %d", out.Token, t.Token)
 		}
-		times, ok := s.runner.exec.DispatchNS()
+		times, ok := s.runner.Exec.DispatchNS()
 		if !ok {
 			return errors.New("repeat: the GPU's clock has no known period, so there are no times to compare")
 		}
@@ -103,19 +104,19 @@ func (s *live) repeat(ctx context.Context, t *turn, n int, r *session.Reply) err
 	}
 	if samples != nil {
 		s.record(trace.Record{Samples: &trace.Samples{
-			Step: t.index, Samples: samples, Canary: s.runner.sing(),
+			Step: t.Index, Samples: samples, Canary: s.runner.ProbeClock(),
 		}})
 		times := fmt.Sprintf("%d times", r.Repeats)
 		if r.Repeats == 1 {
 			times = "once"
 		}
-		s.event(t.index, "repeat", "repeated %s%s", times, note)
+		s.event(t.Index, "repeat", "repeated %s%s", times, note)
 	}
 	return err
 }
 
 func (s *live) beginUpto(c session.Command) (work, error) {
-	last := s.text.last()
+	last := s.text.Last()
 	if last == nil {
 		return nil, session.Refusef("there is no step to run up to a dispatch: give a prompt first")
 	}
@@ -132,10 +133,10 @@ func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
-	active := s.runner.exec.Live().Active()
+	active := s.runner.Exec.Live().Active()
 	if _, runs := slices.BinarySearch(active, id); !runs {
 		return session.Refusef("dispatch %d (%s) does not run in step %d", id, s.watch.name(id),
-			s.text.step())
+			s.text.Step())
 	}
 	if err := s.replay(ctx, id); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
-	active := s.runner.exec.Live().Active()
+	active := s.runner.Exec.Live().Active()
 	err := s.replay(ctx, active[len(active)-1])
 	if err == nil {
 		s.upto = nil
@@ -160,5 +161,5 @@ func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 // replay runs the step that the device holds again up to a dispatch.
 func (s *live) replay(ctx context.Context, to trace.DispatchID) error {
 	s.looked = replayed{step: nowhere}
-	return s.runner.exec.Replay(ctx, engine.Look{After: to, Value: s.runner.net.tokens})
+	return s.runner.Exec.Replay(ctx, engine.Look{After: to, Value: s.runner.Net.Tokens})
 }

@@ -13,6 +13,8 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -190,10 +192,10 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	defer r.release()
+	defer r.Release()
 	run := benchRun{m: m, runner: r, b: &b, progress: progress, log: log, result: m.benchResult(r, &b)}
 	err = run.ceilings(ctx)
-	if err == nil && b.Tracing && !r.timed() {
+	if err == nil && b.Tracing && !r.Timed() {
 		err = session.Refusef("what timing costs is not known: this device has no timestamps")
 	}
 	if err == nil && b.Kernels {
@@ -215,7 +217,7 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 
 // loadFor puts the model on its device, with a cache that holds what the tests need where the options do not
 // say how much.
-func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(string)) (*runner, error) {
+func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(string)) (*run.Runner, error) {
 	if err := m.hold(tests); err != nil {
 		return nil, err
 	}
@@ -229,7 +231,7 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 	}
 	if errors.Is(err, gpu.ErrOutOfMemory) {
 		err = fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",
-			err, memoryLine(n.graph))
+			err, memoryLine(n.Graph))
 	}
 	return r, err
 }
@@ -251,28 +253,28 @@ func (m *Model) hold(tests []bench.Test) error {
 		return nil
 	}
 	var err error
-	m.context, m.maxChunk, err = m.config.bounds(max(need, m.options.MaxChunk), m.options.MaxChunk)
+	m.context, m.maxChunk, err = m.config.Bounds(max(need, m.options.MaxChunk), m.options.MaxChunk)
 	return err
 }
 
 // benchResult is what is known before anything was measured.
-func (m *Model) benchResult(r *runner, b *Benchmark) *bench.Result {
+func (m *Model) benchResult(r *run.Runner, b *Benchmark) *bench.Result {
 	timing := m.options.Timing
-	if !r.timed() {
+	if !r.Timed() {
 		timing = engine.TimingOff
 	}
 	return &bench.Result{
 		Schema: bench.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
-		Command: m.options.Command, Device: r.exec.Device(), Model: m.Info(), Timing: timing.Level(),
+		Command: m.options.Command, Device: r.Exec.Device(), Model: m.Info(), Timing: timing.Level(),
 		Host: trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Seed: b.Seed, Repetitions: b.Repetitions, Edited: r.edited(),
+		Seed: b.Seed, Repetitions: b.Repetitions, Edited: edited(r),
 	}
 }
 
 // benchRun measures a model that is on its device.
 type benchRun struct {
 	m        *Model
-	runner   *runner
+	runner   *run.Runner
 	b        *Benchmark
 	progress engine.Progress
 	log      func(level, text string)
@@ -285,12 +287,12 @@ type benchRun struct {
 // its clock yet would make all of that look better than it is. The better of both stands.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device
-	if !r.runner.timed() || d.Software() {
+	if !r.runner.Timed() || d.Software() {
 		return nil
 	}
 	before := d.Ceilings
 	var err error
-	d.Ceilings, err = measureCeilings(ctx, r.runner.dev, ceilingCache(r.m.options.Cache), before, r.progress,
+	d.Ceilings, err = measureCeilings(ctx, r.runner.Dev, ceilingCache(r.m.options.Cache), before, r.progress,
 		func(err error) { r.log("warn", err.Error()) })
 	if err != nil {
 		d.Ceilings = before
@@ -359,7 +361,7 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 		}
 		warm = warm && !r.result.Device.Software() && time.Since(begin) < warmTestFor
 	}
-	canary := r.runner.sing()
+	canary := r.runner.ProbeClock()
 	for i := range tests {
 		t := &tests[i]
 		t.Steps, t.CPU, t.Canary = steps[i]/counted, splits[i].Per(steps[i]), canary
@@ -372,7 +374,7 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 // possible are the tests without those whose steps, as the one that ran last, do not run in their mode.
 func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
-		no := t.Mode == bench.Pipelined && !r.runner.exec.CanPrepare(r.timing(&t))
+		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
 		if no {
 			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "where they take several submits")
 			r.log("warn", t.Name+" was not measured pipelined: steps come one by one "+why)
@@ -409,7 +411,7 @@ func (r *benchRun) timing(t *bench.Test) engine.Timing {
 // repetition runs a test once, and adds what its steps took the host. It gives how many steps there were.
 func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
 	all := r.m.steps(t)
-	if t.Phase == trace.Decode && r.runner.exec.CanPrepare(r.timing(t)) {
+	if t.Phase == trace.Decode && r.runner.Exec.CanPrepare(r.timing(t)) {
 		return len(all), r.generate(ctx, t, split)
 	}
 	token := r.ids[t.Depth]
@@ -430,31 +432,31 @@ func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.S
 
 // generate makes the tokens of a test, each prepared while the one before is made.
 func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Split) error {
-	g := generation{
-		position: t.Depth, token: r.ids[t.Depth], steps: t.Tokens, timing: r.timing(t),
-		pipelined: t.Mode == bench.Pipelined && r.runner.pipelines(),
+	g := run.Generation{
+		Position: t.Depth, Token: r.ids[t.Depth], Steps: t.Tokens, Timing: r.timing(t),
+		Pipelined: t.Mode == bench.Pipelined && r.runner.Pipelines(),
 	}
-	g.gave = func(out picked, _ snapshot) (bool, error) {
-		if !out.finite() {
-			return false, noToken(g.position, out, "")
+	g.Gave = func(out run.Picked, _ run.Snapshot) (bool, error) {
+		if !out.Finite() {
+			return false, noToken(g.Position, out, "")
 		}
 		r.count(split)
 		return true, nil
 	}
-	return r.runner.generate(ctx, &g)
+	return r.runner.Generate(ctx, &g)
 }
 
 // noToken is why a step gives none.
-func noToken(position int, out picked, where string) error {
+func noToken(position int, out run.Picked, where string) error {
 	return fmt.Errorf("the step at position %d gives no token: the highest of its logits is %v%s", position,
-		out.highest, where)
+		out.Highest, where)
 }
 
 // count adds what the last step took the host.
 func (r *benchRun) count(split *bench.Split) {
 	if split != nil {
-		split.Add(bench.SplitOf(r.runner.exec.CPU()))
-		split.ReadNS += r.runner.sampleNS
+		split.Add(bench.SplitOf(r.runner.Exec.CPU()))
+		split.ReadNS += r.runner.SampleNS
 	}
 }
 
@@ -462,15 +464,15 @@ func (r *benchRun) count(split *bench.Split) {
 func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, timing engine.Timing,
 	split *bench.Split,
 ) (token int, err error) {
-	out, err := r.runner.step(ctx, position, tokens, gives, nil, timing)
+	out, err := r.runner.Step(ctx, position, tokens, gives, nil, timing)
 	if err != nil {
 		return 0, err
 	}
-	if gives && !out.finite() {
-		return 0, noToken(position, out, r.runner.blame(ctx))
+	if gives && !out.Finite() {
+		return 0, noToken(position, out, r.runner.Blame(ctx))
 	}
 	r.count(split)
-	return out.token, nil
+	return out.Token, nil
 }
 
 // benchStep is the tokens and the position of a step.
@@ -507,7 +509,7 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	if c == nil {
 		return nil, nil
 	}
-	weights, flops, err := r.runner.net.work(r.m.steps(t))
+	weights, flops, err := benchWork(r.runner.Net, r.m.steps(t))
 	if err != nil {
 		return nil, err
 	}
@@ -527,14 +529,14 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 
 // work is what steps do, as modelled: the bytes of constants that they read, each dispatch's once, and FLOPs.
 // What reads a few rows of a table reads no more than it moves.
-func (n *network) work(steps []benchStep) (weights, flops int64, err error) {
-	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
+func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
+	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return 0, 0, err
 	}
-	g := n.graph.Describe()
+	g := n.Graph.Describe()
 	for _, s := range steps {
-		if err := n.set(l, s); err != nil {
+		if err := setShape(n, l, s); err != nil {
 			return 0, 0, err
 		}
 		for _, id := range l.Active() {

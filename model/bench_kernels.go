@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/bench"
@@ -26,10 +27,10 @@ type subject struct {
 // kernels times the operators of the graph alone: those that are alike together, on each route, at each shape
 // at which they do something else than at the ones before.
 func (r *benchRun) kernels(ctx context.Context) error {
-	if !r.runner.timed() {
+	if !r.runner.Timed() {
 		return session.Refusef("--kernels: they are GPU times, and this device has no timestamps")
 	}
-	subjects, err := r.runner.net.subjects(r.kernelSteps())
+	subjects, err := subjects(r.runner.Net, r.kernelSteps())
 	if err != nil {
 		return err
 	}
@@ -70,14 +71,14 @@ func (r *benchRun) kernelSteps() []benchStep {
 
 // subjects are the operators that launch something, in the order of the graph. What has State of its own is
 // timed once: to keep the State of all layers would take more than to time them.
-func (n *network) subjects(steps []benchStep) ([]subject, error) {
-	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
+func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
+	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
-	works := make([][]string, n.graph.NumOps()) // by operator, at each step
+	works := make([][]string, n.Graph.NumOps()) // by operator, at each step
 	for _, s := range steps {
-		if err := n.set(l, s); err != nil {
+		if err := setShape(n, l, s); err != nil {
 			return nil, err
 		}
 		for id := range works {
@@ -86,7 +87,7 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 	}
 	var list []subject
 	index := map[string]int{}
-	for _, o := range n.graph.Describe().Ops {
+	for _, o := range n.Graph.Describe().Ops {
 		here := steps[:0:0]
 		for i, work := range works[o.ID] {
 			if work != "" && !slices.Contains(works[o.ID][:i], work) {
@@ -118,8 +119,8 @@ func (n *network) subjects(steps []benchStep) ([]subject, error) {
 }
 
 // set makes the shapes of a step those in force.
-func (n *network) set(l *graph.Live, s benchStep) error {
-	if err := errors.Join(n.at(l, s.tokens, s.position), l.Propagate()); err != nil {
+func setShape(n *arch.Network, l *graph.Live, s benchStep) error {
+	if err := errors.Join(n.SetShape(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err
 	}
 	l.Commit()
@@ -132,8 +133,8 @@ func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error
 		if err := r.progress("time kernels", done, all); err != nil {
 			return err
 		}
-		at := func(l *graph.Live) error { return r.runner.net.at(l, step.tokens, step.position) }
-		times, err := r.runner.exec.TimeRoutes(ctx, s.ops, r.b.Repetitions, at)
+		at := func(l *graph.Live) error { return r.runner.Net.SetShape(l, step.tokens, step.position) }
+		times, err := r.runner.Exec.TimeRoutes(ctx, s.ops, r.b.Repetitions, at)
 		if err != nil {
 			return fmt.Errorf("time %s at %d tokens: %w", s.names[0], step.tokens, err)
 		}

@@ -119,8 +119,8 @@ func TestSlowKernelsRunFewerAtATime(t *testing.T) {
 	r := newRig(t, Options{Fuse: "off"}) // fused, q of the first layer is like no other
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 60e6 }
 	alike := []graph.OpID{*r.opNamed("layers.0.attn.q"), *r.opNamed("layers.1.attn.q")}
-	times, err := r.s.runner.exec.TimeRoutes(context.Background(), alike, 1,
-		func(l *graph.Live) error { return r.s.runner.net.at(l, 1, 0) })
+	times, err := r.s.runner.Exec.TimeRoutes(context.Background(), alike, 1,
+		func(l *graph.Live) error { return r.s.runner.Net.SetShape(l, 1, 0) })
 	if err != nil || len(times) == 0 || times[0].Ops != 1 || times[0].NS != 60e6 {
 		t.Errorf("%+v, %v", times, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/internal/printable"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -37,7 +38,7 @@ type breakpoint struct {
 // moment is a step that has just ended.
 type moment struct {
 	s       *live
-	n       turn
+	n       run.Turn
 	ns      int64 // on the GPU, or on the host where that was not timed
 	follows bool  // the watch knows the step before
 	// alike says that the step before took as many tokens: what changed since was not asked for.
@@ -85,25 +86,25 @@ var conditions = map[string]condition{
 		})
 	},
 	"nan": func(ctx context.Context, w *watch, _ *breakpoint, m *moment) (hit, bool, error) {
-		if !m.s.runner.exec.Loaded() {
+		if !m.s.runner.Exec.Loaded() {
 			return hit{}, false, errNothingRuns
 		}
-		first, found, err := m.s.runner.exec.FirstNonFinite(ctx)
+		first, found, err := m.s.runner.Exec.FirstNonFinite(ctx)
 		if err != nil || !found {
 			return hit{}, false, err
 		}
 		return hit{&first.Dispatch, fmt.Sprintf("%v, element %d of %s", first.Number, first.Index,
-			m.s.runner.net.graph.Value(first.Value).Name), true}, true, nil
+			m.s.runner.Net.Graph.Value(first.Value).Name), true}, true, nil
 	},
 	"time": func(_ context.Context, w *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		if !m.s.runner.exec.Loaded() {
+		if !m.s.runner.Exec.Loaded() {
 			return hit{}, false, errNothingRuns
 		}
 		h, met := w.late(b.limit, m)
 		return h, met, nil
 	},
 	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
-		from, to := m.n.position, m.n.position+len(m.n.tokens)
+		from, to := m.n.Position, m.n.Position+len(m.n.Tokens)
 		met := float64(from) < b.limit && float64(to) >= b.limit // once: a run goes on from there
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
@@ -132,25 +133,25 @@ func (w *watch) set(list []session.Break) error {
 
 // from makes the current step, which the device holds, the one that the next is compared with.
 func (w *watch) from(s *live) {
-	switch t := s.text.last(); {
+	switch t := s.text.Last(); {
 	case t == nil:
 		w.step = -1
-	case t.index != w.step:
+	case t.Index != w.step:
 		w.take(s, t)
 	}
 }
 
-func (w *watch) take(s *live, t *turn) {
+func (w *watch) take(s *live, t *run.Turn) {
 	w.before, w.now = w.now, w.before[:0]
-	w.now = s.runner.exec.InForce(w.now)
-	w.step, w.tokens = t.index, len(t.tokens)
+	w.now = s.runner.Exec.InForce(w.now)
+	w.step, w.tokens = t.Index, len(t.Tokens)
 }
 
 // look holds a step that has just ended against the conditions. What it gives is the event of the first that
 // is met, and whether the step is to be run up to the event's dispatch.
 func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
-	m.alike = m.follows && w.tokens == len(m.n.tokens)
+	m.alike = m.follows && w.tokens == len(m.n.Tokens)
 	w.take(m.s, &m.n)
 	defer w.remember(m)
 	for i := range w.breaks {
@@ -164,7 +165,7 @@ func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 		}
 		text := fmt.Sprintf("breakpoint %s: %s", b.Break, h.text)
 		return &trace.Event{
-			Step: m.n.index, Dispatch: h.dispatch, Kind: "breakpoint", Text: printable.Short(text, 400),
+			Step: m.n.Index, Dispatch: h.dispatch, Kind: "breakpoint", Text: printable.Short(text, 400),
 		}, h.upto, nil
 	}
 	return nil, false, nil
@@ -262,7 +263,7 @@ func (w *watch) late(times float64, m *moment) (hit, bool) {
 			}
 		}
 	}
-	if list, ok := m.s.runner.exec.DispatchNS(); ok && len(list) == len(w.now) {
+	if list, ok := m.s.runner.Exec.DispatchNS(); ok && len(list) == len(w.now) {
 		for i, ns := range list {
 			look(w.now[i].Dispatch, w.name(w.now[i].Dispatch), ns)
 		}
@@ -288,7 +289,7 @@ func (w *watch) remember(m *moment) {
 		w.past[id].add(ns)
 	}
 	add(whole, m.ns)
-	if list, ok := m.s.runner.exec.DispatchNS(); ok && len(list) == len(w.now) {
+	if list, ok := m.s.runner.Exec.DispatchNS(); ok && len(list) == len(w.now) {
 		for i, ns := range list {
 			add(w.now[i].Dispatch, ns)
 		}

@@ -177,11 +177,11 @@ func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 			return session.Event{Log: &session.Log{Level: "warn", Text: err.Error()}}
 		})
 	}
-	found, err := measureCeilings(ctx, s.runner.dev, ceilingCache(s.m.options.Cache), nil, s.progress(), warn)
+	found, err := measureCeilings(ctx, s.runner.Dev, ceilingCache(s.m.options.Cache), nil, s.progress(), warn)
 	if err != nil {
 		return err
 	}
-	if speed := s.runner.sing(); s.runner.slow {
+	if speed := s.runner.ProbeClock(); s.runner.Slow {
 		warn(fmt.Errorf("the ceilings are of a clock at %.2f of the warm one: measure them again", speed))
 	}
 	s.record(trace.Record{Ceilings: found})
@@ -190,7 +190,7 @@ func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 
 // canMeasure says why the device cannot be measured.
 func (s *live) canMeasure() error {
-	if !s.runner.timed() {
+	if !s.runner.Timed() {
 		return session.Refusef("ceilings are GPU times, and this device has no timestamps")
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -163,7 +164,7 @@ func TestMeasuringCeilingsCanBeCancelledAndRefused(t *testing.T) {
 func TestCanaryThatIsFasterIsTheReference(t *testing.T) {
 	r := newRigOn(t, Options{Timing: engine.TimingDispatch}, tiny(), gpuOf("1.0"))
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 200 }
-	r.s.runner.sang = time.Time{}
+	r.s.runner.Probed = time.Time{}
 	r.do(promptOf(5))
 	if s := r.mirror.Trace.Steps[0]; s.Canary != 1 {
 		t.Errorf("at five times the clock of the reference the canary says %v", s.Canary)
@@ -188,7 +189,7 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 	}
 	step := func(level trace.Timing) *trace.Step {
 		r.do(session.Command{Kind: session.Timing, Level: level})
-		r.s.runner.sang = r.s.runner.sang.Add(-canaryEvery)
+		r.s.runner.Probed = r.s.runner.Probed.Add(-run.ProbeEvery)
 		r.do(session.Command{Kind: session.Next})
 		return &r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]
 	}
@@ -211,13 +212,13 @@ func TestCanaryTellsTheSpeedOfTheClock(t *testing.T) {
 				s.Canary, sung-before, s.Cold)
 		}
 	}
-	r.s.runner.sang = time.Now().Add(time.Hour)
+	r.s.runner.Probed = time.Now().Add(time.Hour)
 	r.do(session.Command{Kind: session.Next})
 	if s := r.mirror.Trace.Steps[len(r.mirror.Trace.Steps)-1]; !s.Cold || s.Canary != 0 {
 		t.Errorf("the step after one at half the clock is not cold: %v, canary %v", s.Cold, s.Canary)
 	}
 	before := sung
-	r.s.runner.sang = time.Now().Add(time.Hour)
+	r.s.runner.Probed = time.Now().Add(time.Hour)
 	r.do(session.Command{Kind: session.Timing, Level: "dispatch"})
 	r.do(session.Command{Kind: session.Run, N: 20})
 	if sung != before {
@@ -260,7 +261,7 @@ func TestTheCanaryDoesNotHoldUpStepsOnTheirWay(t *testing.T) {
 	r.dev.Duration = func(string, uint32, uint32, uint32) int64 { return 1000 * slow }
 	r.dev.OnDispatch = func(d fake.Dispatch) {
 		if d.Pass != "measure" {
-			r.s.runner.sang = time.Time{} // it is always time for it
+			r.s.runner.Probed = time.Time{} // it is always time for it
 		}
 	}
 	r.do(promptOf(5))
@@ -288,7 +289,7 @@ func TestTheCanaryDoesNotHoldUpStepsOnTheirWay(t *testing.T) {
 	r.token = func(int, []int) int { return tinyEnd }
 	r.do(session.Command{Kind: session.Run, N: 4})
 	slow = 4
-	if speed := r.s.runner.sing(); speed != 0.25 {
+	if speed := r.s.runner.ProbeClock(); speed != 0.25 {
 		t.Errorf("behind a text that ended the canary says %v", speed)
 	}
 }

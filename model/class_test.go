@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/model/arch"
 	"gpuscope/ops/reference"
 )
 
@@ -27,11 +28,11 @@ func logitsOf(t *testing.T, path string, tokens ...int) ([]float64, *Model) {
 	if _, err := broughtTo(n, len(tokens), 0); err != nil {
 		t.Fatal(err)
 	}
-	x := reference.NewInterpreter(n.graph)
-	if err := x.Step(n.input(0, tokens), nil); err != nil {
+	x := reference.NewInterpreter(n.Graph)
+	if err := x.Step(n.Input(0, tokens), nil); err != nil {
 		t.Fatal(err)
 	}
-	return slices.Clone(x.Tensor(n.logits).Data), m
+	return slices.Clone(x.Tensor(n.Logits).Data), m
 }
 
 // best is the index of the largest number.
@@ -237,18 +238,18 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newTinyFolder()
-			f.config["model_type"] = c.class
+			f.Config["model_type"] = c.class
 			for key, value := range c.keys {
-				if f.config[key] = value; value == absent {
-					delete(f.config, key)
+				if f.Config[key] = value; value == absent {
+					delete(f.Config, key)
 				}
 			}
-			file, err := OpenFile(f.write(t))
+			file, err := arch.OpenFile(f.write(t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			got, err := file.config()
+			got, err := file.Config()
 			if c.err != "" || err != nil {
 				if err == nil || c.err == "" || !strings.Contains(err.Error(), c.err) {
 					t.Errorf("error %v, want %q", err, c.err)
@@ -283,15 +284,15 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 	t.Parallel()
 	type keys = map[string]any
-	of := func(t *testing.T, key string, value any) rotation {
+	of := func(t *testing.T, key string, value any) arch.Rotation {
 		f := newTinyFolder()
-		f.config[key] = value
-		file, err := OpenFile(f.write(t))
+		f.Config[key] = value
+		file, err := arch.OpenFile(f.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		c, err := file.config()
+		c, err := file.Config()
 		if err != nil {
 			t.Error(err)
 		}
@@ -323,7 +324,7 @@ func TestNeutralScalingOfTheRotationRuns(t *testing.T) {
 		keys{"type": "mrope", "factor": 1},
 	} {
 		f := newTinyFolder()
-		f.config["rope_scaling"] = value
+		f.Config["rope_scaling"] = value
 		if err := planFolder(f.write(t), Options{}); err == nil {
 			t.Errorf("%v runs", value)
 		}
@@ -380,7 +381,7 @@ func TestHeadIsTheStoredOneOrTheEmbedding(t *testing.T) {
 	} {
 		f := newTinyFolder()
 		if c.tied != nil {
-			f.config["tie_word_embeddings"] = c.tied
+			f.Config["tie_word_embeddings"] = c.tied
 		}
 		if !c.head {
 			delete(f.tensors, head)

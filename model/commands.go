@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpuscope/engine"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -83,13 +84,13 @@ var commands = []command{
 	{
 		session.Previous, "Set the position back by one step.", nil,
 		func(s *live, _ session.Command) (work, error) {
-			if s.text.last() == nil {
+			if s.text.Last() == nil {
 				return nil, session.Refusef("there is no step before the first")
 			}
-			was := *s.text.last()
-			s.text.pop()
+			was := *s.text.Last()
+			s.text.Pop()
 			s.upto = nil
-			s.event(was.index, "set_back", "taken back: the position is %d again", was.position)
+			s.event(was.Index, "set_back", "taken back: the position is %d again", was.Position)
 			return nil, nil
 		},
 	},
@@ -126,7 +127,7 @@ var commands = []command{
 		nil, func(s *live, _ session.Command) (work, error) {
 			err := s.canRepeat()
 			if err == nil {
-				err = s.sameKernels(s.text.last())
+				err = s.sameKernels(s.text.Last())
 			}
 			return s.observe, err
 		},
@@ -150,8 +151,8 @@ var commands = []command{
 	{
 		session.Reset, "Forget the text; the recorded steps stay.", nil,
 		func(s *live, _ session.Command) (work, error) {
-			was := s.text.step()
-			s.text, s.upto = transcript{}, nil
+			was := s.text.Step()
+			s.text, s.upto = run.Transcript{}, nil
 			s.event(max(was, 0), "reset", session.ResetText)
 			return nil, nil
 		},
@@ -244,7 +245,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	if err != nil {
 		return s.stand(reply), err
 	}
-	if !s.runner.exec.Loaded() && !slices.Contains(withoutDevice, c.Kind) {
+	if !s.runner.Exec.Loaded() && !slices.Contains(withoutDevice, c.Kind) {
 		return s.stand(reply), session.Refusef("%s: %w", c.Kind, errNothingRuns)
 	}
 	todo, err := row.begin(s, c)
@@ -266,7 +267,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 
 // stand completes a reply by where the session stands.
 func (s *live) stand(r session.Reply) session.Reply {
-	r.Step, r.Position = s.text.step(), s.text.position()
+	r.Step, r.Position = s.text.Step(), s.text.Position()
 	return r
 }
 
@@ -276,7 +277,7 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	}
 	read := s.m.prompt
 	if c.Chat {
-		read = func(c session.Command) (transcript, error) { return s.m.said(&s.text, c) }
+		read = func(c session.Command) (run.Transcript, error) { return s.m.said(&s.text, c) }
 	}
 	t, err := read(c)
 	if err != nil {
@@ -285,15 +286,15 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	if err := s.watch.set(c.Breaks); err != nil {
 		return nil, err
 	}
-	position := s.text.position()
+	position := s.text.Position()
 	s.begins(t, "prompt")
 	prefill := s.prefill(c.Breaks)
-	if !c.Chat || t.kept >= position {
+	if !c.Chat || t.Kept >= position {
 		return prefill, nil
 	}
-	rewritten := s.event(s.runner.rec.Next(), "rewritten",
-		"the chat template changed earlier turns: %d of %s stay in the cache, %s to prefill", t.kept,
-		table.Plural(position, "position"), table.Plural(len(t.ids)-t.kept, "token"))
+	rewritten := s.event(s.runner.Rec.Next(), "rewritten",
+		"the chat template changed earlier turns: %d of %s stay in the cache, %s to prefill", t.Kept,
+		table.Plural(position, "position"), table.Plural(len(t.IDs)-t.Kept, "token"))
 	return func(ctx context.Context, r *session.Reply) error {
 		r.Rewritten = rewritten
 		return prefill(ctx, r)
@@ -301,17 +302,17 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 }
 
 // begins makes a text the session's.
-func (s *live) begins(t transcript, kind string) {
+func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.upto = t, nil
 	kept := ""
-	if t.kept > 0 {
-		kept = fmt.Sprintf(", the first %d as they are in the cache", t.kept)
+	if t.Kept > 0 {
+		kept = fmt.Sprintf(", the first %d as they are in the cache", t.Kept)
 	}
-	s.event(s.runner.rec.Next(), kind, "a text of %d tokens%s", len(t.ids), kept)
+	s.event(s.runner.Rec.Next(), kind, "a text of %d tokens%s", len(t.IDs), kept)
 }
 
 func (s *live) beginEdit(c session.Command) (work, error) {
-	if s.text.position() == 0 {
+	if s.text.Position() == 0 {
 		return nil, session.Refusef("there is no text to edit: give a prompt first")
 	}
 	t, err := s.m.edited(&s.text, c, s.chunk)
@@ -323,7 +324,7 @@ func (s *live) beginEdit(c session.Command) (work, error) {
 }
 
 func (s *live) beginRun(c session.Command) (work, error) {
-	switch at := s.text.position(); {
+	switch at := s.text.Position(); {
 	case c.Until < 0, c.Until > s.m.context:
 		return nil, session.Refusef("run to position %d: the context has positions 1 to %d", c.Until,
 			s.m.context)
@@ -351,7 +352,7 @@ func (s *live) timingOf(level trace.Timing) (engine.Timing, error) {
 	if err != nil {
 		return to, session.Refusef("%w", err)
 	}
-	if to != engine.TimingOff && !s.runner.timed() {
+	if to != engine.TimingOff && !s.runner.Timed() {
 		return to, session.Refusef("timing level %s: this device has no timestamps", to)
 	}
 	return to, nil

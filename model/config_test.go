@@ -5,73 +5,75 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpuscope/model/arch"
 )
 
 // What a file of an architecture says, and what its row adds, without a look at tensors.
 func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 	of := func(n, window int) []int { return slices.Repeat([]int{window}, n) }
 	for name, test := range map[string]struct {
-		arch    *architecture
+		arch    *arch.Architecture
 		keys    map[string]any
 		windows []int
 		scale   float64
 		local   float64 // base of the rotation in layers with a window; 0 for that of the others
 	}{
-		"a Llama": {arch: &llama, keys: map[string]any{"block_count": 3}, windows: of(3, 0)},
+		"a Llama": {arch: &arch.Llama, keys: map[string]any{"block_count": 3}, windows: of(3, 0)},
 		"a Llama, whose window llama.cpp does not read": {
-			arch: &llama, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
+			arch: &arch.Llama, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 0),
 		},
 		"a Qwen, whose window llama.cpp does not read": {
-			arch: &qwen2, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
+			arch: &arch.Qwen2, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 0),
 		},
 		"a Phi 3": {
-			arch: &phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
+			arch: &arch.Phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 16},
 			windows: of(3, 16),
 		},
 		"a Phi 4, which states a window of nothing": {
-			arch: &phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 0},
+			arch: &arch.Phi3, keys: map[string]any{"block_count": 3, "attention.sliding_window": 0},
 			windows: of(3, 0),
 		},
 		"a Gemma: each sixth layer sees all": {
-			arch: &gemma3, keys: map[string]any{"block_count": 7, "attention.sliding_window": 16},
+			arch: &arch.Gemma3, keys: map[string]any{"block_count": 7, "attention.sliding_window": 16},
 			windows: []int{16, 16, 16, 16, 16, 0, 16}, local: 10000,
 		},
 		"a Gemma that says which, and by what base": {
-			arch: &gemma3, keys: map[string]any{
+			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 4, "attention.sliding_window": 16, "attention.sliding_window_pattern": 2,
 				"rope.freq_base_swa": float32(5000),
 			},
 			windows: []int{16, 0, 16, 0}, local: 5000,
 		},
 		"the Gemma of 62 layers": {
-			arch: &gemma3, keys: map[string]any{
+			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 62, "attention.key_length": 16,
 				"attention.value_length": 16, "rope.dimension_count": 16,
 			},
 			windows: of(62, 0), local: 10000, scale: 1 / math.Sqrt(tinyDim/tinyHeads),
 		},
 		"a Gemma that says it layer by layer": {
-			arch: &gemma3, keys: map[string]any{
+			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 3, "attention.sliding_window": 16,
 				"attention.sliding_window_pattern": []bool{false, true, false},
 			},
 			windows: []int{0, 16, 0}, local: 10000,
 		},
 		"a scale of other architectures": {
-			arch: &qwen3, keys: map[string]any{"block_count": 1, "attention.scale": float32(0.25)},
+			arch: &arch.Qwen3, keys: map[string]any{"block_count": 1, "attention.scale": float32(0.25)},
 			windows: of(1, 0),
 		},
 		"a Gemma whose period is said layer by layer": {
-			arch: &gemma3, keys: map[string]any{
+			arch: &arch.Gemma3, keys: map[string]any{
 				"block_count": 3, "attention.sliding_window": 16,
 				"attention.sliding_window_pattern": []int32{2, 2, 2},
 			},
 			windows: []int{16, 0, 16}, local: 10000,
 		},
 		"numbers by layer that are equal": {
-			arch: &llama, keys: map[string]any{
+			arch: &arch.Llama, keys: map[string]any{
 				"block_count": 2, "attention.head_count": []int32{2, 2},
 				"attention.head_count_kv": []int32{1, 1}, "feed_forward_length": []int32{96, 96},
 			},
@@ -81,13 +83,13 @@ func TestConfigIsWhatFileAndRowSay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := tinyOf(test.arch)
 			for key, value := range test.keys {
-				b.Set(test.arch.name+"."+key, value)
+				b.Set(test.arch.Name+"."+key, value)
 			}
-			file, err := parseGGUF(b.Bytes(), "tiny.gguf")
+			file, err := arch.ParseGGUF(b.Bytes(), "tiny.gguf")
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := file.config()
+			c, err := file.Config()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,11 +123,11 @@ func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
 	} {
 		b := tiny()
 		b.Set("llama."+c.key, c.value)
-		file, err := parseGGUF(b.Bytes(), "tiny.gguf")
+		file, err := arch.ParseGGUF(b.Bytes(), "tiny.gguf")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := file.config(); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := file.Config(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -140,11 +142,11 @@ func TestUnknownKeysOfAttentionAreRefused(t *testing.T) {
 	} {
 		b := tiny()
 		b.Set("llama."+key, 3)
-		file, err := parseGGUF(b.Bytes(), "tiny.gguf")
+		file, err := arch.ParseGGUF(b.Bytes(), "tiny.gguf")
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := file.config()
+		c, err := file.Config()
 		if runs != (err == nil) {
 			t.Errorf("%s: %v", key, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/text/chat"
 	"gpuscope/text/tokenizer"
@@ -18,35 +19,35 @@ import (
 // positions in the cache whose tokens did not change.
 
 // said is the transcript of a conversation after another turn of the user, which may be the first.
-func (m *Model) said(was *transcript, c session.Command) (transcript, error) {
+func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, error) {
 	if m.noText != nil {
-		return transcript{}, session.Refusef("%w", m.noText)
+		return run.Transcript{}, session.Refusef("%w", m.noText)
 	}
 	if c.Text == "" {
-		return transcript{}, session.Refusef("the turn is empty: say something")
+		return run.Transcript{}, session.Refusef("the turn is empty: say something")
 	}
-	all := was.all()
-	if n := len(all); n > 0 && was.given > 0 && m.tokens.IsEnd(all[n-1]) {
+	all := was.All()
+	if n := len(all); n > 0 && was.Given > 0 && m.tokens.IsEnd(all[n-1]) {
 		all = all[:n-1] // the template ends the answer itself
 	}
-	if len(was.talk) == 0 && len(all) > 0 {
+	if len(was.Talk) == 0 && len(all) > 0 {
 		return m.behind(was, all, c)
 	}
-	talk := m.finished(was.talk, all)
+	talk := m.finished(was.Talk, all)
 	if err := m.checkHistory(talk, c.Text); err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	text, err := m.render(m.messages(talk, c.Text))
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	kept, rest := m.common(talk, all, text)
 	ids, err := m.encodeBehind(kept, rest)
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	t, err := m.goesOn(was, ids, c)
-	t.talk = append(within(talk, len(kept)), session.Exchange{User: c.Text, From: len(ids), To: -1})
+	t.Talk = append(within(talk, len(kept)), session.Exchange{User: c.Text, From: len(ids), To: -1})
 	return t, err
 }
 
@@ -143,14 +144,14 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 }
 
 // after is the transcript of a plain text after a turn of the user: the turn is appended.
-func (m *Model) behind(was *transcript, all []int, c session.Command) (transcript, error) {
+func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	ids, err := m.encodeBehind(all, rest)
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	return m.goesOn(was, ids, c)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
 )
@@ -270,7 +271,7 @@ func TestTemplatesOfFoldersAreGivenTheirTokens(t *testing.T) {
 		if _, err := os.Stat(path); err != nil && os.Getenv("CI") != "true" {
 			t.Skip("the shared cases are missing: ", err)
 		}
-		file, err := OpenFile(path)
+		file, err := arch.OpenFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}

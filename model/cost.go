@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/model/run"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -37,7 +38,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	if err != nil {
 		return nil, err
 	}
-	slots := s.runner.net.graph.NumDispatches()
+	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
 			return nil, session.Refusef("cost of %.40q: it has no dispatches", p.Name)
@@ -59,7 +60,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 }
 
 // cost measures what a step takes without each of some parts, and whole.
-func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.Reply) error {
+func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *session.Reply) error {
 	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 	for i, p := range c.Parts {
 		sets[i] = p.Dispatches
 	}
-	if s.costed.step != t.index || s.costed.samples == nil {
-		s.costed = costed{t.index, &engine.CostSamples{}}
+	if s.costed.step != t.Index || s.costed.samples == nil {
+		s.costed = costed{t.Index, &engine.CostSamples{}}
 	}
 	kernels, err := ops.Ceilings()
 	if err != nil {
@@ -83,8 +84,8 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 			o.For = min(o.For, max(time.Until(end), 1))
 		}
 	}
-	costs, err := s.runner.exec.Costs(ctx, sets, o)
-	told := trace.Costs{Step: t.index, Whole: costs.Whole}
+	costs, err := s.runner.Exec.Costs(ctx, sets, o)
+	told := trace.Costs{Step: t.Index, Whole: costs.Whole}
 	r.Repeats = costs.Whole.N // of none there are whole runs alone
 	for i, cost := range costs.Sets {
 		if cost.Name = c.Parts[i].Name; cost.N > 0 {
@@ -106,7 +107,7 @@ func (s *live) cost(ctx context.Context, t *turn, c session.Command, r *session.
 		if n == 1 {
 			parts = "1 part"
 		}
-		s.event(t.index, "cost", "cost of %s measured, in %s%s", parts, trace.Rounds(told.Costs), stopped)
+		s.event(t.Index, "cost", "cost of %s measured, in %s%s", parts, trace.Rounds(told.Costs), stopped)
 	}
 	return err
 }

@@ -182,19 +182,19 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 // nothing had been.
 func TestCostsLeaveCacheAndLogitsAsTheyWereOnTheDevice(t *testing.T) {
 	r := onDevice(t, Options{})
-	x, net := r.exec, r.net
+	x, net := r.Exec, r.Net
 	ctx := context.Background()
 	step := func(position int, tokens ...int) {
 		t.Helper()
-		in := net.input(position, tokens)
-		in.Read = net.graph.Outputs()
+		in := net.Input(position, tokens)
+		in.Read = net.Graph.Outputs()
 		if err := x.Step(ctx, in, engine.TimingStep); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// memory is every State and every output, whole.
 	memory := func() (all [][]byte) {
-		for _, v := range net.graph.Describe().Values {
+		for _, v := range net.Graph.Describe().Values {
 			if v.Role == trace.RoleState || v.Role == trace.RoleOutput {
 				b := make([]byte, v.Bytes)
 				if err := x.ReadValue(graph.ValueID(v.ID), b); err != nil {

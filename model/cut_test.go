@@ -7,15 +7,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpuscope/model/demo"
 )
 
 // A file that was cut anywhere must give one clear line, never a model.
 func TestFileCutAnywhereIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cut.gguf")
-	if err := os.WriteFile(path, demo, 0o600); err != nil {
+	if err := os.WriteFile(path, demo.File, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for n := (len(demo) - 1) / 1000 * 1000; n >= 0; n -= 1000 {
+	for n := (len(demo.File) - 1) / 1000 * 1000; n >= 0; n -= 1000 {
 		if err := os.Truncate(path, int64(n)); err != nil {
 			t.Fatal(err)
 		}

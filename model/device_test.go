@@ -6,12 +6,13 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
 
 // onDevice is a model's network on the machine's device, with no session around it.
-func onDevice(t *testing.T, o Options) *runner {
+func onDevice(t *testing.T, o Options) *run.Runner {
 	t.Helper()
 	dev := gputest.Open(t)
 	m, err := Read(o)
@@ -23,12 +24,12 @@ func onDevice(t *testing.T, o Options) *runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := engine.Load(dev, net.graph, graph.LiveOptions{}, nil)
+	x, err := engine.Load(dev, net.Graph, graph.LiveOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.Release)
-	return newRunner(dev, x, net)
+	return run.NewRunner(dev, x, net)
 }
 
 // deviceSession is a session on the machine's device, with what its events make of the trace. The trace is

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"gpuscope/model/arch"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of defaults in docs/guide/models.md")
@@ -23,9 +25,9 @@ func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := text
-	for name, in := range map[string]func(*architecture) *spelling{
-		"config.json": func(a *architecture) *spelling { return &a.hf },
-		"GGUF":        func(a *architecture) *spelling { return &a.gguf },
+	for name, in := range map[string]func(*arch.Architecture) *arch.Spelling{
+		"config.json": func(a *arch.Architecture) *arch.Spelling { return &a.Hf },
+		"GGUF":        func(a *arch.Architecture) *arch.Spelling { return &a.Gguf },
 	} {
 		begin := []byte("<!-- Defaults of " + name + ": go test ./model -run Docs -update -->\n")
 		end := []byte("<!-- end -->\n")
@@ -48,18 +50,18 @@ func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 }
 
 // defaultsTable has a row for each key that a class of a form computes with, and a column for each class.
-func defaultsTable(in func(*architecture) *spelling) string {
-	var forms []*spelling
+func defaultsTable(in func(*arch.Architecture) *arch.Spelling) string {
+	var forms []*arch.Spelling
 	var keys []string
-	for _, a := range architectures {
+	for _, a := range arch.Architectures {
 		s := in(a)
-		if s.names == nil {
+		if s.Names == nil {
 			continue
 		}
 		forms = append(forms, s)
-		known := s.keys.list()
-		for _, o := range s.only {
-			known = append(known, o.key)
+		known := s.Keys.List()
+		for _, o := range s.Only {
+			known = append(known, o.Key)
 		}
 		for _, key := range known {
 			if !slices.Contains(keys, key) {
@@ -70,7 +72,7 @@ func defaultsTable(in func(*architecture) *spelling) string {
 	var b strings.Builder
 	b.WriteString("\n| key |")
 	for _, s := range forms {
-		fmt.Fprintf(&b, " %s |", s.class.name)
+		fmt.Fprintf(&b, " %s |", s.Class.Name)
 	}
 	b.WriteString("\n|" + strings.Repeat(" --- |", len(forms)+1) + "\n")
 	for _, key := range keys {
@@ -84,23 +86,23 @@ func defaultsTable(in func(*architecture) *spelling) string {
 	return b.String()
 }
 
-func defaultCell(s *spelling, key string) string {
-	k := s.keys
-	if v, ok := s.class.defaults[key]; ok {
+func defaultCell(s *arch.Spelling, key string) string {
+	k := s.Keys
+	if v, ok := s.Class.Defaults[key]; ok {
 		return fmt.Sprint(v)
 	}
-	for _, o := range s.only {
+	for _, o := range s.Only {
 		switch {
-		case o.key == key && o.want == nil:
+		case o.Key == key && o.Want == nil:
 			return "not yet"
-		case o.key == key:
-			return fmt.Sprintf("%v only", o.want)
+		case o.Key == key:
+			return fmt.Sprintf("%v only", o.Want)
 		}
 	}
 	switch {
-	case !s.computes(key):
+	case !s.Computes(key):
 		return "ignored"
-	case slices.Contains([]string{k.layers, k.dim, k.ffn, k.context, k.heads, k.eps}, key):
+	case slices.Contains([]string{k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.Eps}, key):
 		return "must be stated"
 	}
 	return "none"

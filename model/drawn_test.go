@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/run"
+	"gpuscope/model/sample"
 	"gpuscope/session"
 )
 
 // drawing is a session that draws from eight letters alike, those that follow the position's.
 func drawing(t *testing.T, seed uint32) *rig {
-	return newRig(t, Options{Sampling: Sampling{
+	return newRig(t, Options{Sampling: sample.Sampling{
 		Temperature: 1, TopK: 8, TopP: 1, RepeatPenalty: 1, Seed: seed,
 	}})
 }
@@ -114,11 +116,11 @@ func TestAStepSaysHowItsTokenWasDrawn(t *testing.T) {
 
 // A penalty looks back over the prompt and what was given, up to where a step ends.
 func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
-	text := transcript{ids: []int{1, 2, 3, 4}, turns: []turn{
-		{position: 0, tokens: []int{1, 2, 3}},
-		{position: 3, tokens: []int{4}, gives: true, token: 50},
-		{position: 4, tokens: []int{50}, gives: true, token: 51},
-		{position: 5, tokens: []int{51}, gives: true, token: 52},
+	text := run.Transcript{IDs: []int{1, 2, 3, 4}, Turns: []run.Turn{
+		{Position: 0, Tokens: []int{1, 2, 3}},
+		{Position: 3, Tokens: []int{4}, Gives: true, Token: 50},
+		{Position: 4, Tokens: []int{50}, Gives: true, Token: 51},
+		{Position: 5, Tokens: []int{51}, Gives: true, Token: 52},
 	}}
 	for _, test := range []struct {
 		position, n int
@@ -130,7 +132,7 @@ func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
 		{6, -1, []int{1, 2, 3, 4, 50, 51}},
 		{7, 1, []int{52}},
 	} {
-		if got := text.recent(test.position, test.n); !slices.Equal(got, test.want) {
+		if got := text.Recent(test.position, test.n); !slices.Equal(got, test.want) {
 			t.Errorf("last %d before %d: %v, want %v", test.n, test.position, got, test.want)
 		}
 	}
@@ -138,7 +140,7 @@ func TestRecentTokensAreThoseBeforeAPosition(t *testing.T) {
 
 // A penalty that wants all logits reads them, and the session goes on.
 func TestAPenaltyWithFarTooFewCandidatesReadsAllLogits(t *testing.T) {
-	r := newRig(t, Options{Sampling: Sampling{TopP: 1, RepeatPenalty: 2, RepeatLastN: -1}})
+	r := newRig(t, Options{Sampling: sample.Sampling{TopP: 1, RepeatPenalty: 2, RepeatLastN: -1}})
 	r.logit = 1 // all alike: those that are penalised are under those that were not read
 	r.token = func(int, []int) int { return 'A' }
 	if err := r.try(context.Background(), promptOf(60)); err != nil {

@@ -18,6 +18,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/safetensors"
 	"gpuscope/session"
 )
@@ -25,7 +26,7 @@ import (
 // tinyFolder is a model of a layer as a folder of Hugging Face, with random weights that follow from the
 // tensors' names.
 type tinyFolder struct {
-	config  map[string]any
+	Config  map[string]any
 	tensors map[string][]int         // dims; all are BF16
 	text    string                   // more of the object in config.json, after what is above
 	like    map[string]string        // tensors that have the weights of others, by name
@@ -34,7 +35,7 @@ type tinyFolder struct {
 }
 
 func newTinyFolder() *tinyFolder {
-	return &tinyFolder{config: map[string]any{
+	return &tinyFolder{Config: map[string]any{
 		"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "intermediate_size": 96,
 		"max_position_embeddings": 64, "num_attention_heads": 2, "num_key_value_heads": 1,
 		"rms_norm_eps":   1e-5,
@@ -94,7 +95,7 @@ func (f *tinyFolder) write(t testing.TB) string {
 		header[name] = map[string]any{"dtype": "BF16", "shape": dims, "data_offsets": []int{at, len(data)}}
 	}
 	head := asJSON(header)
-	config := asJSON(f.config)
+	config := asJSON(f.Config)
 	if f.text != "" {
 		config = append(append(config[:len(config)-1], ','), f.text+"}"...)
 	}
@@ -122,7 +123,7 @@ func make16(x float64) []float64 { return slices.Repeat([]float64{x}, 16) }
 func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	set := func(key string, value any) func(*tinyFolder) {
-		return func(f *tinyFolder) { f.config[key] = value }
+		return func(f *tinyFolder) { f.Config[key] = value }
 	}
 	rope := func(pairs ...any) func(*tinyFolder) {
 		said := map[string]any{}
@@ -132,7 +133,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		return set("rope_scaling", said)
 	}
 	mistype := func(key string, value any) func(*tinyFolder) { // in a class that knows the key
-		return func(f *tinyFolder) { f.config["model_type"], f.config[key] = "qwen3", value }
+		return func(f *tinyFolder) { f.Config["model_type"], f.Config[key] = "qwen3", value }
 	}
 	tensor := func(name string, dims ...int) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.tensors[name] = dims }
@@ -145,7 +146,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"tied":               {set("tie_word_embeddings", true), ""},
 		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, ""},
 		"an unknown model":   {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
-		"no model":           {func(f *tinyFolder) { delete(f.config, "model_type") }, `"model_type" is missing`},
+		"no model":           {func(f *tinyFolder) { delete(f.Config, "model_type") }, `"model_type" is missing`},
 		"null for a model":   {set("model_type", nil), `"model_type" is null, want a string`},
 		"another activation": {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
 		"biases":             {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
@@ -207,12 +208,12 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), `"rope_parameters.full_attention" is 3, want an object`},
 		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), "rope_scaling.low_freq_factor: 4, want at most the high_freq_factor of 1"},
 		"two rotations": {func(f *tinyFolder) {
-			f.config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
-			f.config["rope_parameters"] = map[string]any{"rope_type": "default"}
+			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
+			f.Config["rope_parameters"] = map[string]any{"rope_type": "default"}
 		}, "rope_parameters: another rotation than that of rope_scaling"},
 		"one rotation, twice": {func(f *tinyFolder) {
-			f.config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
-			f.config["rope_parameters"] = map[string]any{
+			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
+			f.Config["rope_parameters"] = map[string]any{
 				"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4,
 			}
 		}, ""},
@@ -246,13 +247,13 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 		"twice the same":    {map[string]any{"rope_type": "default", "rope_theta": 5000}, 5000, 0},
 	} {
 		f := newTinyFolder()
-		f.config["rope_theta"], f.config["rope_parameters"] = 5000, c.said
-		file, err := OpenFile(f.write(t))
+		f.Config["rope_theta"], f.Config["rope_parameters"] = 5000, c.said
+		file, err := arch.OpenFile(f.write(t))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		got, err := file.config()
+		got, err := file.Config()
 		if err != nil || got.Rope.Base != c.want || len(got.Warnings) != c.warnings {
 			t.Errorf("%s: base %v, %v, warnings %q; want %v and %d", name, got.Rope.Base, err, got.Warnings,
 				c.want, c.warnings)
@@ -263,7 +264,7 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 // What is no JSON is named with its line.
 func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 	t.Parallel()
-	_, err := parseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
+	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
 	const want = `config.json: line 2 is no JSON from "nan" on: correct it, or fetch the file again`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
@@ -273,16 +274,16 @@ func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 // The factor by which a context grew past the training's makes scores larger; past it other divisors hold.
 func TestLongRotationFollowsTheContext(t *testing.T) {
 	f := newTinyFolder()
-	f.config["rope_scaling"] = map[string]any{
+	f.Config["rope_scaling"] = map[string]any{
 		"type": "longrope", "short_factor": make16(1), "long_factor": make16(2),
 	}
-	f.config["original_max_position_embeddings"] = 16
-	file, err := OpenFile(f.write(t))
+	f.Config["original_max_position_embeddings"] = 16
+	file, err := arch.OpenFile(f.write(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	c, err := file.config()
+	c, err := file.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,8 @@ func TestConfigJSONThatIsNone(t *testing.T) {
 		"", "[]", "{", "{}{}", `{"a":`, strings.Repeat(`{"a":`, 20) + "1" + strings.Repeat("}", 20),
 		strings.Repeat("[", 1<<20), `{"a` + "\x1b" + `":1}`,
 	} {
-		if _, err := parseConfigJSON([]byte(text), "config.json"); err == nil || len(err.Error()) > 300 ||
+		if _, err := arch.ParseConfigJSON([]byte(text), "config.json"); err == nil ||
+			len(err.Error()) > 300 ||
 			strings.ContainsFunc(err.Error(), unicode.IsControl) {
 			t.Errorf("%.40q: %v", text, err)
 		}
@@ -352,17 +354,17 @@ func FuzzConfigJSON(f *testing.F) {
 				t.Errorf("%q", text)
 			}
 		}
-		said, err := parseConfigJSON(data, "config.json")
+		said, err := arch.ParseConfigJSON(data, "config.json")
 		check(err)
 		if err != nil {
 			return
 		}
-		said.pairs()
+		said.Pairs()
 		named, _ := said.String("model_type")
-		for _, a := range architectures {
-			name := cmp.Or(strings.Join(a.hf.called, ""), a.name)
-			said.values["model_type"] = name
-			c, err := (&hfForm{path: "x", said: said, weights: &safetensors.Folder{}}).config()
+		for _, a := range arch.Architectures {
+			name := cmp.Or(strings.Join(a.Hf.Called, ""), a.Name)
+			said.Values["model_type"] = name
+			c, err := (&arch.HfForm{Path: "x", Said: said, Weights: &safetensors.Folder{}}).Config()
 			if check(err); err == nil && name == named {
 				c.Layers = min(c.Layers, 1) // others are alike
 				check(planHollow(&c))
@@ -379,45 +381,45 @@ func FuzzConfigJSON(f *testing.F) {
 }
 
 // planHollow plans a decoder with tensors of the sizes that its configuration wants.
-func planHollow(c *config) error {
-	file := newCheckpoint(&hfForm{path: "x"}, nil)
-	n, q, kv := c.Form.names, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+func planHollow(c *arch.Config) error {
+	file := arch.NewCheckpoint(&arch.HfForm{Path: "x"}, nil)
+	n, q, kv := c.Form.Names, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	add := func(name string, dims ...int) {
-		t := &Tensor{Name: name, Type: "F32", Dims: dims, Size: 4 * numel(dims)}
-		file.tensors, file.byName[name] = append(file.tensors, t), t
+		t := &arch.Tensor{Name: name, Type: "F32", Dims: dims, Size: 4 * arch.Numel(dims)}
+		file.All, file.ByName[name] = append(file.All, t), t
 	}
-	add(n.embed, 10, c.Dim)
-	add(n.norm, c.Dim)
+	add(n.Embed, 10, c.Dim)
+	add(n.Norm, c.Dim)
 	for i := range c.Layers {
-		at := n.of(i)
-		for _, norm := range []string{n.attnNorm, n.ffnNorm} {
+		at := n.Of(i)
+		for _, norm := range []string{n.AttnNorm, n.FfnNorm} {
 			add(at+norm, c.Dim)
 		}
-		if c.Arch.postNorms {
-			add(at+n.attnPostNorm, c.Dim)
-			add(at+n.ffnPostNorm, c.Dim)
+		if c.Arch.PostNorms {
+			add(at+n.AttnPostNorm, c.Dim)
+			add(at+n.FfnPostNorm, c.Dim)
 		}
-		if c.Arch.headNorms {
-			add(at+n.qNorm, c.HeadDim)
-			add(at+n.kNorm, c.HeadDim)
+		if c.Arch.HeadNorms {
+			add(at+n.QNorm, c.HeadDim)
+			add(at+n.KNorm, c.HeadDim)
 		}
-		if c.Arch.biases {
-			add(at+n.qBias, q)
-			add(at+n.kBias, kv)
-			add(at+n.vBias, kv)
+		if c.Arch.Biases {
+			add(at+n.QBias, q)
+			add(at+n.KBias, kv)
+			add(at+n.VBias, kv)
 		}
-		if c.Arch.fused {
-			add(at+n.qkv, q+2*kv, c.Dim)
-			add(at+n.gateUp, 2*c.FFN, c.Dim)
+		if c.Arch.Fused {
+			add(at+n.Qkv, q+2*kv, c.Dim)
+			add(at+n.GateUp, 2*c.FFN, c.Dim)
 		} else {
-			add(at+n.q, q, c.Dim)
-			add(at+n.k, kv, c.Dim)
-			add(at+n.v, kv, c.Dim)
-			add(at+n.gate, c.FFN, c.Dim)
-			add(at+n.up, c.FFN, c.Dim)
+			add(at+n.Q, q, c.Dim)
+			add(at+n.K, kv, c.Dim)
+			add(at+n.V, kv, c.Dim)
+			add(at+n.Gate, c.FFN, c.Dim)
+			add(at+n.Up, c.FFN, c.Dim)
 		}
-		add(at+n.o, c.Dim, q)
-		add(at+n.down, c.Dim, c.FFN)
+		add(at+n.O, c.Dim, q)
+		add(at+n.Down, c.Dim, c.FFN)
 	}
 	m := &Model{file: file, config: *c}
 	if err := m.settle(); err != nil {
@@ -429,7 +431,7 @@ func planHollow(c *config) error {
 
 // Keys are kept with the path to them, so that a long one over many would take all memory.
 func TestKeysOfAConfigAreBounded(t *testing.T) {
-	_, err := parseConfigJSON([]byte(`{"`+strings.Repeat("k", maxConfigPath)+`": {"a": 1}}`), "config.json")
+	_, err := arch.ParseConfigJSON([]byte(`{"`+strings.Repeat("k", arch.MaxConfigPath)+`": {"a": 1}}`), "config.json")
 	if err == nil || !strings.Contains(err.Error(), "have 258 bytes, want at most 256") {
 		t.Errorf("error %v", err)
 	}

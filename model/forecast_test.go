@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
 )
@@ -18,7 +19,7 @@ func BenchmarkForecast8B(b *testing.B) {
 		b.Run(fmt.Sprint(positions, " positions"), func(b *testing.B) {
 			n := hollowNetwork(b, gguftest.Llama8B, positions)
 			for b.Loop() {
-				f, err := n.forecast(context.Background(), graph.LiveOptions{})
+				f, err := n.Forecast(context.Background(), graph.LiveOptions{})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -32,7 +33,7 @@ func BenchmarkForecast8B(b *testing.B) {
 	}
 }
 
-func hollowNetwork(t testing.TB, s shape, positions int) *network {
+func hollowNetwork(t testing.TB, s shape, positions int) *arch.Network {
 	t.Helper()
 	m, err := Read(Options{Path: hollow(t, s), Context: positions})
 	if err != nil {
@@ -54,7 +55,7 @@ func TestForecastCoversTheContextOfAModel(t *testing.T) {
 		positions /= 16 // the race detector looks at how lines are planned beside each other
 	}
 	n := hollowNetwork(t, deep(1), positions)
-	f, err := n.forecast(t.Context(), graph.LiveOptions{})
+	f, err := n.Forecast(t.Context(), graph.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +79,7 @@ func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f, err := n.forecast(context.Background(), o)
+			f, err := n.Forecast(context.Background(), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,15 +99,15 @@ func TestForecastIsWhatThePlansAreThere(t *testing.T) {
 	}
 }
 
-func compareForecast(t *testing.T, n *network, o graph.LiveOptions, line *trace.Line,
+func compareForecast(t *testing.T, n *arch.Network, o graph.LiveOptions, line *trace.Line,
 	at, tokens, position int,
 ) {
 	t.Helper()
-	l, err := graph.NewLive(n.graph, o)
+	l, err := graph.NewLive(n.Graph, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.at(l, tokens, position); err != nil {
+	if err := n.SetShape(l, tokens, position); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Propagate(); err != nil {
@@ -118,7 +119,7 @@ func compareForecast(t *testing.T, n *network, o graph.LiveOptions, line *trace.
 	for _, p := range all {
 		plans[p.Dispatch] = p
 	}
-	for id := range n.graph.NumDispatches() {
+	for id := range n.Graph.NumDispatches() {
 		got, runs := line.Plan(trace.DispatchID(id), at)
 		want, does := plans[trace.DispatchID(id)]
 		if runs != does {

@@ -12,24 +12,28 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/run"
+	"gpuscope/model/sample"
 	"gpuscope/session"
 )
 
 // tokensFrom makes n tokens behind a prompt: one by one at a level, or generated.
-func (r *runner) tokensFrom(t *testing.T, prompt []int, n int, timing engine.Timing, how string) []picked {
+func tokensFrom(r *run.Runner, t *testing.T, prompt []int, n int, timing engine.Timing,
+	how string,
+) []run.Picked {
 	t.Helper()
 	ctx := context.Background()
-	first, err := r.step(ctx, 0, prompt, true, nil, timing)
+	first, err := r.Step(ctx, 0, prompt, true, nil, timing)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, alone := []picked{first}, n
+	list, alone := []run.Picked{first}, n
 	if how != "one by one" {
 		alone = 1 // whether steps can be prepared is known of steps like the last
 	}
 	for range alone {
 		at, last := len(prompt)+len(list)-1, list[len(list)-1]
-		out, err := r.step(ctx, at, []int{last.token}, true, nil, timing)
+		out, err := r.Step(ctx, at, []int{last.Token}, true, nil, timing)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,29 +42,29 @@ func (r *runner) tokensFrom(t *testing.T, prompt []int, n int, timing engine.Tim
 	if alone == n {
 		return list
 	}
-	if !r.exec.CanPrepare(timing) {
+	if !r.Exec.CanPrepare(timing) {
 		t.Fatal("steps cannot be prepared")
 	}
-	g := generation{
-		position: len(prompt) + 1, token: list[1].token, steps: n - 1,
-		timing: timing, pipelined: how == "pipelined",
-		gave: func(out picked, _ snapshot) (bool, error) {
+	g := run.Generation{
+		Position: len(prompt) + 1, Token: list[1].Token, Steps: n - 1,
+		Timing: timing, Pipelined: how == "pipelined",
+		Gave: func(out run.Picked, _ run.Snapshot) (bool, error) {
 			list = append(list, out)
 			return true, nil
 		},
 	}
-	if err := r.generate(ctx, &g); err != nil {
+	if err := r.Generate(ctx, &g); err != nil {
 		t.Fatal(err)
 	}
 	return list
 }
 
 // kernels are those of the step in force.
-func (r *runner) kernels() (names []string) {
-	live := r.exec.Live()
+func kernels(r *run.Runner) (names []string) {
+	live := r.Exec.Live()
 	for _, id := range live.Active() {
 		_, k := live.Launch(id)
-		names = append(names, r.net.graph.KernelName(k))
+		names = append(names, r.Net.Graph.KernelName(k))
 	}
 	return names
 }
@@ -82,11 +86,11 @@ func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 			r := onDevice(t, Options{Path: write(t, file.Bytes()), TopLogits: 8, MaxChunk: 2048})
 			const n = 24
 			prompt := ids(test.prompt)
-			want := r.tokensFrom(t, prompt, n, engine.TimingOff, "one by one")
-			if len(want) != n+1 || len(want[0].top) != 8 {
-				t.Fatalf("%d tokens, %d candidates", len(want), len(want[0].top))
+			want := tokensFrom(r, t, prompt, n, engine.TimingOff, "one by one")
+			if len(want) != n+1 || len(want[0].Top) != 8 {
+				t.Fatalf("%d tokens, %d candidates", len(want), len(want[0].Top))
 			}
-			if ran := r.kernels(); !slices.Contains(ran, test.kernel) {
+			if ran := kernels(r); !slices.Contains(ran, test.kernel) {
 				t.Errorf("kernels %v, want %s", ran, test.kernel)
 			}
 			for _, level := range []engine.Timing{
@@ -94,11 +98,11 @@ func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 			} {
 				for _, how := range []string{"one by one", "stepped", "pipelined"} {
 					if level > engine.TimingStep && how != "one by one" ||
-						level > engine.TimingOff && !r.timed() {
+						level > engine.TimingOff && !r.Timed() {
 						continue
 					}
-					got := r.tokensFrom(t, prompt, n, level, how)
-					if d := cmp.Diff(want, got, cmp.AllowUnexported(picked{})); d != "" {
+					got := tokensFrom(r, t, prompt, n, level, how)
+					if d := cmp.Diff(want, got, cmp.AllowUnexported(run.Picked{})); d != "" {
 						t.Errorf("%s at %s:\n%s", how, level, d)
 					}
 				}
@@ -109,14 +113,14 @@ func TestTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
 
 // What is drawn is the same too: its token goes by way of the host.
 func TestDrawnTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
-	by := Sampling{Temperature: 1.5, TopK: 20, TopP: 1, RepeatPenalty: 1, Seed: 3}
+	by := sample.Sampling{Temperature: 1.5, TopK: 20, TopP: 1, RepeatPenalty: 1, Seed: 3}
 	r := onDevice(t, Options{Path: write(t, tiny().Bytes()), Sampling: by})
-	want := r.tokensFrom(t, ids(5), 16, engine.TimingOff, "one by one")
-	got := r.tokensFrom(t, ids(5), 16, engine.TimingOff, "stepped")
-	if d := cmp.Diff(want, got, cmp.AllowUnexported(picked{})); d != "" {
+	want := tokensFrom(r, t, ids(5), 16, engine.TimingOff, "one by one")
+	got := tokensFrom(r, t, ids(5), 16, engine.TimingOff, "stepped")
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(run.Picked{})); d != "" {
 		t.Error(d)
 	}
-	if r.pipelines() {
+	if r.Pipelines() {
 		t.Error("what is drawn is not known on the device")
 	}
 }
@@ -144,11 +148,13 @@ func TestACancelDropsNoStep(t *testing.T) {
 		r.do(promptOf(5))
 		r.dev.ResetCounts()
 		told, submits := 0, 0
-		g := generation{position: 5, token: 'f', steps: 8, gave: func(picked, snapshot) (bool, error) {
+		g := run.Generation{Position: 5, Token: 'f', Steps: 8, Gave: func(run.Picked, run.Snapshot) (bool,
+			error,
+		) {
 			told++
 			return true, nil
 		}}
-		err := r.s.runner.generate(&wearing{context.Background(), left}, &g)
+		err := r.s.runner.Generate(&wearing{context.Background(), left}, &g)
 		for _, c := range r.dev.Log {
 			if c.Kind == fake.Submit {
 				submits++
@@ -197,7 +203,10 @@ func TestARunIsPipelinedWhereNothingIsLost(t *testing.T) {
 		"checked":    {Options{Pipelined: true, Check: true}, session.Command{N: 6}, false},
 		"candidates": {Options{Pipelined: true, TopLogits: 3}, session.Command{N: 6}, false},
 		"drawn": {
-			Options{Pipelined: true, Sampling: Sampling{Temperature: 1, TopK: 1, TopP: 1, RepeatPenalty: 1}},
+			Options{Pipelined: true, Sampling: sample.Sampling{
+				Temperature: 1, TopK: 1, TopP: 1,
+				RepeatPenalty: 1,
+			}},
 			session.Command{N: 6},
 			false,
 		},
@@ -295,8 +304,8 @@ func TestDamagedLogitsEndAPipelinedRun(t *testing.T) {
 		return letters(position, tokens)
 	}
 	err := r.try(context.Background(), session.Command{Kind: session.Run, N: 20})
-	if err == nil || !errors.Is(err, r.s.text.fault) {
-		t.Fatalf("error %v, the text says %v", err, r.s.text.fault)
+	if err == nil || !errors.Is(err, r.s.text.Fault) {
+		t.Fatalf("error %v, the text says %v", err, r.s.text.Fault)
 	}
 	if want := "step 4 at position 8 gives no token"; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v", err)

@@ -20,6 +20,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -195,20 +196,20 @@ func TestFilesOfEachArchitectureGiveTheGoldenLogits(t *testing.T) {
 // The scaling of Llama 3.1 is a formula of config.json's numbers; converters to GGUF write what it gives.
 func TestLlama3DivisorsAreThoseOfConvertedFiles(t *testing.T) {
 	path, _ := architectureFile(t, "llama3")
-	file, err := OpenFile(path)
+	file, err := arch.OpenFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	tensor, err := file.tensor("rope_freqs.weight")
+	tensor, err := file.Tensor("rope_freqs.weight")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := tensor.floats()
+	want, err := tensor.Floats()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, got := range llama3Divisors(500000, 2*len(want), 8, 1, 4, 64) {
+	for i, got := range arch.Llama3Divisors(500000, 2*len(want), 8, 1, 4, 64) {
 		if math.Abs(got/float64(want[i])-1) > 1e-5 {
 			t.Errorf("divisor %d is %v, want %v", i, got, want[i])
 		}
@@ -296,7 +297,7 @@ func (c *goldenCase) hold(t *testing.T, steps []trace.Step, tolerance float64) {
 
 // reference runs steps of tokens through the graph by the operators' own float64 references.
 type referenceModel struct {
-	net  *network
+	net  *arch.Network
 	exec *reference.Interpreter
 	pos  int
 }
@@ -312,17 +313,17 @@ func newReference(t *testing.T, path string) *referenceModel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &referenceModel{net: net, exec: reference.NewInterpreter(net.graph)}
+	return &referenceModel{net: net, exec: reference.NewInterpreter(net.Graph)}
 }
 
 // step gives the logits of the last token.
 func (r *referenceModel) step(t *testing.T, tokens ...int) []float64 {
 	t.Helper()
-	if err := r.exec.Step(r.net.input(r.pos, tokens), nil); err != nil {
+	if err := r.exec.Step(r.net.Input(r.pos, tokens), nil); err != nil {
 		t.Fatal(err)
 	}
 	r.pos += len(tokens)
-	return r.exec.Tensor(r.net.logits).Data
+	return r.exec.Tensor(r.net.Logits).Data
 }
 
 // The graph itself, with no GPU: what is wrong here is the model's wiring, not a kernel.
@@ -461,7 +462,7 @@ func TestOneGraphServesPrefillDecodeAndAnotherPrefill(t *testing.T) {
 			for i, id := range active {
 				p := tr.Plans[s.Dispatches[i].Plan]
 				l, k := live.Launch(id)
-				want := fmt.Sprintf("%d %s [%d %d %d] %x", id, net.graph.KernelName(k), l.Grid.X, l.Grid.Y,
+				want := fmt.Sprintf("%d %s [%d %d %d] %x", id, net.Graph.KernelName(k), l.Grid.X, l.Grid.Y,
 					l.Grid.Z, l.Params.Bytes())
 				if got := fmt.Sprintf("%d %s %v %s", p.Dispatch, p.Kernel, p.Workgroups,
 					p.Params); got != want {

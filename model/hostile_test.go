@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
@@ -59,11 +60,11 @@ func hostileModel(r *rand.Rand) []byte {
 	keys := append(b.Keys(), "general.alignment", "tokenizer.ggml.unknown_token_id",
 		"tokenizer.ggml.eot_token_id", "tokenizer.ggml.scores", "tokenizer.ggml.add_eos_token",
 		"tokenizer.ggml.add_space_prefix")
-	for _, key := range a.gguf.keys.list() {
-		keys = append(keys, a.name+"."+key)
+	for _, key := range a.Gguf.Keys.List() {
+		keys = append(keys, a.Name+"."+key)
 	}
-	for _, o := range a.gguf.only {
-		keys = append(keys, a.name+"."+o.key)
+	for _, o := range a.Gguf.Only {
+		keys = append(keys, a.Name+"."+o.Key)
 	}
 	for range 1 + r.IntN(3) {
 		switch r.IntN(6) {
@@ -123,7 +124,7 @@ func hostileVocabulary(b *gguftest.Builder, r *rand.Rand) {
 // short line.
 func useHostile(t *testing.T, data []byte) error {
 	err := func() error {
-		f, err := parseGGUF(data, "hostile.gguf")
+		f, err := arch.ParseGGUF(data, "hostile.gguf")
 		if err != nil {
 			return err
 		}
@@ -157,8 +158,8 @@ func useHostile(t *testing.T, data []byte) error {
 		if err != nil {
 			return err
 		}
-		defer r.exec.Release()
-		_, err = r.step(t.Context(), 0, make([]int, m.maxChunk), true, nil, 0)
+		defer r.Exec.Release()
+		_, err = r.Step(t.Context(), 0, make([]int, m.maxChunk), true, nil, 0)
 		return err
 	}()
 	if err != nil {
@@ -208,9 +209,9 @@ func FuzzModel(f *testing.F) {
 func TestMatrixWithoutEndIsRefusedAtOnce(t *testing.T) {
 	b := tiny()
 	b.Remove("tokenizer.ggml.model")
-	b.Set("llama.embedding_length", maxDim)
+	b.Set("llama.embedding_length", arch.MaxDim)
 	b.Set("llama.attention.key_length", tinyHeadDim)
-	path := write(t, b.Sparse("token_embd.weight", []int{maxVocab, maxDim}))
+	path := write(t, b.Sparse("token_embd.weight", []int{arch.MaxVocab, arch.MaxDim}))
 	if err := os.Truncate(path, 11<<40); err != nil {
 		t.Skipf("no sparse files of this size here: %v", err)
 	}

@@ -18,6 +18,9 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
+	"gpuscope/model/run"
+	"gpuscope/model/verify"
 	"gpuscope/ops"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
@@ -29,9 +32,9 @@ import (
 
 // compile compiles another text of a kernel. What is wrong with it is an error of wrong use, with its line
 // where the compiler names it.
-func (r *runner) compile(e *session.KernelEdit) (*engine.Edit, error) {
+func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
-	k := r.net.graph.Kernel(e.Kernel)
+	k := r.Net.Graph.Kernel(e.Kernel)
 	if k == nil {
 		return nil, session.Refusef("the model has no kernel %.80q%s", e.Kernel, otherHead(e.Kernel))
 	}
@@ -42,20 +45,20 @@ func (r *runner) compile(e *session.KernelEdit) (*engine.Edit, error) {
 	if err != nil {
 		return nil, session.Refusef("%s: %w", file, err)
 	}
-	if edit := r.edits[by.Name]; edit != nil {
+	if edit := r.Edits[by.Name]; edit != nil {
 		return edit, nil
 	}
-	edit, err := r.exec.NewEdit(e.Kernel, by)
+	edit, err := r.Exec.NewEdit(e.Kernel, by)
 	switch {
 	case errors.Is(err, gpu.ErrDeviceLost):
 		return nil, err
 	case err != nil:
 		return nil, session.Refusef("%s%s", file, said(by.Name, err))
 	}
-	if r.edits == nil {
-		r.edits = map[string]*engine.Edit{}
+	if r.Edits == nil {
+		r.Edits = map[string]*engine.Edit{}
 	}
-	r.edits[by.Name] = edit
+	r.Edits[by.Name] = edit
 	return edit, nil
 }
 
@@ -94,7 +97,7 @@ func said(name string, err error) string {
 
 // useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder
 // may have those of other models as well.
-func (r *runner) useShaders(dir string) (text string, err error) {
+func useShaders(r *run.Runner, dir string) (text string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return "", session.Refusef("--shaders: %w", err)
@@ -105,7 +108,7 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 		if !is {
 			continue
 		}
-		if r.net.graph.Kernel(name) == nil {
+		if r.Net.Graph.Kernel(name) == nil {
 			left = append(left, name)
 			continue
 		}
@@ -113,11 +116,11 @@ func (r *runner) useShaders(dir string) (text string, err error) {
 		if err != nil {
 			return "", session.Refusef("--shaders: %w", err)
 		}
-		e, err := r.compile(&session.KernelEdit{Kernel: name, Text: wgsl})
+		e, err := compile(r, &session.KernelEdit{Kernel: name, Text: wgsl})
 		if err != nil {
 			return "", fmt.Errorf("--shaders %s: %w", dir, err)
 		}
-		r.exec.Use(e)
+		r.Exec.Use(e)
 		taken = append(taken, name)
 	}
 	if len(taken) == 0 && len(left) > 0 {
@@ -141,8 +144,8 @@ func otherHead(names ...string) string {
 }
 
 // edited are the names of what runs in place of kernels of the model.
-func (r *runner) edited() (names []string) {
-	for _, e := range r.exec.Edits() {
+func edited(r *run.Runner) (names []string) {
+	for _, e := range r.Exec.Edits() {
 		names = append(names, e.Name())
 	}
 	return names
@@ -150,19 +153,19 @@ func (r *runner) edited() (names []string) {
 
 // sameKernels refuses to measure a step again that ran other kernels than are in force: what is measured
 // would be told of those.
-func (s *live) sameKernels(t *turn) error {
-	if slices.Equal(t.edited, s.runner.edited()) {
+func (s *live) sameKernels(t *run.Turn) error {
+	if slices.Equal(t.Edited, edited(s.runner)) {
 		return nil
 	}
 	return session.Refusef("step %d did not run the kernels that are in force now: make another, or take them out",
-		t.index)
+		t.Index)
 }
 
 // tellEdited records what runs in place of a kernel from the step to come on.
 func (s *live) tellEdited(of string) {
-	g := s.runner.net.graph
-	at := s.runner.rec.Next()
-	e := s.runner.exec.InPlace(of)
+	g := s.runner.Net.Graph
+	at := s.runner.Rec.Next()
+	e := s.runner.Exec.InPlace(of)
 	if e == nil {
 		s.event(at, string(session.Kernel), "%s runs again as the model has it", of)
 		return
@@ -178,16 +181,16 @@ func (s *live) beginKernel(c session.Command) (work, error) {
 		return nil, session.Refusef("kernel: want an edit")
 	}
 	if c.Edit.Text == "" {
-		if s.runner.exec.InPlace(c.Edit.Kernel) == nil {
+		if s.runner.Exec.InPlace(c.Edit.Kernel) == nil {
 			return nil, session.Refusef("kernel %.80q: nothing runs in its place", c.Edit.Kernel)
 		}
-		s.runner.exec.UseOwn(c.Edit.Kernel)
+		s.runner.Exec.UseOwn(c.Edit.Kernel)
 	} else {
-		e, err := s.runner.compile(c.Edit)
+		e, err := compile(s.runner, c.Edit)
 		if err != nil {
 			return nil, err
 		}
-		s.runner.exec.Use(e)
+		s.runner.Exec.Use(e)
 	}
 	s.costed = costed{} // its runs were of other kernels
 	s.tellEdited(c.Edit.Kernel)
@@ -202,7 +205,7 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	case c.N > engine.MostCostRounds:
 		return nil, session.Refusef("lab: %d rounds, want at most %d", c.N, engine.MostCostRounds)
 	}
-	e, err := s.runner.compile(c.Edit)
+	e, err := compile(s.runner, c.Edit)
 	if err != nil {
 		return nil, err
 	}
@@ -221,17 +224,19 @@ func (s *live) beginLab(c session.Command) (work, error) {
 }
 
 // lab runs a kernel and another text of it in turns, in a step.
-func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Command, r *session.Reply) error {
+func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.Command,
+	r *session.Reply,
+) error {
 	timing := engine.TimingStep
-	if !s.runner.timed() {
+	if !s.runner.Timed() {
 		timing = engine.TimingOff
 	}
 	if _, err := s.again(ctx, t, timing); err != nil {
 		return err
 	}
 	s.looked = replayed{step: nowhere}
-	x := s.runner.exec
-	out := &session.Tried{Kernel: c.Edit.Kernel, Name: e.Name(), Step: t.index}
+	x := s.runner.Exec
+	out := &session.Tried{Kernel: c.Edit.Kernel, Name: e.Name(), Step: t.Index}
 	serves := x.Serves(c.Edit.Kernel)
 	out.Dispatches = len(serves)
 	switch id := c.Edit.Dispatch; {
@@ -241,7 +246,7 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	case id == nil:
 		out.Dispatch = &serves[0]
 	case !slices.Contains(serves, *id):
-		return session.Refusef("lab: dispatch %d does not run %s in step %d", *id, c.Edit.Kernel, t.index)
+		return session.Refusef("lab: dispatch %d does not run %s in step %d", *id, c.Edit.Kernel, t.Index)
 	default:
 		out.Dispatch = id
 	}
@@ -253,7 +258,7 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	if err != nil {
 		return err
 	}
-	software := s.runner.dev.Info().Type == gpu.CPU
+	software := s.runner.Dev.Info().Type == gpu.CPU
 	out.Alone, out.Whole = inTurns(&trial.Alone, software), inTurns(&trial.Step, software)
 	out.Stray = trial.Stray
 	for i := range trial.Outputs {
@@ -268,7 +273,7 @@ func (s *live) lab(ctx context.Context, t *turn, e *engine.Edit, c session.Comma
 	}
 	r.Tried = out
 	s.record(trace.Record{Event: &trace.Event{
-		Step: t.index, Dispatch: out.Dispatch, Kind: string(session.Lab), Text: triedText(out),
+		Step: t.Index, Dispatch: out.Dispatch, Kind: string(session.Lab), Text: triedText(out),
 	}})
 	return nil
 }
@@ -294,10 +299,10 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 // rewritten compares what a kernel and another text of it left of a value.
 func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
-	info := s.runner.net.graph.Value(o.Value)
-	w.Elements = numel(info.MaxDims)
+	info := s.runner.Net.Graph.Value(o.Value)
+	w.Elements = arch.Numel(info.MaxDims)
 	if info.Role != graph.State {
-		w.Elements = numel(s.runner.exec.LiveDims(o.Value))
+		w.Elements = arch.Numel(s.runner.Exec.LiveDims(o.Value))
 	}
 	own, err := reference.Decode(info.DType, o.Own, w.Elements)
 	if err != nil {
@@ -307,10 +312,10 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	if err != nil {
 		return w, err
 	}
-	var d difference
+	var d verify.Difference
 	most := 0.0
 	for i := range own {
-		off := d.add(edit[i], own[i])
+		off := d.Add(edit[i], own[i])
 		if off == 0 {
 			continue
 		}
@@ -327,7 +332,7 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 			w.Own, w.New = trace.Number(own[i]), trace.Number(edit[i])
 		}
 	}
-	w.MaxAbs = trace.Number(d.maxAbs)
+	w.MaxAbs = trace.Number(d.MaxAbs)
 	mark := binary.LittleEndian.AppendUint32(nil, engine.Unwritten)
 	words := len(o.New) / 4
 	for at := 0; at < len(o.New); at += 4 {
@@ -343,11 +348,11 @@ const labFLOPs = 2e8
 
 // gapOf is how far what another text of a kernel gave is from the reference of its operator, nil where the
 // dispatch gives nothing that the operator does.
-func (s *live) gapOf(ctx context.Context, t *turn, id trace.DispatchID, outputs []engine.EditOutput) (
+func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outputs []engine.EditOutput) (
 	*trace.NumericError, error,
 ) {
 	if s.reference == nil {
-		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.net.graph)}
+		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
 	}
 	v := newVerification(s, t, []trace.DispatchID{id})
 	v.part = min(1, labFLOPs/max(v.byOp[s.watch.graph.Dispatches[id].Op].flops, 1))

@@ -181,8 +181,8 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	r.do(promptOf(5))
 	g := &r.mirror.Trace.Graph
 	for _, c := range []struct{ name, from, to, want string }{
-		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: its first line is not"},
-		{"of other constants", "Lanes 64", "Lanes 32", `this model's is "rms_norm: Lanes 64`},
+		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: its first line must be"},
+		{"of other constants", "Lanes 64", "Lanes 32", `but this model has "rms_norm: Lanes 64`},
 		{"other workgroups", "@workgroup_size(64", "@workgroup_size(32", "has workgroups of [32 1 1]"},
 		{"another binding", "> weight:", "> bias:", "is read bias"},
 		{"too new", "\n", "\nenable f16;\n", "rms_norm.wgsl: uses enable"},
@@ -226,7 +226,7 @@ Operation Add can't work with [28] and [27]
 	for want, c := range map[string]session.Command{
 		"does not run rms_norm":      {Edit: e},
 		"want another text":          {},
-		"its first line is not":      {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
+		"its first line must be":     {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
 		"1001 rounds, want at most":  {Edit: r.edited("rms_norm"), N: 1001},
 		"step 9 cannot be run again": {Edit: r.edited("rms_norm"), Step: new(int)},
 		"nothing runs in its place":  {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},
@@ -286,7 +286,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 		return err
 	}
 	put("rms_norm", "// gpuscope kernel rms_norm\n")
-	want := "--shaders " + dir + ": rms_norm.wgsl: it is of"
+	want := "--shaders " + dir + ": rms_norm.wgsl: it was made for"
 	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a text of another kernel: %v", err)
 	}
@@ -336,7 +336,7 @@ func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
 	}
 	do(session.Command{Kind: session.Prompt, Text: "Once upon"})
 	do(session.Command{Kind: session.Run, N: 2})
-	g := s.runner.net.graph.Describe()
+	g := s.runner.Net.Graph.Describe()
 	const name = "rms_norm"
 	text := kernelText(t, &g, name, "\n", "\n// the same\n")
 	edit := func(text string) *session.KernelEdit { return &session.KernelEdit{Kernel: name, Text: text} }
@@ -344,7 +344,7 @@ func TestAWrongTextShowsItsGapOnADevice(t *testing.T) {
 	if o := same.Outputs[0]; o.Differ != 0 || o.Elements == 0 || same.Gap == nil || !(same.Gap.Share <= 1) {
 		t.Errorf("the same: %+v, gap %+v", o, same.Gap)
 	}
-	if s.runner.timed() && (same.Alone == nil || same.Alone.N != 3 || same.Whole.N != 3) {
+	if s.runner.Timed() && (same.Alone == nil || same.Alone.N != 3 || same.Whole.N != 3) {
 		t.Errorf("the same: %+v", same)
 	}
 	wrong := kernelText(t, &g, name, "params.eps", "(params.eps + 1.0)")
@@ -403,7 +403,7 @@ func TestEveryKernelThatIsTriedLeavesTheTextAsItWas(t *testing.T) {
 			}
 			do(session.Command{Kind: session.Prompt, Text: "Once upon a time"})
 			do(session.Command{Kind: session.Run, N: 2})
-			g := s.runner.net.graph.Describe()
+			g := s.runner.Net.Graph.Describe()
 			between(s, &g)
 			do(session.Command{Kind: session.Run, N: 3})
 			for _, step := range whole().Steps {

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
+	"gpuscope/model/run"
 	"gpuscope/ops"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
@@ -36,7 +37,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 		return nil, session.Refusef("look: it says at no value")
 	}
 	at := *c.At
-	g := s.runner.net.graph
+	g := s.runner.Net.Graph
 	if at.Value < 0 || int(at.Value) >= g.NumValues() {
 		return nil, session.Refusef("look: value %d, the graph has %d", at.Value, g.NumValues())
 	}
@@ -52,7 +53,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 		return nil, session.Refusef("look: %s from element %d on, want at most %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
 	}
-	var t *turn
+	var t *run.Turn
 	if v.Role != graph.Constant {
 		var err error
 		if t, err = s.turnOf(at.Step); err != nil {
@@ -70,23 +71,23 @@ func pageText(at session.LookAt) string {
 }
 
 // turnOf is the turn of the text with that step, the current one for nil.
-func (s *live) turnOf(step *int) (*turn, error) {
-	if len(s.text.turns) == 0 {
+func (s *live) turnOf(step *int) (*run.Turn, error) {
+	if len(s.text.Turns) == 0 {
 		return nil, session.Refusef("there is no step to run again: give a prompt first")
 	}
 	if step == nil {
-		return s.text.last(), nil
+		return s.text.Last(), nil
 	}
-	i := slices.IndexFunc(s.text.turns, func(t turn) bool { return t.index == *step })
+	i := slices.IndexFunc(s.text.Turns, func(t run.Turn) bool { return t.Index == *step })
 	if i < 0 {
 		return nil, session.Refusef("step %d cannot be run again: the text does not stand on it any more",
 			*step)
 	}
-	return &s.text.turns[i], nil
+	return &s.text.Turns[i], nil
 }
 
 // look reads what is asked for of a value; t is nil for one that no step changes.
-func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.Reply) error {
+func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *session.Reply) error {
 	out := &session.Tensor{Value: at.Value}
 	if t != nil {
 		if err := s.replayTo(ctx, at, t, out); err != nil {
@@ -109,7 +110,7 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.
 		}
 	}
 	if at.Statistics {
-		name := s.runner.net.graph.Value(at.Value).Name
+		name := s.runner.Net.Graph.Value(at.Value).Name
 		tell := s.progress()
 		var err error
 		out.Statistics, err = statistics(ctx, n, func(done, total int) error {
@@ -124,25 +125,25 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *turn, r *session.
 }
 
 // replayTo brings the value to where it is to be read.
-func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *session.Tensor) error {
-	out.Step = &t.index
-	if s.ran != t.index {
+func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
+	out.Step = &t.Index
+	if s.ran != t.Index {
 		again, err := s.again(ctx, t, engine.TimingOff)
 		if err != nil {
 			return err
 		}
-		if t.gives && again.token != t.token {
+		if t.Gives && again.Token != t.Token {
 			why := "the device does not give the same twice"
-			if len(s.runner.edited()) > 0 {
+			if len(edited(s.runner)) > 0 {
 				why = "another text of a kernel runs"
 			}
-			return fmt.Errorf("step %d gave token %d, run again it gives %d: %s", t.index, t.token,
-				again.token, why)
+			return fmt.Errorf("step %d gave token %d, run again it gives %d: %s", t.Index, t.Token,
+				again.Token, why)
 		}
 	}
-	x := s.runner.exec
+	x := s.runner.Exec
 	writers := x.Writers(at.Value)
-	v := s.runner.net.graph.Value(at.Value)
+	v := s.runner.Net.Graph.Value(at.Value)
 	switch {
 	case at.After != nil:
 		out.After = at.After
@@ -152,12 +153,12 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *turn, out *se
 		return nil
 	case x.Live().Deferred(at.Value):
 		return fmt.Errorf("nothing writes %s in step %d: its operator leaves it, and what reads it takes others",
-			v.Name, t.index)
+			v.Name, t.Index)
 	default:
 		return fmt.Errorf("nothing writes %s in step %d: its operator takes another route there", v.Name,
-			t.index)
+			t.Index)
 	}
-	if to := (replayed{t.index, *out.After, at.Value}); s.looked != to {
+	if to := (replayed{t.Index, *out.After, at.Value}); s.looked != to {
 		s.looked = replayed{step: nowhere}
 		if err := x.Replay(ctx, engine.Look{After: to.after, Value: at.Value}); err != nil {
 			return err
@@ -181,7 +182,7 @@ type reader func(first, n int) ([]float64, error)
 // numbers are those in a value's memory as it is now; of a constant matrix those that its format makes of the
 // bits.
 func (s *live) numbers(v graph.ValueID) numbers {
-	for m := range ops.StoredMatrices(s.runner.net.graph) {
+	for m := range ops.StoredMatrices(s.runner.Net.Graph) {
 		if m.Arrays[0] != v {
 			continue
 		}
@@ -198,7 +199,7 @@ func (s *live) numbers(v graph.ValueID) numbers {
 		}
 		return numbers{m.Format, []int{m.Rows, m.Cols}, m.Rows * m.Cols, read}
 	}
-	x, info := s.runner.exec, s.runner.net.graph.Value(v)
+	x, info := s.runner.Exec, s.runner.Net.Graph.Value(v)
 	count := 1
 	dims := x.LiveDims(v)
 	for _, d := range dims {

@@ -21,23 +21,19 @@ import (
 	"path/filepath"
 	"slices"
 
+	"gpuscope/model/demo"
+
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
+	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
 )
-
-// demo is the embedded model: 11M parameters, trained on public-domain text, CC0-1.0.
-//
-//go:embed demo/demo.gguf
-var demo []byte
-
-// DemoName is the name of the embedded model, for people.
-const DemoName = "demo (embedded)"
 
 // Options say what to open, on which device, and how to run it. The zero value of a field is its default.
 type Options struct {
@@ -73,7 +69,7 @@ type Options struct {
 	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
 	// step reads all logits back.
 	TopLogits int
-	Sampling  Sampling
+	Sampling  sample.Sampling
 	// Pipelined lets a step of a text that runs on begin before the one before was read, where its token is
 	// known on the device.
 	Pipelined bool
@@ -89,10 +85,10 @@ type Options struct {
 // Model is a model file that has been read and checked. It needs no device.
 type Model struct {
 	options Options
-	file    *Checkpoint
-	config  config
+	file    *arch.Checkpoint
+	config  arch.Config
 	// quantizer is nil where all weights stay as they are stored.
-	quantizer *quantizer
+	quantizer *arch.Quantizer
 	context   int
 	maxChunk  int
 	tokens    *tokenizer.Tokenizer // nil where the file has none
@@ -107,7 +103,7 @@ type Model struct {
 func (m *Model) Warnings() []string { return m.warnings }
 
 // Ignored are the keys that the files state and that the model's class does not know.
-func (m *Model) Ignored() []Ignored { return m.config.Ignored }
+func (m *Model) Ignored() []arch.Ignored { return m.config.Ignored }
 
 // warnf adds a warning.
 func (m *Model) warnf(format string, args ...any) {
@@ -122,15 +118,15 @@ func Read(o Options) (*Model, error) {
 	if err := o.Sampling.Check(); err != nil {
 		return nil, err
 	}
-	q, err := newQuantizer(o.Quantize, o.GroupSize)
+	q, err := arch.NewQuantizer(o.Quantize, o.GroupSize)
 	if err != nil {
 		return nil, err
 	}
-	file, err := OpenFile(o.Path)
+	file, err := arch.OpenFile(o.Path)
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{options: o, file: file, quantizer: q, sampling: o.Sampling.record()}
+	m := &Model{options: o, file: file, quantizer: q, sampling: o.Sampling.Record()}
 	if err := m.read(); err != nil {
 		return nil, errors.Join(unplannable(err), file.Close())
 	}
@@ -154,7 +150,7 @@ func unplannable(err error) error {
 
 func (m *Model) read() error {
 	var err error
-	if m.config, err = m.file.config(); err != nil {
+	if m.config, err = m.file.Config(); err != nil {
 		return err
 	}
 	if err := m.settle(); err != nil {
@@ -165,11 +161,11 @@ func (m *Model) read() error {
 
 // settle decides what the configuration leaves to the tensors and to the options.
 func (m *Model) settle() error {
-	table, err := m.file.tensor(m.config.Form.names.embed)
+	table, err := m.file.Tensor(m.config.Form.Names.Embed)
 	if err != nil {
 		return err
 	}
-	if len(table.Dims) != 2 || table.Dims[0] > maxVocab {
+	if len(table.Dims) != 2 || table.Dims[0] > arch.MaxVocab {
 		return fmt.Errorf("%s: tensor %s is %s, want [vocabulary, %d]", m.file.Name(),
 			table.Name, printable.Dims(table.Dims), m.config.Dim)
 	}
@@ -178,29 +174,29 @@ func (m *Model) settle() error {
 	if err := m.settleHead(table); err != nil {
 		return err
 	}
-	m.warnOfOrphans()
-	m.context, m.maxChunk, err = m.config.bounds(m.options.Context, m.options.MaxChunk)
+	m.warnings = append(m.warnings, m.file.OrphanWarnings()...)
+	m.context, m.maxChunk, err = m.config.Bounds(m.options.Context, m.options.MaxChunk)
 	return err
 }
 
 // settleHead decides which matrix gives the logits where the files contradict themselves: a stored one unless
 // it is the embedding once more, and without one the embedding.
-func (m *Model) settleHead(table *Tensor) error {
+func (m *Model) settleHead(table *arch.Tensor) error {
 	c := &m.config
-	head := m.file.byName[c.Form.names.head]
+	head := m.file.ByName[c.Form.Names.Head]
 	switch {
 	case head == nil && !c.Tied:
 		c.Tied = true
 		m.warnf("%s: no tensor %s, and %s is not true: using the embedding in its place", m.file.Name(),
-			c.Form.names.head, c.Form.keys.tied)
+			c.Form.Names.Head, c.Form.Keys.Tied)
 	case head != nil && c.Tied:
-		same, err := table.equal(head)
+		same, err := table.Equal(head)
 		if err != nil || same {
 			return err
 		}
 		c.Tied = false
 		m.warnf("%s: %s is true, and tensor %s differs from the embedding: using it", m.file.Name(),
-			c.Form.keys.tied, printable.Short(head.Name, 80))
+			c.Form.Keys.Tied, printable.Short(head.Name, 80))
 	}
 	return nil
 }
@@ -214,10 +210,10 @@ func (m *Model) Plan(limits gpu.Limits) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.graph, nil
+	return n.Graph, nil
 }
 
-func (m *Model) build(limits gpu.Limits) (*network, error) {
+func (m *Model) build(limits gpu.Limits) (*arch.Network, error) {
 	b := graph.NewBuilder(limits)
 	b.AskRoutes(m.options.Routes)
 	rules, err := graph.SelectFusions(ops.Fusions, m.options.Fuse)
@@ -233,16 +229,16 @@ func (m *Model) build(limits gpu.Limits) (*network, error) {
 	if m.options.passBytes > 0 {
 		b.PassBytes(m.options.passBytes)
 	}
-	l := &decoder{
-		Builder: b, config: m.config, context: m.context, kv: graph.F32,
-		w: &weights{b, m.file, m.config.Form, m.quantizer, map[*Tensor]bool{}},
+	l := &arch.Decoder{
+		Builder: b, Config: m.config, Context: m.context, KV: graph.F32,
+		W: arch.NewWeights(b, m.file, m.config.Form, m.quantizer),
 	}
 	if m.options.HalfKV {
-		l.kv = graph.F16
+		l.KV = graph.F16
 	}
-	n, err := l.build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
+	n, err := l.Build(m.maxChunk, m.options.TopLogits, m.options.Sampling)
 	if err == nil {
-		err = m.quantizer.check(m.file.Name())
+		err = m.quantizer.Check(m.file.Name())
 	}
 	limit, limited := errors.AsType[*graph.RouteLimit](err)
 	switch {
@@ -270,7 +266,7 @@ func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
 		Name:         cmp.Or(bounded(m.file.Title()), m.source()),
-		Architecture: c.Arch.name, Source: m.source(),
+		Architecture: c.Arch.Name, Source: m.source(),
 		Layers: c.Layers,
 		Dims: map[string]int{
 			"dim": c.Dim, "heads": c.Heads, "kv_heads": c.KVHeads, "head_dim": c.HeadDim, "ffn": c.FFN,
@@ -292,7 +288,7 @@ func (m *Model) Info() trace.Model {
 		info.Quantization = most[0]
 	}
 	if m.quantizer != nil {
-		info.Quantization, info.Quantized = m.quantizer.String(), m.quantizer.cost()
+		info.Quantization, info.Quantized = m.quantizer.String(), m.quantizer.Cost()
 	}
 	return info
 }
@@ -300,7 +296,7 @@ func (m *Model) Info() trace.Model {
 // source is the file as a trace names it: without the folders, which are nobody's business.
 func (m *Model) source() string {
 	if m.options.Path == "" {
-		return DemoName
+		return demo.Name
 	}
 	return filepath.Base(m.options.Path)
 }

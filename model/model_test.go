@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"gpuscope/model/demo"
+
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
@@ -30,7 +33,7 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 	defer m.Close()
 	info := m.Info()
 	if info.Name != "gpuscope demo" || info.Layers != 6 || info.Quantization != "Q4_0" ||
-		info.Source != DemoName || info.Parameters != 11_015_040 {
+		info.Source != demo.Name || info.Parameters != 11_015_040 {
 		t.Errorf("info %+v", info)
 	}
 	if m.context != 1024 || m.maxChunk != 512 {
@@ -40,7 +43,7 @@ func TestEmbeddedModelIsWhatItSays(t *testing.T) {
 	if err != nil {
 		return // a clone without the shared folder
 	}
-	if string(shared) != string(demo) {
+	if string(shared) != string(demo.File) {
 		t.Error("the embedded model is not shared/models/demo.gguf")
 	}
 }
@@ -147,7 +150,7 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		desc := net.graph.Describe()
+		desc := net.Graph.Describe()
 		of[i] = shape{
 			len(desc.Ops), len(fresh(t, net, 512, 0).Levels()), len(fresh(t, net, 1, 700).Levels()),
 		}
@@ -176,14 +179,14 @@ func TestResidualsAreFusedInEveryLayer(t *testing.T) {
 }
 
 // fresh is a graph that was made for one step.
-func fresh(t *testing.T, net *network, tokens, position int) *graph.Live {
+func fresh(t *testing.T, net *arch.Network, tokens, position int) *graph.Live {
 	t.Helper()
-	live, err := graph.NewLive(net.graph, graph.LiveOptions{})
+	live, err := graph.NewLive(net.Graph, graph.LiveOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
-		live.SetDims(net.tokens, 1, tokens), live.SetInt(net.pos, int64(position)),
+		live.SetDims(net.Tokens, 1, tokens), live.SetInt(net.Pos, int64(position)),
 		live.Propagate(),
 	} {
 		if err != nil {

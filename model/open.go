@@ -15,6 +15,8 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -83,7 +85,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.planAhead(ctx, m.options.Live) // beside the upload, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // beside the upload, which takes longer
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()
@@ -95,8 +97,8 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 		log(m.quantizer.String())
 	}
 	header, planned := m.header(r), await(ahead, progress)
-	if header.Forecast = planned.forecast; planned.err != nil {
-		log(planned.err.Error()) // what runs does not need it
+	if header.Forecast = planned.Forecast; planned.Err != nil {
+		log(planned.Err.Error()) // what runs does not need it
 	}
 	return start(m, r, header), nil
 }
@@ -131,7 +133,9 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 }
 
 // deviceAndGraph opens the device that the options name, and builds the graph for it.
-func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *network, error) {
+func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *arch.Network,
+	error,
+) {
 	begin := time.Now()
 	dev, why, err := openDevice(m.options.Driver, m.options.Device)
 	if err != nil {
@@ -148,7 +152,9 @@ func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.
 }
 
 // graphFor builds the graph for a device with these limits.
-func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*network, error) {
+func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*arch.Network,
+	error,
+) {
 	if err := cmp.Or(progress("open device", 1, 1), progress("build graph", 0, 1)); err != nil {
 		return nil, err
 	}
@@ -158,16 +164,16 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 		return nil, err
 	}
 	m.took("build", begin)
-	log("device memory: " + memoryLine(n.graph))
+	log("device memory: " + memoryLine(n.Graph))
 	return n, progress("build graph", 1, 1)
 }
 
 // load puts a graph on the device that it was built for.
-func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress, log func(string)) (
-	*runner, error,
+func (m *Model) load(dev gpu.Device, n *arch.Network, progress engine.Progress, log func(string)) (
+	*run.Runner, error,
 ) {
-	exec, err := engine.Load(dev, n.graph, m.options.Live, progress)
-	m.quantizer.loaded()
+	exec, err := engine.Load(dev, n.Graph, m.options.Live, progress)
+	m.quantizer.Loaded()
 	if err != nil {
 		return nil, err
 	}
@@ -183,16 +189,16 @@ func (m *Model) load(dev gpu.Device, n *network, progress engine.Progress, log f
 		m.opening = append(m.opening, trace.Opening{Phase: part.phase, NS: took})
 	}
 	exec.SetCheck(m.options.Check)
-	r := newRunner(dev, exec, n)
+	r := run.NewRunner(dev, exec, n)
 	if dir := m.options.Shaders; dir != "" {
-		said, err := r.useShaders(dir)
+		said, err := useShaders(r, dir)
 		if err != nil {
 			exec.Release()
 			return nil, err
 		}
 		log(said)
 	}
-	if err := r.useCanary(); err != nil {
+	if err := r.UseClockProbe(); err != nil {
 		exec.Release()
 		return nil, err
 	}
@@ -218,15 +224,15 @@ func memoryLine(g *graph.Graph) string {
 }
 
 // header is the trace without what the steps make.
-func (m *Model) header(r *runner) *trace.Trace {
-	device := r.exec.Device()
+func (m *Model) header(r *run.Runner) *trace.Trace {
+	device := r.Exec.Device()
 	device.Ceilings = CachedCeilings(&device, m.options.Cache)
 	return &trace.Trace{
 		Schema: trace.Schema, Producer: m.options.Producer, Created: time.Now().UTC().Format(time.RFC3339),
 		Command: m.options.Command, Static: m.options.Live.Static,
 		Host:   trace.Host{OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU()},
-		Device: device, Clock: r.exec.Clock(), Model: m.Info(),
-		Opening: m.opening, Graph: r.net.graph.Describe(),
+		Device: device, Clock: r.Exec.Clock(), Model: m.Info(),
+		Opening: m.opening, Graph: r.Net.Graph.Describe(),
 		Plans: []trace.Plan{}, Steps: []trace.Step{},
 	}
 }

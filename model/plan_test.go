@@ -12,6 +12,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
 )
@@ -50,12 +51,12 @@ func alone(t *testing.T) {
 }
 
 // planned is the graph of a shape, for steps of at most 512 tokens.
-func planned(t testing.TB, s shape, fuse string) *network {
+func planned(t testing.TB, s shape, fuse string) *arch.Network {
 	t.Helper()
 	return plan(t, hollow(t, s), fuse)
 }
 
-func plan(t testing.TB, path, fuse string) *network {
+func plan(t testing.TB, path, fuse string) *arch.Network {
 	t.Helper()
 	m, err := Read(Options{Path: path, Context: 4096, Fuse: fuse})
 	if err != nil {
@@ -70,14 +71,14 @@ func plan(t testing.TB, path, fuse string) *network {
 }
 
 // levelsAt is how many levels and compute passes a step of some tokens at a position has.
-func levelsAt(t testing.TB, n *network, tokens, pos int) (levels, passes int) {
+func levelsAt(t testing.TB, n *arch.Network, tokens, pos int) (levels, passes int) {
 	t.Helper()
 	l := liveAt(t, n, tokens, pos)
 	return len(l.Levels()), l.Passes()
 }
 
 // liveAt has the shapes of a step of some tokens at a position in force.
-func liveAt(t testing.TB, n *network, tokens, pos int) *graph.Live {
+func liveAt(t testing.TB, n *arch.Network, tokens, pos int) *graph.Live {
 	t.Helper()
 	l, err := broughtTo(n, tokens, pos)
 	if err != nil {
@@ -86,15 +87,15 @@ func liveAt(t testing.TB, n *network, tokens, pos int) *graph.Live {
 	return l
 }
 
-func broughtTo(n *network, tokens, pos int) (*graph.Live, error) {
-	l, err := graph.NewLive(n.graph, graph.LiveOptions{})
+func broughtTo(n *arch.Network, tokens, pos int) (*graph.Live, error) {
+	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if err := l.SetDims(n.tokens, 1, tokens); err != nil {
+	if err := l.SetDims(n.Tokens, 1, tokens); err != nil {
 		return nil, err
 	}
-	if err := l.SetInt(n.pos, int64(pos)); err != nil {
+	if err := l.SetInt(n.Pos, int64(pos)); err != nil {
 		return nil, err
 	}
 	if err := l.Propagate(); err != nil {
@@ -135,7 +136,7 @@ func TestLargeShapesTakeLittleMemoryAndFewLevels(t *testing.T) {
 			if fuse == "on" {
 				most = test.fused
 			}
-			if got := n.graph.AllocatedBytes()["shared"]; got > most {
+			if got := n.Graph.AllocatedBytes()["shared"]; got > most {
 				t.Errorf("%s, fuse %s: %d bytes are shared, want %d at most", test.name, fuse, got, most)
 			}
 			for _, at := range points {
@@ -169,7 +170,7 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 	} {
 		bytes := func(layers int) int64 {
 			test.shape.Layers = layers
-			return planned(t, test.shape, "on").graph.AllocatedBytes()["shared"]
+			return planned(t, test.shape, "on").Graph.AllocatedBytes()["shared"]
 		}
 		// What differs is where the last pass ends.
 		if few, many := bytes(test.few), bytes(test.many); many > few+few/20 {
@@ -179,10 +180,10 @@ func TestSharedMemoryDoesNotGrowWithDepth(t *testing.T) {
 }
 
 // layerLevels are the operators of a layer that a step of one token at a position runs, level by level.
-func layerLevels(t *testing.T, n *network, layer, pos int) (levels []string) {
+func layerLevels(t *testing.T, n *arch.Network, layer, pos int) (levels []string) {
 	t.Helper()
 	l := liveAt(t, n, 1, pos)
-	d, begins := n.graph.Describe(), l.Levels()
+	d, begins := n.Graph.Describe(), l.Levels()
 	was := -1
 	for _, id := range l.Active() {
 		op := &d.Ops[d.Dispatches[id].Op]
@@ -209,7 +210,7 @@ func TestLayersOfAStepRunTheSameKernels(t *testing.T) {
 		s.Layers = 3
 		n := planned(t, s, "on")
 		l := liveAt(t, n, 1, 700)
-		d := n.graph.Describe()
+		d := n.Graph.Describe()
 		sources := make([][]string, s.Layers)
 		for _, id := range l.Active() {
 			if op := &d.Ops[d.Dispatches[id].Op]; op.Layer != nil {
@@ -235,11 +236,11 @@ func TestLevelsOfALayerAreThoseOfTheDocs(t *testing.T) {
 	}
 	for _, a := range ggufArchitectures() {
 		file := tinyWide(a, 128)
-		file.Set(a.name+".context_length", 4096)
+		file.Set(a.Name+".context_length", 4096)
 		path := write(t, file.Bytes())
 		on, off := plan(t, path, "on"), plan(t, path, "off")
 		few := layerLevels(t, on, 0, 10)
-		want := fmt.Sprintf("| %s | %s | %d, %d | %d, %d |\n", a.name, strings.Join(few, " · "),
+		want := fmt.Sprintf("| %s | %s | %d, %d | %d, %d |\n", a.Name, strings.Join(few, " · "),
 			len(few), len(layerLevels(t, on, 0, 3000)),
 			len(layerLevels(t, off, 0, 10)), len(layerLevels(t, off, 0, 3000)))
 		if !strings.Contains(string(docs), want) {
@@ -277,14 +278,14 @@ func TestLevelsOfLargeGemmasAreThoseOfTheDocs(t *testing.T) {
 
 // docs/internals/engine.md says which rules match only what others gave.
 func TestRulesThatMatchWhatOthersGaveFindNoPlaceWithoutThem(t *testing.T) {
-	file := tinyWide(&gemma3, 128)
+	file := tinyWide(&arch.Gemma3, 128)
 	file.Set("gemma3.context_length", 4096)
 	path := write(t, file.Bytes())
 	for rule, others := range map[string][]string{
 		"norm_sum": {"norm_add"}, "spread_sum": {"norm_add", "norm_sum"}, "norm_attention": {"rope_attention", "qk_norm"}, "spread": {"gate_up"},
 	} {
 		finds := func(rules []string) bool {
-			passes := plan(t, path, strings.Join(append(rules, rule), ",")).graph.Passes()
+			passes := plan(t, path, strings.Join(append(rules, rule), ",")).Graph.Passes()
 			return slices.ContainsFunc(passes, func(p graph.PassReport) bool {
 				return slices.ContainsFunc(p.Notes, func(n string) bool {
 					return strings.HasSuffix(n, " × "+rule)
@@ -308,20 +309,20 @@ func TestRowsOfEachArchitectureAreSpread(t *testing.T) {
 	for _, a := range ggufArchitectures() {
 		spread := map[string]int{}
 		file := tinyWide(a, 128)
-		file.Set(a.name+".context_length", 4096)
+		file.Set(a.Name+".context_length", 4096)
 		n := plan(t, write(t, file.Bytes()), "on")
-		for _, v := range n.graph.Describe().Values {
+		for _, v := range n.Graph.Describe().Values {
 			name, ok := strings.CutSuffix(v.Name, ".spread")
 			if ok && v.Role == trace.RoleIntermediate {
 				spread[name[strings.LastIndexByte(name, '.')+1:]]++
 			}
 		}
-		want := map[string]int{"sdpa": tinyLayers, a.gate.name: tinyLayers}
-		if a == &gemma3 {
+		want := map[string]int{"sdpa": tinyLayers, a.Gate.Name: tinyLayers}
+		if a == &arch.Gemma3 {
 			want["add"] = 2 * (tinyLayers - 1)
 		}
 		if !maps.Equal(spread, want) {
-			t.Errorf("%s: spread are %v, want %v", a.name, spread, want)
+			t.Errorf("%s: spread are %v, want %v", a.Name, spread, want)
 		}
 	}
 }

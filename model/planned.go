@@ -9,6 +9,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/model/run"
 	"gpuscope/session"
 )
 
@@ -27,17 +28,17 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 	if err != nil {
 		return nil, err
 	}
-	exec, err := engine.Unloaded(n.graph, m.options.Live)
+	exec, err := engine.Unloaded(n.Graph, m.options.Live)
 	if err != nil {
 		return nil, err
 	}
-	r := newRunner(nil, exec, n)
+	r := run.NewRunner(nil, exec, n)
 	header := m.header(r)
 	ctx, stop := context.WithTimeout(ctx, aheadWithin)
 	defer stop()
-	planned := await(n.planAhead(ctx, m.options.Live), progress)
-	if header.Forecast = planned.forecast; planned.err != nil {
-		log(planned.err.Error())
+	planned := await(n.PlanAhead(ctx, m.options.Live), progress)
+	if header.Forecast = planned.Forecast; planned.Err != nil {
+		log(planned.Err.Error())
 	} else if ctx.Err() != nil {
 		log(fmt.Sprintf("curves go as far as was planned in %v: a smaller --context has less", aheadWithin))
 	}
@@ -51,22 +52,22 @@ const aheadWithin = 400 * time.Millisecond
 // beginPlan makes a step of any shape the current one. The text is one that nobody knows, of which what is
 // before the step is in the cache.
 func (s *live) beginPlan(c session.Command) (work, error) {
-	if s.runner.exec.Loaded() {
+	if s.runner.Exec.Loaded() {
 		return nil, session.Refusef("plan: steps of this session run; gpuscope --device none plans them at any shape, and gpuscope graph --at prints one")
 	}
 	if err := s.m.checkShape(c.N, c.Until); err != nil {
 		return nil, err
 	}
 	s.text, s.upto = unknownText(c.N, c.Until), nil
-	s.event(s.runner.rec.Next(), "plan", "a step of %d tokens at position %d was planned", c.N, c.Until)
+	s.event(s.runner.Rec.Next(), "plan", "a step of %d tokens at position %d was planned", c.N, c.Until)
 	return s.step, nil
 }
 
 // unknownText is a text of which the next step takes so many tokens in at a position.
-func unknownText(tokens, position int) transcript {
+func unknownText(tokens, position int) run.Transcript {
 	n := position + tokens
 	if tokens == 1 && position > 0 {
 		n = position // it is a decode step then
 	}
-	return transcript{ids: make([]int, n), kept: position, chunks: []int{tokens}}
+	return run.Transcript{IDs: make([]int, n), Kept: position, Chunks: []int{tokens}}
 }

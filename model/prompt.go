@@ -7,7 +7,9 @@ import (
 	"strconv"
 
 	"gpuscope/internal/printable"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
 	"gpuscope/trace/table"
@@ -27,7 +29,7 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 		t, err := tokenizer.New(f)
 		return t, errors.Join(err, f.Close())
 	}
-	file, err := OpenFile("")
+	file, err := arch.OpenFile("")
 	if err != nil {
 		return nil, err
 	}
@@ -72,17 +74,17 @@ func (e *OutsideError) Error() string {
 }
 
 // prompt is the transcript that a prompt starts, every id and count of it checked.
-func (m *Model) prompt(c session.Command) (transcript, error) {
+func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	ids, err := m.encode(c, true)
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	return m.promptOf(ids, c)
 }
 
 // promptOf is the transcript that the ids of a prompt start.
-func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
-	t := transcript{ids: ids, voice: newVoice(m.tokens)}
+func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
+	t := run.Transcript{IDs: ids, Voice: run.NewVoice(m.tokens)}
 	switch n := len(ids); {
 	case n == 0:
 		return t, session.Refusef("the prompt is empty: give at least one token")
@@ -101,45 +103,45 @@ func (m *Model) promptOf(ids []int, c session.Command) (transcript, error) {
 				&OutsideError{At: i, ID: id, Text: m.tokens.Token(id), Rows: m.config.Vocab})
 		}
 	}
-	t.prompt = t.voice.read(ids)
+	t.Prompt = t.Voice.Read(ids)
 	var err error
-	t.chunks, err = m.chunks(len(ids), c.Chunks)
+	t.Chunks, err = m.chunks(len(ids), c.Chunks)
 	return t, err
 }
 
 // edited is the transcript of a text whose first tokens are kept and followed by others. Where those begin as
 // the text itself went on, that much more is kept.
-func (m *Model) edited(was *transcript, c session.Command, chunk int) (transcript, error) {
-	all := was.all()
+func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.Transcript, error) {
+	all := was.All()
 	if c.N > len(all) {
-		return transcript{}, session.Refusef("edit: the text has %d tokens, %d of them cannot be kept",
+		return run.Transcript{}, session.Refusef("edit: the text has %d tokens, %d of them cannot be kept",
 			len(all), c.N)
 	}
 	added, err := m.encode(c, c.N == 0)
 	if err != nil {
-		return transcript{}, err
+		return run.Transcript{}, err
 	}
 	var by session.Command
 	if chunk > 0 {
 		by.Chunks = []int{chunk}
 	}
 	t, err := m.goesOn(was, slices.Concat(all[:c.N], added), by)
-	t.talk = upTo(was.talk, c.N)
+	t.Talk = upTo(was.Talk, c.N)
 	return t, err
 }
 
 // goesOn is the transcript of ids as a prompt. Those that the text has had at their place stay in the cache,
 // but the last one is run again: something must come out.
-func (m *Model) goesOn(was *transcript, ids []int, c session.Command) (transcript, error) {
+func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.Transcript, error) {
 	t, err := m.promptOf(ids, c)
 	if err != nil {
 		return t, err
 	}
-	all := was.all()
-	for t.kept < min(len(t.ids)-1, was.position()) && t.ids[t.kept] == all[t.kept] {
-		t.kept++
+	all := was.All()
+	for t.Kept < min(len(t.IDs)-1, was.Position()) && t.IDs[t.Kept] == all[t.Kept] {
+		t.Kept++
 	}
-	t.chunks, err = m.chunks(len(t.ids)-t.kept, c.Chunks)
+	t.Chunks, err = m.chunks(len(t.IDs)-t.Kept, c.Chunks)
 	return t, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
 )
@@ -29,7 +30,7 @@ func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
 		b := gguftest.New()
 		b.Set("general.architecture", "llama")
 		put(b)
-		q, err := newQuantizer("q4", 64)
+		q, err := arch.NewQuantizer("q4", 64)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,14 +39,14 @@ func TestQuantizedMatrixIsAsFarFromTheFilesAsIsSaid(t *testing.T) {
 			gap := math.Abs(got - float64(values[i]))
 			worst, noise = max(worst, gap), noise+gap*gap
 		}
-		if len(q.losses) != 1 {
-			t.Fatalf("%s: %d losses, want one matrix once", name, len(q.losses))
+		if len(q.Losses) != 1 {
+			t.Fatalf("%s: %d losses, want one matrix once", name, len(q.Losses))
 		}
-		l := q.losses[0]
-		if math.Abs(worst-l.worst) > 1e-6 || math.Abs(noise-l.noise) > 1e-4*noise || l.from != name {
+		l := q.Losses[0]
+		if math.Abs(worst-l.Worst) > 1e-6 || math.Abs(noise-l.Noise) > 1e-4*noise || l.From != name {
 			t.Errorf("%s: at most %v off and %v in all, told %+v", name, worst, noise, l)
 		}
-		if db := l.decibels(); db < 18 || db > 30 {
+		if db := l.Decibels(); db < 18 || db > 30 {
 			t.Errorf("%s: SNR of %v dB for uniform weights in groups of 64", name, db)
 		}
 	}

@@ -185,15 +185,15 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		x := reference.NewInterpreter(n.graph)
+		x := reference.NewInterpreter(n.Graph)
 		for _, s := range steps {
 			if _, err := broughtTo(n, s.tokens, s.pos); err != nil {
 				return nil, err
 			}
-			if err := x.Step(n.input(s.pos, ids(s.tokens)), nil); err != nil {
+			if err := x.Step(n.Input(s.pos, ids(s.tokens)), nil); err != nil {
 				return nil, err
 			}
-			got = append(got, x.Tensor(n.logits).Data)
+			got = append(got, x.Tensor(n.Logits).Data)
 		}
 		return got, nil
 	}
@@ -215,12 +215,12 @@ func TestAnyRulesKeepWhatAModelComputes(t *testing.T) {
 		fuse := strings.Join(some, ",")
 		all, err := run(a, fuse)
 		if err != nil {
-			rt.Fatalf("%s, --fuse %s: %v", rows[a].name, fuse, err)
+			rt.Fatalf("%s, --fuse %s: %v", rows[a].Name, fuse, err)
 		}
 		for i, got := range all {
 			for j, want := range logits[a][i] {
 				if math.Abs(got[j]-want) > 1e-9 {
-					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", rows[a].name, fuse,
+					rt.Fatalf("%s, --fuse %s, %+v: logit %d is %v, want %v", rows[a].Name, fuse,
 						steps[i], j, got[j], want)
 				}
 			}

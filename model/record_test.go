@@ -98,7 +98,7 @@ func TestStepAfterARepeatElsewhereIsToldFromTheRecordBefore(t *testing.T) {
 	if len(last.Resize.Passes) != 1 || len(last.Resize.Passes[0].Dirty) != 1 {
 		t.Fatalf("its resize: %+v", last.Resize)
 	}
-	if v := last.Resize.Passes[0].Dirty[0]; v != r.s.runner.net.pos {
+	if v := last.Resize.Passes[0].Dirty[0]; v != r.s.runner.Net.Pos {
 		t.Errorf("its resize begins with value %d, want the position's", v)
 	}
 	if _, timed := last.Resize.NS.NS(); timed {

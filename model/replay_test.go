@@ -19,14 +19,14 @@ import (
 // references: a prompt, a token, and a token after a step back.
 func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 	r := onDevice(t, Options{})
-	x, net := r.exec, r.net
-	ref := reference.NewInterpreter(net.graph)
+	x, net := r.Exec, r.Net
+	ref := reference.NewInterpreter(net.Graph)
 	prompt := []int{1, 47, 300, 12, 77, 5, 261, 19, 4, 90, 33}
 	for _, step := range []struct {
 		position int
 		tokens   []int
 	}{{0, prompt}, {len(prompt), []int{260}}, {len(prompt) - 3, []int{300}}} {
-		in := net.input(step.position, step.tokens)
+		in := net.Input(step.position, step.tokens)
 		if err := x.Step(context.Background(), in, engine.TimingOff); err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 			t.Errorf("only %d values were looked at", n)
 		}
 		for _, l := range looks {
-			info := net.graph.Value(l.Value)
+			info := net.Graph.Value(l.Value)
 			if info.DType != graph.F32 {
 				continue
 			}
@@ -73,7 +73,7 @@ func TestEveryValueOfAStepIsThatOfTheReferences(t *testing.T) {
 func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	s, end := deviceSession(t, Options{IgnoreEOS: true})
 	defer end()
-	net := s.runner.net
+	net := s.runner.Net
 	do := func(c session.Command) session.Reply {
 		t.Helper()
 		reply, err := s.Do(context.Background(), c)
@@ -86,24 +86,24 @@ func TestALookOnTheDeviceTellsWhatTheReferencesCompute(t *testing.T) {
 	do(session.Command{Kind: session.Prompt, Tokens: prompt})
 	do(session.Command{Kind: session.Run, N: 2})
 	left := map[int]bool{} // to its readers, in a step of one token as the last one is
-	for v := range net.graph.NumValues() {
-		left[v] = len(s.runner.exec.Writers(graph.ValueID(v))) == 0
+	for v := range net.Graph.NumValues() {
+		left[v] = len(s.runner.Exec.Writers(graph.ValueID(v))) == 0
 	}
-	ref := reference.NewInterpreter(net.graph)
-	for i, turn := range s.text.turns {
-		if err := ref.Step(net.input(turn.position, turn.tokens), nil); err != nil {
+	ref := reference.NewInterpreter(net.Graph)
+	for i, turn := range s.text.Turns {
+		if err := ref.Step(net.Input(turn.Position, turn.Tokens), nil); err != nil {
 			t.Fatal(err)
 		}
 		looked := 0
-		for v := range net.graph.NumValues() {
-			info := net.graph.Value(graph.ValueID(v))
-			if v%5 != i || left[v] && len(turn.tokens) == 1 || info.SymInt || info.DType != graph.F32 ||
+		for v := range net.Graph.NumValues() {
+			info := net.Graph.Value(graph.ValueID(v))
+			if v%5 != i || left[v] && len(turn.Tokens) == 1 || info.SymInt || info.DType != graph.F32 ||
 				info.Role != graph.Intermediate && info.Role != graph.State {
 				continue
 			}
-			at := session.LookAt{Value: graph.ValueID(v), Step: &turn.index, Count: 64, Statistics: true}
+			at := session.LookAt{Value: graph.ValueID(v), Step: &turn.Index, Count: 64, Statistics: true}
 			reply, err := s.Do(context.Background(), session.Command{Kind: session.Look, At: &at})
-			if err != nil && len(turn.tokens) > 1 && strings.Contains(err.Error(), "its operator leaves it") {
+			if err != nil && len(turn.Tokens) > 1 && strings.Contains(err.Error(), "its operator leaves it") {
 				continue // what is given of one row in place of others
 			}
 			if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gpuscope/engine"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/trace/table"
@@ -18,7 +19,7 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	switch {
 	case l == nil:
 		return nil, session.Refusef("resume: give what was left")
-	case s.text.last() != nil || s.runner.rec.Next() > 0:
+	case s.text.Last() != nil || s.runner.Rec.Next() > 0:
 		return nil, session.Refusef("resume: this engine has run steps of its own")
 	}
 	if err := s.m.checkChunk("resume: chunks of "+table.Plural(l.Chunk, "token"), l.Chunk, 0); err != nil {
@@ -42,34 +43,34 @@ func (s *live) beginResume(c session.Command) (work, error) {
 }
 
 // left is the text that was left, before its first step, every count and id of it checked.
-func (m *Model) left(l *session.Left) (transcript, error) {
+func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	last := -1
 	if l.Last != nil {
 		last = l.Last.Step
 		p, n := l.Last.Position, l.Last.Tokens
 		if last < 0 || p < 0 || n < 1 || n > m.maxChunk || p > m.context-n {
-			return transcript{}, session.Refusef(
+			return run.Transcript{}, session.Refusef(
 				"resume: the last step, %d, had %d tokens at position %d: want at most %d, and a context of %d",
 				last, n, p, m.maxChunk, m.context)
 		}
 	}
 	if len(l.Prompt) == 0 {
 		if len(l.Turns)+len(l.Kept)+len(l.Talk) > 0 {
-			return transcript{}, session.Refusef("resume: steps of no text")
+			return run.Transcript{}, session.Refusef("resume: steps of no text")
 		}
-		return transcript{}, nil
+		return run.Transcript{}, nil
 	}
 	t, err := m.promptOf(l.Prompt, session.Command{})
 	if err != nil {
 		return t, err
 	}
 	for i, e := range l.Talk {
-		if last := i == len(l.Talk)-1; e.From > len(t.ids) || e.To > len(t.ids) || last && e.From < 0 {
+		if last := i == len(l.Talk)-1; e.From > len(t.IDs) || e.To > len(t.IDs) || last && e.From < 0 {
 			return t, session.Refusef("resume: an answer at tokens %d to %d of a prompt of %d", e.From, e.To,
-				len(t.ids))
+				len(t.IDs))
 		}
 	}
-	t.talk = l.Talk
+	t.Talk = l.Talk
 	size := func(n int) error {
 		return m.checkChunk("resume: a step of "+table.Plural(n, "token"), n, 1)
 	}
@@ -77,25 +78,25 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 		if err := size(n); err != nil {
 			return t, err
 		}
-		t.kept += n
+		t.Kept += n
 	}
-	position, step := t.kept, -1
-	t.chunks = nil
+	position, step := t.Kept, -1
+	t.Chunks = nil
 	for _, turn := range l.Turns {
 		if err := size(turn.Tokens); err != nil {
 			return t, err
 		}
 		before := position
 		position += turn.Tokens
-		gives := position >= len(t.ids)
+		gives := position >= len(t.IDs)
 		switch {
 		case turn.Step <= step || turn.Step > last:
 			return t, session.Refusef("resume: step %d after step %d, and the last is %d", turn.Step, step,
 				last)
-		case before < len(t.ids) && position > len(t.ids), before >= len(t.ids) && turn.Tokens != 1,
+		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
 			return t, session.Refusef("resume: a step of %d tokens at position %d; prompt %d, context %d",
-				turn.Tokens, before, len(t.ids), m.context)
+				turn.Tokens, before, len(t.IDs), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef("resume: the step at position %d gives a token or it does not", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
@@ -103,29 +104,29 @@ func (m *Model) left(l *session.Left) (transcript, error) {
 				m.config.Vocab-1)
 		}
 		step = turn.Step
-		if before < len(t.ids) {
-			t.chunks = append(t.chunks, turn.Tokens)
+		if before < len(t.IDs) {
+			t.Chunks = append(t.Chunks, turn.Tokens)
 		}
 	}
-	if t.kept >= len(t.ids) {
-		return t, session.Refusef("resume: %d positions were kept of a prompt of %d tokens", t.kept,
-			len(t.ids))
+	if t.Kept >= len(t.IDs) {
+		return t, session.Refusef("resume: %d positions were kept of a prompt of %d tokens", t.Kept,
+			len(t.IDs))
 	}
-	rest, err := m.chunks(len(t.ids)-min(position, len(t.ids)), nil)
-	t.chunks = append(t.chunks, rest...)
+	rest, err := m.chunks(len(t.IDs)-min(position, len(t.IDs)), nil)
+	t.Chunks = append(t.Chunks, rest...)
 	return t, err
 }
 
 // resume runs the steps of a text again. Where that is cancelled the text stands where it got to. First it
 // gives the graph the shapes of the last step that was recorded, from which the next one is told; what that
 // puts into the cache is written over, or is after the text.
-func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error {
+func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)
-		if _, err := s.runner.step(ctx, last.Position, tokens, false, nil, engine.TimingOff); err != nil {
+		if _, err := s.runner.Step(ctx, last.Position, tokens, false, nil, engine.TimingOff); err != nil {
 			return err
 		}
-		for _, p := range s.runner.rec.Continue(last.Step + 1) {
+		for _, p := range s.runner.Rec.Continue(last.Step + 1) {
 			s.record(trace.Record{Plan: &p})
 		}
 	}
@@ -143,7 +144,7 @@ func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error 
 	at := 0
 	for _, n := range l.Kept {
 		progress(at)
-		if _, err := s.runner.step(ctx, at, t.ids[at:at+n], false, nil, engine.TimingOff); err != nil {
+		if _, err := s.runner.Step(ctx, at, t.IDs[at:at+n], false, nil, engine.TimingOff); err != nil {
 			return err
 		}
 		at += n
@@ -151,30 +152,30 @@ func (s *live) resume(ctx context.Context, t transcript, l *session.Left) error 
 	s.text = t
 	others := 0
 	for i := range l.Turns {
-		progress(s.text.position())
-		_, n := s.text.next()
+		progress(s.text.Position())
+		_, n := s.text.Next()
 		out, err := s.play(ctx, &n, engine.TimingOff)
 		if err != nil {
 			return err
 		}
-		n.index, n.edited = l.Turns[i].Step, s.runner.edited()
-		if s.ran = n.index; n.gives {
-			n.token = *l.Turns[i].Token
-			if out.token != n.token {
+		n.Index, n.Edited = l.Turns[i].Step, edited(s.runner)
+		if s.ran = n.Index; n.Gives {
+			n.Token = *l.Turns[i].Token
+			if out.Token != n.Token {
 				others++
 			}
 		}
-		if text := s.text.push(n); n.gives {
-			s.text.before = append(s.text.before, session.Token{ID: n.token, Text: text})
-			s.text.ended = s.ends(n.token)
+		if text := s.text.Push(n); n.Gives {
+			s.text.Before = append(s.text.Before, session.Token{ID: n.Token, Text: text})
+			s.text.Ended = s.ends(n.Token)
 		}
 	}
 	note := ""
 	if others > 0 {
 		note = fmt.Sprintf("; %d of them gave another token than the first time, which was not taken", others)
 	}
-	s.event(max(s.text.step(), 0), "engine_restarted",
+	s.event(max(s.text.Step(), 0), "engine_restarted",
 		"the engine was started again and stands at position %d; steps of the text that ran again: %d%s",
-		s.text.position(), len(l.Turns), note)
+		s.text.Position(), len(l.Turns), note)
 	return nil
 }

@@ -67,8 +67,8 @@ func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 			if got, want := next.mirror.Text, r.mirror.Text; !cmp.Equal(got, want, none) {
 				t.Error(cmp.Diff(want, got, none))
 			}
-			got, want := next.s.text.chunks, r.s.text.chunks
-			if len(next.s.text.turns) > 0 && !slices.Equal(got, want) {
+			got, want := next.s.text.Chunks, r.s.text.Chunks
+			if len(next.s.text.Turns) > 0 && !slices.Equal(got, want) {
 				t.Errorf("the prompt's steps have %v tokens, want %v", got, want)
 			}
 			n := len(r.mirror.Trace.Steps)

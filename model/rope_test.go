@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
 
@@ -103,7 +104,7 @@ func TestRotationIsScaledAsTheFileSays(t *testing.T) {
 
 // Of a head of Phi 4 mini the first dims alone are turned: the tables have as many columns.
 func TestRotationOfAPartOfTheHead(t *testing.T) {
-	b := tinyOf(&phi3)
+	b := tinyOf(&arch.Phi3)
 	b.Set("phi3.rope.dimension_count", tinyHeadDim*3/4)
 	g := graphOf(t, Options{Path: write(t, b.Bytes())})
 	const turned = tinyHeadDim * 3 / 4

@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/model/arch"
+	"gpuscope/model/sample"
 	"gpuscope/ops/basic"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -76,7 +78,7 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 // So it is where products leave a row to those behind them.
 func TestNaNOfAnMLPIsToldByItsColumn(t *testing.T) {
 	const ffn = 128 // gate and up are one
-	b := tinyWide(&llama, ffn)
+	b := tinyWide(&arch.Llama, ffn)
 	b.Change("blk.1.ffn_gate.weight", func(data []byte) {
 		row := len(data) / ffn
 		copy(data[5*row:], []byte{0, 0x7e}) // a scale
@@ -92,7 +94,7 @@ func TestNaNOfAnMLPIsToldByItsColumn(t *testing.T) {
 // What is drawn from the candidates of the GPU is what is drawn from all logits.
 func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 	dev, path := gputest.Open(t), write(t, tiny().Bytes())
-	tokens := func(s Sampling, told int) (list []int) {
+	tokens := func(s sample.Sampling, told int) (list []int) {
 		r := openOn(t, dev, Options{Path: path, Sampling: s, TopLogits: told, IgnoreEOS: true})
 		r.do(session.Command{Kind: session.Prompt, Text: "There was once"})
 		r.do(session.Command{Kind: session.Run, N: 8})
@@ -101,7 +103,7 @@ func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 		}
 		return list
 	}
-	for name, s := range map[string]Sampling{
+	for name, s := range map[string]sample.Sampling{
 		"some of 64":        {Temperature: 0.8, TopP: 0.5, RepeatPenalty: 1.3, RepeatLastN: 64, TopK: 40},
 		"more than 64 hold": {Temperature: 2, TopP: 1, RepeatPenalty: 1},
 	} {
@@ -114,7 +116,7 @@ func TestTokensDrawnOnTheGPUAreThoseOfTheHost(t *testing.T) {
 
 // A penalty looks back over the text, which the steps of a run have grown.
 func TestPenalisedTokensAreTheSameHoweverStepsFollowEachOther(t *testing.T) {
-	by := Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
+	by := sample.Sampling{TopP: 1, RepeatPenalty: 1.7, RepeatLastN: 8}
 	dev := gputest.Open(t)
 	var want []int
 	for _, how := range []string{"one by one", "run"} {

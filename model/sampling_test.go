@@ -11,13 +11,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gpuscope/model/sample"
 	"gpuscope/ops/basic"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
 
 // plain is Sampling at temperature 1 that leaves out nothing.
-func plain() Sampling { return Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1} }
+func plain() sample.Sampling { return sample.Sampling{Temperature: 1, TopP: 1, RepeatPenalty: 1} }
 
 // ranked are logits as candidates, best first, and their sum.
 func ranked(logits []float64) (list []trace.Candidate, sum float64) {
@@ -34,38 +35,46 @@ func ranked(logits []float64) (list []trace.Candidate, sum float64) {
 func TestFiltersLeaveTheTokensThatTheyName(t *testing.T) {
 	four := []float64{math.Log(.4), math.Log(.3), math.Log(.2), math.Log(.1)}
 	for name, test := range map[string]struct {
-		set    func(*Sampling)
+		set    func(*sample.Sampling)
 		logits []float64
 		recent []int
 		want   []int // tokens that are ever drawn
 	}{
-		"all":                {func(*Sampling) {}, four, nil, []int{0, 1, 2, 3}},
-		"the highest":        {func(s *Sampling) { s.Temperature = 0 }, []float64{3, 4, 3}, nil, []int{1}},
-		"the two highest":    {func(s *Sampling) { s.TopK = 2 }, []float64{2, 4, 1, 3}, nil, []int{1, 3}},
-		"to a probability":   {func(s *Sampling) { s.TopP = .65 }, four, nil, []int{0, 1}},
-		"no probability":     {func(s *Sampling) { s.TopP = 0 }, four, nil, []int{0}},
-		"a share or more":    {func(s *Sampling) { s.MinP = .45 }, four, nil, []int{0, 1, 2}},
-		"P of what K leaves": {func(s *Sampling) { s.TopK, s.TopP = 2, .55 }, four, nil, []int{0}},
+		"all": {func(*sample.Sampling) {}, four, nil, []int{0, 1, 2, 3}},
+		"the highest": {
+			func(s *sample.Sampling) { s.Temperature = 0 },
+			[]float64{3, 4, 3},
+			nil,
+			[]int{1},
+		},
+		"the two highest": {func(s *sample.Sampling) { s.TopK = 2 }, []float64{2, 4, 1, 3}, nil, []int{
+			1,
+			3,
+		}},
+		"to a probability":   {func(s *sample.Sampling) { s.TopP = .65 }, four, nil, []int{0, 1}},
+		"no probability":     {func(s *sample.Sampling) { s.TopP = 0 }, four, nil, []int{0}},
+		"a share or more":    {func(s *sample.Sampling) { s.MinP = .45 }, four, nil, []int{0, 1, 2}},
+		"P of what K leaves": {func(s *sample.Sampling) { s.TopK, s.TopP = 2, .55 }, four, nil, []int{0}},
 		"the penalty comes before K": {
-			func(s *Sampling) { s.TopK, s.RepeatPenalty, s.RepeatLastN = 1, 1.5, 4 },
+			func(s *sample.Sampling) { s.TopK, s.RepeatPenalty, s.RepeatLastN = 1, 1.5, 4 },
 			[]float64{3, 2.5, -1},
 			[]int{0},
 			[]int{1},
 		},
 		"a penalty on what is below 0": {
-			func(s *Sampling) { s.Temperature, s.RepeatPenalty, s.RepeatLastN = 0, 1.5, 4 },
+			func(s *sample.Sampling) { s.Temperature, s.RepeatPenalty, s.RepeatLastN = 0, 1.5, 4 },
 			[]float64{-1, -1.4, -3},
 			[]int{0, 0},
 			[]int{1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := sampler{Sampling: plain()}
+			s := sample.Sampler{Sampling: plain()}
 			test.set(&s.Sampling)
 			list, sum := ranked(test.logits)
 			var got []int
 			for position := range 200 {
-				id, ok := s.draw(list, sum, true, test.recent, position)
+				id, ok := s.Draw(list, sum, true, test.recent, position)
 				if !ok {
 					t.Fatal("all there is was not enough")
 				}
@@ -85,11 +94,11 @@ func TestTokensAreDrawnAsOftenAsTheyAreLikely(t *testing.T) {
 	const n = 20000
 	list, sum := ranked([]float64{1, 0.5, 0, -1, math.Inf(-1)})
 	for _, temperature := range []float64{0.5, 1, 2} {
-		s := sampler{Sampling: plain()}
+		s := sample.Sampler{Sampling: plain()}
 		s.Temperature = temperature
 		counts := make([]int, len(list))
 		for position := range n {
-			id, _ := s.draw(list, sum, true, nil, position)
+			id, _ := s.Draw(list, sum, true, nil, position)
 			counts[id]++
 		}
 		whole := 0.0
@@ -115,7 +124,7 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 		for i := range logits {
 			logits[i] = float64(float32(random.NormFloat64() * 3))
 		}
-		s := sampler{Sampling: Sampling{
+		s := sample.Sampler{Sampling: sample.Sampling{
 			Temperature: rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "temperature"),
 			TopK:        rapid.SampledFrom([]int{0, 1, 40, 64, 100}).Draw(t, "k"),
 			TopP:        rapid.SampledFrom([]float64{0.5, 0.95, 1}).Draw(t, "p"),
@@ -124,13 +133,13 @@ func TestFewLogitsGiveWhatAllGive(t *testing.T) {
 		}}
 		recent := rapid.SliceOfN(rapid.IntRange(0, n-1), 0, 64).Draw(t, "recent")
 		list, sum := ranked(logits)
-		k := min(max(1, s.candidates()), n)
-		got, ok := s.draw(list[:k], sum, k == n, recent, 7)
+		k := min(max(1, s.Candidates()), n)
+		got, ok := s.Draw(list[:k], sum, k == n, recent, 7)
 		if !ok {
 			return
 		}
 		enough++
-		if want, _ := s.draw(list, sum, true, recent, 7); got != want {
+		if want, _ := s.Draw(list, sum, true, recent, 7); got != want {
 			t.Fatalf("token %d of %d candidates, %d of all", got, k, want)
 		}
 	})
@@ -146,14 +155,14 @@ func TestAShareOfMoreThanWasReadWantsThemAll(t *testing.T) {
 	for i := range logits {
 		logits[i] = -float64(i) / 1e6
 	}
-	s := sampler{Sampling: plain()}
+	s := sample.Sampler{Sampling: plain()}
 	s.TopK, s.TopP = k, .05 // 5 tokens, and 50 of all
 	list, sum := ranked(logits)
 	for position := range 20 {
-		if id, ok := s.draw(list[:basic.MaxTopK], sum, false, nil, position); ok {
+		if id, ok := s.Draw(list[:basic.MaxTopK], sum, false, nil, position); ok {
 			t.Fatalf("token %d of %d candidates where %d share the probability", id, basic.MaxTopK, k)
 		}
-		if id, _ := s.draw(list, sum, true, nil, position); id >= 6 {
+		if id, _ := s.Draw(list, sum, true, nil, position); id >= 6 {
 			t.Fatalf("token %d, want one of the first 5 of %d", id, k)
 		}
 	}
@@ -168,26 +177,26 @@ func TestAPenaltyThatMayBringUpOthersWantsThemAll(t *testing.T) {
 	for i := range recent {
 		recent[i] = i
 	}
-	s := sampler{Sampling: Sampling{RepeatPenalty: 2, RepeatLastN: 64}}
+	s := sample.Sampler{Sampling: sample.Sampling{RepeatPenalty: 2, RepeatLastN: 64}}
 	list, sum := ranked(logits)
-	if id, ok := s.draw(list[:basic.MaxTopK], sum, false, recent, 0); ok {
+	if id, ok := s.Draw(list[:basic.MaxTopK], sum, false, recent, 0); ok {
 		t.Errorf("token %d of logits that are all penalised", id)
 	}
-	if id, _ := s.draw(list, sum, true, recent, 0); id != basic.MaxTopK {
+	if id, _ := s.Draw(list, sum, true, recent, 0); id != basic.MaxTopK {
 		t.Errorf("token %d, want the first that is not penalised, %d", id, basic.MaxTopK)
 	}
 }
 
 func TestSettingsOutOfTheirRangeAreRefused(t *testing.T) {
-	for want, set := range map[string]func(*Sampling){
-		"--temp -0.5: want 0":              func(s *Sampling) { s.Temperature = -0.5 },
-		"--temp NaN":                       func(s *Sampling) { s.Temperature = math.NaN() },
-		"--temp +Inf":                      func(s *Sampling) { s.Temperature = math.Inf(1) },
-		"--top-k -1: want 0 (all":          func(s *Sampling) { s.TopK = -1 },
-		"--top-p 1.5: want 0":              func(s *Sampling) { s.TopP = 1.5 },
-		"--min-p -1: want 0":               func(s *Sampling) { s.MinP = -1 },
-		"--repeat-penalty 0.5: want 1":     func(s *Sampling) { s.RepeatPenalty = 0.5 },
-		"--repeat-last-n -2: want 0 (none": func(s *Sampling) { s.RepeatLastN = -2 },
+	for want, set := range map[string]func(*sample.Sampling){
+		"--temp -0.5: want 0":              func(s *sample.Sampling) { s.Temperature = -0.5 },
+		"--temp NaN":                       func(s *sample.Sampling) { s.Temperature = math.NaN() },
+		"--temp +Inf":                      func(s *sample.Sampling) { s.Temperature = math.Inf(1) },
+		"--top-k -1: want 0 (all":          func(s *sample.Sampling) { s.TopK = -1 },
+		"--top-p 1.5: want 0":              func(s *sample.Sampling) { s.TopP = 1.5 },
+		"--min-p -1: want 0":               func(s *sample.Sampling) { s.MinP = -1 },
+		"--repeat-penalty 0.5: want 1":     func(s *sample.Sampling) { s.RepeatPenalty = 0.5 },
+		"--repeat-last-n -2: want 0 (none": func(s *sample.Sampling) { s.RepeatLastN = -2 },
 	} {
 		s := plain()
 		if err := s.Check(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
+	"gpuscope/model/run"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -19,8 +20,8 @@ import (
 // and the transcript; Do hands it commands one by one.
 type live struct {
 	m         *Model
-	runner    *runner
-	text      transcript
+	runner    *run.Runner
+	text      run.Transcript
 	timing    engine.Timing
 	chunk     int         // tokens a step of a prompt takes, 0: as many as it can
 	clock     trace.Clock // as it was last told
@@ -54,22 +55,22 @@ type answer struct {
 }
 
 // start runs the session. Its first events are the trace's header and where it stands.
-func start(m *Model, r *runner, header *trace.Trace) *live {
+func start(m *Model, r *run.Runner, header *trace.Trace) *live {
 	s := &live{
 		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(header.Graph),
 		requests: make(chan request), done: make(chan struct{}),
 		ran: nowhere, looked: replayed{step: nowhere},
 	}
-	if !r.timed() {
+	if !r.Timed() {
 		s.timing = engine.TimingOff
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	s.stream = session.NewStream(s.closing.Done(), session.EventBuffer)
-	s.teller = newTeller(s.stream, r.exec.Settled)
+	s.teller = newTeller(s.stream, r.Exec.Settled)
 	s.stream.Send(session.Event{Opened: header})
 	s.tell(false)
-	for _, e := range r.exec.Edits() {
-		s.tellEdited(e.Of(r.net.graph))
+	for _, e := range r.Exec.Edits() {
+		s.tellEdited(e.Of(r.Net.Graph))
 	}
 	s.teller.flush()
 	go s.serve()
@@ -81,7 +82,7 @@ func (s *live) serve() {
 	defer close(s.done)
 	defer s.teller.end()
 	defer func() {
-		s.runner.release()
+		s.runner.Release()
 		s.lost = errors.Join(s.lost, s.m.Close())
 	}()
 	for {
@@ -136,14 +137,14 @@ func (s *live) Close() error {
 // tell says where the session stands, and its text where that is another one than was told before.
 func (s *live) tell(running bool) {
 	st := session.State{
-		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.position(), Step: s.text.step(),
-		Given: s.text.given, Ended: s.text.ended, Running: running, Timing: s.timing.Level(),
-		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.voice.held(),
-		Edited: s.runner.edited(),
+		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Step: s.text.Step(),
+		Given: s.text.Given, Ended: s.text.Ended, Running: running, Timing: s.timing.Level(),
+		Chunk: s.chunk, Upto: s.upto, Unfinished: s.text.Voice.Held(),
+		Edited: edited(s.runner),
 	}
-	if !s.text.told {
-		begins := session.Text{Prompt: s.text.prompt, Given: s.text.before, Talk: s.text.talk}
-		st.Begins, s.text.told = &begins, true
+	if !s.text.Told {
+		begins := session.Text{Prompt: s.text.Prompt, Given: s.text.Before, Talk: s.text.Talk}
+		st.Begins, s.text.Told = &begins, true
 		st.Resumed, s.resumed = s.resumed, false
 	}
 	s.teller.tell(func() session.Event { return session.Event{State: &st} })
@@ -157,14 +158,14 @@ func (s *live) record(r trace.Record) {
 // canStep says why no step can follow the current one.
 func (s *live) canStep() error {
 	switch {
-	case len(s.text.ids) == 0:
+	case len(s.text.IDs) == 0:
 		return session.Refusef("there is no text yet: give a prompt first")
-	case s.text.position() >= s.m.context:
-		return session.Refusef("the context is full: %d of %d positions are in use", s.text.position(),
+	case s.text.Position() >= s.m.context:
+		return session.Refusef("the context is full: %d of %d positions are in use", s.text.Position(),
 			s.m.context)
-	case s.text.fault != nil:
-		return session.Refusef("the text has ended: %w: go back a step, or give another prompt", s.text.fault)
-	case s.text.ended:
+	case s.text.Fault != nil:
+		return session.Refusef("the text has ended: %w: go back a step, or give another prompt", s.text.Fault)
+	case s.text.Ended:
 		return session.Refusef("the text has ended with the model's end token: go back a step, or give another prompt")
 	}
 	return nil
@@ -181,7 +182,7 @@ func (s *live) event(step int, kind, format string, args ...any) *trace.Event {
 // conditions.
 func (s *live) prefill(breaks []session.Break) work {
 	return func(ctx context.Context, r *session.Reply) error {
-		return s.run(ctx, session.Command{Until: len(s.text.ids), Breaks: breaks}, r)
+		return s.run(ctx, session.Command{Until: len(s.text.IDs), Breaks: breaks}, r)
 	}
 }
 
@@ -194,8 +195,8 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		}
 		s.watch.from(s)
 	}
-	for n := 0; s.canStep() == nil && (c.Until == 0 || s.text.position() < c.Until); {
-		if s.text.position() >= len(s.text.ids) {
+	for n := 0; s.canStep() == nil && (c.Until == 0 || s.text.Position() < c.Until); {
+		if s.text.Position() >= len(s.text.IDs) {
 			if c.N > 0 && n == c.N {
 				return nil
 			}
@@ -211,8 +212,8 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		if len(c.Breaks) == 0 {
 			continue
 		}
-		m := &moment{s: s, n: *s.text.last(), ns: time.Since(begin).Nanoseconds()}
-		if ns, _, ok := s.runner.exec.SpanNS(); ok {
+		m := &moment{s: s, n: *s.text.Last(), ns: time.Since(begin).Nanoseconds()}
+		if ns, _, ok := s.runner.Exec.SpanNS(); ok {
 			m.ns = ns
 		}
 		hit, upto, err := s.watch.look(ctx, m)
@@ -224,7 +225,7 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 		}
 		r.Hit = hit
 		s.record(trace.Record{Event: hit})
-		if upto && s.runner.exec.Loaded() {
+		if upto && s.runner.Exec.Loaded() {
 			return s.runUpto(ctx, *hit.Dispatch)
 		}
 		return nil
@@ -235,78 +236,78 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 // step makes the next step. Where it fails the position is the old one. A step whose logits are no numbers is
 // told as it was, gives no token, and is an error: the text cannot go on.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
-	phase, n := s.text.next()
-	n.gives = n.gives && s.runner.exec.Loaded()
+	phase, n := s.text.Next()
+	n.Gives = n.Gives && s.runner.Exec.Loaded()
 	s.forget()
 	s.upto = nil
 	out, err := s.play(ctx, &n, s.timing)
 	if err != nil {
 		return err
 	}
-	return s.ended(ctx, phase, n, out, s.runner.snapshot(), r)
+	return s.ended(ctx, phase, n, out, s.runner.Snapshot(), r)
 }
 
 // ended takes in a step that the executor ran last: its token is in the text then, and it was told.
-func (s *live) ended(ctx context.Context, phase trace.Phase, n turn, out picked, was snapshot,
+func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run.Picked, was run.Snapshot,
 	r *session.Reply,
 ) error {
-	was.canary, was.slow = s.runner.heed(s.timing)
-	n.index, n.token, n.edited = was.Index(), out.token, s.runner.edited()
-	s.ran = n.index
-	if n.gives && !out.finite() {
-		n.gives = false
-		s.text.ended = true
-		s.text.fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v%s",
-			n.index, n.position, out.highest, s.runner.blame(ctx))
+	was.ClockProbe, was.Slow = s.runner.HeedClockProbe(s.timing)
+	n.Index, n.Token, n.Edited = was.Index(), out.Token, edited(s.runner)
+	s.ran = n.Index
+	if n.Gives && !out.Finite() {
+		n.Gives = false
+		s.text.Ended = true
+		s.text.Fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v%s",
+			n.Index, n.Position, out.Highest, s.runner.Blame(ctx))
 	}
-	text := s.text.push(n)
-	if n.gives {
-		s.text.ended = s.ends(n.token)
+	text := s.text.Push(n)
+	if n.Gives {
+		s.text.Ended = s.ends(n.Token)
 	}
-	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.top, text) })
+	s.teller.tell(func() session.Event { return s.m.stepEvent(was, phase, n, out.Top, text) })
 	r.Steps++
-	if s.text.fault != nil {
-		s.event(n.index, "logits", "%v", s.text.fault)
+	if s.text.Fault != nil {
+		s.event(n.Index, "logits", "%v", s.text.Fault)
 	}
-	return s.text.fault
+	return s.text.Fault
 }
 
 // play runs a turn of the text.
-func (s *live) play(ctx context.Context, n *turn, timing engine.Timing) (picked, error) {
+func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run.Picked, error) {
 	var recent []int
-	if by := &s.m.options.Sampling; n.gives && by.penalises() {
-		recent = s.text.recent(n.position+len(n.tokens), by.RepeatLastN)
+	if by := &s.m.options.Sampling; n.Gives && by.Penalises() {
+		recent = s.text.Recent(n.Position+len(n.Tokens), by.RepeatLastN)
 	}
-	return s.runner.step(ctx, n.position, n.tokens, n.gives, recent, timing)
+	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
 // generates says whether the steps to come can be made one after another: nothing looks at what is between
 // them, and the current one, which the executor has in force, is one of them.
 func (s *live) generates(c *session.Command) bool {
-	last := s.text.last()
-	return len(c.Breaks) == 0 && last != nil && last.position >= len(s.text.ids) && s.ran == last.index &&
-		s.upto == nil && s.runner.exec.CanPrepare(s.timing)
+	last := s.text.Last()
+	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.ran == last.Index &&
+		s.upto == nil && s.runner.Exec.CanPrepare(s.timing)
 }
 
 // generate makes the tokens that a run has left when it has made n, or as many as there are.
 func (s *live) generate(ctx context.Context, c *session.Command, n int, r *session.Reply) error {
-	_, next := s.text.next()
-	g := generation{
-		position: next.position, token: next.tokens[0], steps: s.m.context - next.position, timing: s.timing,
-		pipelined: s.m.options.Pipelined && s.runner.pipelines(), recorded: true,
+	_, next := s.text.Next()
+	g := run.Generation{
+		Position: next.Position, Token: next.Tokens[0], Steps: s.m.context - next.Position, Timing: s.timing,
+		Pipelined: s.m.options.Pipelined && s.runner.Pipelines(), Recorded: true,
 	}
 	if c.N > 0 {
-		g.steps = min(g.steps, c.N-n)
+		g.Steps = min(g.Steps, c.N-n)
 	}
 	if c.Until > 0 {
-		g.steps = min(g.steps, c.Until-next.position)
+		g.Steps = min(g.Steps, c.Until-next.Position)
 	}
-	if by := &s.m.options.Sampling; by.penalises() {
-		g.recent = func(position int) []int { return s.text.recent(position, by.RepeatLastN) }
+	if by := &s.m.options.Sampling; by.Penalises() {
+		g.Recent = func(position int) []int { return s.text.Recent(position, by.RepeatLastN) }
 	}
-	g.gave = func(out picked, was snapshot) (more bool, err error) {
-		phase, n := s.text.next()
-		if !out.finite() { // which is looked into: the step is run again, for the next may have run
+	g.Gave = func(out run.Picked, was run.Snapshot) (more bool, err error) {
+		phase, n := s.text.Next()
+		if !out.Finite() { // which is looked into: the step is run again, for the next may have run
 			if _, err := s.play(ctx, &n, engine.TimingOff); err != nil {
 				return false, err
 			}
@@ -315,8 +316,8 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 		return err == nil && s.canStep() == nil, err
 	}
 	s.forget()
-	err := s.runner.generate(ctx, &g)
-	if !s.runner.exec.Stands() {
+	err := s.runner.Generate(ctx, &g)
+	if !s.runner.Exec.Stands() {
 		s.forget()
 	}
 	return err
@@ -324,17 +325,17 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 
 // ends says whether the text ends with a token that came out.
 func (s *live) ends(token int) bool {
-	return s.text.position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
+	return s.text.Position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }
 
 // stepEvent is a step with the plans that are new with it.
-func (m *Model) stepEvent(s snapshot, phase trace.Phase, n turn, top []trace.Candidate,
+func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
 	text string,
 ) session.Event {
-	plans, step := s.record()
-	step.Phase, step.Position, step.Tokens, step.Text = phase, n.position, n.tokens, text
-	if n.gives {
-		step.Token, step.Sampling = &n.token, m.sampling
+	plans, step := s.Record()
+	step.Phase, step.Position, step.Tokens, step.Text = phase, n.Position, n.Tokens, text
+	if n.Gives {
+		step.Token, step.Sampling = &n.Token, m.sampling
 	}
 	for i := range top {
 		top[i].Text = strings.ToValidUTF8(string(m.tokens.Bytes(top[i].ID)), "\uFFFD")
@@ -357,7 +358,7 @@ const (
 // observe measures what timing costs: the current step again, untimed, with timestamps around it, and with
 // every dispatch timed, in turns, so that a drift of clocks meets all of them.
 func (s *live) observe(ctx context.Context, r *session.Reply) error {
-	t := s.text.last()
+	t := s.text.Last()
 	walls := map[engine.Timing][]int64{}
 	var spans, befores []int64
 	begin, progress := time.Now(), s.progress()
@@ -371,14 +372,14 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 				return err
 			}
 			walls[level] = append(walls[level], time.Since(start).Nanoseconds())
-			if span, before, ok := s.runner.exec.SpanNS(); ok && level == engine.TimingStep {
+			if span, before, ok := s.runner.Exec.SpanNS(); ok && level == engine.TimingStep {
 				spans, befores = append(spans, span), append(befores, before)
 			}
 		}
 	}
 	r.Repeats = len(walls[engine.TimingOff])
 	s.record(trace.Record{Observer: &trace.Observer{
-		Step: &t.index, UntimedNS: median(walls[engine.TimingOff]),
+		Step: &t.Index, UntimedNS: median(walls[engine.TimingOff]),
 		TimedNS: median(walls[engine.TimingDispatch]), SpanNS: median(spans), BeforeNS: median(befores),
 		UntimedOff: offBy(walls[engine.TimingOff]), SpanOff: offBy(spans), N: r.Repeats,
 	}})
@@ -406,7 +407,7 @@ func offBy(list []int64) trace.Time {
 
 // tellClock says what the steps have taught of the GPU's clock.
 func (s *live) tellClock() {
-	if c := s.runner.exec.Clock(); c != s.clock {
+	if c := s.runner.Exec.Clock(); c != s.clock {
 		s.clock = c
 		s.record(trace.Record{Clock: &c})
 	}

@@ -115,7 +115,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 				read := r.dev.OnRead
 				r.dev.OnRead = func(label string, offset uint64, dst []byte) {
 					read(label, offset, dst)
-					if label == "replay" && r.s.text.position() == 8 && offset == 0 {
+					if label == "replay" && r.s.text.Position() == 8 && offset == 0 {
 						copy(dst, []byte{0, 0, 0xc0, 0x7f})
 					}
 				}
@@ -130,7 +130,7 @@ func TestARunPausesWhereAConditionIsMet(t *testing.T) {
 					if strings.Contains(pipeline, "rms_norm") {
 						gates++
 					}
-					if r.s.text.position() == 16 && gates%5 == 2 && !strings.Contains(pipeline, "rms_norm") {
+					if r.s.text.Position() == 16 && gates%5 == 2 && !strings.Contains(pipeline, "rms_norm") {
 						return 50_000
 					}
 					return 1000
@@ -288,7 +288,7 @@ func TestAStepRunsUpToADispatchAndIsFinished(t *testing.T) {
 	r.dev.OnDispatch = func(fake.Dispatch) { ran++ }
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 3})
-	active := r.s.runner.exec.Live().Active()
+	active := r.s.runner.Exec.Live().Active()
 	for _, test := range []struct{ at, runs int }{{0, 1}, {7, 8}, {len(active) - 1, len(active)}} {
 		ran = 0
 		r.do(session.Command{Kind: session.Upto, N: int(active[test.at])})
@@ -341,7 +341,7 @@ func TestAStepRunsUpToADispatchAndIsFinished(t *testing.T) {
 
 // unused is a dispatch that the current step does not have.
 func unused(r *rig) int {
-	active := r.s.runner.exec.Live().Active()
+	active := r.s.runner.Exec.Live().Active()
 	for i := range r.mirror.Trace.Graph.Dispatches {
 		if i >= len(active) || int(active[i]) != i {
 			return i

@@ -13,6 +13,7 @@ import (
 
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/session"
 	"gpuscope/text/tokenizer"
@@ -28,20 +29,20 @@ const (
 
 // tiny is a model file of random weights whose tokens are bytes. Its tokenizer says that texts start with the
 // end token.
-func tiny() *gguftest.Builder { return tinyOf(&llama) }
+func tiny() *gguftest.Builder { return tinyOf(&arch.Llama) }
 
 // ggufArchitectures are the architectures that GGUF files may be of.
-func ggufArchitectures() []*architecture {
-	return slices.DeleteFunc(slices.Clone(architectures), func(a *architecture) bool {
-		return a.gguf.names == nil
+func ggufArchitectures() []*arch.Architecture {
+	return slices.DeleteFunc(slices.Clone(arch.Architectures), func(a *arch.Architecture) bool {
+		return a.Gguf.Names == nil
 	})
 }
 
 // tinyOf is tiny with the layers of an architecture.
-func tinyOf(a *architecture) *gguftest.Builder { return tinyWide(a, tinyFFN) }
+func tinyOf(a *arch.Architecture) *gguftest.Builder { return tinyWide(a, tinyFFN) }
 
 // tinyWide is tinyOf with MLPs of ffn rows.
-func tinyWide(a *architecture, ffn int) *gguftest.Builder {
+func tinyWide(a *arch.Architecture, ffn int) *gguftest.Builder {
 	b := gguftest.New()
 	for key, value := range map[string]any{
 		"block_count": tinyLayers, "context_length": tinyContext, "embedding_length": tinyDim,
@@ -49,10 +50,10 @@ func tinyWide(a *architecture, ffn int) *gguftest.Builder {
 		"attention.head_count_kv": tinyKVHeads, "attention.layer_norm_rms_epsilon": float32(1e-5),
 		"rope.dimension_count": tinyHeadDim, "rope.freq_base": float32(10000), "vocab_size": tinyVocab,
 	} {
-		b.Set(a.name+"."+key, value)
+		b.Set(a.Name+"."+key, value)
 	}
 	for key, value := range map[string]any{
-		"general.architecture": a.name, "general.name": "tiny",
+		"general.architecture": a.Name, "general.name": "tiny",
 		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": []string{},
 		"tokenizer.ggml.bos_token_id": tinyEnd, "tokenizer.ggml.eos_token_id": tinyEnd,
 		"tokenizer.ggml.add_bos_token": true,
@@ -84,7 +85,7 @@ func tinyWide(a *architecture, ffn int) *gguftest.Builder {
 		blk := fmt.Sprintf("blk.%d.", layer)
 		const q, kv = tinyHeads * tinyHeadDim, tinyKVHeads * tinyHeadDim
 		vector(blk + "attn_norm.weight")
-		if a.fused {
+		if a.Fused {
 			matrix(blk+"attn_qkv.weight", q+2*kv, tinyDim)
 			matrix(blk+"ffn_up.weight", 2*ffn, tinyDim)
 		} else {
@@ -97,16 +98,16 @@ func tinyWide(a *architecture, ffn int) *gguftest.Builder {
 		matrix(blk+"attn_output.weight", tinyDim, q)
 		vector(blk + "ffn_norm.weight")
 		matrix(blk+"ffn_down.weight", tinyDim, ffn)
-		if a.biases {
+		if a.Biases {
 			vectorOf(blk+"attn_q.bias", q)
 			vectorOf(blk+"attn_k.bias", kv)
 			vectorOf(blk+"attn_v.bias", kv)
 		}
-		if a.headNorms {
+		if a.HeadNorms {
 			vectorOf(blk+"attn_q_norm.weight", tinyHeadDim)
 			vectorOf(blk+"attn_k_norm.weight", tinyHeadDim)
 		}
-		if a.postNorms {
+		if a.PostNorms {
 			vector(blk + "post_attention_norm.weight")
 			vector(blk + "post_ffw_norm.weight")
 		}
@@ -187,12 +188,12 @@ func (r *rig) read(label string, offset uint64, dst []byte) {
 		}
 		return
 	}
-	host := r.s.runner.input.Inputs[0].Host
+	host := r.s.runner.Input.Inputs[0].Host
 	tokens := make([]int, len(host))
 	for i, id := range host {
 		tokens[i] = int(id)
 	}
-	token := r.token(int(r.s.runner.input.SymInts[0].Int), tokens)
+	token := r.token(int(r.s.runner.Input.SymInts[0].Int), tokens)
 	for i := range len(dst) / 4 {
 		binary.LittleEndian.PutUint32(dst[4*i:], uint32(token+i))
 	}

@@ -19,9 +19,9 @@ const (
 
 // beginTimeOp checks what is to be timed.
 func (s *live) beginTimeOp(c session.Command) (work, error) {
-	ops := s.runner.net.graph.NumOps()
+	ops := s.runner.Net.Graph.NumOps()
 	switch {
-	case !s.runner.timed():
+	case !s.runner.Timed():
 		return nil, session.Refusef("an operator cannot be timed: this device has no timestamps")
 	case c.Op == nil || *c.Op < 0 || int(*c.Op) >= ops:
 		return nil, session.Refusef("time_op: want an operator, 0 to %d", ops-1)
@@ -48,8 +48,8 @@ func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) 
 		if err := progress("time operator", i, len(c.Lengths)); err != nil {
 			return err
 		}
-		at := func(l *graph.Live) error { return s.runner.net.at(l, m, 0) }
-		times, err := s.runner.exec.TimeRoutes(ctx, []graph.OpID{*c.Op}, c.N, at)
+		at := func(l *graph.Live) error { return s.runner.Net.SetShape(l, m, 0) }
+		times, err := s.runner.Exec.TimeRoutes(ctx, []graph.OpID{*c.Op}, c.N, at)
 		for _, t := range times {
 			if t.N == 0 {
 				continue

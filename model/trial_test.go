@@ -96,8 +96,8 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 	}
 	r.do(promptOf(3))
 	unlike := []graph.OpID{*op, *r.opNamed("layers.0.attn.norm")}
-	_, err := r.s.runner.exec.TimeRoutes(context.Background(), unlike, 1,
-		func(l *graph.Live) error { return r.s.runner.net.at(l, 1, 0) })
+	_, err := r.s.runner.Exec.TimeRoutes(context.Background(), unlike, 1,
+		func(l *graph.Live) error { return r.s.runner.Net.SetShape(l, 1, 0) })
 	if err == nil || !strings.Contains(err.Error(), "are not alike") {
 		t.Errorf("a product and a norm: %v", err)
 	}
@@ -126,21 +126,21 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 // what it was, and the same step gives the same logits.
 func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 	r := onDevice(t, Options{Context: 64, MaxChunk: 16})
-	x, net := r.exec, r.net
+	x, net := r.Exec, r.Net
 	ctx := context.Background()
 	step := func(position int, tokens ...int) []byte {
 		t.Helper()
-		if _, err := r.step(ctx, position, tokens, true, nil, engine.TimingStep); err != nil {
+		if _, err := r.Step(ctx, position, tokens, true, nil, engine.TimingStep); err != nil {
 			t.Fatal(err)
 		}
-		logits := make([]byte, 4*net.vocab())
-		if err := x.ReadValue(net.logits, logits); err != nil {
+		logits := make([]byte, 4*net.Vocab())
+		if err := x.ReadValue(net.Logits, logits); err != nil {
 			t.Fatal(err)
 		}
 		return logits
 	}
 	state := func() (all [][]byte) {
-		for _, v := range net.graph.Describe().Values {
+		for _, v := range net.Graph.Describe().Values {
 			if v.Role == trace.RoleState {
 				b := make([]byte, v.Bytes)
 				if err := x.ReadValue(v.ID, b); err != nil {
@@ -153,12 +153,12 @@ func TestTimingAnOperatorLeavesTheCachesOnTheDevice(t *testing.T) {
 	}
 	step(0, 5, 6, 7, 8, 9, 10, 11)
 	logits, caches := step(7, 12), state()
-	for _, o := range net.graph.Describe().Ops {
+	for _, o := range net.Graph.Describe().Ops {
 		if o.Name != "layers.1.attn.rope+sdpa" && o.Name != "layers.1.attn.q" {
 			continue
 		}
 		for _, tokens := range []int{1, 9} {
-			at := func(l *graph.Live) error { return net.at(l, tokens, 0) }
+			at := func(l *graph.Live) error { return net.SetShape(l, tokens, 0) }
 			times, err := x.TimeRoutes(ctx, []graph.OpID{o.ID}, 2, at)
 			if err != nil || len(times) == 0 || times[0].N != 2 || times[0].NS <= 0 {
 				t.Errorf("%s at %d tokens: %+v, %v", o.Name, tokens, times, err)

@@ -8,6 +8,9 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
+	"gpuscope/model/run"
+	"gpuscope/model/verify"
 	"gpuscope/ops/reference"
 	"gpuscope/trace"
 )
@@ -47,12 +50,12 @@ const (
 	keepConstants = 1 << 30
 )
 
-func newVerification(s *live, t *turn, only []trace.DispatchID) *verification {
-	net := s.runner.net
+func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verification {
+	net := s.runner.Net
 	v := &verification{
-		graph: net.graph, exec: s.runner.exec, ops: s.watch.graph.Ops, step: net.input(t.position, t.tokens),
-		position: t.position, tokens: len(t.tokens), own: s.reference.x.Beside(), part: 1,
-		byOp: make([]opWork, net.graph.NumOps()),
+		graph: net.Graph, exec: s.runner.Exec, ops: s.watch.graph.Ops, step: net.Input(t.Position, t.Tokens),
+		position: t.Position, tokens: len(t.Tokens), own: s.reference.x.Beside(), part: 1,
+		byOp: make([]opWork, net.Graph.NumOps()),
 	}
 	for i := range v.byOp {
 		v.byOp[i].last = -1
@@ -88,7 +91,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	for i := range v.graph.NumValues() {
 		info := v.graph.Value(graph.ValueID(i))
 		if info.Role == graph.Constant && !info.SymInt {
-			constants += info.DType.Bytes(numel(info.MaxDims))
+			constants += info.DType.Bytes(arch.Numel(info.MaxDims))
 		}
 	}
 	v.bounded = constants > keepConstants
@@ -193,7 +196,7 @@ func (v *verification) elements(id graph.ValueID) int {
 	if v.graph.Value(id).Role == graph.State {
 		return v.held(id, v.position+v.tokens)
 	}
-	return numel(v.exec.LiveDims(id))
+	return arch.Numel(v.exec.LiveDims(id))
 }
 
 // held is how many elements of State hold something when so many positions are in use: those of a cache
@@ -201,9 +204,9 @@ func (v *verification) elements(id graph.ValueID) int {
 func (v *verification) held(id graph.ValueID, positions int) int {
 	dims := v.graph.Value(id).MaxDims
 	if len(dims) < 2 || dims[0] != 1 {
-		return numel(dims)
+		return arch.Numel(dims)
 	}
-	return numel(dims[2:]) * min(dims[1], positions)
+	return arch.Numel(dims[2:]) * min(dims[1], positions)
 }
 
 // operator runs the references of an operator, and compares what the device has.
@@ -220,12 +223,13 @@ func (v *verification) operator(i int) error {
 			return err
 		}
 		if info.Role == graph.State { // as the device has it before the operator, and where it writes
-			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, numel(info.MaxDims))}
+			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])
 			v.own.SetTensor(l.Value, held)
 		} else if part := v.partOf(w); w.compare && part < 1 {
 			dims := v.exec.LiveDims(l.Value)
-			v.own.Choose(l.Value, choose(o.Name, numel(dims)/lastDim(dims), lastDim(dims), part))
+			v.own.Choose(l.Value, verify.ChooseSample(o.Name, arch.Numel(dims)/lastDim(dims), lastDim(dims),
+				part))
 		}
 	}
 	for _, out := range o.Outputs {
@@ -285,7 +289,7 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	}
 	id, from := l.After, 0
 	dims := v.exec.LiveDims(l.Value)
-	part := view{width: lastDim(dims), float: info.DType == graph.F32, column: info.Column}
+	part := verify.Sample{Width: lastDim(dims), Float: info.DType == graph.F32, Column: info.Column}
 	if info.Role == graph.State {
 		later := func(id trace.DispatchID) bool { return id > w.last }
 		writers := slices.DeleteFunc(v.exec.Writers(l.Value), later)
@@ -297,15 +301,15 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 			from = n
 		}
 	} else if c := v.partOf(w); c < 1 {
-		chosen := choose(o.Name, len(got)/part.width, part.width, c)
-		part.rows, part.cols = chosen.Rows, chosen.Cols
+		chosen := verify.ChooseSample(o.Name, len(got)/part.Width, part.Width, c)
+		part.Rows, part.Cols = chosen.Rows, chosen.Cols
 	}
-	part.from = from
+	part.From = from
 	t := v.own.Tolerance(o.ID, l.Value)
-	g := part.gap(got[from:], want.Data[from:len(got)], &t)
+	g := part.Error(got[from:], want.Data[from:len(got)], &t)
 	g.Value = &l.Value
 	if len(all) >= len(got) {
-		g.Run = part.drift(got[from:], all[from:len(got)])
+		g.Run = part.Drift(got[from:], all[from:len(got)])
 	}
 	for k := range v.gaps {
 		if old := &v.gaps[k]; old.Dispatch == id {

@@ -9,6 +9,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/run"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -36,7 +37,7 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 		return nil, session.Refusef("verify: %d GFLOP, want at most %d", c.N, MostVerifyGFLOP)
 	}
 	var only []trace.DispatchID
-	slots := s.runner.net.graph.NumDispatches()
+	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
@@ -61,21 +62,21 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 
 // verify holds the dispatches of a step to the references: all, or those that are named, which are held to
 // the reference on their own inputs alone.
-func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, budget float64) error {
-	if s.ran != t.index {
+func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
+	if s.ran != t.Index {
 		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {
 			return err
 		}
 	}
 	s.looked = replayed{step: nowhere}
 	if s.reference == nil {
-		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.net.graph)}
+		s.reference = &referenceRun{x: reference.NewInterpreter(s.runner.Net.Graph)}
 	}
 	v := newVerification(s, t, only)
 	note := ""
 	if len(only) == 0 {
-		before := s.text.all()[:t.position]
-		all := v.flops * (1 + float64(s.reference.missing(before))/float64(len(t.tokens)))
+		before := s.text.All()[:t.Position]
+		all := v.flops * (1 + float64(s.reference.missing(before))/float64(len(t.Tokens)))
 		if all <= budget {
 			if err := s.reference.catchUp(ctx, s, before, s.progress()); err != nil {
 				return fmt.Errorf("reference run: %w", err)
@@ -94,17 +95,17 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 	}
 	err := v.run(ctx, s.progress())
 	if err == nil && v.full != nil {
-		s.reference.ids = s.text.all()[:t.position+len(t.tokens)]
+		s.reference.ids = s.text.All()[:t.Position+len(t.Tokens)]
 	}
 	if len(v.gaps) == 0 {
 		return err
 	}
 	slices.SortFunc(v.gaps, func(a, b trace.DispatchError) int { return int(a.Dispatch - b.Dispatch) })
 	s.record(trace.Record{Gaps: &trace.NumericErrors{
-		Step: t.index,
+		Step: t.Index,
 		Gaps: v.gaps,
 	}}) // they do not change from here on
-	asked := slices.Clone(s.runner.exec.Live().Active())
+	asked := slices.Clone(s.runner.Exec.Live().Active())
 	if err != nil {
 		asked = nil // it broke off: of the others nothing is known
 	} else if len(only) > 0 {
@@ -116,7 +117,7 @@ func (s *live) verify(ctx context.Context, t *turn, only []trace.DispatchID, bud
 
 // tellVerified records what came out, and how many of the dispatches asked for were held to nothing: what
 // they write is for the next of their operator.
-func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, note string) {
+func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
 	}
@@ -140,7 +141,7 @@ func (s *live) tellVerified(t *turn, v *verification, asked []trace.DispatchID, 
 			g.Dispatch, s.watch.name(g.Dispatch), g.Gap.Over())
 	}
 	s.record(trace.Record{Event: &trace.Event{
-		Step: t.index, Dispatch: first, Kind: "verify", Text: text + note,
+		Step: t.Index, Dispatch: first, Kind: "verify", Text: text + note,
 	}})
 }
 
@@ -168,9 +169,9 @@ func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress
 	r.ids = nil
 	for from < len(ids) {
 		n := min(s.m.maxChunk, len(ids)-from)
-		all := s.runner.net.graph.NumOps()
+		all := s.runner.Net.Graph.NumOps()
 		done := 0
-		err := r.x.Step(s.runner.net.input(from, ids[from:from+n]), func(graph.OpID) error {
+		err := r.x.Step(s.runner.Net.Input(from, ids[from:from+n]), func(graph.OpID) error {
 			done++
 			return errors.Join(progress("reference run", done, all), ctx.Err())
 		})

@@ -14,6 +14,9 @@ import (
 	"testing"
 
 	"gpuscope/engine"
+	"gpuscope/model/arch"
+	"gpuscope/model/run"
+	"gpuscope/model/verify"
 	"gpuscope/ops/reference"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -86,7 +89,7 @@ func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
 	do(session.Command{Kind: session.Prompt, Tokens: ids(5)})
 	do(session.Command{Kind: session.Verify})
 	var scratch []trace.DispatchID
-	for _, id := range s.runner.exec.Live().Active() {
+	for _, id := range s.runner.Exec.Live().Active() {
 		if d := s.watch.graph.Dispatches[id]; slices.Contains([]string{"rope", "qk", "softmax"}, d.Label) {
 			scratch = append(scratch, id)
 		}
@@ -182,10 +185,10 @@ func TestNaNOfTheWeightsIsToldWhereItComesIn(t *testing.T) {
 // Of a step that is too large samples are compared: each is what the whole reference says.
 func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 	r := onDevice(t, Options{})
-	s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
-	s.reference = &referenceRun{x: reference.NewInterpreter(r.net.graph)}
-	turn := &turn{tokens: promptIDs(40, 3)}
-	if _, err := r.step(context.Background(), 0, turn.tokens, false, nil, engine.TimingOff); err != nil {
+	s := &live{runner: r, watch: newWatch(r.Net.Graph.Describe())}
+	s.reference = &referenceRun{x: reference.NewInterpreter(r.Net.Graph)}
+	turn := &run.Turn{Tokens: promptIDs(40, 3)}
+	if _, err := r.Step(context.Background(), 0, turn.Tokens, false, nil, engine.TimingOff); err != nil {
 		t.Fatal(err)
 	}
 	v := newVerification(s, turn, nil)
@@ -209,16 +212,16 @@ func TestSamplesAreWithinToleranceAsAllElementsAre(t *testing.T) {
 
 // What a step leaves in place of a value is what is held to account, whatever the step before it left.
 func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
-	for _, a := range []*architecture{&llama, &gemma3} {
+	for _, a := range []*arch.Architecture{&arch.Llama, &arch.Gemma3} {
 		file := tinyWide(a, 128)
-		file.Set(a.name+".context_length", 2100)
+		file.Set(a.Name+".context_length", 2100)
 		r := onDevice(t, Options{Path: write(t, file.Bytes()), MaxChunk: 2048})
-		s := &live{runner: r, watch: newWatch(r.net.graph.Describe())}
-		s.reference = &referenceRun{x: reference.NewInterpreter(r.net.graph)}
+		s := &live{runner: r, watch: newWatch(r.Net.Graph.Describe())}
+		s.reference = &referenceRun{x: reference.NewInterpreter(r.Net.Graph)}
 		position := 0
 		for _, tokens := range []int{60, 1, 90, 1, 5, 1, 1895, 1} {
-			turn := &turn{position: position, tokens: ids(tokens)}
-			if _, err := r.step(context.Background(), position, turn.tokens, false, nil,
+			turn := &run.Turn{Position: position, Tokens: ids(tokens)}
+			if _, err := r.Step(context.Background(), position, turn.Tokens, false, nil,
 				engine.TimingOff); err != nil {
 				t.Fatal(err)
 			}
@@ -227,14 +230,14 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 				v.part = part
 				silent := func(string, int, int) error { return nil }
 				if err := v.run(context.Background(), silent); err != nil {
-					t.Fatalf("%s, %d tokens at %d: %v", a.name, tokens, position, err)
+					t.Fatalf("%s, %d tokens at %d: %v", a.Name, tokens, position, err)
 				}
 				if len(v.gaps) < 8 {
-					t.Errorf("%s, %d tokens at %d: %d gaps", a.name, tokens, position, len(v.gaps))
+					t.Errorf("%s, %d tokens at %d: %d gaps", a.Name, tokens, position, len(v.gaps))
 				}
 				for _, g := range v.gaps {
 					if !(g.Gap.Share <= 1) {
-						t.Errorf("%s, %d tokens at %d: %s: %+v", a.name, tokens, position,
+						t.Errorf("%s, %d tokens at %d: %s: %+v", a.Name, tokens, position,
 							s.watch.name(g.Dispatch), g.Gap)
 					}
 				}
@@ -247,7 +250,7 @@ func TestEachWayThatAttentionEndsIsWithinTolerance(t *testing.T) {
 func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
 	for _, n := range []int{1, 2, 7, 64, 1000} {
 		for _, k := range []int{1, 2, 5, 63, 1000} {
-			places := spread("layers.0.attn.q", n, k)
+			places := verify.Spread("layers.0.attn.q", n, k)
 			if k >= n {
 				if places != nil {
 					t.Errorf("%d of %d: %v", k, n, places)
@@ -257,7 +260,7 @@ func TestSamplesAreTheSameInEveryRunAndReachBothEnds(t *testing.T) {
 			ends := places[0] == 0 && (k == 1 || places[k-1] == n-1)
 			if !ends || len(places) != k || !slices.IsSorted(places) ||
 				len(slices.Compact(slices.Clone(places))) != k ||
-				!slices.Equal(places, spread("layers.0.attn.q", n, k)) {
+				!slices.Equal(places, verify.Spread("layers.0.attn.q", n, k)) {
 				t.Errorf("%d of %d: %v", k, n, places)
 			}
 		}
@@ -301,7 +304,7 @@ func TestWhatAnotherMakesIsHeldToItsReference(t *testing.T) {
 func TestAWrongSumIsBlamedOnWhatMakesItAlone(t *testing.T) {
 	path, _ := architectureFile(t, "gemma3")
 	s, end := deviceSession(t, Options{Path: path, IgnoreEOS: true})
-	g := s.runner.net.graph.Describe()
+	g := s.runner.Net.Graph.Describe()
 	const first = "layers.0.mlp.gate" // has a kernel of its own: the embedding is not spread
 	op := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == first })
 	slot := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return int(d.Op) == op })
@@ -336,12 +339,12 @@ func verifyWith(t *testing.T, s *live, kernel, text string) {
 
 // A product is held to what the step gave it, by whichever kernel that came: a wrong one is blamed alone.
 func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
-	file := tinyWide(&llama, 128)
+	file := tinyWide(&arch.Llama, 128)
 	file.Set("llama.context_length", 2100)
 	o := Options{Path: write(t, file.Bytes()), IgnoreEOS: true}
 	o.Live.Static = true
 	s, end := deviceSession(t, o)
-	g := s.runner.net.graph.Describe()
+	g := s.runner.Net.Graph.Describe()
 	const kernel = "sdpa_fd_reduce.2" // gives attention as it is, not spread
 	wrong := kernelText(t, &g, kernel, "= o / total", "= 1.3 * o / total")
 	verifyWith(t, s, kernel, wrong)
@@ -361,8 +364,11 @@ func TestAWrongKernelIsBlamedAloneInStaticMode(t *testing.T) {
 // whichever order the value lies in memory, and the first of several.
 func TestOneNaNHasOneIndex(t *testing.T) {
 	for _, nans := range [][]int{{5}, {40, 17, 5}} {
-		s, end := deviceSession(t, Options{Path: write(t, tinyWide(&llama, 128).Bytes()), IgnoreEOS: true})
-		g := s.runner.net.graph.Describe()
+		s, end := deviceSession(t, Options{
+			Path:      write(t, tinyWide(&arch.Llama, 128).Bytes()),
+			IgnoreEOS: true,
+		})
+		g := s.runner.Net.Graph.Describe()
 		const gateUp = "layers.0.mlp.gate+up+silu_mul"
 		op := slices.IndexFunc(g.Ops, func(o trace.Op) bool { return o.Name == gateUp })
 		slot := slices.IndexFunc(g.Dispatches, func(d trace.Dispatch) bool { return int(d.Op) == op })
@@ -400,7 +406,7 @@ func TestOneNaNHasOneIndex(t *testing.T) {
 		if gap == nil || gap.NotFinite != len(nans) || failed == nil {
 			t.Fatalf("%v: gap %+v, error %v", nans, gap, failed)
 		}
-		if s.runner.net.graph.Value(*gap.Value).Column == nil {
+		if s.runner.Net.Graph.Value(*gap.Value).Column == nil {
 			t.Fatal("the value lies in its own order")
 		}
 		want := slices.Min(nans)

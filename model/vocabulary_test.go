@@ -48,8 +48,8 @@ func readShared(t *testing.T, name string, warnings int) *Model {
 func wantPrompt(t *testing.T, m *Model, text string, want ...int) {
 	t.Helper()
 	got, err := m.prompt(session.Command{Text: text})
-	if err != nil || !slices.Equal(got.ids, want) {
-		t.Errorf("%q: %v, %v, want %v", text, got.ids, err, want)
+	if err != nil || !slices.Equal(got.IDs, want) {
+		t.Errorf("%q: %v, %v, want %v", text, got.IDs, err, want)
 	}
 }
 
@@ -150,7 +150,7 @@ func soundFolder(t *testing.T) (dir string, files map[string]map[string]any) {
 	}
 	bytes := map[string]any{"type": "ByteLevel", "add_prefix_space": false}
 	return f.write(t), map[string]map[string]any{
-		"config.json": f.config,
+		"config.json": f.Config,
 		"tokenizer.json": {
 			"added_tokens": added, "pre_tokenizer": bytes,
 			"model": map[string]any{
@@ -185,17 +185,17 @@ func holdDefect(t *testing.T, name, path string, want remains) {
 		t.Errorf("%s: plan: %v", name, err)
 	}
 	ids, err := m.prompt(session.Command{Tokens: []int{2, 3}})
-	if err != nil || len(ids.prompt) != 2 {
+	if err != nil || len(ids.Prompt) != 2 {
 		t.Errorf("%s: token ids: %v", name, err)
 	}
 	ids, err = m.prompt(session.Command{Text: "ab"})
-	if want.text && (err != nil || !slices.Equal(ids.ids, want.prompt)) {
-		t.Errorf("%s: text is %v, %v, want %v", name, ids.ids, err, want.prompt)
+	if want.text && (err != nil || !slices.Equal(ids.IDs, want.prompt)) {
+		t.Errorf("%s: text is %v, %v, want %v", name, ids.IDs, err, want.prompt)
 	}
 	_, refused := errors.AsType[*tokenizer.RefusedError](err)
 	none := errors.Is(err, tokenizer.ErrNoVocabulary) // which is no defect
 	if !want.text && (refused != want.warnings || none == refused || !errors.Is(err, session.ErrUsage)) {
-		t.Errorf("%s: text is %v, %v, want a refusal", name, ids.ids, err)
+		t.Errorf("%s: text is %v, %v, want a refusal", name, ids.IDs, err)
 	}
 	if _, err := m.render(nil); err == nil {
 		t.Errorf("%s: it has a chat template", name)

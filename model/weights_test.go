@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/ops"
@@ -191,16 +192,16 @@ func holdMatrix(t *testing.T, format *weight.Format, typ gguf.Type, decode func(
 }
 
 // matrixOf are the elements of a file's matrix m as a graph takes them, quantised where q says so.
-func matrixOf(t *testing.T, b *gguftest.Builder, q *quantizer, rows, cols int) []float64 {
+func matrixOf(t *testing.T, b *gguftest.Builder, q *arch.Quantizer, rows, cols int) []float64 {
 	t.Helper()
-	f, err := parseGGUF(b.Bytes(), "")
+	f, err := arch.ParseGGUF(b.Bytes(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	build := graph.NewBuilder(gpu.DefaultLimits())
-	w := &weights{build, f, &llama.gguf, q, map[*Tensor]bool{}}
+	w := arch.NewWeights(build, f, &arch.Llama.Gguf, q)
 	ids := build.Input("ids", graph.I32, []int{rows}, []int{rows})
-	y := ops.Embedding(build, "y", w.matrix("m", rows, cols), ids)
+	y := ops.Embedding(build, "y", w.Matrix("m", rows, cols), ids)
 	build.Output(y)
 	g, err := build.Finish()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/model/arch"
 	"gpuscope/trace/table"
 )
 
@@ -78,7 +79,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	if err != nil {
 		return nil, err
 	}
-	f, err := model.OpenFile(options.Path)
+	f, err := arch.OpenFile(options.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	}
 	for _, t := range f.Tensors() {
 		c.Tensors = append(c.Tensors, tensorEntry{
-			Name: t.Name, Type: t.Type, Dims: t.Dims, Bytes: int64(t.Size), NotYet: !model.Runs(t),
+			Name: t.Name, Type: t.Type, Dims: t.Dims, Bytes: int64(t.Size), NotYet: !arch.Runs(t),
 		})
 	}
 	if cannot == nil {

@@ -16,6 +16,8 @@ import (
 	"gpuscope/engine/graph"
 	"gpuscope/internal/printable"
 	"gpuscope/model"
+	"gpuscope/model/arch"
+	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/session"
 	"gpuscope/trace"
@@ -30,7 +32,7 @@ type modelOptions struct {
 	context     int
 	maxChunk    int
 	topLogits   int
-	sampling    model.Sampling
+	sampling    sample.Sampling
 	chat        bool
 	system      string
 	fuse        string // "on", "off" or names of rules
@@ -103,7 +105,7 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
-		fmt.Sprintf("(default the model's, at most %s)", table.Integer(model.DefaultContext)))
+		fmt.Sprintf("(default the model's, at most %s)", table.Integer(arch.DefaultContext)))
 	flags.Var((*positive)(&o.maxChunk), "max-chunk",
 		"process at most `N` tokens per step (default 512, or the context if that is smaller)")
 	o.kv = choiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gpuscope/model"
+	"gpuscope/model/arch"
 	"gpuscope/session"
 	"gpuscope/trace"
 	"gpuscope/tui"
@@ -103,7 +103,7 @@ func readable(path string) error {
 		_, err := trace.ReadFile(path)
 		return err
 	}
-	f, err := model.OpenFile(path)
+	f, err := arch.OpenFile(path)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package model
+package run
 
 import (
 	"cmp"
@@ -9,7 +9,8 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/graph"
-	"gpuscope/ops/basic"
+	"gpuscope/model/arch"
+	"gpuscope/model/sample"
 	"gpuscope/trace"
 )
 
@@ -18,127 +19,96 @@ import (
 // id; a NaN is before any number, so that one anywhere among the logits is the first. Only candidates beyond
 // what an operator finds are looked for on the host, among all logits.
 
-// picks are the outputs of a graph that tell which tokens come next.
-type picks struct {
-	told        int // candidates that a step tells; 0: the token alone
-	sampling    Sampling
-	candidates  int           // that are read back
-	ids, values graph.ValueID // i32 and f32, of the candidates, at least one
-	stats       graph.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
-}
-
-// pick adds them to a graph for a number of candidates to be told.
-func pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) picks {
-	p := picks{
-		told: min(told, vocab), sampling: by, candidates: min(max(told, by.candidates()), vocab),
-		stats: graph.None,
-	}
-	if p.onGPU() {
-		p.values, p.ids, p.stats = basic.TopK(b, "top", logits, p.candidates)
-		b.Output(p.ids)
-		b.Output(p.values)
-		b.Output(p.stats)
-		return p
-	}
-	p.ids, p.values = basic.ArgmaxValue(b, "argmax", logits, false)
-	b.Output(p.ids)
-	b.Output(p.values)
-	return p
-}
-
-// onGPU says whether an operator finds the candidates, and not only the first.
-func (p *picks) onGPU() bool { return p.candidates > 0 && p.candidates <= basic.MaxTopK }
-
 // picker reads back what a step has picked. Its buffers are used again from step to step.
 type picker struct {
-	exec   *engine.Executor
-	net    *network
+	Exec   *engine.Executor
+	Net    *arch.Network
 	read   []graph.ValueID // what a step that gives a token reads back
 	words  []byte
 	ids    []int
 	values []float64
 	ranked []int // ids of the highest logits, falling
-	sampler
+	sample.Sampler
 }
 
-// picked is what a step that gives a token gives.
-type picked struct {
-	token   int
-	highest float64 // logit; not finite where the logits are damaged
-	top     []trace.Candidate
+// Picked is what a step that gives a token gives.
+type Picked struct {
+	Token   int
+	Highest float64 // logit; not finite where the logits are damaged
+	Top     []trace.Candidate
 }
 
-// finite says whether the highest logit is a number. If it is, none of the others is NaN.
-func (p *picked) finite() bool { return !math.IsNaN(p.highest) && !math.IsInf(p.highest, 0) }
+// Finite says whether the highest logit is a number. If it is, none of the others is NaN.
+func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
-func newPicker(exec *engine.Executor, n *network) picker {
-	p := picker{exec: exec, net: n, read: []graph.ValueID{n.ids, n.values}}
-	p.Sampling = n.sampling
+func newPicker(exec *engine.Executor, n *arch.Network) picker {
+	p := picker{Exec: exec, Net: n, read: []graph.ValueID{n.IDs, n.Values}}
+	p.Sampling = n.Sampling
 	switch {
-	case n.onGPU():
-		p.read = append(p.read, n.stats)
-	case n.candidates > 0:
-		p.read = append(p.read, n.logits)
+	case n.OnGPU():
+		p.read = append(p.read, n.Stats)
+	case n.Candidates > 0:
+		p.read = append(p.read, n.Logits)
 	}
 	return p
 }
 
-// pick takes the token of a position, and the candidates where they are wanted, from what the step read
+// Pick takes the token of a position, and the candidates where they are wanted, from what the step read
 // back. recent are the tokens before it that a penalty looks at.
-func (p *picker) pick(recent []int, position int) (picked, error) {
-	if err := p.output(p.net.ids, "the token"); err != nil {
-		return picked{}, err
+func (p *picker) Pick(recent []int, position int) (Picked, error) {
+	if err := p.output(p.Net.IDs, "the token"); err != nil {
+		return Picked{}, err
 	}
 	p.ids = p.ids[:0]
 	for word := range slices.Chunk(p.words, 4) {
 		p.ids = append(p.ids, int(int32(binary.LittleEndian.Uint32(word))))
 	}
-	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.net.vocab() }); bad >= 0 {
-		return picked{},
-			fmt.Errorf("the device gave token %d of a vocabulary of %d", p.ids[bad], p.net.vocab())
+	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.Net.Vocab() }); bad >= 0 {
+		return Picked{},
+			fmt.Errorf("the device gave token %d of a vocabulary of %d", p.ids[bad], p.Net.Vocab())
 	}
-	if err := p.floats(p.net.values, "the token's logit"); err != nil {
-		return picked{}, err
+	if err := p.floats(p.Net.Values, "the token's logit"); err != nil {
+		return Picked{}, err
 	}
-	out := picked{token: p.ids[0], highest: p.values[0]}
-	if p.net.candidates == 0 {
+	out := Picked{Token: p.ids[0], Highest: p.values[0]}
+	if p.Net.Candidates == 0 {
 		return out, nil
 	}
 	find := p.ranking
-	if p.net.onGPU() {
+	if p.Net.OnGPU() {
 		find = p.found
 	}
 	list, sum, err := find()
-	if err == nil && !p.greedy() && out.finite() {
-		out.token, err = p.among(list, sum, recent, position)
+	if err == nil && !p.Greedy() && out.Finite() {
+		out.Token, err = p.among(list, sum, recent, position)
 	}
-	out.top = list[:min(len(list), p.net.told)]
+	out.Top = list[:min(len(list), p.Net.Told)]
 	return out, err
 }
 
 // among draws the token from candidates, or from all logits where those are not enough.
 func (p *picker) among(list []trace.Candidate, sum float64, recent []int, position int) (int, error) {
-	token, ok := p.draw(list, sum, len(list) == p.net.vocab(), recent, position)
+	token, ok := p.Draw(list, sum, len(list) == p.Net.Vocab(), recent, position)
 	if ok {
 		return token, nil
 	}
-	if p.net.onGPU() { // the others have been read
-		p.words = slices.Grow(p.words[:0], 4*p.net.vocab())[:4*p.net.vocab()]
-		if err := p.exec.ReadValue(p.net.logits, p.words); err != nil {
+	if p.Net.OnGPU() { // the others have been read
+		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab())[:4*p.Net.Vocab()]
+		if err := p.Exec.ReadValue(p.Net.Logits, p.words); err != nil {
 			return 0, fmt.Errorf("read the logits back: %w", err)
 		}
 		p.decode()
 	}
-	all, sum := p.rank(p.net.vocab())
-	token, _ = p.draw(all, sum, true, recent, position)
+	all, sum := p.rank(p.Net.Vocab())
+	token, _ = p.Draw(all, sum, true, recent, position)
 	return token, nil
 }
 
 // output copies an output to words.
 func (p *picker) output(v graph.ValueID, what string) error {
-	n := 4 * numel(p.net.graph.Value(v).MaxDims)
+	n := 4 * arch.Numel(p.Net.Graph.Value(v).MaxDims)
 	p.words = slices.Grow(p.words[:0], n)[:n]
-	if _, err := p.exec.Output(v, p.words); err != nil {
+	if _, err := p.Exec.Output(v, p.words); err != nil {
 		return fmt.Errorf("read %s back: %w", what, err)
 	}
 	return nil
@@ -168,7 +138,7 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 	for i, id := range p.ids {
 		list[i] = trace.Candidate{ID: id, Logit: p.values[i]}
 	}
-	if err := p.floats(p.net.stats, "the candidates"); err != nil {
+	if err := p.floats(p.Net.Stats, "the candidates"); err != nil {
 		return nil, 0, err
 	}
 	highest, sum := p.values[0], p.values[1]
@@ -180,10 +150,10 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 
 // ranking finds the candidates among all logits, as found gives them.
 func (p *picker) ranking() ([]trace.Candidate, float64, error) {
-	if err := p.floats(p.net.logits, "the logits"); err != nil {
+	if err := p.floats(p.Net.Logits, "the logits"); err != nil {
 		return nil, 0, err
 	}
-	list, sum := p.rank(p.net.candidates)
+	list, sum := p.rank(p.Net.Candidates)
 	return list, sum, nil
 }
 

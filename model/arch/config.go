@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"math"
@@ -7,10 +7,10 @@ import (
 	"gpuscope/session"
 )
 
-// config is the shape of a decoder. All numbers of it have been checked.
-type config struct {
-	Arch    *architecture
-	Form    *spelling // how the files that it was read from have it
+// Config is the shape of a decoder. All numbers of it have been checked.
+type Config struct {
+	Arch    *Architecture
+	Form    *Spelling // how the files that it was read from have it
 	Layers  int
 	Dim     int
 	Heads   int
@@ -22,9 +22,9 @@ type config struct {
 	Eps     float32
 	Scale   float64 // of scores; 0 for 1 / sqrt(HeadDim)
 	Windows []int   // by layer: positions that a token sees at most, 0 for all
-	Rope    rotation
+	Rope    Rotation
 	// LocalRope is the rotation in layers with a window; nil where it is Rope.
-	LocalRope *rotation
+	LocalRope *Rotation
 	Tied      bool // the embedding is the head too
 	// Ignored are the keys that the files state and their class does not know.
 	Ignored []Ignored
@@ -34,42 +34,42 @@ type config struct {
 
 // Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
 const (
-	maxDim    = 1 << 20
+	MaxDim    = 1 << 20
 	maxLayers = 1 << 10
-	maxVocab  = 1 << 24
+	MaxVocab  = 1 << 24
 	// A matrix is bound in parts where it is larger than a binding, and thousands of them are no model.
 	maxTensorBytes = 64 << 30
 )
 
 // readConfig takes the shape from what a file says, or its class where the file leaves it out, and refuses
 // what the builder would get wrong.
-func readConfig(r *configReader, arch *architecture) (config, error) {
-	form, key := r.form, r.form.keys
-	c := config{Arch: arch, Form: form}
-	c.Layers = r.int(key.layers, 1, maxLayers)
+func readConfig(r *configReader, arch *Architecture) (Config, error) {
+	form, key := r.form, r.form.Keys
+	c := Config{Arch: arch, Form: form}
+	c.Layers = r.int(key.Layers, 1, maxLayers)
 	r.layers = c.Layers
-	c.Dim = r.int(key.dim, 1, maxDim)
-	c.FFN = r.int(key.ffn, 1, maxDim)
-	c.Context = r.int(key.context, 1, math.MaxInt32)
-	c.Heads = r.int(key.heads, 1, maxDim)
-	c.KVHeads = r.intOr(key.kvHeads, c.Heads, 1, maxDim)
-	c.Eps = float32(r.float(key.eps, 0, 1))
+	c.Dim = r.int(key.Dim, 1, MaxDim)
+	c.FFN = r.int(key.Ffn, 1, MaxDim)
+	c.Context = r.int(key.Context, 1, math.MaxInt32)
+	c.Heads = r.int(key.Heads, 1, MaxDim)
+	c.KVHeads = r.intOr(key.kvHeads, c.Heads, 1, MaxDim)
+	c.Eps = float32(r.float(key.Eps, 0, 1))
 	if r.err != nil {
 		return c, r.err
 	}
 	if c.Heads%c.KVHeads != 0 {
-		r.errorf(key.heads, "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
+		r.errorf(key.Heads, "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
 	}
-	if c.HeadDim = r.intOr(key.headDim, 0, 1, maxDim); c.HeadDim == 0 {
+	if c.HeadDim = r.intOr(key.headDim, 0, 1, MaxDim); c.HeadDim == 0 {
 		if c.Dim%c.Heads != 0 {
-			r.errorf(key.heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+			r.errorf(key.Heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
 		}
 		c.HeadDim = max(c.Dim/c.Heads, 1)
 	}
 	for _, same := range key.sameDim {
 		r.hold(only{same, c.HeadDim, "heads of different sizes"})
 	}
-	for _, o := range form.only {
+	for _, o := range form.Only {
 		r.hold(o)
 	}
 	c.Rope = key.rotation(r, c.HeadDim)
@@ -80,14 +80,14 @@ func readConfig(r *configReader, arch *architecture) (config, error) {
 		r.errorf(key.turned, "not yet: a rotation of a part of the head (%d, want %d)", turned, c.HeadDim)
 	}
 	if key.localBase != "" {
-		c.LocalRope = &rotation{Dims: c.Rope.Dims, Base: r.float(key.localBase, 1, 1e12), Scale: 1}
+		c.LocalRope = &Rotation{Dims: c.Rope.Dims, Base: r.float(key.localBase, 1, 1e12), Scale: 1}
 	}
 	c.Windows = r.windows()
 	c.Scale = r.floatOr(key.scale, 0, 1e-6, 1e6)
 	if form.implied != nil {
 		form.implied(&c)
 	}
-	c.Tied = r.bool(key.tied)
+	c.Tied = r.bool(key.Tied)
 	if c.HeadDim%4 != 0 {
 		r.errorf(key.headDim, "a head of %d dims, want a multiple of 4", c.HeadDim)
 	}
@@ -98,7 +98,7 @@ func readConfig(r *configReader, arch *architecture) (config, error) {
 // windows are how many positions each layer sees, 0 for all: from the size of the window and from which
 // layers have it, which a file says layer by layer or by a rule.
 func (r *configReader) windows() []int {
-	key, list := r.form.keys, make([]int, r.layers)
+	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)
 	if key.windowUsed != "" && !r.bool(key.windowUsed) {
 		window = 0
@@ -131,7 +131,7 @@ const fullAttention = "full_attention"
 
 // kinds are which layers have a window, nil where a file does not say that layer by layer.
 func (r *configReader) kinds() []bool {
-	key := r.form.keys
+	key := r.form.Keys
 	if list, err := r.f.Bools(r.prefix + key.fullEach); key.fullEach != "" && err == nil {
 		if !r.eachLayer(key.fullEach, len(list)) {
 			return nil
@@ -168,8 +168,8 @@ const DefaultContext = 4096
 // defaultChunk is how many tokens a step takes at most where nobody says.
 const defaultChunk = 512
 
-// bounds settles how many positions the KV cache holds and how many tokens a step takes.
-func (c *config) bounds(context, chunk int) (int, int, error) {
+// Bounds settles how many positions the KV cache holds and how many tokens a step takes.
+func (c *Config) Bounds(context, chunk int) (int, int, error) {
 	switch {
 	case context == 0:
 		context = min(c.Context, DefaultContext)

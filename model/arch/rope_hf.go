@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"cmp"
@@ -16,28 +16,28 @@ import (
 type hfScaling struct {
 	name  string
 	keys  []string
-	apply func(r *configReader, path string, headDim int, rot *rotation)
+	apply func(r *configReader, path string, headDim int, rot *Rotation)
 }
 
 var hfScalings = []hfScaling{
-	{"default", nil, func(*configReader, string, int, *rotation) {}},
+	{"default", nil, func(*configReader, string, int, *Rotation) {}},
 	{
 		"linear",
 		[]string{"factor"},
-		func(r *configReader, path string, _ int, rot *rotation) {
+		func(r *configReader, path string, _ int, rot *Rotation) {
 			rot.Scale = 1 / r.float(path+"factor", 1e-6, 1e6)
 		},
 	},
 	{
 		"llama3",
 		[]string{"factor", "low_freq_factor", "high_freq_factor", hfOriginal},
-		func(r *configReader, path string, headDim int, rot *rotation) {
+		func(r *configReader, path string, headDim int, rot *Rotation) {
 			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
 			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
 			if low > high {
 				r.errorf(path+"low_freq_factor", "%g, want at most the high_freq_factor of %g", low, high)
 			}
-			rot.Divisors = llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
+			rot.Divisors = Llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
 				r.int(path+hfOriginal, 1, math.MaxInt32))
 		},
 	},
@@ -51,7 +51,7 @@ var longKeys = []string{
 
 // longRotation is Ding et al., LongRoPE (2024): a divisor for each pair, other ones past the context of the
 // training, and scores that grow with the factor by which the context did.
-func longRotation(r *configReader, path string, headDim int, rot *rotation) {
+func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
 	original := hfOriginal
@@ -87,10 +87,10 @@ func (r *configReader) divisors(key string, n int) []float64 {
 	return list
 }
 
-// llama3Divisors are those of Llama 3.1: pairs that turn more than high times within the context of the
+// Llama3Divisors are those of Llama 3.1: pairs that turn more than high times within the context of the
 // training stay as they are, those that turn less than low times are slowed by the factor, and between the
 // two it goes over from the one to the other.
-func llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
+func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {
 		turns := float64(context) * math.Pow(base, -2*float64(i)/float64(headDim)) / (2 * math.Pi)
@@ -135,7 +135,7 @@ func (r *configReader) neutralScaling(path, kind string) bool {
 }
 
 // hfRotation reads the rotation of a config.json. What says it twice must say one thing.
-func hfRotation(r *configReader, headDim int) rotation {
+func hfRotation(r *configReader, headDim int) Rotation {
 	said := slices.DeleteFunc([]string{oldRotation, newRotation}, func(at string) bool { return !r.has(at) })
 	for i, at := range said {
 		if said[i] = at; at == newRotation && r.has(fullRotation) {
@@ -156,7 +156,7 @@ func hfRotation(r *configReader, headDim int) rotation {
 
 // hfRotationAt reads a rotation that stands under a key, where that is there. Its base may stand there too,
 // or under a key of its own.
-func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
+func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)
 	}
@@ -168,8 +168,8 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) rotation {
 		}
 		baseKey = own
 	}
-	rot := rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
-	partKey := r.form.keys.turned
+	rot := Rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
+	partKey := r.form.Keys.turned
 	if partKey == "" {
 		r.hold(only{path + hfPart, 1.0, "a rotation of a part of the head"})
 	} else if r.has(path + hfPart) {

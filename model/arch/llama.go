@@ -1,48 +1,48 @@
-package model
+package arch
 
 import "gpuscope/ops"
 
-// llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023): no biases,
+// Llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023): no biases,
 // every layer alike. GGUF files of Llama 1 to 3, Mistral and SmolLM say that they are of it. Converters to
 // GGUF reorder the rows of the queries and keys, so that the pairs that are rotated together are neighbours.
-var llama = architecture{
-	name: "llama",
-	gate: gated{"silu_mul", ops.SiLUMul},
-	gguf: spelling{
-		class: ggufClass("llama", nil),
-		names: &ggufNames, keys: &ggufKeys, pairs: &neighbours, only: ggufOnly,
+var Llama = Architecture{
+	Name: "llama",
+	Gate: gated{"silu_mul", ops.SiLUMul},
+	Gguf: Spelling{
+		Class: ggufClass("llama", nil),
+		Names: &ggufNames, Keys: &ggufKeys, pairs: &neighbours, Only: ggufOnly,
 	},
-	hf: spelling{
-		class: class{
-			name: "LlamaConfig",
-			defaults: map[string]any{
+	Hf: Spelling{
+		Class: class{
+			Name: "LlamaConfig",
+			Defaults: map[string]any{
 				"hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
 				"num_attention_heads": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
 				"rope_theta": 1e4, "tie_word_embeddings": false,
 			},
 			inert: []string{"pretraining_tp"},
 		},
-		names: &hfNames, keys: &hfKeys, pairs: &halves,
-		only: []only{hfQuantized, hfSiLU, hfAttentionBias, hfMLPBias},
+		Names: &hfNames, Keys: &hfKeys, pairs: &halves,
+		Only: []only{hfQuantized, hfSiLU, hfAttentionBias, hfMLPBias},
 	},
 }
 
 // mistral is Jiang et al., Mistral 7B (2023): a Llama whose layers all see a window where the file states one
 // or leaves it out.
-var mistral = architecture{
-	name: "mistral",
-	gate: gated{"silu_mul", ops.SiLUMul},
-	hf: spelling{
-		class: class{
-			name: "MistralConfig",
-			defaults: map[string]any{
+var mistral = Architecture{
+	Name: "mistral",
+	Gate: gated{"silu_mul", ops.SiLUMul},
+	Hf: Spelling{
+		Class: class{
+			Name: "MistralConfig",
+			Defaults: map[string]any{
 				"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
 				"num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 131072,
 				"rms_norm_eps": 1e-6, "rope_theta": 1e4, "sliding_window": 4096,
 				"tie_word_embeddings": false,
 			},
 		},
-		names: &hfNames, keys: &windowedHFKeys, pairs: &halves, only: []only{hfQuantized, hfSiLU},
+		Names: &hfNames, Keys: &windowedHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
 	},
 }
 

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"cmp"
@@ -15,16 +15,16 @@ import (
 	"gpuscope/trace"
 )
 
-// quantizer turns matrices of floats into 4 bits as they are loaded, and keeps what that costs. A nil one
+// Quantizer turns matrices of floats into 4 bits as they are loaded, and keeps what that costs. A nil one
 // leaves all as the files have it.
-type quantizer struct {
+type Quantizer struct {
 	group   int
 	planned bool // there is a matrix to quantise
 	mu      sync.Mutex
 	// The pieces of one matrix: its arrays are packed one after another, and no more are kept.
 	name   string
 	pieces [][]byte
-	losses []loss
+	Losses []loss
 }
 
 // quantized is the format of what was quantised.
@@ -33,18 +33,18 @@ const quantized = "q4gsw"
 // loss is what quantising took from a matrix.
 type loss struct {
 	name   string
-	from   string // its type
-	worst  float64
+	From   string // its type
+	Worst  float64
 	signal float64 // sum of the weights' squares
-	noise  float64 // of what is left of them
+	Noise  float64 // of what is left of them
 	n      int
 }
 
 // groupSizes are those that Options.GroupSize may have.
 var groupSizes = []int{32, 64, 128}
 
-// newQuantizer is for what Options say.
-func newQuantizer(to string, group int) (*quantizer, error) {
+// NewQuantizer is for what Options say.
+func NewQuantizer(to string, group int) (*Quantizer, error) {
 	switch {
 	case to == "" && group != 0:
 		return nil, session.Refusef("--group-size %d: it goes with --quantize q4", group)
@@ -57,17 +57,17 @@ func newQuantizer(to string, group int) (*quantizer, error) {
 	case !slices.Contains(groupSizes, group):
 		return nil, session.Refusef("--group-size %d: want %s", group, printable.Choice(groupSizes))
 	}
-	return &quantizer{group: group}, nil
+	return &Quantizer{group: group}, nil
 }
 
 // takes says whether matrices of a type are quantised: those that nobody has quantised before.
-func (q *quantizer) takes(typ string) bool {
+func (q *Quantizer) takes(typ string) bool {
 	_, floats := vectors[typ]
 	return q != nil && floats
 }
 
 // matrix quantises one that is stored as floats of a type.
-func (q *quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
+func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
 		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %s",
@@ -89,12 +89,12 @@ func (q *quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 		}
 		pieces, lost := quantize(data[0], typ, m.Rows, m.Cols, q.group)
 		lost.name = m.Name
-		if math.IsNaN(lost.noise) || math.IsInf(lost.noise, 0) {
+		if math.IsNaN(lost.Noise) || math.IsInf(lost.Noise, 0) {
 			return nil, fmt.Errorf("--quantize q4: tensor %s has weights that are not finite: run it as stored",
 				m.Name)
 		}
-		if !slices.ContainsFunc(q.losses, func(l loss) bool { return l.name == m.Name }) {
-			q.losses = append(q.losses, lost)
+		if !slices.ContainsFunc(q.Losses, func(l loss) bool { return l.name == m.Name }) {
+			q.Losses = append(q.Losses, lost)
 		}
 		q.name, q.pieces = m.Name, pieces
 		return pieces, nil
@@ -102,16 +102,16 @@ func (q *quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	return m, nil
 }
 
-// check refuses a model that has nothing to quantise.
-func (q *quantizer) check(name string) error {
+// Check refuses a model that has nothing to quantise.
+func (q *Quantizer) Check(name string) error {
 	if q == nil || q.planned {
 		return nil
 	}
 	return session.Refusef("--quantize q4: %s has no matrix of F32, F16 or BF16: leave it out", name)
 }
 
-// loaded gives back what only loading needs.
-func (q *quantizer) loaded() {
+// Loaded gives back what only loading needs.
+func (q *Quantizer) Loaded() {
 	if q != nil {
 		q.name, q.pieces = "", nil
 	}
@@ -135,12 +135,12 @@ func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 				}
 				worst, noise := weight.QuantizeQ4GSW(row, group, pieces[0][r*cols/2:][:cols/2],
 					pieces[1][4*r*cols/group:][:4*cols/group])
-				l.worst, l.noise = max(l.worst, worst), l.noise+noise
+				l.Worst, l.Noise = max(l.Worst, worst), l.Noise+noise
 			}
 		})
 	}
 	wait.Wait()
-	all := loss{from: typ, n: rows * cols}
+	all := loss{From: typ, n: rows * cols}
 	for _, l := range lost {
 		all.add(l)
 	}
@@ -148,42 +148,42 @@ func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 }
 
 func (l *loss) add(other loss) {
-	l.worst = max(l.worst, other.worst)
-	l.signal, l.noise, l.n = l.signal+other.signal, l.noise+other.noise, l.n+other.n
+	l.Worst = max(l.Worst, other.Worst)
+	l.signal, l.Noise, l.n = l.signal+other.signal, l.Noise+other.Noise, l.n+other.n
 }
 
-// decibels is the ratio of signal to noise.
-func (l *loss) decibels() float64 {
-	if l.noise == 0 {
+// Decibels is the ratio of signal to noise.
+func (l *loss) Decibels() float64 {
+	if l.Noise == 0 {
 		return math.Inf(1)
 	}
-	return 10 * math.Log10(l.signal/l.noise)
+	return 10 * math.Log10(l.signal/l.Noise)
 }
 
-// cost is what quantising took from all weights; nil where none have been quantised.
-func (q *quantizer) cost() *trace.Quantized {
-	if q == nil || len(q.losses) == 0 {
+// Cost is what quantising took from all weights; nil where none have been quantised.
+func (q *Quantizer) Cost() *trace.Quantized {
+	if q == nil || len(q.Losses) == 0 {
 		return nil
 	}
 	var all loss
-	out := &trace.Quantized{Format: quantized, GroupSize: q.group, Matrices: len(q.losses)}
-	for _, l := range q.losses {
+	out := &trace.Quantized{Format: quantized, GroupSize: q.group, Matrices: len(q.Losses)}
+	for _, l := range q.Losses {
 		all.add(l)
-		if !slices.Contains(out.From, l.from) {
-			out.From = append(out.From, l.from)
+		if !slices.Contains(out.From, l.From) {
+			out.From = append(out.From, l.From)
 		}
 	}
-	worst := slices.MinFunc(q.losses, func(a, b loss) int { return cmp.Compare(a.decibels(), b.decibels()) })
-	out.SNRdB, out.MSE = trace.Number(all.decibels()), trace.Number(all.noise/float64(all.n))
-	out.MaxAbs = trace.Number(all.worst)
-	out.Worst, out.WorstSNRdB = worst.name, trace.Number(worst.decibels())
+	worst := slices.MinFunc(q.Losses, func(a, b loss) int { return cmp.Compare(a.Decibels(), b.Decibels()) })
+	out.SNRdB, out.MSE = trace.Number(all.Decibels()), trace.Number(all.Noise/float64(all.n))
+	out.MaxAbs = trace.Number(all.Worst)
+	out.Worst, out.WorstSNRdB = worst.name, trace.Number(worst.Decibels())
 	return out
 }
 
 // String is what the weights became: "q4gsw in groups of 64". Once they are loaded it says what it cost.
-func (q *quantizer) String() string {
+func (q *Quantizer) String() string {
 	text := fmt.Sprintf("%s in groups of %d", quantized, q.group)
-	c := q.cost()
+	c := q.Cost()
 	if c == nil {
 		return text
 	}

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"cmp"
@@ -13,9 +13,9 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
+// Rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
 // equation 15, and what was added to it so that texts may be longer than those of the training.
-type rotation struct {
+type Rotation struct {
 	Dims  int // of a head that are turned, the first ones; 0 for all
 	Base  float64
 	Scale float64 // of every angle: 1 / the factor by which positions are squeezed
@@ -37,8 +37,8 @@ var ggufRotations = []string{
 // ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
 // its factor may stand under the key of old files, and a factor of 0 is none. A type that is stated to be
 // linear has a factor. YaRN by a factor of 1 changes nothing.
-func ggufRotation(r *configReader, headDim int) rotation {
-	rot := rotation{
+func ggufRotation(r *configReader, headDim int) Rotation {
+	rot := Rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
 		Base: r.float("rope.freq_base", 1, 1e12), Scale: 1,
 		Gain:     r.floatOr("rope.scaling.attn_factor", 1, 1e-6, 1e6),
@@ -71,7 +71,7 @@ func ggufRotation(r *configReader, headDim int) rotation {
 }
 
 // turned is how many dims of a head are.
-func (r *rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
+func (r *Rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 
 // rotary adds the operator that turns queries and keys by their positions.
 type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
@@ -80,11 +80,11 @@ type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 // names.
 type pairing struct {
 	part   bool // it takes rotations of a part of the head
-	rotary func(m *decoder, prefix string, r *rotation) rotary
+	rotary func(m *Decoder, prefix string, r *Rotation) rotary
 }
 
 // neighbours pairs dims 2i and 2i + 1.
-var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) rotary {
+var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
 	seq := basic.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
 	cos, sin := m.tables(prefix, r, 1)
 	cos = basic.Slice(m.Builder, prefix+"slice cos", cos, 0, kind.Sym(m.pos), kind.Sym(seq))
@@ -95,7 +95,7 @@ var neighbours = pairing{rotary: func(m *decoder, prefix string, r *rotation) ro
 }}
 
 // halves pairs dims i and i + d/2 of the first d of a head.
-var halves = pairing{part: true, rotary: func(m *decoder, prefix string, r *rotation) rotary {
+var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
 	cos, sin := m.tables(prefix, r, 2)
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
 		return ops.ApplyRotaryEmbHF(m.Builder, name, q, k, cos, sin, kind.Sym(m.pos))
@@ -104,16 +104,16 @@ var halves = pairing{part: true, rotary: func(m *decoder, prefix string, r *rota
 
 // tables are the cosine and the sine of every angle, so many times over: for positions [0, context) and pairs
 // i of d dims that are turned, f32 [context, times d/2].
-func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin graph.ValueID) {
+func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) graph.ValueID {
-		dims := []int{m.context, times * turned / 2}
+		dims := []int{m.Context, times * turned / 2}
 		return m.Constant(prefix+name, graph.F32, dims, func() ([]byte, error) {
 			d, err := divisors()
 			if err != nil {
 				return nil, err
 			}
-			return r.table(m.context, turned, times, d, f), nil
+			return r.table(m.Context, turned, times, d, f), nil
 		})
 	}
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
@@ -122,9 +122,9 @@ func (m *decoder) tables(prefix string, r *rotation, times int) (cos, sin graph.
 // divisors are what a rotation divides the frequency of each pair by, nil for 1. A file may have them in
 // tensors: for any context, as those of Llama 3.1, or one for short and one for long contexts, as Phi 3. The
 // tensors are of the model's rotation, not of one that only layers with a window have.
-func (m *decoder) divisors(r *rotation) func() ([]float64, error) {
-	list, name := r.Divisors, m.Form.names
-	long := r.Original > 0 && m.context > r.Original
+func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
+	list, name := r.Divisors, m.Form.Names
+	long := r.Original > 0 && m.Context > r.Original
 	if long && r.LongDivisors != nil {
 		list = r.LongDivisors
 	}
@@ -136,10 +136,10 @@ func (m *decoder) divisors(r *rotation) func() ([]float64, error) {
 		name string
 		here bool
 	}{{name.freqs, true}, {name.freqsShort, !long}, {name.freqsLong, long}} {
-		if !m.w.has(t.name) {
+		if !m.W.has(t.name) {
 			continue
 		}
-		if d := m.w.divisors(t.name, r.turned(m.HeadDim)/2); t.here {
+		if d := m.W.divisors(t.name, r.turned(m.HeadDim)/2); t.here {
 			divisors = d
 		}
 	}
@@ -147,7 +147,7 @@ func (m *decoder) divisors(r *rotation) func() ([]float64, error) {
 }
 
 // table is a function of every angle, times the gain, so many times over, computed in float64.
-func (r rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
+func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)
 	for i := range frequency {
@@ -169,10 +169,10 @@ func (r rotation) table(context, d, times int, divisors []float64, f func(float6
 }
 
 // divisors are the numbers of a tensor that frequencies are divided by.
-func (w *weights) divisors(name string, n int) func() ([]float64, error) {
+func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 	t := w.floats(name, n)
 	return func() ([]float64, error) {
-		list, err := t.floats()
+		list, err := t.Floats()
 		if err != nil {
 			return nil, err
 		}

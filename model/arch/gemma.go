@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"math"
@@ -7,31 +7,31 @@ import (
 	"gpuscope/ops"
 )
 
-// gemma3 is the Gemma team, Gemma 3 Technical Report (2025). Of six layers five see a window and have a
+// Gemma3 is the Gemma team, Gemma 3 Technical Report (2025). Of six layers five see a window and have a
 // rotation of their own; norms stand before and after attention and MLP, and at each head's queries and keys.
 // Norms multiply by 1 + their weights in its folders; converters to GGUF added the 1.
-var gemma3 = architecture{
-	name:      "gemma3",
-	gate:      gated{"gelu_mul", ops.GELUMul},
-	headNorms: true, postNorms: true, scaledEmbedding: true,
-	gguf: spelling{
-		class: ggufClass("gemma3", map[string]any{
+var Gemma3 = Architecture{
+	Name:      "gemma3",
+	Gate:      gated{"gelu_mul", ops.GELUMul},
+	HeadNorms: true, PostNorms: true, scaledEmbedding: true,
+	Gguf: Spelling{
+		Class: ggufClass("gemma3", map[string]any{
 			"attention.sliding_window_pattern": 6, "rope.freq_base_swa": 1e4,
 		}),
-		names: &ggufNames, keys: &gemmaKeys, pairs: &halves,
-		only: append(slices.Clip(ggufOnly), only{"final_logit_softcapping", 0.0, "soft capping of logits"}),
-		implied: func(c *config) {
+		Names: &ggufNames, Keys: &gemmaKeys, pairs: &halves,
+		Only: append(slices.Clip(ggufOnly), only{"final_logit_softcapping", 0.0, "soft capping of logits"}),
+		implied: func(c *Config) {
 			// Scores of the 27B alone, which is told by its layers, are not scaled by the size of a head.
 			if c.Layers == 62 {
 				c.Scale = 1 / math.Sqrt(float64(c.Dim)/float64(c.Heads))
 			}
 		},
 	},
-	hf: spelling{
-		called: []string{"gemma3_text"},
-		class: class{
-			name: "Gemma3TextConfig",
-			defaults: map[string]any{
+	Hf: Spelling{
+		Called: []string{"gemma3_text"},
+		Class: class{
+			Name: "Gemma3TextConfig",
+			Defaults: map[string]any{
 				"hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
 				"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
 				"max_position_embeddings": 131072, "rms_norm_eps": 1e-6, "rope_theta": 1e6,
@@ -40,8 +40,8 @@ var gemma3 = architecture{
 			},
 			inert: []string{"cache_implementation", "_sliding_window_pattern"},
 		},
-		names: &gemmaHFNames, keys: &gemmaHFKeys, pairs: &halves, onePlus: true,
-		only: []only{
+		Names: &gemmaHFNames, Keys: &gemmaHFKeys, pairs: &halves, onePlus: true,
+		Only: []only{
 			hfQuantized, hfAttentionBias,
 			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
 			{"attn_logit_softcapping", nil, "soft capping of scores"},
@@ -49,15 +49,15 @@ var gemma3 = architecture{
 			{"use_bidirectional_attention", false, "attention to what follows"},
 		},
 		// What is stated is the number whose root scores are divided by.
-		implied: func(c *config) { c.Scale = 1 / math.Sqrt(c.Scale) },
+		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }
 
 var (
 	gemmaHFNames = func() names {
 		n := hfNames
-		n.attnPostNorm, n.ffnNorm = n.ffnNorm, "pre_feedforward_layernorm.weight"
-		n.ffnPostNorm = "post_feedforward_layernorm.weight"
+		n.AttnPostNorm, n.FfnNorm = n.FfnNorm, "pre_feedforward_layernorm.weight"
+		n.FfnPostNorm = "post_feedforward_layernorm.weight"
 		return n
 	}()
 	gemmaHFKeys = func() keys {

@@ -1,10 +1,12 @@
-package model
+package arch
 
 import (
 	"bytes"
 	"fmt"
 	"os"
 	"slices"
+
+	"gpuscope/model/demo"
 
 	"gpuscope/text/tokenizer"
 	"gpuscope/trace"
@@ -14,8 +16,8 @@ import (
 // run them. Its methods may be called from any goroutine, Close excepted.
 type Checkpoint struct {
 	form
-	tensors []*Tensor
-	byName  map[string]*Tensor
+	All    []*Tensor
+	ByName map[string]*Tensor
 }
 
 // form is a form of a model's files. Errors name the file.
@@ -28,8 +30,8 @@ type form interface {
 	Metadata() []Pair
 	// Close gives mappings and files back. Bytes of tensors must not be used after it.
 	Close() error
-	// config is the decoder that they describe, checked; its Vocab is not set yet.
-	config() (config, error)
+	// Config is the decoder that they describe, checked; its Vocab is not set yet.
+	Config() (Config, error)
 	// Tokenizer is their vocabulary, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
 }
@@ -49,10 +51,10 @@ type Tensor struct {
 }
 
 // Elements is the number of elements.
-func (t *Tensor) Elements() int { return numel(t.Dims) }
+func (t *Tensor) Elements() int { return Numel(t.Dims) }
 
-// equal says whether two tensors are stored alike.
-func (t *Tensor) equal(other *Tensor) (bool, error) {
+// Equal says whether two tensors are stored alike.
+func (t *Tensor) Equal(other *Tensor) (bool, error) {
 	if t.Type != other.Type || !slices.Equal(t.Dims, other.Dims) {
 		return false, nil
 	}
@@ -64,7 +66,7 @@ func (t *Tensor) equal(other *Tensor) (bool, error) {
 	return bytes.Equal(a, b), err
 }
 
-func numel(dims []int) int {
+func Numel(dims []int) int {
 	n := 1
 	for _, d := range dims {
 		n *= d
@@ -72,31 +74,31 @@ func numel(dims []int) int {
 	return n
 }
 
-// newCheckpoint has the tensors in the order of the files. No two have one name.
-func newCheckpoint(f form, tensors []*Tensor) *Checkpoint {
-	c := &Checkpoint{form: f, tensors: tensors, byName: make(map[string]*Tensor, len(tensors))}
+// NewCheckpoint has the tensors in the order of the files. No two have one name.
+func NewCheckpoint(f form, tensors []*Tensor) *Checkpoint {
+	c := &Checkpoint{form: f, All: tensors, ByName: make(map[string]*Tensor, len(tensors))}
 	for _, t := range tensors {
-		c.byName[t.Name] = t
+		c.ByName[t.Name] = t
 	}
 	return c
 }
 
 // Tensors are all tensors in the order of the files. The slice must not be changed.
-func (c *Checkpoint) Tensors() []*Tensor { return c.tensors }
+func (c *Checkpoint) Tensors() []*Tensor { return c.All }
 
-// tensor finds a tensor by its name.
-func (c *Checkpoint) tensor(name string) (*Tensor, error) {
-	if t := c.byName[name]; t != nil {
+// Tensor finds a tensor by its name.
+func (c *Checkpoint) Tensor(name string) (*Tensor, error) {
+	if t := c.ByName[name]; t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("%s: tensor %q is missing (there are %d tensors)", c.Name(), name, len(c.tensors))
+	return nil, fmt.Errorf("%s: tensor %q is missing (there are %d tensors)", c.Name(), name, len(c.All))
 }
 
 // OpenFile opens the files of a model, a GGUF file or a folder of Hugging Face, without a look at whether
 // this version can run them: of the embedded one where path is empty.
 func OpenFile(path string) (*Checkpoint, error) {
 	if path == "" {
-		return parseGGUF(demo, DemoName)
+		return ParseGGUF(demo.File, demo.Name)
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return openHF(path)

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"encoding/binary"
@@ -7,43 +7,44 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/model/sample"
 	"gpuscope/ops"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
 )
 
-// network is a model's graph, with what a step sets and reads of it.
-type network struct {
-	graph  *graph.Graph
-	tokens graph.ValueID // i32 [1, S], S up to the largest chunk
-	pos    graph.ValueID // SymInt: position of the first of them
-	logits graph.ValueID // f32 [1, 1, vocab], of the last of them
-	picks
+// Network is a model's graph, with what a step sets and reads of it.
+type Network struct {
+	Graph  *graph.Graph
+	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
+	Pos    graph.ValueID // SymInt: position of the first of them
+	Logits graph.ValueID // f32 [1, 1, vocab], of the last of them
+	sample.Picks
 }
 
-// vocab is the number of logits.
-func (n *network) vocab() int { return n.graph.Value(n.logits).MaxDims[2] }
+// Vocab is the number of logits.
+func (n *Network) Vocab() int { return n.Graph.Value(n.Logits).MaxDims[2] }
 
-// input is what a step takes: tokens at a position.
-func (n *network) input(position int, tokens []int) *graph.StepInput {
+// Input is what a step takes: tokens at a position.
+func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	in := &graph.StepInput{
-		Inputs:  []graph.InputData{{Value: n.tokens, Dims: []int{1, 0}}},
-		SymInts: []graph.SymIntValue{{Value: n.pos}},
+		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
+		SymInts: []graph.SymIntValue{{Value: n.Pos}},
 	}
-	setInput(in, position, tokens)
+	SetInput(in, position, tokens)
 	return in
 }
 
-// setInput fills in the input of another step, in the same buffers.
-func setInput(in *graph.StepInput, position int, tokens []int) {
-	setTokens(in, tokens)
+// SetInput fills in the input of another step, in the same buffers.
+func SetInput(in *graph.StepInput, position int, tokens []int) {
+	SetTokens(in, tokens)
 	in.Inputs[0].From = nil
 	in.SymInts[0].Int = int64(position)
 }
 
-// setTokens fills in the tokens alone.
-func setTokens(in *graph.StepInput, tokens []int) {
+// SetTokens fills in the tokens alone.
+func SetTokens(in *graph.StepInput, tokens []int) {
 	ids := &in.Inputs[0]
 	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
 	for _, t := range tokens {
@@ -52,15 +53,15 @@ func setTokens(in *graph.StepInput, tokens []int) {
 	}
 }
 
-// decoder builds the graph of a decoder-only transformer from its configuration; what one family does in its
+// Decoder builds the graph of a decoder-only transformer from its configuration; what one family does in its
 // own way is in the row of its architecture. One graph serves prefill and decode: its tokens are [1, S] for
 // any S from 1 to the largest chunk, its position is a SymInt.
-type decoder struct {
+type Decoder struct {
 	*graph.Builder
-	config
-	context int
-	kv      graph.DType // of the cache
-	w       *weights
+	Config
+	Context int
+	KV      graph.DType // of the cache
+	W       *Weights
 	pos     graph.ValueID
 	tokens  graph.ValueID
 	rotate  rotary // queries and keys, by the live positions
@@ -97,30 +98,30 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
-// build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
-func (m *decoder) build(maxChunk, told int, by Sampling) (*network, error) {
-	n := &network{}
-	n.tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
-	n.pos = m.SymInt("pos", 0, int64(m.context-1), 0)
-	m.pos, m.tokens = n.pos, n.tokens
-	n.logits = m.forward()
-	n.picks = pick(m.Builder, n.logits, m.Vocab, told, by)
-	m.Output(n.logits)
-	m.w.refuseUnknown()
+// Build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
+func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
+	n := &Network{}
+	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
+	n.Pos = m.SymInt("pos", 0, int64(m.Context-1), 0)
+	m.pos, m.tokens = n.Pos, n.Tokens
+	n.Logits = m.forward()
+	n.Picks = sample.Pick(m.Builder, n.Logits, m.Vocab, told, by)
+	m.Output(n.Logits)
+	m.W.refuseUnknown()
 	var err error
-	n.graph, err = m.Finish()
+	n.Graph, err = m.Finish()
 	return n, err
 }
 
 // forward gives the logits of the last token.
-func (m *decoder) forward() graph.ValueID {
-	name := m.Form.names
-	table := m.w.matrix(name.embed, m.Vocab, m.Dim)
+func (m *Decoder) forward() graph.ValueID {
+	name := m.Form.Names
+	table := m.W.Matrix(name.Embed, m.Vocab, m.Dim)
 	head := table
 	if m.Tied {
-		m.w.use(name.head) // what a file has of it all the same is the embedding once more
+		m.W.use(name.Head) // what a file has of it all the same is the embedding once more
 	} else {
-		head = m.w.matrix(name.head, m.Vocab, m.Dim)
+		head = m.W.Matrix(name.Head, m.Vocab, m.Dim)
 	}
 	x := ops.Embedding(m.Builder, "embed", table, m.tokens)
 	if m.Arch.scaledEmbedding {
@@ -136,61 +137,61 @@ func (m *decoder) forward() graph.ValueID {
 		x = m.mlp(i).forward(m, i, x)
 	}
 	m.Scope("", -1, "")
-	x = ops.RMSNorm(m.Builder, "norm", x, m.w.norm(name.norm, m.Dim), m.Eps)
+	x = ops.RMSNorm(m.Builder, "norm", x, m.W.norm(name.Norm, m.Dim), m.Eps)
 	return ops.Linear(m.Builder, "lm_head", x, head, graph.None)
 }
 
-func (m *decoder) attention(layer int) *attention {
-	name, blk := m.Form.names, m.Form.names.of(layer)
+func (m *Decoder) attention(layer int) *attention {
+	name, blk := m.Form.Names, m.Form.Names.Of(layer)
 	q, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
-	cache := []int{1, m.context, m.KVHeads, m.HeadDim}
+	cache := []int{1, m.Context, m.KVHeads, m.HeadDim}
 	a := &attention{
-		norm:     m.w.norm(blk+name.attnNorm, m.Dim),
-		o:        m.w.matrix(blk+name.o, m.Dim, q),
-		qNorm:    m.normIf(m.Arch.headNorms, blk+name.qNorm, m.HeadDim),
-		kNorm:    m.normIf(m.Arch.headNorms, blk+name.kNorm, m.HeadDim),
-		postNorm: m.normIf(m.Arch.postNorms, blk+name.attnPostNorm, m.Dim),
+		norm:     m.W.norm(blk+name.AttnNorm, m.Dim),
+		o:        m.W.Matrix(blk+name.O, m.Dim, q),
+		qNorm:    m.normIf(m.Arch.HeadNorms, blk+name.QNorm, m.HeadDim),
+		kNorm:    m.normIf(m.Arch.HeadNorms, blk+name.KNorm, m.HeadDim),
+		postNorm: m.normIf(m.Arch.PostNorms, blk+name.AttnPostNorm, m.Dim),
 		window:   m.Windows[layer],
 		rotate:   m.rotate,
-		kCache:   m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.kv, cache),
-		vCache:   m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.kv, cache),
+		kCache:   m.State(fmt.Sprintf("layers.%d.k_cache", layer), m.KV, cache),
+		vCache:   m.State(fmt.Sprintf("layers.%d.v_cache", layer), m.KV, cache),
 	}
 	if a.window > 0 {
 		a.rotate = m.rotateLocal
 	}
-	all := m.w.matrices(m.Arch.fused, blk, name.qkv, m.Dim,
-		rows{name.q, q}, rows{name.k, kv}, rows{name.v, kv})
-	a.q = projection{all[0], m.biasIf(blk+name.qBias, q)}
-	a.k = projection{all[1], m.biasIf(blk+name.kBias, kv)}
-	a.v = projection{all[2], m.biasIf(blk+name.vBias, kv)}
+	all := m.W.matrices(m.Arch.Fused, blk, name.Qkv, m.Dim,
+		rows{name.Q, q}, rows{name.K, kv}, rows{name.V, kv})
+	a.q = projection{all[0], m.biasIf(blk+name.QBias, q)}
+	a.k = projection{all[1], m.biasIf(blk+name.KBias, kv)}
+	a.v = projection{all[2], m.biasIf(blk+name.VBias, kv)}
 	return a
 }
 
 // scalar is an f32 constant [1].
-func (m *decoder) scalar(name string, x float32) graph.ValueID {
+func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 	return m.Constant(name, graph.F32, []int{1}, func() ([]byte, error) {
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 	})
 }
 
 // biasIf is what some architectures add to queries, keys and values, None in the others.
-func (m *decoder) biasIf(name string, n int) graph.ValueID {
-	if !m.Arch.biases {
+func (m *Decoder) biasIf(name string, n int) graph.ValueID {
+	if !m.Arch.Biases {
 		return graph.None
 	}
-	return m.w.vector(name, n)
+	return m.W.vector(name, n)
 }
 
 // normIf are the weights of a norm that only some architectures have, None in the others.
-func (m *decoder) normIf(has bool, name string, n int) graph.ValueID {
+func (m *Decoder) normIf(has bool, name string, n int) graph.ValueID {
 	if !has {
 		return graph.None
 	}
-	return m.w.norm(name, n)
+	return m.W.norm(name, n)
 }
 
 // norm is RMSNorm, where there are weights of one.
-func (m *decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
+func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	if weight == graph.None {
 		return x
 	}
@@ -199,7 +200,7 @@ func (m *decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 
 // forward is x + attention(norm(x)), or x + norm(attention(norm(x))). Behind the keys and values of the last
 // layer nothing mixes tokens any more: from there on it is of the last one.
-func (a *attention) forward(m *decoder, layer int, x graph.ValueID) graph.ValueID {
+func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
 	h := m.norm("norm", x, a.norm)
@@ -220,33 +221,33 @@ func (a *attention) forward(m *decoder, layer int, x graph.ValueID) graph.ValueI
 }
 
 // lastOf is the last token of a tensor in the last layer, and all of them before it.
-func (m *decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID {
+func (m *Decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID {
 	if layer < m.Layers-1 {
 		return x
 	}
 	return basic.SliceRange(m.Builder, name, x, 1, kind.Fixed(-1), kind.Fixed(basic.ToEnd), 1)
 }
 
-func (m *decoder) mlp(layer int) *mlp {
-	name, blk := m.Form.names, m.Form.names.of(layer)
-	both := m.w.matrices(m.Arch.fused, blk, name.gateUp, m.Dim, rows{name.gate, m.FFN}, rows{name.up, m.FFN})
+func (m *Decoder) mlp(layer int) *mlp {
+	name, blk := m.Form.Names, m.Form.Names.Of(layer)
+	both := m.W.matrices(m.Arch.Fused, blk, name.GateUp, m.Dim, rows{name.Gate, m.FFN}, rows{name.Up, m.FFN})
 	return &mlp{
-		norm: m.w.norm(blk+name.ffnNorm, m.Dim),
+		norm: m.W.norm(blk+name.FfnNorm, m.Dim),
 		gate: both[0], up: both[1],
-		down:     m.w.matrix(blk+name.down, m.Dim, m.FFN),
-		postNorm: m.normIf(m.Arch.postNorms, blk+name.ffnPostNorm, m.Dim),
+		down:     m.W.Matrix(blk+name.Down, m.Dim, m.FFN),
+		postNorm: m.normIf(m.Arch.PostNorms, blk+name.FfnPostNorm, m.Dim),
 	}
 }
 
 // forward is x + down(act(gate(norm(x))) * up(norm(x))), with the activation of the architecture, or x + the
 // norm of that.
-func (f *mlp) forward(m *decoder, layer int, x graph.ValueID) graph.ValueID {
+func (f *mlp) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")
 	h := m.norm("norm", x, f.norm)
 	gate := ops.Linear(b, "gate", h, f.gate, graph.None)
 	up := ops.Linear(b, "up", h, f.up, graph.None)
-	h = m.Arch.gate.join(b, m.Arch.gate.name, gate, up)
+	h = m.Arch.Gate.join(b, m.Arch.Gate.Name, gate, up)
 	h = ops.Linear(b, "down", h, f.down, graph.None)
 	h = m.norm("post_norm", h, f.postNorm)
 	return basic.Add(b, "add", x, h, 1)

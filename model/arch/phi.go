@@ -1,23 +1,23 @@
-package model
+package arch
 
 import "gpuscope/ops"
 
-// phi3 is Abdin et al., Phi-3 Technical Report (2024): a Llama whose queries, keys and values are one matrix,
+// Phi3 is Abdin et al., Phi-3 Technical Report (2024): a Llama whose queries, keys and values are one matrix,
 // and gate and up another. Those of long contexts divide the frequencies of the rotation by factors, one list
 // for short and one for long contexts: Ding et al., LongRoPE (2024). All layers have the window that a file
 // states: llama.cpp reads it and does not apply it, transformers does.
-var phi3 = architecture{
-	name:  "phi3",
-	gate:  gated{"silu_mul", ops.SiLUMul},
-	fused: true,
-	gguf: spelling{
-		class: ggufClass("phi3", nil),
-		names: &ggufNames, keys: &phiKeys, pairs: &halves, only: ggufOnly,
+var Phi3 = Architecture{
+	Name:  "phi3",
+	Gate:  gated{"silu_mul", ops.SiLUMul},
+	Fused: true,
+	Gguf: Spelling{
+		Class: ggufClass("phi3", nil),
+		Names: &ggufNames, Keys: &phiKeys, pairs: &halves, Only: ggufOnly,
 	},
-	hf: spelling{
-		class: class{
-			name: "Phi3Config",
-			defaults: map[string]any{
+	Hf: Spelling{
+		Class: class{
+			Name: "Phi3Config",
+			Defaults: map[string]any{
 				"hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
 				"num_attention_heads": 32, "max_position_embeddings": 4096,
 				hfOriginal: 4096, "rms_norm_eps": 1e-5, "rope_theta": 1e4, "partial_rotary_factor": 1.0,
@@ -25,7 +25,7 @@ var phi3 = architecture{
 			},
 			inert: []string{"embd_pdrop", "resid_pdrop"},
 		},
-		names: &hfNames, keys: &phiHFKeys, pairs: &halves, only: []only{hfQuantized, hfSiLU},
+		Names: &hfNames, Keys: &phiHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
 		scalings: map[string]string{"yarn": "longrope"}, // of its first files
 	},
 }

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// hfForm is a model that is a folder as Hugging Face's transformers saves one: config.json, safetensors
+// HfForm is a model that is a folder as Hugging Face's transformers saves one: config.json, safetensors
 // files, and the files of its tokenizer.
-type hfForm struct {
-	path    string
-	said    *configJSON
-	weights *safetensors.Folder
+type HfForm struct {
+	Path    string
+	Said    *configJSON
+	Weights *safetensors.Folder
 }
 
 func openHF(path string) (*Checkpoint, error) {
@@ -32,7 +32,7 @@ func openHF(path string) (*Checkpoint, error) {
 			Name: t.Name, Type: t.DType, Dims: t.Dims, Size: t.Size(), Bytes: t.Bytes,
 		})
 	}
-	checkpoint := newCheckpoint(&hfForm{path, c, weights}, tensors)
+	checkpoint := NewCheckpoint(&HfForm{path, c, weights}, tensors)
 	checkpoint.findPrefix(&hfNames)
 	return checkpoint, nil
 }
@@ -44,12 +44,12 @@ const hfBase = "model."
 // decoder without its head, longer ones in that of a model which a decoder is a part of. The prefix is what
 // comes before the name of the embedding, the shortest where there are several.
 func (c *Checkpoint) findPrefix(n *names) {
-	if c.byName[n.embed] != nil {
+	if c.ByName[n.Embed] != nil {
 		return
 	}
 	prefix, found := "", false
-	for _, t := range c.tensors {
-		p, ok := strings.CutSuffix(t.Name, strings.TrimPrefix(n.embed, hfBase))
+	for _, t := range c.All {
+		p, ok := strings.CutSuffix(t.Name, strings.TrimPrefix(n.Embed, hfBase))
 		if ok && (p == "" || strings.HasSuffix(p, ".")) && (!found || len(p) < len(prefix)) {
 			prefix, found = p, true
 		}
@@ -57,25 +57,25 @@ func (c *Checkpoint) findPrefix(n *names) {
 	if !found {
 		return
 	}
-	for _, t := range c.tensors {
+	for _, t := range c.All {
 		if own, ok := strings.CutPrefix(t.Name, prefix); ok {
-			c.byName[hfBase+own] = t
+			c.ByName[hfBase+own] = t
 		}
 	}
 	// The head is a part of the same model as the decoder, or of one that this is a part of.
-	for at := prefix; at != "" && c.byName[n.head] == nil; {
+	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
 		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
-		if t := c.byName[at+n.head]; t != nil {
-			c.byName[n.head] = t
+		if t := c.ByName[at+n.Head]; t != nil {
+			c.ByName[n.Head] = t
 		}
 	}
 }
 
-func (f *hfForm) Name() string { return f.path }
+func (f *HfForm) Name() string { return f.Path }
 
 // Title is the name of the folder: a config.json has none.
-func (f *hfForm) Title() string {
-	path, err := filepath.Abs(f.path)
+func (f *HfForm) Title() string {
+	path, err := filepath.Abs(f.Path)
 	if err != nil {
 		return ""
 	}
@@ -83,9 +83,9 @@ func (f *hfForm) Title() string {
 }
 
 // Metadata is what config.json says, and what the safetensors files do.
-func (f *hfForm) Metadata() []Pair {
-	pairs := f.said.pairs()
-	for _, file := range f.weights.Files() {
+func (f *HfForm) Metadata() []Pair {
+	pairs := f.Said.Pairs()
+	for _, file := range f.Weights.Files() {
 		for _, p := range file.Metadata() {
 			key := filepath.Base(file.Name()) + ": " + p.Key
 			pairs = append(pairs, Pair{key, "string", shortJSON(p.Value, 200)})
@@ -94,33 +94,33 @@ func (f *hfForm) Metadata() []Pair {
 	return pairs
 }
 
-func (f *hfForm) Close() error { return f.weights.Close() }
+func (f *HfForm) Close() error { return f.Weights.Close() }
 
-func (f *hfForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.path) }
+func (f *HfForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.Open(f.Path) }
 
-func (f *hfForm) config() (config, error) {
-	name, err := f.said.String("model_type")
+func (f *HfForm) Config() (Config, error) {
+	name, err := f.Said.String("model_type")
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
-	in := func(a *architecture) *spelling { return &a.hf }
-	arch, form, err := architectureOf(f.said.name, name, in)
+	in := func(a *Architecture) *Spelling { return &a.Hf }
+	arch, form, err := architectureOf(f.Said.name, name, in)
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
-	r := &configReader{f: f.said, form: form, in: in}
+	r := &configReader{f: f.Said, form: form, in: in}
 	c, err := readConfig(r, arch)
 	if err != nil {
 		return c, err
 	}
 	if c.LocalRope != nil && r.has(localRotation) {
-		local := hfRotationAt(r, localRotation, form.keys.localBase, c.HeadDim)
+		local := hfRotationAt(r, localRotation, form.Keys.localBase, c.HeadDim)
 		c.LocalRope = &local
 	}
 	c.Warnings = append(c.Warnings, r.warnings...)
-	if index := f.weights.Unread(); index != "" {
+	if index := f.Weights.Unread(); index != "" {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files that %s lists are not read",
-			f.path, filepath.Base(f.weights.Files()[0].Name()), index))
+			f.Path, filepath.Base(f.Weights.Files()[0].Name()), index))
 	}
 	return c, r.err
 }

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"fmt"
@@ -12,10 +12,10 @@ import (
 // class is what the program that a form of files comes from (transformers, llama.cpp) knows of the
 // configuration of an architecture. docs/guide/models.md lists the defaults and where they were read.
 type class struct {
-	name string // what that program calls it: "LlamaConfig"
-	// defaults are what keys stand for that a file leaves out: an int, a float64 or a bool. A key that is
+	Name string // what that program calls it: "LlamaConfig"
+	// Defaults are what keys stand for that a file leaves out: an int, a float64 or a bool. A key that is
 	// read and is not here must be stated, or follows from others.
-	defaults map[string]any
+	Defaults map[string]any
 	// inert are keys that the class knows and that change nothing of what is computed here.
 	inert []string
 }
@@ -29,8 +29,8 @@ func with(m, other map[string]any) map[string]any {
 // ggufClass is what llama.cpp knows of an architecture: the defaults of all, and its own.
 func ggufClass(name string, own map[string]any) class {
 	return class{
-		name:     "llama.cpp's " + name,
-		defaults: with(map[string]any{"rope.freq_base": 1e4}, own),
+		Name:     "llama.cpp's " + name,
+		Defaults: with(map[string]any{"rope.freq_base": 1e4}, own),
 	}
 }
 
@@ -41,7 +41,7 @@ var ggufInert = []string{
 }
 
 // ggufElsewhere are keys that llama.cpp reads for architectures that this version does not run.
-var ggufElsewhere = class{name: "other architectures of llama.cpp", inert: []string{
+var ggufElsewhere = class{Name: "other architectures of llama.cpp", inert: []string{
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
 	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
 	"attention.output_scale", "attention.q_lora_rank", "attention.relative_buckets_count",
@@ -69,15 +69,15 @@ var hfInert = []string{
 	"vocab_size",
 }
 
-// computes says whether the result of a model depends on a key.
-func (s *spelling) computes(key string) bool {
-	return slices.Contains(s.keys.list(), key) ||
-		slices.ContainsFunc(s.only, func(o only) bool { return o.key == key })
+// Computes says whether the result of a model depends on a key.
+func (s *Spelling) Computes(key string) bool {
+	return slices.Contains(s.Keys.List(), key) ||
+		slices.ContainsFunc(s.Only, func(o only) bool { return o.Key == key })
 }
 
 // knows says whether a key is one of the class.
-func (s *spelling) knows(key string) bool {
-	return s.computes(key) || slices.Contains(s.class.inert, key) || slices.Contains(s.keys.inert, key)
+func (s *Spelling) knows(key string) bool {
+	return s.Computes(key) || slices.Contains(s.Class.inert, key) || slices.Contains(s.Keys.inert, key)
 }
 
 // Ignored is a key that a model's files state and its class does not know, so that nothing was done with it.
@@ -92,7 +92,7 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 			continue
 		}
 		others, name := r.others(key), r.prefix+printable.Short(key, 80)
-		why := r.form.class.name + " has no such key"
+		why := r.form.Class.Name + " has no such key"
 		if len(others) > 0 {
 			why += "; it is of " + strings.Join(others, ", ")
 		}
@@ -107,8 +107,8 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 // neutral says whether a key of another class says that there is nothing: by false, 0, a factor of 1 or
 // layers that all see all positions; or only which layers have a window, whose size is another key.
 func (r *configReader) neutral(key string) bool {
-	for _, a := range architectures {
-		k := r.in(a).keys
+	for _, a := range Architectures {
+		k := r.in(a).Keys
 		if k != nil && slices.Contains([]string{k.windowUsed, k.windowFrom, k.fullEach}, key) {
 			return true
 		}
@@ -130,13 +130,13 @@ func (r *configReader) neutral(key string) bool {
 
 // others are the names of the classes of the same form that compute with a key.
 func (r *configReader) others(key string) (list []string) {
-	for _, a := range architectures {
-		if s := r.in(a); s.names != nil && s.computes(key) {
-			list = append(list, s.class.name)
+	for _, a := range Architectures {
+		if s := r.in(a); s.Names != nil && s.Computes(key) {
+			list = append(list, s.Class.Name)
 		}
 	}
-	if len(list) == 0 && slices.Contains(r.form.keys.elsewhere.inert, key) {
-		list = append(list, r.form.keys.elsewhere.name)
+	if len(list) == 0 && slices.Contains(r.form.Keys.elsewhere.inert, key) {
+		list = append(list, r.form.Keys.elsewhere.Name)
 	}
 	return list
 }

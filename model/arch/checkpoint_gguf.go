@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"strings"
@@ -13,8 +13,8 @@ type ggufForm struct{ *gguf.File }
 
 func openGGUF(path string) (*Checkpoint, error) { return ggufCheckpoint(gguf.Open(path)) }
 
-// parseGGUF is openGGUF of a file that is in memory already.
-func parseGGUF(data []byte, name string) (*Checkpoint, error) {
+// ParseGGUF is openGGUF of a file that is in memory already.
+func ParseGGUF(data []byte, name string) (*Checkpoint, error) {
 	return ggufCheckpoint(gguf.Parse(data, name))
 }
 
@@ -28,7 +28,7 @@ func ggufCheckpoint(f *gguf.File, err error) (*Checkpoint, error) {
 			Name: t.Name, Type: t.Type.String(), Dims: t.Dims, Size: t.Size(), Bytes: t.Bytes,
 		})
 	}
-	return newCheckpoint(ggufForm{f}, tensors), nil
+	return NewCheckpoint(ggufForm{f}, tensors), nil
 }
 
 func (f ggufForm) Title() string {
@@ -73,19 +73,19 @@ func (r *configReader) refuseUnknownKeys() {
 	}
 }
 
-func (f ggufForm) config() (config, error) {
+func (f ggufForm) Config() (Config, error) {
 	name, err := f.String("general.architecture")
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
-	in := func(a *architecture) *spelling { return &a.gguf }
+	in := func(a *Architecture) *Spelling { return &a.Gguf }
 	arch, form, err := architectureOf(f.Name(), name, in)
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	r := &configReader{f: f, prefix: name + ".", form: form, in: in}
 	r.refuseUnknownKeys()
 	c, err := readConfig(r, arch)
-	c.Tied = !f.HasTensor(form.names.head)
+	c.Tied = !f.HasTensor(form.Names.Head)
 	return c, err
 }

@@ -1,4 +1,4 @@
-package model
+package sample
 
 import (
 	"cmp"
@@ -55,11 +55,11 @@ func (s *Sampling) Check() error {
 	return nil
 }
 
-// penalises says whether logits depend on the text before them.
-func (s *Sampling) penalises() bool { return s.RepeatPenalty > 1 && s.RepeatLastN != 0 }
+// Penalises says whether logits depend on the text before them.
+func (s *Sampling) Penalises() bool { return s.RepeatPenalty > 1 && s.RepeatLastN != 0 }
 
-// greedy says that the highest logit is the token, whatever else there is.
-func (s *Sampling) greedy() bool { return s.Temperature == 0 && !s.penalises() }
+// Greedy says that the highest logit is the token, whatever else there is.
+func (s *Sampling) Greedy() bool { return s.Temperature == 0 && !s.Penalises() }
 
 // keeps is how many tokens there are at most to draw from; 0: that depends on the logits.
 func (s *Sampling) keeps() int {
@@ -69,21 +69,21 @@ func (s *Sampling) keeps() int {
 	return s.TopK
 }
 
-// candidates is how many of the highest logits a step reads back for it. A penalty lets others come up, and
+// Candidates is how many of the highest logits a step reads back for it. A penalty lets others come up, and
 // what it needs without a bound is mostly among these too; where it is not all logits are read.
-func (s *Sampling) candidates() int {
+func (s *Sampling) Candidates() int {
 	switch k := s.keeps(); {
-	case s.greedy():
+	case s.Greedy():
 		return 0
-	case k > 0 && k < basic.MaxTopK && !s.penalises():
+	case k > 0 && k < basic.MaxTopK && !s.Penalises():
 		return k
 	}
 	return basic.MaxTopK
 }
 
-// record is it as the steps of a trace have it, nil where the highest logit is the token.
-func (s *Sampling) record() map[string]any {
-	if s.greedy() {
+// Record is it as the steps of a trace have it, nil where the highest logit is the token.
+func (s *Sampling) Record() map[string]any {
+	if s.Greedy() {
 		return nil
 	}
 	all := map[string]any{"temperature": s.Temperature}
@@ -91,7 +91,7 @@ func (s *Sampling) record() map[string]any {
 		all["top_k"], all["top_p"], all["min_p"] = float64(s.TopK), s.TopP, s.MinP
 		all["seed"] = float64(s.Seed)
 	}
-	if s.penalises() {
+	if s.Penalises() {
 		all["repeat_penalty"], all["repeat_last_n"] = s.RepeatPenalty, float64(s.RepeatLastN)
 	}
 	return all
@@ -104,24 +104,24 @@ type option struct {
 	penalised bool
 }
 
-// sampler draws tokens. Its buffers are used again from step to step.
-type sampler struct {
+// Sampler draws tokens. Its buffers are used again from step to step.
+type Sampler struct {
 	Sampling
 	options []option
 	recent  map[int]bool
 }
 
-// draw picks the token of a position from the highest logits, best first, whose exp(logit - highest) of the
+// Draw picks the token of a position from the highest logits, best first, whose exp(logit - highest) of the
 // whole vocabulary add up to sum. all says that none are left out. It is false where tokens that were left
 // out might be drawn: then it wants them all.
-func (s *sampler) draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
+func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
 	ok bool,
 ) {
 	s.options = s.options[:0]
 	for _, c := range list {
 		s.options = append(s.options, option{id: c.ID, logit: c.Logit})
 	}
-	if s.penalises() {
+	if s.Penalises() {
 		s.penalise(recent)
 	}
 	left := s.options
@@ -132,7 +132,7 @@ func (s *sampler) draw(list []trace.Candidate, sum float64, all bool, recent []i
 			return 0, false
 		}
 		all, sum = true, weigh(left, 1)
-	} else if s.penalises() || k > 0 && s.TopP < 1 { // which sum counts is not known of a part
+	} else if s.Penalises() || k > 0 && s.TopP < 1 { // which sum counts is not known of a part
 		if !all {
 			return 0, false
 		}
@@ -156,11 +156,11 @@ func (s *sampler) draw(list []trace.Candidate, sum float64, all bool, recent []i
 	if !all {
 		return 0, false
 	}
-	return s.pick(left, position), true
+	return s.Pick(left, position), true
 }
 
 // penalise makes tokens that the text had lately less likely.
-func (s *sampler) penalise(recent []int) {
+func (s *Sampler) penalise(recent []int) {
 	if s.recent == nil {
 		s.recent = map[int]bool{}
 	}
@@ -193,9 +193,9 @@ func weigh(list []option, temperature float64) (sum float64) {
 	return sum
 }
 
-// pick takes one of the options, which stand best first, by chance. What chance says depends on nothing but
+// Pick takes one of the options, which stand best first, by chance. What chance says depends on nothing but
 // the seed and the position.
-func (s *sampler) pick(left []option, position int) int {
+func (s *Sampler) Pick(left []option, position int) int {
 	if len(left) == 1 {
 		return left[0].id
 	}

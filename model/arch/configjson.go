@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"bytes"
@@ -17,14 +17,14 @@ import (
 type configJSON struct {
 	name   string
 	top    []string       // the keys that are not of an object under another key, sorted
-	values map[string]any // nil, a json.Number, string, bool, []any, or map[string]any of what is below
+	Values map[string]any // nil, a json.Number, string, bool, []any, or map[string]any of what is below
 }
 
 // Bounds of a config.json; those of large models have 5 kB.
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigDepth = 8
-	maxConfigPath  = 1 << 8
+	MaxConfigPath  = 1 << 8
 )
 
 // openConfigJSON reads the file.
@@ -33,10 +33,10 @@ func openConfigJSON(path string) (*configJSON, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseConfigJSON(data, path)
+	return ParseConfigJSON(data, path)
 }
 
-func parseConfigJSON(data []byte, name string) (*configJSON, error) {
+func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 	var top map[string]any
 	data = readjson.Python(data)
 	err := readjson.Check(data)
@@ -48,7 +48,7 @@ func parseConfigJSON(data []byte, name string) (*configJSON, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: correct it, or fetch the file again", name, err)
 	}
-	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), values: map[string]any{}}
+	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), Values: map[string]any{}}
 	return c, c.add("", top, 1)
 }
 
@@ -58,11 +58,11 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 			maxConfigDepth)
 	}
 	for key, value := range object {
-		if n := len(path) + len(key); n > maxConfigPath {
+		if n := len(path) + len(key); n > MaxConfigPath {
 			return fmt.Errorf("%s: the key %s and what it stands in have %d bytes, want at most %d", c.name,
-				printable.Short(key, 40), n, maxConfigPath)
+				printable.Short(key, 40), n, MaxConfigPath)
 		}
-		c.values[path+key] = value
+		c.Values[path+key] = value
 		if inner, ok := value.(map[string]any); ok {
 			if err := c.add(path+key+".", inner, depth+1); err != nil {
 				return err
@@ -76,30 +76,30 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 func (c *configJSON) Name() string { return c.name }
 
 // Keys are all paths, sorted.
-func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.values)) }
+func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.Values)) }
 
 // Top are the keys that are not of an object under another key, sorted.
 func (c *configJSON) Top() []string { return c.top }
 
 // Has says whether something that is not null is there.
-func (c *configJSON) Has(key string) bool { return c.values[key] != nil }
+func (c *configJSON) Has(key string) bool { return c.Values[key] != nil }
 
 // Null says whether null is there.
 func (c *configJSON) Null(key string) bool {
-	v, ok := c.values[key]
+	v, ok := c.Values[key]
 	return ok && v == nil
 }
 
 // List says whether a list is there.
 func (c *configJSON) List(key string) bool {
-	_, ok := c.values[key].([]any)
+	_, ok := c.Values[key].([]any)
 	return ok
 }
 
 // scalarJSON reads one value by conv; want says in words what conv takes.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
-	v, ok := c.values[key]
+	v, ok := c.Values[key]
 	if !ok {
 		return zero, fmt.Errorf("%s: %q is missing", c.name, key)
 	}
@@ -189,12 +189,12 @@ func listJSON[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
 	return out, ok
 }
 
-// pairs are all that is not an object, for people.
-func (c *configJSON) pairs() []Pair {
+// Pairs are all that is not an object, for people.
+func (c *configJSON) Pairs() []Pair {
 	var pairs []Pair
 	for _, key := range c.Keys() {
 		kind := ""
-		switch v := c.values[key].(type) {
+		switch v := c.Values[key].(type) {
 		case map[string]any, nil:
 			continue
 		case []any:
@@ -206,7 +206,7 @@ func (c *configJSON) pairs() []Pair {
 		case bool:
 			kind = "bool"
 		}
-		pairs = append(pairs, Pair{key, kind, shortJSON(c.values[key], 200)})
+		pairs = append(pairs, Pair{key, kind, shortJSON(c.Values[key], 200)})
 	}
 	return pairs
 }

@@ -1,4 +1,4 @@
-package model
+package verify
 
 import (
 	"hash/fnv"
@@ -8,21 +8,21 @@ import (
 	"gpuscope/trace"
 )
 
-// difference is the distance of numbers from those of a reference as it adds up.
-type difference struct {
+// Difference is the distance of numbers from those of a reference as it adds up.
+type Difference struct {
 	n             int
-	maxAbs        float64
+	MaxAbs        float64
 	noise, signal float64 // sums of squares
 }
 
-// add compares a number. An infinity where the reference has one is no difference, nor is a NaN.
-func (d *difference) add(got, want float64) (off float64) {
+// Add compares a number. An infinity where the reference has one is no difference, nor is a NaN.
+func (d *Difference) Add(got, want float64) (off float64) {
 	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 		off = math.Abs(got - want)
 	}
 	d.n++
-	if !(off <= d.maxAbs) && !math.IsNaN(d.maxAbs) {
-		d.maxAbs = off
+	if !(off <= d.MaxAbs) && !math.IsNaN(d.MaxAbs) {
+		d.MaxAbs = off
 	}
 	d.noise += off * off
 	if !math.IsNaN(want) && !math.IsInf(want, 0) {
@@ -32,71 +32,71 @@ func (d *difference) add(got, want float64) (off float64) {
 }
 
 // drift is what was added up: largest and mean squared difference, and the signal over the noise in dB.
-func (d *difference) drift() trace.Drift {
+func (d *Difference) drift() trace.Drift {
 	snr := math.Inf(1)
 	if d.noise != 0 {
 		snr = 10 * math.Log10(d.signal/d.noise)
 	}
 	return trace.Drift{
-		MaxAbs: trace.Number(d.maxAbs), MSE: trace.Number(d.noise / float64(max(d.n, 1))),
+		MaxAbs: trace.Number(d.MaxAbs), MSE: trace.Number(d.noise / float64(max(d.n, 1))),
 		SNRdB: trace.Number(snr),
 	}
 }
 
-// view is a part of a value: rows of a width, of which the elements that were chosen are compared.
-type view struct {
-	width      int
-	rows, cols []int            // chosen; nil are all
-	float      bool             // f32 or narrower: what it has no room for is infinite
-	from       int              // of the value's elements the first that is compared
-	column     func(at int) int // as graph.ValueInfo has it
+// Sample is a part of a value: rows of a width, of which the elements that were chosen are compared.
+type Sample struct {
+	Width      int
+	Rows, Cols []int            // chosen; nil are all
+	Float      bool             // f32 or narrower: what it has no room for is infinite
+	From       int              // of the value's elements the first that is compared
+	Column     func(at int) int // as graph.ValueInfo has it
 }
 
 // element is the index in the value's live dims of the i-th element that is compared.
-func (v *view) element(i int) int {
-	if v.column != nil {
-		return v.column(v.from + i)
+func (v *Sample) element(i int) int {
+	if v.Column != nil {
+		return v.Column(v.From + i)
 	}
-	return v.from + i
+	return v.From + i
 }
 
 // each calls f for the elements that are compared, row by row.
-func (v *view) each(n int, f func(row []int)) {
-	places := make([]int, 0, v.width)
+func (v *Sample) each(n int, f func(row []int)) {
+	places := make([]int, 0, v.Width)
 	one := func(row int) {
 		places = places[:0]
-		for c := range v.width {
-			if v.cols == nil {
-				places = append(places, row*v.width+c)
+		for c := range v.Width {
+			if v.Cols == nil {
+				places = append(places, row*v.Width+c)
 			}
 		}
-		for _, c := range v.cols {
-			places = append(places, row*v.width+c)
+		for _, c := range v.Cols {
+			places = append(places, row*v.Width+c)
 		}
 		f(places)
 	}
-	if v.rows == nil {
-		for row := range n / v.width {
+	if v.Rows == nil {
+		for row := range n / v.Width {
 			one(row)
 		}
 	}
-	for _, row := range v.rows {
+	for _, row := range v.Rows {
 		one(row)
 	}
 }
 
 // expect is what a device can have of a number of the reference.
-func (v *view) expect(want float64) float64 {
-	if v.float && math.Abs(want) > math.MaxFloat32 {
+func (v *Sample) expect(want float64) float64 {
+	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))
 	}
 	return want
 }
 
-// gap holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
-func (v *view) gap(got, want []float64, t *reference.Tolerance) trace.NumericError {
+// Error holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
+func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.NumericError {
 	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
-	var d difference
+	var d Difference
 	farthest := -1.0
 	v.each(len(got), func(row []int) {
 		largest := 0.0
@@ -107,7 +107,7 @@ func (v *view) gap(got, want []float64, t *reference.Tolerance) trace.NumericErr
 		}
 		for _, i := range row {
 			expected := v.expect(want[i])
-			off := d.add(got[i], expected)
+			off := d.Add(got[i], expected)
 			if math.IsNaN(got[i]) || math.IsInf(got[i], 0) {
 				g.NotFinite++
 			}
@@ -132,33 +132,34 @@ func (v *view) gap(got, want []float64, t *reference.Tolerance) trace.NumericErr
 	return g
 }
 
-// drift is how far what the device has is from the reference run.
-func (v *view) drift(got, want []float64) *trace.Drift {
-	var d difference
+// Drift is how far what the device has is from the reference run.
+func (v *Sample) Drift(got, want []float64) *trace.Drift {
+	var d Difference
 	v.each(len(got), func(row []int) {
 		for _, i := range row {
-			d.add(got[i], v.expect(want[i]))
+			d.Add(got[i], v.expect(want[i]))
 		}
 	})
 	all := d.drift()
 	return &all
 }
 
-// choose takes a part of the elements of an output of rows and columns, as many of the rows as of the columns
-// and a few of each at the least: always the same ones, spread over all, the first and the last among them.
-func choose(name string, rows, cols int, part float64) reference.Choice {
+// ChooseSample takes a part of the elements of an output of rows and columns, as many of the rows as of the
+// columns and a few of each at the least: always the same ones, spread over all, the first and the last among
+// them.
+func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	const fewRows, fewCols = 4, 64
 	if part >= 1 {
 		return reference.Choice{}
 	}
 	r := max(int(math.Ceil(float64(rows)*math.Sqrt(part))), min(rows, fewRows))
 	c := max(int(math.Ceil(part*float64(rows)*float64(cols)/float64(r))), min(cols, fewCols))
-	return reference.Choice{Rows: spread(name, rows, r), Cols: spread(name, cols, min(c, cols))}
+	return reference.Choice{Rows: Spread(name, rows, r), Cols: Spread(name, cols, min(c, cols))}
 }
 
-// spread are k of n places: one from each of k stretches, by a hash of the name and its number, the first
+// Spread are k of n places: one from each of k stretches, by a hash of the name and its number, the first
 // place and the last among them. nil are all.
-func spread(name string, n, k int) []int {
+func Spread(name string, n, k int) []int {
 	if k >= n {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"fmt"
@@ -33,8 +33,8 @@ type keyed interface {
 type configReader struct {
 	f      keyed
 	prefix string
-	form   *spelling
-	in     func(*architecture) *spelling // the spelling of the same form of another architecture
+	form   *Spelling
+	in     func(*Architecture) *Spelling // the spelling of the same form of another architecture
 	layers int                           // 0 until it is known
 	err    error
 	// warnings are values that the file states twice and differently.
@@ -67,7 +67,7 @@ func value[T any](r *configReader, key string, read func(string) (T, error)) (v 
 	if r.null(key) {
 		return v, false
 	}
-	v, ok = r.form.class.defaults[key].(T)
+	v, ok = r.form.Class.Defaults[key].(T)
 	return v, ok
 }
 
@@ -169,28 +169,28 @@ func (r *configReader) stringOr(key, def string) string {
 
 // hold refuses what the builder has no place for.
 func (r *configReader) hold(o only) {
-	if !r.has(o.key) && !r.null(o.key) {
+	if !r.has(o.Key) && !r.null(o.Key) {
 		return
 	}
 	var got any
 	var err error
-	switch o.want.(type) {
+	switch o.Want.(type) {
 	case nil:
-		if r.has(o.key) {
-			r.errorf(o.key, "not yet: %s", o.otherwise)
+		if r.has(o.Key) {
+			r.errorf(o.Key, "not yet: %s", o.otherwise)
 		}
 		return
 	case int:
-		got, err = r.readInt(o.key)
+		got, err = r.readInt(o.Key)
 	case float64:
-		got, err = r.readFloat(o.key)
+		got, err = r.readFloat(o.Key)
 	case bool:
-		got = r.bool(o.key)
+		got = r.bool(o.Key)
 	case string:
-		got, err = r.f.String(r.prefix + o.key)
+		got, err = r.f.String(r.prefix + o.Key)
 	}
-	if r.fail(err); err == nil && got != o.want {
-		r.errorf(o.key, "not yet: %s (%s, want %v)", o.otherwise, printable.Short(fmt.Sprint(got), 80),
-			o.want)
+	if r.fail(err); err == nil && got != o.Want {
+		r.errorf(o.Key, "not yet: %s (%s, want %v)", o.otherwise, printable.Short(fmt.Sprint(got), 80),
+			o.Want)
 	}
 }

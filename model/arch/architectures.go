@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"fmt"
@@ -9,72 +9,72 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// architecture is a family of decoders: what the decoder's builder and the reading of its shape take from
+// Architecture is a family of decoders: what the decoder's builder and the reading of its shape take from
 // the family and not from the single file. It is a row of architectures, in a file of its own.
-type architecture struct {
-	name            string
-	gate            gated
-	biases          bool // of q, k and v
-	headNorms       bool // norms of each head's queries and keys, before they are turned
-	postNorms       bool // norms of what attention and MLP add to the residual stream
-	fused           bool // q, k and v are one matrix, gate and up another
+type Architecture struct {
+	Name            string
+	Gate            gated
+	Biases          bool // of q, k and v
+	HeadNorms       bool // norms of each head's queries and keys, before they are turned
+	PostNorms       bool // norms of what attention and MLP add to the residual stream
+	Fused           bool // q, k and v are one matrix, gate and up another
 	scaledEmbedding bool // rows of the table are multiplied by sqrt(dim)
 
-	gguf spelling // how GGUF files have it
-	hf   spelling // how folders of Hugging Face have it
+	Gguf Spelling // how GGUF files have it
+	Hf   Spelling // how folders of Hugging Face have it
 }
 
-// spelling is how files of one form have an architecture: what they call things, and what their converters
+// Spelling is how files of one form have an architecture: what they call things, and what their converters
 // did to the weights.
-type spelling struct {
-	called []string // what they call the architecture, where that is not the row's name
-	class  class
-	names  *names
-	keys   *keys
+type Spelling struct {
+	Called []string // what they call the architecture, where that is not the row's name
+	Class  class
+	Names  *names
+	Keys   *keys
 	pairs  *pairing
-	// only are keys of the class to which the builder has one answer.
-	only []only
+	// Only are keys of the class to which the builder has one answer.
+	Only []only
 	// scalings are further names of kinds of rotation scaling.
 	scalings map[string]string
 	// onePlus: norms multiply by 1 + their weights.
 	onePlus bool
 	// implied fills in what its files do not state.
-	implied func(c *config)
+	implied func(c *Config)
 }
 
 // gated is the operator that joins the two branches of an MLP.
 type gated struct {
-	name string // in the graph
+	Name string // in the graph
 	join func(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID
 }
 
 // only is a key that must be absent or have one value.
 type only struct {
-	key       string
-	want      any    // an int, a float64, a bool or a string; nil where the key must be absent
+	Key       string
+	Want      any    // an int, a float64, a bool or a string; nil where the key must be absent
 	otherwise string // what another value stands for
 }
 
 // names are what a file calls the tensors of a decoder. Those of a layer are after its prefix. Those that
 // few architectures have are asked for where the row says so.
 type names struct {
-	embed, norm, head            string
+	Embed, Norm, Head            string
 	freqs, freqsShort, freqsLong string // divisors of the rotation's frequencies
 	layer                        string // their prefix, a format of the layer's number
-	attnNorm, q, k, v, o         string
-	qBias, kBias, vBias          string
-	qNorm, kNorm, attnPostNorm   string
-	qkv                          string // in place of q, k and v
-	ffnNorm, gate, up, down      string
-	gateUp                       string // in place of gate and up
-	ffnPostNorm                  string
+	AttnNorm, Q, K, V, O         string
+	QBias, KBias, VBias          string
+	QNorm, KNorm, AttnPostNorm   string
+	Qkv                          string // in place of q, k and v
+	FfnNorm, Gate, Up, Down      string
+	GateUp                       string // in place of gate and up
+	FfnPostNorm                  string
 }
 
 // keys are what a file calls the numbers of a decoder. Those that are empty it has no word for.
 type keys struct {
-	layers, dim, ffn, context string
-	heads, kvHeads, headDim   string
-	eps                       string
+	Layers, Dim, Ffn, Context string
+	Heads, kvHeads, headDim   string
+	Eps                       string
 	window                    string // how many positions a layer sees
 	windowUsed                string // whether it is applied; it is where files have no word for that
 	windowFrom                string // the first layer with a window
@@ -83,49 +83,49 @@ type keys struct {
 	scale                     string // of scores
 	turned                    string // how much of a head is rotated
 	localBase                 string // of the rotation in layers with a window
-	tied                      string // whether the embedding is the head too
+	Tied                      string // whether the embedding is the head too
 	// sameDim are further sizes of heads, which must be headDim.
 	sameDim []string
 	// rotations are the keys of the rotation, which rotation reads for heads of so many dims.
 	rotations []string
-	rotation  func(r *configReader, headDim int) rotation
+	rotation  func(r *configReader, headDim int) Rotation
 	// inert are keys that every class of the form knows and that change nothing of what is computed here.
 	inert []string
 	// elsewhere are keys of classes that this version does not run.
 	elsewhere *class
 }
 
-// list are all of them.
-func (k *keys) list() []string {
+// List are all of them.
+func (k *keys) List() []string {
 	all := append([]string{
-		k.layers, k.dim, k.ffn, k.context, k.heads, k.kvHeads, k.headDim, k.eps, k.window, k.windowUsed,
-		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.tied,
+		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.Eps, k.window, k.windowUsed,
+		k.windowFrom, k.fullEach, k.kinds, k.scale, k.turned, k.localBase, k.Tied,
 	}, slices.Concat(k.sameDim, k.rotations)...)
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
-// of is what the names of a layer begin with.
-func (n *names) of(layer int) string { return fmt.Sprintf(n.layer, layer) }
+// Of is what the names of a layer begin with.
+func (n *names) Of(layer int) string { return fmt.Sprintf(n.layer, layer) }
 
 // ggufNames are the names that llama.cpp's converters give.
 var ggufNames = names{
-	embed: "token_embd.weight", norm: "output_norm.weight", head: "output.weight",
+	Embed: "token_embd.weight", Norm: "output_norm.weight", Head: "output.weight",
 	freqs:      "rope_freqs.weight",
 	freqsShort: "rope_factors_short.weight", freqsLong: "rope_factors_long.weight",
 	layer:    "blk.%d.",
-	attnNorm: "attn_norm.weight", q: "attn_q.weight", k: "attn_k.weight", v: "attn_v.weight",
-	o: "attn_output.weight", qkv: "attn_qkv.weight",
-	qBias: "attn_q.bias", kBias: "attn_k.bias", vBias: "attn_v.bias",
-	qNorm: "attn_q_norm.weight", kNorm: "attn_k_norm.weight", attnPostNorm: "post_attention_norm.weight",
-	ffnNorm: "ffn_norm.weight", gate: "ffn_gate.weight", up: "ffn_up.weight", down: "ffn_down.weight",
-	gateUp: "ffn_up.weight", ffnPostNorm: "post_ffw_norm.weight",
+	AttnNorm: "attn_norm.weight", Q: "attn_q.weight", K: "attn_k.weight", V: "attn_v.weight",
+	O: "attn_output.weight", Qkv: "attn_qkv.weight",
+	QBias: "attn_q.bias", KBias: "attn_k.bias", VBias: "attn_v.bias",
+	QNorm: "attn_q_norm.weight", KNorm: "attn_k_norm.weight", AttnPostNorm: "post_attention_norm.weight",
+	FfnNorm: "ffn_norm.weight", Gate: "ffn_gate.weight", Up: "ffn_up.weight", Down: "ffn_down.weight",
+	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight",
 }
 
 // ggufKeys are the metadata keys of llama.cpp, after the architecture's name.
 var ggufKeys = keys{
-	layers: "block_count", dim: "embedding_length", ffn: "feed_forward_length", context: "context_length",
-	heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
-	eps: "attention.layer_norm_rms_epsilon",
+	Layers: "block_count", Dim: "embedding_length", Ffn: "feed_forward_length", Context: "context_length",
+	Heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
+	Eps: "attention.layer_norm_rms_epsilon",
 	sameDim: []string{
 		"attention.value_length", "attention.key_length_swa", "attention.value_length_swa",
 	},
@@ -142,14 +142,14 @@ var ggufOnly = []only{
 
 // hfNames are the names that models have in transformers.
 var hfNames = names{
-	embed: "model.embed_tokens.weight", norm: "model.norm.weight", head: "lm_head.weight",
+	Embed: "model.embed_tokens.weight", Norm: "model.norm.weight", Head: "lm_head.weight",
 	layer:    "model.layers.%d.",
-	attnNorm: "input_layernorm.weight", q: "self_attn.q_proj.weight", k: "self_attn.k_proj.weight",
-	v: "self_attn.v_proj.weight", o: "self_attn.o_proj.weight", qkv: "self_attn.qkv_proj.weight",
-	qBias: "self_attn.q_proj.bias", kBias: "self_attn.k_proj.bias", vBias: "self_attn.v_proj.bias",
-	qNorm: "self_attn.q_norm.weight", kNorm: "self_attn.k_norm.weight",
-	ffnNorm: "post_attention_layernorm.weight", gate: "mlp.gate_proj.weight", up: "mlp.up_proj.weight",
-	down: "mlp.down_proj.weight", gateUp: "mlp.gate_up_proj.weight",
+	AttnNorm: "input_layernorm.weight", Q: "self_attn.q_proj.weight", K: "self_attn.k_proj.weight",
+	V: "self_attn.v_proj.weight", O: "self_attn.o_proj.weight", Qkv: "self_attn.qkv_proj.weight",
+	QBias: "self_attn.q_proj.bias", KBias: "self_attn.k_proj.bias", VBias: "self_attn.v_proj.bias",
+	QNorm: "self_attn.q_norm.weight", KNorm: "self_attn.k_norm.weight",
+	FfnNorm: "post_attention_layernorm.weight", Gate: "mlp.gate_proj.weight", Up: "mlp.up_proj.weight",
+	Down: "mlp.down_proj.weight", GateUp: "mlp.gate_up_proj.weight",
 }
 
 // Keys of config.json: how many positions the model was made for, which part of a head is rotated.
@@ -161,9 +161,9 @@ const (
 
 // hfKeys are the keys that transformers' models have in config.json.
 var hfKeys = keys{
-	layers: "num_hidden_layers", dim: "hidden_size", ffn: "intermediate_size",
-	context: hfContext, heads: "num_attention_heads", kvHeads: "num_key_value_heads",
-	headDim: "head_dim", eps: "rms_norm_eps", tied: "tie_word_embeddings",
+	Layers: "num_hidden_layers", Dim: "hidden_size", Ffn: "intermediate_size",
+	Context: hfContext, Heads: "num_attention_heads", kvHeads: "num_key_value_heads",
+	headDim: "head_dim", Eps: "rms_norm_eps", Tied: "tie_word_embeddings",
 	rotation: hfRotation, rotations: hfRotations, inert: hfInert, elsewhere: &class{},
 }
 
@@ -175,20 +175,20 @@ var (
 	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP"}
 )
 
-// architectures are those that this version runs.
-var architectures = []*architecture{&llama, &mistral, &qwen2, &qwen3, &gemma3, &phi3}
+// Architectures are those that this version runs.
+var Architectures = []*Architecture{&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3}
 
 // architectureOf finds the row that a file names, and how files of its form spell it.
-func architectureOf(file, name string, in func(*architecture) *spelling) (*architecture, *spelling, error) {
+func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Architecture, *Spelling, error) {
 	var known []string
-	for _, a := range architectures {
+	for _, a := range Architectures {
 		s := in(a)
-		if s.names == nil {
+		if s.Names == nil {
 			continue // no files of this form are read
 		}
-		called := s.called
+		called := s.Called
 		if called == nil {
-			called = []string{a.name}
+			called = []string{a.Name}
 		}
 		if slices.Contains(called, name) {
 			return a, s, nil

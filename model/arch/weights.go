@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"encoding/binary"
@@ -13,19 +13,24 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
+// Weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
 // recorded in the builder.
-type weights struct {
+type Weights struct {
 	b         *graph.Builder
 	file      *Checkpoint
-	form      *spelling
-	quantizer *quantizer // nil where all stays as it is stored
+	form      *Spelling
+	quantizer *Quantizer // nil where all stays as it is stored
 	used      map[*Tensor]bool
 }
 
+// NewWeights takes weights from a file into a graph; quantizer is nil where all stay as they are stored.
+func NewWeights(b *graph.Builder, file *Checkpoint, form *Spelling, quantizer *Quantizer) *Weights {
+	return &Weights{b, file, form, quantizer, map[*Tensor]bool{}}
+}
+
 // tensor is a tensor of a shape, nil after an error.
-func (w *weights) tensor(name string, dims ...int) *Tensor {
-	t, err := w.file.tensor(name)
+func (w *Weights) tensor(name string, dims ...int) *Tensor {
+	t, err := w.file.Tensor(name)
 	switch {
 	case w.b.Err() != nil:
 	case err != nil:
@@ -45,7 +50,7 @@ func (w *weights) tensor(name string, dims ...int) *Tensor {
 }
 
 // notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
-func (w *weights) notYet(t *Tensor) {
+func (w *Weights) notYet(t *Tensor) {
 	var runs, also []string
 	for _, f := range weight.Formats {
 		if f.File != "" {
@@ -67,17 +72,17 @@ func (w *weights) notYet(t *Tensor) {
 }
 
 // use says that nothing is missing of the model without a tensor, where the file has it.
-func (w *weights) use(name string) {
-	if t := w.file.byName[name]; t != nil {
+func (w *Weights) use(name string) {
+	if t := w.file.ByName[name]; t != nil {
 		w.used[t] = true
 	}
 }
 
 // has says whether the file has a tensor.
-func (w *weights) has(name string) bool { return w.file.byName[name] != nil }
+func (w *Weights) has(name string) bool { return w.file.ByName[name] != nil }
 
 // refuseUnknown refuses a file with a tensor that nobody asked for and that the model would be wrong without.
-func (w *weights) refuseUnknown() {
+func (w *Weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
 		if w.used[t] {
 			continue
@@ -107,8 +112,8 @@ func Runs(t *Tensor) bool {
 	return ok && len(t.Dims) > 1
 }
 
-// floats are the elements of a vector.
-func (t *Tensor) floats() ([]float32, error) {
+// Floats are the elements of a vector.
+func (t *Tensor) Floats() ([]float32, error) {
 	data, err := t.Bytes()
 	if err != nil {
 		return nil, err
@@ -122,7 +127,7 @@ func (t *Tensor) floats() ([]float32, error) {
 }
 
 // floats is a tensor of floats [n], nil after an error.
-func (w *weights) floats(name string, n int) *Tensor {
+func (w *Weights) floats(name string, n int) *Tensor {
 	t := w.tensor(name, n)
 	if t != nil && !Runs(t) {
 		w.notYet(t)
@@ -132,10 +137,10 @@ func (w *weights) floats(name string, n int) *Tensor {
 }
 
 // vector is an f32 constant [n].
-func (w *weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
+func (w *Weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
 
 // norm are the weights of a norm, f32 [n].
-func (w *weights) norm(name string, n int) graph.ValueID {
+func (w *Weights) norm(name string, n int) graph.ValueID {
 	if w.form.onePlus {
 		return w.shifted(name, n, 1)
 	}
@@ -143,10 +148,10 @@ func (w *weights) norm(name string, n int) graph.ValueID {
 }
 
 // shifted is a vector with a number added to each element.
-func (w *weights) shifted(name string, n int, by float32) graph.ValueID {
+func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
-		list, err := t.floats()
+		list, err := t.Floats()
 		if err != nil {
 			return nil, err
 		}
@@ -158,8 +163,8 @@ func (w *weights) shifted(name string, n int, by float32) graph.ValueID {
 	})
 }
 
-// matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
-func (w *weights) matrix(name string, rows, cols int) weight.Matrix {
+// Matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
+func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
 		return weight.Matrix{}
@@ -174,7 +179,7 @@ func (w *weights) matrix(name string, rows, cols int) weight.Matrix {
 }
 
 // stored is a matrix in the format of a tensor's type, or quantised from it.
-func (w *weights) stored(typ string, m weight.Matrix) weight.Matrix {
+func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.takes(typ) {
 		return m
@@ -194,11 +199,11 @@ type rows struct {
 
 // matrices are matrices of one input, each a tensor, or the rows of a single one where they are fused. Names
 // are after a prefix.
-func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
+func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {
 		for i, p := range parts {
-			list[i] = w.matrix(prefix+p.name, p.n, cols)
+			list[i] = w.Matrix(prefix+p.name, p.n, cols)
 		}
 		return list
 	}
@@ -206,7 +211,7 @@ func (w *weights) matrices(fused bool, prefix, all string, cols int, parts ...ro
 	for _, p := range parts {
 		total += p.n
 	}
-	whole := w.matrix(prefix+all, total, cols)
+	whole := w.Matrix(prefix+all, total, cols)
 	if w.b.Err() != nil {
 		return list
 	}

@@ -1,4 +1,4 @@
-package model
+package arch
 
 import (
 	"fmt"
@@ -71,10 +71,10 @@ func orphanOf(name string) *orphan {
 	return nil
 }
 
-// warnOfOrphans says which kinds of tensors are left out.
-func (m *Model) warnOfOrphans() {
+// OrphanWarnings says which kinds of tensors are left out, a line each.
+func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	first, count := map[*orphan]*Tensor{}, map[*orphan]int{}
-	for _, t := range m.file.Tensors() {
+	for _, t := range c.Tensors() {
 		if o := orphanOf(t.Name); o != nil && o.fate == leftOut {
 			if count[o]++; first[o] == nil {
 				first[o] = t
@@ -83,10 +83,12 @@ func (m *Model) warnOfOrphans() {
 	}
 	for i := range orphans {
 		if o := &orphans[i]; count[o] > 0 {
-			m.warnf("%s: left out: tensors of %s (%d, the first %s)", m.file.Name(), o.what, count[o],
-				printable.Short(first[o].Name, 80))
+			warnings = append(warnings, fmt.Sprintf("%s: left out: tensors of %s (%d, the first %s)",
+				c.Name(),
+				o.what, count[o], printable.Short(first[o].Name, 80)))
 		}
 	}
+	return warnings
 }
 
 // refuse is why a file with a tensor without a place is refused; nil where it is not.

@@ -1,0 +1,80 @@
+package arch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+
+	"gpuscope/engine/forecast"
+	"gpuscope/engine/graph"
+	"gpuscope/trace"
+)
+
+// SetShape sets a graph to the live shapes of a step of so many tokens at a position.
+func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
+	if err := l.SetDims(n.Tokens, 1, tokens); err != nil {
+		return err
+	}
+	if err := l.SetHost(n.Tokens, make([]int64, tokens)); err != nil {
+		return err
+	}
+	return l.SetInt(n.Pos, int64(position))
+}
+
+// farthest is the last position that is planned ahead: planning a model of 8B that far takes some 6 s of
+// a core, or half of that on two.
+const farthest = 1<<17 - 1
+
+// PlannedAhead is a forecast, or why there is none.
+type PlannedAhead struct {
+	Forecast *trace.Forecast
+	Err      error
+}
+
+// PlanAhead makes the forecast beside what the caller does, who waits for it.
+func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan PlannedAhead {
+	done := make(chan PlannedAhead, 1)
+	go func() {
+		f, err := n.Forecast(ctx, o)
+		done <- PlannedAhead{f, err}
+	}()
+	return done
+}
+
+// Forecast is what dispatches are given where the model may go: at every position of decoding, at every
+// length of a prompt from its beginning, and at every position of a prompt that is taken in by full chunks.
+func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
+	chunk := n.Graph.Value(n.Tokens).MaxDims[1]
+	last := int(n.Graph.Value(n.Pos).Range[1])
+	lines := []trace.Line{
+		{Along: trace.AlongPosition, At: 1, From: 0, To: min(last, farthest)},
+		{Along: trace.AlongTokens, At: 0, From: 1, To: chunk},
+		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
+	}
+	if chunk == 1 {
+		lines = lines[:2] // the third is the first
+	}
+	errs := make([]error, len(lines))
+	var all sync.WaitGroup
+	for i := range lines {
+		all.Go(func() {
+			line := &lines[i]
+			set := func(l *graph.Live, at int) error { return n.SetShape(l, line.At, at) }
+			if line.Along == trace.AlongTokens {
+				set = func(l *graph.Live, at int) error { return n.SetShape(l, at, line.At) }
+			}
+			planned, err := forecast.Line(n.Graph, ctx, o, line.From, line.To, set)
+			if err != nil {
+				errs[i] = fmt.Errorf("forecast along the %s: %w", line.Along, err)
+			}
+			planned.Along, planned.At = line.Along, line.At
+			*line = planned
+		})
+	}
+	all.Wait()
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
+	}
+	return &trace.Forecast{Lines: lines}, nil
+}

@@ -1,0 +1,51 @@
+package arch
+
+import "gpuscope/ops"
+
+// Qwen2 is Yang et al., Qwen2 (2024): a Llama with biases of queries, keys and values.
+var Qwen2 = Architecture{
+	Name:   "qwen2",
+	Gate:   gated{"silu_mul", ops.SiLUMul},
+	Biases: true,
+	Gguf: Spelling{
+		Class: ggufClass("qwen2", nil),
+		Names: &ggufNames, Keys: &ggufKeys, pairs: &halves, Only: ggufOnly,
+	},
+	Hf: Spelling{
+		Class: class{Name: "Qwen2Config", Defaults: qwenDefaults(nil)},
+		Names: &hfNames, Keys: &qwenHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
+	},
+}
+
+// Qwen3 is Yang et al., Qwen3 (2025): no biases; queries and keys are normalised head by head.
+var Qwen3 = Architecture{
+	Name:      "qwen3",
+	Gate:      gated{"silu_mul", ops.SiLUMul},
+	HeadNorms: true,
+	Gguf: Spelling{
+		Class: ggufClass("qwen3", nil),
+		Names: &ggufNames, Keys: &ggufKeys, pairs: &halves, Only: ggufOnly,
+	},
+	Hf: Spelling{
+		Class: class{Name: "Qwen3Config", Defaults: qwenDefaults(map[string]any{"head_dim": 128})},
+		Names: &hfNames, Keys: &qwenHFKeys, pairs: &halves,
+		Only: []only{hfQuantized, hfSiLU, hfAttentionBias},
+	},
+}
+
+// qwenDefaults are those of both classes, and what one of them has beside.
+func qwenDefaults(own map[string]any) map[string]any {
+	return with(map[string]any{
+		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+		"num_attention_heads": 32, "num_key_value_heads": 32, "max_position_embeddings": 32768,
+		"rms_norm_eps": 1e-6, "rope_theta": 1e4, "use_sliding_window": false, "sliding_window": 4096,
+		"max_window_layers": 28, "tie_word_embeddings": false,
+	}, own)
+}
+
+// qwenHFKeys: a window is stated that is not used unless another key says so, and then from a layer on.
+var qwenHFKeys = func() keys {
+	k := windowedHFKeys
+	k.windowUsed, k.windowFrom, k.kinds = "use_sliding_window", "max_window_layers", hfKinds
+	return k
+}()
