@@ -16,6 +16,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
@@ -103,7 +104,7 @@ type bench struct {
 type benchRun struct {
 	pipeline gpu.Pipeline
 	group    gpu.BindGroup
-	grid     graph.Grid
+	grid     grid.Grid
 }
 
 // planned is a graph at its largest.
@@ -480,7 +481,7 @@ func newFMABench(b *testing.B, dev gpu.Device) *bench {
 	x := &bench{dev: dev, copies: 1}
 	x.readyStamps(b)
 	x.flops = rounds * groups * int64(c.FMA.WorkgroupSize[0]) * int64(c.FlopsPerRound)
-	run := benchRun{pipeline: x.compile(b, c.FMA), grid: graph.Grid{X: groups, Y: 1, Z: 1}}
+	run := benchRun{pipeline: x.compile(b, c.FMA), grid: grid.Grid{X: groups, Y: 1, Z: 1}}
 	params := x.buffer(b, 16, gpu.Uniform)
 	data := binary.LittleEndian.AppendUint32(nil, rounds) // of 0 * sum + 0, which is never 1
 	data = binary.LittleEndian.AppendUint32(append(data, make([]byte, 8)...), math.Float32bits(1))

@@ -1,11 +1,11 @@
 package ops
 
 import (
+	"slices"
+
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
 )
-
-import "slices"
 
 // eachFormat is a kind on weights for each format, of the kind for f32.
 func eachFormat(of kind.Kind) []kind.Kind {

@@ -8,6 +8,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
@@ -484,12 +485,12 @@ func (o *linear) Plan(p *graph.Planner) error {
 		if o.joins(route) {
 			cols, stride = o.cols(), o.cols()
 		}
-		grid, splits := s.grid(p, m, cols, k), 1
+		workgroups, splits := s.grid(p, m, cols, k), 1
 		if splitRoute(route) {
 			splits = o.splitsOf(route, m)
-			grid = s.grid(p, m, cols, k, graph.Each("splits", splits))
+			workgroups = s.grid(p, m, cols, k, grid.Each("splits", splits))
 		}
-		l := p.Dispatch(i, grid)
+		l := p.Dispatch(i, workgroups)
 		switch {
 		case s.batch != 1:
 			l.Params.U32("m", m).U32("n", cols).U32("stride", stride).U32("first", part.First)

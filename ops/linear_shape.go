@@ -5,6 +5,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/trace"
 )
@@ -25,11 +26,11 @@ type linearShape struct {
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
 // grid is that of m rows of x with n rows of k weights.
-func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) graph.Grid {
+func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) grid.Grid {
 	if s.tile > 0 {
-		return p.Tiles(s.lanes, graph.Split("cols", n, s.rows), graph.Split("rows", m, s.tile), rest...)
+		return p.Tiles(s.lanes, grid.Split("cols", n, s.rows), grid.Split("rows", m, s.tile), rest...)
 	}
-	return p.Rows(s.lanes, k/s.chunk(), graph.Split("cols", n, s.rows), graph.Split("rows", m, s.batch))
+	return p.Rows(s.lanes, k/s.chunk(), grid.Split("cols", n, s.rows), grid.Split("rows", m, s.batch))
 }
 
 // linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -161,7 +162,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	for _, norm := range norms {
 		p.SetDims(norm.y, p.Dims(norm.x)...)
 	}
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, graph.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, grid.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	if o.other != nil {
 		l.Params.U32("first", p.Numel(o.x))
@@ -204,7 +205,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	}
 	p.SetDims(o.y, out[:rank]...)
 	gives := route == normRow
-	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, graph.RowsOf(m*width, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, width/o.Vec, grid.RowsOf(m*width, width)))
 	l.Params.U32("rows", m).U32("width", width).F32("eps", o.eps).U32("skip", skip).U32("x_rows", rows).
 		U32("residual_rows", residualRows)
 	l.Bytes = 4 * int64(width) * int64(m+min(rows, m)+min(residualRows, m)+1)

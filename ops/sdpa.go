@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -581,8 +582,8 @@ func (o *sdpa) planMaterialized(p *graph.Planner, tokens, position int) {
 	stride, seen := stride(span), o.seen(tokens, position)
 	p.SetDims(o.scores, o.qHeads, tokens, stride)
 
-	l := p.Dispatch(slotQK, p.Tiles(256, graph.Split(o.span, span, sdpaTile),
-		graph.Split("tokens", tokens, sdpaTile), graph.Each("heads", o.qHeads)))
+	l := p.Dispatch(slotQK, p.Tiles(256, grid.Split(o.span, span, sdpaTile),
+		grid.Split("tokens", tokens, sdpaTile), grid.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("start", start).U32("window", o.window).U32("stride", stride).
 		U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
@@ -591,14 +592,14 @@ func (o *sdpa) planMaterialized(p *graph.Planner, tokens, position int) {
 
 	rows := o.qHeads * tokens
 	l = p.Dispatch(slotSoftmax, p.Rows(int(o.softmax.WorkgroupSize[0]), span,
-		graph.Each("heads", o.qHeads), graph.Each("tokens", tokens)))
+		grid.Each("heads", o.qHeads), grid.Each("tokens", tokens)))
 	l.Params.U32("rows", rows).U32("tokens", tokens).U32("position", position).
 		U32("start", start).U32("window", o.window).U32("stride", stride)
 	l.Bytes = 8 * seen
 	l.FLOPs = 5 * seen
 
-	l = p.Dispatch(slotAV, p.Tiles(256, graph.Split("head dim", o.headDim, 64),
-		graph.Split("tokens", tokens, sdpaTile), graph.Each("heads", o.qHeads)))
+	l = p.Dispatch(slotAV, p.Tiles(256, grid.Split("head dim", o.headDim, 64),
+		grid.Split("tokens", tokens, sdpaTile), grid.Each("heads", o.qHeads)))
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("start", start).U32("window", o.window).
 		U32("quads", stride/4).U32("q_heads", o.qHeads).U32("kv_heads", o.kvHeads)
@@ -611,15 +612,15 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	span := o.spanAt(context, tokens)
 	s := &o.stream
 	lanes, tile := s.across*s.down, 8*s.down
-	rows := graph.Split("tokens", tokens, tile)
+	rows := grid.Split("tokens", tokens, tile)
 	rows.Times = int64(o.qHeads / o.kvHeads) // heads that share a KV head
-	terms := [...]trace.Term{rows, graph.Each("kv heads", o.kvHeads), {}}
-	grid := terms[:2]
+	terms := [...]trace.Term{rows, grid.Each("kv heads", o.kvHeads), {}}
+	used := terms[:2]
 	if length > 0 {
-		terms[2] = graph.Split(o.span, span, length)
-		grid = terms[:]
+		terms[2] = grid.Split(o.span, span, length)
+		used = terms[:]
 	}
-	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, grid...))
+	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, used...))
 	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
 	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // without a row of their 8
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).

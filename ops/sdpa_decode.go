@@ -2,6 +2,7 @@ package ops
 
 import (
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/shaders"
@@ -167,7 +168,7 @@ func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, 
 func (o *sdpa) planWhole(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	l := o.planDecode(p, slotDecode, &o.whole, position, 1, span,
-		graph.Split("heads", o.qHeads, o.whole.heads), graph.Each("tokens", 1))
+		grid.Split("heads", o.qHeads, o.whole.heads), grid.Each("tokens", 1))
 	l.Bytes += o.queryBytes(1)
 }
 
@@ -175,7 +176,7 @@ func (o *sdpa) planLeftSplits(p *graph.Planner, position int) {
 	span := o.spanAt(position+1, 1)
 	length := shape.DivUp(span, leftSplits)
 	l := o.planDecode(p, slotDecode, &o.share, position, leftSplits, length,
-		graph.Split("heads", o.qHeads, o.share.heads), graph.Split(o.span, span, length))
+		grid.Split("heads", o.qHeads, o.share.heads), grid.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, leftSplits)
 }
 
@@ -184,7 +185,7 @@ func (o *sdpa) planSplits(p *graph.Planner, position int) {
 	splits, length := o.decodeSplits(span)
 	p.SetDims(o.parts, o.mostSplits(), o.qHeads, o.headDim+4)
 	l := o.planDecode(p, slotSplit, &o.split, position, splits, length,
-		graph.Split("heads", o.qHeads, o.split.heads), graph.Split(o.span, span, length))
+		grid.Split("heads", o.qHeads, o.split.heads), grid.Split(o.span, span, length))
 	l.Bytes += o.partsBytes(1, splits)
 	o.planReduce(p, 1, splits)
 }
@@ -199,7 +200,7 @@ func (o *sdpa) planReduce(p *graph.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
 	busy := min(lanes/quads, splits) * quads // a lane takes every so many splits of four columns
 	l := p.Dispatch(slotReduce,
-		p.Rows(lanes, busy, graph.Each("heads", o.qHeads), graph.Each("tokens", tokens)))
+		p.Rows(lanes, busy, grid.Each("heads", o.qHeads), grid.Each("tokens", tokens)))
 	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)
 	l.Bytes = o.partsBytes(tokens, splits) + o.queryBytes(tokens)
 	l.FLOPs = 2 * int64(tokens*o.qHeads) * int64(splits) * int64(o.headDim)

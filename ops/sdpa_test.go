@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -471,8 +472,9 @@ func TestSDPARoutesAsked(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	b.AskRoutes(c.trial().Routes)
 	c.trial().build(b)
-	if _, err := b.Finish(); err == nil ||
-		!strings.HasSuffix(err.Error(), "route flash_decoding takes S <= 1, and S is 20") {
+	_, err := b.Finish()
+	want := graph.RouteLimit{Route: "flash_decoding", Of: "S", Most: 1, Work: 20}
+	if limit, ok := errors.AsType[*graph.RouteLimit](err); !ok || *limit != want {
 		t.Errorf("flash_decoding for 20 tokens: %v", err)
 	}
 }

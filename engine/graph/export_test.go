@@ -3,6 +3,7 @@ package graph
 import (
 	"slices"
 
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
@@ -27,7 +28,7 @@ type PlanRun struct {
 // LaunchRun is a launch with its kernel.
 type LaunchRun struct {
 	Kernel string
-	Grid   Grid
+	Grid   grid.Grid
 	Params []byte
 }
 

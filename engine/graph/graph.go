@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
@@ -210,7 +211,7 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 		ID: id, Op: dp.Op, Label: o.Spec.Slots[dp.Slot].Label, Reads: dp.reads,
 		Writes: dp.Writes,
 	}
-	var most Grid
+	var most grid.Grid
 	for c := range o.corner {
 		l := &o.corner[c].Launches[dp.Slot]
 		if !l.Active {
@@ -234,8 +235,6 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 	d.MaxWorkgroups = most.Counts()
 	return d
 }
-
-func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 
 // Kernel is the kernel with that name, or nil.
 func (g *Graph) Kernel(name string) *Kernel {

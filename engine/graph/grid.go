@@ -1,165 +1,34 @@
 package graph
 
 import (
-	"math/bits"
-	"slices"
-
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
-// Grid is the workgroup count of a dispatch, and how much of it the live shape needs.
-type Grid struct {
-	X, Y, Z uint32
-	// Groups is how many workgroups have work. X*Y*Z may be larger if a count was folded into two dimensions.
-	Groups int64
-	// Idle counts the lanes of those workgroups that have no work.
-	Idle int64
-	// terms are the factors of Groups, and rule says how they are combined. Unnamed terms are unused.
-	rule  string
-	terms [maxTerms]trace.Term
+// The methods below make grids for the device's limit. If the device cannot run a grid they record an error
+// in the planner and return the zero Grid.
+
+// Vectors is grid.Vectors.
+func (p *Planner) Vectors(n, each, lanes int) grid.Grid {
+	return p.grid(grid.Vectors(p.limits.MaxWorkgroups, n, each, lanes))
 }
 
-// Workgroups is X*Y*Z.
-func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
+// Rows is grid.Rows.
+func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) grid.Grid {
+	return p.grid(grid.Rows(p.limits.MaxWorkgroups, lanes, busy, terms...))
+}
 
-// cover enlarges g so that it has room for other's workgroups. Tiled grids grow in each dimension; of folded
-// grids the larger one is taken.
-func (g *Grid) cover(other Grid) {
-	switch {
-	case other.rule == tiles:
-		g.X, g.Y, g.Z = max(g.X, other.X), max(g.Y, other.Y), max(g.Z, other.Z)
-	case other.Workgroups() > g.Workgroups():
-		g.X, g.Y, g.Z = other.X, other.Y, other.Z
+// Tiles is grid.Tiles.
+func (p *Planner) Tiles(lanes int, cols, rows trace.Term, rest ...trace.Term) grid.Grid {
+	return p.grid(grid.Tiles(p.limits.MaxWorkgroups, lanes, cols, rows, rest...))
+}
+
+// Stride is grid.Stride.
+func (p *Planner) Stride(n int) grid.Grid { return p.grid(grid.Stride(p.limits.MaxWorkgroups, n)) }
+
+func (p *Planner) grid(g grid.Grid, err error) grid.Grid {
+	if err != nil {
+		p.Errorf("%w", err)
 	}
-}
-
-const (
-	maxTerms = 3
-	tiles    = "tiles" // the rule of grids that are not folded
-)
-
-// Each is a count with one item per workgroup.
-func Each(name string, n int) trace.Term { return Split(name, n, 1) }
-
-// Split is a count with per items per workgroup.
-func Split(name string, n, per int) trace.Term {
-	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
-}
-
-// RowsOf is n elements in rows of width, one row per workgroup.
-func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
-
-// describe is the grid's arithmetic in trace format. It returns last, which must not be changed, if that says
-// the same.
-func (g *Grid) describe(last *trace.Grid) *trace.Grid {
-	if g.rule == "" {
-		return nil
-	}
-	n := 0
-	for n < maxTerms && g.terms[n].Name != "" {
-		n++
-	}
-	if last != nil && last.Rule == g.rule && slices.Equal(last.Terms, g.terms[:n]) {
-		return last
-	}
-	return &trace.Grid{Rule: g.rule, Terms: slices.Clone(g.terms[:n])}
-}
-
-// The functions below are the only arithmetic from element counts to grids. They compute in 64 bits. If the
-// device cannot run the grid they record an error in the planner and return the zero Grid.
-//
-// Kernels compute their position from builtins alone, so that any folding works: a thread kernel by gid.x +
-// gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
-
-// Vectors is a grid with one thread per each elements of n, in workgroups of lanes threads. It is folded into
-// x and y if x alone is too small.
-func (p *Planner) Vectors(n, each, lanes int) Grid {
-	threads := divUp(n, each)
-	groups := divUp(threads, lanes)
-	return p.flat("linear", int64(groups)*int64(lanes)-int64(threads), Split("elements", n, each*lanes))
-}
-
-// Rows is a grid of one workgroup for each row, head or block: the product of the terms, folded if x alone is
-// too small. busy of the lanes of each workgroup have work.
-func (p *Planner) Rows(lanes, busy int, terms ...trace.Term) Grid {
-	return p.flat("rows", groupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
-}
-
-// Tiles is a grid of column tiles x row tiles x the product of rest, whose workgroups of lanes threads share
-// each tile evenly.
-func (p *Planner) Tiles(lanes int, cols, rows trace.Term, rest ...trace.Term) Grid {
-	x, y, z := cols.Groups(), rows.Groups(), groupsOf(rest)
-	groups := x * y * z
-	// A lane computes tile/lanes outputs.
-	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
-	busy := (outputs*int64(lanes) + tile - 1) / tile
-	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, rule: tiles}
-	g.terms[0], g.terms[1] = cols, rows
-	copy(g.terms[2:], rest)
-	return p.grid(tiles, g, x, y, z)
-}
-
-// Stride is a grid of up to as many workgroups as fit one dimension, each of which loops over the n pieces of
-// work with the grid as its stride.
-func (p *Planner) Stride(n int) Grid {
-	x := min(int64(n), int64(p.Limits().MaxWorkgroups))
-	g := Grid{Groups: x, rule: "grid_stride"}
-	g.terms[0] = Each("n", n)
-	return p.grid("grid-stride groups", g, x, 1, 1)
-}
-
-// flat is a one-dimensional grid, folded into two if x alone is too small.
-func (p *Planner) flat(rule string, idle int64, terms ...trace.Term) Grid {
-	g := Grid{Groups: groupsOf(terms), Idle: idle, rule: rule}
-	copy(g.terms[:], terms)
-	x, y := fold(g.Groups, int64(p.Limits().MaxWorkgroups))
-	return p.grid("rows", g, x, y, 1)
-}
-
-// groupsOf is the number of workgroups for the terms.
-func groupsOf(terms []trace.Term) int64 {
-	n := int64(1)
-	for i := range terms {
-		n *= terms[i].Groups()
-	}
-	return n
-}
-
-func (p *Planner) grid(what string, g Grid, x, y, z int64) Grid {
-	limit := int64(p.Limits().MaxWorkgroups)
-	if x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
-		p.Errorf("%s: a grid of %d x %d x %d workgroups; device limit is 1 to %d per dimension", what, x,
-			y, z, limit)
-		return Grid{}
-	}
-	g.X, g.Y, g.Z = uint32(x), uint32(y), uint32(z)
 	return g
 }
-
-// fold distributes n workgroups over two dimensions, nearly square. Fewer than 2*sqrt(n) of them have no
-// work; filling x first could launch almost twice as many as needed.
-func fold(n, limit int64) (x, y int64) {
-	if n <= limit {
-		return n, 1
-	}
-	x = min(sqrtUp(n), limit)
-	return x, (n + x - 1) / x
-}
-
-// sqrtUp is the smallest r with r*r >= n.
-func sqrtUp(n int64) int64 {
-	r := int64(1) << ((bits.Len64(uint64(n)) + 1) / 2)
-	for { // Newton from above
-		next := (r + n/r) / 2
-		if next >= r {
-			break
-		}
-		r = next
-	}
-	if r*r < n {
-		r++
-	}
-	return r
-}
-
-func divUp(n, d int) int { return n/d + min(n%d, 1) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gpuscope/engine/graph/internal/bitset"
+
 	"gpuscope/engine/gpu"
 	"gpuscope/trace"
 )
@@ -58,9 +60,9 @@ type Live struct {
 	lastRun  []int // by operator: index of its last run in log.hooks, -1: none
 	newFrom  []int // by operator: changes from this run on are new to it, -1: all
 	changeAt []int // by value: the run that changed it last, -1: none yet
-	wake     bitset
-	passWake bitset
-	deferred bitset
+	wake     bitset.Set
+	passWake bitset.Set
+	deferred bitset.Set
 	log      ResizeLog
 
 	active   []trace.DispatchID // that run, in order of submission
@@ -85,7 +87,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 		requested: make([]routeRequest, no),
 		isChanged: make([]bool, nv), isPlanned: make([]bool, no), lastRun: make([]int, no),
 		newFrom: make([]int, no), changeAt: make([]int, nv),
-		wake: newBitset(no), passWake: newBitset(no), deferred: newBitset(no), relist: true,
+		wake: bitset.New(no), passWake: bitset.New(no), deferred: bitset.New(no), relist: true,
 		needs: make([]int64, g.FirstOwn+nv), large: make([]bool, nv),
 	}
 	if l.maxPasses == 0 {
@@ -103,7 +105,7 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	}
 	// The initial plans: every operator, once, in order.
 	for i := range g.Ops {
-		l.wake.add(i)
+		l.wake.Add(i)
 	}
 	l.log.begin(Topological)
 	l.log.pass(nil)
@@ -202,7 +204,7 @@ func (l *Live) SetHost(v ValueID, ints []int64) error {
 	l.next.host[v] = append(l.next.host[v][:0], ints...)
 	for _, o := range val.Consumers {
 		if l.G.Ops[o].readsHost {
-			l.wake.add(int(o))
+			l.wake.Add(int(o))
 		}
 	}
 	return nil
@@ -229,7 +231,7 @@ func (l *Live) change(v ValueID) {
 
 func (l *Live) triggerConsumers(v ValueID) {
 	for _, o := range l.G.Values[v].Consumers {
-		l.wake.add(int(o))
+		l.wake.Add(int(o))
 	}
 }
 

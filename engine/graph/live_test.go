@@ -11,6 +11,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
 	"gpuscope/engine/graph/graphtest"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
@@ -367,7 +368,7 @@ func BenchmarkPropagate(b *testing.B) {
 // live one would leave work undone.
 func TestStaticGridIsTheLargestOfAnyCorner(t *testing.T) {
 	splitStatic(t, func(p *graph.Planner, n int) { // few rows are split over more workgroups than many are
-		l := p.Dispatch(0, p.Rows(64, 64, graph.Each("rows", 1000-n)))
+		l := p.Dispatch(0, p.Rows(64, 64, grid.Each("rows", 1000-n)))
 		l.Params.U32("p0", n)
 		l.FLOPs = int64(n)
 	}, func(n int, launch *graph.Launch) {
@@ -383,7 +384,7 @@ func TestStaticGridIsTheLargestInEachDimension(t *testing.T) {
 	splitStatic(t, func(p *graph.Planner, n int) {
 		p.Dispatch(
 			0,
-			p.Tiles(64, graph.Each("rows", n), graph.Each("splits", 2+graphtest.Rows-n)),
+			p.Tiles(64, grid.Each("rows", n), grid.Each("splits", 2+graphtest.Rows-n)),
 		).Params.U32(
 			"p0",
 			n,
@@ -463,7 +464,7 @@ func TestStaticHasRoomForShapesOfOtherRoutes(t *testing.T) {
 				work = 1000 - n
 				p.SetDims(scratch, work)
 			}
-			p.Dispatch(0, p.Rows(64, 64, graph.Each("work", work))).Params.U32("p0", n)
+			p.Dispatch(0, p.Rows(64, 64, grid.Each("work", work))).Params.U32("p0", n)
 			return nil
 		},
 	})

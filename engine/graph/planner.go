@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/gpu"
+	"gpuscope/engine/graph/grid"
 )
 
 // Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator can read only
@@ -65,7 +66,7 @@ type outPlan struct {
 
 // Launch is the plan of one dispatch slot.
 type Launch struct {
-	Grid   Grid
+	Grid   grid.Grid
 	Params Params
 	Bytes  int64 // modelled: device memory traffic, each byte counted once
 	FLOPs  int64 // modelled
@@ -264,7 +265,7 @@ func (must requestedRoute) String() string {
 }
 
 // Dispatch activates a slot with a grid, on the chosen route. The caller fills in params, bytes and FLOPs.
-func (p *Planner) Dispatch(slot int, g Grid) *Launch {
+func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
 	l.Params.of, l.Params.n, l.Params.wrong = p.op.Use(slot, p.plan.Route).Kernel, 0, wrongParam{}

@@ -2,10 +2,12 @@ package graph
 
 import (
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
+
+	"gpuscope/engine/graph/grid"
+	"gpuscope/engine/graph/internal/bitset"
 )
 
 // Propagate re-plans every operator that the changes since the last Commit reach, and nothing else. On an
@@ -32,51 +34,12 @@ func (l *Live) Propagate() error {
 // sweep re-plans the triggered operators in graph order. Changes only trigger later operators, so each runs
 // at most once, when all its inputs are final.
 func (l *Live) sweep() error {
-	for o := l.wake.pop(0); o >= 0; o = l.wake.pop(o) {
+	for o := l.wake.Pop(0); o >= 0; o = l.wake.Pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// bitset is a set of operators.
-type bitset []uint64
-
-func newBitset(n int) bitset    { return make(bitset, (n+63)/64) }
-func (s bitset) add(i int)      { s[i/64] |= 1 << (i % 64) }
-func (s bitset) remove(i int)   { s[i/64] &^= 1 << (i % 64) }
-func (s bitset) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
-
-func (s bitset) union(other bitset) {
-	for i, w := range other {
-		s[i] |= w
-	}
-}
-
-// pop removes and returns the first member at or after from, or -1.
-func (s bitset) pop(from int) int {
-	for w := from / 64; w < len(s); w++ {
-		word := s[w]
-		if w == from/64 {
-			word &= ^uint64(0) << (from % 64)
-		}
-		if word != 0 {
-			i := w*64 + bits.TrailingZeros64(word)
-			s.remove(i)
-			return i
-		}
-	}
-	return -1
-}
-
-func (s bitset) empty() bool {
-	for _, w := range s {
-		if w != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // fixpoint re-plans pass by pass. A first sweep covers the operators that compute SymInts only from inputs
@@ -94,18 +57,18 @@ func (l *Live) fixpoint() error {
 		}
 	}
 	dirty := l.changed
-	for pass := 1; !l.passWake.empty() || !l.deferred.empty(); pass++ {
+	for pass := 1; !l.passWake.Empty() || !l.deferred.Empty(); pass++ {
 		if pass > l.maxPasses {
 			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses,
 				l.stillDirty())
 		}
 		l.log.pass(dirty)
-		quiet := l.passWake.empty()
-		l.passWake.union(l.deferred)
+		quiet := l.passWake.Empty()
+		l.passWake.Union(l.deferred)
 		clear(l.deferred)
-		for o := l.passWake.pop(0); o >= 0; o = l.passWake.pop(o) {
+		for o := l.passWake.Pop(0); o >= 0; o = l.passWake.Pop(o) {
 			err := l.run(o, &l.wake)
-			if err != nil && quiet && l.wake.empty() {
+			if err != nil && quiet && l.wake.Empty() {
 				return err
 			}
 			if err != nil {
@@ -120,15 +83,15 @@ func (l *Live) fixpoint() error {
 
 // deferRun marks the last run of an operator, which failed, to be retried.
 func (l *Live) deferRun(o int) {
-	l.deferred.add(o)
+	l.deferred.Add(o)
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
 // nextSymOp takes the next operator of the first sweep out of passWake.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {
-		if l.G.symOps[o] && l.passWake.has(o) {
-			l.passWake.remove(o)
+		if l.G.symOps[o] && l.passWake.Has(o) {
+			l.passWake.Remove(o)
 			return o
 		}
 	}
@@ -138,7 +101,7 @@ func (l *Live) nextSymOp(from int) int {
 func (l *Live) stillDirty() string {
 	var names []string
 	for o := range l.G.Ops {
-		if l.passWake.has(o) || l.deferred.has(o) {
+		if l.passWake.Has(o) || l.deferred.Has(o) {
 			names = append(names, l.G.Ops[o].Name)
 		}
 	}
@@ -150,7 +113,7 @@ func (l *Live) stillDirty() string {
 
 // run re-plans one operator at the transaction's shapes. Values that change trigger their consumers into
 // wake.
-func (l *Live) run(o int, wake *bitset) error {
+func (l *Live) run(o int, wake *bitset.Set) error {
 	start := time.Now()
 	op := &l.G.Ops[o]
 	hook := l.log.hook(OpID(o))
@@ -204,7 +167,7 @@ func (l *Live) run(o int, wake *bitset) error {
 		noop = false
 		l.changeAt[v] = hook
 		for _, c := range l.G.Values[v].Consumers {
-			wake.add(int(c))
+			wake.Add(int(c))
 			if r := l.lastRun[c]; r >= 0 {
 				l.log.hooks[r].glitch = true // it used this value before it changed
 			}
@@ -280,15 +243,15 @@ func (o *Op) out(i int) ValueID {
 // pin sets each slot of a plan to its largest grid on the plan's route.
 func (l *Live) pin(o *Op, p *Plan) {
 	for s := range p.Launches {
-		p.Launches[s].Grid.cover(o.largestGrid(s, p.Route))
+		p.Launches[s].Grid.Cover(o.largestGrid(s, p.Route))
 	}
 }
 
 // largestGrid covers the grids of a slot at all corners on a route.
-func (o *Op) largestGrid(slot, route int) (g Grid) {
+func (o *Op) largestGrid(slot, route int) (g grid.Grid) {
 	for c := range o.corner {
 		if at := &o.corner[c]; at.Route == route && at.Launches[slot].Active {
-			g.cover(at.Launches[slot].Grid)
+			g.Cover(at.Launches[slot].Grid)
 		}
 	}
 	return g

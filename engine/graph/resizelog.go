@@ -3,6 +3,7 @@ package graph
 import (
 	"time"
 
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
@@ -50,7 +51,7 @@ type launchRecord struct {
 	active       bool
 	route        int
 	reason       Reason
-	grid         Grid
+	grid         grid.Grid
 	needed       [3]uint32
 	bytes, flops int64
 	paramsEnd    int // end in the list of params

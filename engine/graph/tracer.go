@@ -166,7 +166,7 @@ func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 			p.Kernel = edited
 		}
 		p.ID = id
-		p.Grid = l.grid.describe(r.grids[d])
+		p.Grid = l.grid.Describe(r.grids[d])
 		r.grids[d] = p.Grid
 		r.fresh = append(r.fresh, p)
 	}
@@ -183,9 +183,9 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	for _, n := range [...]int64{l.grid.Groups, l.grid.Idle, l.bytes, l.flops} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(n))
 	}
-	b = append(append(b, l.grid.rule...), 0)
-	for i := range l.grid.terms {
-		t := &l.grid.terms[i]
+	b = append(append(b, l.grid.Rule...), 0)
+	for i := range l.grid.Terms {
+		t := &l.grid.Terms[i]
 		b = append(append(b, t.Name...), 0)
 		for _, n := range [...]int64{t.Value, t.Times, t.Per, t.Most} {
 			b = binary.LittleEndian.AppendUint64(b, uint64(n))
@@ -442,7 +442,7 @@ func (l *Live) Step() ([]trace.Plan, trace.Step) {
 		d := &l.G.Dispatches[id]
 		r, params := l.Plans[d.Op].record(d.Slot, nil)
 		p := l.G.tracePlan(id, &r, params)
-		p.ID, p.Grid = trace.PlanID(i), r.grid.describe(nil)
+		p.ID, p.Grid = trace.PlanID(i), r.grid.Describe(nil)
 		plans = append(plans, p)
 		step.Dispatches = append(step.Dispatches, trace.StepDispatch{Plan: p.ID})
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -125,12 +126,12 @@ func (o *argmax) Plan(p *graph.Planner) error {
 	if o.split {
 		part, parts = argmaxPart, shape.DivUp(width, argmaxPart)
 		p.SetDims(o.parts, rows, parts, 2)
-		l := p.Dispatch(1, p.Rows(kind.ThreadLanes, parts, graph.RowsOf(n, width)))
+		l := p.Dispatch(1, p.Rows(kind.ThreadLanes, parts, grid.RowsOf(n, width)))
 		l.Params.U32("rows", rows).U32("row_parts", parts)
 		l.Bytes = int64(rows) * int64(8*parts+4)
 	}
-	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(part, o.Vec), graph.RowsOf(n, width),
-		graph.Split("width", width, part)))
+	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(part, o.Vec), grid.RowsOf(n, width),
+		grid.Split("width", width, part)))
 	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width).U32("part", part)
 	l.Bytes = 4 * int64(n+rows)
 	if o.split {

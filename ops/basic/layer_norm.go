@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -81,7 +82,7 @@ func (o *layerNorm) Plan(p *graph.Planner) error {
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
-	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(width, o.Vec), graph.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(width, o.Vec), grid.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width).F32("eps", o.eps)
 	l.Bytes, l.FLOPs = 4*int64(2*n+2*width), 8*int64(n)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -170,7 +171,7 @@ func (o *reduce) Plan(p *graph.Planner) error {
 	}
 	var l *graph.Launch
 	if o.rows {
-		l = p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(n, o.Vec), graph.RowsOf(outer*n, n)))
+		l = p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(n, o.Vec), grid.RowsOf(outer*n, n)))
 		l.Params.U32("rows", outer).U32("width", n).F32("factor", factor)
 	} else {
 		l = p.Dispatch(0, p.Vectors(outer*inner, o.Vec, o.lanes))

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -55,7 +56,7 @@ func (o *softmax) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	width, n := shape.Last(dims), p.Numel(o.x)
 	p.SetDims(o.y, dims...)
-	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(width, o.Vec), graph.RowsOf(n, width)))
+	l := p.Dispatch(0, p.Rows(o.lanes, shape.DivUp(width, o.Vec), grid.RowsOf(n, width)))
 	l.Params.U32("rows", n/width).U32("width", width)
 	l.Bytes, l.FLOPs = 8*int64(n), 5*int64(n)
 	return nil

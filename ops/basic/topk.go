@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
@@ -106,13 +107,13 @@ func (o *topK) Plan(p *graph.Planner) error {
 	p.SetDims(o.sums, rows, parts, 4)
 	between := int64(rows) * int64(parts) * int64(8*o.k+16)
 
-	l := p.Dispatch(0, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width),
-		graph.Split("width", width, topKTile)))
+	l := p.Dispatch(0, p.Rows(o.lanes, o.lanes, grid.RowsOf(n, width),
+		grid.Split("width", width, topKTile)))
 	l.Params.U32("parts", rows*parts).U32("row_parts", parts).U32("width", width)
 	l.Bytes, l.FLOPs = 4*int64(n)+between, 3*int64(n)
 
 	rounds := 1 + shape.DivUp(max(0, parts*o.k-topKTile), topKTile-o.k)
-	l = p.Dispatch(1, p.Rows(o.lanes, o.lanes, graph.RowsOf(n, width)))
+	l = p.Dispatch(1, p.Rows(o.lanes, o.lanes, grid.RowsOf(n, width)))
 	l.Params.U32("rows", rows).U32("row_parts", parts).U32("rounds", rounds)
 	l.Bytes = between + int64(rows)*int64(8*o.k+16)
 	l.FLOPs = 3 * int64(rows) * int64(parts)

@@ -7,6 +7,7 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/engine/graph/grid"
 	"gpuscope/trace"
 )
 
@@ -176,7 +177,7 @@ func (o *routedOp) Plan(p *graph.Planner) error {
 	}
 	p.SetDims(o.Out, rows, width)
 	route := p.Choose(preferred, reason, allowed)
-	l := p.Dispatch(0, p.Rows(64, 64, graph.Each("rows", rows)))
+	l := p.Dispatch(0, p.Rows(64, 64, grid.Each("rows", rows)))
 	l.Params.U32("p0", rows).U32("p1", width)
 	l.FLOPs = int64(rows * width)
 	if route == 1 {
@@ -317,7 +318,7 @@ func Residual(b *graph.Builder, name string, x graph.ValueID, depth int) graph.V
 }
 
 // Threads is a grid of one thread for each of n elements.
-func Threads(p *graph.Planner, n, lanes int) graph.Grid { return p.Vectors(n, 1, lanes) }
+func Threads(p *graph.Planner, n, lanes int) grid.Grid { return p.Vectors(n, 1, lanes) }
 
 // FuncOp is an operator made of functions, for what a well-behaved one never does.
 type FuncOp struct {

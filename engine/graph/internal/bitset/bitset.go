@@ -1,0 +1,45 @@
+// Package bitset has sets of small numbers, which do not allocate once made.
+package bitset
+
+import "math/bits"
+
+// Set is a set of numbers from 0 on.
+type Set []uint64
+
+func New(n int) Set          { return make(Set, (n+63)/64) }
+func (s Set) Add(i int)      { s[i/64] |= 1 << (i % 64) }
+func (s Set) Remove(i int)   { s[i/64] &^= 1 << (i % 64) }
+func (s Set) Has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
+
+// Union adds the members of another set of the same size.
+func (s Set) Union(other Set) {
+	for i, w := range other {
+		s[i] |= w
+	}
+}
+
+// Pop removes and returns the first member at or after from, or -1.
+func (s Set) Pop(from int) int {
+	for w := from / 64; w < len(s); w++ {
+		word := s[w]
+		if w == from/64 {
+			word &= ^uint64(0) << (from % 64)
+		}
+		if word != 0 {
+			i := w*64 + bits.TrailingZeros64(word)
+			s.Remove(i)
+			return i
+		}
+	}
+	return -1
+}
+
+// Empty says whether the set has no member.
+func (s Set) Empty() bool {
+	for _, w := range s {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
