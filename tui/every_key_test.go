@@ -130,7 +130,7 @@ func TestEveryKeyOverAView(t *testing.T) {
 		{"2 E", "table to", false},
 		{"i", "prompt:", false},
 		{"B", "baseline trace:", false},
-		{"2 j tab", "goes back", false},
+		{"2 j tab", "tab returns", false},
 		{"2 j tab z", "zoomed", false},
 	}) {
 		size, other := screens[i%len(screens)], screens[(i+1)%len(screens)]

@@ -109,7 +109,7 @@ func TestExportKeepsTheSortColumn(t *testing.T) {
 func TestExportFormatFollowsTheFileName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, want := range map[string]string{
-		"a.csv": "key,depth,", "a.json": `{"table": "dispatches"`, "a.md": "| ", "a.txt": "fold layer",
+		"a.csv": "key,depth,", "a.json": `{"table": "dispatches"`, "a.md": "| ", "a.txt": "by layer",
 	} {
 		drive(t, 120, 40, llama, nil, Options{}).press("2", "E").typed(name).press("enter").sees("wrote ")
 		got, err := os.ReadFile(name)

@@ -13,7 +13,7 @@ import (
 // answers are what the screen says after the keys of each question of the manual, in their order.
 var answers = [][]string{
 	{"26 rows share ", "~save "},
-	{"fold kernel", "share↓", "all 23 warm decode steps"},
+	{"by kernel", "share↓", "all 23 warm decode steps"},
 	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "changes next at"},
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
 	{"together"},

@@ -17,7 +17,7 @@ func TestAQuestionTakesTenPresses(t *testing.T) {
 		{
 			"which kernel of decode takes longest, over all steps?", "F F v o h g",
 			[]string{"×113"},
-			[]string{"fold kernel", "all 23 warm decode steps", "share↓"},
+			[]string{"by kernel", "all 23 warm decode steps", "share↓"},
 		},
 		{
 			"what differs between prefill and decode, with old and new grids?", "V b v",

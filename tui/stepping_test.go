@@ -215,7 +215,7 @@ func TestHeaderMarksStepsOutsideTheText(t *testing.T) {
 	for _, size := range some(sizes) {
 		d := live(t, size[0], size[1]).press("s", "s", "S", "S", ".", ".")
 		d.sees(" 5 ", "stepped back", "text ends at s3")
-		d.press("f", "s").sees("step 6").press(",", ",").sees("not in the text", "newest")
+		d.press("f", "s").sees("step 6").press(",", ",").sees("in the text", "newest")
 		d.press("f", "X").press(",").sees("the text is empty")
 	}
 }

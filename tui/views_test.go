@@ -126,11 +126,11 @@ func TestTheSelectionFollowsItsRow(t *testing.T) {
 	d.press(",")
 	row("another step", "down")
 	d.press("F")
-	row("fold op", "linear")
+	row("by op", "linear")
 	d.press("F")
-	row("fold kernel", "linear")
+	row("by kernel", "linear")
 	d.press("F")
-	row("fold none", "mlp.down")
+	row("by none", "mlp.down")
 }
 
 func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
@@ -139,7 +139,7 @@ func TestUndoTakesBackAChangeOfTheView(t *testing.T) {
 	begin := d.screen()
 	d.press("u").reads("bottom")
 	d.press("F").press("o", "l").press("/").typed("norm").press("enter").press("v", "b").press("<", "z", "3")
-	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~excess↓", "fold op"} {
+	for _, gone := range []string{"[3 Resize]", "zoomed", "", "", "warm decode steps", "filter norm", "~excess↓", "by op"} {
 		if gone != "" {
 			d.sees(gone)
 		}
@@ -230,7 +230,7 @@ func TestFoldingGoesRound(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2")
 	for _, fold := range []string{"op", "kernel", "none", "layer"} {
-		d.press("F").sees("fold " + fold)
+		d.press("F").sees("by " + fold)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"gpuscope/shaders"
 )
 
-// Format is how the weights of a matrix are stored, in a file and on the device: a file here, format_NAME.go,
+// Format is how the weights of a matrix are stored, in a file and on the device: a file here, NAME.go,
 // with the geometry, how the bits move from the one place to the other (none is changed) and how they are
 // read back, and a file shaders/include/format/NAME.wgsl with what kernels do to read them. Formats lists
 // them all.

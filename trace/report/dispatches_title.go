@@ -19,7 +19,7 @@ func (t *DispatchTable) title() []table.Line {
 		line += fmt.Sprintf(", %d of them in %s", in, table.Plural(levels, "level"))
 	}
 	waste := t.wasteParts()
-	parts := []table.Segment{{Rank: 1, Text: line}, {Rank: 2, Text: "fold " + t.Grouping.String()}}
+	parts := []table.Segment{{Rank: 1, Text: line}, {Rank: 2, Text: "by " + t.Grouping.String()}}
 	step, one := t.Selection.One()
 	if !one {
 		selection := SelectionPart(t.Selection)

@@ -153,15 +153,15 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 		}
 	}
 	for _, other := range o.Others {
-		woke, but := "changed params of", ", not this grid"
+		effect, but := "changed params of", ", not this grid"
 		if !other.Params {
-			woke = "woke"
+			effect = "re-planned"
 		}
 		if other.Unsure {
 			but = ""
 		}
 		lines = append(lines, fmt.Sprintf("  %s %s %s %s%s", name(other.Input),
-			changeText(other.From, other.To), woke, shortOps(x, other.Ops), but))
+			changeText(other.From, other.To), effect, shortOps(x, other.Ops), but))
 	}
 	return lines
 }
