@@ -326,7 +326,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 		}
 		if final || x.live.Pass(run[i+1]) != x.live.Pass(id) {
 			if err := enc.EndPass(); err != nil {
-				return fmt.Errorf("pass that ends with %s: %w", x.g.Ops[d.Op].Name, err)
+				return fmt.Errorf("end the pass of operator %s: %w", x.g.Ops[d.Op].Name, err)
 			}
 		}
 		if s.timing < TimingBlock {

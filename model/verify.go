@@ -163,7 +163,8 @@ func (r *referenceRun) common(ids []int) int {
 	return n
 }
 
-// catchUp takes in what it has not of a text. State after that may be another text's: nothing reads it.
+// catchUp takes in what it has not of a text. State past the end of the text may be left over from another
+// text; it is never read.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil

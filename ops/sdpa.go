@@ -39,11 +39,11 @@ import (
 // through are computed or read. One token (D up to 256) takes flash_decoding: the positions are cut into as
 // many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
 // that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
-// 384 positions it is decoding: one workgroup for each query head attends over them all. Where linears alone
-// read y (fusion rule attention) they have it spread, as their lanes load it, and that is up to 128; from
-// there to 2,048 positions it is split_decoding (with a D over 64 from 256 to 768): four workgroups for each
-// query head, of which the linears put the splits together. All of them turn q and k as they load them where
-// a rotation stands before (fusion rule rope_attention), and norm their heads where norms stand before that
+// 384 positions it is decoding: one workgroup for each query head attends over them all. If only linears read
+// y (fusion rule attention), y is written in the order in which their lanes load it. Then decoding is used up
+// to 128 positions, and split_decoding from 128 to 2,048 (if D > 64: from 256 to 768): it runs four
+// workgroups for each query head, and the linears combine the partial results. All routes rotate q and k as they load
+// them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come before that
 // (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
 // Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,

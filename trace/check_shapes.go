@@ -39,8 +39,8 @@ func (c *checker) newShapes() *shapeChecker {
 	return s
 }
 
-// step checks that every change of a step begins at the live shape and ends at another one, that the step's
-// dims are where the changes end, and that no dispatch touches what is absent.
+// step checks that each shape change starts from the current shape and changes it, that the step's recorded
+// dims equal the result of the changes, and that no dispatch uses an absent value.
 func (s *shapeChecker) step(step int) {
 	c, of := s.c, &s.c.t.Steps[step]
 	changed := map[ValueID][]int{}

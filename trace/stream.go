@@ -138,7 +138,8 @@ func (t *Trace) addSamples(s Samples) error {
 	return nil
 }
 
-// addCosts gives a step costs. Its list of them is made anew, so that who holds the old one sees no change.
+// addCosts gives a step costs. It copies the step's list of costs instead of changing it, so holders of the
+// old list are not affected.
 func (t *Trace) addCosts(c Costs) error {
 	step := t.step(c.Step)
 	if step == nil {

@@ -362,7 +362,7 @@ func (a *App) do(r *command.Row) {
 	act.Run()
 }
 
-// place is where keys are pressed now.
+// place is the context that decides what a key does now: an overlay or a view.
 func (a *App) place() command.Where {
 	if a.over != nil {
 		return overText

@@ -87,9 +87,9 @@ func (r *configReader) divisors(key string, n int) []float64 {
 	return list
 }
 
-// Llama3Divisors are those of Llama 3.1: pairs that turn more than high times within the context of the
-// training stay as they are, those that turn less than low times are slowed by the factor, and between the
-// two it goes over from the one to the other.
+// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. Pairs that make more than high
+// rotations over the training context keep divisor 1, those that make fewer than low are divided by the
+// factor, and in between the two are interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {

@@ -59,7 +59,7 @@ type Context struct {
 	Now      time.Time         // for strftime_now
 }
 
-// Parse reads a template. The name is of the file that has it, for errors.
+// Parse reads a template. name is the template's file, for error messages.
 func Parse(name, source string) (t *Template, err error) {
 	defer raise.Guard(name, &err)
 	if len(source) > mostSource {

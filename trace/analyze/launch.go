@@ -40,8 +40,8 @@ type Launch struct {
 // Name is a dispatch's whole name.
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
-// Launches computes every dispatch of a selection, in order of submission in the last step, and after them
-// what that did not run, as the last step that did submitted it.
+// Launches returns the selection's dispatches in the last step's submission order, followed by those it did
+// not run, each as in the last step that ran it.
 func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, error) {
 	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()

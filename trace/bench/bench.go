@@ -163,8 +163,8 @@ type Overhead struct {
 // Significant reports that it is more or less than zero by more than it may be off by.
 func (e *Overhead) Significant() bool { return e.Known && (e.Low > 0 || e.High < 0) }
 
-// Tracing is how much longer a test took than the one that differs from it by its timing alone, which is off.
-// False if there is none.
+// Tracing is how much longer a test took than the one that differs from it by its timing alone, which is
+// off. ok is false if there is no matching test with timing off.
 func (r *Result) Tracing(t *Test) (e Overhead, ok bool) {
 	if t.Timing == "" || t.Timing == trace.TimingOff {
 		return e, false

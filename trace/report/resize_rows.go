@@ -253,7 +253,8 @@ func resizeChange(x *analyze.Index, r *analyze.ResizeRow) string {
 	return hookChange(x, r.Hook)
 }
 
-// triggers names what woke the hooks of a row: of equal layers as it is called in its layer.
+// triggers returns the names of the values that re-planned the operators of a row. If the row merges equal
+// layers, names are relative to the layer.
 func triggers(x *analyze.Index, hooks []*trace.Hook) string {
 	if len(hooks) == 1 {
 		return names(x, hooks[0].Triggers)

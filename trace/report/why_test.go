@@ -40,7 +40,7 @@ func TestWhyAvoidsTheRopeTables(t *testing.T) {
 				}
 			}
 		}
-		if said := strings.Join(report.WhyLines(w, ""), "\n"); !strings.Contains(said, "pos 0 → 42 woke ") ||
+		if said := strings.Join(report.WhyLines(w, ""), "\n"); !strings.Contains(said, "pos 0 → 42 re-planned ") ||
 			!strings.Contains(said, "not this grid") {
 			t.Errorf("%s does not say what the position did:\n%s", w.Name, said)
 		}

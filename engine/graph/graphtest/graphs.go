@@ -142,7 +142,7 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 	return g, inputs, pos
 }
 
-// Draws makes rapid try a property n times in this test; a tenth of that with -short.
+// Draws sets the number of checks per property to n for this test, or n/10 with -short.
 func Draws(t *testing.T, n int) {
 	if testing.Short() {
 		n /= 10

@@ -141,8 +141,8 @@ func GroupsOf(terms []trace.Term) int64 {
 	return n
 }
 
-// Fold distributes n workgroups over two dimensions, nearly square. Fewer than 2*sqrt(n) of them have no
-// work; filling x first could launch almost twice as many as needed.
+// Fold distributes n workgroups over two dimensions, nearly square. The folded grid has fewer than 2*sqrt(n)
+// idle workgroups; filling x to the limit first could launch almost 2n.
 func Fold(n, limit int64) (x, y int64) {
 	if n <= limit {
 		return n, 1

@@ -522,7 +522,7 @@ func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	_, err = gguf.Parse(longArray(1<<22+1, gguf.KindString, 8), "long.gguf")
-	if err == nil || !strings.Contains(err.Error(), "an array of 4194305 values of type string, at most 4194304") {
+	if err == nil || !strings.Contains(err.Error(), "an array of 4194305 values of type string is too long: the limit is 4194304") {
 		t.Errorf("strings: %v", err)
 	}
 }

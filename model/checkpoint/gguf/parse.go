@@ -345,7 +345,7 @@ func (r *reader) array(depth int) (Value, error) {
 	start := r.off
 	size := v.Elem.size()
 	if size == 0 && n > maxList { // they are gone through one by one
-		return Value{}, fmt.Errorf("an array of %d values of type %s, at most %d are read", n, v.Elem,
+		return Value{}, fmt.Errorf("an array of %d values of type %s is too long: the limit is %d", n, v.Elem,
 			maxList)
 	}
 	if size > 0 && v.Elem != KindBool {

@@ -158,7 +158,7 @@ func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	}
 }
 
-// farther orders dispatches: that which takes most of its tolerance is first.
+// farther sorts by the error as a share of the tolerance, largest first; NaN sorts before everything.
 func farther(a, b *Comparison) int {
 	size := func(h *Comparison) float64 {
 		if share := float64(h.Error.Share); !math.IsNaN(share) {

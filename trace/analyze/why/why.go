@@ -7,9 +7,9 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Why is where the plan of a dispatch comes from: the arithmetic of its grid, the step that set the grid and
-// the step that set the params, each with the way back to the inputs of the graph. Of a dispatch that does
-// not run in a step it is where that comes from.
+// Why explains a dispatch's plan: how its grid is computed, and which steps last set its grid and its
+// params, each traced back to the graph's inputs. Of a dispatch that does not run in a step it is where that
+// comes from.
 type Why struct {
 	Index  *analyze.Index
 	Name   string

@@ -125,7 +125,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
 		},
 		{
-			Name: "kind", Title: "kind", Width: 80, Doc: "what it does; of a value: in, state or out, and its type",
+			Name: "kind", Title: "kind", Width: 80, Doc: "of an operator: its kind; of a value: its role (in, state or out) and type",
 			Of: func(row int) table.Cell {
 				n := &t.Nodes[row]
 				if n.Edge != "" {
