@@ -42,10 +42,10 @@ import (
 // 384 positions it is decoding: one workgroup for each query head attends over them all. If only linears read
 // y (fusion rule attention), y is written in the order in which their lanes load it. Then decoding is used up
 // to 128 positions, and split_decoding from 128 to 2,048 (if D > 64: from 256 to 768): it runs four
-// workgroups for each query head, and the linears combine the partial results. All routes rotate q and k as they load
-// them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come before that
-// (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and
-// Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
+// workgroups for each query head, and the linears combine the partial results. All routes rotate q and k as
+// they load them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come
+// before that (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2
+// and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,
 	scale float64, window int,
 ) graph.ValueID {
