@@ -90,7 +90,7 @@ var commands = []command{
 			was := *s.text.Last()
 			s.text.Pop()
 			s.upto = nil
-			s.event(was.Index, "set_back", "taken back: the position is %d again", was.Position)
+			s.event(was.Index, "set_back", "stepped back to position %d", was.Position)
 			return nil, nil
 		},
 	},

@@ -110,7 +110,7 @@ func (t *Tenancy) findFusedAway() {
 	}
 }
 
-// FusedAway stands in cells of values that the step does not compute because they are fused away.
+// FusedAway is the cell of a value that the step does not compute because it is fused away.
 const FusedAway = "fused away"
 
 // liveBytes is what a value needs at the live shape of a step, in whole words.

@@ -37,7 +37,7 @@ func (w *writer) point(from, to int) {
 	binary.LittleEndian.PutUint32(w.data[from:], uint32(to-from))
 }
 
-// table writes a vtable, the table behind it, and then what the table leads to.
+// table writes a vtable, the table after it, and then what the table refers to.
 func (w *writer) table(t Table) int {
 	flat := Table{}
 	for slot, v := range t {
@@ -144,7 +144,7 @@ func (w *writer) field(at int, v any) {
 	}
 }
 
-// list writes the number of a list's elements, behind which they come aligned.
+// list writes the number of a list's elements, then the elements, aligned.
 func (w *writer) list(from, n, width, align int) int {
 	for (len(w.data)+4)%max(align, width, 4) != 0 {
 		w.data = append(w.data, 0)

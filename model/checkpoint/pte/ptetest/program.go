@@ -6,7 +6,7 @@ import "encoding/binary"
 type Program struct {
 	Methods   []Table // by Method
 	Named     []Named
-	Segments  [][]byte // behind those of Named
+	Segments  [][]byte // after those of Named
 	Inline    [][]byte // delegates
 	Buffers   [][]byte // constants in the FlatBuffer; the first is unused
 	Constants *Packed
@@ -105,7 +105,7 @@ func oneField(blobs [][]byte) []Table {
 	return rows
 }
 
-// insert puts a header behind the identifier of a FlatBuffer, padded so that the rest stays aligned.
+// insert puts a header after the identifier of a FlatBuffer, padded so that the rest stays aligned.
 func insert(flat, header []byte) []byte {
 	for len(header)%16 != 0 {
 		header = append(header, 0)
