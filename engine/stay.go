@@ -43,36 +43,33 @@ func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 	return s, err
 }
 
+// stepLevel is one level of the step, as far as it is still run.
+type stepLevel struct {
+	first  trace.DispatchID
+	before int  // buffer that the dispatch before the level writes; -1 at the beginning of a submit
+	apart  bool // a barrier still separates it from the level before
+}
+
 // without lists the barriers that one submit of a run needs to stay as it is without the dispatches left.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers
 	b.Begin()
-	pass, level, first := -1, -1, trace.DispatchID(-1) // of the dispatch at hand; the first of its level
-	wrote, before, apart := -1, -1, true               // buffers: of it, and of the one before its level
-	end := func() error {
-		if apart {
-			return nil
-		}
-		empty, err := s.writes(before)
-		list = append(list, stay{first, empty})
-		return err
-	}
+	pass, level, wrote := -1, -1, -1 // of the dispatch at hand
+	opens := 0                       // index of the level with which the current pass begins
+	var levels []stepLevel
 	for _, id := range run {
 		if left[id] {
 			continue
 		}
+		if here := s.level(id); here != level {
+			level, levels = here, append(levels, stepLevel{id, wrote, wrote < 0})
+		}
 		if here := s.live.Pass(id); here != pass {
 			b.EndPass()
 			b.BeginPass()
-			pass = here
+			pass, opens = here, len(levels)-1
 		}
-		if here := s.level(id); here != level {
-			if err := end(); err != nil {
-				return nil, err
-			}
-			level, first, before, apart = here, id, wrote, wrote < 0
-		}
-		d, levels := &s.live.G.Dispatches[id], b.Levels()
+		d, n := &s.live.G.Dispatches[id], b.Levels()
 		use := s.live.G.Ops[d.Op].Use(d.Slot, s.live.Plans[d.Op].Route)
 		for i, bind := range use.Bind {
 			buffer, access := s.live.Memory(bind.Value), use.Kernel.Storage[i].Access
@@ -80,10 +77,25 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 				wrote = buffer
 			}
 		}
-		b.Dispatch()
-		apart = apart || b.Levels() > levels
+		if b.Levels() > n { // the library moves this barrier to the beginning of the pass
+			levels[opens].apart = true
+			n++
+		}
+		if b.Dispatch(); b.Levels() > n {
+			levels[len(levels)-1].apart = true
+		}
 	}
-	return list, end()
+	for _, l := range levels {
+		if l.apart {
+			continue
+		}
+		empty, err := s.writes(l.before)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, stay{l.first, empty})
+	}
+	return list, nil
 }
 
 // level is how many levels of the step have begun with a dispatch.
