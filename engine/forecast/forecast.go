@@ -1,4 +1,5 @@
-// Package forecast plans a graph along a line of shapes without running it.
+// Package forecast predicts the dispatches of a graph for a range of positions or token counts, without
+// running the graph.
 package forecast
 
 import (
@@ -11,19 +12,20 @@ import (
 	"gpuscope/trace"
 )
 
-// Forecasts. A plan is a pure function of live shapes, so what a dispatch would be given at a shape can be
-// known without running it. Plan plans the graph at every point of a line and keeps what it gave as stretches
-// in which each number moves evenly: a grid that grows with the tokens by one workgroup each is one stretch,
-// however long the line is.
+// An operator's plan is a pure function of live shapes, so the plan of a dispatch at any shape can be
+// computed without running it. Line plans the graph at every point of a range and stores the result as
+// stretches. In a stretch every number of the plan follows one formula. For example, a grid that grows by
+// one workgroup per token is a single stretch, however long the range is.
 
-// Line plans a graph for each place from from to to, at the live shapes that set gives it there, and returns
-// what each dispatch is given along them; Along and At are left to the caller. Nothing that runs is touched.
-// Where the time of ctx runs out the line ends where that was.
+// Line plans a graph at each point of the range [from, to] and returns the plans of every dispatch along
+// the range. The function set applies the live shapes of a point. The caller sets the fields Along and At
+// of the returned line. Line plans on its own Live, so a running graph is not affected. If the deadline of
+// ctx passes, the returned line ends at the last planned point.
 func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int,
 	set func(l *graph.Live, at int) error,
 ) (trace.Line, error) {
 	line := trace.Line{From: from, To: to}
-	o.Order = graph.Topological // both end in the same plans, and this one is the shorter way
+	o.Order = graph.Topological // both orders end in the same plans, and this order is faster
 	l, err := graph.NewLive(g, o)
 	if err != nil {
 		return line, err
@@ -84,7 +86,7 @@ func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int
 	return line, nil
 }
 
-// The numbers of a plan that a stretch has a rule for.
+// Indices of a plan's numbers. A stretch has one rule for each number.
 const (
 	onGrid   = 0
 	onNeeded = 3
@@ -95,19 +97,20 @@ const (
 	onAll
 )
 
-// track is a dispatch on its way along a line: the stretches that have ended, and the one that goes on.
+// track collects the stretches of one dispatch along a line: the finished stretches and the open one.
 type track struct {
 	stretches []trace.Stretch
-	open      trace.Stretch // its words
+	open      trace.Stretch // kernel, route and reason of the open stretch
 	reason    graph.Reason
 	route     int
-	n         int // places in the open stretch
-	places    int // in all
+	n         int // number of points in the open stretch
+	places    int // number of points in all stretches
 	rules     [onAll]trace.Rule
-	last      [onAll]int64 // numbers at the last place
+	last      [onAll]int64 // numbers of the plan at the last point
 }
 
-// take is the next place.
+// take adds the plan of a slot at the next point of the line. It extends the open stretch or begins a new
+// one.
 func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, at int) {
 	var numbers [onAll]int64
 	kernel := ""
@@ -139,8 +142,9 @@ func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, a
 	t.places++
 }
 
-// goesOn says whether the open stretch can have the numbers at its next place. The second place settles by
-// how much each number moves, the third by how much that itself does.
+// goesOn reports whether the rules of the open stretch can produce these numbers at the next point, and
+// completes the rules if they can. The second point of a stretch sets the first difference of each rule, and
+// the third point sets the second difference.
 func (t *track) goesOn(numbers *[onAll]int64) bool {
 	rules := t.rules
 	for i, v := range numbers {
@@ -158,8 +162,8 @@ func (t *track) goesOn(numbers *[onAll]int64) bool {
 	return true
 }
 
-// repeat fills up to so many places with what there was at the last one: operators that nothing woke have
-// kept their plans.
+// repeat extends the track to the given number of points with the numbers of the last point. It is used for
+// operators whose plan did not change at these points.
 func (t *track) repeat(places int) {
 	for t.places < places {
 		if t.steady() {
@@ -181,7 +185,7 @@ func (t *track) repeat(places int) {
 	}
 }
 
-// steady says that no number of the open stretch moves, nor may begin to.
+// steady reports whether the rules of the open stretch are complete and all constant.
 func (t *track) steady() bool {
 	for _, r := range t.rules {
 		if !r.Constant() {
@@ -191,7 +195,7 @@ func (t *track) steady() bool {
 	return t.n > 2
 }
 
-// close ends the open stretch.
+// close appends the open stretch to the finished stretches.
 func (t *track) close() {
 	if t.n == 0 {
 		return

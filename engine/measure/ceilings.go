@@ -11,40 +11,45 @@ import (
 	"gpuscope/trace"
 )
 
-// Ceilings: what a device can do at best, as far as the kernels of this program can show it. A dispatch is
-// judged against them, so each is the best of its runs, and those of a dispatch and of a timed pass, which
-// are added to everything, the median. A clock that was still rising would make a share of over 100 % of what
-// runs later: the GPU is kept busy until it becomes no faster, and where the FLOP rate at the end is not that
-// at the beginning everything is measured again.
+// A ceiling is the best rate that a device reaches with the kernels of this program. The reports show a
+// dispatch's rate as a share of its ceiling, so a ceiling is the best of several runs. The costs of one
+// dispatch and of one timed pass are medians, because reports add them to other times.
+//
+// If the GPU clock still rose after the measurement, later dispatches would exceed 100 % of their ceilings.
+// Therefore the measurement first keeps the GPU busy until its kernels no longer get faster. It starts again
+// if the FLOP rates at its beginning and at its end differ.
 
-// CeilingsVersion rises when ceilings are measured in another way, so that those of before are not taken for
-// these.
+// CeilingsVersion is the version of the measurement method. A change of the method increases it, so that
+// ceilings from different methods are not mixed.
 const CeilingsVersion = 3
 
 const (
-	// ceilingRuns is how often each is measured.
+	// ceilingRuns is the number of runs of each measurement.
 	ceilingRuns = 5
-	// A run is made as long as longEnough ns, so that the timestamps around it, which take some µs, do not
-	// count.
+	// longEnough is the least duration of a run in ns. The timestamps around a run take some µs, which does
+	// not matter in a run of this length.
 	longEnough = 300e3
-	// mostCeilings is how often all are measured at most, where the clock moves each time.
+	// mostCeilings limits how often all ceilings are measured if the GPU clock changes each time.
 	mostCeilings = 4
 
-	// Workgroups of the copy: as many as its elements ask for, within this.
+	// The copy kernel runs one lane per element, in at least leastCopyGroups and at most mostCopyGroups
+	// workgroups.
 	leastCopyGroups, mostCopyGroups = 256, 4096
 
-	element     = 16      // bytes that the copy takes at a time
-	mostRounds  = 1 << 12 // of the copy: what it counts is in 32 bits
-	smallestSet = 1 << 18 // bytes, of a working set
-	largestSet  = 1 << 30
-	mostGroups  = 4096 // that are tried
-	// slower is how many times as long as one workgroup more of them take when they do not all run at once.
+	element     = 16      // bytes that a lane copies at a time
+	mostRounds  = 1 << 12 // limit for the rounds of the copy kernel, which counts in 32 bits
+	smallestSet = 1 << 18 // bytes of the smallest working set
+	largestSet  = 1 << 30 // bytes of the largest working set
+	mostGroups  = 4096    // largest number of workgroups that fill tries
+	// slower is the ratio of times from which a dispatch counts as too large to run all at once: the time of
+	// the dispatch divided by the time of a dispatch with one workgroup.
 	slower = 1.25
-	// chain is how many empty dispatches stand one after another.
+	// chain is the number of consecutive empty dispatches whose time is measured together.
 	chain = 64
 )
 
-// Ceilings measures a device. It takes a fraction of a second on a GPU, some seconds on software.
+// Ceilings measures the peak rates of a device with the kernels k. It takes a fraction of a second on a GPU
+// and some seconds on a software device. It calls progress before each measurement.
 func Ceilings(
 	ctx context.Context,
 	dev gpu.Device,
@@ -54,7 +59,7 @@ func Ceilings(
 	c *trace.Ceilings, err error,
 ) {
 	if !dev.Info().Timestamps {
-		return nil, fmt.Errorf("ceilings: the device has no timestamps: %w", gpu.ErrUnsupported)
+		return nil, fmt.Errorf("ceilings: the device does not support timestamps: %w", gpu.ErrUnsupported)
 	}
 	clock, err := NewClock(dev, 2*chain)
 	if err != nil {
@@ -73,7 +78,6 @@ func Ceilings(
 	return &r.found, nil
 }
 
-// ceilingRun is one measurement of a device.
 type ceilingRun struct {
 	*Meter
 	ctx      context.Context
@@ -85,7 +89,7 @@ type ceilingRun struct {
 	fma      Metered
 	copying  Metered
 	empty    Metered
-	rounds   int // in which one workgroup of fma takes long enough
+	rounds   int // number of rounds with which one workgroup of fma runs for longEnough
 }
 
 func (r *ceilingRun) measure() error {
@@ -105,8 +109,8 @@ func (r *ceilingRun) measure() error {
 	return nil
 }
 
-// round measures each of them once, and says whether the clock moved meanwhile. That of a processor that
-// stands in for a GPU always does.
+// round measures all ceilings once and reports whether the GPU clock changed during the measurement. For a
+// software device round always reports false, because the clock of a CPU changes all the time.
 func (r *ceilingRun) round() (moved bool, err error) {
 	r.found = trace.Ceilings{N: ceilingRuns}
 	var first, last float64
@@ -128,7 +132,8 @@ func (r *ceilingRun) round() (moved bool, err error) {
 	return moved, r.progress("measure ceilings", len(steps), len(steps))
 }
 
-// allocate makes the two halves of the largest working set, or of the largest there is room for.
+// allocate creates the two buffers of the largest working set that the device has memory for: the source and
+// the destination of the copy. It also binds the kernels to the buffers and fills the buffers.
 func (r *ceilingRun) allocate() error {
 	limits := r.Dev.Info().Limits
 	half := uint64(largestSet / 2)
@@ -178,7 +183,8 @@ func (r *ceilingRun) allocate() error {
 	return nil
 }
 
-// sets are the sizes of the working sets: both halves together.
+// sets lists the sizes of the working sets in bytes. A working set is the source and the destination
+// together.
 func (r *ceilingRun) sets() []int64 {
 	var list []int64
 	for n := int64(smallestSet); n <= 2*int64(r.dst.Size()); n *= 4 {
@@ -187,7 +193,7 @@ func (r *ceilingRun) sets() []int64 {
 	return list
 }
 
-// best is the least of several times of one dispatch.
+// best runs a dispatch several times and returns the shortest time in ns.
 func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	least := 0.0
 	for i := range ceilingRuns {
@@ -205,7 +211,8 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long finds in how many rounds a dispatch takes long enough, and leaves the params at that.
+// long increases the number of rounds until a dispatch takes at least longEnough ns, or until there are most
+// rounds. It returns the number of rounds and leaves the kernel's params set to that number.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {
@@ -224,7 +231,7 @@ func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(r
 	}
 }
 
-// ready warms the GPU up, and finds how long the multiplications have to be.
+// ready warms up the GPU and sets the number of rounds of the FMA kernel.
 func (r *ceilingRun) ready() error {
 	var err error
 	if r.rounds, err = r.long(r.fma, 1, 16, 1<<20, r.setFMA); err != nil || r.Dev.Info().Type == gpu.CPU {
@@ -233,18 +240,20 @@ func (r *ceilingRun) ready() error {
 	if err := r.warm(r.ctx, r.fma); err != nil {
 		return err
 	}
-	// By the clock as it is now.
+	// The warm GPU runs at a higher clock and may need more rounds.
 	r.rounds, err = r.long(r.fma, 1, 16, 1<<20, r.setFMA)
 	return err
 }
 
-// fill finds the largest number of busy workgroups that take no longer than one.
+// fill finds the largest number of busy workgroups that the device runs at the same time: a dispatch of this
+// size takes about as long as a dispatch of one workgroup.
 func (r *ceilingRun) fill() error {
 	alone, err := r.best(r.fma, 1)
 	if err != nil {
 		return err
 	}
-	fits, over := 1, mostGroups+1 // the largest known to fit, the least known not to
+	// fits is the largest number known to run at once, over is the smallest number known not to.
+	fits, over := 1, mostGroups+1
 	for fits+1 < over {
 		try := (fits + over) / 2
 		if over > mostGroups {
@@ -267,7 +276,7 @@ func (r *ceilingRun) fill() error {
 	return nil
 }
 
-// flops measures the rate of a device that is full several times over.
+// flops measures the FLOP rate with many more workgroups than the device runs at the same time.
 func (r *ceilingRun) flops(rate *float64) func() error {
 	return func() error {
 		if err := r.setFMA(r.rounds); err != nil {
@@ -284,10 +293,10 @@ func (r *ceilingRun) flops(rate *float64) func() error {
 	}
 }
 
-// product is how many there are in three dimensions.
+// product returns the number of lanes in a workgroup of size n.
 func product(n [3]uint32) uint64 { return uint64(n[0]) * uint64(n[1]) * uint64(n[2]) }
 
-// dispatch is what one more empty dispatch takes after a barrier.
+// dispatch measures the time that each additional empty dispatch takes in a pass, including its barrier.
 func (r *ceilingRun) dispatch() error {
 	var list []int64
 	for range ceilingRuns {
@@ -309,7 +318,7 @@ func (r *ceilingRun) dispatch() error {
 	return nil
 }
 
-// timedPass is what an empty dispatch takes in a pass of its own between two timestamps.
+// timedPass measures the time between two timestamps around a pass that has one empty dispatch.
 func (r *ceilingRun) timedPass() error {
 	var list []float64
 	for range ceilingRuns {
@@ -327,7 +336,8 @@ func (r *ceilingRun) timedPass() error {
 	return nil
 }
 
-// copyRate is how fast a working set of so many bytes is read and written.
+// copyRate measures the copy rate of a working set of the given size. The rate counts bytes read plus bytes
+// written.
 func (r *ceilingRun) copyRate(bytes int64) error {
 	n := bytes / 2 / element
 	inGroup := int64(product(r.kernels.Copy.WorkgroupSize))

@@ -10,62 +10,69 @@ import (
 	"gpuscope/trace"
 )
 
-// Clock relates the GPU's ticks to the host's nanoseconds. No WebGPU call gives the period of a tick, and
-// neither clock is true to the other for long. What is certain are readings: ticks that came between two host
-// times. Two readings at the start give a first range for the period. From then on every timed step is one:
-// its first tick came after its submit, its last before the wait for it ended. So the clock holds a bracket
-// of host times for the latest tick, moves it along from step to step, and cuts it with what each step says;
-// and brackets of some time ago give the range of the period. Nothing is fitted: both are bounds, and so is
-// the error that is told.
+// Clock converts GPU timestamps, which are ticks, to host time in nanoseconds.
+//
+// No WebGPU call returns the period of a tick, and the two clocks drift apart. A Clock therefore learns
+// from readings. A reading is a pair of GPU ticks that lie between two known host times. Two readings at
+// the start yield a first range for the period. After that every timed step is a reading: its first tick
+// comes after its submit, and its last tick comes before the wait for the step returns.
+//
+// The clock keeps a bracket: the range of host times in which the latest tick came. For each step it
+// extrapolates the bracket to the step's last tick and intersects it with the step's reading. The current
+// bracket and some older brackets bound the period of a tick. The clock fits no curve: the bracket, the
+// period and the reported error are all bounds.
 type Clock struct {
 	Scale   TimeScale
 	Stamps  gpu.Timestamps
 	started time.Time
-	quantum uint64 // gcd of all deltas of ticks seen
-	samples int
+	quantum uint64 // timer resolution in ticks: the greatest common divisor of all durations so far
+	samples int    // number of readings
 
-	period timeRange // of a tick
-	given  bool      // by the driver
+	period timeRange // bounds of the length of a tick
+	given  bool      // the driver reported the period
 	now    bracket
-	past   []bracket // some of those before, oldest first
+	past   []bracket // some of the earlier brackets, oldest first
 }
 
-// TimeScale turns ticks into host nanoseconds.
+// TimeScale converts ticks to host time in nanoseconds.
 type TimeScale struct {
-	NsPerTick float64 // 0: not known
-	tick      uint64  // that came at hostNS, as the clock has been running
-	hostNS    int64
-	errorNS   float64 // of the instants of the last step
+	NsPerTick float64 // 0 if the period is unknown
+	tick      uint64  // reference tick
+	hostNS    int64   // host time of the reference tick, in ns since the clock was started
+	errorNS   float64 // largest error of the instants of the last step
 }
 
-// timeRange is a range of ns.
+// timeRange is a range of times in ns.
 type timeRange struct{ lo, hi float64 }
 
 func (r timeRange) mid() float64   { return (r.lo + r.hi) / 2 }
 func (r timeRange) width() float64 { return r.hi - r.lo }
 
-// bracket is the range of host times in which a tick came.
+// bracket is the range of host times in which a GPU tick came.
 type bracket struct {
 	tick uint64
 	timeRange
 }
 
-// The two readings at the start are calibrationGap apart. Where readings are slow, as on a loaded software
-// device, the gap is doubled, up to longestGap.
+// calibrationGap is the time between the two readings at the start. If readings are slow, for example on a
+// loaded software device, the gap is doubled until it reaches longestGap.
 const (
 	calibrationGap = 5 * time.Millisecond
 	longestGap     = 80 * time.Millisecond
 )
 
 const (
-	// drift is by how much of itself a period may be another than it was: crystals warm up, and the host's
-	// clock is slewed. One that moves more begins anew.
+	// drift is the largest relative change of a tick's period that the bounds allow for. The period changes
+	// because crystals warm up and because the operating system slews the host clock. If the period changes
+	// by more than drift, the clock starts again from the latest reading.
 	drift = 50e-6
-	// Brackets are kept pastEvery ns for the period, for pastFor ns.
+	// To bound the period, a bracket is saved every pastEvery ns and dropped after pastFor ns.
 	pastEvery = 8e9
 	pastFor   = 64e9
 )
 
+// NewClock creates a clock with at least stamps timestamps on the device and calibrates it. The scale stays
+// unknown if the device's timestamps do not increase.
 func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 	t, err := dev.NewTimestamps(max(stamps, 2))
 	if err != nil {
@@ -79,23 +86,23 @@ func NewClock(dev gpu.Device, stamps int) (*Clock, error) {
 	return c, nil
 }
 
-// Release frees the timestamps.
+// Release frees the clock's timestamps on the device.
 func (c *Clock) Release() { c.Stamps.Release() }
 
-// SinceStart is a host time as the clock counts them.
+// SinceStart returns a host time in ns since the clock was started.
 func (c *Clock) SinceStart(t time.Time) int64 { return t.Sub(c.started).Nanoseconds() }
 
-// Reading is two GPU times, or one, that came between two host times, in ns since the clock was started.
+// Reading is a pair of GPU ticks that came between two known host times.
 type Reading struct {
-	First, Last   uint64
-	Before, After int64
+	First, Last   uint64 // ticks; both are the same if only one tick was read
+	Before, After int64  // host times in ns since the clock was started
 }
 
 func (r Reading) width() float64 { return float64(r.After - r.Before) }
 
 func (c *Clock) read(dev gpu.Device) (Reading, error) {
 	best := Reading{After: math.MaxInt64 / 2}
-	for range 3 { // the narrowest of three: the first may meet a sleeping GPU
+	for range 3 { // the narrowest of three readings is used, because the first one may wake a sleeping GPU
 		var r Reading
 		r.Before = c.SinceStart(time.Now())
 		enc, err := dev.Begin("calibrate")
@@ -146,7 +153,7 @@ func (c *Clock) calibrate(dev gpu.Device) error {
 			return err
 		}
 		if b.Last <= a.Last {
-			return nil // not a clock: the trace has raw ticks only
+			return nil // the timestamps do not increase, so the trace has raw ticks only
 		}
 		ticks := float64(b.Last - a.Last)
 		c.period = timeRange{max(0, float64(b.Before-a.After)) / ticks, float64(b.After-a.Before) / ticks}
@@ -158,7 +165,8 @@ func (c *Clock) calibrate(dev gpu.Device) error {
 	}
 }
 
-// Take cuts what is known with a reading.
+// Take narrows the clock's bounds with a reading and updates Scale. If the reading contradicts the bounds,
+// the clock starts again from this reading.
 func (c *Clock) Take(r Reading) {
 	if r.Last < r.First || c.period.hi == 0 {
 		return
@@ -166,26 +174,26 @@ func (c *Clock) Take(r Reading) {
 	c.samples++
 	span := float64(r.Last - r.First)
 	own := bracket{r.Last, timeRange{float64(r.Before) + span*c.period.lo*(1-drift), float64(r.After)}}
-	if own.lo > own.hi { // more ticks than the host had time for: not one clock
+	if own.lo > own.hi { // more ticks passed than fit between the two host times
 		own.lo, own.hi = own.hi, own.lo
 	}
 	moved := c.moved(r.Last)
 	cut := bracket{r.Last, timeRange{max(own.lo, moved.lo), min(own.hi, moved.hi)}}
 	if len(c.past) == 0 || r.First < c.now.tick || cut.lo > cut.hi {
-		c.past, c.now = append(c.past[:0], own), own // it is another clock than it was
+		c.past, c.now = append(c.past[:0], own), own // start again from this reading
 	} else {
 		c.now = cut
 		c.learnPeriod()
 	}
 	ns := c.period.mid()
 	if c.period.lo*(1-drift) <= 1 && 1 <= c.period.hi*(1+drift) {
-		ns = 1 // as most GPUs tick; the host's clock is no better
+		ns = 1 // most GPUs have ticks of 1 ns, and the host clock is not more exact than this range
 	}
 	off := max(ns-c.period.lo*(1-drift), c.period.hi*(1+drift)-ns)
 	c.Scale = TimeScale{ns, r.Last, int64(math.Round(c.now.mid())), c.now.width()/2 + span*off + 1}
 }
 
-// moved is the bracket of a later tick, from the one that is known.
+// moved extrapolates the current bracket to a later tick.
 func (c *Clock) moved(tick uint64) bracket {
 	ticks := float64(tick - c.now.tick)
 	return bracket{tick, timeRange{
@@ -193,8 +201,9 @@ func (c *Clock) moved(tick uint64) bracket {
 	}}
 }
 
-// learnPeriod takes the range of the period from brackets that are some time apart, where it is narrower than
-// what is known or shows that to be wrong.
+// learnPeriod computes bounds of the tick period from the current bracket and the saved ones. It replaces the
+// known bounds if the new bounds are narrower or contradict the known ones. It also saves the current bracket
+// if the last one was saved long enough ago.
 func (c *Clock) learnPeriod() {
 	p := timeRange{0, math.Inf(1)}
 	for _, b := range c.past {
@@ -215,10 +224,11 @@ func (c *Clock) learnPeriod() {
 	c.past = append(c.past, c.now)
 }
 
-// Known says whether ticks can be told in nanoseconds.
+// Known reports whether ticks can be converted to nanoseconds.
 func (t *TimeScale) Known() bool { return t.NsPerTick > 0 }
 
-// Duration is the time between two ticks.
+// Duration returns the time between two ticks. The time is unmeasured if the period is unknown or end is
+// before begin.
 func (t *TimeScale) Duration(begin, end uint64) trace.Time {
 	if !t.Known() || end < begin {
 		return trace.Time{}
@@ -226,16 +236,17 @@ func (t *TimeScale) Duration(begin, end uint64) trace.Time {
 	return trace.Measured(int64(math.Round(float64(end-begin) * t.NsPerTick)))
 }
 
-// Instant is a tick on the host's axis.
+// Instant returns the host time of a tick in ns since the clock was started. The time is unmeasured if the
+// period is unknown.
 func (t *TimeScale) Instant(tick uint64) trace.Time {
 	if !t.Known() {
 		return trace.Time{}
 	}
-	ticks := float64(int64(tick - t.tick)) // a difference: large ticks have no room in a float
+	ticks := float64(int64(tick - t.tick)) // subtract first: a float64 cannot hold large ticks exactly
 	return trace.Measured(t.hostNS + int64(math.Round(ticks*t.NsPerTick)))
 }
 
-// offset is the host time of tick 0.
+// offset returns the host time of tick 0 in ns.
 func (t *TimeScale) offset() int64 {
 	const enough = 192
 	product := new(big.Float).SetPrec(enough).SetUint64(t.tick)
@@ -244,7 +255,8 @@ func (t *TimeScale) offset() int64 {
 	return t.hostNS - ns
 }
 
-// See takes the lengths of a step's dispatches into the quantum.
+// See updates the timer resolution with the durations of a step's dispatches. ticks alternates between the
+// begin and the end of a dispatch.
 func (c *Clock) See(ticks []uint64) {
 	for i := 0; i+1 < len(ticks); i += 2 {
 		if ticks[i+1] < ticks[i] {
@@ -258,6 +270,7 @@ func (c *Clock) See(ticks []uint64) {
 	}
 }
 
+// Describe returns the clock in trace format. It returns the zero Clock if the period is unknown.
 func (c *Clock) Describe() trace.Clock {
 	if !c.Scale.Known() {
 		return trace.Clock{}

@@ -1,4 +1,3 @@
-// Package measure finds out what a device can do: how its clock relates to the host's (Clock), how long a
-// kernel takes (Meter), its ceilings of copying and multiplying (Ceilings), and whether its clock has slowed
-// down (Probe).
+// Package measure measures a GPU: Clock converts its timestamps to host time, Meter times single kernels,
+// Ceilings measures its peak copy and arithmetic rates, and Probe detects changes of its clock frequency.
 package measure

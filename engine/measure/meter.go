@@ -13,26 +13,28 @@ import (
 )
 
 const (
-	// A GPU is kept busy until it has become no faster for warmFor, by more than warmNoise, or mostWarm has
-	// passed: an idle one takes some 100 ms to clock up, now and then several times that.
+	// Warming up keeps the GPU busy. It ends when no run in the last warmFor was faster than the fastest run
+	// by more than the fraction warmNoise, or when mostWarm has passed. An idle GPU needs about 100 ms to
+	// reach its full clock, and sometimes several times as long.
 	warmFor   = 150 * time.Millisecond
 	warmNoise = 0.01
 	mostWarm  = 2 * time.Second
-	// warmGroups are more workgroups than run at once: one alone does not bring the clock up.
+	// warmGroups is the number of workgroups of a warm-up dispatch, more than run at the same time. A single
+	// workgroup does not raise the GPU clock.
 	warmGroups = mostGroups / 8
 )
 
-// ErrNoPeriod says that GPU times are ticks of unknown length.
+// ErrNoPeriod is the error of a measurement on a device whose ticks cannot be converted to nanoseconds.
 var ErrNoPeriod = errors.New("the GPU's clock has no known period")
 
-// Meter times kernels of its own on a device, outside of any step. What it makes is freed by release.
+// Meter times single kernels on a device outside of steps. Free releases the GPU objects that it creates.
 type Meter struct {
 	Dev    gpu.Device
-	clock  *Clock // whose timestamps it uses
+	clock  *Clock // has the timestamps for the measurements
 	params gpu.Buffer
 	owned  []interface{ Release() }
 	ticks  []uint64
-	bytes  []byte // of params
+	bytes  []byte // content of params
 }
 
 func newMeter(dev gpu.Device, c *Clock, stamps int) (*Meter, error) {
@@ -49,6 +51,7 @@ func newMeter(dev gpu.Device, c *Clock, stamps int) (*Meter, error) {
 	return m, nil
 }
 
+// Free releases all GPU objects that the meter created.
 func (m *Meter) Free() {
 	for i := len(m.owned) - 1; i >= 0; i-- {
 		m.owned[i].Release()
@@ -56,13 +59,13 @@ func (m *Meter) Free() {
 	m.owned = nil
 }
 
-// Metered is a kernel with what it is bound to.
+// Metered is a compiled kernel with its bind group.
 type Metered struct {
 	Pipe  gpu.Pipeline
 	Group gpu.BindGroup
 }
 
-// bind makes a kernel ready on buffers.
+// bind compiles a kernel and binds it to buffers.
 func (m *Meter) bind(k *graph.Kernel, buffers ...gpu.Buffer) (Metered, error) {
 	pipe, err := m.Compile(k)
 	if err != nil {
@@ -72,6 +75,7 @@ func (m *Meter) bind(k *graph.Kernel, buffers ...gpu.Buffer) (Metered, error) {
 	return Metered{pipe, group}, err
 }
 
+// Compile creates the pipeline of a kernel.
 func (m *Meter) Compile(k *graph.Kernel) (gpu.Pipeline, error) {
 	pipe, err := m.Dev.NewPipeline(gpu.PipelineDesc{
 		Label: k.Name, Source: k.Source, Entry: "main", Bindings: k.Bindings(),
@@ -83,7 +87,8 @@ func (m *Meter) Compile(k *graph.Kernel) (gpu.Pipeline, error) {
 	return pipe, nil
 }
 
-// Group binds a compiled kernel to buffers.
+// Group creates the bind group of a compiled kernel: the buffers, then the meter's params buffer if the
+// kernel has params.
 func (m *Meter) Group(k *graph.Kernel, pipe gpu.Pipeline, buffers ...gpu.Buffer) (gpu.BindGroup, error) {
 	var bindings []gpu.Binding
 	for _, b := range buffers {
@@ -100,7 +105,7 @@ func (m *Meter) Group(k *graph.Kernel, pipe gpu.Pipeline, buffers ...gpu.Buffer)
 	return group, nil
 }
 
-// set writes the params of the runs to come.
+// set writes the kernel params for the following runs.
 func (m *Meter) set(words ...uint32) error {
 	for i, w := range words {
 		binary.LittleEndian.PutUint32(m.bytes[4*i:], w)
@@ -108,12 +113,13 @@ func (m *Meter) set(words ...uint32) error {
 	return m.Dev.Write(m.params, 0, m.bytes)
 }
 
-// setFMA are the params of the FMA kernel: sums that stay near 1 whatever the number of rounds.
+// setFMA writes the params of the FMA kernel. The factors keep its sums near 1 for any number of rounds.
 func (m *Meter) setFMA(rounds int) error {
 	return m.set(uint32(rounds), math.Float32bits(0.5), math.Float32bits(0.5), math.Float32bits(-7))
 }
 
-// run times passes, each of so many dispatches of a kernel, and gives the ns of each.
+// run runs several compute passes with the given number of dispatches each and returns the time of each pass
+// in ns.
 func (m *Meter) run(k Metered, groups uint32, dispatches, passes int) ([]float64, error) {
 	sent, err := m.send(k, groups, dispatches, passes)
 	if err != nil {
@@ -122,7 +128,7 @@ func (m *Meter) run(k Metered, groups uint32, dispatches, passes int) ([]float64
 	return m.times(sent, passes)
 }
 
-// send submits what run times.
+// send submits the passes that run measures, without waiting for them.
 func (m *Meter) send(k Metered, groups uint32, dispatches, passes int) (gpu.Recording, error) {
 	enc, err := m.Dev.Begin("measure")
 	if err != nil {
@@ -148,7 +154,8 @@ func (m *Meter) send(k Metered, groups uint32, dispatches, passes int) (gpu.Reco
 	return r, nil
 }
 
-// times waits for what was sent, and not for what is after it.
+// times waits for a submitted recording and returns the time of each pass in ns. It does not wait for work
+// that was submitted later.
 func (m *Meter) times(sent gpu.Recording, passes int) ([]float64, error) {
 	if err := sent.Wait(); err != nil {
 		return nil, err
@@ -184,7 +191,8 @@ func (m *Meter) encode(enc gpu.Encoder, k Metered, groups uint32, dispatches, pa
 	return enc.Timestamp(m.clock.Stamps, 2*pass+1)
 }
 
-// warmed times one dispatch right after another of its kind, whose code and data it finds in place.
+// warmed runs a dispatch twice and returns the time of the second run in ns. The first run loads the code and
+// data into the caches.
 func (m *Meter) warmed(k Metered, groups uint32) (float64, error) {
 	times, err := m.run(k, groups, 1, 2)
 	if err != nil {
@@ -193,7 +201,7 @@ func (m *Meter) warmed(k Metered, groups uint32) (float64, error) {
 	return times[1], nil
 }
 
-// warm keeps all of the GPU busy with a kernel until its clock is up.
+// warm keeps the whole GPU busy with a kernel until its clock stops rising.
 func (m *Meter) warm(ctx context.Context, k Metered) error {
 	begin := time.Now()
 	least, since := math.Inf(1), begin
@@ -212,7 +220,7 @@ func (m *Meter) warm(ctx context.Context, k Metered) error {
 	return nil
 }
 
-// one times one dispatch.
+// one runs a single dispatch and returns its time in ns.
 func (m *Meter) one(k Metered, groups uint32) (float64, error) {
 	times, err := m.run(k, groups, 1, 1)
 	if err != nil {

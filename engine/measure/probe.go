@@ -10,30 +10,33 @@ import (
 	"gpuscope/trace"
 )
 
-// Probe is a fixed kernel: what it takes says how fast the GPU's clock runs, whatever a step does. It is one
-// workgroup that only multiplies, so neither memory nor other work of the step moves it.
+// Probe runs a fixed kernel whose duration shows the frequency of the GPU clock. The kernel is one workgroup
+// that only does arithmetic, so its duration does not depend on memory traffic or on the work of a step.
 type Probe struct {
 	*Meter
 	kernel Metered
-	sent   gpu.Recording // of a run that was not told yet; nil where there is none
-	// reference is what it took in ns once the device was warm.
+	sent   gpu.Recording // submitted run whose time was not read yet, or nil
+	// reference is the duration of the kernel on the warm device in ns.
 	reference float64
 }
 
 const (
-	// probeRounds take some 30 us on a GPU, warmingRounds half a millisecond and more in all its workgroups.
+	// A run with probeRounds takes about 30 us on a GPU. A warm-up run with warmingRounds in all workgroups
+	// takes half a millisecond or more.
 	probeRounds   = 256
 	warmingRounds = 16 * probeRounds
-	// The reference is what probeSteady runs in a row agree on to probeNoise, or the last after warmFor.
+	// The reference is final after probeSteady consecutive runs that agree within the fraction probeNoise. If
+	// the runs do not agree within warmFor, the last time is used.
 	probeSteady = 5
 	probeNoise  = 0.005
 )
 
-// Release frees what it made.
+// Release frees the GPU objects of the probe.
 func (c *Probe) Release() { c.Free() }
 
-// settle runs it until it takes the same several times, and takes that for the reference. The GPU is warmed
-// up before: one that had only been written to for seconds was steady too, at a fifth of its clock.
+// settle runs the kernel until several consecutive runs take the same time, which becomes the reference. It
+// warms up the GPU first, because a cold GPU can be steady too: a GPU that had only received writes for
+// seconds ran steadily at a fifth of its clock.
 func (c *Probe) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err
@@ -57,13 +60,14 @@ func (c *Probe) settle() error {
 	return nil
 }
 
-// Send submits a run: twice the kernel, for the first brings its code.
+// Send submits a run of the probe without waiting for it. The run executes the kernel twice, because the
+// first execution loads the code.
 func (c *Probe) Send() (err error) {
 	c.sent, err = c.Meter.send(c.kernel, 1, 1, 2)
 	return err
 }
 
-// heard is what the run that was sent took in ns.
+// heard waits for the submitted run and returns its duration in ns.
 func (c *Probe) heard() (float64, error) {
 	sent := c.sent
 	c.sent = nil
@@ -74,7 +78,8 @@ func (c *Probe) heard() (float64, error) {
 	return times[1], nil
 }
 
-// NewProbe gets a probe ready, which warms the GPU up, for a fraction of a second.
+// NewProbe creates a probe and measures its reference. It warms up the GPU, which takes a fraction of a
+// second.
 func NewProbe(dev gpu.Device, clock *Clock, fma *graph.Kernel) (*Probe, error) {
 	c := &Probe{}
 	var err error
@@ -96,11 +101,12 @@ func NewProbe(dev gpu.Device, clock *Clock, fma *graph.Kernel) (*Probe, error) {
 	return c, nil
 }
 
-// Submitted reports whether a run was submitted whose speed was not read yet.
+// Submitted reports whether a run was submitted whose speed has not been read yet.
 func (c *Probe) Submitted() bool { return c.sent != nil }
 
-// Speed waits for the run that was submitted and returns its speed in proportion to that on the warm device.
-// A faster one shows that the device was not warm yet: that is the reference from then on.
+// Speed waits for the submitted run and returns its speed relative to the warm device, where 1 means equally
+// fast. A run that is clearly faster than the reference shows that the device was not warm before, so its
+// duration becomes the new reference.
 func (c *Probe) Speed() (float64, error) {
 	ns, err := c.heard()
 	if err != nil || ns <= 0 {
@@ -112,14 +118,14 @@ func (c *Probe) Speed() (float64, error) {
 	return c.reference / ns, nil
 }
 
-// Forget ends a run that nobody asks for.
+// Forget waits for a submitted run and ignores its result. It accepts a nil Probe.
 func (c *Probe) Forget() {
 	if c != nil && c.sent != nil {
-		_, _ = c.heard() // what ails it ails the next step
+		_, _ = c.heard() // an error of the device will also fail the next step, which reports it
 	}
 }
 
-// ReferenceNS is the probe's time on the warm device, unmeasured where there is no probe.
+// ReferenceNS returns the probe's duration on the warm device. The time is unmeasured if the Probe is nil.
 func (c *Probe) ReferenceNS() trace.Time {
 	if c == nil || c.reference <= 0 {
 		return trace.Time{}
