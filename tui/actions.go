@@ -10,7 +10,7 @@ import (
 
 func init() { command.Table = withViews() }
 
-// withViews is the table of commands with those that go to a view.
+// withViews returns the table of commands, including one command for each view that switches to the view.
 func withViews() []command.Row {
 	var rows []command.Row
 	for i := range view.Views {
@@ -22,8 +22,8 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions are what the commands do that the program does itself: those of every view, and those that a view
-// offers and leaves to it.
+// actions returns the commands that the program implements itself: the commands that work in every view,
+// and the commands that a view offers but leaves to the program.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},
@@ -113,7 +113,8 @@ func (a *App) actions() []command.Action {
 	return list
 }
 
-// action is what a command does now: as the view has it, else as the program does.
+// action returns the implementation of a command: the current view's own, if it has one, else the
+// program's.
 func (a *App) action(r *command.Row) command.Action {
 	own := a.deeds[r.Name]
 	if r.Of == "" {
@@ -129,7 +130,7 @@ func (a *App) action(r *command.Row) command.Action {
 	return *act
 }
 
-// why says why a command cannot be done now, "" where it can.
+// why returns the reason that a command is not available now, or "" if it is available.
 func (a *App) why(r *command.Row) string {
 	for _, n := range r.Needs {
 		if why := a.lacks(n); why != "" {
@@ -142,7 +143,7 @@ func (a *App) why(r *command.Row) string {
 	return ""
 }
 
-// hinted are the key and the word of a command in the hint line.
+// hinted returns the keys and the label of a command as the hint line shows them.
 func (a *App) hinted(r *command.Row) [2]string {
 	keys, now := r.Key(), ""
 	if r.With != "" {
@@ -154,13 +155,13 @@ func (a *App) hinted(r *command.Row) [2]string {
 	return [2]string{keys, cmp.Or(now, r.Word, r.Name)}
 }
 
-// hintWidth is how many cells a key and a word take in the hint line.
+// hintWidth returns the number of cells that a key and its label occupy in the hint line.
 func hintWidth(said [2]string) int { return widget.Width(said[0]) + widget.Width(said[1]) + 3 }
 
-// overText is where keys are pressed while a text lies over the view.
+// overText is the key context while an overlay is open.
 var overText = command.Where{In: []command.Place{command.Overlays, command.Moving, command.Anywhere}}
 
-// KeysDoc is docs/reference/keys.md, made from the table of commands.
+// KeysDoc returns the text of docs/reference/keys.md, generated from the table of commands.
 func KeysDoc() string {
 	return command.KeysDoc(func(name string) []string {
 		return view.Offering(name, func(r *view.Row) string { return r.Name })

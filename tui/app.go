@@ -1,21 +1,21 @@
-// Package tui is gpuscope's terminal program. It drives a session.Session (Run) or shows a recorded trace
-// (ShowTrace).
+// Package tui is gpuscope's terminal user interface. Run drives a live session.Session; ShowTrace displays
+// a recorded trace.
 //
-// App is the one Bubble Tea model: it takes messages in, finds what a key means and draws the frame. The
-// parts that it embeds know and do the rest, each in its file: notes, stage (the views), inputs, selection,
-// pilot (the commands to the session), restarts, overlays, exporter, history and lab.
+// App is the only Bubble Tea model. It receives messages, decides what each key press means and draws the
+// frame. App embeds one part for each concern, and each part has its own file: notes, stage (the views),
+// inputs, selection, pilot (sends commands to the session), restarts, overlays, exporter, history and lab.
 //
-// Below it are tui/command (the table of commands, from which keys, palette, help and plain mode are made),
-// tui/view (the screens), tui/plain (the program without a screen), tui/tty (the terminal) and tui/widget
-// (what draws, and the jobs). What the screens show is computed in trace/analyze, the same for the command
-// line.
+// App uses these packages. tui/command holds the table of commands, from which the keys, the palette, the
+// help and plain mode are built. tui/view holds the screens. tui/plain runs the program without a screen.
+// tui/tty handles the terminal. tui/widget holds the drawing code and the background jobs. The figures on
+// the screens are computed in trace/analyze, which the command line uses as well.
 //
-// App.Update neither computes nor waits, and View only places what is ready. Tables, orders, filters, details
-// and summaries are made by jobs, which a newer request cancels; commands to the session run in goroutines
-// that the runner owns, and events come back in batches.
+// App.Update never computes and never waits, and App.View only places what is already computed. Background
+// jobs build tables, orders, filters, details and summaries, and a newer request cancels an older job.
+// Commands to the session run in goroutines owned by the runner. Events arrive in batches.
 //
-// Only this file, keys.go, pacing.go, suspend.go and run.go know Bubble Tea, and only tui/widget/theme.go Lip
-// Gloss.
+// Only this file, keys.go, pacing.go, suspend.go and run.go use Bubble Tea, and only tui/widget/theme.go
+// uses Lip Gloss.
 package tui
 
 import (
@@ -39,8 +39,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// App is the program: it takes messages in, finds what a key means and draws the frame. What it knows and
-// does is in the parts that it embeds. All of it belongs to the event loop.
+// App is the Bubble Tea model of the program. It receives messages, decides what each key press means and
+// draws the frame; its embedded parts hold the state and do the rest. Only the event loop may use App.
 type App struct {
 	opts   Options
 	theme  *widget.Theme
@@ -48,55 +48,56 @@ type App struct {
 	runner *widget.Runner
 	w, h   int
 
-	*notes     // what is said to the person
-	*model     // the session, or the trace, and where it stands
-	*stage     // the views, and which of them has the screen
-	*inputs    // what is being typed
+	*notes     // messages shown to the user
+	*model     // the session or the trace, and the shown step
+	*stage     // the views, and which view is on the screen
+	*inputs    // the input that is being typed
 	*selection // the steps that tables show, and the baseline
 	*pilot     // sends commands to the session
-	*restarts  // starts a crashed engine again
-	*overlays  // a text over the view
-	*exporter  // writes files, and the clipboard
+	*restarts  // restarts a crashed engine
+	*overlays  // a text shown over the view
+	*exporter  // writes files and the clipboard
 	*history   // undo
 	lab        *lab
 
-	jobs  *widget.Jobs              // what computes what is shown
-	deeds map[string]command.Action // what commands do, by their names
-	held  []widget.Key              // pressed, and to be done once what they are about is there
+	jobs  *widget.Jobs              // compute what the screen shows
+	deeds map[string]command.Action // implementations of the commands, by command name
+	held  []widget.Key              // key presses that wait until the rows or text they act on are ready
 
-	lent    atomic.Int64 // until when, in ns, an interrupt is for who has the terminal
+	lent    atomic.Int64 // Unix time in ns until which SIGINT is meant for the program that has the terminal
 	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
 	meter   widget.Meter
-	leaving bool // the program was told to end
+	leaving bool // the program was told to quit
 	cmds    []tea.Cmd
 }
 
-// Messages of the runner's goroutines to the event loop.
+// Messages that the runner's goroutines send to the event loop.
 type (
 	openedMsg struct {
 		session session.Session
 		trace   *trace.Trace
-		index   *analyze.Index // of the trace
+		index   *analyze.Index // index of the trace
 		err     error
 	}
 	eventsMsg []session.Event
-	endedMsg  struct{ reason error } // there will be no more events
+	endedMsg  struct{ reason error } // the event stream has ended
 	doneMsg   struct {
 		id    int
 		reply session.Reply
 		err   error
 	}
-	noteMsg struct { // something that took its time is done
-		kind string // as later was told
+	noteMsg struct { // a background task has finished
+		kind string // the kind that was passed to later
 		what string
 		text string
 		err  error
 	}
 	fadeMsg struct{ id int }
 	logMsg  struct{}
-	// backgroundMsg is the terminal's word on its background, where it came after the first frame.
+	// backgroundMsg reports the terminal's background colour when the terminal answers after the first
+	// frame.
 	backgroundMsg struct{ dark bool }
 	leaveMsg      struct{}
 )
@@ -131,7 +132,6 @@ func newApp(opts Options) (*App, error) {
 	return a, nil
 }
 
-// assemble makes the parts of the program.
 func (a *App) assemble() {
 	a.notes = &notes{log: a.opts.Log, after: func(d time.Duration, m any) {
 		a.cmds = append(a.cmds, tea.Tick(d, func(time.Time) tea.Msg { return m }))
@@ -156,13 +156,13 @@ func (a *App) assemble() {
 	a.history = &history{selection: a.selection}
 }
 
-// runs gives the app who runs its goroutines, before the first message.
+// runs sets the runner that starts the app's goroutines. It must be called before the first message.
 func (a *App) runs(r *widget.Runner) { a.runner, a.jobs.Runner = r, r }
 
-// Init starts nothing: Run opens the session beside the first frame.
+// Init returns nil because Run opens the session concurrently with the first frame.
 func (a *App) Init() tea.Cmd { return nil }
 
-// Update takes one message in.
+// Update handles one message.
 func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -242,7 +242,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 		k := a.held[0]
 		a.held = a.held[1:]
 		if a.strike(k); len(a.held) > 0 {
-			a.reload() // what the key leads to is on its way
+			a.reload() // start loading what the key asked for
 		}
 	}
 	a.takeNews()
@@ -250,7 +250,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	if a.noteHolds != nil && !a.noteHolds() {
 		a.unsay()
 	}
-	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // to say that something takes its time
+	if (a.jobs.Open > 0 || a.jobs.Resting) && !a.jobs.Ticking { // to show "computing" when a job takes long
 		a.jobs.Ticking = true
 		a.cmds = append(a.cmds, tea.Tick(a.jobs.Patience,
 			func(time.Time) tea.Msg { return widget.LateMsg{} }))
@@ -266,7 +266,7 @@ func (a *App) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	return a, cmd
 }
 
-// View draws the frame.
+// View returns the frame to draw.
 func (a *App) View() (frame string) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -278,8 +278,9 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited says that the key before has led to something that is not there yet: a text over the view, or other
-// rows. The next one is about that, and waits for it, unless it takes its time: no job keeps a key for long.
+// awaited reports whether the previous key requested a text or new rows that are not ready yet. The next
+// key acts on that text or on those rows, so it waits for them. The wait is short: a job that takes long
+// no longer holds keys back.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
@@ -288,7 +289,7 @@ func (a *App) awaited() bool {
 	return a.overTask.Awaited(a.jobs) || rows != nil && rows.Job.Awaited(a.jobs)
 }
 
-// strike presses a key.
+// strike handles one key press.
 func (a *App) strike(k widget.Key) {
 	if !k.Urgent() {
 		a.disarm()
@@ -297,13 +298,14 @@ func (a *App) strike(k widget.Key) {
 	a.answering(func() { a.press(k) })
 }
 
-// asks counts what a person does. It is about the newest that there is.
+// asks counts a user action and loads the newest data first, because the action refers to the newest data.
 func (a *App) asks() {
 	a.jobs.Asked++
 	a.takeNews()
 }
 
-// answering does what a person asked for. What was said in answer to what they asked for before goes.
+// answering runs f, the response to a user action. It removes the note that answered the previous action
+// unless f shows a new note.
 func (a *App) answering(f func()) {
 	id, ofKey := a.noteID, a.noteOfKey
 	a.changing(f)
@@ -315,7 +317,7 @@ func (a *App) answering(f func()) {
 	}
 }
 
-// press does what a key means here.
+// press runs the command bound to a key in the current context.
 func (a *App) press(k widget.Key) {
 	if a.question != nil || a.dialog != nil {
 		if !k.Urgent() {
@@ -335,7 +337,7 @@ func (a *App) press(k widget.Key) {
 	a.do(row)
 }
 
-// elsewhere says of a key that means nothing in this view what it means in others.
+// elsewhere tells the user in which views a key works, if the key does nothing in this view.
 func (a *App) elsewhere(key string) {
 	var means []string
 	for i := range command.Table {
@@ -348,7 +350,7 @@ func (a *App) elsewhere(key string) {
 	}
 }
 
-// do runs a command, or says why it cannot be done.
+// do runs a command, or tells the user why the command is not available now.
 func (a *App) do(r *command.Row) {
 	act := a.action(r)
 	if why := a.why(r); why != "" {
@@ -362,7 +364,8 @@ func (a *App) do(r *command.Row) {
 	act.Run()
 }
 
-// place is the context that decides what a key does now: an overlay or a view.
+// place returns the context that decides what a key does now: the overlay if one is open, else the current
+// view.
 func (a *App) place() command.Where {
 	if a.over != nil {
 		return overText
@@ -370,7 +373,7 @@ func (a *App) place() command.Where {
 	return a.inView(command.Moving, command.InViews, command.Anywhere)
 }
 
-// inView is the view, and which of its places keys are pressed in.
+// inView returns the current view as a key context, limited to the given places.
 func (a *App) inView(in ...command.Place) command.Where {
 	list := a.view().Actions()
 	return command.Where{In: in, Offers: func(name string) bool { return view.ActionOf(list, name) != nil }}
@@ -381,17 +384,19 @@ func (a *App) quit() {
 	a.cmds = append(a.cmds, tea.Quit)
 }
 
-// takeMouse takes the mouse again: Bubble Tea gives the terminal away, and takes it back without.
+// takeMouse enables mouse reports again. Bubble Tea does not restore them after it has lent the terminal.
 func (a *App) takeMouse() {
 	if a.mouse {
 		a.cmds = append(a.cmds, tea.EnableMouseCellMotion)
 	}
 }
 
-// lentOver is for how long, after the program that had the terminal has ended, a signal may be what ended it.
+// lentOver is how long after another program gave the terminal back a SIGINT still counts as meant for
+// that program.
 const lentOver = time.Second
 
-// handOver gives the terminal to a program until it ends; what ended makes of that is a message.
+// handOver lends the terminal to a program until the program ends. The result of ended is then sent as a
+// message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)
@@ -413,7 +418,8 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops what is running; a second time within command.Again, with nothing between, it leaves.
+// cancel stops whatever is running. A second cancel within command.Again, with no other key in between,
+// quits.
 func (a *App) cancel() {
 	if a.armed() {
 		a.quit()

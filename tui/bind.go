@@ -5,7 +5,7 @@ import (
 	"gpuscope/tui/view"
 )
 
-// ActionNames are the names by which Options.Keys speaks of actions.
+// ActionNames returns the action names that are valid keys of Options.Keys.
 func ActionNames() []string {
 	var names []string
 	for _, a := range withViews() {
@@ -16,20 +16,20 @@ func ActionNames() []string {
 	return names
 }
 
-// KeyError says which command cannot have the keys that it was to have.
+// KeyError reports a command whose requested keys are not valid.
 type KeyError = command.KeyError
 
-// SettingsExample is a file of settings, as docs/reference/keys.md shows it.
+// SettingsExample is an example settings file. docs/reference/keys.md shows it.
 const SettingsExample = command.SettingsExample
 
-// CheckKeys says whether keys (by the names of actions) can take the place of those that the actions have: a
-// *KeyError where an action is not known, a key is none, or two actions would have one key in one place.
+// CheckKeys checks replacement key bindings, a map from action name to keys. It returns a *KeyError if an
+// action name or a key is unknown, or if two actions would share a key in the same place.
 func CheckKeys(keys map[string][]string) error {
 	_, err := bound(keys)
 	return err
 }
 
-// bound is the table of commands with other keys.
+// bound returns the table of commands with the given key bindings in place of the defaults.
 func bound(keys map[string][]string) ([]command.Row, error) {
 	places := []command.Where{overText}
 	for i := range view.Views {

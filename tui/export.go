@@ -18,23 +18,23 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// exporter writes traces and tables to files, and text to the clipboard.
+// exporter writes traces and tables to files, and copies text to the clipboard.
 type exporter struct {
 	*selection
 	texts *overlays
 	opts  *Options
-	width func() int // of the screen, in cells
+	width func() int // width of the screen, in cells
 }
 
-// askExport asks where the trace is to go.
+// askExport asks for the file to write the trace to.
 func (ex *exporter) askExport() {
 	q := &question{label: "export to", take: ex.export}
 	q.line.Suggest("gpuscope-" + widget.Now().Format("20060102-150405") + ".json.gz")
 	ex.ask(q)
 }
 
-// askExportTable asks where the table on the screen is to go: that one, whatever a click on a tab shows by
-// the time that its file has a name.
+// askExportTable asks for the file to write the current table to. The table is fixed here: if a click on a
+// tab shows another view while the user types the file name, the original table is still exported.
 func (ex *exporter) askExportTable() {
 	pane := ex.table()
 	q := &question{
@@ -45,8 +45,8 @@ func (ex *exporter) askExportTable() {
 	ex.ask(q)
 }
 
-// fileName is what a file with the table is called: by the steps that the table is of where a view takes so
-// many, which may be one of those that are spoken of, or none.
+// fileName returns the suggested file name of a table. The name includes the table's steps if the view
+// shows one step or a selection of steps.
 func fileName(p *widget.TablePane, takes report.Takes) string {
 	name, s := p.Table.Name, view.MadeAt(p)
 	if s.Step >= 0 && (takes == report.AnySteps || takes == report.OneStep) {
@@ -55,7 +55,8 @@ func fileName(p *widget.TablePane, takes report.Takes) string {
 	return name + ".csv"
 }
 
-// absent refuses to write over anything: a slip of the finger must not cost a model.
+// absent returns an error if path exists, so that a typing mistake cannot overwrite a file such as a
+// model.
 func absent(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s exists; choose another name", path)
@@ -63,7 +64,7 @@ func absent(path string) error {
 	return nil
 }
 
-// free is a name that no file has yet, made from one: "a.csv", "a-2.csv".
+// free returns a name that no file has yet, derived from name: "a.csv", then "a-2.csv".
 func free(name string) string {
 	suffix := filepath.Ext(name)
 	bare, found := strings.TrimSuffix(name, suffix), name
@@ -73,7 +74,7 @@ func free(name string) string {
 	return found
 }
 
-// whole is a path as it is found from anywhere.
+// whole returns the absolute path, or path itself if it cannot be made absolute.
 func whole(path string) string {
 	if full, err := filepath.Abs(path); err == nil {
 		return full
@@ -81,7 +82,7 @@ func whole(path string) string {
 	return path
 }
 
-// export writes the trace as it is now.
+// export writes the trace recorded so far to a file.
 func (ex *exporter) export(path string) {
 	if path = command.Expand(path); path == "" {
 		return
@@ -100,7 +101,8 @@ func (ex *exporter) export(path string) {
 	})
 }
 
-// exportTable writes a table of the screen as it is filtered, folded, sorted and scoped.
+// exportTable writes a table to a file with the filter, grouping, sort order and selection that the screen
+// shows.
 func (ex *exporter) exportTable(pane *widget.TablePane, path string) {
 	if path = command.Expand(path); path == "" {
 		return
@@ -126,7 +128,7 @@ func (ex *exporter) exportTable(pane *widget.TablePane, path string) {
 	})
 }
 
-// create writes a file that is not there yet. What could not be written whole is taken away.
+// create writes data to a new file. It removes the file if the data could not be written completely.
 func create(path string, data []byte) error {
 	if err := absent(path); err != nil {
 		return err

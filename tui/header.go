@@ -14,8 +14,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// header says what runs on what, which step is shown, and how things stand. The program's own name is there
-// where nothing is lost for it.
+// header returns the first line of the screen: the model, the device, the shown step and the state of the
+// session. The name of the program is included only if there is room for it.
 func (a *App) header(w int) string {
 	const name = "gpuscope"
 	state := a.stateWord()
@@ -37,7 +37,8 @@ func (a *App) header(w int) string {
 	return left + a.theme.Put(a.statePaint(), state)
 }
 
-// stepParts say which step is shown. Who looks back must see it, on any screen.
+// stepParts returns the segments that describe the shown step. The step number has rank 0, so even a
+// narrow screen shows that the user looks at an older step.
 func (m *model) stepParts() []table.Segment {
 	s := m.step()
 	if s == nil {
@@ -73,7 +74,8 @@ func (m *model) stepParts() []table.Segment {
 	return parts
 }
 
-// newestStep is the number of the step that the session stands at, of a trace the last.
+// newestStep returns the number of the session's current step. For a trace it is the number of the last
+// step.
 func (m *model) newestStep() int {
 	if m.session != nil {
 		return m.mirror.State.Step
@@ -81,7 +83,7 @@ func (m *model) newestStep() int {
 	return m.index.Trace.Steps[len(m.index.Trace.Steps)-1].Index
 }
 
-// stateWord is how things stand, in one word.
+// stateWord returns a one-word label for the state of the session.
 func (m *model) stateWord() string {
 	switch {
 	case m.lost:
@@ -123,7 +125,7 @@ func (m *model) progress() string {
 	return fmt.Sprintf(" %s %s", p.Phase, p.Amount())
 }
 
-// step is the step that is shown, nil before the first.
+// step returns the shown step, or nil before the first step.
 func (m *model) step() *trace.Step {
 	at := m.at()
 	if at < 0 {
@@ -132,8 +134,8 @@ func (m *model) step() *trace.Step {
 	return &m.index.Trace.Steps[at]
 }
 
-// tabsNamed says whether all tabs have the names of their views: they leave room for the scope and how it was
-// timed. Else the current one has.
+// tabsNamed reports whether the screen is wide enough to label every tab with the name of its view and
+// still show the selection and the timing. If not, only the current tab shows its name.
 func (a *App) tabsNamed() bool {
 	used := 2
 	for i := range view.Views {
@@ -142,7 +144,7 @@ func (a *App) tabsNamed() bool {
 	return used+widget.Width("this step · 1 sample") <= a.w
 }
 
-// tabLabel is how a view stands in the line of tabs.
+// tabLabel returns the label of a tab: the name of the view, or only its key if space is short.
 func (a *App) tabLabel(at int) string {
 	if row := &view.Views[at]; at == a.current || a.tabsNamed() {
 		return row.Label()
@@ -150,7 +152,7 @@ func (a *App) tabLabel(at int) string {
 	return command.KeyOf(view.Views[at].Name)
 }
 
-// tabText is how a tab stands in its line: a cell before it, and brackets around the current one.
+// tabText returns a tab as drawn: preceded by one cell, with brackets around the current tab.
 func (a *App) tabText(at int) string {
 	switch label := a.tabLabel(at); {
 	case at != a.current:
@@ -162,7 +164,8 @@ func (a *App) tabText(at int) string {
 	}
 }
 
-// tabs names the views, and says what they speak of and how it was timed.
+// tabs returns the second line of the screen: the views, and on the right the selected steps and how they
+// were timed.
 func (a *App) tabs(w int) string {
 	var b strings.Builder
 	used := 0
@@ -177,7 +180,7 @@ func (a *App) tabs(w int) string {
 	return b.String() + widget.Blank(w-used-widget.Width(right)-1) + a.theme.Put(widget.Dim, right)
 }
 
-// tabAt is the view whose tab is at a cell.
+// tabAt returns the index of the view whose tab covers column x.
 func (a *App) tabAt(x int) (int, bool) {
 	at := 0
 	for i := range view.Views {
@@ -188,7 +191,7 @@ func (a *App) tabAt(x int) (int, bool) {
 	return 0, false
 }
 
-// measuring is how far a command has come that measures, in per cent.
+// measuring returns the progress of a measuring command as a percentage.
 func (m *model) measuring() string {
 	if p := m.mirror.Progress; p.Total > 0 {
 		return fmt.Sprintf(" %d %%", 100*p.Done/p.Total)

@@ -9,8 +9,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// keysOf turns one message into keys. A terminal that is typed at fast, or held, delivers several letters in
-// one read: each is its own key. Pasted text is text only and never presses anything.
+// keysOf converts one message into key presses. When the user types fast or holds a key, the terminal
+// delivers several letters in one read, and each letter becomes its own key. Pasted text becomes text only
+// and never triggers a command.
 func keysOf(m tea.KeyMsg) []widget.Key {
 	switch {
 	case m.Paste:
@@ -31,10 +32,10 @@ func keysOf(m tea.KeyMsg) []widget.Key {
 	return []widget.Key{{Name: strings.Replace(m.String(), " ", "space", 1)}}
 }
 
-// noStep is what stands where a step would be, before the first.
+// noStep returns the text shown instead of a step before the first step has run.
 func noStep() string { return command.Keyed("No step has run yet. Press {prompt} and type a prompt.") }
 
-// pointerOf is what the mouse did, false for what means nothing here.
+// pointerOf converts a mouse message. It returns false for mouse events that the program does not use.
 func pointerOf(m tea.MouseMsg) (pointer, bool) {
 	p := pointer{x: m.X, y: m.Y}
 	switch {

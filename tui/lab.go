@@ -17,46 +17,48 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The kernel lab on the screen. A kernel's text is written to a file and edited; whenever the file changes,
-// here or in another editor, the text runs in turns with the kernel, and what came of it lies over the view.
+// The kernel lab lets a user edit a kernel while the model runs. The kernel's source is written to a file
+// and edited. Whenever the file changes, in this program's editor or in another one, the new source is run
+// alternately with the original kernel, and the result is shown over the view.
 
-// Parts of notes, with which the tests recognize them on a screen.
+// Parts of notes by which the tests recognize the notes on a screen.
 const (
 	originalSource = " has the original source: nothing to try"
 	usedFromNext   = " runs from the next step on"
 )
 
-// lab is what is known of the texts that a person changes.
+// lab holds the state of the kernel sources that the user edits.
 type lab struct {
 	*pilot
 	*overlays
-	handOver func(cmd *exec.Cmd, ended func(error) any) // gives the terminal to a program
+	handOver func(cmd *exec.Cmd, ended func(error) any) // lends the terminal to a program
 
-	dir    string            // where their files are, "" before there is one
-	own    map[string]string // by file: the kernel's own text
-	wake   chan struct{}     // wakes who watches it
+	dir    string            // folder of the source files; "" until it exists
+	own    map[string]string // original source of each file, by path
+	wake   chan struct{}     // makes the file watcher check at once
 	on     map[string]labStand
-	tried  map[string]*attempt // by kernel
-	newest string              // the kernel that was tried last
-	shown  *overlay            // what came of it
+	tried  map[string]*attempt // newest attempt of each kernel, by kernel name
+	newest string              // name of the kernel that was tried last
+	shown  *overlay            // overlay with the result of the newest attempt
 }
 
-// labStand is a dispatch of a step, on whose inputs a kernel is tried.
+// labStand is the dispatch of a step whose inputs are used to try a kernel.
 type labStand struct {
 	dispatch trace.DispatchID
-	step     int // its index in the trace
+	step     int // step index as recorded in the trace
 }
 
-// attempt is the newest text of a kernel and what came of it: tried or err, neither before it was run.
+// attempt is the newest source of a kernel and the result of running it. Both tried and err are nil until
+// the source has run.
 type attempt struct {
 	text   string
 	tried  *session.Tried
 	err    error
-	warned bool     // somebody was told what is wrong with it
-	before *attempt // the newest one before it that ran, nil for none
+	warned bool     // the user was told what is wrong with the result
+	before *attempt // newest earlier attempt that ran, or nil
 }
 
-// ran is the newest text that ran, nil where none did.
+// ran returns the newest attempt that ran: t itself or an earlier one. It returns nil if none ran.
 func (t *attempt) ran() *attempt {
 	if t == nil || t.tried != nil {
 		return t
@@ -64,11 +66,11 @@ func (t *attempt) ran() *attempt {
 	return t.before
 }
 
-// Messages of the lab: a file has another text, the editor has ended.
+// Messages of the lab: changedMsg reports that a source file changed, editedMsg that the editor has ended.
 type (
 	changedMsg struct {
 		kernel, text string
-		err          error // why the file cannot be read
+		err          error // reason that the file cannot be read
 	}
 	editedMsg struct {
 		kernel, path string
@@ -76,7 +78,8 @@ type (
 	}
 )
 
-// begins watches the folder that was given, where one was. What is in it is in force already.
+// begins starts watching the folder given with --shaders, if there is one. The session already uses the
+// sources in that folder.
 func (l *lab) begins() {
 	if l.dir == "" && l.opts.Shaders != "" && !l.isTrace {
 		l.watch(l.opts.Shaders)
@@ -92,11 +95,11 @@ func (l *lab) watch(dir string) {
 	})
 }
 
-// fileText is the kernel's own text as its file has it.
+// fileText returns the kernel's original source in the form in which it is written to a file.
 func fileText(k *trace.Kernel) string { return session.KernelText(k.Name, k.Constants, k.Source) }
 
-// editKernel opens the text of the selected dispatch's kernel in the person's editor. Where no model runs, or
-// the trace has no texts, it shows what there is.
+// editKernel opens the source of the selected dispatch's kernel in the user's editor. If no model runs, or
+// if the trace holds no sources, it shows the kernel without editing it.
 func (l *lab) editKernel() {
 	under := l.view().Launch()
 	if under == nil {
@@ -137,7 +140,8 @@ func (l *lab) editKernel() {
 	})
 }
 
-// openEditor gives the terminal to the editor until it ends. A run pauses: nobody would see its steps.
+// openEditor lends the terminal to the editor until the editor ends. It stops a run first, because nobody
+// would see its steps.
 func (l *lab) openEditor(kernel, path string) {
 	cmd, err := editorOf(path, l.opts.editor, l.opts.Input, l.opts.output())
 	if err != nil {
@@ -150,9 +154,9 @@ func (l *lab) openEditor(kernel, path string) {
 	l.handOver(cmd, func(err error) any { return editedMsg{kernel, path, err} })
 }
 
-// closedEditor looks at what the editor left.
+// closedEditor reads the file that the editor saved and tries the source if it changed.
 func (l *lab) closedEditor(m editedMsg) {
-	if m.err != nil { // nobody knows whether it was edited
+	if m.err != nil { // it is not known whether the file was edited
 		l.fail(nil, fmt.Errorf("editor: %w", m.err))
 	} else {
 		l.say("source saved in " + m.path)
@@ -174,9 +178,10 @@ func (l *lab) closedEditor(m editedMsg) {
 	})
 }
 
-// changedText has a text tried that is new, and says whether it is. The kernel's own text takes the place of
-// another; before the first step there is nothing to try a text on, and one of the folder that was given is
-// put in force.
+// changedText runs the source of a kernel if the source is new, and reports whether it did. If the source
+// equals the original, the original kernel is put back into use. Before the first step there is no
+// dispatch to try the source on; then a source from the --shaders folder is put into use untried, and any
+// other source is ignored.
 func (l *lab) changedText(kernel, text string) bool {
 	if l.needsDevice() != "" {
 		return false
@@ -211,21 +216,21 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn says whether a step is one of the text, which can be run again.
+// standsOn reports whether the step belongs to the current text. Only such a step can be run again.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)
 }
 
-// triedText takes in what came of a text. One of the folder that was given is in force from now on, where
-// nothing is wrong with it.
+// triedText stores the result of running a source. A source from the --shaders folder is used from now on
+// if its result is correct.
 func (l *lab) triedText(c session.Command, m doneMsg) {
 	t := l.tried[c.Edit.Kernel]
 	if t == nil || t.text != c.Edit.Text {
 		return
 	}
 	if errors.Is(m.err, context.Canceled) {
-		if l.tried[c.Edit.Kernel] = t.before; t.before == nil { // it can be tried again
+		if l.tried[c.Edit.Kernel] = t.before; t.before == nil { // the same source can be tried again
 			delete(l.tried, c.Edit.Kernel)
 		}
 		return
@@ -237,7 +242,7 @@ func (l *lab) triedText(c session.Command, m doneMsg) {
 	}
 }
 
-// showTried lays over the view what came of a kernel's newest text.
+// showTried shows the result of a kernel's newest source over the view.
 func (l *lab) showTried(kernel string) {
 	t := l.tried[kernel]
 	switch {
@@ -245,7 +250,7 @@ func (l *lab) showTried(kernel string) {
 		l.remark(kernel + session.KernelSuffix + originalSource)
 		return
 	case t.err == nil && t.tried == nil:
-		return // it is on its way
+		return // it is still running
 	case t.err != nil:
 		l.log.Add("error", t.err.Error())
 		l.over = overlayOf(view.Page{
@@ -263,7 +268,8 @@ func (l *lab) showTried(kernel string) {
 	l.newest, l.shown = kernel, l.over
 }
 
-// keepText keeps a text that ran beside the file that has another by now, and says where; nil for no text.
+// keepText saves the source of an attempt that ran next to the kernel's file, which has newer contents by
+// now. It returns the lines that tell the user the path, or nil if t is nil.
 func (l *lab) keepText(kernel string, t *attempt) []string {
 	if t == nil {
 		return nil
@@ -279,7 +285,8 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	return []string{"", said + "; it is in " + path}
 }
 
-// labKernel is the kernel that is spoken of: of what lies over the view, or of the selected dispatch.
+// labKernel returns the name of the kernel that a lab command applies to: the kernel of the shown result,
+// or else the kernel of the selected dispatch.
 func (l *lab) labKernel() string {
 	if l.over != nil && l.over == l.shown {
 		return l.newest
@@ -292,7 +299,7 @@ func (l *lab) labKernel() string {
 	return ""
 }
 
-// inPlace is the name of what runs in place of a kernel, "" for itself.
+// inPlace returns the name of the edited kernel that replaces a kernel, or "" if the original is in use.
 func (l *lab) inPlace(kernel string) string {
 	for _, name := range l.mirror.State.Edited {
 		if strings.HasPrefix(name, kernel+"+") {
@@ -302,7 +309,7 @@ func (l *lab) inPlace(kernel string) string {
 	return ""
 }
 
-// cannotUse says why no text can be put in a kernel's place, or taken from there.
+// cannotUse returns the reason that no source can be put into use or taken out of use, or "" if one can.
 func (l *lab) cannotUse() string {
 	if why := l.needsDevice(); why != "" {
 		return why
@@ -317,7 +324,7 @@ func (l *lab) cannotUse() string {
 	return ""
 }
 
-// unused is the newest text of a kernel that ran, where it is not in force; else nil.
+// unused returns the newest source of a kernel that ran, or nil if that source is already in use.
 func (l *lab) unused(kernel string) *attempt {
 	if t := l.tried[kernel].ran(); t != nil && t.tried.Name != l.inPlace(kernel) {
 		return t
@@ -325,7 +332,7 @@ func (l *lab) unused(kernel string) *attempt {
 	return nil
 }
 
-// usedNext says what useText puts in force.
+// usedNext returns the label of what useText would do now.
 func (l *lab) usedNext() string {
 	if l.unused(l.labKernel()) != nil {
 		return "use it"
@@ -333,8 +340,9 @@ func (l *lab) usedNext() string {
 	return "use the original"
 }
 
-// useText has the steps to come run the newest text of a kernel that ran, or where they do, the kernel's own.
-// Of a text that is wrong it says so the first time.
+// useText makes the following steps use the newest source of a kernel that ran. If that source is already
+// in use, it puts the original back into use. If the result of the source was wrong, the first call only
+// warns.
 func (l *lab) useText() {
 	kernel := l.labKernel()
 	e := &session.KernelEdit{Kernel: kernel}
@@ -351,7 +359,7 @@ func (l *lab) useText() {
 	l.command(session.Command{Kind: session.Kernel, Edit: e})
 }
 
-// usedText says what runs from now on.
+// usedText tells the user which source the kernel uses from now on.
 func (l *lab) usedText(c session.Command) {
 	name := c.Edit.Kernel + " itself"
 	if t := l.tried[c.Edit.Kernel]; c.Edit.Text != "" {

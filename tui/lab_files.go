@@ -17,7 +17,8 @@ import (
 	"gpuscope/tui/tty"
 )
 
-// labFolder is the folder for the texts of kernels: the one that was given, else a new one in the cache.
+// labFolder returns the folder for kernel sources: the --shaders folder if one was given, else a new
+// folder in the cache.
 func labFolder(o *Options) (dir string, err error) {
 	if o.Shaders != "" {
 		return o.Shaders, nil
@@ -32,8 +33,9 @@ func labFolder(o *Options) (dir string, err error) {
 	return dir, err
 }
 
-// writeText writes the text of a kernel to its file in a folder, unless it is there: then somebody has
-// changed it. Who empties a cache meanwhile takes the folder away.
+// writeText writes the source of a kernel to its file in dir and returns the path. It keeps an existing
+// file, because the user may have edited it. It creates the folder again if someone has emptied the cache
+// in the meantime.
 func writeText(dir, kernel, text string) (path string, err error) {
 	path = filepath.Join(dir, kernel+session.KernelSuffix)
 	if _, err := os.Stat(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -45,18 +47,19 @@ func writeText(dir, kernel, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// removeUnchanged removes files that still have the text that each was made with, and their folder where
-// nothing is left in it.
+// removeUnchanged removes the files that still hold the source they were created with, and then the folder
+// if it is empty. made maps the path of each file to that source.
 func removeUnchanged(dir string, made map[string]string) {
 	for path, text := range made {
 		if now, err := os.ReadFile(path); err == nil && string(now) == text {
-			_ = os.Remove(path) // it stays, as one that was changed does
+			_ = os.Remove(path) // on an error the file stays, as an edited file does
 		}
 	}
 	_ = os.Remove(dir)
 }
 
-// editorOf is the command that opens a file in an editor, "" for the person's. It has the terminal to itself.
+// editorOf returns the command that opens a file in an editor; "" selects the editor of the user. The
+// editor gets the terminal for itself.
 func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
 	words := strings.Fields(cmp.Or(editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
 	if len(words) == 0 {
@@ -71,23 +74,23 @@ func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, erro
 	switch f := in.(type) {
 	case nil:
 		cmd.Stdin = os.Stdin
-	case tty.Input: // the program reads it through something of its own
+	case tty.Input: // the program reads the terminal through its own wrapper
 		cmd.Stdin = f.File
 	}
 	return cmd, nil
 }
 
-// watchEvery is how often files are looked at that may have changed; tests look more often.
+// watchEvery is the interval at which the files are checked for changes. Tests use a shorter one.
 var watchEvery = 500 * time.Millisecond
 
-// stamp is what tells that a file has changed.
+// stamp identifies a version of a file by its modification time and size.
 type stamp struct {
 	at   time.Time
 	size int64
 }
 
-// watchTexts looks at the texts of a folder until ctx ends, twice a second and when it is woken, and tells of
-// each that has changed since it looked first.
+// watchTexts checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake
+// receives. It calls tell for each source that has changed since watchTexts started.
 func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func(changedMsg)) {
 	seen := stamps(dir)
 	tick := time.NewTicker(watchEvery)
@@ -105,7 +108,7 @@ func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func
 				continue
 			}
 			text, err := session.ReadKernelText(filepath.Join(dir, kernel+session.KernelSuffix))
-			if errors.Is(err, fs.ErrNotExist) || err == nil && text == "" { // it is being written
+			if errors.Is(err, fs.ErrNotExist) || err == nil && text == "" { // the file is being written
 				now[kernel] = seen[kernel]
 				continue
 			}
@@ -115,7 +118,7 @@ func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func
 	}
 }
 
-// stamps are those of the texts in a folder, by kernel.
+// stamps returns the stamp of each kernel source in a folder, by kernel name.
 func stamps(dir string) map[string]stamp {
 	list, err := os.ReadDir(dir)
 	if err != nil {
@@ -127,7 +130,7 @@ func stamps(dir string) map[string]stamp {
 		if !is {
 			continue
 		}
-		if info, err := os.Stat(filepath.Join(dir, f.Name())); err == nil { // of what a link leads to
+		if info, err := os.Stat(filepath.Join(dir, f.Name())); err == nil { // follows symbolic links
 			all[kernel] = stamp{info.ModTime(), info.Size()}
 		}
 	}

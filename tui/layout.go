@@ -6,7 +6,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The smallest screen on which the views say what they mean, and the one they are drawn for.
+// The smallest screen on which the views are readable, and the height that the views are designed for.
 const (
 	minWidth, minHeight = 60, 16
 	mainHeight          = 24
@@ -17,18 +17,18 @@ type region int
 
 const (
 	regionHeader region = iota // model, device, step, state
-	regionTabs                 // views, scope, timing
-	regionAbout                // what holds of the step
+	regionTabs                 // views, selection, timing
+	regionAbout                // summary of the selected steps
 	regionTitle                // what the list shows
 	regionList
-	regionDivider // between list and detail, where they stand side by side
+	regionDivider // between list and detail when they are side by side
 	regionDetailTitle
 	regionDetail
-	regionNotice // an error that waits to be dismissed, what the screen itself takes
+	regionNotice // an error that waits to be dismissed, and the costs of the screen itself
 	regionHint
 )
 
-// zoom says which pane has the screen for itself.
+// zoom says which pane fills the screen.
 type zoom int
 
 const (
@@ -37,23 +37,24 @@ const (
 	zoomDetail
 )
 
-// split is how far a person moved the border between list and detail, towards the detail: in columns where
-// they stand side by side, in rows where the detail is below.
+// split is how far the user has moved the border between list and detail towards the detail. The unit is
+// columns if the two are side by side, and rows if the detail is below the list.
 type split struct{ columns, rows int }
 
-// arrangement is what the layout depends on besides the size.
+// arrangement holds what the layout depends on besides the size of the screen.
 type arrangement struct {
 	detail bool // the view has a detail pane
 	zoom   zoom
-	notice int // lines of the notice
+	notice int // height of the notice, in lines
 	split  split
 }
 
-// leastList and leastSide are the columns that the list and the detail keep where they are side by side.
+// leastList and leastSide are the minimum widths, in columns, of the list and the detail when they are
+// side by side.
 const leastList, leastSide = 60, 30
 
-// layout says where everything is. It is the only place that computes sizes: panes get rectangles. The
-// rectangles tile the screen.
+// layout computes the rectangle of each region. It is the only place that computes sizes; panes only
+// receive rectangles. The rectangles tile the screen.
 func layout(w, h int, a arrangement) map[region]widget.Rect {
 	m := map[region]widget.Rect{
 		regionHeader: widget.Area(0, 0, w, 1),
@@ -82,8 +83,8 @@ func layout(w, h int, a arrangement) map[region]widget.Rect {
 		m[regionDetailTitle] = widget.Area(list+1, top-1, side, 1)
 		m[regionDetail] = widget.Area(list+1, top, side, rows)
 	default:
-		// The list needs its header and a few rows. The detail takes a fifth, on a high screen a third, and
-		// at least what its first lines need.
+		// The list needs its header and a few rows. The detail gets a fifth of the rows, or a third on a
+		// tall screen, and never fewer than its first lines need.
 		part := 5
 		if h >= 46 {
 			part = 3
@@ -100,7 +101,7 @@ func layout(w, h int, a arrangement) map[region]widget.Rect {
 	return m
 }
 
-// tooSmall says, in words, why nothing is drawn; "" where the screen is large enough.
+// tooSmall returns the message shown instead of the views if the screen is too small, else "".
 func tooSmall(w, h int) string {
 	if w >= minWidth && h >= minHeight {
 		return ""

@@ -18,42 +18,43 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// model is what is looked at: a running session or a recorded trace, and which of its steps.
+// model holds the data on display: a running session or a recorded trace, and which of its steps is shown.
 type model struct {
 	again
 	jobs    *widget.Jobs
-	session session.Session // nil until opened, and where a trace is shown
+	session session.Session // nil until the session is open, and always nil for a trace
 	isTrace bool
-	lost    bool // the session's events ended
+	lost    bool // the session's event stream has ended
 	mirror  session.Mirror
-	opening error // why there is no session
+	opening error // error of opening the session or trace
 
-	// What is shown of the mirror: while the model runs it is newer, and all of it is taken in at once.
-	index *analyze.Index // of its trace
+	// What the screen shows of the mirror. While the model runs, the mirror is newer than these fields,
+	// and takeNews copies all of them at once.
+	index *analyze.Index // index of the mirror's trace
 	state session.State
 	text  session.Text
-	news  bool // there is more in the mirror
+	news  bool // the mirror has changed since the last takeNews
 
-	newsAsked int // jobs.asked when that was taken in last
+	newsAsked int // value of jobs.Asked at the last takeNews
 
-	shown   int // index into Trace.Steps of "this step", -1 before the first; what is shown: at()
+	shown   int // index into Trace.Steps of "this step"; -1 before the first step. See at()
 	follow  bool
-	version int // of the data: rises with every change of what is shown
+	version int // version of the shown data: rises with every change
 
-	chosen // what tables speak of and are compared with (scope.go)
+	chosen // the selected steps and their baseline (scope.go)
 	spoken spoken
 
 	took     widget.Task[tookKey, table.Line]
-	happened widget.Task[*analyze.Index, []analyze.Event] // in the steps that there are
+	happened widget.Task[*analyze.Index, []analyze.Event] // events in the recorded steps
 
 	job      *job
 	queued   *session.Command
 	commands int
-	breaks   command.Breakpoints // at which runs pause
-	hit      *trace.Event        // at which the last run has paused
+	breaks   command.Breakpoints // conditions at which runs pause
+	hit      *trace.Event        // the event at which the last run paused
 }
 
-// job is a command on its way.
+// job is a command that the session is executing.
 type job struct {
 	id        int
 	command   session.Command
@@ -61,11 +62,11 @@ type job struct {
 	cancelled bool
 }
 
-// spoken is the scope that was chosen and its base, as they are in a version of the data.
+// spoken caches the selected steps and their baseline for one version of the data.
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
-	of             int // in scopes: what was chosen, or this step where there is none of that
+	of             int // index in scopes of the choice in effect; thisStep if the chosen one is empty
 	scope          analyze.Selection
 	against        *analyze.Baseline
 }
@@ -74,14 +75,15 @@ func newModel(j *widget.Jobs) *model {
 	return &model{jobs: j, shown: -1, follow: true, chosen: chosen{from: -1, to: -1, base: view.NoBase}}
 }
 
-// tookKey is what the line of what steps took is of: what a view takes of the scope.
+// tookKey identifies the cost line of the selected steps: the data version and which steps the view uses.
 type tookKey struct {
 	view.SummaryKey
 	takes report.Takes
-	of    string // the scope
+	of    string // name of the selected steps
 }
 
-// speaks is what tables speak of now. There are steps.
+// speaks returns the selected steps and their baseline for the current data. At least one step must be
+// recorded.
 func (m *model) speaks() *spoken {
 	now := spoken{version: m.version, shown: m.shown, index: m.index}
 	if is := &m.spoken; is.version != now.version || is.shown != now.shown || is.index != now.index {
@@ -92,8 +94,8 @@ func (m *model) speaks() *spoken {
 	return &m.spoken
 }
 
-// at is the step that is shown: in the header, and wherever something is of one step. It is the last of the
-// scope, as an index into Trace.Steps; -1 before the first.
+// at returns the step to show in the header and wherever one step is shown, as an index into Trace.Steps.
+// It is the last of the selected steps, or -1 before the first step.
 func (m *model) at() int {
 	if m.shown < 0 || m.shown >= len(m.index.Trace.Steps) {
 		return -1
@@ -125,7 +127,7 @@ func (m *model) snapshot() view.Snapshot {
 	return s
 }
 
-// loadTook wants what the steps took that the view speaks of, and what happened in all steps.
+// loadTook requests the cost line of the view's steps and the list of events of all steps.
 func (a *App) loadTook(s view.Snapshot) {
 	if s.Step < 0 {
 		a.took.Clear(a.jobs)
@@ -147,7 +149,7 @@ func (a *App) opened(m openedMsg) {
 		a.lost = true
 		a.failed(m.err)
 	case m.err != nil:
-		a.opening = m.err // what Run returns
+		a.opening = m.err // Run returns this error
 		a.quit()
 	case m.trace != nil:
 		a.isTrace = true
@@ -169,7 +171,7 @@ func (a *App) opened(m openedMsg) {
 	}
 }
 
-// events brings the mirror up to date.
+// events applies a batch of events to the mirror.
 func (a *App) events(list eventsMsg) {
 	was, progress := a.again.opened, true
 	for _, e := range list {
@@ -195,7 +197,7 @@ func (a *App) events(list eventsMsg) {
 			a.again.opened, a.opening = true, nil
 		}
 	}
-	if a.mirror.Trace == nil || progress { // how far something has come changes no table
+	if a.mirror.Trace == nil || progress { // progress of a command changes no table
 		return
 	}
 	a.news = true
@@ -205,8 +207,9 @@ func (a *App) events(list eventsMsg) {
 	}
 }
 
-// takeNews takes in what the mirror has, if it is time: header and views are of one state of the run. What a
-// person does and the end of a command show the newest; else it waits for what is being computed, and rests.
+// takeNews copies the mirror's state to what the screen shows, so that the header and the views always
+// show the same state of the run. After a user action or the end of a command it copies at once. At other
+// times it waits until no job is computing and a rest period has passed.
 func (m *model) takeNews() {
 	asked := m.newsAsked != m.jobs.Asked
 	switch {
@@ -232,7 +235,7 @@ func (m *model) takeNews() {
 	m.version++
 }
 
-// logCompiled tells the log which kernels a step had to wait for.
+// logCompiled logs which kernels a step had to compile.
 func logCompiled(s *trace.Step, tell func(text string)) {
 	for _, c := range s.CPU.Compiled {
 		took := table.Millis(c.NS.NS())
@@ -240,7 +243,8 @@ func logCompiled(s *trace.Step, tell func(text string)) {
 	}
 }
 
-// dropped follows the steps that are looked at when the oldest n go.
+// dropped adjusts the shown step and the chosen steps after the oldest n steps were dropped from the
+// trace.
 func (m *model) dropped(n int) {
 	if m.shown >= 0 {
 		m.shown = max(0, m.shown-n)
@@ -248,7 +252,8 @@ func (m *model) dropped(n int) {
 	m.chosen.dropped(n)
 }
 
-// stepOfState is where the session's current step stands among those recorded.
+// stepOfState returns the index in Trace.Steps of the session's current step, or -1 if that step is not
+// recorded.
 func (m *model) stepOfState() int {
 	at, ok := slices.BinarySearchFunc(m.index.Trace.Steps, m.state.Step,
 		func(s trace.Step, index int) int { return cmp.Compare(s.Index, index) })

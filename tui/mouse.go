@@ -7,7 +7,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// mouseDoc is what the mouse does, for the help and docs/reference/keys.md.
+// mouseDoc describes the mouse actions for the help and for docs/reference/keys.md.
 var mouseDoc = [][2]string{
 	{"wheel", "Scroll the pane under the pointer: list, detail, text over the view, or dialog."},
 	{"click", "Select a row, an operator, a step of the strip, a position in a chart, or a tab."},
@@ -16,13 +16,13 @@ var mouseDoc = [][2]string{
 	{"shift", "Hold shift to select text with the terminal's own selection."},
 }
 
-// pointer is what a mouse did: a wheel turn or a click, at a cell.
+// pointer is one mouse action, a wheel turn or a click, and the cell where it happened.
 type pointer struct {
 	x, y  int
-	wheel int // -1 up, 1 down, 0 a click
+	wheel int // -1 up, 1 down, 0 for a click
 }
 
-// motion is the way that the wheel turns.
+// motion returns the direction of the wheel turn.
 func (p pointer) motion() widget.Motion {
 	if p.wheel < 0 {
 		return widget.Up
@@ -30,16 +30,17 @@ func (p pointer) motion() widget.Motion {
 	return widget.Down
 }
 
-// doubleClick is the time in which a second click on a cell opens what is there.
+// doubleClick is the maximum time between two clicks on a cell that count as a double click.
 const doubleClick = 400 * time.Millisecond
 
-// clicked is where the mouse was clicked last, and when.
+// clicked is the cell of the last click and its time.
 type clicked struct {
 	x, y int
 	at   time.Time
 }
 
-// again says whether a click is the second on its cell. A third begins anew.
+// again records a click and reports whether it is the second click of a double click. A third click starts
+// a new pair.
 func (c *clicked) again(p pointer) bool {
 	last := *c
 	*c = clicked{p.x, p.y, widget.Now()}
@@ -50,9 +51,9 @@ func (c *clicked) again(p pointer) bool {
 	return second
 }
 
-// point does what the mouse did, to what is drawn where it points.
+// point handles a mouse action on whatever is drawn at its cell.
 func (a *App) point(p pointer) {
-	if p.wheel == 0 && a.chord != nil { // it was not the key that was waited for
+	if p.wheel == 0 && a.chord != nil { // a click cancels the chord, which waits for a key
 		a.struck(widget.Key{Name: "esc"})
 	}
 	if a.dialog != nil {
@@ -63,7 +64,7 @@ func (a *App) point(p pointer) {
 		a.wheel(p)
 		return
 	}
-	if a.question != nil { // what is typed is for what is on the screen
+	if a.question != nil { // the typed text applies to what is on the screen, so a click must not change it
 		return
 	}
 	second := a.clicked.again(p)
@@ -83,7 +84,8 @@ func (a *App) point(p pointer) {
 	}
 }
 
-// wheel scrolls the pane under the pointer. Where steps stand side by side it goes to the next one.
+// wheel scrolls the pane under the pointer. In a view that shows steps side by side, it moves to the next
+// step.
 func (a *App) wheel(p pointer) {
 	m, move, lines := a.rects(), a.moveView, view.WheelLines
 	switch {
@@ -101,8 +103,8 @@ func (a *App) wheel(p pointer) {
 	}
 }
 
-// clickView selects what is at a cell of the view, and opens it with the second click. A header sorts its
-// table.
+// clickView selects what is drawn at a cell of the view, or opens it on a double click. A click on a
+// column header sorts the table.
 func (a *App) clickView(x, y, w int, second bool) {
 	v := a.view()
 	if v.PointAt(x, y, w) {
@@ -129,8 +131,8 @@ func (a *App) clickView(x, y, w int, second bool) {
 	}
 }
 
-// pointDialog chooses a row of the dialog with a click, and takes it with the second. The wheel goes through
-// the rows.
+// pointDialog selects a row of the dialog on a click and accepts it on a double click. The wheel moves
+// through the rows.
 func (a *App) pointDialog(p pointer) {
 	r, _ := a.dialogLines()
 	switch {
@@ -142,7 +144,7 @@ func (a *App) pointDialog(p pointer) {
 		}[p.motion()]})
 	default:
 		second := a.clicked.again(p)
-		if a.dialog.Choose(p.y-r.Y-1) && second { // under its rule
+		if a.dialog.Choose(p.y-r.Y-1) && second { // the rows start below the dialog's rule
 			a.typedInDialog(widget.Key{Name: "enter"})
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"gpuscope/tui/command"
 )
 
-// Why something cannot be done now, "" where it can: of views, and of actions.
+// The functions below return the reason that a view or an action is not available now, or "" if it is
+// available.
 
 func (m *model) needsSession() string {
 	switch {
@@ -21,10 +22,10 @@ func (m *model) needsSession() string {
 	return ""
 }
 
-// nothingRuns is why what needs a GPU is refused without one.
+// nothingRuns is the reason given for an action that needs a GPU when the session has no device.
 const nothingRuns = "no device: steps are planned, not run"
 
-// needsDevice wants a session whose steps run.
+// needsDevice requires a session with a device, so that its steps run.
 func (m *model) needsDevice() string {
 	if why := m.needsSession(); why != "" {
 		return why
@@ -35,10 +36,10 @@ func (m *model) needsDevice() string {
 	return ""
 }
 
-// needsRun wants a step that has run and that the session stands at, or is about to.
+// needsRun requires a device and a current step, or a command in progress that will run one.
 func (m *model) needsRun() string { return cmp.Or(m.needsDevice(), m.needsStep()) }
 
-// needsGraph is content with what is known before the first step.
+// needsGraph requires a loaded model. It does not require a step.
 func (m *model) needsGraph() string {
 	if m.mirror.Trace == nil {
 		return "the model is still loading"
@@ -66,7 +67,8 @@ func (m *model) needsShown() string {
 	return ""
 }
 
-// cannotFollow lets a step be stayed on where one is shown.
+// cannotFollow returns the reason that the display cannot switch between following the newest step and
+// staying on the shown step.
 func (m *model) cannotFollow() string {
 	if m.session == nil || m.follow {
 		return m.needsShown()
@@ -74,7 +76,7 @@ func (m *model) cannotFollow() string {
 	return m.needsTrace()
 }
 
-// cannotScope says why the scope is of no account in a view.
+// cannotScope returns the reason that changing the selection has no effect in the current view.
 func (sel *selection) cannotScope() string {
 	if why := sel.needsShown(); why != "" || sel.view().Takes() != report.WholeRun {
 		return why
@@ -82,7 +84,7 @@ func (sel *selection) cannotScope() string {
 	return sel.row().Name + " always shows the whole run"
 }
 
-// needsStep wants a step that the session stands at, or is about to.
+// needsStep requires a session with a current step, or a command in progress that will run one.
 func (m *model) needsStep() string {
 	if why := m.needsSession(); why != "" {
 		return why
@@ -109,7 +111,8 @@ func (m *model) cannotNext() string {
 	return ""
 }
 
-// cannotRun lets a run be paused whatever else is.
+// cannotRun returns the reason that a run cannot be started or paused. While a command is in progress only
+// a session is required.
 func (m *model) cannotRun() string {
 	if m.job != nil {
 		return m.needsSession()
@@ -127,18 +130,19 @@ func (m *model) cannotBack() string {
 	return m.needsStep()
 }
 
-// cannotTarget is content with a trace, in which a position can be shown.
+// cannotTarget returns the reason that there is no position to run to. In a trace the command shows a
+// position instead.
 func (m *model) cannotTarget() string {
 	if m.isTrace {
 		return m.needsTrace()
 	}
-	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // any step can be planned
+	if m.mirror.Trace != nil && m.mirror.Trace.Device.None() { // without a device any step can be planned
 		return m.needsSession()
 	}
 	return m.cannotRun()
 }
 
-// needsText wants a text to edit.
+// needsText requires a prompt, so that there is text to edit.
 func (m *model) needsText() string {
 	if why := m.needsSession(); why != "" {
 		return why
@@ -149,7 +153,7 @@ func (m *model) needsText() string {
 	return ""
 }
 
-// lacks says why what a command or a view needs is not there, "" where it is.
+// lacks returns the reason that a requirement of a command or a view is not met, or "" if it is met.
 func (a *App) lacks(n command.Needs) string {
 	switch n {
 	case command.Opened:

@@ -9,31 +9,32 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// notes are what is said to the person: a note that fades, an error that stays, what is being done.
+// notes holds the messages shown to the user: a note that fades, an error that stays, and the names of
+// background tasks.
 type notes struct {
 	log   *Log
 	work  *widget.Jobs
-	after func(d time.Duration, m any) // sends a message to the event loop after a time
+	after func(d time.Duration, m any) // sends a message to the event loop after a delay
 
-	doing     []string    // what later does
-	note      string      // fades,
-	noteOfKey bool        // or goes with the next key: it answers one,
-	noteHolds func() bool // or when this holds no more, nil for what always does
+	doing     []string    // background tasks started by later
+	note      string      // the note; it fades after a few seconds
+	noteOfKey bool        // the note answers a key press, so the next key removes it
+	noteHolds func() bool // the note is removed when this returns false; nil keeps the note
 	noteID    int
-	failure   string // stays until dismissed,
-	failureOf any    // or until what failed has been done; nil: nothing that is done again
+	failure   string // the error; it stays until dismissed
+	failureOf any    // success of this task or kind of command clears the error; nil: nothing does
 }
 
-// remark says, in answer to a key, why something cannot be done.
+// remark tells the user, in response to a key, why something cannot be done.
 func (n *notes) remark(text string) {
 	n.tell(widget.LevelKey, text)
 	n.noteOfKey = true
 }
 
-// say shows a note, and keeps it in the log.
+// say shows a note and adds it to the log.
 func (n *notes) say(text string) { n.tell("info", text) }
 
-// tell shows a note. What is on the screen already is in the log.
+// tell shows a note and adds it to the log, unless the same note is already on the screen.
 func (n *notes) tell(level, text string) {
 	if text != n.note {
 		n.log.Add(level, text)
@@ -41,7 +42,7 @@ func (n *notes) tell(level, text string) {
 	n.show(text)
 }
 
-// show shows a note for four seconds.
+// show shows a note for four seconds without logging it.
 func (n *notes) show(text string) {
 	n.unsay()
 	n.note = text
@@ -49,31 +50,32 @@ func (n *notes) show(text string) {
 	n.fade(4 * time.Second)
 }
 
-// fade takes the note back after a time.
+// fade removes the note after a delay.
 func (n *notes) fade(after time.Duration) {
 	id := n.noteID
 	n.after(after, fadeMsg{id})
 }
 
-// unsay takes the note back.
+// unsay removes the note.
 func (n *notes) unsay() { n.note, n.noteOfKey, n.noteHolds = "", false, nil }
 
-// fail shows an error until it is dismissed, or until the same is done again and succeeds: a task, a kind of
-// command, what later was told. It is of nil where there is no such thing.
+// fail shows an error until the user dismisses it, or until mended is called with the same of. The
+// argument of names what failed: a task, a kind of command, or the kind passed to later. It is nil if
+// nothing can clear the error.
 func (n *notes) fail(of any, err error) {
 	n.failure, n.failureOf = printable.Short(err.Error(), view.MostShown), of
 	n.log.Add("error", err.Error())
 }
 
-// mended takes the error back that something had, now that it has succeeded.
+// mended clears the shown error if it came from the same source, because that source has now succeeded.
 func (n *notes) mended(of any) {
 	if n.failureOf == of {
 		n.failure = ""
 	}
 }
 
-// later runs f beside the event loop and shows what it says. Until then the screen says what is being done. A
-// kind is a word for all that is done like it.
+// later runs f in the background and shows the message that f returns. Until f returns, the screen shows
+// what, a description of the task. kind is the same for all tasks of one sort.
 func (n *notes) later(kind, what string, f func(context.Context) (string, error)) {
 	n.doing = append(n.doing, what)
 	n.work.Runner.Start(func(ctx context.Context) {

@@ -17,21 +17,22 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// overlays has the text that lies over a view, or is being made.
+// overlays holds the text shown over a view, and the job that is building one.
 type overlays struct {
 	*notes
 	*inputs
 	work     *widget.Jobs
 	over     *overlay // help, source, why
 	overTask widget.Task[int, *overlay]
-	asked    int // overlays that were asked for
+	asked    int // number of overlays requested so far
 }
 
-// overlay is text that lies over a view until it is closed: help, a kernel's source, a chain of reasons.
+// overlay is a text shown over a view until it is closed: the help, a kernel's source or a chain of
+// reasons.
 type overlay struct {
 	view.Page
 	text  widget.TextPane
-	width int // of the screen that its lines are broken for
+	width int // screen width that the lines are wrapped for
 }
 
 func overlayOf(p view.Page) *overlay {
@@ -39,7 +40,8 @@ func overlayOf(p view.Page) *overlay {
 	return &overlay{Page: p, text: widget.TextPane{Lines: p.Lines, Marks: p.Marks}}
 }
 
-// lay breaks the lines for a screen of w cells. What was found is found again.
+// lay wraps the lines for a screen of w cells and repeats the current search, because the line numbers
+// change.
 func (o *overlay) lay(w int) {
 	if o.width == w || o.Broken == nil {
 		return
@@ -58,7 +60,7 @@ func (o *overlay) lay(w int) {
 
 func (o *overlays) closeOverlay() { o.over = nil }
 
-// unfold opens what is folded in the text that lies over the view, or closes it. One without is closed.
+// unfold shows the folded part of the overlay. It closes an overlay that has none.
 func (o *overlays) unfold() {
 	if o.over.Folded == nil {
 		o.closeOverlay()
@@ -67,7 +69,7 @@ func (o *overlays) unfold() {
 	o.look(*o.over.Folded)
 }
 
-// turnOver shows the text of another step: the same, when what it is of had changed before, or changed next.
+// turnOver shows the same text for another step: the step of the previous or the next change.
 func (o *overlays) turnOver(by int) {
 	to, why := o.over.Later, o.over.Last
 	if by < 0 {
@@ -80,13 +82,13 @@ func (o *overlays) turnOver(by int) {
 	o.look(*to)
 }
 
-// askFind asks for a text to find in what lies over the view.
+// askFind asks for a text to search for in the overlay.
 func (o *overlays) askFind() {
 	p := &o.over.text
 	sought, at, stays := p.Sought, p.At, p.Stays
 	q := &question{
 		label: "find", live: p.Find, take: p.Find,
-		leave: func() { // the lines may be broken otherwise by now
+		leave: func() { // the lines may be wrapped differently by now
 			p.Find(sought)
 			p.At, p.Stays = min(at, max(0, len(p.Found)-1)), stays
 		},
@@ -95,14 +97,14 @@ func (o *overlays) askFind() {
 	o.ask(q)
 }
 
-// nextFound goes to the next line that was found, or the one before.
+// nextFound moves to the next match of the search, or to the previous one if by is negative.
 func (o *overlays) nextFound(by int) {
 	if why := o.over.text.Next(by); why != "" {
 		o.say(command.Keyed(why))
 	}
 }
 
-// showHelp lists what the keys do in this view.
+// showHelp shows what the keys do in this view.
 func (a *App) showHelp() {
 	name := a.row().Name
 	var lines []string
@@ -149,7 +151,7 @@ func (a *App) showHelp() {
 	a.over = overlayOf(view.Page{Title: "Help: " + name, Lines: lines[1:], Broken: wrapSigned})
 }
 
-// shownTable is the table of the view, nil where it has none.
+// shownTable returns the table of the current view, or nil if it has none.
 func (a *App) shownTable() *table.Table {
 	if rows := a.view().Pane(); rows != nil {
 		return rows.Table
@@ -157,7 +159,7 @@ func (a *App) shownTable() *table.Table {
 	return nil
 }
 
-// look shows a text over the view, once a job has made it.
+// look builds a text in a job and then shows it over the view.
 func (o *overlays) look(t view.Text) {
 	o.asked++
 	none := t.None
@@ -179,17 +181,18 @@ func (o *overlays) look(t view.Text) {
 	})
 }
 
-// stopLooking drops the text that somebody waits for, and says whether there was one.
+// stopLooking cancels the job that is building an overlay, and reports whether there was one.
 func (o *overlays) stopLooking() bool {
 	waits := o.overTask.Cancel != nil
 	o.overTask.Drop(o.work)
 	return waits
 }
 
-// signed is where the text begins in a line of the help, after keys or a sign.
+// signed is the column at which the text of a help line begins, after the keys or the sign.
 const signed = 16
 
-// wrapSigned breaks a line of the help to w cells; what follows is aligned with the text after the sign.
+// wrapSigned wraps a line of the help to w cells. Continuation lines are aligned with the text after the
+// sign.
 func wrapSigned(l string, w int) []string {
 	if widget.Width(l) <= w || !strings.HasPrefix(l, " ") {
 		return []string{widget.Cut(l, w)}
@@ -205,20 +208,20 @@ func wrapSigned(l string, w int) []string {
 	return lines
 }
 
-// inputs is what a person is typing into: one of these at a time.
+// inputs holds what the user is typing into. At most one of the fields is set at a time.
 type inputs struct {
 	*notes
 	question *question     // a line of text
-	dialog   widget.Dialog // at the foot of the screen
-	chord    *widget.Chord // the next key says what is meant
+	dialog   widget.Dialog // at the bottom of the screen
+	chord    *widget.Chord // a command that waits for a second key
 }
 
-// question is a line of text that is being typed.
+// question is a one-line text input.
 type question struct {
 	label string
-	hint  string // what can be typed, while nothing is
+	hint  string // shown while the input is empty
 	line  widget.InputLine
-	live  func(string) // with every key
+	live  func(string) // called after every key
 	take  func(string)
 	leave func()
 }
@@ -235,7 +238,7 @@ func (in *inputs) closeInput() {
 	in.question, in.dialog = nil, nil
 }
 
-// typedInDialog hands a key to the dialog, which may be over then.
+// typedInDialog passes a key to the dialog and closes the dialog if the key finished it.
 func (in *inputs) typedInDialog(k widget.Key) {
 	d := in.dialog
 	if d.Typed(k) && in.dialog == d {
@@ -243,7 +246,7 @@ func (in *inputs) typedInDialog(k widget.Key) {
 	}
 }
 
-// typed takes a key while text is being typed.
+// typed handles a key while the user is typing text.
 func (in *inputs) typed(k widget.Key) {
 	if in.dialog != nil {
 		in.typedInDialog(k)
@@ -263,7 +266,7 @@ func (in *inputs) typed(k widget.Key) {
 	}
 }
 
-// copy hands text to the terminal's clipboard: what lies over the view, the detail, or the selected row.
+// copy copies text to the terminal's clipboard: the overlay, the detail, or the selected row.
 func (ex *exporter) copy() {
 	var text string
 	switch {
@@ -284,14 +287,14 @@ func (ex *exporter) copy() {
 			return "", fmt.Errorf("copy: %w", err)
 		}
 		said := "copied " + widget.Plural(len(text), "byte")
-		if os.Getenv("TMUX") != "" { // as it is set up, tmux drops what programs copy, and tells nobody
+		if os.Getenv("TMUX") != "" { // with its default settings, tmux silently drops what programs copy
 			said += "; tmux passes them on after: tmux set -s set-clipboard on"
 		}
 		return said, nil
 	})
 }
 
-// struck takes the key that follows one of several meanings.
+// struck passes the second key to the chord.
 func (in *inputs) struck(k widget.Key) {
 	c := in.chord
 	in.chord = nil
@@ -304,7 +307,7 @@ func (a *App) openPalette() {
 	rows := slices.DeleteFunc(command.Here(a.inView(command.InViews, command.Anywhere), false),
 		func(r *command.Row) bool { return r.Name == "palette" })
 	a.dialog = command.NewPalette(rows, a.why, func(r *command.Row) {
-		a.dialog = nil // the command may open another
+		a.dialog = nil // the command may open another dialog
 		a.do(r)
 	})
 }

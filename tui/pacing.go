@@ -9,33 +9,35 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// frameTime is the least time between two frames that nobody asked for: figures that change more often nobody
-// reads. As long lie between two batches of events.
+// frameTime is the minimum time between two frames that no user action caused. Figures that change more
+// often cannot be read. Batches of events are at least this far apart as well.
 const frameTime = time.Second / 10
 
-// writes is how often in a second Bubble Tea looks for a frame to write. It copies and compares one each
-// time, whether there is another or not.
+// writes is how many times a second Bubble Tea checks for a frame to write. Each check copies and compares
+// a frame, even if the frame has not changed.
 const writes = 30
 
-// answering is for how long after a person did something every change is drawn at once: it may be the answer.
+// answering is how long after a user action every change is drawn at once, because the change may be the
+// response.
 const answering = time.Second
 
-// paced is the App as Bubble Tea runs it, which draws after every message. What a running model brings comes
-// in many messages, of its events and of the jobs that these start: paced draws what has come together.
+// paced wraps App to limit the frame rate, because Bubble Tea draws after every message. A running model
+// causes many messages: its events, and the results of the jobs that the events start. paced draws the
+// combined effect of messages that arrive close together.
 type paced struct {
 	*App
 	frame   string
-	drawn   time.Time // when frame was
-	asked   time.Time // when a person last did something
-	due     bool      // the next View draws
-	held    bool      // frame is not what there is, and a paceMsg will say when to draw
-	waiting bool      // for one
+	drawn   time.Time // time at which frame was drawn
+	asked   time.Time // time of the last user action
+	due     bool      // the next View must draw
+	held    bool      // frame is out of date, and a paceMsg will trigger the next draw
+	waiting bool      // a paceMsg is scheduled
 }
 
-// paceMsg says that it is time for what was held.
+// paceMsg triggers the drawing of changes that were held back.
 type paceMsg struct{}
 
-// Update takes one message in.
+// Update handles one message and decides whether the next View draws.
 func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	at := widget.Now()
 	early := false
@@ -57,7 +59,7 @@ func (p *paced) Update(m tea.Msg) (_ tea.Model, cmd tea.Cmd) {
 	return p, cmd
 }
 
-// View draws the frame, or shows the last where it is too early for another.
+// View draws the frame, or returns the previous one if it is too early for another.
 func (p *paced) View() string {
 	if p.due || p.frame == "" {
 		p.frame, p.drawn, p.due = cells.Place(p.App.View()), widget.Now(), false

@@ -12,35 +12,36 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// When the engine goes, the screen stays: what was recorded can be read and exported, and another engine can
-// be started that stands where the one before stood, or that opens the model where none had yet.
+// When the engine crashes, the screen stays open: the recorded steps can be read and exported. The user
+// can start a new engine, which resumes at the state of the crashed one. If no model was open yet, the new
+// engine opens the model.
 
-// again is an engine that takes the place of one that has gone.
+// again holds the state needed to replace a crashed engine.
 type again struct {
-	starts func(context.Context) openedMsg // opens what is shown
-	left   *session.Left                   // by the engine before, until the one that starts has taken it up
-	opened bool                            // the engine has said what it runs
-	edited []string                        // what ran in place of kernels of the engine before
-	died   string                          // what the engine was doing when it went, "" for nothing
-	wished time.Time                       // when a restart was asked for of an engine that was there
+	starts func(context.Context) openedMsg // opens the session or trace
+	left   *session.Left                   // state of the crashed engine; nil once it is resumed
+	opened bool                            // the engine has reported the model that it runs
+	edited []string                        // edited kernels that the crashed engine used
+	died   string                          // what the engine was doing when it crashed; "" if it was idle
+	wished time.Time                       // when the user asked to restart an engine that seemed to run
 }
 
-// restarts starts an engine in the place of one that has crashed.
+// restarts starts a new engine after a crash.
 type restarts struct {
 	*pilot
 	last lastOpened
 }
 
-// engineHadCrashed is the note of a restart that a person asked for before the crash was seen.
+// engineHadCrashed is the note shown for a restart that the user requested before the crash was detected.
 const engineHadCrashed = "the engine had crashed; restarting it"
 
-// wishFor is for how long after it was asked for too early an engine is started again: who sees that it has
-// gone may see it before the screen is told.
+// wishFor is how long a restart request stays valid if the crash is not detected yet. The user may notice
+// a crash before the program does.
 const wishFor = 5 * time.Second
 
 func (re *restarts) wishRestart() { re.wished = widget.Now() }
 
-// keepWish starts an engine again that has gone, where somebody asked for that not long ago.
+// keepWish restarts a crashed engine if the user asked for a restart within the last wishFor.
 func (re *restarts) keepWish() {
 	if re.lost && re.job == nil && widget.Now().Sub(re.wished) < wishFor && re.cannotRestart() == "" {
 		re.restart()
@@ -48,8 +49,9 @@ func (re *restarts) keepWish() {
 	}
 }
 
-// start opens what is shown beside the event loop, which hears of a session before it hears from it: of one
-// that had ended by then it would take it for the one that was started in its place.
+// start opens the session or trace in the background. It sends openedMsg before it reads the session's
+// events. Otherwise the end of a session that had already crashed would be taken for the end of its
+// replacement.
 func (re *restarts) start() {
 	re.jobs.Runner.Start(func(ctx context.Context) {
 		m := re.starts(ctx)
@@ -62,7 +64,7 @@ func (re *restarts) start() {
 	})
 }
 
-// restart starts an engine in the place of the one that has gone. What that was asked for has gone with it.
+// restart starts a new engine. It drops the command that was running and the command that was waiting.
 func (re *restarts) restart() {
 	re.job, re.queued = nil, nil
 	re.lost, re.again.opened, re.session, re.failure, re.wished = false, false, nil, "", time.Time{}
@@ -75,7 +77,7 @@ func (re *restarts) restart() {
 	re.start()
 }
 
-// cannotRestart says why no engine can be started.
+// cannotRestart returns the reason that no engine can be started, or "".
 func (m *model) cannotRestart() string {
 	switch {
 	case m.isTrace:
@@ -86,11 +88,12 @@ func (m *model) cannotRestart() string {
 	return ""
 }
 
-// restarting says whether an engine starts, or runs the text again, in the place of one that has gone.
+// restarting reports whether a new engine is starting or running the text again after a crash.
 func (m *model) restarting() bool { return m.left != nil && !m.lost }
 
-// begin sends what a session begins with, once it is there and has said what it runs: the prompt that the
-// program was started with, or what an engine before has left.
+// begin sends the first command of a session once the session is open and has reported its model. It
+// resumes the state of a crashed engine if there is one, else it sends the prompt that the program was
+// started with.
 func (re *restarts) begin() {
 	switch {
 	case re.session == nil || !re.again.opened:
@@ -104,7 +107,7 @@ func (re *restarts) begin() {
 	}
 }
 
-// ended says why there are no more events.
+// ended handles the end of the event stream and reports the reason.
 func (a *App) ended(reason error) {
 	a.lost = true
 	switch {
@@ -120,7 +123,7 @@ func (a *App) ended(reason error) {
 	}
 }
 
-// failed says of an engine that has gone, or that did not start again, what it did last.
+// failed shows the error of an engine that crashed, or that failed to restart, with the last step it ran.
 func (re *restarts) failed(reason error) {
 	if re.job != nil {
 		re.died = busyWith[re.job.command.Kind]
@@ -145,16 +148,16 @@ func (re *restarts) failed(reason error) {
 	re.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
-// resumed says that the engine that was started stands where the one before stood.
+// resumed tells the user that the new engine has reached the state of the crashed one.
 func (re *restarts) resumed(r session.Reply, err error) {
 	if errors.Is(err, session.ErrClosed) {
-		return // ended says it
+		return // ended reports it
 	}
 	if re.left = nil; err != nil {
 		return
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
-	if len(re.edited) > 0 && re.opts.Shaders == "" { // whose folder the engine has read again
+	if len(re.edited) > 0 && re.opts.Shaders == "" { // else the new engine has read the folder
 		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, press {use kernel} on the dispatch to use one again: %s"),
 			strings.Join(re.edited, ", "))
 	}

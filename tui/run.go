@@ -24,7 +24,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// What a person chooses the looks of the screen from.
+// Names of the themes, colour modes and glyph sets that the user can choose.
 var (
 	ThemeNames = widget.ThemeNames
 	ColorNames = widget.ColorNames
@@ -32,46 +32,47 @@ var (
 )
 
 type (
-	// Panic is a bug that ended the program.
+	// Panic reports a bug that ended the program.
 	Panic = widget.Panic
-	// Interrupted is what Run returns when a signal ended the program.
+	// Interrupted is the error that Run returns when a signal ended the program.
 	Interrupted = plain.Interrupted
-	// Failure is the error of a script of plain mode some of whose commands failed.
+	// Failure is the error of a plain-mode script in which some commands failed.
 	Failure = plain.Failure
-	// Log keeps the last lines that anybody said.
+	// Log keeps the last messages of the program.
 	Log = widget.Log
 )
 
 // NewLog returns an empty log.
 func NewLog() *Log { return widget.NewLog() }
 
-// Options say how the program looks and where it draws. The zero Options are those of a person at a terminal.
+// Options control how the program looks and where it draws. The zero value suits a user at a terminal.
 type Options struct {
-	Theme   string // of ThemeNames
-	Color   string // of ColorNames
-	Glyphs  string // of GlyphNames
+	Theme   string // one of ThemeNames
+	Color   string // one of ColorNames
+	Glyphs  string // one of GlyphNames
 	NoMouse bool
-	// Keys are those of actions, by ActionNames, in place of their own.
+	// Keys replaces the default keys of actions. The map keys are names from ActionNames.
 	Keys map[string][]string
 
-	Plain  bool   // no screen: a line of text for each event, nothing is ever overwritten
-	Prompt string // typed for the person when the model is open
-	// DefaultPrompt says that the user did not give the prompt: a session that refuses it begins without.
+	Plain  bool   // no screen: prints a line of text for each event and never overwrites one
+	Prompt string // prompt to send when the model is open
+	// DefaultPrompt says that the user did not choose the prompt. A session that rejects the prompt then
+	// starts without one.
 	DefaultPrompt bool
-	Chat          bool // prompts are turns of the user in a conversation
-	// Shaders is the folder of kernels' texts that are in force; without it texts that a person edits go to a
-	// folder in Cache, or where that is "" in the system's for temporary files.
+	Chat          bool // prompts are user turns of a conversation
+	// Shaders is the folder of kernel sources that the session uses. If it is empty, edited sources go to
+	// a folder in Cache, or in the system's folder for temporary files if Cache is empty too.
 	Shaders, Cache string
 
-	Log *Log // where others write what they have to say while the screen is in use; nil: a new one
+	Log *Log // receives messages of other packages while the screen is in use; nil: a new log
 
-	Input  io.Reader // os.Stdin
-	Output io.Writer // os.Stdout
-	// Width and Height are the size of the screen where Output is no terminal.
+	Input  io.Reader // nil: os.Stdin
+	Output io.Writer // nil: os.Stdout
+	// Width and Height are the size of the screen if Output is not a terminal.
 	Width, Height int
 
-	editor string      // instead of the person's; tests have their own
-	isDark func() bool // the terminal's background; nil: dark
+	editor string      // replaces the user's editor; used by tests
+	isDark func() bool // reports whether the background is dark; nil: dark
 }
 
 func (o Options) output() io.Writer {
@@ -81,14 +82,14 @@ func (o Options) output() io.Writer {
 	return o.Output
 }
 
-// leaveWithin is how long Run waits, after the person has left, for commands and the session to end.
+// leaveWithin is how long Run waits for commands and the session to end after the user has quit.
 const leaveWithin = 2 * time.Second
 
-func init() { quiet.Restore() } // Bubble Tea has been initialised
+func init() { quiet.Restore() } // Bubble Tea is initialised by now
 
-// Run opens a session beside the first frame and is the program until the person leaves. It returns the error
-// of open if that was what ended it, *Panic after a bug, *Interrupted after SIGTERM or SIGHUP; in every case
-// the terminal is as it was.
+// Run opens a session concurrently with the first frame and runs the program until the user quits. It
+// returns the error of open if open failed, *Panic after a bug, and *Interrupted after SIGTERM or SIGHUP.
+// It always restores the terminal.
 func Run(ctx context.Context, open func(context.Context) (session.Session, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		s, err := open(ctx)
@@ -96,7 +97,7 @@ func Run(ctx context.Context, open func(context.Context) (session.Session, error
 	})
 }
 
-// ShowTrace shows a recorded trace, which load reads beside the first frame.
+// ShowTrace shows a recorded trace. It calls load concurrently with the first frame.
 func ShowTrace(ctx context.Context, load func(context.Context) (*trace.Trace, error), o Options) error {
 	return run(ctx, o, func(ctx context.Context) openedMsg {
 		t, err := load(ctx)
@@ -104,7 +105,7 @@ func ShowTrace(ctx context.Context, load func(context.Context) (*trace.Trace, er
 	})
 }
 
-// openedTrace is the news that a trace was read.
+// openedTrace returns the message that reports a loaded trace, or the error of loading it.
 func openedTrace(t *trace.Trace, err error) openedMsg {
 	if err != nil {
 		return openedMsg{err: err}
@@ -129,7 +130,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			o.Width, o.Height, terminal = w, h, true
 		}
 	}
-	signals := make(chan os.Signal, 8) // a burst of them; each counts
+	signals := make(chan os.Signal, 8) // room for a burst of signals: each signal counts
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	defer signal.Stop(signals)
 	shell := tty.NewJobControl()
@@ -140,7 +141,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
 		o.isDark = func() bool { return tty.DarkBackground(os.Stdin, out.(*os.File)) }
-		// Bubble Tea gives back the mode that an editor left.
+		// Bubble Tea restores the terminal mode that an editor left behind, not the original one.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
 		}
@@ -174,7 +175,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	a.runs(widget.NewRunner(ctx, func(m any) { program.Send(m) }, func(p *Panic) {
 		once.Do(func() {
 			fault = p
-			go program.Kill() // the event loop may be the one that failed
+			go program.Kill() // in a goroutine, because the caller may be the event loop
 		})
 	}))
 	var signalled os.Signal
@@ -190,9 +191,9 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 			case sig := <-signals:
 				switch m, ours := shell.Hear(sig); {
 				case m != nil:
-					go program.Send(m) // the next signal may be what the event loop waits for
+					go program.Send(m) // in a goroutine: the event loop may need the next signal
 				case ours, sig == syscall.SIGINT && time.Now().UnixNano() < a.lent.Load():
-					// a ctrl+c for who has the terminal
+					// a ctrl+c meant for the program that has the terminal
 				default:
 					signalled = sig
 				}
@@ -201,11 +202,11 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 		close(ended)
 		go func() {
 			time.Sleep(leaveWithin)
-			program.Kill() // the event loop hangs
+			program.Kill() // the event loop does not respond
 		}()
 		program.Send(leaveMsg{})
 	})
-	if !terminal { // nobody else tells Bubble Tea how wide a line is
+	if !terminal { // without a terminal, nothing else tells Bubble Tea the width of a line
 		size := tea.WindowSizeMsg{Width: a.w, Height: a.h}
 		a.runner.Start(func(context.Context) { program.Send(size) })
 	}
@@ -221,7 +222,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	}
 	signal.Stop(signals)
 	<-heard
-	once.Do(func() {}) // whoever panics from here on comes too late
+	once.Do(func() {}) // ignore panics from here on
 	switch {
 	case fault != nil:
 		return fault
@@ -235,7 +236,7 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	return a.opening
 }
 
-// watch sends word when the log has grown.
+// watch sends logMsg when the log has grown.
 func watch(ctx context.Context, l *Log, send func(any)) {
 	tick := time.NewTicker(frameTime)
 	defer tick.Stop()
@@ -246,7 +247,7 @@ func watch(ctx context.Context, l *Log, send func(any)) {
 		case <-l.Changed:
 			send(logMsg{})
 		}
-		select { // a burst of lines is one redraw
+		select { // combine a burst of lines into one redraw
 		case <-ctx.Done():
 			return
 		case <-tick.C:

@@ -14,7 +14,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// selection is which steps tables show, and what they are compared with.
+// selection holds the steps that tables show, and the baseline they are compared with.
 type selection struct {
 	*model
 	*notes
@@ -22,14 +22,15 @@ type selection struct {
 	*stage
 }
 
-// scopeRow is a choice of steps that the tables may speak of.
+// scopeRow is one of the selections of steps that the user can choose for tables.
 type scopeRow struct {
 	name string
-	// of is the steps of it in a trace, none where there are none. m says what a person looks at.
+	// of returns the steps of this selection in a trace, or an empty selection if there are none. m holds
+	// the shown and marked steps.
 	of func(x *analyze.Index, m *model) analyze.Selection
 }
 
-// scopes are what a person goes through, in that order.
+// scopes are the selections that the user can cycle through, in this order.
 var scopes = []scopeRow{
 	{"this step", func(x *analyze.Index, m *model) analyze.Selection {
 		if m.shown < 0 || m.shown >= len(x.Trace.Steps) {
@@ -50,7 +51,7 @@ var scopes = []scopeRow{
 	}},
 }
 
-// Those that are spoken of by name.
+// Indices into scopes.
 const (
 	thisStep = iota
 	warmDecode
@@ -58,19 +59,20 @@ const (
 	markedSteps
 )
 
-// chosen is what a person wants the tables to speak of, and what to be compared with it.
+// chosen is the user's choice of steps for tables and of their baseline.
 type chosen struct {
-	scope int // in scopes
-	// settling says that the scope came with a run: nobody chose it.
+	scope int // index in scopes
+	// settling says that a run set the scope automatically; the user did not choose it.
 	settling bool
-	// from and to are the indices of the marked steps; to < 0: up to the one that is shown; from < 0: none.
+	// from and to are the indices of the marked steps. If to is negative, the range ends at the shown
+	// step; if from is negative, no step is marked.
 	from, to int
 	base     view.Base
-	file     *analyze.Index // the trace that base.file names
+	file     *analyze.Index // the trace named by base.File
 	fileTask widget.Task[string, *analyze.Index]
 }
 
-// marks are the ends of the range that is marked.
+// marks returns the first and last step of the marked range.
 func (m *model) marks() (from, to int, ok bool) {
 	if m.from < 0 {
 		return 0, 0, false
@@ -82,8 +84,9 @@ func (m *model) marks() (from, to int, ok bool) {
 	return min(from, to), max(from, to), true
 }
 
-// inScope is the steps that tables speak of, and which of the choices that is: what was chosen, where there
-// is any of it. While the model runs it is all warm steps so far, so that figures settle.
+// inScope returns the selected steps, and the index in scopes of the selection in effect. It falls back to
+// the shown step if the chosen selection has no steps. During a run the selection is all warm steps so
+// far, so that the figures settle.
 func (m *model) inScope() (of int, s analyze.Selection) {
 	if s = scopes[m.scope].of(m.index, m); len(s.Steps) == 0 {
 		return thisStep, scopes[thisStep].of(m.index, m)
@@ -91,7 +94,7 @@ func (m *model) inScope() (of int, s analyze.Selection) {
 	return m.scope, s
 }
 
-// scopeWords say which steps tables speak of, in some room and in little.
+// scopeWords returns a long and a short description of the selected steps.
 func (sel *selection) scopeWords() (words, short string) {
 	s := sel.tabled()
 	switch {
@@ -103,7 +106,8 @@ func (sel *selection) scopeWords() (words, short string) {
 	return report.SelectionText(s), s.Short()
 }
 
-// tabled is the scope as the view has it: one that sums times up, of the steps on the routes of the last.
+// tabled returns the selected steps that the current view uses. A view that sums times over steps only
+// uses the steps with the same routes as the last step.
 func (sel *selection) tabled() analyze.Selection {
 	s := sel.speaks().scope
 	if sel.view().Takes() == report.AnySteps {
@@ -112,7 +116,7 @@ func (sel *selection) tabled() analyze.Selection {
 	return s
 }
 
-// compared is what tables about a scope are compared with, nil for nothing.
+// compared returns the baseline for the given steps, or nil if there is none.
 func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 	if len(to.Steps) == 0 {
 		return nil
@@ -136,11 +140,11 @@ func (m *model) compared(to analyze.Selection) *analyze.Baseline {
 	return &analyze.Baseline{Index: m.index, Selection: s}
 }
 
-// before is what a scope is compared with where nobody chose.
+// before returns the default baseline: the previous step, or the prefill if several steps are selected.
 func (m *model) before(to analyze.Selection) analyze.Selection {
 	step, one := to.One()
 	switch {
-	case !one || to.Name == string(trace.Decode): // maybe of one step so far
+	case !one || to.Name == string(trace.Decode): // a selection of decode steps may hold only one step so far
 		return m.index.Phase(trace.Prefill)
 	case step > 0:
 		return m.index.Step(step - 1)
@@ -148,7 +152,7 @@ func (m *model) before(to analyze.Selection) analyze.Selection {
 	return analyze.Selection{}
 }
 
-// inFile is the same kind of steps in another trace.
+// inFile returns the same kind of steps in the baseline trace.
 func (m *model) inFile(to analyze.Selection) *analyze.Baseline {
 	if m.file == nil {
 		return nil
@@ -156,7 +160,7 @@ func (m *model) inFile(to analyze.Selection) *analyze.Baseline {
 	return command.SameKind(m.file, m.base.File, m.index, to)
 }
 
-// nextScope goes to the next choice that has steps, or the one before.
+// nextScope switches to the next selection that has steps, or to the previous one if by is negative.
 func (sel *selection) nextScope(by int) {
 	n := len(scopes)
 	to := sel.scope
@@ -180,8 +184,8 @@ func (sel *selection) setScope(to int) {
 	sel.version++
 }
 
-// settle lets the tables speak of all warm steps while the model runs, unless a person chose what grows with
-// the run.
+// settle selects all warm decode steps while the model runs. It keeps a user's choice that grows with the
+// run.
 func (sel *selection) settle() {
 	if sel.scope == warmDecode || sel.scope == markedSteps && sel.to < 0 {
 		return
@@ -190,8 +194,8 @@ func (sel *selection) settle() {
 	sel.settling = true
 }
 
-// leaveScope goes back to this step: one step was asked for, and that is what a person is to see, in every
-// view. It says so where the scope was chosen.
+// leaveScope selects the shown step only, because the user asked to see one step. It returns a note if
+// that replaces a selection that the user had chosen, else "".
 func (sel *selection) leaveScope() string {
 	chosen := sel.scope != thisStep && !sel.settling
 	if sel.scope != thisStep {
@@ -203,9 +207,9 @@ func (sel *selection) leaveScope() string {
 	return ""
 }
 
-// markStep marks the step that is shown as one end of a range, and the next time as the other.
+// markStep marks the shown step as one end of a range. The next call marks the other end.
 func (sel *selection) markStep() {
-	sel.shown = sel.at() // up to which an open range goes
+	sel.shown = sel.at() // an open range ends at this step
 	switch {
 	case sel.from < 0 || sel.to >= 0:
 		sel.from, sel.to = sel.shown, -1
@@ -220,7 +224,8 @@ func (sel *selection) markStep() {
 	sel.version++
 }
 
-// setBase makes what the tables speak of what they are compared with, or with it as the base nothing special.
+// setBase makes the selected steps the baseline. If they are the baseline already, it restores the default
+// baseline.
 func (sel *selection) setBase() {
 	b := view.Base{Scope: sel.speaks().of, Step: -1}
 	if b.Scope == thisStep {
@@ -243,7 +248,7 @@ func (sel *selection) setBase() {
 	sel.version++
 }
 
-// askBase wants the trace that tables are compared with.
+// askBase asks for the trace to use as the baseline.
 func (sel *selection) askBase() {
 	const hint = "path of a trace; empty: the previous step again"
 	sel.ask(&question{label: "baseline trace", hint: hint, take: func(path string) {
@@ -257,7 +262,7 @@ func (sel *selection) askBase() {
 	}})
 }
 
-// openBase reads a trace beside the event loop.
+// openBase reads the baseline trace in the background.
 func (sel *selection) openBase(path string) {
 	sel.fileTask.Clear(sel.jobs)
 	sel.fileTask.Want(sel.jobs, path, func(ctx context.Context) (*analyze.Index, error) {
@@ -271,7 +276,7 @@ func (sel *selection) openBase(path string) {
 	})
 }
 
-// dropped follows the marked steps when the oldest n go.
+// dropped adjusts the marked steps and the baseline after the oldest n steps were dropped from the trace.
 func (c *chosen) dropped(n int) {
 	if c.from >= 0 {
 		c.from = max(0, c.from-n)

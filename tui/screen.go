@@ -17,7 +17,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// rects are where everything is now.
+// rects returns the current rectangle of each region.
 func (a *App) rects() map[region]widget.Rect {
 	return layout(a.w, a.h, arrangement{
 		detail: a.view().Detailed(), zoom: a.zooms[a.current], notice: len(a.footLines()),
@@ -25,7 +25,7 @@ func (a *App) rects() map[region]widget.Rect {
 	})
 }
 
-// frame composes the screen, line by line.
+// frame draws the whole screen and returns it as text.
 func (a *App) frame() string {
 	if s := tooSmall(a.w, a.h); s != "" {
 		lines := widget.WrapText(s, max(1, a.w))
@@ -39,7 +39,7 @@ func (a *App) frame() string {
 	body := m[regionList]
 	switch {
 	case a.over != nil:
-		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // an error stays in sight
+		r := widget.Area(0, 4, a.w, a.h-5-m[regionNotice].H) // a shown error stays visible
 		lines := a.over.text.Paint(a.theme, r.W-1, r.H)
 		right := widget.Joined(" · ", a.over.text.FoundText(), a.over.text.Where()) + " "
 		f.Draw(widget.Area(0, 3, a.w, 1), []string{a.theme.Put(widget.Strong,
@@ -65,7 +65,7 @@ func (a *App) frame() string {
 		}
 		if r, ok := m[regionDetail]; ok {
 			lines := a.detail.Render(r.W-2, r.H)
-			if err := a.detailTask.Err; err != nil { // what is there is of something else
+			if err := a.detailTask.Err; err != nil { // the old lines belong to another row
 				lines = view.Complain(a.theme, r.W-2, "Could not compute this view: "+err.Error())[1:]
 			}
 			f.Draw(m[regionDetailTitle], []string{a.detailLine(r.W, side)})
@@ -84,7 +84,7 @@ func (a *App) frame() string {
 	default:
 		f.Draw(m[regionHint], []string{a.hints(a.w)})
 		lines, end := a.noteLines(a.w), a.h
-		if a.over != nil { // whose keys nobody knows by heart
+		if a.over != nil { // keep the hint line visible: few users know the keys of an overlay
 			end -= 1 + m[regionNotice].H
 		}
 		f.Put(widget.Area(0, end-len(lines), a.w, len(lines)), lines)
@@ -92,10 +92,10 @@ func (a *App) frame() string {
 	return f.String()
 }
 
-// dialogLines are the dialog under a rule with its keys, and where they stand.
+// dialogLines returns the dialog below a rule that shows its keys, and the rectangle it covers.
 func (a *App) dialogLines() (widget.Rect, []string) {
 	all, least := a.dialog.Lines(a.w)
-	h := min(max(a.h/2, least), all, a.h-3) // header and tabs stay
+	h := min(max(a.h/2, least), all, a.h-3) // keep the header and the tabs visible
 	keys := " " + strings.TrimSpace(a.theme.Hinted(a.dialog.Hints(), a.w-2)) + " "
 	rest := strings.Repeat(widget.MarkRule, max(0, a.w-1-widget.Width(keys)))
 	rule := a.theme.Put(widget.Dim, widget.MarkRule) + keys + a.theme.Put(widget.Dim, rest)
@@ -103,13 +103,14 @@ func (a *App) dialogLines() (widget.Rect, []string) {
 	return widget.Area(0, a.h-len(lines), a.w, len(lines)), lines
 }
 
-// scopeParts say which steps the views speak of, how they were timed, and whether the clock stood still.
+// scopeParts returns the segments that describe the selected steps, how they were timed, and whether the
+// clock was stable.
 func (a *App) scopeParts() []table.Segment {
 	s := a.step()
 	if s == nil {
 		return nil
 	}
-	timing, n := "timing "+string(s.Timing), "" // of repeats, which several steps have one by one
+	timing, n := "timing "+string(s.Timing), "" // n is the number of repeats, shown only for a single step
 	takes := a.view().Takes()
 	if _, one := a.speaks().scope.One(); takes == report.OneStep || takes == report.AnySteps && one {
 		n = samples(s)
@@ -132,7 +133,8 @@ func (a *App) scopeParts() []table.Segment {
 	return parts
 }
 
-// samples says how many times each dispatch of a step was timed, "" where none was.
+// samples returns how many times each dispatch of a step was timed, or "" if the dispatches were not
+// timed.
 func samples(s *trace.Step) string {
 	if s.Timing != trace.TimingDispatch || len(s.Dispatches) == 0 {
 		return ""
@@ -143,8 +145,8 @@ func samples(s *trace.Step) string {
 	return "1 sample"
 }
 
-// about is the line of what holds of the steps: the view's own, or what they cost. What was computed of other
-// steps is never shown: until it is there for these, an ellipsis stands for it.
+// about returns the summary line of the steps: the view's own, or the cost of the steps. It never shows a
+// line computed for other steps; it shows an ellipsis until the line for the current steps is ready.
 func (a *App) about(w int) string {
 	if a.empty() != "" {
 		return ""
@@ -161,7 +163,7 @@ func (a *App) about(w int) string {
 	return " " + printable.Clean(line.Fit(w-2))
 }
 
-// title is the line over the list.
+// title returns the line above the list.
 func (a *App) title(v view.View, w int) string {
 	s := a.snapshot()
 	parts := append([]table.Segment{s.Stands(v)}, v.Title(w)...)
@@ -181,7 +183,8 @@ func (a *App) title(v view.View, w int) string {
 	return a.theme.Put(widget.Strong, " "+table.Title(parts...).Fit(w-2))
 }
 
-// border is a cell of the line between list and detail: heavy where the keys move in the detail.
+// border returns one cell of the line between list and detail. The line is heavy if the detail has the
+// focus.
 func (a *App) border() string {
 	if a.inDetail {
 		return a.theme.Put(widget.Accent, widget.MarkHeavyBar)
@@ -189,8 +192,8 @@ func (a *App) border() string {
 	return a.theme.Put(widget.Dim, widget.MarkBar)
 }
 
-// detailLine names what the detail is of, where it is below the list in a rule; a mark says that the keys
-// move in it.
+// detailLine returns the title line of the detail. The line is a rule if the detail is below the list. A
+// mark shows that the detail has the focus.
 func (a *App) detailLine(w int, side bool) string {
 	name, more, fill, p := printable.Clean(a.detailTitle), a.detail.Where(), " ", widget.Strong
 	if name != "" {
@@ -216,8 +219,8 @@ func (a *App) detailLine(w int, side bool) string {
 	return a.theme.Put(p, strings.TrimRight(name+rule+more, " "))
 }
 
-// footLines stand under the view: the error that waits to be dismissed and, where somebody asked for it, what
-// the screen itself takes.
+// footLines returns the lines below the view: the error that waits to be dismissed and, if the user asked
+// for it, the costs of drawing the screen.
 func (a *App) footLines() []string {
 	lines := a.noticeLines()
 	if a.meter.Shown {
@@ -226,13 +229,13 @@ func (a *App) footLines() []string {
 	return lines
 }
 
-// noticeLines are the error that waits to be dismissed, or what is wrong with the filter.
+// noticeLines returns the error that waits to be dismissed, or else the error in the filter.
 func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
 	}
 	dismiss, more := command.Keyed(" ({back out} dismisses)"), command.Keyed(" … full text in the log ({Log}; {back out} dismisses)")
-	if a.over != nil { // which takes these keys
+	if a.over != nil { // the overlay uses these keys itself
 		dismiss, more = "", " … full text in the log"
 	}
 	lines := shortened(widget.WrapText(widget.MarkFail+" "+a.failure+dismiss, a.w-2), max(3, a.h/5), a.w-2,
@@ -243,7 +246,7 @@ func (a *App) noticeLines() []string {
 	return lines
 }
 
-// shortened are at most so many lines of w cells. Where some are left out the last ends with more.
+// shortened returns at most `most` lines of w cells. If it leaves lines out, the last line ends with more.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]
@@ -252,22 +255,22 @@ func shortened(lines []string, most, w int, more string) []string {
 	return append(lines[:most-1:most-1], strings.TrimRight(last, " …")+more)
 }
 
-// filterError says what is wrong with what was typed as a filter, whole, on any screen.
+// filterError returns the complete error of the typed filter, on a screen of any size.
 func (a *App) filterError() []string {
 	rows := a.view().Pane()
 	if rows == nil || a.empty() != "" || rows.Err == nil {
 		return nil
 	}
 	lines := widget.WrapText(widget.MarkFail+" "+rows.Err.Error(), a.w-2)
-	lines = lines[:min(len(lines), max(3, a.h/3))] // a table may have many columns to name
+	lines = lines[:min(len(lines), max(3, a.h/3))] // the error may list many columns
 	for i := range lines {
 		lines[i] = a.theme.Put(widget.Bad, " "+lines[i])
 	}
 	return lines
 }
 
-// noteLines are a note, in as many lines as it takes: it fades, and lies over the hints and what is above
-// them. An error, or what is typed, is not covered.
+// noteLines returns the wrapped lines of the note. The note fades, so it may cover the hint line and the
+// lines above it. It never covers an error or the text being typed.
 func (a *App) noteLines(w int) []string {
 	if a.note == "" || a.question != nil || len(a.doing) > 0 {
 		return nil
@@ -283,7 +286,7 @@ func (a *App) noteLines(w int) []string {
 	return lines
 }
 
-// hints are what can be done here, or the question that is asked.
+// hints returns the hint line: the available commands, or the open question.
 func (a *App) hints(w int) string {
 	if q := a.question; q != nil {
 		label := " " + q.label + ": "
@@ -322,7 +325,7 @@ func (a *App) hints(w int) string {
 		}
 	}
 	list := command.Here(a.place(), true)
-	// help and quit, the last two, are always there
+	// help and quit, the last two commands, are always shown
 	var said, kept [][2]string
 	used := widget.Width(right) + 1
 	for _, act := range list[len(list)-2:] {
@@ -346,7 +349,7 @@ func (a *App) hints(w int) string {
 	return left + widget.Blank(w-1-widget.Width(left)-widget.Width(right)) + a.theme.Put(widget.Dim, right)
 }
 
-// busyWith names the command that runs.
+// busyWith describes each command while it runs.
 var busyWith = map[session.CommandKind]string{
 	session.Prompt: "reading the prompt", session.Next: "decoding", session.Run: "running",
 	session.Previous: "stepping back",
@@ -359,7 +362,7 @@ var busyWith = map[session.CommandKind]string{
 
 func (a *App) toggleMeter() { a.meter.Shown = !a.meter.Shown }
 
-// meterLines are what the screen itself takes.
+// meterLines returns the costs of drawing the screen itself.
 func (a *App) meterLines() []string {
 	running := widget.Plural(a.jobs.Busy, "job")
 	if a.job != nil {

@@ -16,25 +16,25 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// pilot sends commands to the session, one after the other, and shows what they bring.
+// pilot sends commands to the session, one at a time, and shows their results.
 type pilot struct {
 	*selection
 	opts        *Options
-	interrupted time.Time // when a person cancelled
+	interrupted time.Time // time of the last cancel
 }
 
-// still are the commands that leave the text and its position as they are.
+// still lists the commands that do not change the text or the position.
 var still = []session.CommandKind{
 	session.Timing, session.Ceilings, session.Chunk, session.Repeat, session.Tokenize, session.Look,
 	session.Cost, session.Observe, session.TimeOp, session.Verify, session.Lab, session.Kernel,
 }
 
-// yielding are the commands that nobody waits for the end of: another one stops them.
+// yielding lists the commands that are stopped when the user sends another command.
 var yielding = []session.CommandKind{session.Run, session.Observe, session.Cost, session.Verify, session.Lab}
 
-// command sends a command to the session. While another one runs it waits for it, and stops it if that is a
-// yielding one; of several that wait the last one counts, so a held key steps as fast as the model does and
-// not longer than it is held.
+// command sends a command to the session. If another command is running, the new one waits until it ends,
+// and a command listed in yielding is stopped. Only the last of several waiting commands is kept. A held
+// key therefore steps as fast as the model allows and stops when the key is released.
 func (pi *pilot) command(c session.Command) {
 	if pi.job != nil {
 		pi.queued = &c
@@ -43,7 +43,7 @@ func (pi *pilot) command(c session.Command) {
 		}
 		return
 	}
-	pi.mirror.Progress = session.Progress{} // what was said before is of another command
+	pi.mirror.Progress = session.Progress{} // the stored progress belongs to an earlier command
 	if !slices.Contains(still, c.Kind) {
 		pi.follow, pi.hit = true, nil
 	}
@@ -67,19 +67,19 @@ func (a *App) done(m doneMsg) {
 	if a.job = nil; !j.cancelled {
 		a.disarm()
 	}
-	a.takeNews() // what it brought is what is to be seen now
+	a.takeNews() // show the result of the command at once
 	a.version++
 	if j.command.Kind == session.Resume {
 		a.resumed(m.reply, m.err)
 	}
-	if errors.Is(m.err, session.ErrClosed) { // ended says why
+	if errors.Is(m.err, session.ErrClosed) { // ended reports the reason
 		if a.queued = nil; !a.lost {
 			a.died = busyWith[j.command.Kind]
 		}
 		a.keepWish()
 		return
 	}
-	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // it is shown as a whole
+	mistake := j.command.Kind == session.Lab && errors.Is(m.err, session.ErrUsage) // the lab shows it in full
 	if m.err != nil && !mistake && !(j.cancelled && errors.Is(m.err, context.Canceled)) {
 		a.refused(j.command, m.err)
 		a.queued = nil
@@ -91,7 +91,7 @@ func (a *App) done(m doneMsg) {
 	case j.command.Kind == session.Verify && m.err == nil:
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
-		// The log has the event.
+		// The session logs the event already.
 		a.show(command.Keyed(session.ResetText + "; {prompt} types a prompt"))
 	case j.command.Kind == session.Lab:
 		a.lab.triedText(j.command, m)
@@ -99,7 +99,7 @@ func (a *App) done(m doneMsg) {
 		a.lab.usedText(j.command)
 	}
 	if m.reply.Rewritten != nil {
-		a.show(m.reply.Rewritten.Text) // the log has the event
+		a.show(m.reply.Rewritten.Text) // the session logs the event already
 	}
 	if m.reply.Hit != nil {
 		a.paused(m.reply.Hit)
@@ -113,11 +113,11 @@ func (a *App) done(m doneMsg) {
 	}
 }
 
-// observedFor is how many steps what timing costs is taken to hold for.
+// observedFor is the number of steps for which a measurement of the timing overhead stays valid.
 const observedFor = 64
 
-// unobserved says whether what timing costs the current step should be measured: it is a decode step of which
-// each dispatch was timed, and that has not been measured near it.
+// unobserved reports whether the timing overhead of the current step should be measured. It should if the
+// step is a decode step with per-dispatch timing and no recent step was measured.
 func (pi *pilot) unobserved() bool {
 	t := pi.mirror.Trace
 	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {
@@ -136,7 +136,7 @@ func (pi *pilot) stopJob() {
 	pi.job.cancel()
 }
 
-// stop cancels what runs and what waits, and says whether there was anything.
+// stop cancels the running command and the waiting one. It reports whether a command was running.
 func (pi *pilot) stop() bool {
 	pi.queued = nil
 	if pi.job == nil {
@@ -146,10 +146,10 @@ func (pi *pilot) stop() bool {
 	return true
 }
 
-// ceilings measures the device.
+// ceilings measures the highest rates of the device.
 func (pi *pilot) ceilings() { pi.command(session.Command{Kind: session.Ceilings}) }
 
-// goOn sends a command that brings another step, which is then what a person sees.
+// goOn sends a command that runs another step, and selects that step for display.
 func (pi *pilot) goOn(c session.Command) {
 	if left := pi.leaveScope(); left != "" {
 		pi.say(left)
@@ -173,10 +173,10 @@ func (pi *pilot) back() {
 	pi.goOn(session.Command{Kind: session.Previous})
 }
 
-// running says whether a run is on its way.
+// running reports whether a run is in progress.
 func (m *model) running() bool { return m.job != nil && m.job.command.Kind == session.Run }
 
-// pauses is what runPause does to a run.
+// pauses returns the label of runPause while a run is in progress, else "".
 func (m *model) pauses() string {
 	if m.running() {
 		return "pause"
@@ -207,8 +207,8 @@ func (pi *pilot) toggleFollow() {
 	}
 }
 
-// nextEvent shows the next step at which something happened, or the one before, and says what. In a list the
-// dispatch that it happened to is selected.
+// nextEvent shows the next step that has an event, or the previous one if by is negative, and describes
+// the event. A list selects the dispatch of the event.
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {
@@ -244,8 +244,8 @@ func (pi *pilot) nextEvent(by int) {
 	pi.lookAt(at, fmt.Sprintf("s%d pos %d: %s", s.Index, s.Position, strings.Join(said, " · ")))
 }
 
-// lookAt shows a recorded step, and that alone: whatever tables spoke of, they speak of this step now. It
-// says what there is to say of it.
+// lookAt shows one recorded step and selects only that step for the tables. It then shows a note with the
+// given words.
 func (sel *selection) lookAt(step int, words ...string) {
 	sel.follow = false
 	said := widget.Joined(" · ", append([]string{sel.leaveScope()}, words...)...)
@@ -258,7 +258,7 @@ func (sel *selection) lookAt(step int, words ...string) {
 	}
 }
 
-// showStep shows the recorded step so many further on.
+// showStep moves the display by the given number of recorded steps.
 func (sel *selection) showStep(by int) {
 	at, last := sel.at(), len(sel.index.Trace.Steps)-1
 	words := ""
@@ -268,7 +268,7 @@ func (sel *selection) showStep(by int) {
 	sel.lookAt(widget.Clamp(at+by, 0, last), words)
 }
 
-// end is the word for where the steps end, forwards or back.
+// end names the end of the list of steps in the given direction.
 func end(by int) string {
 	if by < 0 {
 		return "first"
@@ -276,7 +276,7 @@ func end(by int) string {
 	return "last"
 }
 
-// shownIndex is the number of the shown step.
+// shownIndex returns the number of the shown step, or -1 if no step is shown.
 func (sel *selection) shownIndex() int {
 	if s := sel.step(); s != nil {
 		return s.Index
@@ -307,9 +307,7 @@ func (a *App) askFilter() {
 	a.ask(q)
 }
 
-// Reasons for which an action cannot be done now.
-
-// verified says what came of it.
+// verified shows the result of the last verification.
 func (pi *pilot) verified() {
 	t := pi.mirror.Trace
 	for i := len(t.Events) - 1; i >= 0; i-- {
@@ -320,10 +318,11 @@ func (pi *pilot) verified() {
 	}
 }
 
-// armed says that the next cancel leaves.
+// armed reports whether the next cancel quits the program.
 func (pi *pilot) armed() bool {
 	return !pi.interrupted.IsZero() && widget.Now().Sub(pi.interrupted) < command.Again
 }
 
-// disarm has the next cancel stop something: what is there to stop may be another thing than before.
+// disarm makes the next cancel stop a command instead of quitting, because another command may be running
+// now.
 func (pi *pilot) disarm() { pi.interrupted = time.Time{} }

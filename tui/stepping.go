@@ -38,7 +38,8 @@ func (pi *pilot) askBreaks() {
 	}
 }
 
-// showPosition shows the recorded step that a position is in, at the end of the text the one that reached it.
+// showPosition shows the recorded step that contains a position. At the end of the text it shows the step
+// that reached the position.
 func (sel *selection) showPosition(to int) error {
 	steps := sel.index.Trace.Steps
 	end := func(i int) int { return steps[i].Position + len(steps[i].Tokens) }
@@ -106,7 +107,7 @@ func chunkText(n int) string {
 	return widget.Plural(n, "token") + " per step"
 }
 
-// levelDocs say what the timing levels time.
+// levelDocs describes what each timing level measures.
 var levelDocs = map[trace.Timing]string{
 	trace.TimingOff:      "wall time only",
 	trace.TimingStep:     "two timestamps around the step; costs almost nothing",
@@ -138,7 +139,7 @@ func (pi *pilot) askTiming() {
 	}
 }
 
-// askEdit asks what is to stand in the place of the text, from the token that came out of the shown step on.
+// askEdit asks for new text to replace the text after the shown step.
 func (pi *pilot) askEdit() {
 	all := slices.Concat(pi.mirror.Text.Prompt, pi.mirror.Text.Given)
 	keep := len(all)
@@ -148,7 +149,7 @@ func (pi *pilot) askEdit() {
 		}
 	}
 	keep = min(keep, len(all))
-	for keep > 0 && all[keep-1].Text == "" { // not in the middle of a character
+	for keep > 0 && all[keep-1].Text == "" { // do not cut in the middle of a character
 		keep--
 	}
 	var text strings.Builder
@@ -163,7 +164,7 @@ func (pi *pilot) askEdit() {
 	pi.ask(q)
 }
 
-// repeat adds samples to the step that is shown.
+// repeat adds samples to the shown step.
 func (pi *pilot) repeat() {
 	c := session.Command{Kind: session.Repeat, N: command.Repeats}
 	if s := pi.step(); s != nil && s.Index != pi.mirror.State.Step {
@@ -172,12 +173,13 @@ func (pi *pilot) repeat() {
 	pi.command(c)
 }
 
-// steers are the commands that go through the text. That one of them cannot go on is no fault of anything.
+// steers lists the commands that move through the text. Reaching an end of the text is not an error.
 var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
 }
 
-// refused says what a command was refused for: what a held key may meet is a note, all else stays in sight.
+// refused shows why a command was rejected. A rejection that a held key can cause is shown as a note; any
+// other error stays on the screen.
 func (pi *pilot) refused(c session.Command, err error) {
 	if errors.Is(err, session.ErrUsage) && slices.Contains(steers, c.Kind) {
 		pi.log.Add("warn", err.Error())
@@ -187,16 +189,16 @@ func (pi *pilot) refused(c session.Command, err error) {
 	pi.fail(c.Kind, fmt.Errorf("%s: %w", c.Kind, err))
 }
 
-// paused says at which condition a run has paused.
+// paused shows the breakpoint at which a run has paused.
 func (pi *pilot) paused(hit *trace.Event) {
 	if pi.hit = hit; hit != nil {
-		pi.leaveScope()   // it is this step that somebody waits for
-		pi.show(hit.Text) // the log has the event
+		pi.leaveScope()   // the user waits for this step
+		pi.show(hit.Text) // the session logs the event already
 	}
 }
 
-// standing is the word for a step that was left in its middle, or after which a run has paused; "" for
-// others.
+// standing returns the label for a step that was stopped at a dispatch, or for a run that paused at a
+// breakpoint; else "".
 func (m *model) standing() string {
 	switch upto := m.mirror.State.Upto; {
 	case upto != nil:
@@ -207,7 +209,7 @@ func (m *model) standing() string {
 	return ""
 }
 
-// busyWord is the word for a command that runs.
+// busyWord returns the label for the running command.
 func (m *model) busyWord() string {
 	switch c := m.job.command; c.Kind {
 	case session.Repeat:

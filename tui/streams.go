@@ -10,13 +10,14 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// pump reads events for as long as there are any and hands them on in batches, at most 10 a second; the first
-// after a pause at once. It never lets the session wait for the screen: in between events stay in the stream,
-// which has room for many more, for to wake up for each costs more than most are worth.
+// pump reads events until the stream ends and forwards them in batches, at most 10 a second. The first
+// batch after a pause is sent at once. The session never waits for the screen. Between batches the events
+// stay in the stream, which has room for many more, because waking up for every event costs more than most
+// events are worth.
 func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 	events := s.Events()
 	batches := make(chan eventsMsg)
-	r.Start(func(ctx context.Context) { // a message may have to wait for the event loop; reading does not
+	r.Start(func(ctx context.Context) { // sending may block on the event loop; reading events must not
 		for b := range batches {
 			r.Send(b)
 		}
@@ -61,7 +62,7 @@ func pump(ctx context.Context, r *widget.Runner, s session.Session) {
 	}
 }
 
-// lastOpened is the session to close when the program ends.
+// lastOpened holds the session to close when the program ends.
 type lastOpened struct {
 	mu      sync.Mutex
 	session session.Session

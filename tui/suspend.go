@@ -8,15 +8,16 @@ import (
 	"gpuscope/tui/tty"
 )
 
-// A shell stops and continues its jobs by signals, and expects that a stopped job has left the terminal as it
-// was. The screen does so for the key that suspends and for each signal that stops a job: it gives the
-// terminal back, stops, and sets the terminal up again when it is continued. After a stop that no program can
-// see (SIGSTOP) it does the same as soon as it runs again, since the shell has used the terminal since.
+// A shell stops and continues its jobs with signals, and it expects a stopped job to restore the terminal.
+// The program restores the terminal for the suspend key and for every signal that stops a job: it restores
+// the terminal, stops, and sets the terminal up again when it is continued. A program cannot see SIGSTOP
+// coming. After SIGSTOP it therefore goes through the same sequence as soon as it runs again, because the
+// shell has used the terminal in the meantime.
 
-// resumedMsg says that the program has the terminal again.
+// resumedMsg reports that the program has the terminal again.
 type resumedMsg struct{}
 
-// suspend stops the program until its shell continues it.
+// suspend stops the program until the shell continues it.
 func (a *App) suspend() {
 	if !a.shell.Job {
 		a.remark("suspend: no shell can resume the program")
@@ -25,7 +26,7 @@ func (a *App) suspend() {
 	a.leaveTerminal(a.shell.Stop)
 }
 
-// leaveTerminal gives the terminal back, does what is to be done meanwhile, and takes the terminal again.
+// leaveTerminal restores the terminal, calls meanwhile, and sets the terminal up again.
 func (a *App) leaveTerminal(meanwhile func()) {
 	a.shell.Holder.Store(tty.HeldByShell)
 	a.cmds = append(a.cmds, tea.Exec(meantime(meanwhile), func(error) tea.Msg {
@@ -34,7 +35,7 @@ func (a *App) leaveTerminal(meanwhile func()) {
 	}))
 }
 
-// meantime is a function as Bubble Tea runs it while the terminal is given back.
+// meantime adapts a function to the interface that Bubble Tea runs while the terminal is restored.
 type meantime func()
 
 func (f meantime) Run() error { f(); return nil }

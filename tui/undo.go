@@ -7,26 +7,28 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// history is what undo goes back to.
+// history stores the earlier states of the display for undo.
 type history struct {
 	*selection
-	before  *memento // how things were looked at before what is being typed
+	before  *memento // state before the input that is being typed; nil if nothing is being typed
 	undone  []memento
 	undoing bool
 }
 
-// memento is how a person looks at things: what undo gives back. It holds no data and no position.
+// memento is the state of the display that undo restores: views, panes and choices. It holds no data and
+// no step.
 type memento struct {
 	current int
 	zooms   map[int]zoom
 	split   map[int]split
 	scope   int
-	settled bool // the scope came with a run
+	settled bool // a run set the scope automatically
 	base    view.Base
 	views   []viewState
 }
 
-// chosen is the scope that the person chose: what a run brings is none of their changes.
+// chosen returns the scope that the user chose. A scope that a run set automatically is not a user change,
+// so it counts as thisStep.
 func (m *memento) chosen() int {
 	if m.settled {
 		return thisStep
@@ -34,14 +36,14 @@ func (m *memento) chosen() int {
 	return m.scope
 }
 
-// viewState is that of one view.
+// viewState is the part of a memento that belongs to one view.
 type viewState struct {
 	choice  widget.Choice
 	choices int // rises with every choice
-	own     any // of a viewer; comparable
+	own     any // the view's own state; comparable
 }
 
-// Views that are remembered: who looks further back than that has forgotten them too.
+// mostUndo is the number of changes that can be undone. Users do not remember changes further back.
 const mostUndo = 100
 
 func (hi *history) memento() memento {
@@ -60,7 +62,8 @@ func (hi *history) memento() memento {
 	return m
 }
 
-// same says whether two mementos are of one look. A base in another trace is by its name.
+// same reports whether two mementos describe the same display. Baselines in other traces are compared by
+// file name.
 func (m *memento) same(o *memento) bool {
 	if m.current != o.current || m.chosen() != o.chosen() || m.base != o.base ||
 		!maps.Equal(m.zooms, o.zooms) || !maps.Equal(m.split, o.split) {
@@ -74,8 +77,8 @@ func (m *memento) same(o *memento) bool {
 	return true
 }
 
-// changing runs what a person did and remembers how things were looked at before, if that changed them. What
-// is being typed is one change, from its first letter to enter.
+// changing runs f, the response to a user action, and saves the previous state of the display if f changed
+// it. Typing counts as one change, from the first letter to enter.
 func (hi *history) changing(f func()) {
 	if hi.before == nil {
 		m := hi.memento()
@@ -93,7 +96,7 @@ func (hi *history) changing(f func()) {
 	hi.undoing = false
 }
 
-// undo gives back how things were looked at before the last change.
+// undo restores the state of the display before the last change.
 func (hi *history) undo() {
 	n := len(hi.undone) - 1
 	m, now := hi.undone[n], hi.memento()
@@ -115,7 +118,7 @@ func (hi *history) undo() {
 	for i, s := range m.views {
 		v := hi.views[i]
 		if v.Look() != s.own {
-			v.Restore(s.own) // first: it may have another pane then
+			v.Restore(s.own) // first, because it may change which pane the view shows
 		}
 		if rows := v.Pane(); rows != nil && rows.WantedOf != s.choices {
 			rows.Choose(s.choice)

@@ -11,13 +11,13 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// stage has the views, which of them has the screen, and how the screen is split.
+// stage holds the views, which view is on the screen, and how the screen is split.
 type stage struct {
-	views []view.View // in the order of the table of views
-	// pushes are what lies over each view.
+	views []view.View // in the order of view.Views
+	// pushes holds the views opened on top of each view, by index of the view.
 	pushes            map[int][]pushed
-	current, previous int    // of views
-	onLeave           func() // is called when another view comes
+	current, previous int    // indices of views
+	onLeave           func() // called when the user switches to another view
 	zooms             map[int]zoom
 	split             map[int]split
 	inDetail          bool // the detail has the focus
@@ -31,13 +31,13 @@ func newStage() *stage {
 	return &stage{zooms: map[int]zoom{}, split: map[int]split{}, pushes: map[int][]pushed{}}
 }
 
-// pushed is a view that lies over another.
+// pushed is a view opened on top of another view.
 type pushed struct {
 	row *view.Row
 	view.View
 }
 
-// view is the current view, row what the table of views says of it.
+// view returns the view on the screen; row returns its entry in the table of views.
 func (st *stage) view() view.View {
 	if top := st.top(); top != nil {
 		return top.View
@@ -52,7 +52,7 @@ func (st *stage) row() *view.Row {
 	return &view.Views[st.current]
 }
 
-// top is what lies over the current view, nil where nothing does.
+// top returns the topmost view opened over the current view, or nil if there is none.
 func (st *stage) top() *pushed {
 	if list := st.pushes[st.current]; len(list) > 0 {
 		return &list[len(list)-1]
@@ -60,13 +60,13 @@ func (st *stage) top() *pushed {
 	return nil
 }
 
-// push opens a view over the current one.
+// push opens a view on top of the current one.
 func (st *stage) push(row *view.Row, v view.View) {
 	st.pushes[st.current] = append(st.pushes[st.current], pushed{row, v})
 	st.inDetail = false
 }
 
-// pop leaves the view that lies over another, and says whether there was one.
+// pop closes the topmost pushed view and reports whether there was one.
 func (st *stage) pop() bool {
 	list := st.pushes[st.current]
 	if len(list) == 0 {
@@ -77,7 +77,7 @@ func (st *stage) pop() bool {
 	return true
 }
 
-// crumbs name the way to what is shown, "" for a view itself.
+// crumbs returns the path of views to the shown view, or "" if no view is pushed.
 func (st *stage) crumbs() string {
 	names := []string{view.Views[st.current].Name}
 	for _, p := range st.pushes[st.current] {
@@ -89,12 +89,12 @@ func (st *stage) crumbs() string {
 	return strings.Join(names, " › ")
 }
 
-// empty says why the current view has nothing to show yet, "" where it has.
+// empty returns the reason that the current view has nothing to show yet, or "" if it has something.
 func (a *App) empty() string {
 	return a.lacks(a.row().Needs)
 }
 
-// noRows says why there are no rows to do something with.
+// noRows returns the reason that the current view has no rows, or "" if it has rows.
 func (a *App) noRows() string {
 	if why := a.empty(); why != "" {
 		return why
@@ -105,17 +105,16 @@ func (a *App) noRows() string {
 	return ""
 }
 
-// nextMatch goes to the next row that a filter finds, or the one before.
+// nextMatch moves to the next row that matches the filter, or to the previous one if by is negative.
 func (a *App) nextMatch(by int) {
 	if why := a.table().NextMatch(by); why != "" {
 		a.remark(command.Keyed(why))
 	}
 }
 
-// table is the table of the current view.
 func (st *stage) table() *widget.TablePane { return st.view().Pane() }
 
-// reload wants what is newest for what is on the screen.
+// reload requests the newest data for everything on the screen.
 func (a *App) reload() {
 	if a.over != nil {
 		a.over.lay(a.w)
@@ -155,14 +154,14 @@ func (a *App) reload() {
 	})
 }
 
-// detailKey is what the lines of the detail depend on.
+// detailKey identifies what the lines of the detail depend on.
 type detailKey struct {
 	view, listing, width int
 	of                   string
 }
 
 func (st *stage) goTo(view int) {
-	if view == st.current { // to the view itself
+	if view == st.current { // return to the view itself
 		for st.pop() {
 		}
 		return
@@ -172,7 +171,8 @@ func (st *stage) goTo(view int) {
 	st.onLeave()
 }
 
-// turn goes to the next or the former of what a view shows one at a time, else of what happened in the run.
+// turn moves to the next or previous item of a view that shows one item at a time. In other views it moves
+// to the next or previous event of the run.
 func (a *App) turn(by int) {
 	if !a.view().Turn(by) {
 		a.nextEvent(by)
@@ -190,7 +190,7 @@ func (a *App) move(m widget.Motion) {
 	}
 }
 
-// moveView moves in what the view shows, wherever the focus is.
+// moveView moves the selection of the view, whichever pane has the focus.
 func (a *App) moveView(m widget.Motion) { a.view().Move(m) }
 
 func (a *App) open() {
@@ -203,7 +203,7 @@ func (a *App) open() {
 	}
 }
 
-// onePane says why there is no other pane to go to, or to leave out.
+// onePane returns the reason that there is no second pane, or "" if there is one.
 func (st *stage) onePane() string {
 	if !st.view().Detailed() {
 		return "this view has one pane"
@@ -229,8 +229,9 @@ func (st *stage) toggleZoom() {
 	st.zooms[st.current] = zoomOf(st.inDetail)
 }
 
-// moveSplit moves the border between list and detail, where there is room, and remembers it for this view.
-// It never stands beyond what is shown, so that the way back is as long as the way there.
+// moveSplit moves the border between list and detail, if there is room, and remembers the position for
+// this view. The stored position never exceeds what is shown, so that moving back takes as many key
+// presses as moving there.
 func (a *App) moveSplit(by int) {
 	before, was := a.rects(), a.split[a.current]
 	s := was
@@ -245,7 +246,7 @@ func (a *App) moveSplit(by int) {
 	}
 }
 
-// cannotSplit says why there is no split to move.
+// cannotSplit returns the reason that there is no split to move, or "" if there is one.
 func (a *App) cannotSplit() string {
 	if why := a.onePane(); why != "" || a.zooms[a.current] == zoomNone {
 		return why
@@ -260,7 +261,8 @@ func zoomOf(detail bool) zoom {
 	return zoomList
 }
 
-// backOut leaves one level.
+// backOut closes or resets one thing: a pending overlay, an error, the focus, the filter, the zoom or a
+// pushed view.
 func (a *App) backOut() {
 	f := a.view().Filter()
 	switch {
@@ -284,7 +286,7 @@ func (a *App) backOut() {
 	}
 }
 
-// hosting is the program as its views see it.
+// hosting is the interface of the program for its views.
 type hosting struct{ a *App }
 
 func (h hosting) Size() (cols, rows int) {

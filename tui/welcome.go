@@ -12,8 +12,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// welcome is the screen before the first step: what is being opened, what went wrong, or what is open and how
-// to begin.
+// welcome returns the screen shown before the first step: the progress of opening, the error, or the open
+// model and how to begin.
 func (a *App) welcome(w, h int) []string {
 	lines := []string{""}
 	say := func(p widget.Paint, format string, args ...any) {
@@ -62,8 +62,8 @@ func (a *App) welcome(w, h int) []string {
 	return lines
 }
 
-// lastSaid is the end of the log in at most h lines of w cells: whole messages, where the last has room, and
-// none that answers a key.
+// lastSaid returns the last messages of the log, in at most h lines of w cells. Only the newest message
+// may be shortened. Messages that answer a key are left out.
 func (a *App) lastSaid(w, h int) []string {
 	if h <= 0 {
 		return nil
@@ -86,7 +86,7 @@ func (a *App) lastSaid(w, h int) []string {
 	return lines
 }
 
-// progressBar says how far opening has come.
+// progressBar returns the progress of opening the model.
 func (a *App) progressBar(w int) string {
 	p := a.mirror.Progress
 	phase := p.Phase
@@ -103,7 +103,7 @@ func (a *App) progressBar(w int) string {
 		strings.Repeat("░", cells-done), amount)
 }
 
-// about says what a model is.
+// about returns lines that describe the model.
 func about(t *trace.Trace) []string {
 	m, g := &t.Model, &t.Graph
 	parameters := ""

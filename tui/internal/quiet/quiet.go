@@ -1,20 +1,21 @@
-// Package quiet keeps Bubble Tea v1 from questioning the terminal while the program starts. Bubble Tea asks
-// for the background colour as it is initialised, in every command that links it, and waits five seconds for
-// a terminal that does not answer. It does not ask a terminal that calls itself dumb: so TERM says so until
-// Restore.
+// Package quiet keeps Bubble Tea v1 from querying the terminal while the program starts. Bubble Tea asks
+// for the background colour during its initialisation, in every command that links it, and waits five
+// seconds if the terminal does not answer. It does not ask a terminal whose TERM is "dumb", so this
+// package sets TERM to "dumb" until Restore is called.
 //
-// This works because of the order in which Go initialises packages: the first by import path whose imports
-// are ready. This one needs os alone and stands before os/signal, without which Bubble Tea is not ready. A
-// test in cmd/gpuscope holds it to that.
+// This works because of the order in which Go initialises packages: by import path, as soon as all imports
+// of a package are initialised. This package imports only os, and its path sorts before os/signal, which
+// Bubble Tea imports. A test in cmd/gpuscope checks the order.
 package quiet
 
 import "os"
 
 var name, set = os.LookupEnv("TERM")
 
-func init() { _ = os.Setenv("TERM", "dumb") } // it cannot fail with this name
+func init() { _ = os.Setenv("TERM", "dumb") } // cannot fail with this name
 
-// Restore gives TERM back. Package tui calls it as it is initialised, after Bubble Tea.
+// Restore sets TERM back to its original value. Package tui calls Restore during its initialisation, after
+// Bubble Tea.
 func Restore() {
 	if set {
 		_ = os.Setenv("TERM", name)
