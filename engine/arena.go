@@ -9,32 +9,32 @@ import (
 	"gpuscope/trace"
 )
 
-// paramsArena is the one uniform buffer that holds the params of every dispatch slot, each at the device's
-// alignment, with a shadow on the host. A step writes at most once, from the first to the last slot that
-// changed: slots whose operators read SymInts, which change with every token, are placed together at the
-// front to keep that range short.
+// paramsArena is the uniform buffer that holds the params of all dispatch slots. Each slot has a block at
+// the device's uniform alignment, and the host keeps a shadow copy of the buffer. A step writes the buffer
+// at most once, from the first changed block to the last. SymInts change with every token, so the blocks of
+// operators that read SymInts are placed together at the front, which keeps the written range short.
 //
-// A dispatch reads its own block only where it has to: while the first that is like it has the same params it
-// reads those. Alike are dispatches of the same kernels that begin with the same params. The layers of a
-// model are, so a step reads a few blocks and not as many as it has dispatches: a GPU takes each from memory
-// when a submit first reads it, and the dispatch waits.
+// Two dispatches are alike if they run the same kernels and start with the same params, as the layers of a
+// model do. A dispatch reads the block of the first dispatch that is like it, as long as both hold the same
+// params, and otherwise its own block. A step then reads only a few blocks. This saves time because a GPU
+// fetches each block from memory when a submit first reads it, and the dispatch waits for the fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
-	blocks []paramsBlock // by dispatch
-	lo, hi int           // range of shadow that the device does not have; empty if lo >= hi
+	blocks []paramsBlock // indexed by dispatch
+	lo, hi int           // bytes of shadow not uploaded yet; empty if lo >= hi
 }
 
-// paramsBlock is where the params of a dispatch lie, in bytes.
+// paramsBlock is the position of a dispatch's params in the arena, in bytes.
 type paramsBlock struct {
 	begin, size int
-	first       trace.DispatchID // of those that are like it
+	first       trace.DispatchID // the first dispatch that is like this one
 }
 
-// likeness is the same for dispatches that are alike.
+// likeness is the key by which alike dispatches are found: its value is equal for all of them.
 type likeness struct {
-	kernels [graph.MaxRoutes]*graph.Kernel // by route
-	params  string                         // that they begin with
+	kernels [graph.MaxRoutes]*graph.Kernel // indexed by route
+	params  string                         // initial params
 }
 
 func (a *paramsArena) make(dev gpu.Device, g *graph.Graph, plans []graph.Plan) error {
@@ -75,7 +75,7 @@ func (a *paramsArena) make(dev gpu.Device, g *graph.Graph, plans []graph.Plan) e
 	return nil
 }
 
-// take puts the params of an operator's plan into the shadow.
+// take copies the params of an operator's plan into the shadow.
 func (a *paramsArena) take(o *graph.Op, p *graph.Plan) {
 	for s := range p.Launches {
 		if d := o.Dispatches[s]; d >= 0 && p.Launches[s].Active {
@@ -93,7 +93,8 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read is the dispatch whose block a dispatch reads: the first that is like it, or itself.
+// read returns the dispatch whose block a dispatch reads: the first dispatch like it, or the dispatch
+// itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
 	if bytes.Equal(a.bytes(first), a.bytes(id)) {
@@ -102,14 +103,14 @@ func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	return id
 }
 
-// bytes are what lies in the block of a dispatch.
+// bytes returns the contents of a dispatch's block in the shadow.
 func (a *paramsArena) bytes(id trace.DispatchID) []byte {
 	b := &a.blocks[id]
 	return a.shadow[b.begin : b.begin+b.size]
 }
 
-// upload brings the device up to date and returns how many bytes it wrote. On an error the range stays to be
-// written.
+// upload writes the changed range to the device and returns the number of bytes written. After an error the
+// range still counts as changed.
 func (a *paramsArena) upload(dev gpu.Device) (int, error) {
 	if a.lo >= a.hi {
 		return 0, nil

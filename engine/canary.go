@@ -5,8 +5,8 @@ import (
 	"gpuscope/engine/measure"
 )
 
-// UseCanary gets the clock probe ready, which warms the GPU up, for a fraction of a second. It does nothing
-// where there are no GPU times.
+// UseCanary prepares the clock probe, which takes a fraction of a second and warms the GPU up. UseCanary
+// does nothing on a device without GPU timestamps.
 func (x *Executor) UseCanary(k *graph.CeilingKernels) error {
 	if x.clock == nil || !x.clock.Scale.Known() {
 		return nil
@@ -20,10 +20,10 @@ func (x *Executor) UseCanary(k *graph.CeilingKernels) error {
 	return nil
 }
 
-// Canary runs the clock probe and returns its speed in proportion to that on the warm device: 0.97 is a clock
-// that is 3 % slower; 0 where there is no probe. It belongs between steps, whose results it leaves alone.
-// While a step is on its way the probe is submitted after it, for the next call to return: to wait would
-// leave the GPU without a step.
+// Canary runs the clock probe and returns the clock speed relative to the warm device: 0.97 means that the
+// clock is 3 % slower. Canary returns 0 if there is no probe. Call Canary between steps; the probe does not
+// change the results of a step. While a step is in flight, Canary only submits the probe after the step and
+// returns 0; the next call returns the speed. Waiting for the probe would leave the GPU without work.
 func (x *Executor) Canary() (float64, error) {
 	p := x.canary
 	if p == nil {

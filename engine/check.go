@@ -5,12 +5,13 @@ import (
 	"fmt"
 )
 
-// Check. A plan is pure, so it can be made again: Executor.Check plans every operator afresh at the shapes in
-// force, holds grids, params and dims against what is about to run, and reads the params arena back from the
-// device. What differs is stale: a trigger that was missed, a write that was lost.
+// Planning has no side effects, so every plan can be computed again. Executor.Check plans every operator
+// again at the current shapes, compares grids, params and dims with the plans that are about to run, and
+// reads the params arena back from the device. A difference means that a plan is stale, because a resize
+// trigger was missed or a write was lost.
 
-// Check returns a *StaleError where what is in force is not what a fresh plan says. It reads from the device
-// and so waits for it.
+// Check returns a *StaleError if a plan in use, or its params on the device, differs from a fresh plan.
+// Check reads from the device and therefore waits for it.
 func (x *Executor) Check() error {
 	var onDevice []byte
 	if n := len(x.arena.shadow); n > 0 {
@@ -35,7 +36,7 @@ func (x *Executor) Check() error {
 			at := x.arena.blocks[x.arena.read(d)].begin
 			if got := onDevice[at : at+len(want)]; !bytes.Equal(got, want) {
 				return l.Stale(o, s,
-					fmt.Sprintf("params on the device are % x, a fresh plan gives % x", got, want))
+					fmt.Sprintf("params on the device are % x, but a fresh plan has % x", got, want))
 			}
 		}
 	}

@@ -15,56 +15,64 @@ import (
 	"gpuscope/trace"
 )
 
-// CostRounds is how often a set is left out where the caller does not say.
+// CostRounds is the default number of times that Costs skips each set.
 const CostRounds = 30
 
-// MostCostRounds is how often a set may be left out.
+// MostCostRounds is the maximum number of times that Costs skips each set.
 const MostCostRounds = 1000
 
-// warmUp is for how long a GPU runs whole steps before anything counts: one that was idle clocks up first.
+// warmUp is how long a GPU runs whole steps before the first measured run. An idle GPU needs this time to
+// raise its clocks.
 const warmUp = 100 * time.Millisecond
 
-// CostOptions bound what Costs does.
+// CostOptions configures Costs.
 type CostOptions struct {
-	Rounds int           // differences of each set; 0: CostRounds
-	For    time.Duration // no round is begun that would end later, and of the first no set; 0: no bound
-	// Progress, which may be nil, is told before each run of a set how many per cent are measured; its error
-	// ends the measuring as a cancel.
+	// Rounds is the number of differences to measure for each set; 0 means CostRounds.
+	Rounds int
+	// For limits the duration of the measurement; 0 means no limit. No round starts if it would end later,
+	// and in the first round no set starts if it would end later.
+	For time.Duration
+	// Progress may be nil. It is called before each run without a set, with the measured percentage. An
+	// error of Progress ends the measurement in the same way as a cancellation.
 	Progress Progress
-	// Samples, which may be nil, are those of the same step so far: the new ones join them, and costs are of
-	// all.
+	// Samples may be nil. It holds the earlier samples of the same step. Costs adds the new samples to
+	// Samples and computes the costs from all of them.
 	Samples *CostSamples
-	// Empty is a kernel that does nothing to the one buffer it may write. With it the levels of the step stay
-	// apart without a set; nil, or on a software device, whose dispatches run one by one: they need not.
+	// Empty is a kernel that binds one writable buffer and does nothing. Costs dispatches Empty to keep the
+	// levels of the step separate while a set is skipped. If Empty is nil, levels may overlap. Empty is not
+	// used on a software device, which runs its dispatches one by one.
 	Empty *graph.Kernel
 }
 
-// CostSamples is what runs of one step took, with and without sets. The zero value has none. Their order says
-// nothing.
+// CostSamples holds the durations of runs of one step, with and without sets. The zero value holds no
+// samples. The order of the samples has no meaning.
 type CostSamples struct {
-	whole, walls []int64 // ns; of other runs, as in costRun
+	whole, walls []int64 // ns; whole and walls come from different runs, as in costRun
 	clock        []float64
-	gains        map[string][]int64 // by trace.SetKey
+	gains        map[string][]int64 // ns saved without a set; the key is trace.SetKey of the set
 }
 
-// Costs are what a step takes less without some of its dispatches.
+// Costs holds the measured time that a step saves when some of its dispatches are skipped.
 type Costs struct {
-	Whole trace.Whole  // with nothing left out; N is 0 where nothing was measured
-	Sets  []trace.Cost // in the order asked for, without names; N is 0 where a set was not measured
+	Whole trace.Whole  // the step with no dispatch skipped; N is 0 if it was not measured
+	Sets  []trace.Cost // in the requested order, without names; N is 0 if a set was not measured
 }
 
-// Costs runs the last step again and again: whole, without the first set of dispatches, whole, without the
-// second, ... and begins anew, so that a drift of clocks meets all sets alike, in another order each time:
-// what comes back every so many runs must not meet the same sets. Each set is left out inARow times in a
-// row, but not on a software device. Where there is no time for all sets those have none that are left, and
-// are the first the next time. Without sets it runs the whole step, once a round. A run is timed by two
-// timestamps and nothing else. A difference is that of a run without a set and the mean of the whole runs
-// around it, up to eight before and as many after; on a software device their median.
+// Costs measures how much time the last step saves when sets of its dispatches are skipped. It runs the
+// step again and again: whole, without the first set, whole, without the second set, and so on. One pass
+// over all sets is a round. Rounds spread a drift of the clocks evenly over the sets. Each round visits the
+// sets in a different order, so that a periodic disturbance does not always hit the same sets. On a GPU
+// each set is skipped inARow times in a row. If the time runs out in the first round, the remaining sets
+// have no samples, and the next call with the same Samples measures them first. Without sets, Costs runs
+// the whole step once per round. Each run is timed by only two timestamps. A sample is the difference
+// between a run without a set and the mean of the whole runs around it, up to eight before and as many
+// after. On a software device a sample uses the median of the whole runs.
 //
-// What a run without a set computes is garbage. The whole runs after it write again what the step wrote:
-// rows that were appended to State, and all values. So nothing is different afterwards, also after a cancel,
-// which is heard between runs and keeps what was measured; State that an operator computes from its own
-// former content is the exception, as in Replay. What the step told stays: its outputs and its record.
+// A run without a set computes garbage. The whole runs after it write everything again that the step wrote:
+// all values, and the rows that were appended to State. Afterwards the memory is therefore unchanged. This
+// also holds after a cancellation, which Costs checks between runs and which keeps the samples measured so
+// far. As in Replay, the exception is State that an operator computes from its own previous content. The
+// outputs and the record of the last step do not change.
 func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
 	m, err := x.newCostRun(sets, &o)
 	if err != nil {
@@ -79,55 +87,65 @@ func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostO
 	return m.costs(), err
 }
 
-// costRun is one measurement. What it needs is there before its first run.
+// costRun is one measurement. Everything it needs is allocated before its first run.
 type costRun struct {
 	x      *Executor
 	o      *CostOptions
 	sets   []absent
 	active []trace.DispatchID
-	cuts   []int // of active: where a submit ends
-	left   []bool
-	kept   []trace.DispatchID
-	whole  []int64     // ns
-	walls  []int64     // of the same runs
-	parts  [][]partRun // by set
-	order  []int       // of the sets in a round: in the first as asked for, those with fewer samples first
+	// cuts holds, for each submit, the end index of the submit in active.
+	cuts  []int
+	left  []bool
+	kept  []trace.DispatchID
+	whole []int64     // ns, one for each whole run
+	walls []int64     // wall times, ns
+	parts [][]partRun // indexed by set
+	// order is the order of the sets in a round. In the first round, sets with fewer samples come first;
+	// sets with equally many stay in the requested order.
+	order  []int
 	random *rand.Rand
-	// heldUp says that what else the machine does holds some runs up by as much as they take, and those
-	// beside them, as on a software device: medians are taken there, where a mean would be of those runs, and
-	// no two runs without a set stand in a row.
+	// heldUp reports whether other load on the machine can stretch some runs, and the runs next to them, to
+	// a multiple of their duration, as happens on a software device. The measurement then uses medians,
+	// because a mean would be dominated by the stretched runs. It also never runs two runs without a set in
+	// a row.
 	heldUp bool
-	clock  []float64 // speed of the canary, before each round; after the last where time ended them
+	// clock holds speeds of the clock probe: one from before the first round, and one from after each group
+	// of consecutive rounds.
+	clock  []float64
 	log    flight
-	stayer *stayer // nil where barriers go as they may
+	stayer *stayer // nil if levels may overlap while a set is skipped
 
-	done    int           // runs without a set, of the whole step where there is none
-	started time.Time     // the first of them
-	within  time.Duration // of started they shall end, where o.For bounds them
+	done    int           // number of finished runs without a set, or of whole runs if there are no sets
+	started time.Time     // start of the first of these runs
+	within  time.Duration // time limit, counted from started; used only if o.For is set
 }
 
-// absent is a set of dispatches, and what has the barriers stay without them.
+// absent is a set of dispatches to skip, and the placeholder dispatches that keep barriers while the set is
+// skipped.
 type absent struct {
 	dispatches []trace.DispatchID
 	stays      []stay
 }
 
-// partRun is a run without a set: what it took in ns, after how many whole runs.
+// partRun is a run without a set: its duration in ns, and the number of whole runs before it.
 type partRun struct {
 	ns    int64
 	after int
 }
 
-// around is how many whole runs on either side of a run without a set it is compared with: two of them alone
-// would bring as much noise as the run itself, and all of them what the clocks did meanwhile.
+// around is the maximum number of whole runs on each side with which a run without a set is compared. Two
+// whole runs alone would add as much noise as the run itself. All whole runs would add the clock changes of
+// the whole measurement.
 const around = 8
 
-// inARow is how often a set is left out in a row. On an H200 a step takes one of two times, 14 µs apart, by
-// where its commands lie in the driver's memory, and a decode step moves on by a fifth of what they lie in:
-// five runs meet all of it, where as many at random would meet the one half or the other by chance.
+// inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
+// durations, 14 µs apart. Which of the two depends on the position of the step's commands in the driver's
+// memory. With each decode step that position moves by a fifth of the driver's command memory. Five
+// consecutive runs therefore cover all positions, while five runs at random moments could land in one half
+// by chance.
 const inARow = 5
 
-// gain is what a step took less in a run without a set.
+// gain returns the time in ns that a step saved in a run without a set.
 func (m *costRun) gain(p partRun) int64 {
 	n := min(around, p.after, len(m.whole)-p.after)
 	near := m.whole[p.after-n : p.after+n]
@@ -145,13 +163,13 @@ func (m *costRun) gain(p partRun) int64 {
 func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costRun, error) {
 	switch {
 	case x.clock == nil:
-		return nil, errors.New("this device has no timestamps")
+		return nil, errors.New("the device has no GPU timestamps")
 	case !x.clock.Scale.Known():
-		return nil, errors.New("the GPU's clock has no known period, so there are no times to compare")
+		return nil, errors.New("the period of the GPU clock is unknown, so GPU times cannot be compared")
 	case !x.Stands():
 		return nil, ErrNoStep
 	case o.Rounds < 0 || o.Rounds > MostCostRounds:
-		return nil, fmt.Errorf("%d rounds, want 1 to %d", o.Rounds, MostCostRounds)
+		return nil, fmt.Errorf("%d rounds requested, but the limits are 1 and %d", o.Rounds, MostCostRounds)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) error { return nil }
@@ -166,7 +184,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	for i, set := range sets {
 		set = slices.Compact(slices.Sorted(slices.Values(set)))
 		if len(set) == 0 {
-			return nil, fmt.Errorf("set %d has no dispatch", i)
+			return nil, fmt.Errorf("set %d contains no dispatch", i)
 		}
 		for _, id := range set {
 			if _, ran := slices.BinarySearch(m.active, id); !ran {
@@ -184,7 +202,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	slices.SortStableFunc(m.order, func(a, b int) int { return cmp.Compare(had(a), had(b)) })
 	m.left = make([]bool, len(x.g.Dispatches))
 	m.kept = make([]trace.DispatchID, 0, len(m.active))
-	runs := 1 + o.Rounds*max(1, len(sets)) // as many whole ones at the most
+	runs := 1 + o.Rounds*max(1, len(sets)) // maximum number of whole runs
 	m.whole, m.walls = make([]int64, 0, runs), make([]int64, 0, runs)
 	m.log = x.timedFlight()
 	if o.Empty == nil || m.heldUp {
@@ -193,7 +211,7 @@ func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costR
 	return m, m.findStays()
 }
 
-// findStays finds, for each set, the barriers that would go with it.
+// findStays finds, for each set, the barriers that would disappear when the set is skipped.
 func (m *costRun) findStays() error {
 	var err error
 	if m.stayer, err = m.x.newStayer(m.o.Empty); err != nil {
@@ -218,14 +236,13 @@ func (m *costRun) findStays() error {
 	return nil
 }
 
-// release frees what was made for the measurement.
 func (m *costRun) release() {
 	if m.stayer != nil {
 		m.stayer.Free()
 	}
 }
 
-// leave leaves a set out of the runs to come, or takes it in again.
+// leave marks a set as skipped in the next runs, or as run again.
 func (m *costRun) leave(set *absent, out bool) {
 	for _, id := range set.dispatches {
 		m.left[id] = out
@@ -237,7 +254,7 @@ func (m *costRun) leave(set *absent, out bool) {
 	}
 }
 
-// measure takes the differences of all rounds, or of as many as there is time for.
+// measure runs all rounds, or as many as the time limit allows.
 func (m *costRun) measure(ctx context.Context) error {
 	begin := time.Now()
 	if err := m.warm(ctx); err != nil {
@@ -269,8 +286,8 @@ func (m *costRun) measure(ctx context.Context) error {
 	return m.o.Progress("measure costs", 100, 100)
 }
 
-// next is how many rounds are measured next, in a row of each set: no more than are asked for and there is
-// time for at the pace so far.
+// next returns the number of rounds to measure next, in which each set is skipped that many times in a row.
+// The number is limited by the requested rounds and by the remaining time at the average pace so far.
 func (m *costRun) next() int {
 	left := m.o.Rounds - m.done/m.perRound()
 	if m.o.For > 0 && m.done > 0 {
@@ -284,10 +301,11 @@ func (m *costRun) next() int {
 	return min(inARow, left)
 }
 
-// perRound is how many runs are a round: one without each set, or the whole step where there is none.
+// perRound returns the number of runs in a round: one without each set, or one whole run if there are no
+// sets.
 func (m *costRun) perRound() int { return max(1, len(m.sets)) }
 
-// round leaves each set out so many times in a row.
+// round skips each set the given number of times in a row.
 func (m *costRun) round(ctx context.Context, times int) error {
 	if len(m.sets) == 0 {
 		for range times {
@@ -312,19 +330,19 @@ func (m *costRun) round(ctx context.Context, times int) error {
 	return nil
 }
 
-// late says that what takes so long would end after the time there is.
+// late reports whether work of the given duration would end after the time limit.
 func (m *costRun) late(takes time.Duration) bool {
 	return m.o.For > 0 && time.Since(m.started)+takes >= m.within
 }
 
-// tell says how far the measuring is, and whether it shall go on.
+// tell reports the progress. It returns an error if the measurement must stop.
 func (m *costRun) tell(ctx context.Context) error {
 	return cmp.Or(m.o.Progress("measure costs", m.percent(), 100), ctx.Err())
 }
 
-// percent is how much of the measuring is done, of the rounds or of the time, by which ends it first. It
-// never goes back: how many rounds there will be is known at the end. The first is measured whatever time it
-// takes.
+// percent returns the progress as the share of the finished rounds or of the elapsed time, whichever is
+// larger. The value never decreases, because the final number of rounds is only known at the end. The time
+// alone does not count in the first round, because the first round is measured no matter how long it takes.
 func (m *costRun) percent() int {
 	rounds := float64(m.done) / float64(m.perRound())
 	share := rounds / float64(m.o.Rounds)
@@ -334,7 +352,8 @@ func (m *costRun) percent() int {
 	return int(min(100*share, 99))
 }
 
-// leaveOut runs the step without a set so many times, and then whole: once, and once more for each three.
+// leaveOut runs the step without a set the given number of times, and then runs the whole step once, plus
+// once for every three runs without the set.
 func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	part, before := partRun{after: len(m.whole)}, len(m.parts[set])
 	var err error
@@ -348,7 +367,7 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 		m.parts[set] = append(m.parts[set], part)
 		m.done++
 	}
-	through := context.WithoutCancel(ctx) // what was written wrong is written again
+	through := context.WithoutCancel(ctx) // the whole runs must restore the values even after a cancellation
 	for range 1 + times/3 {
 		if failed := m.runWhole(through); failed != nil {
 			m.parts[set] = m.parts[set][:before]
@@ -358,15 +377,16 @@ func (m *costRun) leaveOut(ctx context.Context, set, times int) error {
 	return err
 }
 
-// heed runs the canary, where there is one, between two runs: in neither of their times. What ails it ails
-// the next run, which says so.
+// heed runs the clock probe, if there is one, between two timed runs, so that neither of the two times
+// includes the probe. Errors of the probe are ignored, because a broken device also makes the next run
+// fail.
 func (m *costRun) heed() {
 	if speed, err := m.x.Canary(); err == nil && speed > 0 {
 		m.clock = append(m.clock, speed)
 	}
 }
 
-// warm runs the whole step on a GPU until it is at its clocks.
+// warm runs the whole step on a GPU until the GPU reaches its full clocks.
 func (m *costRun) warm(ctx context.Context) error {
 	begin, through := time.Now(), context.WithoutCancel(ctx)
 	for m.x.dev.Info().Type != gpu.CPU && time.Since(begin) < warmUp {
@@ -380,7 +400,7 @@ func (m *costRun) warm(ctx context.Context) error {
 	return nil
 }
 
-// runWhole runs the step with nothing left out, and keeps what that takes the GPU.
+// runWhole runs the whole step and stores its GPU time.
 func (m *costRun) runWhole(ctx context.Context) error {
 	ns, err := m.run(ctx, nil)
 	if err == nil {
@@ -389,8 +409,9 @@ func (m *costRun) runWhole(ctx context.Context) error {
 	return err
 }
 
-// asItRuns runs the whole step, submitted piece by piece as a step is, and keeps its wall time; without sets
-// also what it takes the GPU. Runs that are compared are submitted at once: the GPU waits for no encoding.
+// asItRuns runs the whole step, submitted piece by piece like a normal step, and stores its wall time.
+// Without sets it also stores the GPU time. The runs whose GPU times are compared are each submitted in one
+// piece instead, so that the GPU never waits for the host to encode.
 func (m *costRun) asItRuns(ctx context.Context) error {
 	m.log.pieces = true
 	defer func() { m.log.pieces = false }()
@@ -405,9 +426,9 @@ func (m *costRun) asItRuns(ctx context.Context) error {
 	return err
 }
 
-// run runs the step without a set and says how long that took the GPU. A step that is submitted in parts
-// takes what its parts take: cuts are where they are for the whole step, and the time between them does not
-// count.
+// run runs the step without a set, or whole if the set is nil, and returns its GPU time in ns. The GPU time
+// of a step with several submits is the sum over the submits and excludes the time between them. A step
+// without a set is split into submits at the same dispatches as the whole step.
 func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error) {
 	if without != nil {
 		m.leave(without, true)
@@ -440,7 +461,7 @@ func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error
 	return ns, nil
 }
 
-// costs sum up what was measured, now and before.
+// costs adds the new samples to the earlier ones and returns the costs computed from all of them.
 func (m *costRun) costs() Costs {
 	s := m.o.Samples
 	s.whole, s.walls = append(s.whole, m.whole...), append(s.walls, m.walls...)

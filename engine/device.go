@@ -5,8 +5,8 @@ import (
 	"gpuscope/trace"
 )
 
-// DispatchNS are the GPU times of the last step's dispatches, in ns and in order of submission; false where
-// the step was not timed at dispatch level, or the clock has no known period.
+// DispatchNS returns the GPU times of the last step's dispatches, in ns and in order of submission. It
+// returns false if the step was not timed at dispatch level or the clock period is unknown.
 func (x *Executor) DispatchNS() ([]int64, bool) {
 	s := x.last
 	if !s.ran || s.timing != TimingDispatch || !x.clock.Scale.Known() {
@@ -24,9 +24,10 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 	return list, true
 }
 
-// SpanNS is how long the last step kept the GPU, in ns, from its first tick to its last, and how long after
-// the step began the first came, 0 where the step was sent before it began; false where it was not timed, its
-// times are still to come, or the clock has no known period.
+// SpanNS returns how long the GPU worked on the last step, in ns, from the first GPU timestamp of the step
+// to the last. before is the time in ns from the start of the step to its first GPU timestamp, or 0 if the
+// step was sent to the GPU before it started. ok is false if the step was not timed, its timestamps have
+// not been read yet, or the clock period is unknown.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	s := x.last
 	if !s.ran || len(s.ticks) == 0 || !x.clock.Scale.Known() {
@@ -35,11 +36,12 @@ func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	first := s.ticks[0]
 	span, ok = x.span(&s.stepLog).NS()
 	at, _ := x.clock.Scale.Instant(first).NS()
-	at = max(at, x.clock.SinceStart(s.begun)) // sooner it cannot have come, whatever the clocks' error
+	// The GPU cannot have started before the submit, whatever the error of the clock conversion.
+	at = max(at, x.clock.SinceStart(s.begun))
 	return span, max(0, at-x.clock.SinceStart(s.start)), ok
 }
 
-// Clock is what is known of the GPU's clock.
+// Clock returns the known properties of the GPU's clock.
 func (x *Executor) Clock() trace.Clock {
 	if x.clock == nil {
 		return trace.Clock{}
@@ -49,10 +51,10 @@ func (x *Executor) Clock() trace.Clock {
 	return c
 }
 
-// Device is the device as a trace has it.
+// Device returns the description of the device for a trace.
 func (x *Executor) Device() trace.Device { return DescribeDevice(x.info()) }
 
-// DescribeDevice is an adapter or device as a trace has it.
+// DescribeDevice returns the description of an adapter or device for a trace.
 func DescribeDevice(i gpu.AdapterInfo) trace.Device {
 	l := i.Limits
 	d := trace.Device{

@@ -1,11 +1,14 @@
 // Package engine runs dynamic-shape graphs (package graph) on a GPU.
 //
-//   - An Executor is a graph on a device. A step resizes it, uploads what changed, encodes the dispatches in
-//     force and reads the requested outputs. Check plans again and compares; Replay runs a step again and
-//     looks into it.
+//   - An Executor holds a graph that is loaded on a device. Each step of an Executor resizes the graph,
+//     uploads the inputs and the changed params, encodes the active dispatches and reads the requested
+//     outputs back.
+//   - Executor.Check plans every operator again and compares the result with the plans in use.
+//   - Executor.Replay runs the last step again and reads intermediate values.
 //   - A Recorder turns each step into a record of a trace.
-//   - Costs measures what each dispatch costs a step, TimeRoutes times operators alone on each route, and an
-//     Edit runs another source of a kernel in its place.
+//   - Executor.Costs measures how much time each dispatch adds to a step.
+//   - Executor.TimeRoutes times isolated operators on each route.
+//   - An Edit runs different source code in place of a kernel.
 //
-// The tests that hold its promises are listed in docs/internals/engine.md.
+// The file docs/internals/engine.md lists the tests that check the guarantees of this package.
 package engine

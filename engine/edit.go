@@ -9,25 +9,25 @@ import (
 	"gpuscope/trace"
 )
 
-// Edit is another text of a kernel of the graph, compiled to run in its place: bindings, params and
-// workgroups are the same, so that plans, grids and bind groups stay as they are.
+// Edit is a changed source of a kernel of the graph, compiled to run in place of that kernel. Bindings,
+// params and workgroup sizes are the same, so plans, grids and bind groups do not change.
 type Edit struct {
 	of, by *graph.Kernel
 	pipe   gpu.Pipeline
 }
 
-// Name is the name by which records tell the edit from the graph's own kernel.
+// Name returns the name that identifies the edit in records.
 func (e *Edit) Name() string { return e.by.Name }
 
-// Of is the name of the kernel in whose place it runs.
+// Of returns the name of the kernel that the edit replaces.
 func (e *Edit) Of(g *graph.Graph) string { return g.KernelNames[e.of] }
 
-// NewEdit compiles a kernel to run in place of the graph's of a name. One that cannot is refused; the error
-// of one that does not compile holds the compiler's text.
+// NewEdit compiles the kernel by as a replacement for the graph's kernel named of. NewEdit returns an error
+// if by cannot replace that kernel. If by does not compile, the error contains the compiler's message.
 func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	own := x.g.Kernel(of)
 	if own == nil {
-		return nil, fmt.Errorf("the graph has no kernel %q", of)
+		return nil, fmt.Errorf("kernel %q does not exist in the graph", of)
 	}
 	if err := by.CanReplace(own); err != nil {
 		return nil, err
@@ -42,25 +42,26 @@ func (x *Executor) NewEdit(of string, by *graph.Kernel) (*Edit, error) {
 	return &Edit{own, by, p}, nil
 }
 
-// Describe is the edit as a trace has its kernel.
+// Describe returns the description of the edited kernel for a trace.
 func (e *Edit) Describe(g *graph.Graph) trace.Kernel {
 	t := graph.DescribeKernel(e.by.Name, e.by)
 	t.Of, t.Constants = e.Of(g), e.of.Constants
 	return t
 }
 
-// edits are what runs in place of kernels of the graph.
+// edits records which edits run in place of kernels of the graph.
 type edits struct {
-	own     map[*graph.Kernel]gpu.Pipeline // of kernels that something has run in place of
+	own     map[*graph.Kernel]gpu.Pipeline // original pipelines of all kernels that an edit has ever replaced
 	inForce map[*graph.Kernel]*Edit
-	names   map[*graph.Kernel]string // of inForce; never changed: records hold it
+	// names holds the names of the edits in inForce. Each map is immutable because records keep it.
+	names   map[*graph.Kernel]string
 	changes int
 }
 
-// InPlace is what runs in place of the graph's kernel of a name, nil where nothing does.
+// InPlace returns the edit that runs in place of the named kernel, or nil if there is no such edit.
 func (x *Executor) InPlace(of string) *Edit { return x.edits.inForce[x.g.Kernel(of)] }
 
-// Edits are what runs in place of kernels of the graph, in the order in which it has these.
+// Edits returns the edits that run in place of kernels, in the order of the graph's kernels.
 func (x *Executor) Edits() (list []*Edit) {
 	if len(x.edits.inForce) == 0 {
 		return nil
@@ -73,17 +74,18 @@ func (x *Executor) Edits() (list []*Edit) {
 	return list
 }
 
-// Use has an edit run in place of its kernel from the next step on.
+// Use makes an edit run in place of its kernel, starting with the next step.
 func (x *Executor) Use(e *Edit) { x.replace(e.of, e) }
 
-// UseOwn has the graph's kernel of a name run itself again.
+// UseOwn removes the edit of the named kernel, so that the original kernel runs again.
 func (x *Executor) UseOwn(of string) {
 	if k := x.g.Kernel(of); x.edits.inForce[k] != nil {
 		x.replace(k, nil)
 	}
 }
 
-// replace puts an edit in force, nil for the kernel itself. It has not run yet, or not for long.
+// replace makes an edit run in place of a kernel, or restores the kernel if the edit is nil. The dispatches
+// of the kernel then count as never run, because the first run after a switch is cold.
 func (x *Executor) replace(k *graph.Kernel, e *Edit) {
 	inForce := maps.Clone(x.edits.inForce)
 	if inForce == nil {
@@ -110,7 +112,7 @@ func (x *Executor) replace(k *graph.Kernel, e *Edit) {
 	}
 }
 
-// runAs has what is submitted from now on run an edit in place of a kernel, or for nil the kernel itself.
+// runAs makes later submits run an edit in place of a kernel, or the kernel itself if the edit is nil.
 func (x *Executor) runAs(k *graph.Kernel, e *Edit) {
 	if x.edits.own[k] == nil {
 		if x.edits.own == nil {
@@ -123,12 +125,13 @@ func (x *Executor) runAs(k *graph.Kernel, e *Edit) {
 	}
 }
 
-// runs is the graph's kernel that a dispatch of the shapes in force runs, or that another stands for.
+// runs returns the graph's kernel that a dispatch runs at the current shapes, even if an edit replaces the
+// kernel.
 func (x *Executor) runs(id trace.DispatchID) *graph.Kernel {
 	return x.g.KernelOf(id, x.live.Plans[x.g.Dispatches[id].Op].Route)
 }
 
-// Serves are the dispatches of the last step that run the graph's kernel of a name, or what is in its place.
+// Serves returns the dispatches of the last step that run the named kernel or the edit in its place.
 func (x *Executor) Serves(of string) (list []trace.DispatchID) {
 	k := x.g.Kernel(of)
 	for _, id := range x.live.Active() {

@@ -12,29 +12,28 @@ import (
 	"gpuscope/trace"
 )
 
-// Executor runs a graph on a device. It owns everything it makes there; the device stays its caller's. One
-// goroutine uses it.
+// Executor runs a graph on a device. It owns all objects that it creates on the device; the caller keeps
+// owning the device. Only one goroutine at a time may use an Executor.
 type Executor struct {
 	dev     gpu.Device
 	g       *graph.Graph
 	live    *graph.Live
-	buffers []gpu.Buffer // by Graph.memory; nil where there is none
-	begins  []uint64     // likewise: where a constant begins in its buffer
+	buffers []gpu.Buffer // indexed by memory number (Graph.Memory); nil if the memory is unused
+	begins  []uint64     // offset of each value in its buffer, indexed by memory number
 	arena   paramsArena
 	pipes   map[*graph.Kernel]gpu.Pipeline
-	// groups are the bind groups of each dispatch slot by layout and route; routes that share a Use share
-	// them.
+	// groups holds the bind groups, indexed by layout, dispatch slot and route.
 	groups   [][][]slotGroups
-	readAt   []uint64 // by value: offset of an output in the readback of a flight
+	readAt   []uint64 // offset of each output in the readback buffer of a flight, indexed by value
 	clock    *measure.Clock
-	owned    []interface{ Release() } // in order of making
+	owned    []interface{ Release() } // in order of creation
 	flights  [2]flight
-	last     *flight // the step that ended last; none has where it has not run
-	number   int     // of the steps so far whose shapes were in force
-	hasRun   []bool  // by dispatch and route, flat
+	last     *flight // the last finished step; last.ran is false if there is none
+	number   int     // number of steps so far that committed their shapes
+	hasRun   []bool  // indexed by dispatch*graph.MaxRoutes + route
 	rates    rates
 	pauses   pauses
-	canary   *measure.Probe // nil where there is none
+	canary   *measure.Probe // clock probe; nil if there is none
 	lastEnd  time.Time
 	sheets   sheets
 	start    time.Time
@@ -42,39 +41,41 @@ type Executor struct {
 	compiled []trace.Compiled
 	loading  Loading
 	check    bool
-	resizes  int // that were committed
-	// firstPiece is how many dispatches of a step are submitted first.
+	resizes  int // number of committed resizes
+	// firstPiece is the number of dispatches in the first submit of a step.
 	firstPiece int
-	// allocated is all the device memory that it holds.
+	// allocated is the total size of the executor's device memory, in bytes.
 	allocated int64
 	edits     edits
 }
 
-// slotGroups are the bind groups of a dispatch slot on a route: one with the params of the first dispatch
-// that is like it, and, once it is needed, one with its own.
+// slotGroups holds the bind groups of a dispatch slot on a route. first binds the params block of the first
+// dispatch that is like this one. own binds the dispatch's own params block and is created when it is first
+// needed.
 type slotGroups struct{ first, own gpu.BindGroup }
 
-// SetCheck makes every Step check itself before it submits.
+// SetCheck makes every Step call Check before it submits commands.
 func (x *Executor) SetCheck(on bool) { x.check = on }
 
-// Loading is where the time of Load went.
+// Loading is the time that each part of Load took.
 type Loading struct {
-	Prepack time.Duration // bringing weights into the order that kernels read them in, on the host
-	Upload  time.Duration // writing them to the device
-	Compile time.Duration // making pipelines
+	Prepack time.Duration // reordering weights on the host into the layout that kernels read
+	Upload  time.Duration // writing weights to the device
+	Compile time.Duration // compiling pipelines
 }
 
-// Loading is where the time went when the graph was loaded.
+// Loading returns the time that each part of loading the graph took.
 func (x *Executor) Loading() Loading { return x.loading }
 
-// Progress is told how far something has come that takes its time; its error ends that. Cancelling is one.
+// Progress is called to report the progress of a long operation. If Progress returns an error, for example
+// because the user cancelled, the operation stops.
 type Progress func(phase string, done, total int) error
 
-// UploadPhase is the phase of Load that counts bytes; the others count things.
+// UploadPhase is the phase of Load whose progress is counted in bytes. The other phases count items.
 const UploadPhase = "upload weights"
 
-// Load puts a graph on a device: memory, weights, kernels. progress, which may be nil, is told before each
-// tensor and each kernel.
+// Load puts a graph on a device: it allocates memory, uploads weights and compiles kernels. progress may be
+// nil; it is called before each tensor and each kernel.
 func Load(dev gpu.Device, g *graph.Graph, o graph.LiveOptions, progress Progress) (x *Executor, err error) {
 	if progress == nil {
 		progress = func(string, int, int) error { return nil }
@@ -125,7 +126,7 @@ func Load(dev gpu.Device, g *graph.Graph, o graph.LiveOptions, progress Progress
 
 func (x *Executor) own(o interface{ Release() }) { x.owned = append(x.owned, o) }
 
-// allocate makes the buffers and fills those of constants, and of State that starts as something.
+// allocate creates the buffers and writes the initial contents of constants and State.
 func (x *Executor) allocate(progress Progress) error {
 	x.buffers = make([]gpu.Buffer, x.g.FirstOwn+len(x.g.Values))
 	x.begins = make([]uint64, len(x.buffers))
@@ -187,8 +188,8 @@ func (x *Executor) allocate(progress Progress) error {
 	return nil
 }
 
-// placeOutputs finds the places of outputs in a readback, and its size. What lies side by side in a buffer of
-// outputs does so there.
+// placeOutputs assigns each output an offset in the readback buffer and returns the size of that buffer.
+// Outputs that share a device buffer keep their relative offsets.
 func (x *Executor) placeOutputs() (size uint64) {
 	x.readAt = make([]uint64, len(x.g.Values))
 	buffers := map[gpu.Buffer]uint64{}
@@ -221,11 +222,11 @@ func (x *Executor) allocateOne(memory int, label string, bytes int64) error {
 	return nil
 }
 
-// Constants lie in buffers of this size at most, or in one of their own where they are larger: a submit takes
-// the host the longer the more buffers its commands use, by some 40 ns each.
+// constantsBytes is the maximum size of a buffer that several constants share. A larger constant has a
+// buffer of its own. Sharing saves host time: a submit takes about 40 ns longer for each buffer that its
+// commands use.
 const constantsBytes = 256 << 20
 
-// allocateConstants makes the buffers of all constants.
 func (x *Executor) allocateConstants() error {
 	var constants []graph.ValueID
 	for i := range x.g.Values {
@@ -239,8 +240,8 @@ func (x *Executor) allocateConstants() error {
 	})
 }
 
-// allocateOutputs makes the buffers of outputs. Those that the same dispatches give and that only the host
-// reads lie in one, so that one copy brings them there.
+// allocateOutputs creates the buffers of outputs. Outputs that the same dispatches write and only the host
+// reads share a buffer, so that one copy reads them all back.
 func (x *Executor) allocateOutputs() error {
 	var outputs []graph.ValueID
 	for _, v := range x.g.Outputs() {
@@ -253,8 +254,8 @@ func (x *Executor) allocateOutputs() error {
 	})
 }
 
-// allocateTogether makes buffers in which values lie one after another. fits says whether one can lie at a
-// place after the first of a buffer.
+// allocateTogether creates buffers that each hold several values one after another. fits reports whether v
+// can be stored at byte offset at in the buffer whose first value is first.
 func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	fits func(first, v graph.ValueID, at int64) bool,
 ) error {
@@ -279,10 +280,9 @@ func (x *Executor) allocateTogether(label string, values []graph.ValueID,
 	return nil
 }
 
-// piece is how much is uploaded at a time.
+// piece is the maximum size of one upload, in bytes.
 const piece = 16 << 20
 
-// zero fills a buffer with zeros.
 func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
 	zeros := make([]byte, min(piece, val.Bytes))
 	for at := int64(0); at < val.Bytes; at += piece {
@@ -293,7 +293,8 @@ func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
 	return nil
 }
 
-// fill uploads a constant, or what State starts as, in pieces that a driver's staging takes well.
+// fill uploads a constant or the initial content of State. It writes in pieces, because the staging of
+// drivers handles moderate sizes well.
 func (x *Executor) fill(v graph.ValueID) error {
 	val, b, begin := &x.g.Values[v], x.buffers[x.g.FirstOwn+int(v)], x.begins[x.g.FirstOwn+int(v)]
 	if val.Load == nil {
@@ -308,8 +309,8 @@ func (x *Executor) fill(v graph.ValueID) error {
 	x.loading.Prepack += packed.Sub(start)
 	defer func() { x.loading.Upload += time.Since(packed) }()
 	if int64(len(data)) != val.Bytes {
-		return fmt.Errorf("load %s: %d bytes for %v %s, want %d", val.Name, len(data), val.MaxDims, val.DType,
-			val.Bytes)
+		return fmt.Errorf("load %s: got %d bytes, but dims %v of %s need %d", val.Name, len(data),
+			val.MaxDims, val.DType, val.Bytes)
 	}
 	for at := 0; at < len(data); at += piece {
 		if err := x.dev.Write(b, begin+uint64(at), data[at:min(at+piece, len(data))]); err != nil {
@@ -341,7 +342,7 @@ func (x *Executor) compile(progress Progress) error {
 	return progress("compile kernels", len(x.g.Kernels), len(x.g.Kernels))
 }
 
-// bind makes the params arena and the bind groups of every slot.
+// bind creates the params arena and the bind groups of every slot.
 func (x *Executor) bind() error {
 	if err := x.arena.make(x.dev, x.g, x.live.Plans); err != nil {
 		return err
@@ -365,14 +366,15 @@ func (x *Executor) bind() error {
 	return nil
 }
 
-// bindDispatch makes the bind groups of a dispatch on every route that a corner takes.
+// bindDispatch creates the bind groups of a dispatch, on every route that some corner uses.
 func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGroups, error) {
 	d := &x.g.Dispatches[id]
 	o := &x.g.Ops[d.Op]
 	groups := make([]slotGroups, len(o.Spec.Slots[d.Slot].Uses))
 	for r := range groups {
 		if o.Aliased || len(groups) > 1 && !x.g.Compiled(o, d.Slot, r) {
-			continue // no corner takes this route: what it would read may have no memory then
+			// No corner uses this route, so the buffers that the route reads may not exist.
+			continue
 		}
 		var err error
 		if groups[r].first, err = x.newGroup(id, r, p, x.arena.blocks[id].first); err != nil {
@@ -383,7 +385,8 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup makes a bind group of a dispatch on a route, with the params block of one that is like it.
+// newGroup creates a bind group of a dispatch on a route. The group binds the params block of the dispatch
+// named by params, which may be a dispatch that is like this one.
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {
@@ -407,8 +410,8 @@ func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, par
 	return group, nil
 }
 
-// group is the bind group of a dispatch on the route in force, with the params block that it reads now. One
-// that is made for that counts as the step's.
+// group returns the bind group of a dispatch on the current route, with the params block that the dispatch
+// reads now. If group has to create the bind group, it counts the bind group in the step's log.
 func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGroup, error) {
 	layout := x.live.Layout
 	g := &x.groups[layout][id][route]
@@ -425,13 +428,13 @@ func (x *Executor) group(s *stepLog, id trace.DispatchID, route int) (gpu.BindGr
 	return g.own, nil
 }
 
-// place is where a value lies in the step: a buffer, and where in it.
+// place returns the buffer that holds a value in the current layout, and the value's offset in the buffer.
 func (x *Executor) place(v graph.ValueID) (gpu.Buffer, uint64) {
 	i := x.live.Memory(v)
 	return x.buffers[i], x.begins[i]
 }
 
-// binding is a value as kernels are bound to it.
+// binding returns the buffer range to which a value is bound in a layout.
 func (x *Executor) binding(p *graph.Layout, v graph.ValueID) gpu.Binding {
 	i := x.g.Memory(p, v)
 	b := gpu.Binding{Buffer: x.buffers[i], Offset: x.begins[i]}
@@ -441,13 +444,13 @@ func (x *Executor) binding(p *graph.Layout, v graph.ValueID) gpu.Binding {
 	return b
 }
 
-// Live is the graph's live shapes and plans.
+// Live returns the live shapes and plans of the graph.
 func (x *Executor) Live() *graph.Live { return x.live }
 
-// Graph is the graph that is loaded.
+// Graph returns the loaded graph.
 func (x *Executor) Graph() *graph.Graph { return x.g }
 
-// Release frees what the executor made, last made first.
+// Release frees the executor's device objects in the reverse order of their creation.
 func (x *Executor) Release() {
 	for i := len(x.owned) - 1; i >= 0; i-- {
 		x.owned[i].Release()
@@ -455,10 +458,11 @@ func (x *Executor) Release() {
 	x.owned = nil
 }
 
-// ErrNotRead says that an output was not among what the last step read back.
+// ErrNotRead reports that the last step did not read an output back.
 var ErrNotRead = errors.New("output was not read back")
 
-// Output copies an output that the last Step read back to dst, at most its live bytes, and returns how many.
+// Output copies an output that the last step read back to dst, and returns the number of bytes copied. It
+// copies at most the live bytes of the output.
 func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	i := slices.Index(x.last.read, v)
 	if !x.last.ran || i < 0 {
@@ -468,17 +472,19 @@ func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	return n, x.last.readback.Read(dst[:n], x.readAt[v])
 }
 
-// ReadValue copies what is now in a value's memory, as much as fits dst. Memory that values share holds what
-// was written last: only outputs, State and constants are sure to be themselves.
+// ReadValue copies the current content of a value's memory to dst and fills dst. If values share memory,
+// the memory holds the value that was written last. Only outputs, State and constants always hold their own
+// content.
 func (x *Executor) ReadValue(v graph.ValueID, dst []byte) error { return x.ReadPart(v, 0, dst) }
 
-// ReadPart is ReadValue from a byte on, a multiple of 4, of so many bytes, a multiple of 4 too.
+// ReadPart copies part of a value's memory to dst, like ReadValue. Both the start offset from and the
+// length of dst must be multiples of 4 bytes.
 func (x *Executor) ReadPart(v graph.ValueID, from uint64, dst []byte) error {
 	b, begin := x.place(v)
 	return x.read(b, begin+from, dst)
 }
 
-// read copies a part of a buffer out, and waits for it.
+// read copies part of a buffer to dst and waits for the copy.
 func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 	r, err := x.dev.NewReadback("read", uint64(len(dst)))
 	if err != nil {
@@ -502,10 +508,10 @@ func (x *Executor) read(b gpu.Buffer, from uint64, dst []byte) error {
 	return r.Read(dst, 0)
 }
 
-// WriteValue overwrites the memory of a value, from its start.
+// WriteValue overwrites the memory of a value, from the start of the value.
 func (x *Executor) WriteValue(v graph.ValueID, data []byte) error { return x.writePart(v, 0, data) }
 
-// writePart is WriteValue from a byte on, a multiple of 4.
+// writePart overwrites the memory of a value from byte offset from, which must be a multiple of 4.
 func (x *Executor) writePart(v graph.ValueID, from uint64, data []byte) error {
 	b, begin := x.place(v)
 	return x.dev.Write(b, begin+from, data)

@@ -94,7 +94,7 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 		"not output": {
 			context.Background(),
 			&graph.StepInput{Read: []graph.ValueID{r.in}},
-			"it is no output",
+			"the value is not an output",
 		},
 	}
 	for name, test := range tests {

@@ -12,45 +12,49 @@ import (
 	"gpuscope/trace"
 )
 
-// A step goes through three stages: it is prepared (its shapes and params in force, its commands recorded),
-// sent, and finished (waited for). Step does all of it and submits piece by piece while it encodes. Prepare,
-// Send and Finish do one each, so that the host prepares the next step, or sends it, while the GPU is at this
-// one. Here, and nowhere else, is known which steps are on their way: two at most, of which one is prepared
-// and not sent. What is in force is the younger's.
+// A step has three stages. Prepare applies the step's shapes and params and records its commands, Send
+// submits the commands, and Finish waits for the GPU. Step does all of this in one call and submits piece
+// by piece while it encodes. With the separate calls the host can prepare or send the next step while the
+// GPU runs the current one. Only this file tracks the steps in flight. At most two steps are in flight, and
+// at most one of them is prepared but not sent. The executor's current shapes and params belong to the
+// newer step.
 //
-// Params need no care: a write is done after all that was submitted before it.
+// Uploads of params need no synchronization, because the device performs a write after all earlier submits.
 
-// flight is a step on its way, or the last one that ended.
+// flight is a step in flight, or the last finished step.
 type flight struct {
 	stepLog
 	stage    stage
-	number   int               // of the shapes it ran at: see Executor.number
-	ahead    bool              // it was prepared in the time of another
-	readback gpu.Readback      // of outputs; nil where there are none
-	stamps   gpu.Timestamps    // that it is timed by: the clock's, or where it was prepared those of a sheet
-	stampsAt int               // the first of them
-	resolves bool              // it brings them to the host
-	sheet    *sheet            // nil: it was not prepared
-	commands gpu.Recording     // of a step that was prepared
-	sizes    []int64           // in bytes, of what is read back
-	stays    []measure.Metered // by dispatch: what keeps a barrier before it; nil of a step as it is
-	bytes    int64             // of its work, as modelled
-	flops    int64
+	number   int            // number of the step's shapes: see Executor.number
+	ahead    bool           // the step was prepared while another step ran
+	readback gpu.Readback   // receives the outputs; nil if the graph has no outputs
+	stamps   gpu.Timestamps // the clock's timestamps, or those of a sheet if the step was prepared
+	stampsAt int            // index of the step's first timestamp in stamps
+	resolves bool           // the step's commands resolve the timestamps to the host
+	sheet    *sheet         // nil if the step was not prepared
+	commands gpu.Recording  // commands of a prepared step
+	sizes    []int64        // sizes of the values to read back, in bytes
+	// stays holds, for each dispatch, the placeholder dispatch that keeps a barrier before it. stays is nil
+	// for a step that runs unchanged.
+	stays []measure.Metered
+	// bytes and flops are the modelled memory traffic and arithmetic of the step.
+	bytes int64
+	flops int64
 }
 
-// stage is how far a step is.
+// stage is the progress of a flight.
 type stage uint8
 
 const (
-	idle stage = iota // ended, or never begun
+	idle stage = iota // finished, or never started
 	prepared
 	sent
 )
 
-// errFlight is a stage out of order.
-var errFlight = errors.New("Prepare, Send and Finish come one after another, and one step is prepared at a time")
+// errFlight reports a call of Prepare, Send or Finish in the wrong order.
+var errFlight = errors.New("wrong order of calls: each step needs Prepare, Send and Finish in this order, with only one step prepared at a time")
 
-// begin makes a flight that of another step.
+// begin resets the flight for a new step.
 func (f *flight) begin(t Timing, read []graph.ValueID) {
 	s := &f.stepLog
 	*s = stepLog{
@@ -60,13 +64,14 @@ func (f *flight) begin(t Timing, read []graph.ValueID) {
 	f.stamps, f.stampsAt, f.resolves, f.sheet = nil, 0, true, nil
 }
 
-// timedFlight is one of dispatches between two timestamps, outside of any step.
+// timedFlight returns a flight for dispatches that are timed outside of any step, by two timestamps around
+// all of them.
 func (x *Executor) timedFlight() flight {
 	log := stepLog{timing: TimingStep, ticks: make([]uint64, 2)}
 	return flight{stepLog: log, stamps: x.clock.Stamps, resolves: true}
 }
 
-// at is the oldest flight that is at a stage, nil where none is.
+// at returns the oldest flight at the given stage, or nil if there is none.
 func (x *Executor) at(s stage) *flight {
 	var oldest *flight
 	for i := range x.flights {
@@ -77,19 +82,20 @@ func (x *Executor) at(s stage) *flight {
 	return oldest
 }
 
-// Stands says whether the last step ended well and its shapes are those in force: it can be run again.
+// Stands reports whether the last step can be run again: it ended without an error, and its shapes are
+// still the current ones.
 func (x *Executor) Stands() bool { return x.last.ran && x.last.number == x.number }
 
-// CanPrepare says whether steps like the last one can be prepared at a timing level: no check looks at the
-// device between two of them, and one submit holds each.
+// CanPrepare reports whether steps like the last one can be prepared at a timing level. Each such step must
+// fit into one submit, and Check must be off, because Check reads from the device between two steps.
 func (x *Executor) CanPrepare(t Timing) bool {
 	active := x.live.Active()
 	return x.Loaded() && !x.check && t <= TimingStep && x.shortRun(active) == len(active)
 }
 
-// Prepare makes the shapes of the next step the live ones and records its commands, as one submit: see
-// CanPrepare. Of its inputs the dims count here; their data is for Send. After an error of a plan the shapes
-// are as they were.
+// Prepare makes the shapes of the next step the live ones and records the step's commands as one submit
+// (see CanPrepare). Prepare uses only the dims of the inputs; Send uploads their data. If a plan returns an
+// error, the shapes do not change.
 func (x *Executor) Prepare(ctx context.Context, in *graph.StepInput, t Timing) error {
 	f := x.at(idle)
 	if x.at(prepared) != nil || f == nil {
@@ -125,7 +131,7 @@ func (x *Executor) Prepare(ctx context.Context, in *graph.StepInput, t Timing) e
 	return nil
 }
 
-// record records the dispatches in force as the commands of a flight.
+// record records the active dispatches as the commands of a flight.
 func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	active := x.live.Active()
 	f.cold = x.cold(active)
@@ -142,7 +148,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked is the flight in whose time the host works for f: the one that the GPU is at, where there is one.
+// booked returns the flight to whose log the host's work for f is added. This is the flight that the GPU is
+// running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true
@@ -150,8 +157,9 @@ func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	return f, false
 }
 
-// Flush sends the params of the step that was prepared ahead of its commands: a GPU takes them while the host
-// reads what the step before gave. A software device would let the host wait for that step.
+// Flush uploads the params of the prepared step before its commands are sent. The GPU then receives the
+// params while the host still reads the outputs of the previous step. Flush does nothing on a software
+// device, where it would make the host wait for the previous step.
 func (x *Executor) Flush() error {
 	f := x.at(prepared)
 	if f == nil {
@@ -173,7 +181,7 @@ func (x *Executor) Flush() error {
 	return nil
 }
 
-// Send writes the inputs of the step that was prepared and gives it to the device.
+// Send uploads the inputs of the prepared step and submits its commands.
 func (x *Executor) Send(in *graph.StepInput) error {
 	f := x.at(prepared)
 	if f == nil {
@@ -204,7 +212,7 @@ func (x *Executor) Send(in *graph.StepInput) error {
 	return nil
 }
 
-// Finish waits for the older of the steps that were sent, which is the last step then.
+// Finish waits for the oldest step that was sent. That step becomes the last step.
 func (x *Executor) Finish() error {
 	f := x.at(sent)
 	if f == nil {
@@ -217,7 +225,8 @@ func (x *Executor) Finish() error {
 		return fmt.Errorf("wait for the GPU: %w", err)
 	}
 	f.waited(begin)
-	if x.lastEnd.After(f.begun) { // the GPU was at the step before until then
+	// The GPU ran the previous step until lastEnd.
+	if x.lastEnd.After(f.begun) {
 		f.running = f.ended.Sub(x.lastEnd).Nanoseconds()
 	} else {
 		f.running = f.ended.Sub(f.begun).Nanoseconds()
@@ -232,14 +241,14 @@ func (x *Executor) Finish() error {
 	return nil
 }
 
-// waited says that the wait that began then has ended.
+// waited records the end of a wait that began at the given time.
 func (f *flight) waited(begin time.Time) {
 	f.polls++
 	f.ended = time.Now()
 	f.wait += f.ended.Sub(begin).Nanoseconds()
 }
 
-// end completes the log of a step that was waited for.
+// end completes the log of a step after the wait for the step.
 func (x *Executor) end(f *flight) error {
 	x.rates.learn(f.bytes, f.flops, float64(f.running))
 	if err := x.readTicks(f); err != nil {
@@ -253,7 +262,8 @@ func (x *Executor) end(f *flight) error {
 	return nil
 }
 
-// span is how long the GPU was at a step, from its first tick to its last, where these have come.
+// span returns how long the GPU worked on a step, from its first timestamp to its last. The result is empty
+// if the timestamps have not been read yet.
 func (x *Executor) span(s *stepLog) trace.Time {
 	if len(s.ticks) == 0 {
 		return trace.Time{}
@@ -261,17 +271,18 @@ func (x *Executor) span(s *stepLog) trace.Time {
 	return x.clock.Scale.Duration(s.ticks[0], s.ticks[len(s.ticks)-1])
 }
 
-// lengthen makes a pipelined step no shorter than the GPU was at it: the end of the step before may have been
-// seen late.
+// lengthen makes the total time of a pipelined step at least as long as the GPU's time. The total can be
+// too short because the host may have noticed the end of the previous step late.
 func (x *Executor) lengthen(s *stepLog) {
 	if span, ok := x.span(s).NS(); ok && s.pipelined {
 		s.total = max(s.total, span)
 	}
 }
 
-// Abandon gives up the steps that are on their way: one that was prepared never runs, those that were sent
-// run to their end. None of them is the last step. What they wrote to State is at and after their positions,
-// where whoever comes next writes it again. Steps that have ended get the times that they wait for.
+// Abandon gives up the steps in flight. A prepared step never runs, and steps that were sent run to their
+// end. None of these steps becomes the last step. They may have written State at and after their positions;
+// the next step writes the same positions again. Finished steps receive the timestamps that they still
+// lack.
 func (x *Executor) Abandon() error {
 	var err error
 	for i := range x.flights {
@@ -289,7 +300,7 @@ func (x *Executor) Abandon() error {
 	return gpu.Join(err, x.settle())
 }
 
-// haveRun marks dispatches as run on the routes in force.
+// haveRun marks dispatches as having run on their current routes.
 func (x *Executor) haveRun(run []trace.DispatchID) {
 	for _, id := range run {
 		*x.ranOn(id) = true

@@ -13,29 +13,34 @@ import (
 	"gpuscope/trace"
 )
 
-// EditTrial is what came of running an edit and its kernel in turns. Times are in ns, the kernel's before the
-// edit's and one more of it at the end; there are none on a device without timestamps.
+// EditTrial is the result of comparing an edit with its kernel in alternating runs. The times are in ns.
+// Each run of the edit comes after a run of the kernel, and one more run of the kernel ends the series. A
+// device without timestamps yields no times.
 type EditTrial struct {
-	Outputs    []EditOutput // what the dispatch writes, by binding
-	Alone      Turns        // of the dispatch alone, on the inputs that it has in the step
-	Step       Turns        // of the whole step: every dispatch of the kernel runs the one or the other
-	Dispatches int          // of the step that run the kernel
-	// Stray says that the edit writes State where the kernel does not: the step was not run with it, which
-	// would leave that there.
+	Outputs []EditOutput // values that the dispatch writes, in order of bindings
+	Alone   Turns        // times of the isolated dispatch, on the inputs that it has in the step
+	// Step holds the times of the whole step, in which all dispatches of the kernel run either the kernel or
+	// the edit.
+	Step       Turns
+	Dispatches int // number of dispatches of the step that run the kernel
+	// Stray reports whether the edit writes words of State that the kernel does not write. Such an edit is
+	// not timed in the whole step, because the step would leave the stray words in State.
 	Stray bool
 }
 
-// EditOutput is a value that a dispatch writes, as the kernel leaves it and as the edit does. Both found the
-// same there: what they read of it, and else Unwritten.
+// EditOutput is a value that a dispatch writes. Own is the value after the kernel, and New is the value
+// after the edit. The memory had the same content before both: the dispatch's input if one of the two reads
+// it, and otherwise the word Unwritten everywhere.
 type EditOutput struct {
 	Value    graph.ValueID
 	Own, New []byte
 }
 
-// Turns are what two things took that were run in turns: Own has one more, at its end.
+// Turns holds the durations of alternating runs of two variants, in ns. Own has one more element than New,
+// because the series ends with a run of Own.
 type Turns struct{ Own, New []int64 }
 
-// Gains are by how much less each run of the new took than those of its own before and after it.
+// Gains returns by how many ns each New run was faster than the mean of the Own runs before and after it.
 func (t *Turns) Gains() []int64 {
 	gains := make([]int64, len(t.New))
 	for i, ns := range t.New {
@@ -44,16 +49,17 @@ func (t *Turns) Gains() []int64 {
 	return gains
 }
 
-// TryEdit runs the last step again up to a dispatch, whose inputs are then those that it has in the step, and
-// runs it by its kernel and by an edit: once each for what they write, then in turns for what they take
-// alone. Then the whole step runs in turns with the one and the other.
+// TryEdit compares an edit with its kernel in the last step. First it runs the step again up to the
+// dispatch id, so that the dispatch has the same inputs as in the step. It then runs the isolated dispatch
+// once with the kernel and once with the edit to compare the outputs, and alternates between the two to
+// compare the times. Finally it alternates between whole steps with the kernel and with the edit.
 //
-// What an edit computes in a step may be garbage, and what comes after it then is too. At the end the step
-// runs whole as it is in force and writes again what it wrote, rows of State among it, so nothing is
-// different afterwards, nor after a cancel, which is heard between runs; State that an operator computes from
-// its own former content is the exception, as in Replay. What the dispatch wrote of State alone has its
-// content again, and a step is not run with an edit that writes other places of State. What the step told
-// stays.
+// In a step with the edit, the edit and all dispatches that depend on it may compute garbage. The last
+// action of TryEdit is therefore a run of the whole step, which writes everything again that the step
+// wrote, including rows of State. This also happens after a cancellation, which TryEdit checks between
+// runs. As in Replay, the exception is State that an operator computes from its own previous content.
+// TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of State
+// never runs in a whole step. The outputs and the record of the last step do not change.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -71,30 +77,30 @@ func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o 
 	return r.out, err
 }
 
-// editRun is one such trial.
+// editRun is one comparison of an edit with its kernel.
 type editRun struct {
 	x      *Executor
 	e      *Edit
 	id     trace.DispatchID
-	before *Edit    // in force, nil for the kernel
-	whole  *costRun // of the step; nil where nothing can be timed
+	before *Edit    // edit in use before the trial; nil if the kernel itself was in use
+	whole  *costRun // measurement of whole steps; nil if the device cannot time them
 	o      *CostOptions
 	writes []written
 	log    flight
 	out    EditTrial
 }
 
-// written is what the dispatch writes: a buffer of which so many bytes are its own, and what it found there.
+// written is a value that the dispatch writes, with the content found before the dispatch.
 type written struct {
 	value  graph.ValueID
 	found  []byte
-	before []byte // what is there when it runs to be compared
-	places []bool // of State, by word: the kernel writes it
-	reads  bool   // the kernel, or the edit, reads what it finds
+	before []byte // content just before a compared run
+	places []bool // for State: reports for each word whether the kernel writes it
+	reads  bool   // the kernel or the edit reads the previous content
 	state  bool
 }
 
-// strays says whether words that the kernel does not write are others than before.
+// strays reports whether any word changed that the kernel does not write.
 func (w *written) strays(after []byte) bool {
 	for i, own := range w.places {
 		if at := 4 * i; !own && !bytes.Equal(after[at:at+4], w.before[at:at+4]) {
@@ -128,10 +134,10 @@ func (x *Executor) newEditRun(e *Edit, id trace.DispatchID, o *CostOptions) (*ed
 		r.whole, err = x.newCostRun(nil, o)
 		return r, err
 	}
-	return nil, fmt.Errorf("dispatch %d does not run it in the last step", id)
+	return nil, fmt.Errorf("dispatch %d did not run the kernel in the last step", id)
 }
 
-// measure makes the trial, and everything as it was.
+// measure runs the comparison and then restores the edit in use and the memory.
 func (r *editRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		r.x.runAs(r.e.of, r.before)
@@ -156,7 +162,7 @@ func (r *editRun) measure(ctx context.Context) (err error) {
 	})
 }
 
-// upto runs the first n dispatches of the step as they are in force.
+// upto runs the first n dispatches of the step with the kernels now in use.
 func (r *editRun) upto(ctx context.Context, n int) error {
 	if n == 0 {
 		return nil
@@ -165,7 +171,7 @@ func (r *editRun) upto(ctx context.Context, n int) error {
 	return r.x.replay(ctx, []placedLook{{Look: Look{After: last}}}, 0)
 }
 
-// alone runs the dispatch on the inputs that it has in the step.
+// alone runs the isolated dispatch on the inputs that it has in the step.
 func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
@@ -207,7 +213,8 @@ func (r *editRun) alone(ctx context.Context) (err error) {
 	})
 }
 
-// capture runs the step up to the dispatch, and keeps what is there of what it will write.
+// capture runs the step up to the dispatch, and stores the current content of the values that the dispatch
+// writes.
 func (r *editRun) capture(ctx context.Context) error {
 	x := r.x
 	d := &x.g.Dispatches[r.id]
@@ -222,7 +229,7 @@ func (r *editRun) capture(ctx context.Context) error {
 			n = x.g.Values[bind.Value].Bytes
 		}
 		if n == 0 {
-			continue // scratch that is not used
+			continue // unused scratch
 		}
 		r.writes = append(r.writes, written{
 			value: bind.Value, found: make([]byte, (n+3)/4*4),
@@ -245,7 +252,7 @@ func (r *editRun) capture(ctx context.Context) error {
 	return nil
 }
 
-// Unwritten is a word that a kernel is not likely to write: a NaN as f32, and as two f16.
+// Unwritten is a word that a kernel is unlikely to write: it is NaN as f32 and NaN as two f16.
 const Unwritten = 0x7fc17fc1
 
 func unwritten(n int) []byte {
@@ -256,8 +263,9 @@ func unwritten(n int) []byte {
 	return data
 }
 
-// findPlaces runs the kernel on State that holds nothing, to see which words of it the kernel writes: in the
-// State of the step they are there already, for it has run.
+// findPlaces finds the words of State that the kernel writes. It fills the State with Unwritten and runs
+// the kernel. The State left by the step cannot show these words, because it already holds the kernel's
+// results.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {
@@ -292,8 +300,9 @@ func (r *editRun) findPlaces() error {
 	return nil
 }
 
-// mark makes what the dispatch will write what it found where the kernels read that, and else bits that tell
-// what a kernel does not write.
+// mark prepares the values that the dispatch writes for a run. If one of the kernels reads a value, mark
+// restores the content found before the dispatch. Otherwise mark fills the value with Unwritten, which
+// shows the words that a kernel leaves unwritten.
 func (r *editRun) mark() error {
 	for i := range r.writes {
 		w := &r.writes[i]
@@ -307,7 +316,7 @@ func (r *editRun) mark() error {
 	return nil
 }
 
-// restore makes some of what the dispatch writes what it found.
+// restore writes the original content of the selected values back.
 func (r *editRun) restore(which func(*written) bool) error {
 	var err error
 	for i := range r.writes {
@@ -328,7 +337,7 @@ func (r *editRun) put(w *written, data []byte) error {
 	return nil
 }
 
-// run runs the dispatch alone, and says what that took where it can be timed.
+// run runs the isolated dispatch, and returns its GPU time in ns if the device can time it.
 func (r *editRun) run() (ns int64, err error) {
 	x := r.x
 	if err := x.submit(&r.log, []trace.DispatchID{r.id}, 0, 1, &graph.StepInput{}); err != nil ||
@@ -342,9 +351,10 @@ func (r *editRun) run() (ns int64, err error) {
 	return ns, nil
 }
 
-// turns runs something with the kernel, with the edit, with the kernel, and so on, as often as was asked for
-// or there is time for; the first of each does not count. Each half of the trial has half of the time, less
-// what was spent of it.
+// turns calls run alternately with the kernel and with the edit. It stops after the requested number of
+// rounds or at the time limit. The first run of each does not count. The comparison of the isolated
+// dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent is the
+// time that the first comparison took; 0 selects the first comparison.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,
 	run func() (int64, error),
 ) error {
@@ -352,7 +362,8 @@ func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phas
 		r.x.runAs(r.e.of, e)
 		return run()
 	}
-	defer func() { t.New = t.New[:max(0, len(t.Own)-1)] }() // a turn that was cut short does not count
+	// Drop the edit's time from a round that was interrupted.
+	defer func() { t.New = t.New[:max(0, len(t.Own)-1)] }()
 	begin, within := time.Now(), r.o.For-spent
 	if spent == 0 {
 		within = r.o.For / 2

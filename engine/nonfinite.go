@@ -10,17 +10,17 @@ import (
 	"gpuscope/trace"
 )
 
-// NonFinite is a number that is none: where it came up first.
+// NonFinite is the first NaN or infinity in a step.
 type NonFinite struct {
-	Dispatch trace.DispatchID // that gave it
+	Dispatch trace.DispatchID // dispatch that wrote the number
 	Value    graph.ValueID
-	Index    int // of the first such element in the live dims, even where memory is permuted
+	Index    int // index of the first such element in the live dims, even if the memory is permuted
 	Number   float64
 }
 
-// FirstNonFinite finds the first output of an operator, in order of submission, that holds a NaN or an
-// infinity, by running the last step again as Replay does. found is false where there is none. What an
-// operator keeps for itself (scratch) is not looked at: parts of it may never be written.
+// FirstNonFinite runs the last step again, as Replay does, and finds the first output of an operator that
+// contains a NaN or an infinity. Outputs are searched in order of submission. found is false if all outputs
+// are finite. The scratch memory of operators is not searched, because parts of it may never be written.
 func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found bool, err error) {
 	if !x.Stands() {
 		return first, false, ErrNoStep
@@ -49,8 +49,8 @@ func (x *Executor) FirstNonFinite(ctx context.Context) (first NonFinite, found b
 	return first, false, nil
 }
 
-// firstNonFinite looks for exponents of ones; column says where an element in memory belongs, nil: where it
-// lies.
+// firstNonFinite searches for floats whose exponent bits are all ones. column maps the index of an element
+// in memory to its index in the dims; nil means that both are equal.
 func firstNonFinite(
 	t graph.DType,
 	data []byte,

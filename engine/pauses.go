@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// pauses tells for how long Go's garbage collector has stopped the program. What it reads into is used again,
-// so that looking allocates nothing.
+// pauses measures how long Go's garbage collector has stopped the program. The stats are kept between
+// calls, so that reading them does not allocate.
 type pauses struct{ stats debug.GCStats }
 
-// since is how many pauses have ended since then, and their sum in ns. The runtime remembers the last 256.
+// since returns the number of pauses that ended after t, and their total duration in ns. The runtime
+// remembers only the last 256 pauses.
 func (p *pauses) since(t time.Time) (n int, ns int64) {
 	debug.ReadGCStats(&p.stats)
-	wall := t.Round(0) // the runtime's times have no monotonic part
+	wall := t.Round(0) // the times of the runtime have no monotonic part
 	for n < len(p.stats.PauseEnd) && p.stats.PauseEnd[n].After(wall) {
 		ns += p.stats.Pause[n].Nanoseconds()
 		n++

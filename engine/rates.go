@@ -2,23 +2,26 @@ package engine
 
 import "gpuscope/engine/gpu"
 
-// rates are what a byte and a FLOP of modelled work take, in ns of wall time. They say how long a step will
-// keep the GPU, so that a long one is submitted in parts. A decode step moves bytes and a prefill computes:
-// each teaches the rate that its time is made of. The last step of its kind counts, since clocks move.
+// rates holds the estimated wall time in ns for each byte and each FLOP of modelled work. The estimates
+// predict how long a step will keep the GPU busy, so that a long step is submitted in parts. A decode step
+// mainly moves bytes and a prefill mainly computes, so each kind of step updates the rate that dominates
+// its time. Only the last step of each kind counts, because clocks change.
 type rates struct {
-	perByte, perFLOP float64 // 0: not known
-	// balance is how many FLOPs a device is taken to do in the time of a byte. A step of more of them to the
-	// byte computes, another one moves bytes, and a rate that no step has taught follows from the other.
+	perByte, perFLOP float64 // 0 if unknown
+	// balance is the assumed number of FLOPs that the device computes in the time of one byte. A step with
+	// more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only one rate has
+	// been measured, the other is derived from it with this ratio.
 	balance float64
 }
 
-// balances are rough: between a GPU's peaks lie 10 to 100 FLOPs to the byte.
+// These values are rough: the peak rates of GPUs correspond to 10 to 100 FLOPs per byte.
 const (
 	balanceGPU = 32
 	balanceCPU = 8
 )
 
-// newRates knows nothing of a GPU: its first step is one submit. Software is slow enough for a guess.
+// newRates returns the initial rates. A GPU starts without estimates, so its first step is one submit. A
+// software device is slow enough that a guess is useful.
 func newRates(t gpu.AdapterType) rates {
 	if t == gpu.CPU {
 		return rates{perByte: 1, perFLOP: 1, balance: balanceCPU}
@@ -26,7 +29,7 @@ func newRates(t gpu.AdapterType) rates {
 	return rates{balance: balanceGPU}
 }
 
-// expect is how many ns some work will take; 0 where nothing is known.
+// expect returns the expected time of the given work in ns, or 0 if no rate is known.
 func (r *rates) expect(bytes, flops int64) float64 {
 	perByte, perFLOP := r.perByte, r.perFLOP
 	if perByte == 0 {
@@ -38,13 +41,13 @@ func (r *rates) expect(bytes, flops int64) float64 {
 	return float64(bytes)*perByte + float64(flops)*perFLOP
 }
 
-// learn takes in that a step of so much work took ns.
+// learn updates the rates with the measured time of a step, in ns.
 func (r *rates) learn(bytes, flops int64, ns float64) {
 	b, f := float64(bytes), float64(flops)
 	if f > b*r.balance {
 		r.perFLOP = rest(ns, b*r.perByte) / f
 		if b > 0 {
-			r.perByte = min(r.perByte, ns/b) // it did these, too, in that time
+			r.perByte = min(r.perByte, ns/b) // the step also moved these bytes in that time
 		}
 	} else if b > 0 {
 		r.perByte = rest(ns, f*r.perFLOP) / b
@@ -54,5 +57,6 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	}
 }
 
-// rest is what is left of a step's time for the work it is made of, half of it at least.
+// rest returns the part of a step's time that belongs to the dominant kind of work, which is at least half
+// of it.
 func rest(ns, other float64) float64 { return max(ns-other, ns/2) }

@@ -7,31 +7,31 @@ import (
 	"gpuscope/trace"
 )
 
-// Recorder turns what an executor did into the records of a trace: new plans and a step for each snapshot.
-// Each step is told relative to the one recorded before it, whatever steps came between that nobody recorded.
-// It takes constant memory.
+// Recorder turns the steps of an executor into trace records: the new plans and one step for each snapshot.
+// Each step is recorded relative to the previously recorded step, even if unrecorded steps ran in between.
+// A Recorder uses a constant amount of memory.
 //
-// Snapshots are taken on the goroutine of the steps. What the records before have said belongs to the
-// goroutine that makes them, which may be another.
+// Take snapshots on the goroutine that runs the steps. Record may run on another goroutine, and the state
+// that Record carries from one record to the next belongs to that goroutine.
 type Recorder struct {
 	x *Executor
 
-	// As of the last snapshot.
-	before    int // steps that another recorder has told
+	// The fields up to liveBytes describe the moment of the last snapshot.
+	before    int // number of steps recorded by an earlier recorder
 	taken     int
-	resizes   int // of the executor
-	listed    int // of the executor's levels and waits
-	edits     int // of the executor: how often others took a kernel's place
+	resizes   int // the executor's number of resizes
+	listed    int // version of the executor's lists of levels and waits
+	edits     int // how often edits in the executor have been switched
 	liveBytes int64
 
 	mu   sync.Mutex
 	free []*Snapshot
 
 	shapes *graph.Tracer
-	blocks []string // by dispatch: name of its block
+	blocks []string // name of the block of each dispatch
 }
 
-// NewRecorder starts recording an executor, at the plans now in force.
+// NewRecorder returns a recorder of an executor. Recording starts from the plans now in use.
 func NewRecorder(x *Executor) *Recorder {
 	return &Recorder{
 		x: x, resizes: x.resizes, edits: x.edits.changes, blocks: x.g.BlockNames(),
@@ -39,8 +39,8 @@ func NewRecorder(x *Executor) *Recorder {
 	}
 }
 
-// Record is the step as a trace has it, and the plans that are new with it. The snapshot must not be used
-// afterwards.
+// Record returns the trace record of the step and the plans that first appear in it. Do not use the
+// snapshot after Record.
 func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	r := s.r
 	step := trace.Step{
@@ -64,11 +64,11 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	return plans, step
 }
 
-// CPU is where the host's time and calls of the last step went.
+// CPU returns the host's time and calls in the last step.
 func (x *Executor) CPU() trace.CPU { return x.last.cpu() }
 
 func (s *stepLog) cpu() trace.CPU {
-	if !s.ran { // without a device
+	if !s.ran { // no device
 		return trace.CPU{ResizeNS: trace.Measured(s.resize)}
 	}
 	return trace.CPU{
@@ -81,7 +81,7 @@ func (s *stepLog) cpu() trace.CPU {
 	}
 }
 
-// times fills in what was measured, at the level at which it was.
+// times fills in the GPU times at the timing level of the step.
 func (s *Snapshot) times(step *trace.Step) {
 	ticks, c := s.step.ticks, &s.scale
 	if len(ticks) < 2 {

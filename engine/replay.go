@@ -12,32 +12,34 @@ import (
 	"gpuscope/trace"
 )
 
-// Look is a value to be read right after a dispatch of a step has run, when its memory is still its own.
+// Look requests a value as it is right after a dispatch, before other values reuse its memory.
 type Look struct {
 	After trace.DispatchID
 	Value graph.ValueID
-	Into  []byte // the start of the value's live bytes; a slice of LiveSize takes all
+	Into  []byte // receives the start of the value's live bytes; LiveSize bytes hold the whole value
 }
 
-// ErrNoStep says that there is no step to run again: none has run, or the last one did not end.
+// ErrNoStep reports that no step can be run again, because no step has run or the last step failed.
 var ErrNoStep = errors.New("no step to run again")
 
-// replayBytes is how much is read back in one go. Looks at more than that take several runs.
+// replayBytes is the maximum number of bytes that one run reads back. Larger looks are split over several
+// runs.
 const replayBytes = 64 << 20
 
-// Replay runs the dispatches of the last step again, the first to the last that a look names, and reads each
-// value right after its dispatch, whatever takes over its memory later.
+// Replay runs the dispatches of the last step again, from the first dispatch to the last one named by a
+// look. It reads each value right after the dispatch of the look, before other values reuse the memory.
 //
-// Everything is as it was: shapes, plans and params are those in force, graph inputs hold what the step
-// uploaded. State is the exception, since the step has changed it: what is appended at a position is written
-// again, the same; State that an operator computes from its own former content moves on once more.
-// Nothing of what the step told is touched: its outputs can still be read, and so can its record.
+// The replay uses the current shapes, plans and params, and the graph inputs that the step uploaded. Only
+// State differs from the original run, because the step has already changed it. Rows appended at a position
+// are written again with the same content. State that an operator computes from its own previous content
+// advances once more. The outputs and the record of the last step can still be read.
 //
-// After it memory is as the last look's dispatch left it, until something else runs: of a value that is too
-// large for one go a look takes no bytes, and ReadPart reads it piece by piece.
+// Until another command runs, memory holds the content after the last dispatch of the replay. To read a
+// value that is too large for one run, request a look with an empty Into and then call ReadPart piece by
+// piece.
 //
-// A look at what its memory does not hold after the dispatch is refused before anything runs. A cancel is
-// heard between submits.
+// Replay returns an error before anything runs if a value's memory does not hold the value after the
+// dispatch of the look. Replay checks for a cancellation between submits.
 func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
 	if !x.Stands() {
 		return ErrNoStep
@@ -64,38 +66,40 @@ func (x *Executor) Replay(ctx context.Context, looks ...Look) error {
 	return nil
 }
 
-// placedLook is a look with its place in a readback.
+// placedLook is a look with its offset in the readback buffer.
 type placedLook struct {
 	Look
 	at uint64
 }
 
-// room is what a look takes of a readback.
+// room returns the number of bytes that a look occupies in the readback buffer.
 func (l *placedLook) room() uint64 { return uint64(len(l.Into)+15) / 16 * 16 }
 
-// LiveDims are the dims in force of a tensor, all 0 of scratch that the last step does not use.
+// LiveDims returns the current dims of a tensor. All dims are 0 for scratch that the last step does not
+// use.
 func (x *Executor) LiveDims(v graph.ValueID) []int { return slices.Clone(x.live.Dims(v)) }
 
-// LiveSize is the size in bytes of a tensor at the dims in force.
+// LiveSize returns the size of a tensor at the current dims, in bytes.
 func (x *Executor) LiveSize(v graph.ValueID) int64 { return x.live.BytesOf(v) }
 
-// checkLooks says what is wrong with looks in order of submission.
+// checkLooks returns an error if a look is invalid. The looks must be in order of submission.
 func (x *Executor) checkLooks(looks []placedLook) error {
 	g := x.g
-	holds := make(map[int]graph.ValueID) // by memory: the value written last
+	holds := make(map[int]graph.ValueID) // value written last, indexed by memory number
 	active, at := x.live.Active(), 0
 	for i := range looks {
 		l := &looks[i]
 		if l.Value < 0 || int(l.Value) >= len(g.Values) || g.Values[l.Value].Kind != graph.Tensor {
-			return fmt.Errorf("look at value %d: it is no tensor of the graph", l.Value)
+			return fmt.Errorf("look at value %d: the graph has no tensor with this number", l.Value)
 		}
 		val := &g.Values[l.Value]
 		if _, ran := slices.BinarySearch(active, l.After); !ran {
-			return fmt.Errorf("look at %s after dispatch %d: it did not run in the last step", val.Name,
-				l.After)
+			return fmt.Errorf("look at %s after dispatch %d: the dispatch did not run in the last step",
+				val.Name, l.After)
 		}
 		if n := x.LiveSize(l.Value); int64(len(l.Into)) > n {
-			return fmt.Errorf("look at %s: %d bytes, it has %d", val.Name, len(l.Into), n)
+			return fmt.Errorf("look at %s: %d bytes requested, but the value has only %d", val.Name,
+				len(l.Into), n)
 		}
 		for ; at < len(active) && active[at] <= l.After; at++ {
 			d := &g.Dispatches[active[at]]
@@ -110,17 +114,17 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 		switch holder, written := holds[x.live.Memory(l.Value)]; {
 		case slices.Contains([]graph.Role{graph.Input, graph.Constant, graph.State}, g.Values[root].Role):
 		case !written:
-			return fmt.Errorf("look at %s after dispatch %d: nothing has written it by then", val.Name,
+			return fmt.Errorf("look at %s after dispatch %d: no dispatch has written the value yet", val.Name,
 				l.After)
 		case holder != root:
-			return fmt.Errorf("look at %s after dispatch %d: its memory holds %s by then", val.Name, l.After,
+			return fmt.Errorf("look at %s after dispatch %d: the memory already holds %s", val.Name, l.After,
 				g.Values[holder].Name)
 		}
 	}
 	return nil
 }
 
-// Writers are the dispatches of the last step that write the memory of a value, in order of submission.
+// Writers returns the dispatches of the last step that write the memory of a value, in order of submission.
 func (x *Executor) Writers(v graph.ValueID) []trace.DispatchID {
 	var list []trace.DispatchID
 	for _, id := range x.live.Active() {
@@ -136,12 +140,12 @@ func (x *Executor) Writers(v graph.ValueID) []trace.DispatchID {
 	return list
 }
 
-// OutputLooks are looks at every output tensor of every operator of the last step, each after the dispatch
-// that writes it last, in order of submission. Into is left to the caller. An operator that is an alias has
-// no dispatch: its output is its input.
+// OutputLooks returns a look for every output tensor of every operator of the last step. Each look reads
+// after the last dispatch that writes the tensor. The looks are in order of submission, and the caller sets
+// Into. An operator that is an alias has no look, because it has no dispatch and its output is its input.
 func (x *Executor) OutputLooks() []Look {
 	var looks []Look
-	at := map[graph.ValueID]int{} // place in looks
+	at := map[graph.ValueID]int{} // index in looks
 	for _, id := range x.live.Active() {
 		d := &x.g.Dispatches[id]
 		o := &x.g.Ops[d.Op]
@@ -164,8 +168,8 @@ func (x *Executor) OutputLooks() []Look {
 	return looks
 }
 
-// replay runs the dispatches up to the last look, in as many submits as it takes to keep each short, and then
-// reads.
+// replay runs the dispatches up to the last look, split into short submits, and then reads the requested
+// values.
 func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) error {
 	r, err := x.dev.NewReadback("replay", max(size, 16))
 	if err != nil {
@@ -206,12 +210,12 @@ func (x *Executor) replay(ctx context.Context, looks []placedLook, size uint64) 
 	return nil
 }
 
-// encodeReplay encodes a run with the looks that stand in it, and returns those that come later.
+// encodeReplay encodes a run of dispatches and the looks among them, and returns the remaining looks.
 func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks []placedLook, r gpu.Readback) (
 	later []placedLook, err error,
 ) {
 	open := false
-	var log stepLog // what the step told stays as it is
+	var log stepLog // discarded, so that the log of the last step does not change
 	for i, id := range run {
 		if !open {
 			if err := enc.BeginPass("replay"); err != nil {
@@ -231,7 +235,8 @@ func (x *Executor) encodeReplay(enc gpu.Encoder, run []trace.DispatchID, looks [
 		}
 		open = false
 		if err := enc.EndPass(); err != nil {
-			return looks, fmt.Errorf("pass that ends with %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name, err)
+			return looks, fmt.Errorf("end the pass of operator %s: %w", x.g.Ops[x.g.Dispatches[id].Op].Name,
+				err)
 		}
 		for k := range looks[:here] {
 			l := &looks[k]

@@ -104,14 +104,14 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 	r.dev.ResetCounts()
 	large := make([]byte, 2048)
 	for want, l := range map[string]Look{
-		"b.add after dispatch 0: nothing has":      {After: active[0], Value: r.of},
-		"its memory holds":                         {After: last, Value: named("a.f0")},
-		"it did not run in the last step":          {After: 4, Value: r.in},
-		"it is no tensor of the graph":             {After: 0, Value: r.n},
-		"a.f0: 2048 bytes, it has 64":              {After: active[0], Value: named("a.f0"), Into: large},
-		"value 999: it is no tensor of the graph":  {After: 0, Value: 999},
-		"value -1: it is no tensor of the graph":   {After: 0, Value: graph.None},
-		"dispatch 77: it did not run in the last ": {After: 77, Value: r.in},
+		"b.add after dispatch 0: no dispatch has":   {After: active[0], Value: r.of},
+		"the memory already holds":                  {After: last, Value: named("a.f0")},
+		"the dispatch did not run in the last step": {After: 4, Value: r.in},
+		"the graph has no tensor with this number":  {After: 0, Value: r.n},
+		"a.f0: 2048 bytes requested":                {After: active[0], Value: named("a.f0"), Into: large},
+		"value 999: the graph has no tensor":        {After: 0, Value: 999},
+		"value -1: the graph has no tensor":         {After: 0, Value: graph.None},
+		"dispatch 77: the dispatch did not run":     {After: 77, Value: r.in},
 	} {
 		if err := r.x.Replay(ctx, l); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", l, err, want)

@@ -7,39 +7,40 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// To bring timestamps to the host is work that the GPU does after a step: on an H200 some 7 us, where to
-// write them takes less than one. So steps that were prepared write theirs on one sheet, and the first of
-// them that comes resolveEvery after the last that did so brings all of it to the host. What a step took is
-// known when that one has ended, or where the steps end (Abandon); Settled says when.
+// The GPU resolves timestamps to host memory after a step. Resolving takes about 7 us on an H200, while
+// writing the timestamps takes less than 1 us. Prepared steps therefore write their timestamps to a shared
+// sheet, and a step resolves the whole sheet if at least resolveEvery has passed since the last resolve.
+// The GPU time of a step is known after the resolving step has ended, or after Abandon. Settled reports
+// whether all GPU times are known.
 //
-// There are two sheets. While one comes to the host the next step writes on the other.
+// There are two sheets. While one is being resolved, the next step writes to the other.
 
 const (
 	resolveEvery = 10 * time.Millisecond
 	sheetLines   = 64
 )
 
-// sheets are those of an executor.
+// sheets holds the two sheets of an executor.
 type sheets struct {
 	both     [2]sheet
-	turn     int // of the one that steps write on, unless that is closed
+	turn     int // index of the sheet that steps write to, unless that sheet is closed
 	resolved time.Time
-	every    time.Duration // resolveEvery
-	ticks    []uint64      // room for those of a sheet
+	every    time.Duration // resolve interval; resolveEvery by default
+	ticks    []uint64      // buffer for the timestamps of a sheet
 }
 
-// sheet is timestamps that come to the host together.
+// sheet is a group of timestamps that are resolved together.
 type sheet struct {
 	stamps gpu.Timestamps
 	lines  []line
-	closed bool // the step of the last line resolves it
+	closed bool // the step of the last line resolves the sheet
 }
 
-// line is a step of which the sheet has the timestamps, line n in 2n and 2n + 1.
+// line is the entry of one step on a sheet. Line n owns the timestamps 2n and 2n + 1.
 type line struct {
-	number       int       // of its flight
-	begun, ended time.Time // as the host saw it; it has not ended where that is zero
-	snapshot     *Snapshot // that waits for its times; nil where there is none
+	number       int       // number of the step's flight
+	begun, ended time.Time // host times; ended is zero until the step has ended
+	snapshot     *Snapshot // waits for the timestamps; nil if there is none
 }
 
 func (x *Executor) newSheets() error {
@@ -56,7 +57,8 @@ func (x *Executor) newSheets() error {
 	return nil
 }
 
-// place gives a step that is to be recorded its place on a sheet, and says whether it resolves that.
+// place assigns a step its position on a sheet before the step is recorded, and decides whether the step
+// resolves the sheet.
 func (s *sheets) place(f *flight) {
 	if s.both[s.turn].closed {
 		s.turn ^= 1
@@ -66,7 +68,7 @@ func (s *sheets) place(f *flight) {
 	f.resolves = len(f.sheet.lines) == sheetLines-1 || time.Since(s.resolved) >= s.every
 }
 
-// enter writes a step that was prepared on its sheet, if it has one.
+// enter adds a prepared step to its sheet. It does nothing if the step has no sheet.
 func (s *sheets) enter(f *flight) {
 	if f.sheet == nil {
 		return
@@ -77,14 +79,15 @@ func (s *sheets) enter(f *flight) {
 	}
 }
 
-// strike takes the step that was entered last off its sheet: it will not run.
+// strike removes the step that was entered last from its sheet, because the step will not run.
 func (f *flight) strike() {
 	if f.sheet != nil {
 		f.sheet.lines, f.sheet.closed = f.sheet.lines[:f.stampsAt/2], false
 	}
 }
 
-// line is where a step stands that waits for its timestamps, or does not run yet; nil where it does not.
+// line returns the sheet entry of a step that has not started or still waits for its timestamps, and nil
+// for any other step.
 func (f *flight) line() *line {
 	if f.sheet == nil || f.stampsAt/2 >= len(f.sheet.lines) {
 		return nil
@@ -95,14 +98,14 @@ func (f *flight) line() *line {
 	return nil
 }
 
-// clear makes a sheet empty. Steps whose times have not come have none.
+// clear empties a sheet. Steps that still wait for timestamps on the sheet will have no GPU times.
 func (s *sheet) clear() {
 	clear(s.lines)
 	s.lines, s.closed = s.lines[:0], false
 }
 
-// Settled says whether it is known what they took of all steps that have ended, so that snapshots of them can
-// be recorded.
+// Settled reports whether the GPU times of all finished steps are known. Snapshots of the steps can then be
+// recorded.
 func (x *Executor) Settled() bool {
 	for i := range x.sheets.both {
 		if lines := x.sheets.both[i].lines; len(lines) > 0 && !lines[0].ended.IsZero() {
@@ -112,10 +115,10 @@ func (x *Executor) Settled() bool {
 	return true
 }
 
-// settle brings to the host what was not brought. No step is on its way.
+// settle resolves all timestamps that are not on the host yet. No step may be in flight.
 func (x *Executor) settle() (err error) {
 	for range x.sheets.both {
-		x.sheets.turn ^= 1 // the older one first
+		x.sheets.turn ^= 1 // start with the older sheet
 		if s := &x.sheets.both[x.sheets.turn]; len(s.lines) > 0 {
 			err = gpu.Join(err, x.resolve(s))
 		}
@@ -123,7 +126,7 @@ func (x *Executor) settle() (err error) {
 	return err
 }
 
-// resolve brings a sheet to the host by a submit of its own.
+// resolve resolves a sheet with a separate submit.
 func (x *Executor) resolve(s *sheet) error {
 	defer s.clear()
 	enc, err := x.dev.Begin("times")
@@ -143,7 +146,8 @@ func (x *Executor) resolve(s *sheet) error {
 	return x.arrived(s)
 }
 
-// arrived reads a sheet that has come to the host. Its steps get their times, and the clock learns by them.
+// arrived reads a resolved sheet, adds the timestamps to the steps of the sheet, and updates the clock from
+// them.
 func (x *Executor) arrived(s *sheet) error {
 	defer s.clear()
 	ticks := x.sheets.ticks[:2*len(s.lines)]
@@ -152,7 +156,7 @@ func (x *Executor) arrived(s *sheet) error {
 	}
 	for i := range s.lines {
 		l, own := &s.lines[i], ticks[2*i:2*i+2]
-		if l.ended.IsZero() { // it was given up
+		if l.ended.IsZero() { // the step was abandoned
 			continue
 		}
 		x.learn(own, l.begun, l.ended)
@@ -169,7 +173,7 @@ func (x *Executor) arrived(s *sheet) error {
 	return nil
 }
 
-// took adds its timestamps to the log of a step.
+// took stores the timestamps of a step in its log.
 func (x *Executor) took(s *stepLog, ticks []uint64) {
 	s.ticks = append(s.ticks[:0], ticks...)
 	x.lengthen(s)

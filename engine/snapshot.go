@@ -6,29 +6,30 @@ import (
 	"gpuscope/trace"
 )
 
-// Snapshot is what a step left, copied so that the next step can begin. Taking one is cheap and is
-// done on the goroutine of the steps; Record makes of it what a trace has, on any goroutine.
+// Snapshot is a copy of the results of a step, so that the next step can begin. Taking a snapshot is cheap
+// and happens on the goroutine that runs the steps. Record turns the snapshot into a trace record on any
+// goroutine.
 type Snapshot struct {
 	r         *Recorder
 	index     int
-	committed int // resizes since the snapshot before
+	committed int // number of resizes since the previous snapshot
 	shapes    graph.Shapes
 	step      stepLog
 	scale     measure.TimeScale
 	liveBytes int64
 }
 
-// Snapshot copies what the executor did in its last step, which ended well. Every snapshot has its Record,
-// in the order in which they were taken.
+// Snapshot copies the results of the executor's last step, which must have ended without an error. Call
+// Record on every snapshot, in the order in which the snapshots were taken.
 func (r *Recorder) Snapshot() *Snapshot {
 	s := r.Shapes()
 	s.Times()
 	return s
 }
 
-// Shapes is a snapshot of a step that is on its way, the one whose shapes are in force, without what it
-// takes. The next step can be prepared then. Times completes it, or Drop gives it up, before another is
-// taken.
+// Shapes returns a snapshot of the newest step in flight, with its shapes but without its times. The next
+// step can be prepared after Shapes returns. Before another snapshot is taken, call Times to complete this
+// one or Drop to discard it.
 func (r *Recorder) Shapes() *Snapshot {
 	x := r.x
 	s := r.empty()
@@ -52,8 +53,9 @@ func (r *Recorder) Shapes() *Snapshot {
 	return s
 }
 
-// Times adds what the executor's last step took, which is the snapshot's. Where its timestamps are still to
-// come they are added when they do: it has no Record before Executor.Settled.
+// Times adds the times of the executor's last step, which must be the step of the snapshot. GPU timestamps
+// that have not arrived yet are added when they arrive. Do not call Record before Executor.Settled returns
+// true.
 func (s *Snapshot) Times() {
 	x := s.r.x
 	ticks, runs := append(s.step.ticks[:0], x.last.ticks...), append(s.step.runs[:0], x.last.runs...)
@@ -67,7 +69,7 @@ func (s *Snapshot) Times() {
 	}
 }
 
-// Drop gives up the snapshot that was taken last, of a step that did not end well.
+// Drop discards the snapshot that was taken last, because its step failed.
 func (s *Snapshot) Drop() {
 	r := s.r
 	r.taken--
@@ -79,21 +81,22 @@ func (s *Snapshot) Drop() {
 	r.recycle(s)
 }
 
-// Next is the index that the next step to be recorded has.
+// Next returns the index of the next step to be recorded.
 func (r *Recorder) Next() int { return r.before + r.taken }
 
-// Continue takes the executor's last step for step n - 1, which another recorder has told: the next one, n,
-// is told from there. It returns the plans in force.
+// Continue makes this recorder take over from another recorder, which has recorded the executor's last step
+// as step n - 1. The next step is recorded as step n, relative to that step. Continue returns the plans now
+// in use.
 func (r *Recorder) Continue(n int) []trace.Plan {
 	plans, _ := r.Snapshot().Record()
 	r.before = n - r.taken
 	return plans
 }
 
-// Index is that of the step that Record makes.
+// Index returns the index of the step that Record returns.
 func (s *Snapshot) Index() int { return s.index }
 
-// empty is a snapshot whose memory is used again, where there is one.
+// empty returns a recycled snapshot, or a new one if there is none to recycle.
 func (r *Recorder) empty() *Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()

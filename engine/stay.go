@@ -9,27 +9,31 @@ import (
 	"gpuscope/trace"
 )
 
-// Barriers that stay. A barrier goes with the dispatches that made it necessary. Where a link of a chain is
-// left out of a step, what stood before it would so overlap with what follows it, which neither a
-// faster link gives nor another that takes its work over: the rows of a chain would cost more than the whole
-// step. So what a step does level by level stays apart: where a level has no barrier before it any more, an
-// empty dispatch begins it that may write what the dispatch before it wrote. It runs beside what the level
-// begins with, so it adds no level.
+// Skipping a dispatch also removes the barriers that the dispatch made necessary. If one link of a chain of
+// dispatches is skipped, the dispatches before and after the link can overlap. Neither a faster kernel for
+// the link nor fusing the link into another dispatch would allow this overlap. Without a correction, the
+// costs of the dispatches of a chain would add up to more than the whole step.
+//
+// The levels of the step are therefore kept separate. If a level has no barrier before it any more, a
+// placeholder is inserted at its start. A placeholder is an empty dispatch that binds, as writable, the
+// buffer that the previous dispatch wrote. The placeholder runs in parallel with the first dispatches of
+// the level, so it adds no level.
 
-// stay is an empty dispatch before another, in place of a barrier that would go.
+// stay is a placeholder dispatch that replaces a missing barrier. It runs right before the dispatch named
+// by before.
 type stay struct {
 	before trace.DispatchID
 	empty  measure.Metered
 }
 
-// stayer finds the barriers that go with sets of dispatches.
+// stayer finds the barriers that disappear when sets of dispatches are skipped.
 type stayer struct {
 	measure.Meter
 	live     *graph.Live
 	buffers  []gpu.Buffer
 	kernel   *graph.Kernel
 	pipe     gpu.Pipeline
-	groups   map[int]gpu.BindGroup // by index of buffers
+	groups   map[int]gpu.BindGroup // indexed like buffers
 	barriers gpu.Barriers
 }
 
@@ -43,19 +47,20 @@ func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 	return s, err
 }
 
-// stepLevel is one level of the step, as far as it is still run.
+// stepLevel is one level of the step, reduced to its dispatches that still run.
 type stepLevel struct {
 	first  trace.DispatchID
-	before int  // buffer that the dispatch before the level writes; -1 at the beginning of a submit
-	apart  bool // a barrier still separates it from the level before
+	before int  // buffer written by the previous dispatch; -1 at the start of a submit
+	apart  bool // a barrier still separates this level from the previous one
 }
 
-// without lists the barriers that one submit of a run needs to stay as it is without the dispatches left.
+// without returns the placeholder dispatches that keep the levels of one submit separate when the
+// dispatches marked in left are skipped. run lists all dispatches of the submit.
 func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err error) {
 	b := &s.barriers
 	b.Begin()
-	pass, level, wrote := -1, -1, -1 // of the dispatch at hand
-	opens := 0                       // index of the level with which the current pass begins
+	pass, level, wrote := -1, -1, -1 // pass and level of the current dispatch, and the buffer written last
+	opens := 0                       // index of the first level of the current pass
 	var levels []stepLevel
 	for _, id := range run {
 		if left[id] {
@@ -77,7 +82,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 				wrote = buffer
 			}
 		}
-		if b.Levels() > n { // the library moves this barrier to the beginning of the pass
+		if b.Levels() > n { // the GPU library moves this barrier to the start of the pass
 			levels[opens].apart = true
 			n++
 		}
@@ -98,7 +103,7 @@ func (s *stayer) without(left []bool, run []trace.DispatchID) (list []stay, err 
 	return list, nil
 }
 
-// level is how many levels of the step have begun with a dispatch.
+// level returns the number of levels of the step that start at or before a dispatch.
 func (s *stayer) level(id trace.DispatchID) int {
 	n, begins := slices.BinarySearch(s.live.Levels(), id)
 	if begins {
@@ -107,7 +112,7 @@ func (s *stayer) level(id trace.DispatchID) int {
 	return n
 }
 
-// writes is the empty dispatch that may write a buffer.
+// writes returns a placeholder dispatch that binds the buffer as writable.
 func (s *stayer) writes(buffer int) (measure.Metered, error) {
 	group, ok := s.groups[buffer]
 	if !ok {

@@ -12,39 +12,42 @@ import (
 	"gpuscope/trace"
 )
 
-// submitNS is how long one submit is meant to keep the GPU at most, so that a cancel is heard in time.
+// submitNS is the maximum GPU time that one submit should take, in ns, so that a step reacts to a
+// cancellation in time.
 const submitNS = 100e6
 
-// stepLog is what the last step did. Its memory is used again.
+// stepLog records the activity of one step. Later steps reuse its memory.
 type stepLog struct {
 	timing                               Timing
 	cold, pipelined                      bool
 	resize, upload, encode, submit, wait int64 // ns
-	// What of them but the wait was done after a submit, while the GPU had work; and the time from a submit
-	// after a wait to the end of the next wait. All but the wait may have been done for the step to come.
+	// overlapped is the part of resize, upload, encode and submit during which the GPU still had work from
+	// an earlier submit. running is the time from the first submit after a wait to the end of the next
+	// wait. All times except wait may include host work for the next step.
 	overlapped, running int64
 	total               int64
-	// pieces says that the GPU is given the first dispatches while the rest is encoded.
+	// pieces makes the first dispatches start on the GPU while the rest is encoded.
 	pieces                         bool
 	passes, submits, writes, polls int
-	bound                          int // bind groups that were made
+	bound                          int // number of bind groups created
 	writeBytes                     int64
-	// runs are the dispatches that stand between the same two timestamps, at levels block and dispatch: how
-	// many, run by run. Two ticks each.
+	// runs holds the number of dispatches between each pair of timestamps, at timing levels block and
+	// dispatch. ticks holds two timestamps for each element of runs.
 	runs  []int
 	ticks []uint64
-	gcs   int // pauses of Go's garbage collector, and how long they were
+	gcs   int // number of pauses of Go's garbage collector; gcNS is their total duration
 	gcNS  int64
 	ran   bool
 	read  []graph.ValueID // outputs that were read back
-	// When it began, when it was first submitted, and when the wait for its last submit ended.
+	// start is the start of the step, begun its first submit, and ended the end of the wait for its last
+	// submit.
 	start, begun, ended time.Time
 }
 
-// Step resizes the graph to its inputs, uploads them, runs it and waits. When it returns nil the outputs in
-// in.Read can be read. After an error of a plan, or a cancel that came before, the graph is as it was; after
-// any later error the shapes are the new ones, the content of State and outputs is what the GPU got to, and
-// the next Step is none the worse.
+// Step resizes the graph to the given inputs, uploads them, runs the graph and waits. If Step returns nil,
+// the outputs in in.Read can be read. If planning fails or ctx is cancelled before planning ends, the graph
+// does not change. After a later error the new shapes stay in force, and State and outputs hold the results
+// of the part that the GPU ran. Later steps can run normally after any of these errors.
 func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) error {
 	if err := x.Abandon(); err != nil {
 		return err
@@ -77,7 +80,7 @@ func (x *Executor) Step(ctx context.Context, in *graph.StepInput, t Timing) erro
 	return x.execute(ctx, f, in)
 }
 
-// level is the level at which a step can be timed that is asked for at another.
+// level returns the timing level that the step can use if t is requested.
 func (x *Executor) level(t Timing) Timing {
 	if x.clock == nil || len(x.g.Dispatches) == 0 {
 		return TimingOff
@@ -85,7 +88,7 @@ func (x *Executor) level(t Timing) Timing {
 	return t
 }
 
-// resize makes the step's shapes the live ones, or leaves everything as it was.
+// resize makes the step's shapes the live ones. After an error nothing has changed.
 func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
@@ -104,8 +107,8 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 		}
 		if int64(len(a.Data)) != n {
 			x.live.Discard()
-			return fmt.Errorf("input %s: %d bytes for %v %s, want %d: %w", val.Name, len(a.Data), a.Dims,
-				val.DType, n, graph.ErrShape)
+			return fmt.Errorf("input %s: got %d bytes, but dims %v of %s need %d: %w", val.Name, len(a.Data),
+				a.Dims, val.DType, n, graph.ErrShape)
 		}
 		if val.HostRead {
 			if err := x.live.SetHost(a.Value, a.Host); err != nil {
@@ -123,7 +126,7 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	for _, v := range in.Read {
 		if v < 0 || int(v) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), v) {
 			x.live.Discard()
-			return fmt.Errorf("read value %d: it is no output of the graph", v)
+			return fmt.Errorf("read value %d: the value is not an output of the graph", v)
 		}
 	}
 	if err := x.live.Propagate(); err != nil {
@@ -144,23 +147,25 @@ func (x *Executor) resize(ctx context.Context, in *graph.StepInput) error {
 	return nil
 }
 
-// checkFrom says why an input cannot take n bytes of an output.
+// checkFrom returns an error if an input cannot be copied from an output. n is the size of the input in
+// bytes.
 func (x *Executor) checkFrom(a *graph.InputData, n int64) error {
 	val, from := &x.g.Values[a.Value], *a.From
 	if from < 0 || int(from) >= len(x.g.Values) || !slices.Contains(x.g.Outputs(), from) {
-		return fmt.Errorf("input %s from value %d: it is no output of the graph", val.Name, from)
+		return fmt.Errorf("input %s from value %d: the value is not an output of the graph", val.Name, from)
 	}
 	switch source := &x.g.Values[from]; {
 	case val.HostRead:
-		return fmt.Errorf("input %s from %s: the host reads it", val.Name, source.Name)
+		return fmt.Errorf("input %s from %s: the host must read this input, so the device cannot supply it",
+			val.Name, source.Name)
 	case source.Kind != graph.Tensor || source.DType != val.DType || source.Bytes < n:
-		return fmt.Errorf("input %s from %s: %d bytes of %s, it has %d of %s: %w", val.Name, source.Name, n,
-			val.DType, source.Bytes, source.DType, graph.ErrShape)
+		return fmt.Errorf("input %s from %s: needs %d bytes of %s, but the output has %d of %s: %w",
+			val.Name, source.Name, n, val.DType, source.Bytes, source.DType, graph.ErrShape)
 	}
 	return nil
 }
 
-// upload writes the inputs, and the params that changed.
+// upload writes the inputs and the changed params to the device.
 func (x *Executor) upload(f *flight, in *graph.StepInput) error {
 	if err := x.uploadInputs(f, in); err != nil {
 		return err
@@ -177,7 +182,7 @@ func (x *Executor) uploadParams(f *flight) error {
 	return err
 }
 
-// uploadInputs writes the inputs that come from the host.
+// uploadInputs uploads the inputs whose data is on the host.
 func (x *Executor) uploadInputs(f *flight, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
@@ -193,7 +198,8 @@ func (x *Executor) uploadInputs(f *flight, in *graph.StepInput) error {
 	return nil
 }
 
-// execute encodes and runs the dispatches in force, in as many submits as it takes to keep each short.
+// execute encodes and runs the active dispatches, in as many submits as are needed to keep each submit
+// short.
 func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) error {
 	active := x.live.Active()
 	f.cold = x.cold(active)
@@ -209,13 +215,15 @@ func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) 
 			return err
 		}
 		if first += n; n == 0 {
-			break // a graph of no dispatches
+			// the graph has no dispatches
+			break
 		}
 	}
 	return x.end(f)
 }
 
-// readTicks reads the timestamps that a step which has ended brought to the host, its own among them.
+// readTicks reads the timestamps that a finished step resolved. These can include timestamps of earlier
+// steps.
 func (x *Executor) readTicks(f *flight) error {
 	if f.timing == TimingOff {
 		return nil
@@ -235,7 +243,7 @@ func (x *Executor) readTicks(f *flight) error {
 	return nil
 }
 
-// learn teaches the clock by the timestamps of what began and ended at these host times.
+// learn updates the clock with GPU timestamps. begun and ended are the host times around the same work.
 func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	c := x.clock
 	c.See(ticks)
@@ -244,7 +252,8 @@ func (x *Executor) learn(ticks []uint64, begun, ended time.Time) {
 	})
 }
 
-// shortRun is how many dispatches of a run are not expected to keep the GPU for longer than a submit should.
+// shortRun returns how many dispatches at the start of a run fit into one submit according to the expected
+// times.
 func (x *Executor) shortRun(run []trace.DispatchID) int {
 	spent := 0.0
 	for i, id := range run {
@@ -257,7 +266,7 @@ func (x *Executor) shortRun(run []trace.DispatchID) int {
 	return len(run)
 }
 
-// work is what dispatches do, as modelled.
+// work returns the modelled memory traffic in bytes and the FLOPs of a run of dispatches.
 func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
 	for _, id := range run {
 		d := &x.g.Dispatches[id]
@@ -267,8 +276,8 @@ func (x *Executor) work(run []trace.DispatchID) (bytes, flops int64) {
 	return bytes, flops
 }
 
-// cold says whether the step's times would mislead: something in it runs for the first time, or the GPU has
-// been idle long enough to clock down.
+// cold reports whether the step's times would be misleading, because part of the step runs for the first
+// time or the GPU has been idle long enough to lower its clocks.
 func (x *Executor) cold(active []trace.DispatchID) bool {
 	if x.dev.Info().Type != gpu.CPU && time.Since(x.lastEnd) > time.Second {
 		return true
@@ -281,13 +290,14 @@ func (x *Executor) cold(active []trace.DispatchID) bool {
 	return false
 }
 
-// ranOn says whether a dispatch has run on the route in force.
+// ranOn returns a pointer to the flag that records whether a dispatch has run on its current route.
 func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
-// encode encodes a run of dispatches, the first of which is the step's number from: inputs that come from the
-// device before the first of all, what is read back after the last.
+// encode encodes a run of dispatches. from is the index of the first of them in the step, and all is the
+// number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs that
+// come from the device. After the last one it copies the outputs to be read back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {
@@ -355,7 +365,7 @@ func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, fr
 	return x.encodeOutputs(enc, s, in.Read)
 }
 
-// encodeOutputs copies what is to be read back, by one copy where it lies side by side.
+// encodeOutputs copies the outputs to the readback buffer. Adjacent outputs share one copy.
 func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []graph.ValueID) error {
 	for i := 0; i < len(read); {
 		first := read[i]
@@ -377,7 +387,7 @@ func (x *Executor) encodeOutputs(enc gpu.Encoder, s *flight, read []graph.ValueI
 	return nil
 }
 
-// encodeInputs copies inputs that the step before leaves on the device.
+// encodeInputs copies the inputs that are outputs of the previous step and are still on the device.
 func (x *Executor) encodeInputs(enc gpu.Encoder, in *graph.StepInput) error {
 	for i := range in.Inputs {
 		a := &in.Inputs[i]
@@ -393,7 +403,7 @@ func (x *Executor) encodeInputs(enc gpu.Encoder, in *graph.StepInput) error {
 	return nil
 }
 
-// stampCount is how many timestamps the step takes.
+// stampCount returns the number of timestamps of the step.
 func (s *stepLog) stampCount() int {
 	switch s.timing {
 	case TimingOff:
@@ -404,7 +414,7 @@ func (s *stepLog) stampCount() int {
 	return 2 * len(s.runs)
 }
 
-// encodeDispatch encodes a dispatch as it is in force.
+// encodeDispatch encodes a dispatch with its current grid, route and bind group.
 func (x *Executor) encodeDispatch(enc gpu.Encoder, s *stepLog, id trace.DispatchID) error {
 	d := &x.g.Dispatches[id]
 	p := &x.live.Plans[d.Op]

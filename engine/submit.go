@@ -9,21 +9,23 @@ import (
 	"gpuscope/trace"
 )
 
-// firstPiece is how many dispatches are submitted first. The GPU works on them while the host encodes as many
-// again, then as many as both, and so on: it stays busy where a dispatch takes it no less time than the host,
-// and a step of n dispatches has some log2(n / firstPiece) submits.
+// firstPiece is the number of dispatches in the first submit of a step. While the GPU runs them, the host
+// encodes the same number again, then twice that number, and so on. This keeps the GPU busy if a dispatch
+// takes the GPU at least as long as the host. A step of n dispatches needs about log2(n / firstPiece)
+// submits.
 const firstPiece = 32
 
-// submit encodes a run of the active dispatches, the first of which is the step's number from, sends it piece
-// by piece and waits.
+// submit encodes dispatches, submits them piece by piece and waits. from is the index of the first of them
+// in the step, and all is the number of dispatches in the step.
 func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time
-	var first int64 // of encode and submit, with the first piece
+	var first int64 // time for encoding and submitting up to the end of the first piece
 	for at := 0; at == 0 || at < len(run); {
 		n := x.piece(s, run, at)
 		encoded, err := x.send(s, run[at:at+n], from+at, all, in)
 		if err != nil {
-			if at > 0 { // who comes next finds the GPU idle
+			// leave the GPU idle for the next caller
+			if at > 0 {
 				_ = x.dev.Wait()
 			}
 			return err
@@ -32,7 +34,8 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 			begun, first = encoded, s.encode+s.submit
 		}
 		if at += n; n == 0 {
-			break // a graph of no dispatches
+			// the graph has no dispatches
+			break
 		}
 	}
 	s.overlapped += s.encode + s.submit - first
@@ -46,8 +49,9 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 	return nil
 }
 
-// piece is how many dispatches of a run from at on are sent at once: as many as were before them, and on to
-// the end of their level, where a barrier is needed in any case. What is timed together stays together.
+// piece returns the number of dispatches to submit next, starting at index at of a run. The number is at
+// least as large as the number already submitted, and a piece ends at the end of a level, where a barrier
+// is needed anyway. Dispatches that share a pair of timestamps stay in one piece.
 func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	end := max(x.firstPiece, 2*at)
 	if !s.pieces || end > len(run)-x.firstPiece {
@@ -63,8 +67,8 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	return end - at
 }
 
-// send encodes dispatches, the first of which is the step's number from, and submits them. It returns when
-// they were encoded.
+// send encodes and submits a piece. from is the index of its first dispatch in the step. send returns the
+// time at which encoding ended.
 func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,
 ) {

@@ -9,38 +9,37 @@ import (
 	"gpuscope/trace"
 )
 
-// Timing is how closely a step is timed.
+// Timing is the level of detail at which a step is timed.
 type Timing uint8
 
-// The timing levels. Grids, params and resizes are recorded at every level.
+// The timing levels. Traces contain grids, params and resizes at every level.
 const (
-	TimingOff      Timing = iota // wall time only; the step is one pass
-	TimingStep                   // and two timestamps around the pass
-	TimingBlock                  // a pass for each block, each between two timestamps
-	TimingDispatch               // a pass for each dispatch, each between two timestamps
+	TimingOff      Timing = iota // wall time only; the step needs no extra passes
+	TimingStep                   // wall time, and two timestamps around the whole step
+	TimingBlock                  // a separate pass for each block, between two timestamps
+	TimingDispatch               // a separate pass for each dispatch, between two timestamps
 )
 
-// Level is the timing level as traces have it.
+// Level returns the timing level as used in traces.
 func (t Timing) Level() trace.Timing { return trace.TimingLevels[t] }
 
-// String is the level's name on the command line and in traces.
+// String returns the name of the level on the command line and in traces.
 func (t Timing) String() string { return string(t.Level()) }
 
-// TimingNames are the levels as a sentence lists them.
+// TimingNames returns the names of the levels, listed for use in a sentence.
 func TimingNames() string {
 	return printable.Choice(trace.TimingLevels)
 }
 
-// ParseTiming is the level of that name.
+// ParseTiming returns the level with the given name.
 func ParseTiming(name string) (Timing, error) {
 	if i := slices.Index(trace.TimingLevels, trace.Timing(name)); i >= 0 {
 		return Timing(i), nil
 	}
-	return 0, fmt.Errorf("timing level %q: want %s", name, TimingNames())
+	return 0, fmt.Errorf("timing level %q is unknown; use %s", name, TimingNames())
 }
 
-// together says whether two dispatches, one submitted right after the other, stand between the same
-// timestamps.
+// together reports whether two consecutive dispatches are between the same two timestamps.
 func (t Timing) together(g *graph.Graph, a, b trace.DispatchID) bool {
 	switch t {
 	case TimingDispatch:

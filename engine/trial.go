@@ -14,29 +14,34 @@ import (
 	"gpuscope/trace"
 )
 
-// RouteTime is what an operator took on one of its routes, as a mean where several ran. N is 0 where it was
-// not measured.
+// RouteTime is the measured time of an operator on one of its routes, or the mean per operator if several
+// ran. N is the number of runs and is 0 if the route was not measured.
 type RouteTime struct {
-	Route          string // "" where the operator has no choice
-	Planned        bool   // its plan takes that route
+	Route          string // empty if the operator has only one route
+	Planned        bool   // the current plan uses this route
 	NS, Q1NS, Q3NS int64
 	N              int
-	Ops            int      // that ran one after another: all, or as many as a submit has time for
-	Kernels        []string // of the dispatches of one
-	Bytes, FLOPs   int64    // modelled
+	// Ops is the number of operators that ran one after another: all of them, or as many as fit into one
+	// submit.
+	Ops          int
+	Kernels      []string // kernels of the dispatches of one operator
+	Bytes, FLOPs int64    // modelled, for one operator
 }
 
-// MostTrials is how often TimeRoutes runs a route at most.
+// MostTrials is the maximum number of times that TimeRoutes runs a route.
 const MostTrials = 1000
 
-// TimeRoutes runs operators alone, n times on each route that can do a live shape, which set gives: their
-// dispatches between two timestamps, the routes in turns, so that a drift of clocks meets all alike. What
-// they read is what lies in their memory. Of one operator that may come from the device's caches: a GEMV
-// whose weights fit them is faster here than in a step. Several that do the same work (see Live.Work) run one
-// after the other, so that each one's weights come from where they do in a step.
+// TimeRoutes times isolated operators. set chooses the live shape, and TimeRoutes runs the operators n
+// times on each route that supports this shape. Two timestamps enclose the dispatches of all operators. The
+// routes alternate, so that a drift of the clocks affects all of them equally.
 //
-// The live shapes stay as they are, and State that the operators write has its content again when this
-// returns. What lies in the memory of other values may be overwritten: a Replay makes it anew.
+// The operators read whatever their memory holds. The data of a single operator may stay in the device's
+// caches, so a GEMV whose weights fit into the caches is faster here than in a step. Several operators that
+// do the same work (see Live.Work) run one after another, so that each reads its weights from the same kind
+// of memory as in a step.
+//
+// The live shapes do not change. TimeRoutes restores the State that the operators write before it returns.
+// It may overwrite the memory of other values, which a Replay computes again.
 func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set func(*graph.Live) error) (
 	times []RouteTime, err error,
 ) {
@@ -55,31 +60,32 @@ func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set 
 	return times, err
 }
 
-// routeRun is one such measurement, of operators that are alike.
+// routeRun is one measurement of operators that do the same work.
 type routeRun struct {
 	x      *Executor
 	ops    []*graph.Op // at least one
 	n      int
 	trials []trial
-	real   *graph.Live // that the trials stand in for
-	state  map[graph.ValueID][]byte
-	log    flight
+	// real holds the executor's live shapes, which the trials replace temporarily.
+	real  *graph.Live
+	state map[graph.ValueID][]byte
+	log   flight
 }
 
-// trial is a route that can do the shape: a graph of its own that has it in force for all the operators.
+// trial is the measurement of one route. Its own live graph uses this route for all operators.
 type trial struct {
 	live    *graph.Live
-	run     []trace.DispatchID // of as many operators as run
-	each    int                // of one operator
+	run     []trace.DispatchID // dispatches of all operators that run
+	each    int                // number of dispatches per operator
 	route   int
 	planned bool
 	ns      []int64
 }
 
-// name is what errors call the operators.
+// name returns the name of the operators in errors.
 func (r *routeRun) name() string { return r.ops[0].Name }
 
-// time is what one operator took in a trial.
+// time returns the time of one operator in a trial.
 func (r *routeRun) time(t *trial) RouteTime {
 	o := r.ops[0]
 	out := RouteTime{
@@ -101,11 +107,11 @@ func (r *routeRun) time(t *trial) RouteTime {
 func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) error) (*routeRun, error) {
 	switch {
 	case len(ids) == 0:
-		return nil, errors.New("there is no operator to time")
+		return nil, errors.New("no operators to time")
 	case n < 1 || n > MostTrials:
-		return nil, fmt.Errorf("%d runs of each route, want 1 to %d", n, MostTrials)
+		return nil, fmt.Errorf("%d runs of each route requested, but the limits are 1 and %d", n, MostTrials)
 	case x.clock == nil:
-		return nil, errors.New("this device has no timestamps")
+		return nil, errors.New("the device has no GPU timestamps")
 	case !x.clock.Scale.Known():
 		return nil, measure.ErrNoPeriod
 	}
@@ -114,7 +120,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= len(x.g.Ops) {
-			return nil, fmt.Errorf("operator %d: the graph has %d", id, len(x.g.Ops))
+			return nil, fmt.Errorf("operator %d does not exist: the graph has %d operators", id, len(x.g.Ops))
 		}
 		r.ops = append(r.ops, &x.g.Ops[id])
 	}
@@ -131,7 +137,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 		if planned < 0 {
 			planned = l.Plans[ids[0]].Route
 			if !r.alike(l) {
-				return nil, fmt.Errorf("%s and the others that are to be timed with it are not alike",
+				return nil, fmt.Errorf("%s does different work than the operators to be timed with it",
 					r.name())
 			}
 		}
@@ -145,9 +151,9 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 		}
 		t.each = len(t.run) / len(r.ops)
 		if t.each == 0 {
-			why := "it is a view of its input"
+			why := "the operator is a view of its input"
 			if !r.ops[0].Aliased {
-				why = "it launches nothing at this shape"
+				why = "the operator launches nothing at this shape"
 			}
 			return nil, fmt.Errorf("%s has no dispatch: %s", r.name(), why)
 		}
@@ -156,7 +162,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 	return r, nil
 }
 
-// alike says whether all operators do the same work at a live shape.
+// alike reports whether all operators do the same work at the given shapes.
 func (r *routeRun) alike(l *graph.Live) bool {
 	first := l.Work(r.ops[0].ID)
 	for _, o := range r.ops[1:] {
@@ -167,7 +173,7 @@ func (r *routeRun) alike(l *graph.Live) bool {
 	return true
 }
 
-// save keeps what the operators' State holds.
+// save copies the State of the operators to the host.
 func (r *routeRun) save() error {
 	r.state = map[graph.ValueID][]byte{}
 	for _, o := range r.ops {
@@ -181,7 +187,7 @@ func (r *routeRun) save() error {
 	return nil
 }
 
-// restore puts the graph that the executor has in force again, with the operators' params and State.
+// restore makes the executor use its own live graph again, and restores the operators' params and State.
 func (r *routeRun) restore() error {
 	x := r.x
 	x.live, x.lastEnd = r.real, time.Now()
@@ -196,7 +202,7 @@ func (r *routeRun) restore() error {
 	return err
 }
 
-// measure runs the routes in turns; the first run of each does not count.
+// measure runs the routes in alternation. The first run of each route does not count.
 func (r *routeRun) measure(ctx context.Context) error {
 	if err := r.fit(ctx); err != nil {
 		return err
@@ -218,8 +224,8 @@ func (r *routeRun) measure(ctx context.Context) error {
 	return nil
 }
 
-// fit lets no route run more operators than a submit has time for, by what the first of them takes: a system
-// may take the device away from one that is long.
+// fit limits the operators that a route runs to the number that fits into one submit, based on the measured
+// time of the first operator. The system may reset the device during a long submit.
 func (r *routeRun) fit(ctx context.Context) error {
 	for i := 0; i < len(r.trials) && len(r.ops) > 1; i++ {
 		t := &r.trials[i]
@@ -235,7 +241,7 @@ func (r *routeRun) fit(ctx context.Context) error {
 	return nil
 }
 
-// take puts the operators' params of a graph into the arena.
+// take copies the params of the operators in a live graph into the arena.
 func (r *routeRun) take(l *graph.Live) {
 	for _, o := range r.ops {
 		r.x.arena.take(o, &l.Plans[o.ID])

@@ -8,11 +8,11 @@ import (
 	"gpuscope/trace"
 )
 
-// Unloaded is an executor without a device. Its steps make the shapes that they are given the live ones, as
-// those of any executor, and run nothing: what a graph would launch can be stepped through and recorded with
-// no GPU and without reading weights. Beside Step only what is asked of the plan may be used: Live, InForce,
-// Device and a Recorder, whose steps have dispatches, levels and passes, and of times how long the resize
-// took.
+// Unloaded returns an executor without a device. A step of this executor makes its shapes the live ones, as
+// usual, but runs nothing. A graph's launches can then be stepped through and recorded without a GPU and
+// without reading weights. Besides Step, call only methods that need no device: Live, InForce, Device and a
+// Recorder. The recorded steps contain dispatches, levels and passes, and the only recorded time is that of
+// the resize.
 func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 	live, err := graph.NewLive(g, o)
 	if err != nil {
@@ -20,16 +20,17 @@ func Unloaded(g *graph.Graph, o graph.LiveOptions) (*Executor, error) {
 	}
 	x := &Executor{g: g, live: live, start: time.Now()}
 	x.last = &x.flights[0]
-	for _, n := range g.AllocatedBytes() { // which is what it would hold
+	for _, n := range g.AllocatedBytes() { // the memory that a loaded executor would hold
 		x.allocated += n
 	}
 	return x, nil
 }
 
-// Loaded says whether there is a device that steps run on.
+// Loaded reports whether the executor has a device to run steps on.
 func (x *Executor) Loaded() bool { return x.dev != nil }
 
-// info is the device, or that there is none, with the limits that the graph was planned for.
+// info describes the device. Without a device it returns a placeholder with the limits that the graph was
+// planned for.
 func (x *Executor) info() gpu.AdapterInfo {
 	if !x.Loaded() {
 		return gpu.AdapterInfo{Name: trace.NoDevice, Limits: x.g.Limits}

@@ -227,7 +227,7 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 		&session.LookAt{Value: 0, Count: session.MostNumbers + 1})
 	try("129 rows of 128, 1 apart, from", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
 	try("step 1 cannot be run again", &session.LookAt{Value: r.value("embed"), Step: &one})
-	try("it did not run in the last step", &session.LookAt{Value: r.value("embed"), After: &late})
+	try("the dispatch did not run in the last step", &session.LookAt{Value: r.value("embed"), After: &late})
 	fault := errors.New("injected")
 	r.dev.FailNth(fake.CopyOut, 1, fault)
 	try("injected", &session.LookAt{Value: r.value("embed"), Count: 1})
@@ -300,7 +300,7 @@ func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
 		Kind: session.Look,
 		At:   &session.LookAt{Value: r.value("embed"), After: &last, Count: 1},
 	})
-	if err == nil || !strings.Contains(err.Error(), "its memory holds") {
+	if err == nil || !strings.Contains(err.Error(), "the memory already holds") {
 		t.Error(err)
 	}
 }

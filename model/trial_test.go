@@ -98,19 +98,19 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 	unlike := []graph.OpID{*op, *r.opNamed("layers.0.attn.norm")}
 	_, err := r.s.runner.Exec.TimeRoutes(context.Background(), unlike, 1,
 		func(l *graph.Live) error { return r.s.runner.Net.SetShape(l, 1, 0) })
-	if err == nil || !strings.Contains(err.Error(), "are not alike") {
+	if err == nil || !strings.Contains(err.Error(), "does different work") {
 		t.Errorf("a product and a norm: %v", err)
 	}
 	view := slices.IndexFunc(r.mirror.Trace.Graph.Ops, func(o trace.Op) bool { return o.Kind == "view_copy" })
 	if view >= 0 {
 		id := trace.OpID(view)
 		err := r.try(context.Background(), session.Command{Kind: session.TimeOp, Op: &id, Lengths: []int{1}})
-		if err == nil || !strings.Contains(err.Error(), "has no dispatch: it is a view") {
+		if err == nil || !strings.Contains(err.Error(), "has no dispatch: the operator is a view") {
 			t.Errorf("a view: %v", err)
 		}
 	}
 	norm := session.Command{Kind: session.TimeOp, Op: r.opNamed("layers.0.attn.norm"), Lengths: []int{1}}
-	const want = "at 1 token: layers.0.attn.norm has no dispatch: it launches nothing at this shape"
+	const want = "at 1 token: layers.0.attn.norm has no dispatch: the operator launches nothing at this shape"
 	if err := r.try(context.Background(), norm); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("a norm that others take in: %v", err)
 	}
