@@ -237,13 +237,13 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 		},
 		{"an argument less", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "eps": 1e-5}
-		}, "it (rms_norm): argument weight is not given, want a tensor of f32"},
+		}, "it (rms_norm): argument weight is missing, want a tensor of f32"},
 		{"an argument more", "silu", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "inplace": true}
-		}, "there is no argument inplace, only x"},
+		}, "unknown argument inplace. The arguments are: x"},
 		{
 			"a number for a tensor", "silu", func(*graph.Builder) kind.Args { return kind.Args{"x": 3} },
-			"argument x: 3 is of Go type int, want a tensor of f32",
+			"argument x: 3 has Go type int, want a tensor of f32",
 		},
 		{"a SymInt for a tensor", "silu", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": b.SymInt("pos", 0, 1, 0)}
@@ -255,20 +255,20 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 			"a value of nowhere", "silu", func(*graph.Builder) kind.Args {
 				return kind.Args{"x": graph.ValueID(77)}
 			},
-			"argument x: value 77 is not one of this graph",
+			"argument x: the graph has no value 77",
 		},
 		{"an input for State", "update_cache", func(b *graph.Builder) kind.Args {
 			return kind.Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
 		}, "argument cache: c is input, want State of f32, i32 or u32"},
 		{"text for a number", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
-		}, "argument eps: small is of Go type string, want a number"},
+		}, "argument eps: small has Go type string, want a number"},
 		{"a number that f32 does not have", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
-		}, "argument eps: 1e+39, want a number that f32 has"},
+		}, "argument eps: 1e+39 does not fit in f32, want a finite number"},
 		{"a list with a wrong element", "permute", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "dims": []any{0, true}}
-		}, "argument dims: element 1: true is of Go type bool, want an integer"},
+		}, "argument dims: element 1: true has Go type bool, want an integer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()

@@ -751,22 +751,22 @@ func TestLinearRefuses(t *testing.T) {
 		{
 			"groups that do not divide a row",
 			linearCase{kind: "linear_q4gsw", k: 64, n: 8, group: 24, live: []int{1}},
-			"64 columns do not divide into groups of 24",
+			"64 columns are not a multiple of the group size 24",
 		},
 		{
 			"groups where one scale to a row is wanted",
 			linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}},
-			"want one scale to a row of 64",
+			"want one scale for each row of 64 columns",
 		},
 		{
 			"columns that make no whole groups",
 			linearCase{kind: "linear_q8_0", k: 40, n: 8, live: []int{1}},
-			"w: 40 columns do not divide into groups of 32",
+			"w: 40 columns are not a multiple of the group size 32",
 		},
 		{
 			"columns that make no whole blocks",
 			linearCase{kind: "linear_f16", k: 36, n: 8, live: []int{1}},
-			"w: 36 columns do not divide into blocks of 8",
+			"w: 36 columns are not a multiple of the block size 8",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

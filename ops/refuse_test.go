@@ -109,7 +109,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{"embedding_q4gsw in groups that do not divide", func(b *graph.Builder) {
 			Embedding(b, "layer3.it", q4Noise("t", 2, 40, 16),
 				b.Input("ids", graph.I32, []int{1}, []int{1}))
-		}, "40 columns do not divide into groups of 16"},
+		}, "40 columns are not a multiple of the group size 16"},
 		{
 			"permute that drops a dim",
 			func(b *graph.Builder) { basic.Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) },
@@ -124,7 +124,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"select of a dim that is not there",
 			func(b *graph.Builder) { basic.Select(b, "layer3.it", in(b, "x", 2, 3), 2, 0) },
-			"dim 2 of x, which has rank 2",
+			"dim 2 is out of range: x has rank 2",
 		},
 		{
 			"slice past the dim",

@@ -7,20 +7,21 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// Int is an integer argument that is fixed at build or follows a SymInt. The zero Int is the fixed 0.
+// Int is an integer argument of an operator. Its value is fixed when the graph is built, or it is read from a
+// SymInt at each step. The zero Int is the fixed 0.
 type Int struct {
 	Fixed int
 	sym   graph.ValueID
 	IsSym bool
 }
 
-// Fixed is an integer that never changes.
+// Fixed returns an Int whose value never changes.
 func Fixed(n int) Int { return Int{Fixed: n} }
 
-// Sym is an integer that a SymInt gives.
+// Sym returns an Int whose value is read from the SymInt v at each step.
 func Sym(v graph.ValueID) Int { return Int{sym: v, IsSym: true} }
 
-// At is the integer in a plan.
+// At returns the value of the integer while a step is planned.
 func (a Int) At(p *graph.Planner) int {
 	if a.IsSym {
 		return p.Int(a.sym)
@@ -28,7 +29,7 @@ func (a Int) At(p *graph.Planner) int {
 	return a.Fixed
 }
 
-// In is the integer in a reference.
+// In returns the value of the integer while the float64 reference runs.
 func (a Int) In(r *reference.Ref) int {
 	if a.IsSym {
 		return r.Int(a.sym)
@@ -36,7 +37,7 @@ func (a Int) In(r *reference.Ref) int {
 	return a.Fixed
 }
 
-// Span is the range of the integer.
+// Span returns the lowest and the highest value that the integer can have.
 func (a Int) Span(r *graph.Ranges) (lo, hi int) {
 	if !a.IsSym {
 		return a.Fixed, a.Fixed
@@ -45,7 +46,8 @@ func (a Int) Span(r *graph.Ranges) (lo, hi int) {
 	return int(l), int(h)
 }
 
-// Set is the integer in a corner, for appending: nothing where it is fixed.
+// Set returns the corner entry that sets the integer to n. Callers append the entry to a corner. The result
+// is nil if the integer is fixed.
 func (a Int) Set(n int) graph.Corner {
 	if !a.IsSym {
 		return nil
@@ -53,7 +55,8 @@ func (a Int) Set(n int) graph.Corner {
 	return graph.Corner{{Value: a.sym, Int: int64(n)}}
 }
 
-// Operands are the arguments of an operator, each once: tensors, and those of the integers that are SymInts.
+// Operands returns the input values of an operator: the tensors, then each SymInt among ints. No SymInt is
+// listed twice.
 func Operands(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	for _, a := range ints {
 		if a.IsSym && !slices.Contains(tensors, a.sym) {
@@ -63,7 +66,7 @@ func Operands(tensors []graph.ValueID, ints ...Int) []graph.ValueID {
 	return tensors
 }
 
-// Attr is the integer for people.
+// Attr returns the integer as an attribute of a Spec: its value, or "symint" if the integer follows a SymInt.
 func (a Int) Attr() any {
 	if a.IsSym {
 		return "symint"

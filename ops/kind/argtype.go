@@ -11,24 +11,23 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// ArgType is what an argument may be: its form, of tensors the types of their elements, and of a matrix the
-// name of its format.
+// ArgType describes the values that an argument of an operator accepts.
 type ArgType struct {
 	Form   ArgForm
-	DTypes []graph.DType
-	Format string
+	DTypes []graph.DType // accepted element types of a tensor or State
+	Format string        // name of the weight format of a matrix; empty for f32
 }
 
-// ArgForm is the form of an argument.
+// ArgForm tells tensors, integers, numbers and matrices apart.
 type ArgForm uint8
 
 // The forms of arguments.
 const (
 	TensorArg ArgForm = iota
-	StateArg          // a tensor that is updated in place
+	StateArg          // a State tensor, which the operator updates in place
 	TensorsArg
 	IntArg
-	SymIntArg // an integer that is fixed or follows a SymInt
+	SymIntArg // a fixed integer, or a SymInt
 	IntsArg
 	SymIntsArg
 	FloatArg
@@ -37,7 +36,7 @@ const (
 	argForms
 )
 
-// The types that operators take.
+// The argument types that operators accept.
 var (
 	F32Tensor   = tensorOf(graph.F32)
 	I32Tensor   = tensorOf(graph.I32)
@@ -52,20 +51,20 @@ var (
 	SymIntsType = ArgType{Form: SymIntsArg}
 	FloatType   = ArgType{Form: FloatArg}
 	BoolType    = ArgType{Form: BoolArg}
-	MatrixType  = ArgType{Form: MatrixArg} // its format is that of the kind
+	MatrixType  = ArgType{Form: MatrixArg} // f32; a kind for another format sets Format
 )
 
 func tensorOf(dtypes ...graph.DType) ArgType { return ArgType{Form: TensorArg, DTypes: dtypes} }
 
-// formNames are the forms as people read them.
+// formNames are the forms as error messages and the documentation print them.
 var formNames = [argForms]string{
 	TensorArg: "a tensor", StateArg: "State", TensorsArg: "tensors", IntArg: "an integer",
 	SymIntArg: "an integer or SymInt", IntsArg: "integers", SymIntsArg: "integers or SymInts",
 	FloatArg: "a number", BoolArg: "true or false", MatrixArg: "a matrix of weights",
 }
 
-// takers bring a Go value into the one type that constructors read of a form; of what is no such argument
-// they say what it is and what is wanted.
+// takers holds one function for each form. The function converts a Go value into the one Go type that
+// constructors read for the form. If the value does not fit, the error names the value and the accepted type.
 var takers = [argForms]func(b *graph.Builder, t ArgType, v any) (any, error){
 	TensorArg: takeTensor, StateArg: takeTensor, TensorsArg: takeEach[graph.ValueID](TensorArg, takeTensor),
 	IntArg: takeInt, SymIntArg: takeSymInt, IntsArg: takeEach[int](IntArg, takeInt),
@@ -73,7 +72,7 @@ var takers = [argForms]func(b *graph.Builder, t ArgType, v any) (any, error){
 	MatrixArg: takeMatrix,
 }
 
-// String is the type as people read it: "a tensor of f32".
+// String returns the type in words: "a tensor of f32".
 func (t ArgType) String() string {
 	if t.Form == MatrixArg {
 		return formNames[t.Form] + " in " + cmp.Or(t.Format, "f32")
@@ -84,7 +83,7 @@ func (t ArgType) String() string {
 	return formNames[t.Form] + " of " + t.Elements()
 }
 
-// Elements are the types of elements: "f32, i32 or u32".
+// Elements lists the accepted element types in words: "f32, i32 or u32".
 func (t ArgType) Elements() string {
 	var names []string
 	for _, d := range t.DTypes {
@@ -93,10 +92,10 @@ func (t ArgType) Elements() string {
 	return printable.Choice(names)
 }
 
-// take brings an argument into the form that a constructor reads.
+// take converts an argument into the Go type that constructors read.
 func (t ArgType) take(b *graph.Builder, v any) (any, error) { return takers[t.Form](b, t, v) }
 
-func (t ArgType) refuse(v any) error { return fmt.Errorf("%v is of Go type %T, want %s", v, v, t) }
+func (t ArgType) refuse(v any) error { return fmt.Errorf("%v has Go type %T, want %s", v, v, t) }
 
 func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	id, ok := v.(graph.ValueID)
@@ -106,7 +105,7 @@ func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	info, ok := b.Value(id)
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("value %d is not one of this graph, want %s", id, t)
+		return nil, fmt.Errorf("the graph has no value %d, want %s", id, t)
 	case info.SymInt:
 		return nil, fmt.Errorf("%s is a SymInt, want %s", info.Name, t)
 	case !slices.Contains(t.DTypes, info.DType):
@@ -117,7 +116,8 @@ func takeTensor(b *graph.Builder, t ArgType, v any) (any, error) {
 	return id, nil
 }
 
-// takeEach takes a list, each element as an argument of its own form.
+// takeEach returns a taker for lists. The taker converts every element with take, as an argument of the given
+// form.
 func takeEach[T any](form ArgForm, take func(b *graph.Builder, t ArgType, v any) (any, error)) func(
 	b *graph.Builder, t ArgType, v any) (any, error) {
 	return func(b *graph.Builder, t ArgType, v any) (any, error) {
@@ -171,7 +171,7 @@ func takeSymInt(b *graph.Builder, t ArgType, v any) (any, error) {
 	}
 	switch info, known := b.Value(n.sym); {
 	case !known:
-		return nil, fmt.Errorf("value %d is not one of this graph, want %s", n.sym, t)
+		return nil, fmt.Errorf("the graph has no value %d, want %s", n.sym, t)
 	case !info.SymInt:
 		return nil, fmt.Errorf("%s is a tensor, want %s", info.Name, t)
 	}
@@ -193,7 +193,7 @@ func takeFloat(_ *graph.Builder, t ArgType, v any) (any, error) {
 		return nil, t.refuse(v)
 	}
 	if f32 := float64(float32(f)); math.IsNaN(f32) || math.IsInf(f32, 0) {
-		return nil, fmt.Errorf("%v, want a number that f32 has", f)
+		return nil, fmt.Errorf("%v does not fit in f32, want a finite number", f)
 	}
 	return f, nil
 }
@@ -205,7 +205,8 @@ func takeBool(_ *graph.Builder, t ArgType, v any) (any, error) {
 	return nil, t.refuse(v)
 }
 
-// takeMatrix takes a Matrix of the format, and an f32 tensor for one of f32.
+// takeMatrix accepts a weight.Matrix in the format of t. An f32 tensor of the graph is accepted as an f32
+// matrix.
 func takeMatrix(b *graph.Builder, t ArgType, v any) (any, error) {
 	m, ok := v.(weight.Matrix)
 	if id, isValue := v.(graph.ValueID); isValue {
@@ -217,7 +218,7 @@ func takeMatrix(b *graph.Builder, t ArgType, v any) (any, error) {
 	case m.Err != nil:
 		return nil, m.Err
 	case m.Format.Name != t.Format:
-		return nil, fmt.Errorf("%s is %s, want %s", m.Name, cmp.Or(m.Format.Name, "f32"), t)
+		return nil, fmt.Errorf("matrix %s has format %s, want %s", m.Name, cmp.Or(m.Format.Name, "f32"), t)
 	}
 	return m, nil
 }

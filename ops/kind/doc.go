@@ -1,4 +1,5 @@
-// Package kind is what all operators are built from: the row that describes a kind of operator (Kind) with
-// the types of its arguments, integers that may follow a SymInt (Int), routes with their reasons, and the
-// kernels that templates and constants make.
+// Package kind has the parts that all operators are built from. Kind describes a kind of operator and the
+// types of its arguments. Int is an integer argument that can follow a SymInt. Routes chooses the kernel for
+// a live shape, and Reason explains the choice. NewKernel expands a WGSL template with constants into a
+// kernel.
 package kind

@@ -13,26 +13,27 @@ import (
 	"gpuscope/trace"
 )
 
-// ThreadLanes is the workgroup size of the kernels in which each invocation works alone.
+// ThreadLanes is the workgroup size of kernels whose invocations do not share work.
 const ThreadLanes = 64
 
-// MaxRank is the largest rank of a tensor.
+// MaxRank is the largest supported rank of a tensor.
 const MaxRank = 8
 
-// kernels holds every kernel that was asked for: graphs share them, and engines tell kernels apart by
+// kernels caches every kernel made so far. Graphs share these kernels, because engines compare kernels by
 // pointer.
 var kernels struct {
 	sync.Mutex
 	byKey map[string]*graph.Kernel
 }
 
-// NewKernel is the kernel that a template and its constants make, under the template's name, and the same
-// pointer for the same constants. After an error, which it records in the builder, it returns nil.
+// NewKernel returns the kernel that a WGSL template expands to with the given constants. The kernel has the
+// name of the template. The same template and constants always return the same pointer. On an error NewKernel
+// records the error in the builder and returns nil.
 func NewKernel(b *graph.Builder, template string, c shaders.Constants) *graph.Kernel {
 	return NewKernelAs(b, template, template, c)
 }
 
-// NewKernelAs is kernel under a name that says more than the template's.
+// NewKernelAs is like NewKernel, but the kernel gets the name as instead of the name of the template.
 func NewKernelAs(b *graph.Builder, as, template string, c shaders.Constants) *graph.Kernel {
 	var key strings.Builder
 	fmt.Fprintf(&key, "%s: %s", as, template)
@@ -61,12 +62,12 @@ func NewKernelAs(b *graph.Builder, as, template string, c shaders.Constants) *gr
 	return k
 }
 
-// FromSource is an expanded kernel as the engine takes it.
+// FromSource converts an expanded template into a kernel of the engine.
 func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	memory, ok := gpu.WorkgroupBytes(expanded.Source)
 	if !ok {
-		return nil, fmt.Errorf("kernel %s: the size of its workgroup memory cannot be read, so that it cannot be "+
-			"held to the device's limit: declare it by numbers and constants", name)
+		return nil, fmt.Errorf("kernel %s: cannot compute the size of its workgroup memory, which must stay "+
+			"below the device's limit: declare array sizes as numbers or constants", name)
 	}
 	k := &graph.Kernel{
 		Name: name, Constants: expanded.Constants, Source: expanded.Source,
@@ -90,12 +91,12 @@ func FromSource(name string, expanded shaders.Kernel) (*graph.Kernel, error) {
 	return k, nil
 }
 
-// Uses is the list of uses of a slot that has the same kernel on every route.
+// Uses returns the uses of a slot that runs the same kernel with the same bindings on every route.
 func Uses(k *graph.Kernel, bindings ...graph.Binding) []graph.Use {
 	return []graph.Use{{Kernel: k, Bind: bindings}}
 }
 
-// PerDim are the names of a kernel's fields of which it has one for each dim: size_0, size_1, ...
+// PerDim returns the names of the params that a kernel has once for each dim: size_0, size_1, ...
 func PerDim(name string) (list [MaxRank]string) {
 	for k := range list {
 		list[k] = fmt.Sprintf("%s_%d", name, k)
@@ -103,15 +104,15 @@ func PerDim(name string) (list [MaxRank]string) {
 	return list
 }
 
-// PutDims writes fields of which a kernel has one for each dim.
+// PutDims writes the params that a kernel has once for each dim. PerDim returns their names.
 func PutDims(p *graph.Params, names *[MaxRank]string, values []int) {
 	for k, v := range values {
 		p.U32(names[k], v)
 	}
 }
 
-// Vec is how many elements a kernel moves at a time along a dim whose live size never changes: 4 where it
-// divides, else 1.
+// Vec returns how many elements a kernel can load or store at a time along a dim of v. The result is 4 if the
+// size of the dim never changes and is a multiple of 4, else 1.
 func Vec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	if axis < 0 {
@@ -123,7 +124,7 @@ func Vec(b *graph.Builder, v graph.ValueID, axis int) int {
 	return 4
 }
 
-// LanesFor is the size of a workgroup that shares n pieces of work: a power of two from 64 to 256.
+// LanesFor returns the size of a workgroup that shares n pieces of work: a power of two from 64 to 256.
 func LanesFor(b *graph.Builder, n int) int {
 	lanes := 64
 	for lanes < 256 && lanes < n && 2*lanes <= int(b.Limits().MaxInvocations) {

@@ -11,35 +11,36 @@ import (
 	"gpuscope/shaders"
 )
 
-// Kind is a row of Kinds: what an operator is called, what it takes, and how it is put into a graph.
+// Kind describes a kind of operator: its name, its arguments, and the function that adds it to a graph.
 type Kind struct {
-	Name string // upstream's name: graph.Spec.Kind
-	Doc  string // what it computes, in a sentence
-	Args []Arg  // in upstream's order
-	// Constructors are the Go functions that add it, whose doc comments say more; none for the members of a
-	// family that go by Unary or Binary.
+	Name string // the operator's name in ExecuTorch; also graph.Spec.Kind
+	Doc  string // one sentence that says what the operator computes
+	Args []Arg  // in ExecuTorch's order
+	// Constructors names the Go functions that add this kind of operator. Their doc comments describe the
+	// operator in full. The list is empty for kinds that only New or Kind.Build adds.
 	Constructors []string
-	// Routes are the ways of doing the work, where the live shape chooses between several.
+	// Routes names the alternative implementations, if the live shape chooses between several.
 	Routes []string
-	// Add puts the operator together from arguments that were checked, and returns its outputs. It leaves an
-	// error in the builder.
+	// Add builds the operator from arguments that were already checked, and returns its outputs. An error is
+	// recorded in the builder.
 	Add func(c *Call) []graph.ValueID
 }
 
-// Arg is an argument of a kind.
+// Arg describes an argument of a kind of operator.
 type Arg struct {
 	Name string
 	Type ArgType
-	// Default is the argument where none is given, of the form that call has it in; nil where one must be
-	// given.
+	// Default is used if the caller does not pass the argument. It has the Go type that the Arg methods of
+	// Call return. A nil Default makes the argument required.
 	Default any
 }
 
-// Args are arguments by name. A tensor, State or SymInt is an graph.ValueID; an integer that may follow a
-// SymInt is an Int, an int, or the SymInt; numbers are of any Go type that holds them.
+// Args holds arguments by name. A tensor, State or SymInt is a graph.ValueID. An integer that can follow a
+// SymInt is an Int, an int, or the ValueID of the SymInt. A number can have the Go types int, int64, float32
+// and float64.
 type Args map[string]any
 
-// Each is a kind for each row of a family.
+// Each returns one kind for each row of a table of similar operators.
 func Each[T any](rows []T, kind func(row *T) Kind) []Kind {
 	list := make([]Kind, len(rows))
 	for i := range rows {
@@ -48,8 +49,9 @@ func Each[T any](rows []T, kind func(row *T) Kind) []Kind {
 	return list
 }
 
-// Build adds an operator of this kind to a graph and returns its outputs. Arguments that do not fit the kind
-// are an error in the builder; after any error Build does nothing and returns nil.
+// Build adds an operator of this kind to a graph and returns its outputs. If an argument does not fit the
+// kind, Build records an error in the builder and returns nil. If the builder already has an error, Build
+// does nothing and returns nil.
 func (k *Kind) Build(b *graph.Builder, name string, given Args) []graph.ValueID {
 	if b.Err() != nil {
 		return nil
@@ -61,7 +63,7 @@ func (k *Kind) Build(b *graph.Builder, name string, given Args) []graph.ValueID 
 		if id, isValue := v.(graph.ValueID); !ok || isValue && id == graph.None && a.Default != nil {
 			v = a.Default
 			if v == nil {
-				return c.Fail("argument %s is not given, want %s", a.Name, a.Type)
+				return c.Fail("argument %s is missing, want %s", a.Name, a.Type)
 			}
 			c.args[a.Name] = v
 			continue
@@ -74,7 +76,7 @@ func (k *Kind) Build(b *graph.Builder, name string, given Args) []graph.ValueID 
 	}
 	for arg := range given {
 		if !slices.ContainsFunc(k.Args, func(a Arg) bool { return a.Name == arg }) {
-			return c.Fail("there is no argument %s, only %s", arg, k.argNames())
+			return c.Fail("unknown argument %s, want one of %s", arg, k.argNames())
 		}
 	}
 	out := k.Add(c)
@@ -84,12 +86,13 @@ func (k *Kind) Build(b *graph.Builder, name string, given Args) []graph.ValueID 
 	return out
 }
 
-// BuildOne is new for a kind of one output; graph.None after an error.
+// BuildOne is Build for a kind with one output. It returns graph.None after an error.
 func (k *Kind) BuildOne(b *graph.Builder, name string, args Args) graph.ValueID {
 	return First(k.Build(b, name, args))
 }
 
-// First is the first of an operator's outputs; graph.None after an error.
+// First returns the first of an operator's outputs. It returns graph.None if the list is empty, as it is
+// after an error.
 func First(outputs []graph.ValueID) graph.ValueID {
 	if len(outputs) > 0 {
 		return outputs[0]
@@ -97,7 +100,7 @@ func First(outputs []graph.ValueID) graph.ValueID {
 	return graph.None
 }
 
-// BuildTwo is new for a kind of two outputs; graph.None after an error.
+// BuildTwo is Build for a kind with two outputs. It returns graph.None twice after an error.
 func (k *Kind) BuildTwo(b *graph.Builder, name string, args Args) (first, second graph.ValueID) {
 	if out := k.Build(b, name, args); len(out) > 1 {
 		return out[0], out[1]
@@ -113,7 +116,7 @@ func (k *Kind) argNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Call is one operator as it is being put together: the builder, and arguments that fit their types.
+// Call is an operator under construction: the builder, and arguments that were already checked and converted.
 type Call struct {
 	*graph.Builder
 	Kind   *Kind
@@ -121,13 +124,13 @@ type Call struct {
 	args   Args
 }
 
-// Fail leaves an error that names the operator in the builder.
+// Fail records an error that names the operator in the builder. It returns nil.
 func (c *Call) Fail(format string, args ...any) []graph.ValueID {
 	c.Errorf("%s (%s): %w", c.Scoped(c.OpName), c.Kind.Name, fmt.Errorf(format, args...))
 	return nil
 }
 
-// AddOp puts an operator into the graph that gives these outputs.
+// AddOp adds an operator with the given outputs to the graph, and returns the outputs.
 func (c *Call) AddOp(o reference.Referencer, outputs ...graph.ValueID) []graph.ValueID {
 	if c.Err() == nil {
 		c.Add(c.OpName, o)
@@ -135,16 +138,17 @@ func (c *Call) AddOp(o reference.Referencer, outputs ...graph.ValueID) []graph.V
 	return outputs
 }
 
-// Out declares an output that is named after the operator.
+// Out declares an output tensor. Its name is the name of the operator, followed by suffix.
 func (c *Call) Out(suffix string, t graph.DType) graph.ValueID {
 	return c.Builder.Tensor(c.OpName+suffix, t)
 }
 
-// Axis is a dim of a tensor; a negative one counts from the end. Where there is none it is an error.
+// Axis checks the index of a dim of v and converts a negative index, which counts from the end. If v has no
+// such dim, Axis records an error in the builder and returns false.
 func (c *Call) Axis(v graph.ValueID, axis int) (int, bool) {
 	rank := len(c.MaxDims(v))
 	if axis < -rank || axis >= rank {
-		c.Fail("dim %d of %s, which has rank %d", axis, c.Builder.Name(v), rank)
+		c.Fail("dim %d is out of range: %s has rank %d", axis, c.Builder.Name(v), rank)
 		return 0, false
 	}
 	if axis < 0 {
@@ -153,31 +157,28 @@ func (c *Call) Axis(v graph.ValueID, axis int) (int, bool) {
 	return axis, true
 }
 
-// NewKernel is the kernel that a template and its constants make.
+// NewKernel returns the kernel that a WGSL template expands to with the given constants.
 func (c *Call) NewKernel(template string, constants shaders.Constants) *graph.Kernel {
 	return NewKernel(c.Builder, template, constants)
 }
 
-// Temp declares memory that lives while the operator runs.
+// Temp declares scratch memory that is used only while the operator runs.
 func (c *Call) Temp(name string, t graph.DType) graph.ValueID {
 	return c.Scratch(c.OpName+"."+name, t)
 }
 
-// arg is an argument in the form that its type has.
+// arg returns an argument, which take has already converted to the Go type T.
 func arg[T any](c *Call, name string) T {
 	v, ok := c.args[name].(T)
 	if !ok {
-		c.Fail("the kind has no argument %s of type %T", name, v)
+		c.Fail("the kind has no argument %s of Go type %T", name, v)
 	}
 	return v
 }
 
-// The Arg methods return an argument by name, as its type in the kind says.
+// The Arg methods return the argument with the given name. The method must match the argument's type in Kind.
 
-func (c *Call) ArgTensor(name string) graph.ValueID { return arg[graph.ValueID](c, name) }
-
-// The Arg methods return an argument by name, as its type in the kind says.
-
+func (c *Call) ArgTensor(name string) graph.ValueID    { return arg[graph.ValueID](c, name) }
 func (c *Call) ArgTensors(name string) []graph.ValueID { return arg[[]graph.ValueID](c, name) }
 func (c *Call) ArgInt(name string) int                 { return arg[int](c, name) }
 func (c *Call) ArgInts(name string) []int              { return arg[[]int](c, name) }
@@ -187,7 +188,7 @@ func (c *Call) ArgFloat(name string) float64           { return arg[float64](c, 
 func (c *Call) ArgMatrix(name string) weight.Matrix    { return arg[weight.Matrix](c, name) }
 func (c *Call) ArgBool(name string) bool               { return arg[bool](c, name) }
 
-// Names lists the names of kinds.
+// Names returns the names of the given kinds.
 func Names(kinds []Kind) (names []string) {
 	for i := range kinds {
 		names = append(names, kinds[i].Name)
@@ -195,10 +196,10 @@ func Names(kinds []Kind) (names []string) {
 	return names
 }
 
-// Required is an argument that every call must give.
+// Required describes an argument that every call must pass.
 func Required(name string, t ArgType) Arg { return Arg{Name: name, Type: t} }
 
-// Optional is an argument that may be left out: then it is the default.
+// Optional describes an argument that has a default value.
 func Optional(name string, t ArgType, byDefault any) Arg {
 	return Arg{Name: name, Type: t, Default: byDefault}
 }

@@ -1,6 +1,6 @@
 package kind
 
-// Reason says why a plan took its route.
+// Reason says why a plan chose its route.
 type Reason uint8
 
 // The reasons for routes.
@@ -27,7 +27,7 @@ const (
 	ManyTiles128
 )
 
-// String is the reason as people read it.
+// String returns the reason in words.
 func (r Reason) String() string {
 	return [...]string{
 		reasonNone:      "",

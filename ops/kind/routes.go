@@ -6,28 +6,30 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Route is one of the ways in which an operator does its work: a row of its table, which goes from the least
-// live work to the most. What work is (rows of x, positions) is the operator's to say.
+// Route is one of the alternative implementations of an operator. A table of routes (Routes) is ordered from
+// the smallest to the largest amount of live work. Each operator defines its unit of work, such as rows of x
+// or positions.
 type Route struct {
 	Name string
-	// UpTo is the work up to which the route is preferred to those after it; 0 says that it is ruled out,
-	// by the operator's sizes or by the device.
+	// UpTo is the largest amount of work for which this route is preferred to the routes after it. 0 means
+	// that the sizes of the operator, or the device, rule the route out.
 	UpTo int
-	// Only says that it can do no more than what it is preferred up to; else it can do any work.
+	// Only is true if the route cannot do more work than UpTo. Otherwise it can do any amount.
 	Only bool
-	// Aside says that work alone never prefers it: it is asked for, or what else the operator knows speaks
-	// for it.
+	// Aside is true if the amount of work alone never selects the route. The user asks for such a route, or
+	// the operator selects it for another reason.
 	Aside bool
-	Why   Reason // it is preferred
+	Why   Reason // reason for choosing the route
 }
 
-// Always is the bound of a route without one.
+// Always is the UpTo of a route that is preferred for any amount of work.
 const Always = math.MaxInt
 
-// Routes is an operator's table. At least one route of it is not ruled out.
+// Routes is the table of an operator's routes. At least one route is not ruled out.
 type Routes []Route
 
-// Preferred is the route for some work: the first that reaches so far, else the last that there is.
+// Preferred returns the index of the route for an amount of work: the first route whose UpTo covers the work,
+// else the last route. Routes that are ruled out or set Aside are skipped.
 func (t Routes) Preferred(work int) int {
 	last := 0
 	for i := range t {
@@ -41,15 +43,18 @@ func (t Routes) Preferred(work int) int {
 	return last
 }
 
-// Has says whether a route is not ruled out.
+// Has reports whether route i is available, which means that it is not ruled out.
 func (t Routes) Has(i int) bool { return t[i].UpTo > 0 }
 
-// Choose settles the route of a plan for some work, which reasons call of.
+// Choose sets the route of a plan to the preferred route for an amount of work, or to the route that the user
+// asked for. The string of names the unit of work in error messages. Choose returns the index of the route.
 func (t Routes) Choose(p *graph.Planner, of string, work int) int {
 	return t.Settle(p, t.Preferred(work), t.Allowed(work), of, work)
 }
 
-// Settle takes the route r, or of those that are able, by bit, the one that was asked for.
+// Settle sets the route of a plan to r, or to the route that the user asked for if its bit is set in able. It
+// records a graph.RouteLimit error if the requested route cannot do the work. Settle returns the index of the
+// chosen route.
 func (t Routes) Settle(p *graph.Planner, r int, able uint64, of string, work int) int {
 	if asked := p.Asked(); asked >= 0 && t[asked].Only && work > t[asked].UpTo {
 		p.Errorf("%w", &graph.RouteLimit{Route: t[asked].Name, Of: of, Most: t[asked].UpTo, Work: work})
@@ -57,7 +62,7 @@ func (t Routes) Settle(p *graph.Planner, r int, able uint64, of string, work int
 	return p.Choose(r, t[r].Why, able)
 }
 
-// Allowed are the routes, by bit, that can do some work.
+// Allowed returns a bit set of the routes that can do an amount of work: bit i stands for route i.
 func (t Routes) Allowed(work int) (allowed uint64) {
 	for i := range t {
 		if t.Has(i) && (!t[i].Only || work <= t[i].UpTo) {
@@ -67,7 +72,8 @@ func (t Routes) Allowed(work int) (allowed uint64) {
 	return allowed
 }
 
-// Most has, for each route that is ever preferred, the most work that it is preferred for, of at most all.
+// Most returns, for each route that is preferred for some amount of work, the largest such amount. No amount
+// exceeds all.
 func (t Routes) Most(all int) []int {
 	var list []int
 	for i := range t {

@@ -7,8 +7,8 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// BF16 is weights as the upper halves of floats, ggml's BF16. Columns are a multiple of 8. On the device two
-// lie in a word.
+// BF16 stores each weight as a bfloat16, the upper 16 bits of an f32. This is ggml's BF16. The number of
+// columns must be a multiple of 8. On the device a 32-bit word holds two weights.
 var BF16 = Format{
 	Name: "bf16", File: "BF16", Doc: "the upper halves of floats",
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: bf16s(8)}},
@@ -24,7 +24,7 @@ var BF16 = Format{
 	},
 }
 
-// bf16s are the places of n of them in a row.
+// bf16s returns the positions in a block of n consecutive bfloat16 numbers.
 func bf16s(n int) (list []Float) {
 	for i := range n {
 		list = append(list, Float{2 * i, 2, func(data []byte, v float32) {

@@ -4,7 +4,7 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// F16 is weights as halves, ggml's F16. Columns are a multiple of 8.
+// F16 stores each weight as an f16. This is ggml's F16. The number of columns must be a multiple of 8.
 var F16 = Format{
 	Name: "f16", File: "F16", Doc: "halves",
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: halves(0, 2, 4, 6, 8, 10, 12, 14)}},

@@ -7,7 +7,7 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// F32 is weights as they are. Their rows may have any number of columns.
+// F32 stores each weight as an f32. Rows can have any number of columns.
 var F32 = Format{
 	File: "F32", Doc: "floats",
 	Pieces: []Block{{Cols: 1, Bytes: 4, Floats: floats(0)}},

@@ -15,47 +15,52 @@ import (
 	"gpuscope/shaders"
 )
 
-// Format is how the weights of a matrix are stored, in a file and on the device: a file here, NAME.go,
-// with the geometry, how the bits move from the one place to the other (none is changed) and how they are
-// read back, and a file shaders/include/format/NAME.wgsl with what kernels do to read them. Formats lists
-// them all.
+// Format describes how the weights of a matrix are stored, in a model file and on the device. Each format has
+// two source files. NAME.go in this package has the sizes, the rearrangement from file order to device order
+// (which changes no bit), and the code that reads weights back. shaders/include/format/NAME.wgsl has the code
+// with which kernels read the weights. Formats lists all formats.
 type Format struct {
-	// Name ends the kinds of the operators that take it: linear_q8_0, embedding_q8_0. It is empty for f32.
+	// Name is the suffix of the kinds of operators that use the format: linear_q8_0, embedding_q8_0. It is
+	// empty for f32.
 	Name string
-	// File is the type of a GGUF tensor that is stored so, as ggml names it; empty where there is none.
+	// File is ggml's name for the GGUF tensor type with this format. It is empty if GGUF has no such type.
 	File string
-	Doc  string // the weights, in a line
-	// Pieces are what a file has of a matrix: for most formats one, of blocks.
+	Doc  string // one line that says how a weight is computed from the stored numbers
+	// Pieces describes the byte arrays that hold a matrix in a file. Most formats have one array of blocks.
 	Pieces []Block
-	// Group is how many columns of a row share a scale; 0 where there is none.
+	// Group is the number of columns that share a scale in a row. It is 0 if the format has no scales.
 	Group int
 
-	check func(cols int) error // what is wrong with a row; nil where the pieces say all
-	// shader names the file in shaders/include/format, and constants gives those that it asks for; nil where
-	// it asks for none.
-	shader    string
+	// check reports an error if rows with cols columns cannot be stored. It is nil if the block sizes in
+	// Pieces are the only restriction.
+	check func(cols int) error
+	// shader is the base name of the format's WGSL file in shaders/include/format.
+	shader string
+	// constants returns the template constants that the WGSL file needs. It is nil if the file needs none.
 	constants func() shaders.Constants
-	// AsHalves says that kernels multiply what is stored as halves, and take off once for many weights what
-	// that has too much: until then a weight counts up to twice its size.
+	// AsHalves is true if kernels multiply the stored bits as f16 numbers that include a constant offset.
+	// Kernels subtract the offset once for many weights. Before the subtraction a weight has up to twice its
+	// true size.
 	AsHalves bool
-	// MaxGroupsOf8 is how many times 8 columns a lane of a GEMV takes at a time at most, where the columns
-	// are a multiple of that.
+	// MaxGroupsOf8 is the largest number of 8-column groups that a lane of a GEMV processes at a time. The
+	// number of columns must be a multiple of the columns that a lane processes.
 	MaxGroupsOf8 int
-	// WorkgroupBytes is how many bytes of workgroup memory a GEMV takes to turn weights into floats.
+	// WorkgroupBytes is the size of the workgroup memory that a GEMV needs to convert weights to floats.
 	WorkgroupBytes int
-	// Arrays are what holds a matrix on the device, one binding each.
+	// Arrays returns the constants that hold a matrix on the device. Each array has its own binding.
 	Arrays func(rows, cols int) []Array
-	// ReadRow reads a row of the arrays.
+	// ReadRow reads a row of weights from the bytes of the arrays.
 	ReadRow func(arrays [][]byte, row int, into []float64)
 }
 
-// Formats are those that take no options, and an example of each that takes some.
+// Formats lists the formats without options, and one example of each format with options.
 var Formats = []Format{
 	F32, F16, BF16, Q4_0, Q4GSW(32, Q4Options{}), QCS4W(64, Q4Options{}), Q4_1, Q5_0, Q5_1,
 	Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, Q8_0, IQ4_NL, IQ4_XS,
 }
 
-// FormatOf is the format of a GGUF tensor of some type; false where there is none yet.
+// FormatOf returns the format of a GGUF tensor whose type has the given ggml name. It returns false if the
+// type is not supported.
 func FormatOf(file string) (Format, bool) {
 	i := slices.IndexFunc(Formats, func(f Format) bool { return f.File == file && file != "" })
 	if i < 0 {
@@ -64,20 +69,20 @@ func FormatOf(file string) (Format, bool) {
 	return Formats[i], true
 }
 
-// Block is how a piece of a matrix lies in a file: runs of Cols columns of a row are Bytes together.
+// Block describes a block of a matrix in a file: Cols consecutive columns of a row are stored in Bytes bytes.
 type Block struct {
 	Cols, Bytes int
-	// Floats are where in a block numbers with an exponent lie: of all others any bits will do.
+	// Floats lists the floating-point numbers in a block. All other bits of a block can have any value.
 	Floats []Float
 }
 
-// Float is the place of a floating-point number in a block.
+// Float describes a floating-point number in a block.
 type Float struct {
-	At, Bytes int
-	Put       func(data []byte, v float32) // the nearest to v
+	At, Bytes int                          // offset in the block and size, in bytes
+	Put       func(data []byte, v float32) // stores the nearest number to v
 }
 
-// halves are places of halves, floats those of floats.
+// halves returns f16 numbers at the given byte offsets of a block.
 func halves(places ...int) (list []Float) {
 	for _, at := range places {
 		list = append(list, Float{at, 2, func(data []byte, v float32) {
@@ -87,6 +92,7 @@ func halves(places ...int) (list []Float) {
 	return list
 }
 
+// floats returns f32 numbers at the given byte offsets of a block.
 func floats(places ...int) (list []Float) {
 	for _, at := range places {
 		list = append(list, Float{at, 4, func(data []byte, v float32) {
@@ -96,31 +102,30 @@ func floats(places ...int) (list []Float) {
 	return list
 }
 
-// Array is a constant on the device that holds rows of a matrix, or a part of what they are.
+// Array describes a constant on the device that holds some of a matrix's numbers, for example its scales.
 type Array struct {
-	name  string // of the kernels' binding
+	name  string // name of the binding in kernels
 	DType graph.DType
 	Dims  []int
 	pack  pack
 }
 
-// bytes is how long the array is.
 func (a *Array) bytes() int64 { return a.DType.Bytes(shape.Product(a.Dims)) }
 
-// Matrix is constant weights of Rows outputs by Cols inputs, as a file gives them.
+// Matrix is a constant weight matrix of Rows outputs by Cols inputs, in the format of a model file.
 type Matrix struct {
 	Name       string
 	Rows, Cols int
 	Format     Format
-	// Data gives the pieces of the format, each with the rows one after another.
+	// Data returns the bytes of each piece of the format. The rows of a piece are stored one after another.
 	Data func() ([][]byte, error)
 
-	Dense *graph.ValueID // is the matrix, already in the graph
-	over  *[2]Matrix     // one above the other are the matrix, of whole parts
-	Err   error          // why there is no such matrix
+	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
+	over  *[2]Matrix     // two matrices whose rows, one above the other, form this matrix; or nil
+	Err   error          // reason why the matrix is not usable, or nil
 }
 
-// Dense is an f32 tensor of a graph as a matrix.
+// Dense returns an f32 tensor of a graph as a Matrix. If the tensor does not fit, Err of the result says why.
 func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	m := Matrix{Name: b.Name(v), Format: F32, Dense: &v}
 	if b.Err() != nil || v == graph.None {
@@ -129,29 +134,30 @@ func Dense(b *graph.Builder, v graph.ValueID) Matrix {
 	dims := b.MaxDims(v)
 	switch {
 	case b.DType(v) != graph.F32:
-		m.Err = fmt.Errorf("matrix %s is %s, want f32", m.Name, b.DType(v))
+		m.Err = fmt.Errorf("matrix %s has element type %s, want f32", m.Name, b.DType(v))
 	case len(dims) != 2 || dims[0] != b.MinDims(v)[0] || dims[1] != b.MinDims(v)[1]:
-		m.Err = fmt.Errorf("matrix %s is %v, want [rows, columns] that do not change", m.Name, dims)
+		m.Err = fmt.Errorf("matrix %s has dims %v, want [rows, columns] of fixed size", m.Name, dims)
 	default:
 		m.Rows, m.Cols = dims[0], dims[1]
 	}
 	return m
 }
 
-// Part is n rows of the matrix, from first on, as a matrix of its own.
+// Part returns n rows of the matrix, starting at row first, as a separate Matrix. If the matrix has no such
+// rows, Err of the result is set.
 func (m Matrix) Part(first, n int) Matrix {
 	part := m
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
 	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
 	if first < 0 || n < 1 || first+n > m.Rows || m.Dense != nil {
-		part.Err = fmt.Errorf("%s: no rows %d to %d of %d x %d weights", m.Name, first, first+n-1, m.Rows,
-			m.Cols)
+		part.Err = fmt.Errorf("%s: cannot take rows %d to %d of %d x %d weights", m.Name, first, first+n-1,
+			m.Rows, m.Cols)
 	}
 	return part
 }
 
-// Above is a matrix with the rows of another below its own; false where they are not of one format and width,
-// or their rows not a multiple of partRows.
+// Above returns a matrix with the rows of m, followed by the rows of n. It returns false if the matrices
+// differ in format or number of columns, or if a number of rows is not a multiple of PartRows.
 func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	f, g := &m.Format, &n.Format
 	same := f.Name == g.Name && f.File == g.File && f.Group == g.Group && m.Cols == n.Cols
@@ -166,7 +172,7 @@ func (m Matrix) Above(n Matrix) (Matrix, bool) {
 	return both, true
 }
 
-// AddConstants adds what the format's file in shaders/include/format asks for to the constants of a kernel.
+// AddConstants adds the template constants that the format's WGSL file needs to c, and returns c.
 func (f *Format) AddConstants(b *graph.Builder, c shaders.Constants) shaders.Constants {
 	c["Format"], c["Flushes"] = f.shader, b.Limits().FlushesHalves
 	if f.constants != nil {
@@ -175,7 +181,7 @@ func (f *Format) AddConstants(b *graph.Builder, c shaders.Constants) shaders.Con
 	return c
 }
 
-// KindName is the name of an operator with weights of the format.
+// KindName returns the kind of an operator for weights in this format: "linear_q8_0" for "linear".
 func (f *Format) KindName(of string) string {
 	if f.Name == "" {
 		return of
@@ -183,31 +189,33 @@ func (f *Format) KindName(of string) string {
 	return of + "_" + f.Name
 }
 
-// RowBytes is how many bytes of a piece a row takes.
+// RowBytes returns the size of a row of cols columns in a piece, in bytes.
 func (p *Block) RowBytes(cols int) int { return cols / p.Cols * p.Bytes }
 
-// InGroupsOf8 says whether rows are multiples of 8 columns, which is how kernels go through them.
+// InGroupsOf8 reports whether the number of columns is a multiple of 8. Most kernels read columns in groups
+// of 8.
 func (m *Matrix) InGroupsOf8() bool { return m.Cols%8 == 0 }
 
-// CheckSize says what is wrong with the matrix's size.
+// CheckSize returns an error if the format cannot store a matrix of this size.
 func (m *Matrix) CheckSize() error {
 	f := &m.Format
 	switch {
 	case m.Err != nil:
 		return m.Err
 	case m.Rows < 1 || m.Cols < 1:
-		return fmt.Errorf("%s: %d x %d weights, both must be positive", m.Name, m.Rows, m.Cols)
+		return fmt.Errorf("%s: matrix size is %d x %d, both must be positive", m.Name, m.Rows, m.Cols)
 	case f.Arrays == nil:
-		return fmt.Errorf("%s: weights without a format", m.Name)
+		return fmt.Errorf("%s: the weights have no format", m.Name)
 	case f.Group > 0 && (m.Cols%8 != 0 || f.Group%8 != 0):
 		return fmt.Errorf("%s: %d columns in groups of %d, both must be multiples of 8", m.Name, m.Cols,
 			f.Group)
 	case f.Group > 0 && m.Cols%f.Group != 0:
-		return fmt.Errorf("%s: %d columns do not divide into groups of %d", m.Name, m.Cols, f.Group)
+		return fmt.Errorf("%s: %d columns are not a multiple of the group size %d", m.Name, m.Cols, f.Group)
 	}
 	for _, p := range f.Pieces {
 		if m.Cols%p.Cols != 0 {
-			return fmt.Errorf("%s: %d columns do not divide into blocks of %d", m.Name, m.Cols, p.Cols)
+			return fmt.Errorf("%s: %d columns are not a multiple of the block size %d", m.Name, m.Cols,
+				p.Cols)
 		}
 	}
 	if f.check != nil {
@@ -218,7 +226,7 @@ func (m *Matrix) CheckSize() error {
 	return nil
 }
 
-// rows are the bytes of some rows of each piece of the matrix.
+// rows returns the bytes of n rows, starting at row first, for each piece of the matrix.
 func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	if m.over != nil {
 		return m.rowsOfBoth(first, n)
@@ -228,14 +236,14 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 		return nil, err
 	}
 	if len(pieces) != len(m.Format.Pieces) {
-		return nil, fmt.Errorf("%s: %d pieces of data, its format has %d", m.Name, len(pieces),
+		return nil, fmt.Errorf("%s: got %d byte arrays, its format needs %d", m.Name, len(pieces),
 			len(m.Format.Pieces))
 	}
 	list := make([][]byte, len(pieces))
 	for i, data := range pieces {
 		size := m.Format.Pieces[i].RowBytes(m.Cols)
 		if len(data) != m.Rows*size {
-			return nil, fmt.Errorf("%s: %d bytes for %d x %d weights, want %d", m.Name, len(data), m.Rows,
+			return nil, fmt.Errorf("%s: got %d bytes for %d x %d weights, want %d", m.Name, len(data), m.Rows,
 				m.Cols, m.Rows*size)
 		}
 		list[i] = data[first*size : (first+n)*size]
@@ -243,7 +251,7 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// rowsOfBoth are rows of the two that are the matrix.
+// rowsOfBoth is rows for a matrix that Above joined from two matrices.
 func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	top, bottom := &m.over[0], &m.over[1]
 	switch {
@@ -267,18 +275,20 @@ func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// Part is a range of the rows of a matrix that is bound, and dispatched, by itself. There is more than one
-// only where the device's limit on a binding asks for it.
+// Part is a range of the rows of a matrix with its own bindings and its own dispatch. A matrix has several
+// parts only if it exceeds the device's limit on the size of a binding.
 type Part struct {
 	First, Rows int
 	Arrays      []graph.ValueID
-	Bytes       int64 // of the weights
+	Bytes       int64 // size of the weights
 }
 
-// PartRows is what the rows of a part are a multiple of, where there are several: whole tiles.
+// PartRows divides the number of rows of each part but the last, if a matrix has several parts. Tiles of
+// results therefore never cross the border of a part.
 const PartRows = 128
 
-// Declare puts the matrix into a graph as constants. Operators that name the same matrix share them.
+// Declare adds the matrix to a graph as constants, and returns its parts. Operators that use the same matrix
+// share the constants.
 func (m *Matrix) Declare(b *graph.Builder) []Part {
 	var rowBytes int64
 	for _, p := range m.Format.Pieces {
@@ -312,7 +322,7 @@ func (m *Matrix) Declare(b *graph.Builder) []Part {
 				return m.PackArray(k, p.First, p.Rows)
 			}))
 		}
-		if m.Format.Name != "" { // the first has the weights, and those after it their scales and the like
+		if m.Format.Name != "" { // the first array has the weights; later arrays have scales and zero points
 			b.Packs(p.Arrays[0], m.Format.Name, p.Rows, m.Cols)
 		}
 		parts = append(parts, p)
@@ -320,7 +330,7 @@ func (m *Matrix) Declare(b *graph.Builder) []Part {
 	return parts
 }
 
-// Bindings are the arrays of a part under the names of the kernels' bindings.
+// Bindings binds the arrays of a part under the binding names of the kernels.
 func (m *Matrix) Bindings(p *Part) []graph.Binding {
 	var list []graph.Binding
 	for i, a := range m.Format.Arrays(p.Rows, m.Cols) {
@@ -329,7 +339,7 @@ func (m *Matrix) Bindings(p *Part) []graph.Binding {
 	return list
 }
 
-// Reader reads the rows of a part as the kernels' layout has them.
+// Reader returns a function that reads a row of a part from the constants, in the layout that kernels use.
 func (m *Matrix) Reader(r *reference.Ref, p *Part) func(row int, into []float64) {
 	if m.Dense != nil {
 		w := r.Tensor(*m.Dense)
@@ -342,7 +352,7 @@ func (m *Matrix) Reader(r *reference.Ref, p *Part) func(row int, into []float64)
 	return func(row int, into []float64) { m.Format.ReadRow(arrays, row, into) }
 }
 
-// PartLabel is the label of a part's dispatch.
+// PartLabel returns the label of the dispatch for part i. It is empty if the matrix has only one part.
 func PartLabel(i, parts int) string {
 	if parts == 1 {
 		return ""
@@ -350,14 +360,15 @@ func PartLabel(i, parts int) string {
 	return fmt.Sprintf("part%d", i)
 }
 
-// weightsArray is an array that holds rows as a file's blocks have them, or in an order that pack brings them
-// to.
+// weightsArray describes the array of weights. A nil pack keeps the order of the file; any other pack
+// rearranges the weights.
 func weightsArray(t graph.DType, rows, cols int, pack pack) Array {
 	return Array{"weights", t, []int{rows, cols}, pack}
 }
 
-// fourRows is an array with a number of so many bytes for each group of a row, of which those of 4 rows lie
-// together, for a lane of a GEMV to load at once; at gives the bytes of number i, row by row, low byte first.
+// fourRows describes an array with one number of size bytes for each group of each row, such as a scale. The
+// numbers of 4 rows are stored together, so that a lane of a GEMV loads them at once. at returns the bytes of
+// number i in row-major order, low byte first.
 func fourRows(name string, t graph.DType, rows, groups, size int,
 	at func(pieces [][]byte, i int) []byte,
 ) Array {
@@ -371,20 +382,21 @@ func fourRows(name string, t graph.DType, rows, groups, size int,
 	}}
 }
 
-// fours is how many times 4 rows there are, of the multiple of 16 that rows are rounded up to: as many as a
-// GEMV takes at most.
+// fours returns the number of 4-row groups. Rows are first rounded up to a multiple of 16, the largest number
+// of rows that a GEMV processes at a time.
 func fours(rows int) int { return shape.DivUp(rows, 16) * 4 }
 
-// fourthOf says which number that of a row's group is.
+// fourthOf returns the index, in an array of fourRows, of the number for group g of a row.
 func fourthOf(row, g, groups int) int { return (row/4*groups+g)*4 + row%4 }
 
-// rowScales is how shaders/include/row_scales.wgsl has a number for each group of columns of a row.
+// rowScales describes an array with one scale for each group of columns of a row, in the layout of
+// shaders/include/row_scales.wgsl.
 type rowScales struct {
-	group int
-	half  bool
+	group int  // columns that share a scale
+	half  bool // scales are f16, not f32
 }
 
-// halfOf32 is a half for 32 columns, as most of ggml's small blocks have them.
+// halfOf32 describes one f16 scale for each 32 columns, as in most of ggml's small blocks.
 var halfOf32 = rowScales{group: 32, half: true}
 
 func (s rowScales) Array(name string, rows, cols int, at func(pieces [][]byte, i int) []byte) Array {
@@ -394,7 +406,7 @@ func (s rowScales) Array(name string, rows, cols int, at func(pieces [][]byte, i
 	return fourRows(name, graph.F32, rows, cols/s.group, 4, at)
 }
 
-// read is the number of a row's column.
+// read returns the scale of a weight.
 func (s rowScales) read(data []byte, row, col, cols int) float64 {
 	at := fourthOf(row, col/s.group, cols/s.group)
 	if s.half {
@@ -403,16 +415,17 @@ func (s rowScales) read(data []byte, row, col, cols int) float64 {
 	return float64(math.Float32frombits(binary.LittleEndian.Uint32(data[4*at:])))
 }
 
-// constants are what row_scales.wgsl asks for.
+// constants returns the template constants of row_scales.wgsl.
 func (s rowScales) constants() shaders.Constants {
 	return shaders.Constants{"HalfScales": s.half, "GroupEights": s.group / 8}
 }
 
-// supers is how shaders/include/supers.wgsl has what the scales of a block of 256 columns count in: its size,
-// and where in it the halves lie, that of the scales and, if there is one, that of the zeros.
+// supers describes the super-block scales of a format, in the layout of shaders/include/supers.wgsl. A
+// super-block has 256 columns. Its f16 super-block scales multiply the integer scales, and the integer zero
+// points if the format has any.
 type supers struct {
-	size int
-	at   []int
+	size int   // bytes of a super-block in the file
+	at   []int // byte offsets of the f16 numbers in a super-block: for the scales, then for the zero points
 }
 
 func (s supers) Array(rows, cols int) Array {
@@ -422,14 +435,16 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read is the half of a row's column, that of the scales or which of them.
+// read returns the super-block scale of a weight. which is 0 for the one of the scales, and 1 for the one of
+// the zero points.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
 }
 
-// sixteens are a byte for each 16 columns, which blocks of so many bytes have from a place on, as
-// shaders/include/sixteens.wgsl has them.
+// sixteens describes an array with one byte of scale for each 16 columns, in the layout of
+// shaders/include/sixteens.wgsl. size is the number of bytes of a block in the file, and at is the offset of
+// the scales in a block.
 type sixteens struct{ size, at int }
 
 func (s sixteens) Array(rows, cols int) Array {
@@ -451,11 +466,10 @@ func (s sixteens) read(data []byte, row, col, cols int) byte {
 	return data[fourthOf(row, col/16, cols/16)]
 }
 
-// sixes is how shaders/include/sixes.wgsl has numbers of 6 bits: how many a block of 256 columns has, its
-// size, and number i of it.
+// sixes describes an array of 6-bit scales, in the layout of shaders/include/sixes.wgsl.
 type sixes struct {
-	n, size int
-	number  func(block []byte, i int) byte
+	n, size int                            // scales and bytes of a block of 256 columns in the file
+	number  func(block []byte, i int) byte // returns scale i of a block
 }
 
 func (s sixes) Array(rows, cols int) Array {
@@ -476,18 +490,18 @@ func (s sixes) Array(rows, cols int) Array {
 	}}
 }
 
-// read is number i of a row.
+// read returns 6-bit scale i of a row.
 func (s sixes) read(data []byte, row, i, cols int) byte {
 	at, four, high, two := sixAt(row, i, cols/256*s.n)
 	return data[at]>>four&15 | data[high]>>two&3<<4
 }
 
-// sixAt says in which byte, and at which bit of it, the low four of number i of a row are, and where the high
-// two, where a row has so many numbers.
+// sixAt returns where 6-bit scale i of a row is stored, if a row has per scales. The low four bits are in
+// byte low, starting at bit four. The high two bits are in byte high, starting at bit two.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2
 }
 
-// half is the number whose bits a half's two bytes are.
+// half decodes the f16 number in the first two bytes of data.
 func half(data []byte) float32 { return float16.Frombits(binary.LittleEndian.Uint16(data)).Float32() }

@@ -1,7 +1,8 @@
 package weight
 
-// IQ4_NL is ggml's IQ4_NL: level[q] * scale with 4-bit q, of 16 levels that lie closer where weights are more
-// often. Its blocks (block_iq4_nl in ggml-common.h) are those of Q4_0, and so they lie on the device.
+// IQ4_NL is ggml's IQ4_NL: level[q] * scale with 4-bit q. The 16 levels are closer together near zero, where
+// weights are more frequent. The blocks (block_iq4_nl in ggml-common.h) and the layout on the device are the
+// same as for Q4_0.
 var IQ4_NL = Format{
 	Name: "iq4_nl", File: "IQ4_NL", Group: halfOf32.group,
 	Doc:    "level[q] * scale: 4 bits that choose one of 16 uneven levels, and a half for 32 columns",
@@ -17,8 +18,8 @@ var IQ4_NL = Format{
 	},
 }
 
-// levelTable is how long the table of the levels is, in shaders/include/levels.wgsl.
+// levelTable is the size in bytes of the table of levels in shaders/include/levels.wgsl.
 const levelTable = 256 * 4
 
-// levels are what the weights of IQ4_NL and IQ4_XS stand for, kvalues_iq4nl in ggml-common.h.
+// levels maps the 4-bit weights of IQ4_NL and IQ4_XS to numbers. In ggml-common.h the table is kvalues_iq4nl.
 var levels = [16]float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}

@@ -4,10 +4,12 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super with the levels of IQ4_NL, a scale of 6 bits for
-// 32 columns, and a half, super, for the 256 of a block. A block (block_iq4_xs in ggml-common.h) has the
-// super, the high two bits of the scales in two bytes and the low four in four, and the nibbles, 32 columns
-// as Q4_0 has them. On the device super, scales and nibbles lie apart.
+// IQ4_XS is ggml's IQ4_XS: level[q] * (scale - 32) * super, with the levels of IQ4_NL. A 6-bit scale covers
+// 32 columns, and the f16 super-block scale (super) covers the 256 columns of a block.
+//
+// A block (block_iq4_xs in ggml-common.h) stores super, then two bytes with the high two bits of the scales,
+// then four bytes with their low four bits, then the nibbles. Each 32 columns of nibbles are ordered as in
+// Q4_0. On the device super-block scales, scales and nibbles are in separate arrays.
 var IQ4_XS = Format{
 	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
 	Doc: "level[q] * (scale - 32) * super: 4 bits that choose one of 16 uneven levels, 6 bits for 32 columns and " +
@@ -31,10 +33,10 @@ var IQ4_XS = Format{
 	},
 }
 
-// How long the parts of a block of IQ4_XS with the scales and with all are.
+// Sizes in a block of IQ4_XS, in bytes.
 const (
-	iq4xsScales = 2 + 2 + 4
-	iq4xsBytes  = iq4xsScales + 128
+	iq4xsScales = 2 + 2 + 4         // super-block scale and scales, which precede the nibbles
+	iq4xsBytes  = iq4xsScales + 128 // whole block
 )
 
 var (

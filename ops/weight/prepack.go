@@ -9,18 +9,21 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// pack brings the bits of rows from a file's pieces into the order of an array on the device, all of whose
-// bytes are zero before. It changes no bit. A nil pack is a file's one piece as it is.
+// pack rearranges rows of weights from the pieces of a file into the layout of an array on the device. It
+// changes no bit of a number. The bytes of into must be zero when pack is called. A nil pack means that the
+// array is the only piece of the file, unchanged.
 type pack func(pieces [][]byte, into []byte)
 
-// packed is a pack of numbers of so many bits into the order of the columns, from the lowest bits of a byte
-// up. Blocks of size bytes have 8/bits of them to a byte: n bytes from at on, in runs. The bytes of a run
-// have the columns 0, 1, ... in their lowest bits, and as many columns more in each of the bits above. Runs
-// are multiples of 8 bytes.
+// packed describes small numbers in the blocks of a file, which inOrder sorts by column. A block has size
+// bytes, and the n bytes from offset at hold 8/bits numbers each. These n bytes are divided into runs of
+// run bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
+// higher bits hold the next run columns, and so on.
 type packed struct{ size, at, n, bits, run int }
 
+// inOrder packs the numbers in the order of the columns, starting at the lowest bits of each byte of into.
 func (p packed) inOrder(pieces [][]byte, into []byte) {
-	// Eight bytes at a time: what they have at one place is pushed together, two, four and eight numbers.
+	// Each step reads eight bytes, masks the number at one bit position in each byte, and moves the numbers
+	// together: first pairs, then groups of four, then all eight.
 	lanes := [4]uint64{0x0101010101010101, 0x0001000100010001, 0x0000000100000001, 1}
 	var masks [4]uint64
 	for i := range masks {
@@ -49,15 +52,16 @@ func (p packed) inOrder(pieces [][]byte, into []byte) {
 	}
 }
 
-// number is number i of those of so many bits that inOrder gives.
+// number returns number i of data, which holds numbers of the given number of bits in the order of inOrder.
 func number(data []byte, bits, i int) byte { return data[i*bits/8] >> (i * bits % 8) & (1<<bits - 1) }
 
-// places is where the numbers of a word of 32 bits lie that are not in the order of the columns: at which bit
-// number i of so many bits does.
+// places describes a 32-bit word whose numbers are not in the order of the columns.
 type places struct {
-	bits  int
-	of    func(i int) int
-	bytes func() *[4][256]uint32 // what a byte of numbers in the order of the columns becomes
+	bits int             // bits of a number
+	of   func(i int) int // returns the bit of the word at which number i starts
+	// bytes returns four tables, one for each byte of a word whose numbers are in the order of the columns. A
+	// table maps the byte to the bits of its numbers at their places in the word.
+	bytes func() *[4][256]uint32
 }
 
 func placesOf(bits int, of func(i int) int) places {
@@ -74,7 +78,7 @@ func placesOf(bits int, of func(i int) int) places {
 	})}
 }
 
-// pack is the order of the columns brought into that of the places.
+// pack returns a pack that runs inOrder and then moves the numbers of each word to their places.
 func (p places) pack(inOrder pack) pack {
 	return func(pieces [][]byte, into []byte) {
 		inOrder(pieces, into)
@@ -85,13 +89,13 @@ func (p places) pack(inOrder pack) pack {
 	}
 }
 
-// number is number i of an array.
+// number returns number i, in the order of the columns, of an array of such words.
 func (p places) number(data []byte, i int) byte {
 	per := 32 / p.bits
 	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))
 }
 
-// taken is a pack of n bytes at a place of each block of size bytes.
+// taken returns a pack that copies n bytes at offset at of each block of size bytes.
 func taken(size, at, n int) pack {
 	return func(pieces [][]byte, into []byte) {
 		for blocks := pieces[0]; len(blocks) > 0; blocks = blocks[size:] {
@@ -100,7 +104,8 @@ func taken(size, at, n int) pack {
 	}
 }
 
-// PackArray is array k of some rows as the device has it. Packing is spread over the processors.
+// PackArray returns the bytes of array k of the format, for rows rows starting at row first, in the layout of
+// the device. All processors share the work.
 func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	if m.over != nil && first == 0 && rows == m.Rows {
 		upper, err := m.over[0].PackArray(k, 0, m.over[0].Rows)
@@ -120,7 +125,8 @@ func (m *Matrix) PackArray(k, first, rows int) ([]byte, error) {
 	}
 	data := make([]byte, whole.bytes())
 	var wait sync.WaitGroup
-	// Of partRows rows, or several times as many, an array is a run of bytes.
+	// A multiple of PartRows rows is a contiguous run of bytes of the array, so each run is packed
+	// separately.
 	step := shape.DivUp(shape.DivUp(rows, runtime.GOMAXPROCS(0)), PartRows) * PartRows
 	for at, rest := 0, data; at < rows; at += step {
 		n := min(step, rows-at)

@@ -4,10 +4,14 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q, four bits each of scale and zero
-// for 16 columns, and halves for the 256 of a block. A block (block_q2_K in ggml-common.h) has a byte for
-// each 16 columns, the zero in its high bits, then the weights, in each half of the block those of columns 32
-// apart in one byte, super and superZero. On the device all three lie apart.
+// Q2_K is ggml's Q2_K: q * scale * super - zero * superZero with 2-bit q. A scale and a zero point of four
+// bits each cover 16 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a
+// block.
+//
+// A block (block_q2_K in ggml-common.h) starts with one byte for each 16 columns, which holds the zero point
+// in its high bits and the scale in its low bits. Then follow the weights: in each half of the block, a byte
+// holds columns that are 32 apart. The block ends with super and superZero. On the device the three groups
+// are in separate arrays.
 var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
 	Doc: "q * scale * super - zero * super_zero: 2 bits, 4 bits each of scale and zero for 16 columns, " +
@@ -32,11 +36,11 @@ var Q2_K = Format{
 	},
 }
 
-// Where the parts of a block of Q2_K begin, and how long it is.
+// Layout of a block of Q2_K, in bytes.
 const (
-	q2kWeights = 16
-	q2kSupers  = q2kWeights + 64
-	q2kBytes   = q2kSupers + 4
+	q2kWeights = 16              // offset of the weights
+	q2kSupers  = q2kWeights + 64 // offset of the super-block scales
+	q2kBytes   = q2kSupers + 4   // size of the block
 )
 
 var (
@@ -44,5 +48,5 @@ var (
 	q2kHalves   = supers{q2kBytes, []int{q2kSupers, q2kSupers + 2}}
 )
 
-// twos are where two bits of each of 16 columns lie, for shaders/include/format/q2_k.wgsl.
+// twos places the 2-bit weights of 16 columns in a word, in the layout of shaders/include/format/q2_k.wgsl.
 var twos = placesOf(2, func(i int) int { return i%8/4*16 + i%4*2 + i/8*8 })

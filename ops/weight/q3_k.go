@@ -6,11 +6,14 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q3_K is ggml's Q3_K: (q - 4) * (scale - 32) * super with 3-bit q, a scale of 6 bits for 16 columns, and a
-// half, super, for the 256 of a block. A block (block_q3_K in ggml-common.h) has the third bits, those of
-// columns 32 apart in one byte, the low two bits, likewise in each half of the block, 12 bytes of scales, and
-// the super. On the device the three bits of a weight lie together, where a shift for two of them is spared,
-// and scales and supers apart.
+// Q3_K is ggml's Q3_K: (q - 4) * (scale - 32) * super with 3-bit q. A 6-bit scale covers 16 columns, and the
+// f16 super-block scale (super) covers the 256 columns of a block.
+//
+// A block (block_q3_K in ggml-common.h) starts with the third bits of the weights: a byte holds columns that
+// are 32 apart. Then follow the low two bits, where in each half of the block a byte holds columns that are
+// 32 apart. The block ends with 12 bytes of scales and with super. On the device the three bits of a weight
+// are stored together, which saves a shift for two of them. Scales and super-block scales are in separate
+// arrays.
 var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
 	Doc:      "(q - 4) * (scale - 32) * super: 3 bits, 6 bits for 16 columns and a half for 256",
@@ -33,16 +36,17 @@ var Q3_K = Format{
 	},
 }
 
-// Where the parts of a block of Q3_K begin, and how long it is.
+// Layout of a block of Q3_K, in bytes.
 const (
-	q3kLows   = 32
-	q3kScales = q3kLows + 64
-	q3kSuper  = q3kScales + 12
-	q3kBytes  = q3kSuper + 2
+	q3kLows   = 32             // offset of the low two bits of the weights
+	q3kScales = q3kLows + 64   // offset of the scales
+	q3kSuper  = q3kScales + 12 // offset of the super-block scale
+	q3kBytes  = q3kSuper + 2   // size of the block
 )
 
-// q3kSixes are the scales. The low four bits of those of a block are in 8 bytes, of groups 8 apart in one,
-// the high two in the last four bytes, of groups 4 apart in one.
+// q3kSixes are the 6-bit scales. The first 8 of their 12 bytes hold the low four bits: a byte holds two
+// scales whose groups are 8 apart. The last 4 bytes hold the high two bits: a byte holds four scales whose
+// groups are 4 apart.
 var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 	block = block[q3kScales:]
 	return block[i%8]>>(i/8*4)&15 | block[8+i%4]>>(i/4*2)&3<<4
@@ -50,7 +54,8 @@ var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 
 var q3kSupers = supers{q3kBytes, []int{q3kSuper}}
 
-// threes packs some of the words that shaders/include/format/q3_k.wgsl has for 32 columns: 0 and 1, or 2.
+// threes returns a pack for some of the three words that hold 32 columns in the layout of
+// shaders/include/format/q3_k.wgsl. The list is 0 and 1 for the array weights, or 2 for the array thirds.
 func threes(words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(pieces[0]) / q3kBytes
@@ -59,7 +64,7 @@ func threes(words ...int) pack {
 		packed{q3kBytes, 0, 32, 1, 32}.inOrder(pieces, highs)
 		for at := 0; len(into) > 0; at++ {
 			low, high := binary.LittleEndian.Uint64(lows[8*at:]), binary.LittleEndian.Uint32(highs[4*at:])
-			four := func(i int) uint32 { // the numbers of columns 4i to 4i + 3, one after another
+			four := func(i int) uint32 { // columns 4i to 4i + 3, three bits each
 				return spread[0][byte(low>>(8*i))] | spread[1][high>>(4*i)&15]
 			}
 			first, second := four(6), four(7)
@@ -75,8 +80,8 @@ func threes(words ...int) pack {
 	}
 }
 
-// spread are bits at the places that they have in numbers of three bits: the low two of four numbers, and the
-// third ones.
+// spread has two tables that expand the bits of four numbers to three bits each. The first table expands the
+// low two bits of each number. The second table expands the third bit.
 var spread = func() (tables [2][256]uint32) {
 	for b := range uint32(256) {
 		for i := range uint32(4) {
@@ -87,9 +92,9 @@ var spread = func() (tables [2][256]uint32) {
 	return tables
 }()
 
-// three is the number of a column.
+// three returns the 3-bit weight at index at, in row-major order.
 func three(arrays [][]byte, at int) byte {
-	half := func(w int) uint16 { // the column's of a word
+	half := func(w int) uint16 { // the half of word w that holds the column
 		array, word := arrays[0], at/32*2+w
 		if w == 2 {
 			array, word = arrays[1], at/32

@@ -4,9 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block is 32 columns: the scale and the zero, halves,
-// then the nibbles as Q4_0 has them. On the device a word has 8 columns, column k of them at bits 4k, and
-// scales and zeros lie apart.
+// Q4_1 is ggml's Q4_1: q * scale + zero with 4-bit q. A block has 32 columns: the f16 scale and the f16 zero
+// point, then the nibbles in the order of Q4_0. On the device a word has 8 columns, with column k in the four
+// bits from bit 4k. Scales and zero points are in separate arrays.
 var Q4_1 = Format{
 	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
 	Doc:      "q * scale + zero: 4 bits, and two halves for 32 columns",

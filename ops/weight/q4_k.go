@@ -4,9 +4,11 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q4_K is ggml's Q4_K: q * scale * super - zero * superZero with 4-bit q, a scale and a zero of 6 bits for 32
-// columns, and halves for the 256 of a block. A block (block_q4_K in ggml-common.h) has super and superZero,
-// the 12 bytes of scales and zeros, and the nibbles. On the device the three lie apart.
+// Q4_K is ggml's Q4_K: q * scale * super - zero * superZero with 4-bit q. A scale and a zero point of 6 bits
+// each cover 32 columns. The f16 super-block scales, super and superZero, cover the 256 columns of a block.
+//
+// A block (block_q4_K in ggml-common.h) has super and superZero, then 12 bytes of scales and zero points,
+// then the nibbles. On the device the three groups are in separate arrays.
 var Q4_K = Format{
 	Name: "q4_k", File: "Q4_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 4 bits, 6 bits each of scale and zero for 32 columns, " +
@@ -30,13 +32,15 @@ var Q4_K = Format{
 
 const q4kBytes = sixesBytes + 128
 
-// sixesBytes is how long the part of a block of Q4_K and Q5_K is that has scales and zeros: two halves, and
-// 12 bytes with 6 bits of each for 8 groups of 32 columns.
+// sixesBytes is the size of the header of a block of Q4_K and Q5_K, in bytes. The header has two f16
+// super-block scales, and 12 bytes with a 6-bit scale and a 6-bit zero point for each of 8 groups of 32
+// columns.
 const sixesBytes = 2 + 2 + 12
 
-// scalesAndZeros are those of blocks of so many bytes, in turns. The first four groups of a block have their
-// scale and zero in the low bits of bytes 0 to 3 and 4 to 7; the others have four bits of each in bytes 8 to
-// 11, and the highest two in the high bits of the bytes of groups 0 to 3.
+// scalesAndZeros describes the 6-bit scales and zero points of blocks of size bytes: number 2g is the scale
+// of group g, and number 2g+1 is its zero point. Groups 0 to 3 have the scale in the low bits of bytes 0 to
+// 3, and the zero point in the low bits of bytes 4 to 7. Groups 4 to 7 have the low four bits of both in
+// bytes 8 to 11, and the high two bits in the high bits of the bytes of groups 0 to 3.
 func scalesAndZeros(size int) sixes {
 	return sixes{16, size, func(block []byte, i int) byte {
 		block = block[4:]
@@ -48,10 +52,11 @@ func scalesAndZeros(size int) sixes {
 	}}
 }
 
-// supersOfBoth are what those of blocks of so many bytes count in.
+// supersOfBoth describes the super-block scales of blocks of size bytes: super and superZero.
 func supersOfBoth(size int) supers { return supers{size, []int{0, 2}} }
 
-// scaleAndZero are the scale of a weight and what is taken off it, from the arrays that have them.
+// scaleAndZero returns the factor of a weight and the number that is subtracted afterwards. arrays starts
+// with the array of scales, followed by the array of super-block scales.
 func scaleAndZero(arrays [][]byte, row, col, cols int) (scale, zero float64) {
 	both, super := scalesAndZeros(0), supersOfBoth(0)
 	scale = float64(both.read(arrays[0], row, col/32*2, cols)) * super.read(arrays[1], row, col, cols, 0)

@@ -6,20 +6,21 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q4Options says how a file of ExecuTorch's has its 4-bit weights.
+// Q4Options describes how an ExecuTorch file stores its 4-bit weights.
 type Q4Options struct {
-	// HighNibbles: even columns are in the high nibbles of a byte, as upstream's qcs4w and its embeddings
-	// with is_linear_weight = 0 have it; else in the low ones.
+	// HighNibbles is true if even columns are in the high nibbles of the bytes, as in ExecuTorch's qcs4w and
+	// in its embeddings with is_linear_weight = 0. Otherwise even columns are in the low nibbles.
 	HighNibbles bool
-	// HalfScales: scales are halves, and stay so; else they are f32.
+	// HalfScales is true if scales are f16, in the file and on the device. Otherwise scales are f32.
 	HalfScales bool
 }
 
-// Q4GSW is 4-bit weights (q - 8) * scale, where a group of columns has a scale: ExecuTorch's et_vk.*_q4gsw.
-// Columns and group are multiples of 8. Pieces are the nibbles, two columns to a byte, and the scales.
+// Q4GSW returns the format of 4-bit weights (q - 8) * scale with one scale for each group of columns. This is
+// ExecuTorch's et_vk.*_q4gsw. The number of columns and the group size must be multiples of 8. A file has two
+// pieces: the nibbles, two columns to a byte, and the scales.
 //
-// On the device a row of weights is a word for 8 columns, column k of them at bits 4k. The scales of 4 rows
-// lie together, so that a lane loads those of its rows at once.
+// On the device a word has 8 columns of a row, with column k in the four bits from bit 4k. The scales of 4
+// rows are stored together, so that a lane loads the scales of its rows at once.
 func Q4GSW(group int, o Q4Options) Format {
 	scale := Block{Cols: group, Bytes: 4, Floats: floats(0)}
 	if o.HalfScales {
@@ -38,28 +39,29 @@ func Q4GSW(group int, o Q4Options) Format {
 		func(p [][]byte, i int) []byte { return p[1][scale.Bytes*i:][:scale.Bytes] })
 }
 
-// QCS4W is Q4GSW with one scale to a row of so many columns, ExecuTorch's et_vk.linear_qcs4w. Its files have
-// the even columns in the high nibbles.
+// QCS4W is Q4GSW with one scale for each row of cols columns. This is ExecuTorch's et_vk.linear_qcs4w. Files
+// of this format have even columns in the high nibbles.
 func QCS4W(cols int, o Q4Options) Format {
 	f := Q4GSW(cols, o)
 	f.Name, f.Doc = "qcs4w", "(q - 8) * scale: 4 bits, and a scale to a row"
 	f.check = func(n int) error {
 		if n != cols {
-			return fmt.Errorf("groups of %d, want one scale to a row of %d", cols, n)
+			return fmt.Errorf("group size is %d, want one scale for each row of %d columns", cols, n)
 		}
 		return nil
 	}
 	return f
 }
 
-// Q4_0 is ggml's Q4_0, which is Q4GSW with groups of 32: nothing is lost. A block is 32 columns: the scale, a
-// half, then column j beside column j + 16 in byte j.
+// Q4_0 is ggml's Q4_0. On the device it is the same as Q4GSW with groups of 32 columns and f16 scales, so
+// that no precision is lost. A block has 32 columns: the f16 scale, then 16 bytes. Byte j holds columns j
+// and j + 16.
 var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 	[]Block{{Cols: 32, Bytes: 2 + 16, Floats: halves(0)}},
 	packed{18, 2, 16, 4, 16}.inOrder, func(p [][]byte, i int) []byte { return p[0][18*i:][:2] })
 
-// q4 is a format of 4-bit weights on the device: nibbles gives them in the order of the columns, the even
-// ones in the low halves of the bytes, and scaleAt the bits of a scale.
+// q4 completes a format of 4-bit weights. nibbles packs the weights in the order of the columns, with even
+// columns in the low nibbles. scaleAt returns the bytes of scale i.
 func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	scaleAt func(p [][]byte, i int) []byte,
 ) Format {

@@ -6,9 +6,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q5_0 is ggml's Q5_0: (q - 16) * scale with 5-bit q. A block (block_q5_0 in ggml-common.h) is 32 columns:
-// the scale, a half, the fifth bits in the order of the columns, then the low nibbles as Q4_0 has them. On
-// the device the five bits of a weight lie together, and scales apart.
+// Q5_0 is ggml's Q5_0: (q - 16) * scale with 5-bit q. A block (block_q5_0 in ggml-common.h) has 32 columns:
+// the f16 scale, then the fifth bits in the order of the columns, then the low nibbles in the order of Q4_0.
+// On the device the five bits of a weight are stored together, and scales are in a separate array.
 var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
 	Doc:      "(q - 16) * scale: 5 bits, and a half for 32 columns",
@@ -30,8 +30,8 @@ var Q5_0 = Format{
 
 const q50Bytes = 2 + 4 + 16
 
-// fives are the arrays of formats of 5 bits, as shaders/include/fives.wgsl has them: lows brings the low four
-// bits into the order of the columns, highs the fifth ones.
+// fives returns the arrays of a 5-bit format, in the layout of shaders/include/fives.wgsl. lows packs the low
+// four bits in the order of the columns, and highs packs the fifth bits.
 func fives(rows, cols int, lows, highs pack) []Array {
 	return []Array{
 		weightsArray(graph.U32, rows, cols/8, fiveWords(lows, highs, 0, 1, 2, 3)),
@@ -39,7 +39,8 @@ func fives(rows, cols int, lows, highs pack) []Array {
 	}
 }
 
-// fiveWords packs some of the five words of 32 columns.
+// fiveWords returns a pack for some of the five words that hold 32 columns. The list is 0 to 3 for the array
+// weights, or 4 for the array fifths.
 func fiveWords(lows, highs pack, words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(into) / (4 * len(words))
@@ -48,7 +49,7 @@ func fiveWords(lows, highs pack, words ...int) pack {
 		highs(pieces, high)
 		for ; len(into) > 0; low, high = low[16:], high[4:] {
 			fifths := binary.LittleEndian.Uint32(high)
-			var fours [8]uint32 // the numbers of columns 4i to 4i + 3, one after another
+			var fours [8]uint32 // fours[i] has columns 4i to 4i + 3, five bits each
 			for i := range fours {
 				fours[i] = spreadFives[low[2*i]] | spreadFives[low[2*i+1]]<<10 |
 					spreadFifths[fifths>>(4*i)&15]
@@ -69,8 +70,8 @@ func fiveWords(lows, highs pack, words ...int) pack {
 	}
 }
 
-// spreadFives are the low bits of two numbers of five bits, by their nibbles in a byte, spreadFifths the
-// fifth ones of four.
+// spreadFives maps a byte with two nibbles to the low bits of two 5-bit numbers. spreadFifths maps four fifth
+// bits to their places in four 5-bit numbers.
 var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	for b := range uint32(256) {
 		fives[b] = b&15 | b>>4<<5
@@ -83,9 +84,9 @@ var spreadFives, spreadFifths = func() (fives [256]uint32, fifths [16]uint32) {
 	return fives, fifths
 }()
 
-// five is the number of a column, of the arrays that fives gives.
+// five returns the 5-bit weight at index at, in row-major order. arrays starts with the arrays of fives.
 func five(arrays [][]byte, at int) byte {
-	half := func(w int) uint16 { // the column's of a word
+	half := func(w int) uint16 { // the half of word w that holds the column
 		array, word := arrays[0], at/32*4+w
 		if w == 4 {
 			array, word = arrays[1], at/32

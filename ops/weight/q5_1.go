@@ -1,8 +1,8 @@
 package weight
 
-// Q5_1 is ggml's Q5_1: q * scale + zero with 5-bit q. A block (block_q5_1 in ggml-common.h) is 32 columns:
-// the scale and the zero, halves, then fifth bits and nibbles as Q5_0 has them. On the device the five
-// bits of a weight lie together, and scales and zeros apart.
+// Q5_1 is ggml's Q5_1: q * scale + zero with 5-bit q. A block (block_q5_1 in ggml-common.h) has 32 columns:
+// the f16 scale and the f16 zero point, then the fifth bits and the nibbles in the order of Q5_0. On the
+// device the five bits of a weight are stored together. Scales and zero points are in separate arrays.
 var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
 	Doc:      "q * scale + zero: 5 bits, and two halves for 32 columns",

@@ -1,8 +1,9 @@
 package weight
 
-// Q5_K is ggml's Q5_K, which is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
-// superZero, the 12 bytes of scales and zeros, the fifth bits, those of columns 32 apart in one byte, and the
-// nibbles. On the device the five bits of a weight lie together, and scales and supers apart.
+// Q5_K is ggml's Q5_K. It is Q4_K with 5-bit q. A block (block_q5_K in ggml-common.h) has super and
+// superZero, then 12 bytes of scales and zero points, then the fifth bits of the weights, then the nibbles.
+// A byte of fifth bits holds columns that are 32 apart. On the device the five bits of a weight are stored
+// together. Scales and super-block scales are in separate arrays.
 var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
 	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +

@@ -4,9 +4,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q6_K is ggml's Q6_K: (q - 32) * scale * super with 6-bit q, a scale, a signed byte, for 16 columns, and a
-// super, a half, for the 256 of a block. A block has the low four bits of its weights, then the high two, the
-// scales and the super. On the device low bits, high bits, scales and supers lie apart.
+// Q6_K is ggml's Q6_K: (q - 32) * scale * super with 6-bit q. The scale, a signed byte, covers 16 columns.
+// The f16 super-block scale (super) covers the 256 columns of a block. A block has the low four bits of its
+// weights, then the high two bits, the scales and super. On the device low bits, high bits, scales and
+// super-block scales are in separate arrays.
 var Q6_K = Format{
 	Name: "q6_k", File: "Q6_K", Group: 16,
 	Doc:      "(q - 32) * scale * super: 6 bits, a signed byte for 16 columns and a half for 256",
@@ -34,12 +35,12 @@ var Q6_K = Format{
 	},
 }
 
-// Where the parts of a block of Q6_K begin, and how long it is.
+// Layout of a block of Q6_K, in bytes.
 const (
-	q6Highs  = 128
-	q6Scales = q6Highs + 64
-	q6Super  = q6Scales + 16
-	q6Bytes  = q6Super + 2
+	q6Highs  = 128           // offset of the high two bits of the weights
+	q6Scales = q6Highs + 64  // offset of the scales
+	q6Super  = q6Scales + 16 // offset of the super-block scale
+	q6Bytes  = q6Super + 2   // size of the block
 )
 
 var (
@@ -47,8 +48,9 @@ var (
 	q6Supers   = supers{q6Bytes, []int{q6Super}}
 )
 
-// q6Places are where the high bits of 16 columns lie, for shaders/include/format/q6_k.wgsl: shifted in one of
-// two ways the word has those of an eight at bits 4 and 8, and at 6 and 10, of its halves.
+// q6Places places the high two bits of 16 columns in a word, in the layout of
+// shaders/include/format/q6_k.wgsl. The kernel shifts the word in one of two ways. After the shift, both
+// 16-bit halves of the word have the high bits of a group of 8 columns at bits 4 and 8, and at bits 6 and 10.
 var q6Places = placesOf(2, func(i int) int {
 	eight, i := i/8, i%8
 	return i/4*16 + i%2*4 + i/2%2*2 + eight*8

@@ -6,9 +6,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block is 32 columns: the scale, a half, then the
-// bytes. On the device the bytes of a row lie together, as shaders/include/format/q8_0.wgsl has them, and the
-// scales apart.
+// Q8_0 is ggml's Q8_0: q * scale with signed bytes q. A block has 32 columns: the f16 scale, then the bytes.
+// On the device the bytes of a row are stored together, in the layout of shaders/include/format/q8_0.wgsl.
+// Scales are in a separate array.
 var Q8_0 = Format{
 	Name: "q8_0", File: "Q8_0", Group: halfOf32.group,
 	Doc:      "q * scale: signed bytes, and a half for 32 columns",
@@ -28,7 +28,7 @@ var Q8_0 = Format{
 	},
 }
 
-// q8Bytes packs the bytes.
+// q8Bytes copies the signed bytes of the blocks and permutes each 8 of them. q8Place is the permutation.
 func q8Bytes(pieces [][]byte, into []byte) {
 	taken(34, 2, 32)(pieces, into)
 	for ; len(into) > 0; into = into[8:] {
@@ -37,5 +37,5 @@ func q8Bytes(pieces [][]byte, into []byte) {
 	}
 }
 
-// q8Place is where the byte of a column is.
+// q8Place returns the index in a row of the byte for column c.
 func q8Place(c int) int { return c&^6 | c&2<<1 | c&4>>1 }

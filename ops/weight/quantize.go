@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// MaxQuantizeGroup is the largest group of QuantizeQ4GSW.
+// MaxQuantizeGroup is the largest group size that QuantizeQ4GSW supports.
 const MaxQuantizeGroup = 128
 
-// QuantizeQ4GSW turns a row of weights into the pieces of Q4GSW(group, Q4Options{}) that are near it: nibbles
-// has len(row)/2 bytes, scales 4*len(row)/group. It gives what is left of the weights: the largest magnitude
-// and the sum of squares, which is not finite where a weight is not.
+// QuantizeQ4GSW quantizes a row of weights to the format Q4GSW(group, Q4Options{}). It fills nibbles, which
+// has len(row)/2 bytes, and scales, which has 4*len(row)/group bytes. It returns the largest absolute
+// quantization error and the sum of the squared errors. The sum is not finite if a weight is not finite.
 func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squares float64) {
 	var buffer [2][MaxQuantizeGroup]int8
 	best, scratch := buffer[0][:group], buffer[1][:group]
@@ -30,9 +30,10 @@ func QuantizeQ4GSW(row []float32, group int, nibbles, scales []byte) (worst, squ
 	return worst, squares
 }
 
-// nearestGrid fills best with steps of -8 to 7 and gives the length of a step. The weight of the largest
-// magnitude is put at the eighth step of the one side or at the seventh of the other, and of the two ways the
-// one that leaves less, with the length that is best for its steps, is taken.
+// nearestGrid quantizes weights to the integers -8 to 7, which it stores in best, and returns the scale. It
+// tries two scales: one maps the weight of largest magnitude to -8, the other maps the same weight to 7. For
+// each rounding it computes the scale with the smallest squared error. It keeps the rounding and the scale
+// with the smaller remaining error.
 func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 	var extreme float64
 	for _, w := range weights {
@@ -49,7 +50,7 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 		var along, length float64
 		inverse := end / extreme
 		for i, w := range weights {
-			up := float64(w)*inverse + 8.5 // steps up from -8, to be cut to a whole number
+			up := float64(w)*inverse + 8.5 // steps above -8; the conversion to int8 below rounds down
 			switch {
 			case up < 0:
 				up = 0
@@ -61,7 +62,7 @@ func nearestGrid(weights []float32, best, scratch []int8) (scale float32) {
 			along += float64(w) * float64(step)
 			length += float64(step) * float64(step)
 		}
-		// Of the sum of the weights' squares the best length of a step, along / length, takes this away.
+		// The best scale for these integers is along / length. It reduces the squared error by gain.
 		if gain := along * along / length; gain > most {
 			most, scale = gain, float32(along/length)
 			copy(best, scratch)

@@ -1,2 +1,2 @@
-// Package shape has the arithmetic of dims that all operators use.
+// Package shape has helper functions for the dims of tensors.
 package shape

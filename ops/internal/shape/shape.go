@@ -1,6 +1,6 @@
 package shape
 
-// Last is the size of the last dim; 1 for a tensor of rank 0.
+// Last returns the size of the last dim. It returns 1 for a tensor of rank 0.
 func Last(dims []int) int {
 	if len(dims) == 0 {
 		return 1
@@ -8,6 +8,7 @@ func Last(dims []int) int {
 	return dims[len(dims)-1]
 }
 
+// Product returns the number of elements of a tensor with the given dims.
 func Product(dims []int) int {
 	n := 1
 	for _, d := range dims {
@@ -16,4 +17,5 @@ func Product(dims []int) int {
 	return n
 }
 
+// DivUp returns n / d, rounded up.
 func DivUp(n, d int) int { return (n + d - 1) / d }
