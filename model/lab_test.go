@@ -181,7 +181,7 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	r.do(promptOf(5))
 	g := &r.mirror.Trace.Graph
 	for _, c := range []struct{ name, from, to, want string }{
-		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: its first line must be"},
+		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: the first line must be"},
 		{"of other constants", "Lanes 64", "Lanes 32", `but this model has "rms_norm: Lanes 64`},
 		{"other workgroups", "@workgroup_size(64", "@workgroup_size(32", "has workgroups of [32 1 1]"},
 		{"another binding", "> weight:", "> bias:", "is read bias"},
@@ -226,7 +226,7 @@ Operation Add can't work with [28] and [27]
 	for want, c := range map[string]session.Command{
 		"does not run rms_norm":      {Edit: e},
 		"want another text":          {},
-		"its first line must be":     {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
+		"the first line must be":     {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
 		"1001 rounds, want at most":  {Edit: r.edited("rms_norm"), N: 1001},
 		"step 9 cannot be run again": {Edit: r.edited("rms_norm"), Step: new(int)},
 		"nothing runs in its place":  {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},
@@ -286,7 +286,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 		return err
 	}
 	put("rms_norm", "// gpuscope kernel rms_norm\n")
-	want := "--shaders " + dir + ": rms_norm.wgsl: it was made for"
+	want := "--shaders " + dir + ": rms_norm.wgsl: the source was made for"
 	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a text of another kernel: %v", err)
 	}

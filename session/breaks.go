@@ -10,21 +10,21 @@ import (
 	"gpuscope/trace"
 )
 
-// Break is a condition at which a run pauses, after the step that meets it.
+// Break is a breakpoint: a run pauses after the step that meets its condition.
 type Break struct {
-	On string `json:"on"`           // the word of a row of Breaks
-	Of string `json:"of,omitempty"` // what the row takes
+	On string `json:"on"`           // name of a condition: BreakKind.Word
+	Of string `json:"of,omitempty"` // argument of the condition
 }
 
-// BreakKind is a row of the table of conditions.
+// BreakKind describes one kind of breakpoint.
 type BreakKind struct {
 	Word  string
-	Takes string // "" for nothing; in brackets where it may be left out
+	Takes string // name of the argument: "" if there is none, in brackets if it is optional
 	Doc   string
 	check func(of string) error
 }
 
-// Breaks are all conditions there are.
+// Breaks lists all kinds of breakpoints.
 var Breaks = []BreakKind{
 	{
 		"kernel", "PATTERN",
@@ -54,7 +54,7 @@ var Breaks = []BreakKind{
 	},
 }
 
-// BreakWords lists what can be typed as a condition.
+// BreakWords lists the kinds of breakpoints and their arguments for an error message.
 func BreakWords() string {
 	words := make([]string, len(Breaks))
 	for i, k := range Breaks {
@@ -63,7 +63,8 @@ func BreakWords() string {
 	return strings.Join(words, ", ")
 }
 
-// Matcher says whether the pattern that a condition has is in a text. Without one every text has it.
+// Matcher returns a function that reports whether a text matches the pattern of the breakpoint. An empty
+// pattern matches every text.
 func (b Break) Matcher() (func(text string) bool, error) {
 	expression, ok := strings.CutPrefix(b.Of, "re:")
 	if !ok {
@@ -76,10 +77,10 @@ func (b Break) Matcher() (func(text string) bool, error) {
 	return re.MatchString, nil
 }
 
-// longestBreak is how many bytes the pattern of a condition may have.
+// longestBreak is the maximum length in bytes of a breakpoint's argument.
 const longestBreak = 200
 
-// Check says what is wrong with a condition.
+// Check returns an error if the breakpoint is invalid.
 func (b Break) Check() error {
 	i := slices.IndexFunc(Breaks, func(k BreakKind) bool { return k.Word == b.On })
 	if i < 0 {
@@ -101,7 +102,8 @@ func (b Break) Check() error {
 	return err
 }
 
-// CheckIn says what is wrong with a condition that no step of a model can meet, whatever its shapes.
+// CheckIn returns an error if no step of the traced model can ever meet the condition, whatever the step's
+// shape.
 func (b Break) CheckIn(t *trace.Trace) error {
 	has, err := b.Matcher()
 	if err != nil {
@@ -129,19 +131,19 @@ func (b Break) CheckIn(t *trace.Trace) error {
 	return nil
 }
 
-// InDispatch says whether a pattern (see Matcher) is in what a dispatch is called, its operator and its slot,
-// or in the operator's kind.
+// InDispatch reports whether a pattern (see Matcher) matches the dispatch's name, which is made of its
+// operator and its slot, or the operator's kind.
 func InDispatch(has func(text string) bool, g *trace.Graph, d *trace.Dispatch) bool {
 	o := &g.Ops[d.Op]
 	return has(d.Named(o.Name)) || has(o.Kind)
 }
 
-// ParseBreak reads a condition as a person types it: "kernel gemv", "time 3", "nan".
+// ParseBreak parses a breakpoint as a user types it: "kernel gemv", "time 3", "nan".
 func ParseBreak(text string) (Break, error) {
 	word, of, _ := strings.Cut(strings.TrimSpace(text), " ")
 	b := Break{word, strings.TrimSpace(of)}
 	return b, b.Check()
 }
 
-// String is the condition as ParseBreak reads it.
+// String returns the breakpoint in the syntax that ParseBreak reads.
 func (b Break) String() string { return strings.TrimSpace(fmt.Sprintf("%s %s", b.On, b.Of)) }

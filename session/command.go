@@ -10,83 +10,87 @@ import (
 // CommandKind names a command.
 type CommandKind string
 
-// The commands. What each checks and does is its row in the table of package model.
+// The commands. A table in package model holds the checks and the implementation of each command.
 const (
-	Prompt   CommandKind = "prompt"   // replace the text by Text (or Tokens) and prefill it, in chunks
+	Prompt   CommandKind = "prompt"   // replace the text by Text (or Tokens) and prefill it in chunks
 	Next     CommandKind = "next"     // decode one token
-	Run      CommandKind = "run"      // decode N tokens (0: until the end token or the context's end)
-	Plan     CommandKind = "plan"     // without a device: a step of N tokens at position Until
-	Previous CommandKind = "previous" // set the position back by one step
-	Repeat   CommandKind = "repeat"   // run a step of the text, the current or Step, again N times
-	Upto     CommandKind = "upto"     // run the current step again up to dispatch N; Next finishes it
-	Edit     CommandKind = "edit"     // keep the first N tokens of the text and put Text (or Tokens) after
-	Chunk    CommandKind = "chunk"    // prompts to come are read N tokens a step (0: as many as it can take)
-	Observe  CommandKind = "observe"  // run the current step again with timing and without: what timing costs
-	Cost     CommandKind = "cost"     // run a step of the text with each of Parts left out: what that saves
-	TimeOp   CommandKind = "time_op"  // time operator Op alone, at each of Lengths, on each route, N times
-	Ceilings CommandKind = "ceilings" // measure what the device can do at best
-	Reset    CommandKind = "reset"    // position 0, no text
+	Run      CommandKind = "run"      // decode N tokens; 0 means until the end token or a full context
+	Plan     CommandKind = "plan"     // plan a step of N tokens at position Until without a device
+	Previous CommandKind = "previous" // step back to the position before the current step
+	Repeat   CommandKind = "repeat"   // run step Step of the text (default: the current one) N more times
+	Upto     CommandKind = "upto"     // run the current step again up to dispatch N; Next completes it
+	Edit     CommandKind = "edit"     // keep the first N tokens of the text and append Text (or Tokens)
+	Chunk    CommandKind = "chunk"    // prefill later prompts N tokens per step; 0 means the maximum
+	Observe  CommandKind = "observe"  // run the current step with and without timing to get the overhead
+	Cost     CommandKind = "cost"     // run a step without each of Parts to get the time that this saves
+	TimeOp   CommandKind = "time_op"  // time operator Op in isolation N times per length and route
+	Ceilings CommandKind = "ceilings" // measure the peak rates of the device
+	Reset    CommandKind = "reset"    // clear the text and return to position 0
 	Timing   CommandKind = "timing"   // set the timing level to Level
-	Tokenize CommandKind = "tokenize" // tell the tokens of Text as a prompt; nothing runs
-	Look     CommandKind = "look"     // tell the numbers in a value, as At says
-	Verify   CommandKind = "verify"   // hold a step of the text to float64 references: numeric gaps
-	Lab      CommandKind = "lab"      // run a kernel and another text of it, Edit, in turns, N times
-	Kernel   CommandKind = "kernel"   // steps to come run the text of Edit in place of its kernel's own
-	Resume   CommandKind = "resume"   // go on where another engine was that has gone, as Left says
+	Tokenize CommandKind = "tokenize" // return the tokens of Text as a prompt without running a step
+	Look     CommandKind = "look"     // return the elements or statistics of the value that At selects
+	Verify   CommandKind = "verify"   // compare a step of the text with float64 references
+	Lab      CommandKind = "lab"      // compare a kernel with its edited source Edit in N interleaved runs
+	Kernel   CommandKind = "kernel"   // use the source in Edit for its kernel in all later steps
+	Resume   CommandKind = "resume"   // restore the state of a crashed engine from Left
 )
 
-// ResetText is what is told of a Reset, in the log as on the screen.
+// ResetText describes a Reset, both in the log and on the screen.
 const ResetText = "reset: the text is empty, at position 0"
 
-// Command is one request of a front end.
+// Command is a request from a front end.
 type Command struct {
 	Kind   CommandKind `json:"kind"`
 	Text   string      `json:"text,omitempty"`
-	Tokens []int       `json:"tokens,omitempty"` // instead of Text, taken as they are
-	// Chat says that a Prompt's Text is a turn of the user: the model's chat template puts it after the text
-	// so far, which stays in the cache, or begins a conversation.
+	Tokens []int       `json:"tokens,omitempty"` // used as they are instead of Text
+	// Chat reports that the Text of a Prompt is a user message of a conversation. The model's chat template
+	// appends it to the text so far, which stays in the KV cache. If there is no text yet, a conversation
+	// begins.
 	Chat bool `json:"chat,omitempty"`
-	// Chunks are the sizes of the steps that prefill a prompt; the last one repeats until the prompt is used
-	// up. Without them a step takes as many tokens as it can.
+	// Chunks holds the sizes of the steps that prefill a prompt. The last size repeats until the prompt is
+	// used up. Without Chunks each step reads as many tokens as possible.
 	Chunks []int `json:"chunks,omitempty"`
-	// N is how many times, of a Verify how many GFLOP each of its references may take. Of a prompt it is how
-	// many tokens are to be generated in all: a prompt that leaves no room for them is refused.
+	// N is a number of repetitions for most commands. For a Verify it is the maximum work of each reference
+	// in GFLOP. For a Prompt it is the number of tokens that will be generated: a prompt that leaves no
+	// room for them in the context is refused.
 	N     int          `json:"n,omitempty"`
 	Level trace.Timing `json:"level,omitempty"`
-	At    *LookAt      `json:"at,omitempty"`    // of a Look
-	Parts []trace.Part `json:"parts,omitempty"` // of a step: left out each as a whole; verified alone
-	Step  *int         `json:"step,omitempty"`  // index in the trace
-	// Until is the position at which a run pauses at the latest, or a planned step begins. Breaks are what
-	// else makes a run pause, or a prompt that is taken in.
+	At    *LookAt      `json:"at,omitempty"`    // the value that a Look reads
+	Parts []trace.Part `json:"parts,omitempty"` // parts of a step to skip (Cost) or to check (Verify)
+	Step  *int         `json:"step,omitempty"`  // index of the step in the trace
+	// Until is the position at which a run pauses at the latest, or the position at which a planned step
+	// begins. Breaks holds further breakpoints for a run or for the prefill of a prompt.
 	Until  int     `json:"until,omitempty"`
 	Breaks []Break `json:"breaks,omitempty"`
-	Left   *Left   `json:"left,omitempty"` // of a Resume
-	// Op is the operator of a TimeOp, Lengths the numbers of tokens at which it is timed, from position 0.
+	Left   *Left   `json:"left,omitempty"` // the state that a Resume restores
+	// Op is the operator that a TimeOp measures. Lengths holds the token counts at which the operator is
+	// timed, always from position 0.
 	Op      *trace.OpID `json:"op,omitempty"`
 	Lengths []int       `json:"lengths,omitempty"`
-	Edit    *KernelEdit `json:"edit,omitempty"` // of a Lab or a Kernel
+	Edit    *KernelEdit `json:"edit,omitempty"` // the source of a Lab or a Kernel
 }
 
-// Left is what an engine that has gone left: all that another one needs to stand where it stood.
+// Left is the state of a crashed engine: everything that another engine needs to continue from the same
+// place.
 type Left struct {
-	Last   *Shape `json:"last,omitempty"`   // of the last step in the trace
-	Prompt []int  `json:"prompt,omitempty"` // ids
-	Kept   []int  `json:"kept,omitempty"`   // sizes of the steps of former texts whose positions it kept
-	Turns  []Turn `json:"turns,omitempty"`  // the steps of the text
-	// Talk are the exchanges of a conversation, as in Text.
+	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
+	Prompt []int  `json:"prompt,omitempty"` // token IDs
+	Kept   []int  `json:"kept,omitempty"`   // sizes of earlier texts' steps whose positions are still in use
+	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
+	// Talk holds the exchanges of a conversation, as in Text.
 	Talk   []Exchange   `json:"talk,omitempty"`
 	Timing trace.Timing `json:"timing,omitempty"`
 	Chunk  int          `json:"chunk,omitempty"`
 }
 
-// Shape is what a step's grids follow from.
+// Shape holds the position and the token count of a step, which determine the grids of its dispatches.
 type Shape struct {
-	Step     int `json:"step"` // its index in the trace
+	Step     int `json:"step"` // index of the step in the trace
 	Position int `json:"position"`
 	Tokens   int `json:"tokens"`
 }
 
-// ParseShape reads what a person types for the shape of a step: its tokens and its position, as "512,0".
+// ParseShape parses the shape of a step as a user types it: tokens and position, for example "512,0".
 func ParseShape(text string) (tokens, position int, ok bool) {
 	m, pos, ok := strings.Cut(text, ",")
 	tokens, err1 := strconv.Atoi(strings.TrimSpace(m))
@@ -94,31 +98,32 @@ func ParseShape(text string) (tokens, position int, ok bool) {
 	return tokens, position, ok && err1 == nil && err2 == nil
 }
 
-// Turn is a step of a text.
+// Turn is one step of a text.
 type Turn struct {
-	Step   int  `json:"step"`            // its index in the trace
-	Tokens int  `json:"tokens"`          // that went in
-	Token  *int `json:"token,omitempty"` // that came out
+	Step   int  `json:"step"`            // index of the step in the trace
+	Tokens int  `json:"tokens"`          // number of input tokens
+	Token  *int `json:"token,omitempty"` // output token
 }
 
-// Reply is what a command gave. Where the command failed or was cancelled on its way it says what was done
-// until then.
+// Reply is the result of a command. If the command failed or was cancelled, the reply reports what was done
+// before.
 type Reply struct {
-	Step     int `json:"step"`            // the current step's index after it, -1 before the first
-	Position int `json:"position"`        // positions in use after it
-	Steps    int `json:"steps,omitempty"` // that it recorded
-	// Repeats of the current step, at each timing level that it was run at; of a Cost how often each part was
-	// left out, or, where there are none, the whole step ran; of a TimeOp the trials that it recorded.
+	Step     int `json:"step"`            // index of the current step after the command, -1 before the first
+	Position int `json:"position"`        // number of positions in use after the command
+	Steps    int `json:"steps,omitempty"` // number of steps that the command recorded
+	// Repeats is the number of repetitions. After a Repeat or an Observe it counts the runs at each timing
+	// level. After a Cost it counts the runs without each part, or of the whole step if Parts is empty.
+	// After a TimeOp it counts the recorded trials.
 	Repeats int `json:"repeats,omitempty"`
-	// Tokens are those of a Tokenize.
+	// Tokens is the result of a Tokenize.
 	Tokens []Token `json:"tokens,omitempty"`
-	// Tensor is what a Look saw.
+	// Tensor is the result of a Look.
 	Tensor *Tensor `json:"tensor,omitempty"`
-	// Hit is the event that says at which of its breaks a run has paused.
+	// Hit is the event that names the breakpoint at which a run paused.
 	Hit *trace.Event `json:"hit,omitempty"`
-	// Tried is what came of a Lab.
+	// Tried is the result of a Lab.
 	Tried *Tried `json:"tried,omitempty"`
-	// Rewritten is there where the chat template renders earlier turns differently than before: an event
-	// that says how much of the conversation stays in the cache.
+	// Rewritten is set if the chat template rendered earlier turns differently than before. The event
+	// reports how much of the conversation stays in the KV cache.
 	Rewritten *trace.Event `json:"rewritten,omitempty"`
 }

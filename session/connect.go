@@ -11,25 +11,26 @@ import (
 	"time"
 )
 
-// Peer is an engine at the other end of pipes, where Serve runs: usually a child process.
+// Peer is an engine at the other end of a pair of pipes, usually a child process. The engine runs Serve.
 type Peer struct {
-	Messages io.Reader      // what it sends: its standard output
-	Requests io.WriteCloser // what it reads: its standard input
-	// Room is how many bytes Messages holds while nobody reads; 0: as few as any pipe does.
+	Messages io.Reader      // standard output of the engine
+	Requests io.WriteCloser // standard input of the engine
+	// Room is the capacity of the Messages pipe in bytes; 0 means the smallest usual capacity.
 	Room int
-	// Stderr, where it is not nil, is read to its end; its lines become Log events, the last ones part of the
-	// error that says the engine is gone.
+	// Stderr is read to its end if it is not nil. Its lines become Log events. If the engine crashes, the
+	// error quotes the last lines.
 	Stderr io.Reader
-	// Wait, where it is not nil, is called once after Messages and Stderr have ended, and says how the
+	// Wait is called once after Messages and Stderr have ended, if it is not nil. It returns how the
 	// process ended.
 	Wait func() error
 }
 
-// lastWords is how many lines of its stderr a lost engine is quoted with at most.
+// lastWords is the maximum number of stderr lines that the error of a crashed engine quotes.
 const lastWords = 8
 
-// Connect is the session that Serve serves at the other end. It returns at once; progress comes as events.
-// Where opening fails or the engine is lost, Events is closed, commands return the reason, and so does Close.
+// Connect returns the session that Serve provides at the other end of the pipes. It returns at once, and
+// events report the progress. If opening fails or the engine crashes, Events is closed, and both commands
+// and Close return the reason.
 func Connect(p Peer) Session {
 	c := &client{
 		peer:     p,
@@ -46,23 +47,23 @@ func Connect(p Peer) Session {
 type client struct {
 	peer    Peer
 	stream  *Stream
-	closing chan struct{} // closed by Close: nobody drains events any more
-	ended   chan struct{} // closed when the engine is gone; then err is set
+	closing chan struct{} // closed by Close; from then on nobody drains events
+	ended   chan struct{} // closed after the engine has ended and err is set
 	err     error
 	shut    sync.Once
 
 	writing sync.Mutex
-	asked   chan struct{} // has an element where a request was sent
+	asked   chan struct{} // holds an element after a request was sent
 
 	mu       sync.Mutex
 	next     int
-	awaiting map[int]chan *answer // by request id
+	awaiting map[int]chan *answer // indexed by request ID
 }
 
-// Events is the stream of events.
+// Events returns the channel of events.
 func (c *client) Events() <-chan Event { return c.stream.Events() }
 
-// Do sends a command and waits for its answer, which comes also after a cancel.
+// Do sends a command and waits for its answer. A cancelled command is also answered.
 func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
@@ -74,7 +75,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 	c.awaiting[id] = done
 	c.mu.Unlock()
 	if err := c.send(request{ID: id, Do: &cmd}); err != nil {
-		// The engine stopped reading; why is known when its output has ended.
+		// The engine stopped reading. The reason is known after its output has ended.
 		<-c.ended
 		return Reply{}, c.gone()
 	}
@@ -85,7 +86,7 @@ func (c *client) Do(ctx context.Context, cmd Command) (Reply, error) {
 			return a.Reply, a.Error.asError()
 		case <-cancelled:
 			cancelled = nil
-			_ = c.send(request{ID: id, Cancel: true}) // an engine that is gone shows at c.ended
+			_ = c.send(request{ID: id, Cancel: true}) // an error is ignored: a crashed engine closes c.ended
 		case <-c.ended:
 			select {
 			case a := <-done:
@@ -112,17 +113,17 @@ func (c *client) send(q request) error {
 	return err
 }
 
-// Close tells the engine to end and waits until it has.
+// Close asks the engine to end and waits until it has ended.
 func (c *client) Close() error {
 	c.shut.Do(func() {
 		close(c.closing)
-		_ = c.peer.Requests.Close() // fails only where the engine is gone already
+		_ = c.peer.Requests.Close() // fails only if the engine has already ended
 	})
 	<-c.ended
 	return c.err
 }
 
-// gone is the error of commands after the end.
+// gone returns the error of commands after the engine has ended.
 func (c *client) gone() error {
 	if c.err == nil {
 		return ErrClosed
@@ -130,7 +131,7 @@ func (c *client) gone() error {
 	return fmt.Errorf("%w: %w", ErrClosed, c.err)
 }
 
-// run takes in what the engine sends, until it ends.
+// run processes the engine's messages until the engine ends.
 func (c *client) run() {
 	said := make(chan []string, 1)
 	go func() { said <- c.readStderr() }()
@@ -145,13 +146,13 @@ func (c *client) run() {
 	c.stream.End()
 }
 
-// errReason wraps what ended the session where that is known, the engine's own word on why it could not open
-// the model above all: that, and nothing about pipes, is the reason.
+// errReason wraps an error that is known to have ended the session, such as the engine's own error from
+// opening the model. This error is reported to the user, and not the resulting pipe error.
 type errReason struct{ err error }
 
 func (e errReason) Error() string { return e.err.Error() }
 
-// reason is why the engine ended: nil where it was told to.
+// reason returns why the engine ended, or nil if Close asked for it.
 func (c *client) reason(err, waitErr error, last []string) error {
 	if known, ok := errors.AsType[errReason](err); ok {
 		return known.err
@@ -173,7 +174,7 @@ func (c *client) reason(err, waitErr error, last []string) error {
 	return fmt.Errorf("%w: %s", ErrLost, how)
 }
 
-// readMessages returns nil when the messages end.
+// readMessages processes messages. It returns nil when they end.
 func (c *client) readMessages() error {
 	in := newWireReader(newGathering(c.peer.Messages, c.peer.Room, c.asked))
 	err := in.greeted()
@@ -184,31 +185,33 @@ func (c *client) readMessages() error {
 		return nil
 	}
 	if err != nil {
-		// What is left must be read, or the engine blocks on a full pipe and never ends.
+		// The remaining output must be read. Otherwise the engine blocks on a full pipe and never ends.
 		_ = c.peer.Requests.Close()
 		_, _ = io.Copy(io.Discard, c.peer.Messages)
 	}
 	return err
 }
 
-// To be woken for each of hundreds of messages in a second takes a process as much as to read them. What
-// comes one after another is let come together: for the time of gatherSoon, and where the pipe has room
-// for more, for so much longer. What is in it is not lost with its writer.
+// A process that wakes up for each of hundreds of messages per second spends as much time waking up as
+// reading. So messages in quick succession are read together, after a delay of gatherSoon. A pipe with more
+// capacity allows a proportionally longer delay. The delay loses no data: a pipe keeps its content if the
+// writer ends.
 const (
 	gatherSoon = 8 * time.Millisecond
-	gatherMost = 100 * time.Millisecond // of a frame that nobody asked for
-	leastRoom  = 64 << 10               // bytes that a pipe has room for
-	answering  = time.Second            // after a question it is for gatherSoon: it may be the answer
+	gatherMost = 100 * time.Millisecond // maximum delay of output that answers no request
+	leastRoom  = 64 << 10               // smallest usual capacity of a pipe in bytes
+	answering  = time.Second            // period of the short delay gatherSoon after a request
 )
 
-// gathering reads at once what comes after a pause, after a question, and what is long, and else what comes
-// in the time of gather. An engine's steps do not wait for it.
+// gathering is a reader that delays reads to collect more data per read. It reads at once after a pause,
+// after a request, and after a long read. Otherwise it waits for the duration gather after the previous
+// read. The engine's steps do not wait for this reader.
 type gathering struct {
 	r      io.Reader
 	gather time.Duration
-	asked  <-chan struct{} // has an element after a question
-	next   time.Time       // it does not read before
-	soon   time.Time       // and until then after gatherSoon
+	asked  <-chan struct{} // holds an element after a request was sent
+	next   time.Time       // earliest time of the next read
+	soon   time.Time       // the delay is gatherSoon until this time
 }
 
 func newGathering(r io.Reader, room int, asked <-chan struct{}) *gathering {
@@ -235,7 +238,7 @@ func (g *gathering) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// takeMessages takes in messages up to an error, which is io.EOF after the last.
+// takeMessages processes messages until an error, which is io.EOF after the last message.
 func (c *client) takeMessages(in *wireReader) error {
 	for {
 		var m message
@@ -261,7 +264,7 @@ func (c *client) takeMessages(in *wireReader) error {
 	}
 }
 
-// readStderr makes a Log event of each line and returns what to quote a lost engine with.
+// readStderr sends each line as a Log event and returns the lines to quote if the engine has crashed.
 func (c *client) readStderr() []string {
 	if c.peer.Stderr == nil {
 		return nil
@@ -280,8 +283,8 @@ func (c *client) readStderr() []string {
 	}
 }
 
-// words are what a lost engine is quoted with: its last lines, but of a panic the first ones, for the stacks
-// that follow them are long.
+// words collects the stderr lines to quote for a crashed engine. It keeps the last lines. After a panic it
+// keeps the first lines of the panic instead because long stack traces follow them.
 type words struct {
 	lines  []string
 	panics bool

@@ -14,18 +14,19 @@ import (
 	"gpuscope/trace"
 )
 
-// How the types of messages are made into the form that wire.go describes.
+// This file derives an encoder and a decoder from the Go type of each message. wire.go describes the
+// encoding.
 
-// form is how values of a type cross.
+// form encodes and decodes the values of one type.
 type form struct {
-	least int // bytes that a value takes
+	least int // minimum number of bytes of an encoded value
 	put   func(w *wireWriter, v reflect.Value)
-	// take puts a value where p points, at a zero of the type: a reflect.Value of each number of each
-	// dispatch of each step takes longer than the number.
+	// take decodes a value into the zeroed memory at p. It uses raw pointers because making a reflect.Value
+	// for each number takes longer than decoding the number, and a step has several numbers per dispatch.
 	take func(r *wireReader, p unsafe.Pointer)
 }
 
-// formKey is what a form is for; wild says that floats need not be finite.
+// formKey identifies a form. Floats may be NaN or infinite if wild is set.
 type formKey struct {
 	reflect.Type
 	wild bool
@@ -36,26 +37,26 @@ var (
 	formsMu  sync.Mutex
 	ownJSON  = reflect.TypeFor[json.Marshaler]()
 	timeType = reflect.TypeFor[trace.Time]()
-	gridType = reflect.TypeFor[trace.Grid]() // the same in plan after plan, and never changed
+	gridType = reflect.TypeFor[trace.Grid]() // cached: grids repeat in many plans and never change
 	planType = reflect.TypeFor[trace.Plan]()
 	ranType  = reflect.TypeFor[trace.StepDispatch]()
 )
 
-// formOf is the form of a message.
+// formOf returns the form of a message type.
 func formOf(t reflect.Type) *form {
 	formsMu.Lock()
 	defer formsMu.Unlock()
 	return makeForm(formKey{t, false})
 }
 
-// makeForm makes the forms of a type and of its parts, once.
+// makeForm returns the form of a type. It builds the forms of the type and of its parts on first use.
 func makeForm(of formKey) *form {
 	of.wild = of.wild || of.Implements(ownJSON)
 	if f := forms[of]; f != nil {
 		return f
 	}
 	f := &form{least: 1}
-	forms[of] = f // before its parts: one of them may be of this type
+	forms[of] = f // stored before its parts are built because a part may have the same type
 	switch of.Kind() {
 	case reflect.Bool:
 		f.put = func(w *wireWriter, v reflect.Value) { w.length(flag(v.Bool())) }
@@ -106,7 +107,7 @@ func makeForm(of formKey) *form {
 	return f
 }
 
-// putTime writes nanoseconds, after a byte that says whether they were measured.
+// putTime writes a flag for whether the time was measured, then the nanoseconds if it was.
 func putTime(w *wireWriter, v reflect.Value) {
 	ns, ok := v.Addr().Interface().(*trace.Time).NS()
 	w.length(flag(ok))
@@ -160,8 +161,9 @@ func (f *form) pointer(t reflect.Type, of *form) {
 	}
 }
 
-// alike has how many bytes stand for what is pointed to and 1, 0 for nil. So a receiver that has had the same
-// bytes not long ago gives the same pointer, and need not read them.
+// alike encodes a pointer to a value that repeats often: 0 for nil, else 1 plus the size of the encoded
+// value, then the value. A receiver that finds the same bytes in its cache returns the earlier pointer
+// without decoding.
 func (f *form) alike(t reflect.Type, of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		if v.IsNil() {
@@ -189,7 +191,7 @@ func (f *form) alike(t reflect.Type, of *form) {
 			r.at -= n
 			to := from.take(r, 1)
 			if of.take(r, to); r.err == nil && r.at != end {
-				r.fail(fmt.Errorf("%w: %s of %d bytes, header says %d", errHeader, t, r.at-end+n, n))
+				r.fail(fmt.Errorf("%w: %s has %d bytes, the header says %d", errHeader, t, r.at-end+n, n))
 			}
 			if r.err != nil {
 				return
@@ -200,11 +202,12 @@ func (f *form) alike(t reflect.Type, of *form) {
 	}
 }
 
-// lookBack is how many plans of a message are looked at for one that says the same: a layer has fewer.
+// lookBack is how many recent plans of a message are compared with a new plan. A layer has fewer plans.
 const lookBack = 16
 
-// plan has 0 for nil and 1 before a plan. n+2 stands for the plan n before the last one of the message, for
-// another dispatch: after it are only the id and the dispatch. Layers are alike, and so are their plans.
+// plan encodes a pointer to a plan. 0 means nil, and 1 means that a full plan follows. The number n+2 means
+// that the plan equals the one n places before the last plan of the message, except for its ID and its
+// dispatch, which follow. Layers of a model repeat, and so do their plans.
 func (f *form) plan(of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		p := v.Interface().(*trace.Plan)
@@ -240,15 +243,16 @@ func (f *form) plan(of *form) {
 			takeInt[trace.PlanID](r, unsafe.Pointer(&p.ID))
 			takeInt[trace.DispatchID](r, unsafe.Pointer(&p.Dispatch))
 		} else {
-			r.fail(fmt.Errorf("%w: %d before the last of %d", errPlanRef, n, len(r.plans)))
+			r.fail(fmt.Errorf("%w: %d places before the last of %d plans", errPlanRef, n, len(r.plans)))
 		}
 		r.plans = append(r.plans, p)
 		*(**trace.Plan)(to) = p
 	}
 }
 
-// ran has, after 1, a list of dispatches of which nothing is known but their plans: the length and the
-// plans. They are most of what a step has whose dispatches were not timed. After 0 it is as any list.
+// ran encodes a list of dispatches. After a 1 come the length and the plan IDs only. This short encoding
+// applies when no dispatch has anything but a plan, which is usual in a step whose dispatches were not
+// timed. After a 0 comes an ordinary list.
 func (f *form) ran(list form) {
 	f.least++
 	f.put = func(w *wireWriter, v reflect.Value) {
@@ -282,26 +286,27 @@ func (f *form) ran(list form) {
 	}
 }
 
-// stock is where the parts of messages that have one type are put. A message has hundreds of small ones: they
-// are cut from blocks, each of which lives as long as the last of what is in it.
+// stock allocates the decoded values of one type. A message has hundreds of small values, so the stock cuts
+// them from larger blocks. A block stays in memory as long as any value in it is referenced.
 type stock struct {
-	list  reflect.Type // of the type
+	list  reflect.Type // slice type of the allocated type
 	size  uintptr
-	block int // how many are in one
-	place int // in wireReader.blocks
+	block int // number of values in a block
+	place int // index in wireReader.blocks
 }
 
-// blockBytes is how large a block is; what takes a quarter of one is by itself.
+// blockBytes is the size of a block. A list that needs more than a quarter of a block is allocated
+// separately.
 const blockBytes = 4 << 10
 
-var stocks int // so far
+var stocks int // number of stocks so far
 
 func newStock(t reflect.Type) *stock {
 	stocks++
 	return &stock{reflect.SliceOf(t), t.Size(), blockBytes / max(1, int(t.Size())), stocks - 1}
 }
 
-// take is room for n side by side, all zero.
+// take returns zeroed memory for n consecutive values.
 func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
 	if n == 0 || n > s.block/4 {
 		return reflect.MakeSlice(s.list, n, n).UnsafePointer()
@@ -317,19 +322,19 @@ func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
 	return unsafe.Add(b.first, uintptr(s.block-b.left-n)*s.size)
 }
 
-// block has room for some of one type; the last of them are left.
+// block is memory for several values of one type. The last left of them are still free.
 type block struct {
 	first unsafe.Pointer
 	left  int
 }
 
-// slice is a list as Go has it.
+// slice has the memory layout of a Go slice.
 type slice struct {
 	first    unsafe.Pointer
 	len, cap int
 }
 
-// list has the length and 1, 0 for nil.
+// list encodes a slice: its length plus 1, then the elements. 0 means nil.
 func (f *form) list(t reflect.Type, of *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		if v.IsNil() {
@@ -356,7 +361,7 @@ func (f *form) list(t reflect.Type, of *form) {
 	}
 }
 
-// array has n elements of size bytes.
+// array encodes an array of n elements that have size bytes each in memory.
 func (f *form) array(n int, size uintptr, of *form) {
 	f.least = n * of.least
 	f.put = func(w *wireWriter, v reflect.Value) {
@@ -371,7 +376,7 @@ func (f *form) array(n int, size uintptr, of *form) {
 	}
 }
 
-// table has the length and 1, 0 for nil, then keys, each with its value.
+// table encodes a map: its length plus 1, then each key with its value. 0 means nil.
 func (f *form) table(t reflect.Type, key, value *form) {
 	f.put = func(w *wireWriter, v reflect.Value) {
 		if v.IsNil() {
@@ -405,7 +410,8 @@ func (f *form) table(t reflect.Type, key, value *form) {
 	}
 }
 
-// record has the fields that JSON has, up to the last that is not zero, after their number.
+// record encodes a struct: the number of fields that follow, then the fields. It includes the fields that
+// JSON includes, and it leaves out the zero fields at the end.
 func (f *form) record(of formKey) {
 	type field struct {
 		*form
@@ -429,7 +435,7 @@ func (f *form) record(of formKey) {
 		for i, x := range fields {
 			begin := len(w.b)
 			x.put(w, v.Field(x.at))
-			// of what is zero all bytes are
+			// a zero value is encoded as zero bytes only
 			if slices.ContainsFunc(w.b[begin:], func(b byte) bool { return b != 0 }) {
 				w.b[from], end = byte(i+1), len(w.b)
 			}
@@ -439,7 +445,7 @@ func (f *form) record(of formKey) {
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.uvarint()
 		if n > uint64(len(fields)) {
-			r.fail(fmt.Errorf("%d fields for %s, which has %d", n, of.Type, len(fields)))
+			r.fail(fmt.Errorf("%d encoded fields for %s, which has only %d", n, of.Type, len(fields)))
 			return
 		}
 		for _, x := range fields[:n] {

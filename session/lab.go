@@ -8,35 +8,36 @@ import (
 	"gpuscope/trace"
 )
 
-// KernelEdit is another text of a kernel.
+// KernelEdit is an edited source of a kernel.
 type KernelEdit struct {
-	Kernel string `json:"kernel"`         // by the name that the graph has for it
-	Text   string `json:"text,omitempty"` // as KernelText has it; "" is the kernel's own
-	// Dispatch is the one on whose inputs a text is tried, nil the first of the step that runs the kernel.
+	Kernel string `json:"kernel"`         // name of the kernel in the graph
+	Text   string `json:"text,omitempty"` // source in the format of KernelText; "" restores the original
+	// Dispatch is the dispatch whose inputs are used to try the source; nil means the first dispatch of the
+	// step that runs the kernel.
 	Dispatch *trace.DispatchID `json:"dispatch,omitempty"`
 }
 
-// Tried is what came of another text of a kernel.
+// Tried compares an edited kernel with the original.
 type Tried struct {
-	Kernel string `json:"kernel"` // that it is of
-	Name   string `json:"name"`   // by which the trace tells it from that
-	Step   int    `json:"step"`   // in which both ran
-	// Dispatch is the one that both ran alone, nil where none of the step runs the kernel, and Dispatches how
-	// many of the step do.
+	Kernel string `json:"kernel"` // name of the original kernel
+	Name   string `json:"name"`   // name of the edited kernel in the trace
+	Step   int    `json:"step"`   // index of the step in which both kernels ran
+	// Dispatch is the dispatch in which both kernels were run in isolation; nil if the step never runs the
+	// kernel. Dispatches is the number of dispatches of the step that run the kernel.
 	Dispatch   *trace.DispatchID `json:"dispatch,omitempty"`
 	Dispatches int               `json:"dispatches,omitempty"`
-	Alone      *InTurns          `json:"alone,omitempty"` // the dispatch; nil where nothing could be timed
-	Whole      *InTurns          `json:"whole,omitempty"` // the step
+	Alone      *InTurns          `json:"alone,omitempty"` // isolated dispatch; nil if it could not be timed
+	Whole      *InTurns          `json:"whole,omitempty"` // times of the whole step
 	Outputs    []Rewritten       `json:"outputs,omitempty"`
-	// Stray says that the other text writes State, such as the cache, where the kernel does not: the step was
-	// not run with it.
+	// Stray reports that the edited kernel writes State, such as the KV cache, where the original does not.
+	// The step was not run with the edited kernel in this case.
 	Stray bool `json:"stray,omitempty"`
-	// Gap is how far what it gives is from the float64 reference on the same inputs, nil where the dispatch
-	// gives nothing that has one.
+	// Gap is the numeric error of the edited kernel's outputs against the float64 reference on the same
+	// inputs; nil if no output of the dispatch has a reference.
 	Gap *trace.NumericError `json:"gap,omitempty"`
 }
 
-// Wrong is why the other text is not to take the kernel's place, "" for nothing.
+// Wrong returns the reason why the edited kernel must not replace the original, or "" if there is none.
 func (t *Tried) Wrong() string {
 	unwritten := 0
 	for i := range t.Outputs {
@@ -53,8 +54,9 @@ func (t *Tried) Wrong() string {
 	return ""
 }
 
-// InTurns is what a kernel and another text of it took in turns, and how much less the other took: negative
-// where it was slower.
+// InTurns holds the times of the original kernel and the edited kernel, measured in interleaved runs, and
+// the gain, which is the time that the edited kernel saves. A negative gain means that the edited kernel is
+// slower.
 type InTurns struct {
 	Own  Spread `json:"own"`
 	New  Spread `json:"new"`
@@ -62,49 +64,49 @@ type InTurns struct {
 	N    int    `json:"n"`
 }
 
-// Told says whether the gain can be told from none: its quartiles lie on one side.
+// Told reports whether the gain is significant: both of its quartiles have the same sign.
 func (t *InTurns) Told() bool { return t.Gain.Q1NS > 0 || t.Gain.Q3NS < 0 }
 
-// Spread is a median, of gains on a GPU a trimmed mean, with its quartiles.
+// Spread is a median with its quartiles. For gains on a GPU, NS is a trimmed mean instead of the median.
 type Spread struct {
 	NS   int64 `json:"ns"`
 	Q1NS int64 `json:"q1_ns"`
 	Q3NS int64 `json:"q3_ns"`
 }
 
-// Rewritten compares what a kernel and another text of it write of a value.
+// Rewritten compares the outputs of the original kernel and the edited kernel for one value.
 type Rewritten struct {
 	Value     trace.ValueID `json:"value"`
 	Elements  int           `json:"elements"`
-	Differ    int           `json:"differ"`    // of them
-	Unwritten int           `json:"unwritten"` // of these: the other text does not write them
-	MaxAbs    trace.Number  `json:"max_abs"`   // the largest difference,
-	Element   int           `json:"element"`   // where it is,
-	Own       trace.Number  `json:"own"`       // and what they have there
+	Differ    int           `json:"differ"`    // number of elements that differ
+	Unwritten int           `json:"unwritten"` // differing elements that the edited kernel does not write
+	MaxAbs    trace.Number  `json:"max_abs"`   // largest absolute difference
+	Element   int           `json:"element"`   // index of the element with the largest difference
+	Own       trace.Number  `json:"own"`       // value of this element from the original kernel
 	New       trace.Number  `json:"new"`
 }
 
-// KernelSuffix is what names of files end in that have a kernel's text: NAME.wgsl.
+// KernelSuffix is the extension of kernel source files: NAME.wgsl.
 const KernelSuffix = ".wgsl"
 
 const kernelLine = "// gpuscope kernel "
 
-// KernelText is the text of a kernel as a file has it: after a line that says which kernel it is and for
-// which constants it was made, which are numbers in it.
+// KernelText returns the content of a kernel source file. The first line names the kernel and the constants
+// that it was generated for. The WGSL source follows, with the constants as literal numbers.
 func KernelText(name, constants, wgsl string) string {
 	return kernelLine + strings.TrimSuffix(name+": "+constants, ": ") + "\n" + wgsl
 }
 
-// maxKernelText is how many bytes the text of a kernel may have, many times what the longest has.
+// maxKernelText is the maximum size in bytes of a kernel source, many times the size of the longest kernel.
 const maxKernelText = 1 << 20
 
-// ReadKernelText is the text in a file of a kernel. Errors name it.
+// ReadKernelText reads a kernel source file. Errors name the file.
 func ReadKernelText(path string) (string, error) {
 	text, err := mapfile.Read(path, maxKernelText)
 	return string(text), err
 }
 
-// CheckKernelText says why a text is not one of a kernel.
+// CheckKernelText returns an error if the first line of text does not name this kernel and these constants.
 func CheckKernelText(text, name, constants string) error {
 	want, _, _ := strings.Cut(KernelText(name, constants, ""), "\n")
 	line, _, _ := strings.Cut(text, "\n")
@@ -112,8 +114,8 @@ func CheckKernelText(text, name, constants string) error {
 		return nil
 	}
 	if !strings.HasPrefix(line, kernelLine) {
-		return fmt.Errorf("its first line must be %q", want)
+		return fmt.Errorf("the first line must be %q", want)
 	}
-	return fmt.Errorf("it was made for %q, but this model has %q", strings.TrimPrefix(line, kernelLine),
-		strings.TrimPrefix(want, kernelLine))
+	return fmt.Errorf("the source was made for %q, but this model has %q",
+		strings.TrimPrefix(line, kernelLine), strings.TrimPrefix(want, kernelLine))
 }

@@ -9,25 +9,27 @@ import (
 	"gpuscope/trace"
 )
 
-// Mirror rebuilds from events what the session holds, within a budget of memory. What it gives never changes:
-// what comes later is in another trace and in other lists. It is not safe for concurrent use.
+// Mirror rebuilds the state and the trace of a session from its events, within a memory budget. Trace and
+// Text are never changed in place: each event replaces them by a new version. A Mirror is not safe for
+// concurrent use.
 type Mirror struct {
-	Trace    *trace.Trace // nil until opened
+	Trace    *trace.Trace // nil until the session is open
 	State    State
-	Text     Text // up to the current step
+	Text     Text // text up to the current step
 	Progress Progress
-	Budget   int64 // bytes of steps and plans that Trace keeps, the latest; 0: trace.DefaultBudget
+	Budget   int64 // maximum bytes of the latest steps and plans in Trace; 0 means trace.DefaultBudget
 
 	recorder *trace.Recorder
-	resuming bool   // another engine is to go on where the last one was
-	kept     []int  // tokens of the steps of former texts whose positions the text kept
-	turns    []Turn // the steps of the text
-	// given is the longest of the lists of one array that Text.Given was: a token is added in place after
-	// it, and anywhere else to a copy.
+	resuming bool   // another engine is restoring the state of a crashed one
+	kept     []int  // token counts of the steps of earlier texts whose positions are still in use
+	turns    []Turn // steps of the current text
+	// given is the longest list that shares its array with Text.Given. A token that extends this list is
+	// appended in place. In all other cases the list is copied first.
 	given []Token
 }
 
-// Apply takes one event in. An event that names a step or a plan which is not there is refused.
+// Apply updates the mirror with one event. It returns an error if the event refers to an unknown step or
+// plan.
 func (m *Mirror) Apply(e Event) error {
 	switch {
 	case e.Progress != nil:
@@ -38,7 +40,7 @@ func (m *Mirror) Apply(e Event) error {
 	case e.Log != nil:
 		return nil
 	case e.Opened != nil && m.resuming:
-		was := m.Trace.Graph // without what took the place of kernels since
+		was := m.Trace.Graph // the graph without edited kernels, which were added after opening
 		was.Kernels = slices.DeleteFunc(slices.Clone(was.Kernels), func(k trace.Kernel) bool { return k.Of != "" })
 		if !reflect.DeepEqual(&e.Opened.Graph, &was) {
 			return errors.New("the restarted engine opened a different graph than the recorded one")
@@ -62,7 +64,7 @@ func (m *Mirror) Apply(e Event) error {
 	return nil
 }
 
-// Left is what another engine needs to stand where this one stood.
+// Left returns the state that another engine needs to continue from the same place.
 func (m *Mirror) Left() *Left {
 	l := &Left{
 		Timing: m.State.Timing, Chunk: m.State.Chunk, Kept: m.kept, Turns: slices.Clone(m.turns),
@@ -78,11 +80,11 @@ func (m *Mirror) Left() *Left {
 	return l
 }
 
-// Continue says that the events to come are of another engine for the same model. Where it says that it
-// stands is left out before it has taken up what Left says: the trace and the text go on.
+// Continue announces that later events come from another engine for the same model. The trace and the text
+// are kept. The states that the new engine sends before it has restored Left are ignored.
 func (m *Mirror) Continue() { m.resuming = true }
 
-// stand takes in where the session says that it stands.
+// stand applies a State event.
 func (m *Mirror) stand(s State) error {
 	if m.resuming && !s.Resumed {
 		return nil
@@ -96,18 +98,19 @@ func (m *Mirror) stand(s State) error {
 		}
 		s.Begins = nil
 	}
-	for len(m.turns) > 0 && m.turns[len(m.turns)-1].Step > s.Step { // it was set back
+	for len(m.turns) > 0 && m.turns[len(m.turns)-1].Step > s.Step { // the session stepped back
 		m.turns = m.turns[:len(m.turns)-1]
 	}
 	m.State = s
 	if n := len(m.Text.Given); s.Given < 0 || s.Given > n {
-		return fmt.Errorf("the session generated %d tokens, but reported %d", s.Given, n)
+		return fmt.Errorf("the session reports %d generated tokens, but only %d were received", s.Given, n)
 	}
 	m.Text.Given = m.Text.Given[:s.Given:s.Given]
 	return nil
 }
 
-// begins is another text that keeps so many positions of the former.
+// begins records that another text has begun and that it keeps the first kept positions of the previous
+// text.
 func (m *Mirror) begins(kept int) {
 	sizes := m.kept
 	for _, t := range m.turns {
@@ -121,7 +124,7 @@ func (m *Mirror) begins(kept int) {
 	}
 }
 
-// follow moves the state on by a step.
+// follow updates the state and the text after a step.
 func (m *Mirror) follow(s *trace.Step) {
 	m.turns = append(m.turns, Turn{Step: s.Index, Tokens: len(s.Tokens), Token: s.Token})
 	m.State.Step, m.State.Position = s.Index, s.Position+len(s.Tokens)

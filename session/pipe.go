@@ -1,9 +1,10 @@
 package session
 
-// A session over a pipe. The engine says hello first, in a line of text. Then the front end sends requests,
-// each with an id that the answer repeats; the engine sends events and answers, all in the binary form of
-// wire.go. Answer 0 is that of opening. The end of its input tells the engine to close, so that it never
-// outlives its front end, whatever became of that.
+// This file defines the protocol of a session over a pipe. The engine first sends a hello line of text.
+// Then the front end sends requests, and the engine sends events and answers. Each request has an ID, which
+// its answer repeats. Answer 0 reports the result of opening the model. All messages use the binary
+// encoding of wire.go. When the engine's input ends, the engine closes. So it never outlives its front end,
+// even if that crashes.
 
 import (
 	"context"
@@ -16,36 +17,37 @@ import (
 	"sync"
 )
 
-// helloWords stand before the protocol in the first line of an engine.
+// helloWords is the prefix of the engine's first line. The protocol fingerprint follows it.
 const helloWords = "gpuscope session "
 
-// request goes to the engine: a command, or the request to cancel the command of that id.
+// request is sent to the engine: a command, or the cancellation of the command with this ID.
 type request struct {
 	ID     int      `json:"id"`
 	Do     *Command `json:"do,omitempty"`
 	Cancel bool     `json:"cancel,omitempty"`
 }
 
-// message comes from the engine: an event, or the answer to a request.
+// message is sent by the engine: an event, or the answer to a request.
 type message struct {
 	Event  *Event  `json:"event,omitempty"`
 	Answer *answer `json:"answer,omitempty"`
 }
 
-// answer ends the request of its id; Error is absent where it was done.
+// answer completes the request with this ID. Error is nil if the request succeeded.
 type answer struct {
 	ID    int          `json:"id"`
 	Reply Reply        `json:"reply"`
 	Error *remoteError `json:"error,omitempty"`
 }
 
-// remoteError is an error that crossed the pipe: its text, and the one sentinel it still wraps.
+// remoteError is an error that was sent over the pipe: its message, and the kind of the sentinel that it
+// wraps.
 type remoteError struct {
 	Kind string `json:"kind,omitempty"`
 	Text string `json:"text"`
 }
 
-// kinds are the errors that errors.Is still finds on the other side.
+// kinds lists the sentinel errors that errors.Is still recognizes on the other side of the pipe.
 var kinds = map[string]error{
 	"canceled": context.Canceled,
 	"deadline": context.DeadlineExceeded,
@@ -65,13 +67,13 @@ func toRemote(err error) *remoteError {
 	return &remoteError{Text: err.Error()}
 }
 
-// Error is the text of the error on its side of the pipe.
+// Error returns the message of the original error.
 func (e *remoteError) Error() string { return e.Text }
 
-// Unwrap is the sentinel of the error's kind.
+// Unwrap returns the sentinel error of the error's kind, or nil if it has none.
 func (e *remoteError) Unwrap() error { return kinds[e.Kind] }
 
-// asError keeps a nil *remoteError a nil error.
+// asError returns e as an error. A nil pointer becomes a nil error.
 func (e *remoteError) asError() error {
 	if e == nil {
 		return nil
@@ -79,9 +81,9 @@ func (e *remoteError) asError() error {
 	return e
 }
 
-// protocol names the messages that this program speaks: a fingerprint of their types, so that no change of
-// them, in package trace neither, can be forgotten. Both ends are one program, unless its file was replaced
-// while it ran.
+// protocol returns a fingerprint of the message types that this program uses. It is computed from the
+// types, so no change can be forgotten, not even in package trace. Both ends run the same program, unless
+// its file was replaced while it ran.
 var protocol = sync.OnceValue(func() string {
 	sum := fnv.New64a()
 	fmt.Fprint(sum, wireForm)
@@ -90,7 +92,7 @@ var protocol = sync.OnceValue(func() string {
 	return fmt.Sprintf("%016x", sum.Sum64())
 })
 
-// describe writes what of a type shows in its messages.
+// describe writes everything about a type that affects its encoding.
 func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	fmt.Fprint(w, t.Kind())
 	if seen[t] {
@@ -112,23 +114,23 @@ func describe(w io.Writer, t reflect.Type, seen map[reflect.Type]bool) {
 	}
 }
 
-// ErrNotEngine is the reason of a session whose process did not answer as an engine.
-var ErrNotEngine = errors.New("the engine process did not answer as an engine of gpuscope")
+// ErrNotEngine is the error of a session whose process did not answer like a gpuscope engine.
+var ErrNotEngine = errors.New("the engine process did not answer like a gpuscope engine")
 
-// ProtocolError is the reason of a session whose engine is of another version of this program.
+// ProtocolError is the error of a session whose engine is another version of this program.
 type ProtocolError struct{ Engine, Own string }
 
 func (e *ProtocolError) Error() string {
-	return fmt.Sprintf("the engine has session protocol %.16q, this program %q: gpuscope's file was "+
+	return fmt.Sprintf("the engine uses session protocol %.16q, this program uses %q: the gpuscope file was "+
 		"replaced while it ran; restart gpuscope", e.Engine, e.Own)
 }
 
-// greeted says whether what comes is from an engine that speaks this program's protocol: its first line.
+// greeted reads the first line and returns an error unless an engine with this program's protocol sent it.
 func (r *wireReader) greeted() error {
 	line, err := r.in.ReadSlice('\n')
 	theirs, ok := strings.CutPrefix(strings.TrimSpace(string(line)), helloWords)
 	switch {
-	case errors.Is(err, io.EOF): // it ended before it could
+	case errors.Is(err, io.EOF): // the process ended before its first line
 		return err
 	case err != nil || !ok:
 		return errReason{ErrNotEngine}

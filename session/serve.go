@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// Serve opens a session and serves it to the front end that Connect made at the other end of a pipe, until
-// the requests end, the front end can no longer be written to, or ctx is cancelled. Then it closes the
-// session. The events that open emits go out at once: progress. An error of open is the front end's to show,
-// and Serve's too.
+// Serve opens a session and serves it to the front end that called Connect at the other end of the pipes.
+// It serves until the requests end, a write to the front end fails, or ctx is cancelled, and then closes
+// the session. The events that open emits, which report progress, are sent at once. If open fails, the
+// error is sent to the front end and also returned.
 func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	open func(ctx context.Context, emit func(Event)) (Session, error),
 ) error {
@@ -23,7 +23,8 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 		worked: make(chan struct{}),
 	}
 
-	// The reader starts first: a front end that goes away while a model loads is not waited for.
+	// The reader starts first, so that opening is cancelled if the front end disconnects while the model
+	// loads.
 	go s.read(ctx, requests)
 	s.write([]byte(helloWords + protocol() + "\n"))
 	sess, err := open(ctx, s.event)
@@ -34,33 +35,34 @@ func Serve(ctx context.Context, requests io.Reader, messages io.Writer,
 	return s.serve(ctx, sess)
 }
 
-// errFrontEndGone ends Serve as it should end: the front end closed its side.
+// errFrontEndGone is the cause of a normal end of Serve: the front end closed the connection.
 var errFrontEndGone = errors.New("the front end has closed the connection")
 
-// server has three goroutines: read takes requests in and never waits for anything else, so that a cancel and
-// the end of the requests are always heard; work runs the commands one after the other; serve alone writes.
+// server uses three goroutines. read receives requests and never waits for anything else, so it always
+// notices a cancellation and the end of the requests. work runs the commands one at a time. serve sends all
+// messages after opening.
 type server struct {
 	writing sync.Mutex
 	out     io.Writer
 	stop    context.CancelCauseFunc
 
 	mu      sync.Mutex
-	waiting []*call // in the order of their requests
+	waiting []*call // in the order of the requests
 	running *call
-	more    chan struct{} // has an element where a call may be waiting
+	more    chan struct{} // holds an element when a call may be waiting
 
-	answers chan answer   // to serve
-	worked  chan struct{} // closed when no command runs any more
+	answers chan answer   // answers for serve to send
+	worked  chan struct{} // closed after the last command has finished
 }
 
-// call is a command that was asked for: ctx ends when the front end cancels it.
+// call is a requested command. Its ctx ends when the front end cancels the command.
 type call struct {
 	request
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// read takes in requests until the input ends.
+// read receives requests until the input ends.
 func (s *server) read(ctx context.Context, r io.Reader) {
 	in := newWireReader(r)
 	for {
@@ -90,7 +92,7 @@ func (s *server) read(ctx context.Context, r io.Reader) {
 	}
 }
 
-// cancel ends a call. One that was not begun is answered at once.
+// cancel cancels a call. A call that has not started is answered at once.
 func (s *server) cancel(ctx context.Context, id int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +143,7 @@ func (s *server) work(ctx context.Context, sess Session) {
 	}
 }
 
-// serve pumps events and answers out. An answer goes out after the events its command caused.
+// serve sends events and answers. It sends the events of a command before the answer.
 func (s *server) serve(ctx context.Context, sess Session) error {
 	go s.work(ctx, sess)
 	events := sess.Events()
@@ -162,7 +164,7 @@ func (s *server) serve(ctx context.Context, sess Session) error {
 	}
 }
 
-// drain sends on the events that are there now.
+// drain sends the events that are waiting in the channel now.
 func (s *server) drain(events <-chan Event) {
 	for {
 		select {
@@ -177,7 +179,8 @@ func (s *server) drain(events <-chan Event) {
 	}
 }
 
-// shut closes the session after its commands have ended; ctx has cancelled them. Nothing is sent any more.
+// shut closes the session after its commands have ended. The end of ctx has cancelled them. shut sends
+// nothing.
 func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) error {
 	closed := make(chan error, 1)
 	go func() {
@@ -200,8 +203,8 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) er
 	}
 }
 
-// event sends an event. What of it cannot cross (a NaN) is replaced by a line that says so: it must not end
-// the session, nor take with it what came in the same event.
+// event sends an event. If a part cannot be encoded (a NaN, for example), an error line replaces the part,
+// so that the part ends neither the session nor loses the other parts of the event.
 func (s *server) event(e Event) {
 	err := s.send(message{Event: &e})
 	if err == nil {
@@ -223,14 +226,15 @@ func (s *server) event(e Event) {
 	}}})
 }
 
-// answer sends an answer. Whoever waits for it must not wait for ever because it cannot cross.
+// answer sends an answer. If the answer cannot be encoded, it sends the error instead, so that the caller
+// does not wait for ever.
 func (s *server) answer(a answer) {
 	if err := s.send(message{Answer: &a}); err != nil {
 		_ = s.send(message{Answer: &answer{ID: a.ID, Error: toRemote(err)}})
 	}
 }
 
-// send sends a message. Its error is that of a message which cannot cross.
+// send encodes and sends a message. It returns an error only if the message cannot be encoded.
 func (s *server) send(m message) error {
 	b, err := wireBytes(&m)
 	if err == nil {
@@ -239,7 +243,7 @@ func (s *server) send(m message) error {
 	return err
 }
 
-// write writes to the front end. One that is gone ends Serve.
+// write writes to the front end. A failed write ends Serve.
 func (s *server) write(b []byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -1,14 +1,19 @@
-// Package session is what passes between a front end and a running model: commands one way, replies and
-// events the other. It is plain data only, so that the model can live in another process: Serve and Connect
-// carry a Session over a pipe.
+// Package session defines the interface between a front end and a running model. The front end sends
+// commands; the session returns replies and sends events. All of them are plain data, so the model can run
+// in another process: Serve and Connect carry a Session over a pipe.
 //
-// A reply says what its command gave, to the one who asked. The events of a session are for everybody who
-// looks: a trace being written (its header, then plans and steps in the order in which they came to be, each
-// plan before the first step that uses it), where the session stands, progress, and lines for a log. Mirror
-// rebuilds the trace.Trace from them, so a front end shows a live run and an opened file with the same code.
+// A reply is the result of one command and goes to its caller. Events go to every viewer of the session:
+//   - the growing trace: its header first, then plans and steps in order, each plan before the first step
+//     that uses it
+//   - the state of the session
+//   - progress and log lines
 //
-// Errors say in one line what was asked or lost; errors.Is finds ErrUsage in what was refused before anything
-// ran, ErrClosed in what came too late, and ErrLost where an engine process ended by itself.
+// Mirror rebuilds the trace.Trace from the events, so a front end uses the same code for a live run and for
+// an opened file.
+//
+// Every error is one line. With errors.Is, callers can distinguish ErrUsage (the request was refused before
+// anything ran), ErrClosed (the session was already closed) and ErrLost (the engine process ended by
+// itself).
 package session
 
 import (
@@ -21,25 +26,25 @@ import (
 
 // Session is a running model. Its methods may be called from any goroutine.
 type Session interface {
-	// Do runs one command and returns when it is done, cancelled through ctx or refused. Commands run one
-	// after the other, in the order in which they came. The events a command causes are in Events before Do
-	// returns. A cancelled Run keeps the tokens it has made; the reply says how many.
+	// Do runs one command and returns when the command has finished, failed or been cancelled through ctx.
+	// Commands run one at a time, in the order in which they arrive. The events of a command are in Events
+	// before Do returns. A cancelled Run keeps the tokens generated so far, and the reply reports their
+	// number.
 	Do(ctx context.Context, c Command) (Reply, error)
-	// Events is the stream of events; it must be drained. It is closed after Close, and where the session
-	// cannot go on (it could not be opened, its device or its process was lost): then Close returns the
-	// reason. Whoever has seen an event has seen all before it: once one is left out, because the session
-	// closes and nobody drains, no other comes.
+	// Events returns the channel of events, which the caller must drain. The channel is closed after Close,
+	// or when the session cannot continue: the model could not be opened, or the device or the process was
+	// lost. In the second case Close returns the reason. The channel has no gaps: if an event is dropped
+	// because the session is closing and nobody reads, no later event follows.
 	Events() <-chan Event
-	// Close ends the session and frees the device. What commands that have returned caused can still be read
-	// from Events.
+	// Close ends the session and frees the device. The events of commands that have returned can still be
+	// read from Events afterwards.
 	Close() error
 }
 
-// ErrUsage is what errors.Is finds in the error of what was asked wrongly: it was refused before anything
-// ran.
+// ErrUsage marks an invalid request, which was refused before anything ran. Test for it with errors.Is.
 var ErrUsage = errors.New("invalid request")
 
-// Refusef is an error that says what was asked wrongly. Its text is its own; errors.Is finds ErrUsage in it.
+// Refusef returns a formatted error for an invalid request. errors.Is(err, ErrUsage) is true for it.
 func Refusef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 type usageError struct{ error }
@@ -47,32 +52,34 @@ type usageError struct{ error }
 func (e usageError) Is(target error) bool { return target == ErrUsage }
 func (e usageError) Unwrap() error        { return e.error }
 
-// ErrClosed is the error of a command to a session that is closed, or whose engine is gone.
+// ErrClosed is returned by commands to a session that is closed or whose engine has crashed.
 var ErrClosed = errors.New("the session is closed")
 
-// ErrLost is what errors.Is finds in the reason of a session whose engine ended without a word on why.
+// ErrLost marks the error of a session whose engine ended without reporting a reason. Test for it with
+// errors.Is.
 var ErrLost = errors.New("the engine process ended unexpectedly")
 
-// Event is one thing that happened; exactly one field is set.
+// Event is one thing that happened. Exactly one field is set.
 type Event struct {
-	Progress *Progress      `json:"progress,omitempty"` // on the way to Opened, or through a command
-	Opened   *trace.Trace   `json:"opened,omitempty"`   // the header: everything but plans, steps and events
-	Records  []trace.Record `json:"records,omitempty"`  // what the trace gained; a step comes with its plans
+	Progress *Progress      `json:"progress,omitempty"` // while the model opens, or during a command
+	Opened   *trace.Trace   `json:"opened,omitempty"`   // trace header: all but plans, steps and events
+	Records  []trace.Record `json:"records,omitempty"`  // additions to the trace; a step comes with its plans
 	State    *State         `json:"state,omitempty"`
 	Log      *Log           `json:"log,omitempty"`
 }
 
-// Progress is how far opening, or a command that measures, has come.
+// Progress reports how much of the current phase is done, while a model opens or during a command that
+// measures.
 type Progress struct {
 	Phase string `json:"phase"` // "read model", "upload weights", "compile kernels", ...
 	Done  int    `json:"done"`
 	Total int    `json:"total"`
-	Bytes bool   `json:"bytes,omitempty"` // Done and Total are bytes, not things
-	// PerSecond is how many were done in a second since the phase began; 0 where that is not told.
+	Bytes bool   `json:"bytes,omitempty"` // Done and Total count bytes
+	// PerSecond is the average rate per second since the phase began; 0 if unknown.
 	PerSecond float64 `json:"per_s,omitempty"`
 }
 
-// Amount is how far it has come: "3/12", of a hundred "25 %", of bytes "1200/4400 MB at 830 MB/s".
+// Amount formats the progress: "3/12", "25 %" if the total is 100, or "1200/4400 MB at 830 MB/s" for bytes.
 func (p *Progress) Amount() string {
 	switch {
 	case !p.Bytes && p.Total == 100:
@@ -85,51 +92,53 @@ func (p *Progress) Amount() string {
 	return fmt.Sprintf("%d/%d MB at %.0f MB/s", p.Done/1e6, p.Total/1e6, p.PerSecond/1e6)
 }
 
-// State is where the session stands. It is sent before and after each command that changes it; in between
-// Mirror follows the steps. It does not repeat the text, which the steps tell.
+// State is the current state of the session. It is sent before and after each command that changes it.
+// During a command, Mirror updates the state from the steps. The state does not repeat the generated text
+// because the steps carry it.
 type State struct {
-	Context  int          `json:"context"`         // positions the KV cache holds
-	MaxChunk int          `json:"max_chunk"`       // tokens a step takes at most
-	Position int          `json:"position"`        // positions in use
+	Context  int          `json:"context"`         // capacity of the KV cache in positions
+	MaxChunk int          `json:"max_chunk"`       // maximum number of tokens in a step
+	Position int          `json:"position"`        // number of positions in use
 	Step     int          `json:"step"`            // index of the current step, -1 before the first
-	Given    int          `json:"given"`           // tokens of the text generated up to the current step
-	Ended    bool         `json:"ended,omitempty"` // the model gave its end token, or the context is full
+	Given    int          `json:"given"`           // number of tokens generated up to the current step
+	Ended    bool         `json:"ended,omitempty"` // the model returned its end token, or the context is full
 	Running  bool         `json:"running,omitempty"`
 	Timing   trace.Timing `json:"timing"`
-	Chunk    int          `json:"chunk,omitempty"` // tokens a step of a prompt takes, 0: MaxChunk
-	// Upto is the dispatch up to which the current step was run again, if it was: what later ones write is
-	// not there.
+	Chunk    int          `json:"chunk,omitempty"` // maximum prompt tokens per step; 0 means MaxChunk
+	// Upto is the last dispatch that ran if the current step was only partly run again. The outputs of
+	// later dispatches do not exist then. Upto is nil if the step is complete.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
-	// Unfinished are the bytes of a character that the last token begins and does not end. They are in no
-	// token's text.
+	// Unfinished holds the bytes of a character that the last token begins but does not complete. No
+	// token's Text contains these bytes.
 	Unfinished string `json:"unfinished,omitempty"`
-	// Edited are the names of what runs in place of kernels of the graph.
+	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// Begins is there where another text takes the place of the former: empty after a Reset.
+	// Begins is the new text if another text has replaced the previous one. It is empty after a Reset.
 	Begins *Text `json:"begins,omitempty"`
-	// Resumed says that Begins is the text of an engine that has gone.
+	// Resumed reports that Begins was restored from an engine that crashed.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
-// Text is what a session has read and what it gave.
+// Text is the prompt of a session and the tokens generated from it.
 type Text struct {
 	Prompt []Token `json:"prompt,omitempty"`
 	Given  []Token `json:"given,omitempty"`
-	// Talk are the exchanges of a conversation, without the last answer; nil where the text is a plain one.
+	// Talk holds the exchanges of a conversation without the latest answer; nil if the text is not a chat.
 	Talk []Exchange `json:"talk,omitempty"`
 }
 
-// Exchange is a turn of the user in a conversation, with the model's answer.
+// Exchange is one message of the user in a conversation, with the model's answer.
 type Exchange struct {
 	User   string `json:"user"`
 	Answer string `json:"answer,omitempty"`
-	// From and To are how many tokens of the text come before the answer, and before what follows it; -1
-	// where the template has since rendered this part differently, or the answer has not ended.
+	// From is the number of tokens of the text before the answer, and To is the number up to its end. Both
+	// are -1 if the template later rendered this part differently. To is also -1 while the answer is
+	// incomplete.
 	From int `json:"from"`
 	To   int `json:"to"`
 }
 
-// Token is a token id with its text.
+// Token is a token ID and its text.
 type Token struct {
 	ID   int    `json:"id"`
 	Text string `json:"text"`

@@ -2,28 +2,29 @@ package session
 
 import "sync"
 
-// EventBuffer is how many events wait for a front end that is busy before the steps wait too: many more than
-// there are in the time of a frame.
+// EventBuffer is the number of events that can wait for a busy front end before the steps wait too. It is
+// many times the number of events that arrive during one frame of the screen.
 const EventBuffer = 1 << 10
 
-// Stream is the sending side of Events. Its events come out in the order in which they were sent, and after
-// the first one that is left out no other comes: a plan that was dropped would make every later step wrong.
-// Any goroutine may send.
+// Stream is the sending side of Events. It delivers events in the order in which they were sent. After the
+// first event that is dropped it delivers no more, because a missing plan would make every later step
+// wrong. Any goroutine may send.
 type Stream struct {
 	events  chan Event
 	closing <-chan struct{}
 
-	mu    sync.Mutex // held while a sender waits, so that senders keep their order
+	mu    sync.Mutex // held while a sender waits, to preserve the order of events
 	ended bool
 }
 
-// NewStream is a stream that holds so many events for whoever reads it, and waits for that one until closing
-// is closed. From then on nobody may be reading: what finds no room ends the stream.
+// NewStream returns a stream that buffers the given number of events. A sender waits for the reader if the
+// buffer is full. After closing is closed there may be no reader, so an event that finds the buffer full
+// ends the stream.
 func NewStream(closing <-chan struct{}, buffer int) *Stream {
 	return &Stream{events: make(chan Event, buffer), closing: closing}
 }
 
-// Events are the events that were sent.
+// Events returns the channel of the events that were sent.
 func (s *Stream) Events() <-chan Event { return s.events }
 
 // Send sends an event, unless the stream has ended.
@@ -34,7 +35,7 @@ func (s *Stream) Send(e Event) {
 		return
 	}
 	select {
-	case s.events <- e: // while the session closes too, as long as there is room
+	case s.events <- e: // a free place in the buffer is used even while the session closes
 		return
 	default:
 	}
@@ -45,7 +46,7 @@ func (s *Stream) Send(e Event) {
 	}
 }
 
-// End closes the stream: what was sent can be read, and nothing comes after it.
+// End closes the stream. The events sent before can still be read.
 func (s *Stream) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

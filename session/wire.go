@@ -15,27 +15,31 @@ import (
 	"gpuscope/trace"
 )
 
-// The binary form of messages. A message follows its length. A struct is the number of its fields that
-// follow, in the order of its type and with no names, up to the last that is not zero: both ends are one
-// program, and the protocol that the engine names first is that of the types. Integers and lengths are
-// varints, floats have 8 bytes, texts and lists follow their length, what may be nil after a byte or a
-// length that says so. What is often the same follows how many bytes it has; plans that are the same
-// for several dispatches, and lists of dispatches with plans alone, have forms of their own. What may be
-// anything is JSON.
+// This file and form.go define the binary encoding of messages. Each message starts with its length in
+// bytes.
 //
-// What JSON does not carry does not cross either: fields that have no name there, and floats that are not
-// finite, but in types that have JSON of their own. So what has come over a pipe can be written to a file.
+// A struct is encoded as a field count followed by its fields in the order of the Go type, without names.
+// Zero fields at the end are left out. Names are unnecessary because both ends are the same program: the
+// engine starts by sending a protocol fingerprint, which is computed from the message types. Integers and
+// lengths are varints. Floats have 8 bytes. Strings and lists start with their length. A value that can be
+// nil starts with a byte or a length that marks nil. Values that repeat often start with their size in
+// bytes, so that a receiver can reuse an earlier copy. Two types have encodings of their own: plans that
+// several dispatches share, and lists of dispatches for which only the plan is known. Interface values are
+// encoded as JSON.
+//
+// The encoding carries only what JSON can carry, so everything received over a pipe can be written to a
+// file. Fields without a JSON name are not sent. A float must be finite unless its type has its own JSON
+// encoding.
 
 const (
-	wireForm    = "binary 3" // the above
-	mostMessage = 1 << 28    // bytes; the header of a large graph has millions
-	lastTexts   = 1 << 10    // that a receiver remembers
-	shortText   = 64         // bytes, at most, of those
-	lastAlike   = 1 << 10    // things, of those that are often the same
+	wireForm    = "binary 3" // version of this encoding
+	mostMessage = 1 << 28    // maximum message size in bytes; the header of a large graph has millions
+	lastTexts   = 1 << 10    // size of the receiver's cache of strings
+	shortText   = 64         // maximum length in bytes of a cached string
+	lastAlike   = 1 << 10    // size of the receiver's cache of values that repeat often
 )
 
-// errNotFinite is what JSON says of such a float too.
-// What is wrong with a message.
+// The errors of a malformed message.
 var (
 	errTooLarge = errors.New("message too large")
 	errUnread   = errors.New("unread bytes at the end of a message")
@@ -44,16 +48,18 @@ var (
 	errPlanRef  = errors.New("reference to an unknown plan")
 )
 
+// errNotFinite refuses the same floats that encoding/json refuses.
 var errNotFinite = errors.New("NaN and Inf cannot be sent in this field")
 
-// wireWriter makes messages. The first error stays.
+// wireWriter encodes messages. It keeps the first error.
 type wireWriter struct {
 	b     []byte
-	plans []*trace.Plan // of the message
+	plans []*trace.Plan // plans of the message written so far
 	err   error
 }
 
-// wireBytes is a message as it is sent. Its error says what of the message cannot cross.
+// wireBytes returns the encoded message, including its length. The error reports a value that cannot be
+// encoded.
 func wireBytes[T any](m *T) ([]byte, error) {
 	w := wireWriter{b: make([]byte, binary.MaxVarintLen64, 512)}
 	formOf(reflect.TypeFor[T]()).put(&w, reflect.ValueOf(m).Elem())
@@ -73,7 +79,7 @@ func (w *wireWriter) fail(err error) {
 	}
 }
 
-// flag is a bool as a length.
+// flag returns 1 for true and 0 for false.
 func flag(is bool) int {
 	if is {
 		return 1
@@ -95,22 +101,22 @@ func (w *wireWriter) text(s string) {
 	w.b = append(w.b, s...)
 }
 
-// wireReader takes messages. It remembers texts: most are in every step.
+// wireReader decodes messages. It caches short strings because most of them repeat in every step.
 type wireReader struct {
 	in    *bufio.Reader
 	body  bytes.Buffer
-	all   []byte // of the body
-	at    int    // in it: a pointer would be told to the garbage collector with every number
-	err   error  // the first about this message
+	all   []byte // bytes of the message body
+	at    int    // read offset in all; an index, because a pointer costs a GC write barrier per number
+	err   error  // first error of the current message
 	seed  maphash.Seed
-	texts [lastTexts]string // by their hash
-	plans []*trace.Plan     // of the message
+	texts [lastTexts]string // cache of short strings, indexed by hash
+	plans []*trace.Plan     // plans of the message read so far
 
-	blocks []block // by stock.place
+	blocks []block // indexed by stock.place
 	alike  [lastAlike]alike
 }
 
-// alike is what was received last of a form, and of the bytes with that hash.
+// alike is one entry of the cache of repeated values: the encoded bytes (said) and the decoded value (is).
 type alike struct {
 	of   *form
 	said string
@@ -121,7 +127,7 @@ func newWireReader(r io.Reader) *wireReader {
 	return &wireReader{in: bufio.NewReaderSize(r, 1<<16), seed: maphash.MakeSeed()}
 }
 
-// receive takes the next message; io.EOF where there is none.
+// receive decodes the next message into m. It returns io.EOF if there are no more messages.
 func receive[T any](r *wireReader, m *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err != nil {
@@ -140,23 +146,23 @@ func receive[T any](r *wireReader, m *T) error {
 	r.all, r.at, r.err, r.plans = r.body.Bytes(), 0, nil, r.plans[:0]
 	formOf(reflect.TypeFor[T]()).take(r, unsafe.Pointer(m))
 	if r.err == nil && r.left() > 0 {
-		r.err = fmt.Errorf("%w: %d of %d", errUnread, r.left(), n)
+		r.err = fmt.Errorf("%w: %d of %d bytes", errUnread, r.left(), n)
 	}
 	return r.err
 }
 
-// fail ends the message: what is still asked of it is zero.
+// fail records the first error and skips the rest of the message, so that later reads return zero.
 func (r *wireReader) fail(err error) {
 	if err != nil && r.err == nil {
 		r.err, r.at = err, len(r.all)
 	}
 }
 
-// left is how many bytes of the message are.
+// left returns the number of unread bytes of the message.
 func (r *wireReader) left() int { return len(r.all) - r.at }
 
 func (r *wireReader) uvarint() uint64 {
-	if r.at < len(r.all) && r.all[r.at] < 0x80 { // as most are
+	if r.at < len(r.all) && r.all[r.at] < 0x80 { // fast path: most numbers have one byte
 		r.at++
 		return uint64(r.all[r.at-1])
 	}
@@ -182,7 +188,9 @@ func (r *wireReader) flag() bool {
 	return n == 1
 }
 
-// length is how many things follow, of so many bytes at least; one less may be meant.
+// length reads the number of elements that follow and checks that the rest of the message can hold them.
+// Each element has at least least bytes. The check allows one extra element because lists are encoded as
+// length+1.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {
