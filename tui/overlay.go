@@ -76,7 +76,7 @@ func (o *overlays) turnOver(by int) {
 		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		o.say(cmp.Or(why, "other changes are only in why"))
+		o.say(cmp.Or(why, "only the text of why has earlier and later changes"))
 		return
 	}
 	o.look(*to)
@@ -288,7 +288,7 @@ func (ex *exporter) copy() {
 		}
 		said := "copied " + widget.Plural(len(text), "byte")
 		if os.Getenv("TMUX") != "" { // with its default settings, tmux silently drops what programs copy
-			said += "; tmux passes them on after: tmux set -s set-clipboard on"
+			said += "; in tmux, first run: tmux set -s set-clipboard on"
 		}
 		return said, nil
 	})

@@ -250,7 +250,7 @@ func (sel *selection) setBase() {
 
 // askBase asks for the trace to use as the baseline.
 func (sel *selection) askBase() {
-	const hint = "path of a trace; empty: the previous step again"
+	const hint = "path of a trace; leave empty to compare with the previous step"
 	sel.ask(&question{label: "baseline trace", hint: hint, take: func(path string) {
 		if path = command.Expand(path); path == "" {
 			sel.base, sel.file = view.NoBase, nil

@@ -50,7 +50,7 @@ func (a *App) welcome(w, h int) []string {
 			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first, {export} exports them"), widget.Plural(n, "step"))
+			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first step, {export} exports the trace"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {

@@ -69,7 +69,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "dispatches in it",
+			Doc: "number of dispatches in the block",
 			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Dispatches) }),
 		},
 		{

@@ -14,7 +14,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "cost", Takes: WholeRun,
-		Doc: "cost of each part of the step that was measured last, sorted by potential saving",
+		Doc: "cost of each part of a step, as measured last, sorted by potential saving",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return CostTable(ctx, x, o.Selection)
 		},
@@ -94,9 +94,11 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		}),
 		of.Text(80, "part", "part", "what was skipped: a row of Dispatches, or several together",
 			func(r *analyze.CostRow) string { return r.Name }),
-		of.Int(80, "dispatches", "n", "dispatches", "dispatches in it", func(r *analyze.CostRow) int64 {
-			return int64(len(r.Dispatches))
-		}),
+		of.Int(80, "dispatches", "n", "dispatches",
+			"number of dispatches that were skipped",
+			func(r *analyze.CostRow) int64 {
+				return int64(len(r.Dispatches))
+			}),
 		of.Cell(80, table.Measured, "share", "%", "%", "share of the whole runs; = the cost is not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {

@@ -41,10 +41,12 @@ func Operators(x *analyze.Index) *table.Table {
 			return table.Text(strings.TrimSpace(fmt.Sprintf("%d %s", *o.Layer, o.Block)))
 		}),
 		of.Text(80, "parts", "made of", "operators that were fused into it", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
-		of.Text(80, "reads", "reads", "values, State last", func(o *trace.Op) string {
-			return analyze.IDList(slices.Concat(o.Inputs, o.State))
-		}),
-		of.Words(80, "gives", "gives", "output values, with their largest dims; makes: outputs of earlier operators that it computes when they are fused away",
+		of.Text(80, "reads", "reads",
+			"ids of the values that it reads, State last",
+			func(o *trace.Op) string {
+				return analyze.IDList(slices.Concat(o.Inputs, o.State))
+			}),
+		of.Words(80, "gives", "gives", "output values with their largest dims; after makes: outputs of earlier operators that were fused into this one",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

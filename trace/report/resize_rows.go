@@ -147,7 +147,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 	of := table.ColumnsOf(rows)
 	t := table.New("resize", []table.Column{
 		{
-			Name: "what", Title: "hook", Width: 80, Tree: true,
+			Name: "what", Title: "operator", Width: 80, Tree: true,
 			Doc: "pass, operator, value or dispatch",
 			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
 		},
@@ -210,7 +210,7 @@ func outcome(h *trace.Hook) string {
 
 func resizeLabel(x *analyze.Index, r *analyze.ResizeRow) string {
 	if r.Hook == nil {
-		return fmt.Sprintf("pass %d: %s", r.Pass.Index, table.Plural(len(r.Pass.Hooks), "hook"))
+		return fmt.Sprintf("pass %d: %s", r.Pass.Index, table.Plural(len(r.Pass.Hooks), "operator"))
 	}
 	o := &x.Trace.Graph.Ops[r.Hook.Op]
 	within := func(name string) string { // the row above has said in which layer

@@ -38,7 +38,8 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 		},
 		{
 			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
-			Doc: "group of dispatches between barriers; – if the slot does not run",
+			Doc: "number of its level, a group of dispatches between two barriers; – " +
+				"if the slot does not run",
 			Of: at(func(d *trace.Dispatch) table.Cell {
 				switch n, runs := levels[d.ID]; {
 				case !runs:
@@ -64,14 +65,18 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
 			}),
 		},
-		of.Text(80, "reads", "reads", "values, by any route", func(d *trace.Dispatch) string {
-			return analyze.IDList(d.Reads)
-		}),
-		of.Text(80, "writes", "writes", "values, by any route", func(d *trace.Dispatch) string {
-			return analyze.IDList(d.Writes)
-		}),
+		of.Text(80, "reads", "reads",
+			"ids of the values that it reads on any of its routes",
+			func(d *trace.Dispatch) string {
+				return analyze.IDList(d.Reads)
+			}),
+		of.Text(80, "writes", "writes",
+			"ids of the values that it writes on any of its routes",
+			func(d *trace.Dispatch) string {
+				return analyze.IDList(d.Writes)
+			}),
 		of.Text(80, "kernels", "kernels",
-			"its routes",
+			"kernels of all its routes",
 			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") },
 		),
 	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))

@@ -128,7 +128,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "finding the token",
+			Doc: "choosing the output token",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SampleNS }),
 		},
 		{
@@ -195,7 +195,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "gc_ms", Title: "gc ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "these pauses added up",
+			Doc: "total length of the garbage collector's pauses in the step",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.GCNS }),
 		},
 		{

@@ -55,7 +55,7 @@ var List = Table{
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Name) }),
 			},
 			{
-				Name: "steps", Title: "of", Width: 80, Doc: "steps it takes",
+				Name: "steps", Title: "of", Width: 80, Doc: "steps that the table covers",
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Takes.String()) }),
 			},
 			{

@@ -61,7 +61,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 		}),
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "at the largest shape; empty for aliases and values that are never in memory",
+			Doc: "bytes at the largest shape; empty for aliases and for values that are never in memory",
 			Of: at(func(v *trace.Value) table.Cell {
 				if v.Kind == "symint" || v.AliasOf != nil || analyze.NotStored(v) != "" {
 					return table.Cell{}
@@ -69,7 +69,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return table.Cell{Text: table.Memory(v.Bytes), Number: float64(v.Bytes), Has: true}
 			}),
 		},
-		of.Text(80, "memory", "memory", "memory slot it shares, or the value it aliases",
+		of.Text(80, "memory", "memory", "memory slot that the value shares with others, or the value that it aliases",
 			func(v *trace.Value) string { return graphtree.MemoryOf(v) }),
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }

@@ -154,7 +154,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"K"}, Name: "chunk",
-			Doc: "Sets how many tokens of a prompt one step takes.",
+			Doc: "Sets how many tokens of a prompt one step processes.",
 			In:  []Place{InViews}, Needs: []Needs{Session},
 			Plain: Line{Word: "k", Takes: "N", Doc: "tokens per step of a prompt; 0 for the maximum"},
 		},
@@ -268,12 +268,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"n"}, Name: "next match",
-			Doc: "Goes to the next row that the filter, or the last one, matches.",
+			Doc: "Goes to the next row that matches the filter, or the last filter if none is set.",
 			In:  []Place{InViews}, Of: WithRows, Needs: []Needs{Rows},
 		},
 		{
 			Keys: []string{"N"}, Name: "previous match",
-			Doc: "Goes to the previous row that the filter matches.",
+			Doc: "Goes to the previous row that matches the filter.",
 			In:  []Place{InViews}, Of: WithRows, Needs: []Needs{Rows},
 		},
 		{
@@ -283,7 +283,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"w"}, Name: "why",
-			Doc: "Explains the grid of the dispatch: the chain of changes back to the number of tokens. On a value: lists all operators that it reaches.",
+			Doc: "Explains the grid of the dispatch: the chain of changes back to the number of tokens. On a value: lists all operators that a change of the value can re-plan.",
 			In:  []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
 			Plain: Line{
 				Word: "w", Takes: "NAME",
@@ -351,12 +351,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"-"}, Name: "wider",
-			Doc: "Draws a longer part of the axis, up to all of it.",
+			Doc: "Zooms out, up to the whole axis.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 5,
 		},
 		{
 			Keys: []string{"+", "="}, Name: "closer",
-			Doc: "Draws a shorter part of the axis around the cursor.",
+			Doc: "Zooms in on the axis around the cursor.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 6,
 		},
 		{
@@ -371,7 +371,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"a"}, Name: "list",
-			Doc: "Shows another list of the graph: operators, values, memory, or the users of slots.",
+			Doc: "Shows another list of the graph: operators, values, memory by role, or memory slots and the values that share them.",
 			In:  []Place{InViews}, Of: WithLists, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -485,13 +485,13 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"?"}, Name: "help",
-			Doc: "Shows what the keys do here, and what the signs mean.",
+			Doc: "Explains the keys of this view, and the symbols and terms on the screen.",
 			In:  []Place{InViews}, Hint: 15,
 			Plain: Line{Word: "?", Takes: "", Doc: "list the commands, as help does", Recorded: true},
 		},
 		{
 			Keys: []string{"esc"}, Name: "back out",
-			Doc: "Dismisses the error, or leaves the filter, the zoom or the pane.",
+			Doc: "Dismisses the error, or closes the filter, the zoom or the pane.",
 			In:  []Place{InViews},
 		},
 		{

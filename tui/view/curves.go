@@ -223,7 +223,7 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
-			"No recorded step has this axis, and the trace has no forecast.")
+			"No recorded step belongs on this axis, and the trace has no forecast.")
 	}
 	var lines []string
 	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {

@@ -92,7 +92,7 @@ func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	case explains:
 		h.Show(t)
 	case rows != nil && rows.Current() < 0:
-		h.Remark("why: nothing selected, no rows")
+		h.Remark("why: this table has no rows")
 	default:
 		h.Remark(cmp.Or(t.None, "why: select a dispatch, an operator or a value"))
 	}

@@ -325,7 +325,7 @@ func (l *Listing) Exported() *table.Table {
 	if l.partial {
 		columns = append(columns, table.Column{
 			Name: "sums_of", Title: "sums of",
-			Doc: "of how many rows its sums are, where not all of them are here",
+			Doc: "number of rows that the sums cover, if the filter hides some of them",
 			Of: func(r int) table.Cell {
 				if l.Shown[r] == l.Leaves[r] {
 					return table.Cell{}

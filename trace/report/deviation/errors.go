@@ -123,14 +123,14 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			80, always(func(g *trace.NumericError) trace.Number { return g.MaxAbs })),
 		number("mse", "MSE", "difference", "mean squared difference", 140,
 			always(func(g *trace.NumericError) trace.Number { return g.MSE })),
-		number("snr_db", "SNR dB", "dB", "signal to noise; ∞ without any difference", 80,
+		number("snr_db", "SNR dB", "dB", "signal-to-noise ratio; ∞ if there is no difference", 80,
 			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
 			"largest difference from the reference run, inherited error included", 80,
 			run(func(d *trace.Drift) trace.Number { return d.MaxAbs })),
-		number("run_mse", "run MSE", "difference", "mean squared difference from it", 140,
+		number("run_mse", "run MSE", "difference", "mean squared difference from the reference run", 140,
 			run(func(d *trace.Drift) trace.Number { return d.MSE })),
-		number("run_snr_db", "run SNR dB", "dB", "signal to noise against it", 80,
+		number("run_snr_db", "run SNR dB", "dB", "signal-to-noise ratio against the reference run", 80,
 			run(func(d *trace.Drift) trace.Number { return d.SNRdB })),
 		{
 			Name: "where", Title: "farthest", Width: 140,
@@ -141,7 +141,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		},
 		{
 			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
-			Doc: "elements compared; of how many, if sampled",
+			Doc: "number of elements compared, and the total if only a sample was compared",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				c := table.Count(h.Error.Compared)
 				if h.Error.Compared < h.Error.Elements {
@@ -151,7 +151,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			}),
 		},
 		{
-			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "allowed error of an element, and why",
+			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "largest allowed error of an element, and its derivation",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Text(h.Error.Tolerance)
 			}),
@@ -165,7 +165,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		},
 		{
 			Name: "id", Title: "id", Unit: "id", Is: table.Exact, Right: true, Width: table.Unseen,
-			Doc: "of the dispatch",
+			Doc: "id of the dispatch",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Count(int64(h.Dispatch))
 			}),

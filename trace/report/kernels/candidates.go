@@ -61,7 +61,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 				return int64(c.rank)
 			},
 		),
-		of.Int(80, "id", "id", "id", "of the token", func(c *candidate) int64 { return int64(c.ID) }),
+		of.Int(80, "id", "id", "id", "id of the token", func(c *candidate) int64 { return int64(c.ID) }),
 		of.Text(80, "text", "text",
 			"text of the token, in quotation marks",
 			func(c *candidate) string {

@@ -41,16 +41,18 @@ func TrialTable(x *analyze.Index) *table.Table {
 		of.Text(80, "op", "op", "the operator", func(t *trace.Trial) string {
 			return x.Trace.Graph.Ops[t.Op].Name
 		}),
-		of.Int(80, "tokens", "M", "tokens", "tokens of the shape", func(t *trace.Trial) int64 {
-			return int64(t.Tokens)
-		}),
+		of.Int(80, "tokens", "M", "tokens",
+			"number of tokens of the timed shape",
+			func(t *trace.Trial) int64 {
+				return int64(t.Tokens)
+			}),
 		of.Int(140, "position", "pos", "position", "its position", func(t *trace.Trial) int64 {
 			return int64(t.Position)
 		}),
 		of.Text(80, "route", "route", "route that was forced", func(t *trace.Trial) string {
 			return t.Route
 		}),
-		of.Words(80, "planned", "plan", "plan: the route its plan takes there",
+		of.Words(80, "planned", "plan", "plan: the route that the plan chooses for this number of tokens",
 			func(t *trace.Trial) table.Cell {
 				if t.Planned {
 					return table.Text("plan")
@@ -64,7 +66,9 @@ func TrialTable(x *analyze.Index) *table.Table {
 		of.Cell(80, table.Measured, "q3_us", "q3", "us", "third quartile", func(t *trace.Trial) table.Cell {
 			return us(t.Q3NS)
 		}),
-		of.Int(80, "n", "n", "runs", "runs of each route", func(t *trace.Trial) int64 { return int64(t.N) }),
+		of.Int(80, "n", "n", "runs",
+			"number of runs of each route",
+			func(t *trace.Trial) int64 { return int64(t.N) }),
 		of.Cell(80, table.Measured, "times", "× fastest", "times", "relative to the fastest route at that shape",
 			func(t *trace.Trial) table.Cell {
 				best := fastest[shape{t.Op, t.Tokens, t.Position}]

@@ -66,7 +66,7 @@ func ForecastTable(x *analyze.Index) *table.Table {
 				return int64(int(r.First))
 			},
 		),
-		of.Text(80, "op", "op", "its operator", func(r *curves.ForecastRow) string {
+		of.Text(80, "op", "op", "operator of the dispatch", func(r *curves.ForecastRow) string {
 			return x.Name(r.First)
 		}),
 		of.Int(80, "alike", "×", "dispatches",
@@ -82,28 +82,29 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			},
 		),
 		of.Int(80, "until", "until", "place",
-			"it changes at each place up to this one",
+			"last place of a series: the grid changes at every place from `at` to this one",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Change.Until)
 			},
 		),
 		{
 			Name: "from_grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "before it", Of: plan(from, grid),
+			Doc: "grid before the change", Of: plan(from, grid),
 		},
 		{
 			Name: "to_grid", Title: "to", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-			Doc: "after it", Of: plan(to, grid),
+			Doc: "grid after the change", Of: plan(to, grid),
 		},
 		{
-			Name: "from_route", Title: "route", Width: 80, Doc: "before it; the kernel of what has no routes",
+			Name: "from_route", Title: "route", Width: 80, Doc: "route before the change; the kernel if the operator has no routes",
 			Of: plan(from, route),
 		},
 		{
-			Name: "to_route", Title: "to route", Width: 80, Doc: "after it", Of: plan(to, route),
+			Name: "to_route", Title: "to route", Width: 80,
+			Doc: "route after the change", Of: plan(to, route),
 		},
 		{
-			Name: "reason", Title: "why", Width: 140, Doc: "of the route after it",
+			Name: "reason", Title: "why", Width: 140, Doc: "why the plan chooses the route after the change",
 			Of: plan(to, func(p *trace.Plan) table.Cell { return table.Text(p.Reason) }),
 		},
 	}, table.Flat(len(rows), func(row int) string {

@@ -107,7 +107,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "last minus the baseline's, from the line through its steps at its last position, or their median; " +
+			Doc: "time at the last position minus the baseline's, which is from its fitted line, or else the median of its steps; " +
 				"= within the noise of both",
 			Of: at(func(r *curves.CurveRow) table.Cell { return delta(r) }),
 		},
@@ -129,8 +129,8 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of the slope of the whole step, if that is significant; drift: of an operator that does " +
-				"the same work at every position; ~: by the bytes of their plans, not timed",
+			Doc: "share of the whole step's slope, if that slope is significant; drift: the operator does " +
+				"the same work at every position; ~: estimated from the bytes in the plans, not timed",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
@@ -147,7 +147,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
-			Doc: "steps used for the line; if too few, steps timed",
+			Doc: "number of steps that the line is fitted to, or of timed steps if they are too few for a line",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Fit != nil {
 					return table.Count(r.Fit.N)
@@ -202,7 +202,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 		},
 		{
 			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of them, one per layer",
+			Doc: "number of such dispatches, one per layer",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}

@@ -103,7 +103,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "values", Title: "values", Unit: "values", Is: table.Exact, Right: true, Width: 80,
-			Doc: "values in it",
+			Doc: "number of values in this memory",
 			Of:  at(func(h *memory.Holding) table.Cell { return table.Count(h.Values) }),
 		},
 		{
@@ -306,15 +306,17 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "first", Title: "from", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "first dispatch that touches it", Of: place(func(n *memory.Tenant) int { return n.First }),
+			Doc: "first dispatch that uses the value",
+			Of:  place(func(n *memory.Tenant) int { return n.First }),
 		},
 		{
 			Name: "last", Title: "to", Unit: "id", Is: table.Exact, Right: true, Width: 80,
-			Doc: "last dispatch that touches it", Of: place(func(n *memory.Tenant) int { return n.Last }),
+			Doc: "last dispatch that uses the value",
+			Of:  place(func(n *memory.Tenant) int { return n.Last }),
 		},
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "of the largest shape",
+			Doc: "bytes of the value at its largest shape",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Cell{}
@@ -325,7 +327,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of the slot it needs; 100: it sets the size of the slot",
+			Doc: "share of the slot that the value needs; 100: the value sets the slot's size",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || r.size == 0 {
 					return table.Cell{}
