@@ -2,10 +2,10 @@ package analyze
 
 import "gpuscope/trace/tree"
 
-// NameApart names rows for where they stand outside of their headings: with the block that they are in,
-// "attn.norm", and with the layers where layers differ, "layers 1–15 attn.norm".
+// NameApart sets the names to show when rows are not below their headings, as in a sorted table. A name
+// includes the block ("attn.norm"), and also the layers if layers differ ("layers 1–15 attn.norm").
 func NameApart(rows []tree.Row, label func(row int) string) {
-	layers := map[int]bool{} // the headings that have blocks; several where layers differ
+	layers := map[int]bool{} // headings that contain blocks; more than one if layers differ
 	for i := range rows {
 		if rows[i].Group && rows[i].Parent >= 0 {
 			layers[rows[i].Parent] = true

@@ -8,19 +8,19 @@ import (
 	"gpuscope/trace"
 )
 
-// Neighbour is an operator near another, or a value that no operator gives or takes: an input or output of
-// the graph, a constant, State.
+// Neighbour is an operator near another operator in the graph. It may also be a value without a producer or
+// consumer: an input or output of the graph, a constant, or state.
 type Neighbour struct {
-	Op    *trace.Op // nil: only the value
+	Op    *trace.Op // nil for a value
 	Value trace.ValueID
 	Label string
-	Kind  string // of the operator; of a value its role
-	Level int    // -1: not known
-	Edge  string // live shape of the value between it and the one that it was found from
+	Kind  string // kind of the operator, or role of the value
+	Level int    // -1 if not known
+	Edge  string // live shape of the value that connects it with the operator it was found from
 	Far   []Neighbour
 }
 
-// Holders are the operators that have a value as State.
+// Holders returns the operators that have a value as state.
 func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	if x.Trace.Graph.Values[v].Role != trace.RoleState {
 		return nil
@@ -34,7 +34,7 @@ func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// Within is a name without the layer where that is the operator's own.
+// Within removes the layer prefix from a name if it is the prefix of the operator's own layer.
 func Within(name string, o *trace.Op) string {
 	if o.Layer == nil {
 		return name
@@ -46,14 +46,14 @@ func Within(name string, o *trace.Op) string {
 	return strings.TrimPrefix(name, o.Name[:at]+fmt.Sprintf("%d.", *o.Layer))
 }
 
-// Node is an operator as a neighbour of nobody.
+// Node describes an operator whose layer is already shown, so its label omits the layer.
 func (x *Index) Node(step int, op trace.OpID) Neighbour {
 	n := x.Neighbour(step, op)
 	n.Label = Within(n.Label, n.Op)
 	return n
 }
 
-// Neighbour describes an operator by itself, with its level in a step; step is -1 for none.
+// Neighbour describes an operator, with its level in a step. step may be -1 for no step.
 func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	o := &x.Trace.Graph.Ops[id]
 	n := Neighbour{Op: o, Value: -1, Label: o.Name, Kind: o.Kind, Level: -1}
@@ -63,7 +63,7 @@ func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	return n
 }
 
-// levelOf is the level of the first dispatch of an operator at a step, -1 where it has none.
+// levelOf returns the level of an operator's first dispatch in a step, or -1 if it has no level.
 func (x *Index) levelOf(step int, op trace.OpID) int {
 	starts, level := x.LevelStarts(step), -1
 	s := &x.Trace.Steps[step]
@@ -79,14 +79,14 @@ func (x *Index) levelOf(step int, op trace.OpID) int {
 	return -1
 }
 
-// Written is a dispatch that writes the memory of a value, and the value that it writes.
+// Written is a dispatch that writes the memory of some value, and the value that it writes.
 type Written struct {
 	Dispatch trace.DispatchID
 	Value    trace.ValueID
 }
 
-// Writes are, in the order of a step, the dispatches that write the memory that a value has: its own, and
-// those of the values that share its slot.
+// Writes lists the dispatches that write the memory of a value in a step, in order of submission. Writes to
+// other values in the same memory slot are included.
 func (x *Index) Writes(step int, id trace.ValueID) []Written {
 	g := &x.Trace.Graph
 	id = x.Root(id)

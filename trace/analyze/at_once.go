@@ -9,18 +9,18 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Rows between whose dispatches no barrier stands run at once and hide each other: of three projections side
-// by side each costs next to nothing, and all of them together cost what they take. So they are left out
-// together as well, and where that was measured they have a row of their own among rows that left their
-// headings.
+// Rows without a barrier between their dispatches run concurrently and hide each other's time. Each of
+// three parallel projections alone costs almost nothing, although the three together cost their full time.
+// Therefore concurrent rows are also skipped together. If that cost was measured, it has its own row in
+// tables that are not grouped under headings.
 
-// AtOnce ends the name of several rows that run at once, where nothing else says so.
+// AtOnce is the suffix of the name of several concurrent rows.
 const AtOnce = " at once"
 
-// joinedWidth is how many cells the names of several rows may take.
+// joinedWidth is the largest width of the joined names of several rows, in terminal cells.
 const joinedWidth = 20
 
-// AtOnce reports that two rows run at once, in every layer that they stand for.
+// AtOnce reports whether two rows run concurrently in every layer that they cover.
 func (t *DispatchTree) AtOnce(a, b int) bool {
 	r, s := &t.Grouped[a], &t.Grouped[b]
 	if r.Group || s.Group || r.Gone() || s.Gone() || r.Parent != s.Parent || len(r.Units) != len(s.Units) {
@@ -35,7 +35,7 @@ func (t *DispatchTree) AtOnce(a, b int) bool {
 	return true
 }
 
-// joint lists, of the fold by layer, the rows that run at once, set by set.
+// joint returns the sets of rows that run concurrently, for the grouping by layer.
 func (t *DispatchTree) joint() (sets [][]int) {
 	if t.Grouping != GroupLayer {
 		return nil
@@ -55,7 +55,7 @@ func (t *DispatchTree) joint() (sets [][]int) {
 	return slices.DeleteFunc(sets, func(set []int) bool { return len(set) < 2 })
 }
 
-// join is rows that run at once as one: "q + k + v".
+// join returns one row for several concurrent rows: "q + k + v".
 func (t *DispatchTree) join(set []int) DispatchRow {
 	first := &t.Grouped[set[0]]
 	r := DispatchRow{
@@ -77,8 +77,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 	return r
 }
 
-// nameJoint names rows that stand for several at once for where they stand outside of headings: with the
-// layers where the first of them has those.
+// nameJoint names the rows for concurrent rows when they are not below a heading. The name includes the
+// layers if the name of the first joined row does.
 func (t *DispatchTree) nameJoint(rows []tree.Row) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; r.Joint {

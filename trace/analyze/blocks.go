@@ -6,15 +6,16 @@ import (
 	"gpuscope/trace"
 )
 
-// BlockTimes are the times of a step that was timed by blocks: of its dispatches only those are known that
-// make up whole ones.
+// BlockTimes holds the times of a step that was timed by blocks. A set of dispatches has a known time only
+// if it consists of whole blocks.
 type BlockTimes struct {
 	blocks []trace.Block
 	in     []int   // the block of each dispatch, in order of submission
-	busyNS float64 // of all of them
+	busyNS float64 // ns of all blocks
 }
 
-// BlockTimes is nil where the selection is no such step.
+// BlockTimes returns the block times of a selection. It returns nil unless the selection is one step that
+// was timed by blocks.
 func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	step, one := selection.One()
 	if !one || x.Trace.Steps[step].Timing != trace.TimingBlock {
@@ -29,8 +30,8 @@ func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	return b
 }
 
-// Of are the times of several sets of the step's dispatches, their sum, and their part of all blocks; false
-// where a set is not one block or several.
+// Of returns the times of several sets of dispatches, their sum in ns, and the sum's share of all blocks.
+// It returns false if a set does not consist of whole blocks.
 func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bool) {
 	if b == nil {
 		return nil, 0, 0, false
@@ -48,10 +49,10 @@ func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bo
 	return each, sum, share, len(sets) > 0
 }
 
-// sum is that of the blocks that some dispatches make up; false where they do not make up whole ones that
-// were timed.
+// sum returns the time in ns of the blocks that consist of the given dispatches. It returns false if the
+// dispatches do not form whole blocks that were timed.
 func (b *BlockTimes) sum(dispatches []int) (sum float64, ok bool) {
-	others := map[int]int{} // by block, how many of its dispatches are not among these
+	others := map[int]int{} // by block, the number of its dispatches that are not in the set
 	for _, i := range dispatches {
 		if i >= len(b.in) {
 			return 0, false

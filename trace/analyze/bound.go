@@ -6,36 +6,36 @@ import (
 	"gpuscope/trace"
 )
 
-// FloorFactor: a dispatch within this factor of a timed empty pass has no time of its own that could be
-// judged.
+// FloorFactor limits which times are meaningful. A dispatch that takes less than FloorFactor times a timed
+// empty pass is at the floor, and its own time cannot be judged.
 const FloorFactor = 1.3
 
-// BoundKind is a reason why a dispatch is not faster.
+// BoundKind is the reason why a dispatch is not faster.
 type BoundKind int
 
-// The kinds of limits.
+// The kinds of bounds.
 const (
-	NotBound   BoundKind = iota // not measured, or nothing to compare with
-	FirstBound                  // the first dispatch of a step absorbs what came before
-	FloorBound                  // within 1.3 times of a timed empty pass
-	FillBound                   // fewer workgroups than fill the device
+	NotBound   BoundKind = iota // not measured, or no ceiling to compare with
+	FirstBound                  // first dispatch of a step; its time includes waiting for earlier work
+	FloorBound                  // within FloorFactor of a timed empty pass
+	FillBound                   // fewer workgroups than are needed to fill the device
 	MemoryBound
 	ComputeBound
 )
 
-// Bound is what keeps a dispatch from being faster, and how close it is to that. It is modelled from bytes,
-// FLOPs and measured ceilings.
+// Bound is the reason why a dispatch is not faster, and how close the dispatch is to that ceiling. It is
+// modelled from bytes, FLOPs and measured ceilings.
 type Bound struct {
 	Kind       BoundKind
-	Workgroups int64   // of FillLimit
-	Share      float64 // of the copy rate or the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work over the time without what timing adds; 0 where there is
-	// none, or at the floor.
+	Workgroups int64   // number launched, if Kind is FillBound
+	Share      float64 // fraction of the copy rate or of the FLOP rate
+	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. They
+	// are 0 if there is no such work, and for a dispatch at the floor.
 	BytesPerS, FlopsPerS float64
-	ExcessNS             float64 // time over what the device could do it in; 0 where that cannot be said
+	ExcessNS             float64 // measured time minus the best possible time; 0 if not known
 }
 
-// String is the short text of the limit column.
+// String returns the short text of the column limit.
 func (l Bound) String() string {
 	switch l.Kind {
 	case FirstBound:
@@ -57,7 +57,7 @@ func (l Bound) String() string {
 	return ""
 }
 
-// atFloor reports that a dispatch takes no longer than an empty timed pass.
+// atFloor reports whether a dispatch takes hardly longer than an empty timed pass.
 func atFloor(d *trace.Device, t Stats) bool {
 	if !t.Measured() || d.Software() || d.Ceilings == nil {
 		return false
@@ -66,8 +66,8 @@ func atFloor(d *trace.Device, t Stats) bool {
 	return measured && t.Median <= FloorFactor*float64(floor)
 }
 
-// boundOf judges a dispatch. The device must be a GPU with measured ceilings, and the dispatch timed in
-// isolation.
+// boundOf finds the bound of a dispatch. It needs a GPU with measured ceilings, and a dispatch that was
+// timed in isolation.
 func boundOf(d *trace.Device, w *Launch, t Stats, first bool) Bound {
 	var l Bound
 	if !t.Measured() || d.Software() || d.Ceilings == nil {

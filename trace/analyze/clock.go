@@ -6,8 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// ClockAt says how fast the GPU's clock ran at a step, by its canary, or at the last step before it of which
-// that is known: "clk 1.00 ok (s120)". It is "" where no canary ran.
+// ClockAt describes the speed of the GPU clock at a step: "clk 1.00 ok (s120)". If the canary kernel did
+// not run at the step, the last earlier step with a canary is used and named. ClockAt returns "" if no
+// canary ran.
 func (x *Index) ClockAt(step int) string {
 	if x.Trace.Device.Software() {
 		return ""

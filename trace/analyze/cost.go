@@ -7,7 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// NoSave says why nothing is known of what there is to save on a device; "" where it is.
+// NoSave explains why potential savings cannot be computed on a device. It returns "" if they can be
+// computed.
 func NoSave(d *trace.Device) string {
 	switch {
 	case d.Software():
@@ -18,8 +19,8 @@ func NoSave(d *trace.Device) string {
 	return ""
 }
 
-// CostOrder is the column by which rows with costs are best ordered: what there is to save, and where that is
-// not known the cost.
+// CostOrder returns the column to sort by when rows have costs: the potential saving, or the cost if
+// savings are not known.
 func (x *Index) CostOrder() string {
 	if NoSave(&x.Trace.Device) == "" {
 		return "save_us"
@@ -27,21 +28,22 @@ func (x *Index) CostOrder() string {
 	return "cost_us"
 }
 
-// cover is rows that stand for every dispatch of a step once, the sum of their costs, and what that may be
-// off by.
+// cover is a set of rows that together contain every dispatch of a step exactly once. Ns is the sum of
+// their costs, and SpreadNS is the error of this sum.
 type cover struct {
 	Ns, SpreadNS float64
 	Rows         []int
 }
 
-// with adds rows that stand for others.
+// with returns the union of two covers that have no dispatch in common.
 func (c cover) with(d cover) cover {
 	return cover{c.Ns + d.Ns, math.Hypot(c.SpreadNS, d.SpreadNS), append(c.Rows, d.Rows...)}
 }
 
-// Cover covers the step by measured rows: by the finest there are, or by those that hold nothing but rows
-// (attention, the rest of a layer, what comes before and after). False where they do not cover it, as where
-// it is not known what one may be off by.
+// Cover selects measured rows that together contain every dispatch of the step once. With finest it selects
+// the smallest measured rows. Without finest it selects the lowest headings with a known cost, such as
+// attention, the rest of a layer, the prologue and the epilogue. It returns false if some dispatches are in
+// no measured row, or only in rows whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -78,7 +80,7 @@ func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	return all(top)
 }
 
-// children are the rows in each row.
+// children lists the direct child rows of each row.
 func (t *DispatchTree) children() [][]int {
 	children := make([][]int, len(t.Grouped))
 	for i := range t.Grouped {
@@ -89,14 +91,15 @@ func (t *DispatchTree) children() [][]int {
 	return children
 }
 
-// Shared is the whole step less the costs of rows that cover it: what they overlap by and wait for together.
-// Of other rows it is another figure.
+// Shared is the cost of the whole step minus the costs of rows that cover the step. This remainder is the
+// time that the rows overlap or wait together. Another set of rows has another remainder.
 type Shared struct {
 	NS, ErrorNS float64
 	Rows        int
 }
 
-// Shared is what the finest rows share that cover the step. False where no costs cover it.
+// Shared returns the remainder for the finest rows that cover the step, and false if the measured costs do
+// not cover the step.
 func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
 		return s, false
@@ -105,14 +108,16 @@ func (t *DispatchTree) Shared() (s Shared, ok bool) {
 	return Shared{float64(t.Costs.Step.Whole.NS) - c.Ns, c.SpreadNS, len(c.Rows)}, ok
 }
 
-// Nothing reports that rows share no more than they may be off by.
+// Nothing reports whether the remainder is within its error.
 func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 
-// Less reports that rows share less than zero: their costs add up to more than the step.
+// Less reports whether the remainder is significantly below zero: the costs of the rows add up to more than
+// the step.
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
-// ClockMovedBy is by how much the clock was faster in the faster rounds of a step's costs than in the slower
-// ones, by the canary; 0 where none ran.
+// ClockMovedBy returns by which fraction the GPU clock differed between the faster and the slower rounds of
+// a cost measurement. The fraction is the ratio of the quartiles of the clock probe minus 1, and 0 if no
+// probe ran.
 func ClockMovedBy(w *trace.Whole) float64 {
 	if w == nil || w.CanaryQ1 <= 0 {
 		return 0
@@ -120,10 +125,10 @@ func ClockMovedBy(w *trace.Whole) float64 {
 	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
-// judgeCosts finds whether a row of the table has a cost, how many of those that hold no others have none,
-// and whether the rest make up most of what was timed in isolation: rows are distinguished by one kind of
-// number. In another fold than the one that was measured there may be few. Costs of which it is not known
-// what they may be off by tell no rows apart.
+// judgeCosts counts the leaf rows with and without a cost. It also decides whether the costed rows make up
+// at least half of the isolated time, because rows are ranked by one kind of number only. If the step was
+// measured under another grouping, few rows may have a cost. Costs without a known error are not used to
+// rank rows.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {
@@ -150,7 +155,8 @@ func (t *DispatchTree) judgeCosts() {
 	t.CostOrder = t.AnyCost && known >= all/2
 }
 
-// Most is the row that there is most to save in, and by which figure; -1 where none stands out.
+// Most returns the row with the largest potential saving, and whether that figure is a saving or a cost. It
+// returns -1 if no row has a figure above its error.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {
@@ -166,13 +172,14 @@ func (t *DispatchTree) Most() (first int, most float64, what string) {
 	return first, most, what
 }
 
-// FewRounds reports that a row has a cost of which more rounds say more: its ± becomes smaller with each.
+// FewRounds reports whether more measuring rounds would reduce the error of some row's cost.
 func (t *DispatchTree) FewRounds() bool {
 	few := func(r DispatchRow) bool { return r.Cost != nil && r.Cost.N < manyRounds }
 	return slices.ContainsFunc(t.Grouped, few)
 }
 
-// Uncosted is how many rows have no cost, where others have one, of this fold or of another.
+// Uncosted returns how many leaf rows have no cost. It returns 0 if no costs were measured in the
+// selection.
 func (t *DispatchTree) Uncosted() int {
 	if t.Costs == nil {
 		return 0
@@ -180,7 +187,8 @@ func (t *DispatchTree) Uncosted() int {
 	return t.RowsUncosted
 }
 
-// CostKnown reports that it is known what a row costs, or the row that it is a member of.
+// CostKnown reports whether the cost and its error are known, for the row itself or for the row that it is
+// a member of.
 func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	if r.Cost != nil && r.Cost.ErrorKnown {
 		return true
@@ -188,8 +196,8 @@ func (t *DispatchTree) CostKnown(r *DispatchRow) bool {
 	return r.Parent >= 0 && !t.Grouped[r.Parent].Group && t.CostKnown(&t.Grouped[r.Parent])
 }
 
-// Costed reports whether a row has a cost.
+// Costed reports whether any row has a cost.
 func (t *DispatchTree) Costed() bool { return t.AnyCost }
 
-// ByCost reports that shares are of costs.
+// ByCost reports whether rows are ranked by their costs, so that shares are shares of costs.
 func (t *DispatchTree) ByCost() bool { return t.CostOrder }

@@ -11,24 +11,24 @@ import (
 	"gpuscope/trace"
 )
 
-// NameError is a name that no row has.
+// NameError reports a name that matches no row.
 type NameError struct {
 	Name  string
-	What  string // what is wrong with it
-	Known string // names with commas between; "" where they are no help
+	What  string // what is wrong with the name
+	Known string // known names, separated by commas; "" if they do not help
 }
 
 func (e *NameError) Error() string {
 	text := fmt.Sprintf("%q: %s", printable.Short(e.Name, 40), e.What)
 	if e.Known != "" {
-		text += "; known: " + e.Known
+		text += "; known names: " + e.Known
 	}
 	return text
 }
 
 // CostParts returns the parts of a step whose costs are worth measuring: the rows of Dispatches grouped by
-// layer, and the kernels and kinds of operators that are not rows there. Costs do not add up, so each part is
-// measured by itself.
+// layer, and the kernels and kinds of operators that are not rows there. Costs do not add up, so each part
+// is measured separately.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
@@ -47,7 +47,7 @@ func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	return parts, nil
 }
 
-// opened are the rows that are shown at first.
+// opened returns the rows that are visible before the user opens or closes any.
 func (t *DispatchTree) opened() (rows []int) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Open) {
@@ -57,7 +57,7 @@ func (t *DispatchTree) opened() (rows []int) {
 	return rows
 }
 
-// CostParts are the parts that costs of rows are of: each row, and those together that run at once.
+// CostParts returns the parts to measure for some rows: each row, and each set of concurrent rows.
 func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	list := t.rowsAt(rows)
 	for _, set := range t.joint() {
@@ -68,8 +68,8 @@ func (t *DispatchTree) CostParts(rows []int) []trace.Part {
 	return t.partsOf(list)
 }
 
-// Parts are the dispatches of some rows; what several rows stand for is there once. In a selection of several
-// steps they are those that ran in its last.
+// Parts returns the dispatches of some rows, without duplicate parts. If several steps are selected, only
+// dispatches that ran in the last step are included.
 func (t *DispatchTree) Parts(rows []int) []trace.Part { return t.partsOf(t.rowsAt(rows)) }
 
 func (t *DispatchTree) rowsAt(rows []int) []DispatchRow {
@@ -97,7 +97,7 @@ func (t *DispatchTree) partsOf(rows []DispatchRow) []trace.Part {
 	return parts
 }
 
-// Together joins parts into one.
+// Together merges parts into one part.
 func Together(parts []trace.Part) trace.Part {
 	var all trace.Part
 	var names []string
@@ -111,9 +111,9 @@ func Together(parts []trace.Part) trace.Part {
 	return all
 }
 
-// Named is the part that names with commas between stand for together: rows of the step grouped by layer, by
-// their names with their block or without ("attn.norm, norm, attn"), kinds of operators, or kernels. A * in a
-// name stands for any letters.
+// Named returns the part that a comma-separated list of names selects. A name may be a row of the step
+// grouped by layer, with or without its block ("attn.norm", "norm", "attn"), a kind of operator, or a
+// kernel. A * in a name matches any characters.
 func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, error) {
 	t, err := x.DispatchTree(ctx, Options{Selection: x.Step(step), Grouping: GroupLayer})
 	if err != nil {
@@ -138,11 +138,11 @@ func (x *Index) Named(ctx context.Context, step int, names string) (trace.Part, 
 	return Together(parts), nil
 }
 
-// Nameable refuses names, with commas between, of which one is that of no row that a step may have, whatever
-// the routes of its dispatches: what Named refuses of every step.
+// Nameable returns an error if one of the comma-separated names matches no row of any step, whichever
+// routes the dispatches take. Named would reject such a name in every step.
 func (x *Index) Nameable(names string) error {
 	var rows []string
-	// Also: kinds of operators, kernels, labels without their block, and how layers are called.
+	// also holds further valid names: kinds of operators, kernels, labels without their block, and layers.
 	also := []string{"layer 0", "layers 0–1"}
 	add := func(name string) {
 		if name != "" && !slices.Contains(rows, name) {
@@ -168,7 +168,7 @@ func (x *Index) Nameable(names string) error {
 	}
 	for name := range strings.SplitSeq(names, ",") {
 		name = strings.TrimSpace(name)
-		// Which layers are equal a step says.
+		// Only a step shows which layers are equal, so any name of layers is accepted.
 		is := strings.HasPrefix(name, "layer ") || strings.HasPrefix(name, "layers ")
 		for _, has := range slices.Concat(rows, also) {
 			match, err := path.Match(name, has)
@@ -184,11 +184,11 @@ func (x *Index) Nameable(names string) error {
 	return nil
 }
 
-// answers reports whether a name is that of a row, or of what all its dispatches have in common.
+// answers reports whether a name matches a row, or something that all dispatches of the row have in common.
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {
-		return false, nil // its rows have names
+		return false, nil // match the rows that it joins instead
 	}
 	has := []string{t.Called(row), r.Label}
 	if !r.Group && r.Equal {
@@ -202,7 +202,7 @@ func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	return is, err
 }
 
-// names lists the rows that are open at first.
+// names returns the names of the rows that are initially visible.
 func (t *DispatchTree) names() string {
 	var names []string
 	for _, i := range t.opened() {
@@ -211,7 +211,8 @@ func (t *DispatchTree) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Called is a row's name with its block, "attn.q", or that of several rows: "q + k + v at once".
+// Called returns the name of a row with its block ("attn.q"), or of several concurrent rows ("q + k + v at
+// once").
 func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Grouped[row]) }
 
 // NameOf is Called for a row of the tree.
@@ -228,7 +229,7 @@ func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	return r.Label
 }
 
-// ran are the dispatches of a step.
+// ran returns the dispatches of a step.
 func (x *Index) ran(step int) []trace.DispatchID {
 	s := &x.Trace.Steps[step]
 	ids := make([]trace.DispatchID, len(s.Dispatches))
@@ -238,7 +239,8 @@ func (x *Index) ran(step int) []trace.DispatchID {
 	return ids
 }
 
-// dispatches are those of a row that are in a set, all without one, each once and rising.
+// dispatches returns the dispatch ids of a row in ascending order, without duplicates. If of is not nil,
+// only ids in that set are returned.
 func (t *DispatchTree) dispatches(r *DispatchRow, of map[trace.DispatchID]bool) []trace.DispatchID {
 	var ids []trace.DispatchID
 	for _, u := range r.Units {

@@ -9,20 +9,20 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// CostRow is a part of a step in the table of costs.
+// CostRow is a row of the table of costs: a part of a step.
 type CostRow struct {
 	tree.Row
 	Name       string
 	Dispatches []trace.DispatchID
-	Cost       *RowCost // nil where it was not measured
+	Cost       *RowCost // nil if the cost was not measured
 	IsolatedNS float64
-	Isolated   bool // aloneNS was measured
+	Isolated   bool // IsolatedNS was measured
 	ExcessNS   float64
-	holds      int // rows in it
+	holds      int // number of child rows
 }
 
-// compare orders rows by their costs; of each class those that hold others come last. Where nothing is
-// known of costs, times alone order them.
+// compare orders rows by cost. Of rows in the same cost class, those with child rows come last. If costs
+// are equal or not known, the excess and the isolated time decide.
 func (r CostRow) compare(s CostRow) int {
 	holds := func(r CostRow) int { return min(r.holds, 1) }
 	if c := cmp.Compare(r.Cost.class(), s.Cost.class()); c != 0 {
@@ -32,11 +32,12 @@ func (r CostRow) compare(s CostRow) int {
 		cmp.Compare(s.ExcessNS, r.ExcessNS), cmp.Compare(s.IsolatedNS, r.IsolatedNS))
 }
 
-// Known reports that it is known what the row's cost may be off by.
+// Known reports whether the row has a cost with a known error.
 func (r CostRow) Known() bool { return r.Cost.Known() }
 
-// CostRows are the rows of the step grouped by layer that have a cost, or all where none has, and what was
-// left out together: first the rows that hold no other, then those that do.
+// CostRows returns the rows of the step grouped by layer that have a cost, or all open rows if no costs
+// were measured. It adds a row for each set of dispatches that was skipped together. Rows without child
+// rows come first within a cost class.
 func (t *DispatchTree) CostRows() []CostRow {
 	var rows []CostRow
 	known := map[string]bool{}
@@ -66,7 +67,8 @@ func (t *DispatchTree) CostRows() []CostRow {
 	return rows
 }
 
-// together are the costs of what is in no row: several that were left out together.
+// together returns rows for measured costs that belong to no row of the tree: costs of several rows that
+// were skipped together.
 func (t *DispatchTree) together(known map[string]bool) (rows []CostRow) {
 	alone := make(map[trace.DispatchID]Stats, len(t.Launches))
 	for i := range t.Launches {

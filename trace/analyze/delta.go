@@ -8,14 +8,14 @@ import (
 	"gpuscope/trace"
 )
 
-// PlanDiff is how a dispatch's plan differs from another.
+// PlanDiff lists the differences between two plans of a dispatch.
 type PlanDiff struct {
 	Grid, Route, Params bool
-	Text                bool // another text of the same kernel
-	New, Gone           bool // there is no other; there is none any more
+	Text                bool // the kernel's source was edited
+	New, Gone           bool // only the second plan exists, or only the first
 }
 
-// DiffPlans compares two plans of one dispatch; nil is a step in which it did not run.
+// DiffPlans compares two plans of one dispatch. A nil plan means that the dispatch did not run.
 func DiffPlans(from, to *trace.Plan) PlanDiff {
 	d := diffLaunches(from, to)
 	if from != nil && to != nil {
@@ -24,7 +24,7 @@ func DiffPlans(from, to *trace.Plan) PlanDiff {
 	return d
 }
 
-// diffLaunches is how two plans launch otherwise, without what takes longer to be compared.
+// diffLaunches compares only grids and routes, which is faster than DiffPlans.
 func diffLaunches(from, to *trace.Plan) PlanDiff {
 	if from == nil || to == nil {
 		return PlanDiff{New: from == nil && to != nil, Gone: from != nil && to == nil}
@@ -32,16 +32,16 @@ func diffLaunches(from, to *trace.Plan) PlanDiff {
 	return PlanDiff{Grid: from.Workgroups != to.Workgroups, Route: from.Reroutes(to)}
 }
 
-// LaunchesOtherwise reports whether two plans differ in grid or route.
+// LaunchesOtherwise reports whether two plans differ in grid or route, or whether only one of them exists.
 func LaunchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() }
 
 // Any reports whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// Regrids reports whether it is more than params or a kernel's text that differs.
+// Regrids reports whether more than params or a kernel's source differs.
 func (d PlanDiff) Regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
-// Or has what differs in either of two differences.
+// Or returns the union of two sets of differences.
 func (d PlanDiff) Or(e PlanDiff) PlanDiff {
 	return PlanDiff{
 		Grid: d.Grid || e.Grid, Route: d.Route || e.Route, Params: d.Params || e.Params,
@@ -49,7 +49,7 @@ func (d PlanDiff) Or(e PlanDiff) PlanDiff {
 	}
 }
 
-// String has a letter for each: g grid, r route, k text of the kernel, p params, + new, - gone.
+// String returns a letter for each difference: g grid, r route, k kernel source, p params, + new, - gone.
 func (d PlanDiff) String() string {
 	var b strings.Builder
 	for _, m := range []struct {
@@ -63,20 +63,22 @@ func (d PlanDiff) String() string {
 	return b.String()
 }
 
-// Delta is a dispatch, or several, against a baseline step.
+// Delta compares one or several dispatches with a baseline.
 type Delta struct {
 	PlanDiff
-	From *trace.Plan // of the baseline; nil where it did not run there, and of several dispatches
-	// Timed reports that both sides have repeats enough to be compared. TimeNS is then the time less BaseNS,
-	// and Equal that it is within max(2 quanta, IQR), or the range of the samples where they are too few for
-	// an IQR.
+	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, and for
+	// several dispatches.
+	From *trace.Plan
+	// Timed reports that both sides have enough repeats to be compared. TimeNS is then the time minus
+	// BaselineNS. Equal reports that this difference is within the larger of twice the timer resolution and
+	// the IQR. If there are too few samples for an IQR, their range is used instead.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool
 }
 
-// deltaOf compares a launch with the same dispatch of a baseline step. Times of single runs are not compared:
-// one sample says nothing of its spread.
+// deltaOf compares a launch with the same dispatch of a baseline step. Times of single runs are not
+// compared, because one sample has no known variation.
 func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta {
 	if baseline == nil {
 		return Delta{PlanDiff: PlanDiff{New: true}}
@@ -89,13 +91,14 @@ func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta 
 	return d
 }
 
-// Baseline is what tables compare with; it may be in another trace.
+// Baseline is the selection that tables compare with. It may be in another trace.
 type Baseline struct {
 	Index     *Index
 	Selection Selection
 }
 
-// ResolutionNS is the least difference that the clocks of a run and of the baseline can tell; b may be nil.
+// ResolutionNS returns the smallest difference of times that the timers of both runs can resolve. b may be
+// nil.
 func (b *Baseline) ResolutionNS(x *Index) float64 {
 	if b == nil {
 		return resolutionNS(x.Trace)
@@ -108,8 +111,9 @@ func (b *Baseline) ClockMoved(x *Index, s Selection) bool {
 	return b.SpeedMoved(x, x.canary(s), b.Index.canary(b.Selection))
 }
 
-// SpeedMoved compares two speeds of the canary, of a run and of the baseline's, each in proportion to what it
-// took on its own run's warm device. It does not know where one of both is 0: none ran.
+// SpeedMoved reports whether two canary speeds, of a run and of the baseline, differ by more than
+// trace.ClockMoved. Each speed is relative to the canary time on the warm device of its own run. A speed of
+// 0 means that no canary ran, and SpeedMoved then returns false.
 func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	ns, ok := x.Trace.Clock.CanaryNS.NS()
 	if baseline, both := b.Index.Trace.Clock.CanaryNS.NS(); ok && both && ns > 0 && baseline > 0 {
@@ -118,15 +122,15 @@ func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 	return now > 0 && before > 0 && math.Abs(now/before-1) > trace.ClockMoved
 }
 
-// comparison is the launches of a selection beside those of a baseline.
+// comparison pairs the launches of a selection with those of a baseline.
 type comparison struct {
-	Of                  []*Launch // of the baseline, for each; nil for what did not run there
+	Of                  []*Launch // the baseline launch of each launch; nil if it did not run there
 	gone                []*Launch
 	byOrder, ClockMoved bool
-	total               float64 // ns of the baseline
+	total               float64 // ns of all baseline launches
 }
 
-// Compare sets the Delta of every launch of a selection.
+// Compare pairs the launches of a selection with the baseline, and sets Delta of each launch.
 func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	launches []Launch,
 ) (comparison, error) {
@@ -142,15 +146,15 @@ func (b *Baseline) Compare(ctx context.Context, x *Index, selection Selection,
 	return c, nil
 }
 
-// BaselineCosts are the costs of a baseline beside those of a step.
+// BaselineCosts holds the costs measured at a baseline, for comparison with the costs of a step.
 type BaselineCosts struct {
 	*StepCosts
 	X        *Index
 	Baseline *Baseline
 }
 
-// CostsBeside are the costs of a baseline that can be compared with those of a step; nil where there are
-// none, or the clock moved between both. b may be nil.
+// CostsBeside returns the costs of the baseline that may be compared with those of a step. It returns nil
+// if there are none, or if the GPU clock moved between the two measurements. b may be nil.
 func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	if b == nil || now == nil {
 		return nil
@@ -163,7 +167,7 @@ func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	return &BaselineCosts{c, now.X, b}
 }
 
-// Same reports that dispatches are those of the same names in the baseline's graph.
+// Same reports whether the dispatch ids have the same names in the graph of the baseline.
 func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	for _, id := range ids {
 		if int(id) >= len(c.Baseline.Index.Trace.Graph.Dispatches) ||
@@ -174,10 +178,10 @@ func (c *BaselineCosts) Same(ids []trace.DispatchID) bool {
 	return true
 }
 
-// join finds for every launch the one of the baseline that is the same dispatch: by id where the graphs agree
-// on what the id is, in another graph by the names of operator and slot; of several the one of the same work.
-// Where they have no dispatch in common they are joined by order. What is gone is there once, as the last
-// step that had it ran it.
+// join finds the baseline launch of the same dispatch for every launch. Dispatches are matched by id if
+// both graphs use the id for the same dispatch, else by the names of operator and slot. If several baseline
+// launches match, join prefers the one that did the same work. If nothing matches, launches are paired in
+// order of submission. gone lists each unmatched baseline dispatch once.
 func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	of = make([]*Launch, len(now))
 	b := newBaselineLaunches(baseline)
@@ -201,7 +205,7 @@ func join(now, baseline []Launch) (of []*Launch, gone []*Launch, byOrder bool) {
 	return of, gone, byOrder
 }
 
-// baselineLaunches finds launches of a baseline.
+// baselineLaunches finds launches of a baseline by id or by name.
 type baselineLaunches struct {
 	byID   map[trace.DispatchID][]*Launch
 	byName map[string][]*Launch
@@ -219,7 +223,7 @@ func newBaselineLaunches(baseline []Launch) baselineLaunches {
 	return b
 }
 
-// slot names a dispatch in its graph.
+// slot returns a name that identifies a dispatch in its graph.
 func (l *Launch) slot() string { return l.Op.Name + "\x00" + l.Dispatch.Label }
 
 func (b baselineLaunches) find(l *Launch) *Launch {

@@ -8,31 +8,34 @@ import (
 	"gpuscope/trace"
 )
 
-// Detail is all that is known of one dispatch in a step.
+// Detail holds everything known about one dispatch in a step.
 type Detail struct {
 	Launch
-	Index    *Index
-	Name     string
-	Baseline *trace.Plan  // of the baseline step, nil if there is none or it did not run there
-	Params   []ParamValue // decoded, against the baseline
+	Index *Index
+	Name  string
+	// Baseline is the plan in the baseline step. It is nil if there is no baseline, or if the dispatch did
+	// not run there.
+	Baseline *trace.Plan
+	Params   []ParamValue // decoded, with the values of the baseline
 	Inputs   []ValueDetail
 	Outputs  []ValueDetail
-	Levels   int  // of the step
-	Begins   bool // a level
-	// Waits are what the barrier before it waits for; WaitsKnown reports whether the trace has recorded that.
+	Levels   int  // number of levels of the step
+	Begins   bool // the dispatch begins a level
+	// Waits lists what the barrier before the dispatch waits for. WaitsKnown reports whether the trace
+	// recorded waits.
 	Waits      []trace.Wait
 	WaitsKnown bool
-	Source     string // WGSL; "" where the trace does not carry it
+	Source     string // WGSL; "" if the trace does not include the source
 }
 
-// ValueDetail is a value at a step.
+// ValueDetail is a value with its live dims at a step.
 type ValueDetail struct {
 	*trace.Value
-	Live []int // dims
+	Live []int // live dims; nil if the step does not compute the value
 }
 
-// Detail describes a dispatch in a step, an index into Trace.Steps; nil where it did not run. Base may be
-// nil.
+// Detail describes a dispatch in a step, an index into Trace.Steps. It returns nil if the dispatch did not
+// run in the step. baseline may be nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
 	error,
 ) {
@@ -70,14 +73,14 @@ func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, basel
 	return d, nil
 }
 
-// DetailLabel is how many cells of a line of a detail its label takes.
+// DetailLabel is the width of the label in a detail line, in terminal cells.
 const DetailLabel = 7
 
-// Labelled is a line of a detail.
+// Labelled returns a detail line: a label of fixed width, then the text.
 func Labelled(label, text string) string { return fmt.Sprintf("%-*s%s", DetailLabel, label, text) }
 
-// Tenant is the value by which the dispatch that is waited for used the memory: the wait's own, or one that
-// had the memory before.
+// Tenant returns the value by which the dispatch w.For used the memory that a barrier protects. It is the
+// value of the wait itself, or an earlier value in the same memory slot.
 func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	d := &x.Trace.Graph.Dispatches[w.For]
 	used := slices.Concat(d.Writes, d.Reads)
@@ -98,13 +101,14 @@ func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	return w.Value
 }
 
-// maxAliases is more than can share one piece of memory one after the other.
+// maxAliases limits how many aliases are followed. It is more than can share one piece of memory.
 const maxAliases = 1000
 
-// Root is the value whose memory a value is an alias of.
+// Root follows the aliases of a value to the value that owns the memory.
 func (x *Index) Root(v trace.ValueID) trace.ValueID {
 	values := x.Trace.Graph.Values
-	for hops := 0; values[v].AliasOf != nil && hops < maxAliases; hops++ { // a file may hold a ring
+	// The limit ends the loop if the file has a cycle of aliases.
+	for hops := 0; values[v].AliasOf != nil && hops < maxAliases; hops++ {
 		v = *values[v].AliasOf
 	}
 	return v

@@ -9,65 +9,72 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// DispatchTree is the dispatches of a selection, folded into rows.
+// DispatchTree holds the dispatches of a selection, grouped into rows.
 type DispatchTree struct {
-	Tree      []tree.Row // one for each of Folded, with its name outside of its heading
+	// Tree has a row for each element of Grouped, including the name to show when the row is not below its
+	// heading.
+	Tree      []tree.Row
 	Index     *Index
 	Selection Selection
 	Baseline  *Baseline
 	Grouping  Grouping
 	Launches  []Launch // every dispatch, in order of submission
 	Grouped   []DispatchRow
-	Gone      []*Launch // of the baseline, that did not run in this selection
-	// ByOrder reports that no dispatch is the baseline's by id, so they were compared in order. ClockMoved
-	// that the canary kernel ran at another speed at the baseline, so times were not compared.
+	Gone      []*Launch // dispatches that ran only at the baseline
+	// ByOrder reports that the selection and the baseline have no dispatch in common, by id or by name, so
+	// dispatches were compared in order of submission. ClockMoved reports that the GPU clock (measured by
+	// the canary kernel) differed at the baseline, so times were not compared.
 	ByOrder, ClockMoved bool
-	// Costs are those of a step of the selection, nil where none were measured.
+	// Costs are the costs measured at a step of the selection, and nil if no costs were measured.
 	Costs *StepCosts
 
-	AnyCost    bool // a row has a cost
-	MostCosted bool // rows that make up most of the step have one
-	CostOrder  bool // and it is known what it may be off by, so that rows are distinguished by it
-	// LeafRows are the rows that hold no others, uncosted those of them without a cost.
-	// otherWork those of these whose cost is of another route.
+	AnyCost    bool // at least one row has a cost
+	MostCosted bool // rows with a cost make up at least half of the isolated time
+	// CostOrder reports that rows are ranked by cost: the rows whose cost has a known error make up at
+	// least half of the isolated time.
+	CostOrder bool
+	// LeafRows is the number of rows without child rows, RowsUncosted is the number of leaf rows without a
+	// cost, and OtherWork is the number of leaf rows whose cost was measured for another route.
 	LeafRows, RowsUncosted, OtherWork int
-	// ns of all dispatches in all steps, and in those of the baseline; 0 where one was not measured
+	// total and baseTotal are the ns of all dispatches in all steps of the selection and of the baseline. A
+	// total is 0 if some dispatch was not measured.
 	total, baseTotal float64
-	blocks           *BlockTimes // nil where the step was not timed by blocks
+	blocks           *BlockTimes // nil if the step was not timed by blocks
 }
 
-// DispatchRow is one row: a dispatch, equal dispatches of several layers, or a heading over rows.
+// DispatchRow is a row of a DispatchTree: a dispatch, equal dispatches of several layers, or a heading.
 type DispatchRow struct {
 	tree.Row
 	Label string
-	// Units are the dispatches of each layer (of each member, where the fold is another), as indices into
+	// Units holds the dispatches of each layer, or of each member of another grouping, as indices into
 	// Launches.
 	Units [][]int
-	// Time is that of a single dispatch with the variation of its repeats, or else over the units: the median
-	// unit, the least and the largest.
+	// Time of a single dispatch shows the variation of its repeats. For several units, Time is the median
+	// unit, the fastest and the slowest.
 	Time Stats
-	IQR  float64 // of repeats; of several dispatches the median
-	// SumNS is the sum of all dispatches of the row, Summed whether all were measured, Share their part of
-	// all dispatches.
-	SumNS    float64
-	Summed   bool
-	Share    float64
-	Each     []float64 // time of each unit, in order; nil where one was not measured
-	Equal    bool      // all dispatches of the row do the same work: kernel, grid, bytes, FLOPs
-	Bound    Bound
-	Cost     *RowCost  // nil where it was not measured
-	Other    *Launch   // of the row, that ran differently when a cost was measured, so that Cost is nil
-	ExcessNS float64   // of all dispatches of the row
-	Floors   int       // rows in this heading that are at the floor
-	Waste    Waste     // of all dispatches; of several steps the mean
-	Delta    Delta     // TimeNS is of SumNS
-	Joins    []int     // rows that run at once, of one that stands for all of them
-	Missing  []*Launch // of the baseline, in the place of Units
-	Outlier  int       // unit that stands out, -1: none
-	Judged   bool      // there were samples enough to find an outlier
+	IQR  float64 // interquartile range of repeats; for several dispatches their median
+	// SumNS is the sum of all dispatches of the row. Summed reports whether all of them were measured.
+	// Share is their fraction of the time of all dispatches.
+	SumNS  float64
+	Summed bool
+	Share  float64
+	Each   []float64 // time of each unit in ns, in order; nil if a unit was not measured
+	Equal  bool      // all dispatches have the same kernel, grid, bytes and FLOPs
+	Bound  Bound
+	Cost   *RowCost // nil if the cost was not measured
+	// Other is a dispatch of the row that ran differently when the cost was measured. Cost is then nil.
+	Other    *Launch
+	ExcessNS float64   // excess of all dispatches of the row
+	Floors   int       // number of rows below this heading that are at the floor
+	Waste    Waste     // of all dispatches; the mean if there are several steps
+	Delta    Delta     // Delta.TimeNS is the difference of SumNS
+	Joins    []int     // for a row of concurrent rows: the indices of those rows
+	Missing  []*Launch // launches of the baseline; set instead of Units in rows of Gone
+	Outlier  int       // index of the unit that is an outlier; -1 if there is none
+	Judged   bool      // there were enough samples to look for an outlier
 }
 
-// Count is the number of dispatches.
+// Count returns the number of dispatches of the row.
 func (r *DispatchRow) Count() int {
 	n := len(r.Missing)
 	for _, u := range r.Units {
@@ -76,14 +83,14 @@ func (r *DispatchRow) Count() int {
 	return n
 }
 
-// Options say what a table is of and how.
+// Options select what a table shows and how it is grouped.
 type Options struct {
 	Selection Selection
-	Grouping  Grouping  // of tables that fold
-	Baseline  *Baseline // nil: compare with nothing
+	Grouping  Grouping  // ignored by tables that do not group rows
+	Baseline  *Baseline // nil for no comparison
 }
 
-// DispatchTree computes the dispatches of a selection, folded into rows.
+// DispatchTree computes the dispatches of a selection, grouped into rows.
 func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, error) {
 	whole := o.Selection
 	o = o.Routed(x)
@@ -127,13 +134,14 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 		}
 	}
 	t.Grouped = append(t.Grouped, t.goneRows()...)
-	// what headings have of their rows; the rows of a row that stands for them do not count twice
+	// Headings sum up the excess and the floor count of their rows. The members of a row of equal
+	// dispatches are not added, because the row itself is added.
 	rows := make([]tree.Row, len(t.Grouped))
 	for i := len(t.Grouped) - 1; i >= 0; i-- {
 		r := &t.Grouped[i]
 		rows[i] = r.Row
 		rows[i].Quiet = r.Bound.Kind == FloorBound
-		if t.CostKnown(r) { // what times alone say is more than it costs, or less
+		if t.CostKnown(r) { // a measured cost is used instead of the excess in isolated times
 			r.ExcessNS = 0
 		}
 		if r.Parent < 0 || !t.Grouped[r.Parent].heading() {
@@ -153,7 +161,7 @@ func (x *Index) DispatchTree(ctx context.Context, o Options) (*DispatchTree, err
 	return t, nil
 }
 
-// total is the ns of all dispatches in all steps; 0 where one was not measured.
+// total returns the ns of all dispatches in all steps, and 0 if a dispatch was not measured.
 func total(launches []Launch) float64 {
 	sum := 0.0
 	for i := range launches {
@@ -166,24 +174,25 @@ func total(launches []Launch) float64 {
 	return sum
 }
 
-// Single reports that a row stands for itself: it is no heading, no member of another, and not several at
-// once.
+// Single reports whether a row is neither a heading, nor a member of another row, nor a row for several
+// concurrent rows.
 func (t *DispatchTree) Single(row int) bool {
 	r := &t.Grouped[row]
 	return !r.Group && !r.Joint && (r.Parent < 0 || t.Grouped[r.Parent].Group)
 }
 
-// heading reports that a row's own numbers come from the rows in it.
+// heading reports whether the numbers of a row are sums over its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets every launch's Delta and returns the launch of the baseline for each.
+// compare sets Delta of every launch. It returns the corresponding launch of the baseline for each launch.
 func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
 	return c.Of, err
 }
 
-// canary is the ratio of the canary kernel, of several steps the median; 0 where it did not run.
+// canary returns the speed of the canary kernel relative to the warm device. It is the median over the
+// steps, and 0 if the canary did not run.
 func (x *Index) canary(s Selection) float64 {
 	var ratios []float64
 	for _, step := range s.Steps {
@@ -196,12 +205,12 @@ func (x *Index) canary(s Selection) float64 {
 
 func (t *DispatchTree) resolutionNS() float64 { return t.Baseline.ResolutionNS(t.Index) }
 
-// measure fills in what the row's own dispatches say.
+// measure computes the times, the bound and the waste of a row from its dispatches.
 func (t *DispatchTree) measure(r *DispatchRow) {
 	first := &t.Launches[r.Units[0][0]]
 	r.Summed, r.Equal = true, !r.Joint
 	var iqrs []float64
-	weighed := 0.0 // ns of all steps
+	weighed := 0.0 // ns summed over all steps
 	for _, unit := range r.Units {
 		sum := 0.0
 		for _, i := range unit {
@@ -250,7 +259,7 @@ func (t *DispatchTree) measure(r *DispatchRow) {
 	r.Outlier, r.Judged = outlier(samples, t.resolutionNS())
 }
 
-// Each heads what is said of the members of a row one by one.
+// Each returns the heading above the times of the single members of a row.
 func (t *DispatchTree) Each() string {
 	if t.Grouping == GroupLayer {
 		return "layers"
@@ -258,7 +267,7 @@ func (t *DispatchTree) Each() string {
 	return "each"
 }
 
-// delta compares the row's sum, repeat by repeat, with that of the baseline.
+// delta compares the row's sum with the sum of the baseline.
 func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	var now, then []*Launch
 	timed := true
@@ -276,19 +285,20 @@ func (t *DispatchTree) delta(r *DispatchRow, baseline []*Launch) {
 	for _, l := range then {
 		r.Delta.BaselineNS += l.Time.Median
 	}
-	// The figures that are shown are sums of medians, and so is their difference.
+	// The table shows sums of medians, so the difference is computed from the sums of medians too.
 	r.Delta.Timed, r.Delta.TimeNS = true, r.SumNS-r.Delta.BaselineNS
 	r.Delta.Equal = NoDifference(r.Delta.TimeNS, now, then, t.resolutionNS())
 }
 
-// NoDifference reports that two sums of times, of some launches and of those of a baseline, differ by no more
-// than their scatter.
+// NoDifference reports whether a difference ns between the summed times of launches and of their baseline
+// launches is within the noise. The noise is the largest of the timer resolution and the variations of both
+// sums.
 func NoDifference(ns float64, now, then []*Launch, resolutionNS float64) bool {
 	return math.Abs(ns) <= max(resolutionNS, sumOf(now).Noise(), sumOf(then).Noise())
 }
 
-// sumOf is the variation of the sum of several dispatches over the repeats, or the steps, that all of them
-// have.
+// sumOf returns the variation of the summed time of several dispatches. The sum is computed for each repeat
+// or each step in which all of the dispatches were timed.
 func sumOf(launches []*Launch) Stats {
 	repeats, steps := math.MaxInt, false
 	for _, l := range launches {
@@ -327,10 +337,10 @@ func sumOverSteps(launches []*Launch) Stats {
 	return StatsOf(whole)
 }
 
-// Timed reports that dispatches were timed in isolation.
+// Timed reports whether dispatches were timed in isolation in all steps of the selection.
 func (t *DispatchTree) Timed() bool { return t.TimedSteps() == len(t.Selection.Steps) }
 
-// TimedSteps is the number of steps of the selection that have a time for every dispatch.
+// TimedSteps returns the number of steps of the selection that have a time for every dispatch.
 func (t *DispatchTree) TimedSteps() int {
 	n := 0
 	for _, step := range t.Selection.Steps {
@@ -341,7 +351,7 @@ func (t *DispatchTree) TimedSteps() int {
 	return n
 }
 
-// ofRow are the launches of a row.
+// ofRow returns the launches of a row.
 func (t *DispatchTree) ofRow(r *DispatchRow) (list []*Launch) {
 	for _, u := range r.Units {
 		for _, i := range u {
@@ -351,12 +361,13 @@ func (t *DispatchTree) ofRow(r *DispatchRow) (list []*Launch) {
 	return list
 }
 
-// Row is the row of a key, or -1.
+// Row returns the index of the row with a key, or -1.
 func (t *DispatchTree) Row(key string) int {
 	return slices.IndexFunc(t.Grouped, func(r DispatchRow) bool { return r.Key == key })
 }
 
-// Launch is a row's first dispatch; of a row that is Gone the baseline's.
+// Launch returns the first dispatch of a row. For a row of dispatches that no longer run, it returns the
+// first dispatch of the baseline.
 func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	if r.Gone() {
 		return r.Missing[0]
@@ -364,11 +375,11 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	return &t.Launches[r.Units[0][0]]
 }
 
-// Gone reports that the row is of dispatches that ran at the baseline and not in this selection.
+// Gone reports whether the row lists dispatches that ran at the baseline and not in this selection.
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
-// goneRows are the dispatches of the baseline that did not run: under a heading, those of equal layers one
-// row with each of them in it.
+// goneRows returns rows for the dispatches that ran only at the baseline, below one heading. The same
+// dispatch of equal layers is one row, with a child row for each layer.
 func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
@@ -416,7 +427,7 @@ func (t *DispatchTree) goneRows() []DispatchRow {
 	return rows
 }
 
-// All reports whether something holds for all dispatches of a row.
+// All reports whether a condition holds for all dispatches of a row.
 func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	for _, u := range r.Units {
 		for _, i := range u {
@@ -428,7 +439,8 @@ func (t *DispatchTree) All(r *DispatchRow, holds func(*Launch) bool) bool {
 	return true
 }
 
-// Same is a text that all dispatches of a row agree on, and whether they do.
+// Same returns a text that is equal for all dispatches of a row, and false if the text differs between
+// dispatches.
 func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, bool) {
 	first := text(t.Launch(r))
 	if !t.All(r, func(l *Launch) bool { return text(l) == first }) {
@@ -437,7 +449,7 @@ func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, 
 	return first, true
 }
 
-// Repeats is the number of samples that every dispatch has at least; 0 where one was not measured.
+// Repeats returns the smallest number of samples of any dispatch. It is 0 if a dispatch was not measured.
 func (t *DispatchTree) Repeats() int {
 	n := 0
 	for i := range t.Launches {
@@ -448,8 +460,8 @@ func (t *DispatchTree) Repeats() int {
 	return n
 }
 
-// Levels is how many levels the step had, and how many of the dispatches are in one: what other steps of a
-// selection did has none.
+// Levels returns the number of levels of the last step, and how many of the dispatches are in a level.
+// Dispatches that only earlier steps ran have no level.
 func (t *DispatchTree) Levels() (levels, in int) {
 	for i := range t.Launches {
 		if level := t.Launches[i].Level; level >= 0 {
@@ -459,7 +471,7 @@ func (t *DispatchTree) Levels() (levels, in int) {
 	return levels, in
 }
 
-// Grids are the least and the most workgroups of the dispatches of a row that ran.
+// Grids returns the smallest and the largest number of workgroups of the dispatches of a row.
 func (t *DispatchTree) Grids(r *DispatchRow) (least, most int64) {
 	least = math.MaxInt64
 	for _, u := range r.Units {

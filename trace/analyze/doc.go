@@ -1,13 +1,13 @@
 // Package analyze computes the numbers of a recorded run: which dispatches ran in a step, how long each took
-// and what bounds it, what changed and why, what a row costs and how much of its work was wasted. It knows no
-// tables and no sentences; package report shows what is computed here.
+// and what bounds it, what changed and why, what each row costs, and how much of the launched work was not
+// needed. It formats no tables; package report presents the results.
 //
-// Index adds to a trace what a step inherits from earlier steps. A Selection selects steps, and from both
-// come launches, rows, costs and comparisons:
+// An Index adds to a trace the state that each step inherits from earlier steps. A Selection chooses steps.
+// Launches, rows, costs and comparisons are computed from an Index and a Selection:
 //
 //	x := analyze.NewIndex(t)
-//	rows, err := x.DispatchTree(ctx, analyze.Options{Scope: x.Step(len(t.Steps) - 1)})
+//	rows, err := x.DispatchTree(ctx, analyze.Options{Selection: x.Step(len(t.Steps) - 1)})
 //
-// Larger questions have packages of their own below this one. Nothing here panics on a trace that passed its
-// Check. A number is measured, exact or modelled; one that was not measured is absent.
+// Larger analyses have their own packages below this one. Nothing here panics on a trace that passed
+// trace.Check. Every number is measured, exact or modelled. A number that was not measured is absent.
 package analyze

@@ -4,39 +4,39 @@ import (
 	"gpuscope/trace"
 )
 
-// Event is something that happened at a step and that a person may want to look at: what the trace recorded,
-// and what follows from its steps.
+// Event is something notable that happened at a step. Events are recorded in the trace, or computed from
+// its steps.
 type Event struct {
 	Step     int // index into Trace.Steps
 	Dispatch *trace.DispatchID
-	Kind     string // of the trace, or one of those that follow from its steps
+	Kind     string // a kind recorded in the trace, or one of the constants below
 	Text     string
 }
 
-// Kinds of events that follow from the steps.
+// Kinds of events that are computed from the steps.
 const (
-	ShapeEvent   = "shape"   // the phase or the number of tokens is another than in the step before
-	GridEvent    = "grid"    // workgroups changed, though neither is so
-	RouteEvent   = "route"   // so did the way that an operator takes
-	OutlierEvent = "outlier" // a step took much longer than its like
+	ShapeEvent   = "shape"   // the phase or the number of tokens differs from the previous step
+	GridEvent    = "grid"    // workgroups changed, but not the phase or the number of tokens
+	RouteEvent   = "route"   // a route changed, but not the phase or the number of tokens
+	OutlierEvent = "outlier" // a step took much longer than comparable steps
 	ColdEvent    = "cold"
 )
 
-// stepKind is what steps have in common whose times are compared.
+// stepKind is the key of steps whose times may be compared.
 type stepKind struct {
 	phase  trace.Phase
 	timing trace.Timing
 	tokens int
 }
 
-// KindOf returns what a step has in common with those its time is compared with.
+// KindOf returns the kind of a step. Times of steps of the same kind may be compared.
 func KindOf(s *trace.Step) stepKind { return stepKind{s.Phase, s.Timing, len(s.Tokens)} }
 
-// Typical is the usual wall time of a kind of steps, in ns, with its median absolute deviation.
+// Typical is the usual wall time of steps of one kind, in ns, with the median absolute deviation.
 type Typical struct{ Median, MAD float64 }
 
-// TypicalTimes is what steps that are not cold take, by what they have in common; of kinds of which there are
-// too few to tell nothing.
+// TypicalTimes returns the usual wall time of warm steps, by kind. Kinds with fewer than Enough steps are
+// omitted.
 func (x *Index) TypicalTimes() map[stepKind]Typical {
 	walls := map[stepKind][]float64{}
 	for i := range x.Trace.Steps {

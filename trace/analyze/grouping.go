@@ -10,36 +10,36 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Grouping says how the dispatches of a step are put together into rows.
+// Grouping is how the dispatches of a step are grouped into rows.
 type Grouping int
 
-// The folds.
+// The groupings.
 const (
 	GroupLayer  Grouping = iota // prologue, layers with their blocks, epilogue; equal layers are one row
-	GroupOp                     // by the operator's kind
+	GroupOp                     // by kind of operator
 	GroupKernel                 // by kernel
 	GroupNone                   // every dispatch, in order of submission
 )
 
 var groupingNames = [...]string{GroupLayer: "layer", GroupOp: "op", GroupKernel: "kernel", GroupNone: "none"}
 
-// String is the fold's name.
+// String returns the name of the grouping.
 func (f Grouping) String() string { return groupingNames[f] }
 
-// GroupingNames are the names of the folds.
+// GroupingNames returns the names of all groupings.
 func GroupingNames() []string { return groupingNames[:] }
 
-// ParseGrouping reads a fold's name.
+// ParseGrouping parses the name of a grouping.
 func ParseGrouping(s string) (Grouping, error) {
 	if i := slices.Index(groupingNames[:], s); i >= 0 {
 		return Grouping(i), nil
 	}
-	return 0, fmt.Errorf("unknown grouping %q: want %s", s, strings.Join(groupingNames[:], ", "))
+	return 0, fmt.Errorf("unknown grouping %q; expected %s", s, strings.Join(groupingNames[:], ", "))
 }
 
-// place is a row of the dispatch table before anything is computed: what it stands for. units are the
-// launches of each layer (or of each member of a fold): one unit for a single dispatch or a part of the graph
-// that is there once.
+// place is a row of the dispatch table before its numbers are computed. units holds the launches of each
+// layer, or of each member of another grouping. A single dispatch, the prologue and the epilogue have one
+// unit.
 type place struct {
 	tree.Row
 	label string
@@ -50,7 +50,7 @@ type place struct {
 type grouper struct {
 	x        *Index
 	launches []Launch
-	// tokens are those of the works of each dispatch in a selection of several steps.
+	// tokens lists the token counts with which each dispatch ran, if the selection has several steps.
 	tokens map[trace.DispatchID][]int
 	places []place
 }
@@ -58,7 +58,7 @@ type grouper struct {
 func newGrouper(x *Index, selection Selection, launches []Launch) *grouper {
 	f := &grouper{x: x, launches: launches}
 	if _, one := selection.One(); one {
-		return f // each dispatch is there once
+		return f // each dispatch occurs once
 	}
 	f.tokens = make(map[trace.DispatchID][]int, len(launches))
 	for i := range launches {
@@ -81,7 +81,8 @@ func (f *grouper) leaf(parent int, label string, i int) {
 	f.add(parent, f.key(i), label, [][]int{{i}}, false, false)
 }
 
-// key names a launch: by its dispatch, and by the work where the dispatch did different work in a selection.
+// key returns a key for a launch: its dispatch id, and also its work if the dispatch did different work in
+// different steps.
 func (f *grouper) key(i int) string {
 	l := &f.launches[i]
 	if len(f.tokens[l.ID]) < 2 {
@@ -90,7 +91,8 @@ func (f *grouper) key(i int) string {
 	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
 }
 
-// marked is a launch's name with the number of tokens, where it ran with different ones in a selection.
+// marked appends the number of tokens to a launch's name if the dispatch ran with different numbers in the
+// selection.
 func (f *grouper) marked(name string, i int) string {
 	l := &f.launches[i]
 	for _, n := range f.tokens[l.ID] {
@@ -107,12 +109,12 @@ func (f *grouper) label(i int) string {
 
 func (f *grouper) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
-// layer is a launch's name among equal ones of several layers.
+// layer returns the name of a launch among equal launches of several layers.
 func (f *grouper) layer(i int) string {
 	return f.marked(LayerName(*f.launches[i].Op.Layer), i)
 }
 
-// placed is a launch's name with the layer in short: "L3 attn.q".
+// placed returns the name of a launch with a short layer name: "L3 attn.q".
 func (f *grouper) placed(i int) string {
 	name, o := f.name(i), f.launches[i].Op
 	if o.Layer == nil {
@@ -121,8 +123,8 @@ func (f *grouper) placed(i int) string {
 	return LayerName(*o.Layer) + " " + InLayer(name, *o.Layer)
 }
 
-// several adds a row for launches that are one row when folded, with each of them in it; a single one stands
-// alone. Each is called by name.
+// several adds a row for several launches, with a child row for each of them. A single launch gets just one
+// row. name returns the label of a child row.
 func (f *grouper) several(parent int, key, label string, launches []int, name func(i int) string) {
 	if len(launches) == 1 {
 		f.leaf(parent, label, launches[0])
@@ -138,7 +140,7 @@ func (f *grouper) several(parent int, key, label string, launches []int, name fu
 	}
 }
 
-// by groups all launches under a name, in order of first appearance.
+// by groups all launches by a name, in order of first appearance.
 func (f *grouper) by(prefix string, name func(*Launch) string) {
 	var order []string
 	members := map[string][]int{}
@@ -174,11 +176,11 @@ func (f *grouper) fold(by Grouping) []place {
 	return f.places
 }
 
-// layer is the launches of one layer of a step.
+// layer holds the launches of one layer of a step.
 type layer struct {
 	number   int
 	launches []int
-	shape    string // equal layers have the same: blocks, operators, kernels and grids in order
+	shape    string // equal for layers with the same blocks, operators, kernels and grids in the same order
 }
 
 func (f *grouper) byLayer() {
@@ -226,7 +228,7 @@ func (f *grouper) part(name string, launches []int) {
 	}
 }
 
-// equalLayers puts layers of the same shape together, in order of the first of each.
+// equalLayers groups layers of the same shape, in order of the first layer of each group.
 func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	slices.SortFunc(layers, func(a, b *layer) int { return a.number - b.number })
 	var groups [][]*layer
@@ -250,8 +252,8 @@ func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	return groups
 }
 
-// layers adds equal layers: their blocks, and in each block a row for each dispatch, which stands for that of
-// every layer.
+// layers adds the rows of equal layers: their blocks, and below each block one row for each dispatch. This
+// row covers the dispatch in every layer.
 func (f *grouper) layers(equal []*layer) {
 	var list []int
 	units := make([][]int, len(equal))

@@ -2,11 +2,11 @@ package analyze
 
 import "slices"
 
-// pageSize is how many histories are copied where one of them changes.
+// pageSize is the number of lists that are copied together when one of them changes.
 const pageSize = 64
 
-// histories are append-only lists by key, shared by the versions of an index: a longer version has the pages
-// of the one before except for those in which something was appended, and the lists share their memory.
+// histories holds an append-only list for each key. The versions of an index share these lists: a longer
+// version copies only the pages in which it appends, and the lists themselves share their memory.
 type histories[T any] struct{ pages []*[pageSize][]T }
 
 func newHistories[T any](keys int) histories[T] {
@@ -18,18 +18,18 @@ func newHistories[T any](keys int) histories[T] {
 	return h
 }
 
-// Of is the history of a key.
+// Of returns the list of a key.
 func (h histories[T]) Of(key int) []T { return h.pages[key/pageSize][key%pageSize] }
 
-// longer is a version of histories while it is being made.
+// longer is a version of histories that is being extended.
 type longer[T any] struct {
 	histories[T]
-	own    []bool // pages that no other version has
-	shared bool   // the lists' memory after their ends is another version's
+	own    []bool // pages that were copied for this version
+	shared bool   // another version uses the spare capacity of the lists
 }
 
-// extend begins a version that is longer than h. Of the versions that are made of one, all but one must be
-// told that the memory after the ends of its lists is taken.
+// extend starts a longer version of h. Several versions may be made from h, but only one of them may write
+// to the spare capacity of its lists. taken must be true for all others.
 func (h histories[T]) extend(taken bool) *longer[T] {
 	return &longer[T]{histories[T]{slices.Clone(h.pages)}, make([]bool, len(h.pages)), taken}
 }

@@ -11,27 +11,28 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Index answers what a step of a trace inherits from the steps before it: live dims, levels, and where a
-// dispatch stands. A trace records only what changed from step to step; the index keeps those changes by
-// value, so a lookup costs the logarithm of their number.
+// Index answers questions about state that a step inherits from earlier steps: live dims, levels, and
+// plans. A trace records only changes from step to step. The index keeps these changes in a list for each
+// value, so a lookup takes logarithmic time in the number of changes.
 //
-// An Index is of one version of a trace and never changes: it may be read by any goroutine, and Next gives
+// An Index belongs to one version of a trace and never changes, so any goroutine may read it. Next returns
 // the index of a longer version.
 type Index struct {
 	Trace *trace.Trace
 	Graph *graph
 
-	dims           histories[dimsSince]      // by value
-	Replanned      histories[int]            // by dispatch: the steps in which it got another plan
-	RegriddedSteps []int                     // in which a dispatch got another grid or route, or came or went
-	phases         map[trace.Phase]StepGroup // the steps of each
+	dims      histories[dimsSince] // indexed by value
+	Replanned histories[int]       // indexed by dispatch: the steps in which its plan changed
+	// RegriddedSteps are the steps that added or removed a dispatch, or changed the grid or route of one.
+	RegriddedSteps []int
+	phases         map[trace.Phase]StepGroup // the steps of each phase
 	levels         []levelsSince
-	routes         []int        // of each step the first that took the same
+	routes         []int        // for each step, the first step that took the same routes
 	Rows           []tree.Row   // one for each step
-	extended       *atomic.Bool // a longer version has taken the memory after the ends of the lists
+	extended       *atomic.Bool // a longer version already uses the spare capacity of the slices
 }
 
-// StepGroup are indices of steps of a kind: those that are cold, and the others.
+// StepGroup holds the indices of some steps, divided into cold and warm steps.
 type StepGroup struct{ warm, cold []int }
 
 type dimsSince struct {
@@ -39,24 +40,25 @@ type dimsSince struct {
 	dims []int
 }
 
-// levelsSince are the levels that are in force from a step on.
+// levelsSince holds the levels that are in force from a step on.
 type levelsSince struct {
 	step int
-	of   map[trace.DispatchID]int // level that begins with the dispatch
-	// waits are what the barrier before a dispatch waits for; nil where that was not recorded.
+	of   map[trace.DispatchID]int // the level that begins with each dispatch
+	// waits lists what the barrier before a dispatch waits for. It is nil if the trace did not record
+	// waits.
 	waits map[trace.DispatchID][]trace.Wait
 }
 
-// graph is what the index knows of a trace's graph, the same for all versions.
+// graph indexes the graph of a trace. All versions of the index share it.
 type graph struct {
-	producers [][]trace.OpID // by value
+	producers [][]trace.OpID // indexed by value
 	makers    [][]trace.OpID
 	consumers [][]trace.OpID
 	Kernels   map[string]*trace.Kernel
 	Symints   map[trace.ValueID]*trace.SymInt
 	Layers    *layering
-	// sums are stepSums of repeated steps, by the first of their dispatches: a list of dispatches is made
-	// anew when it gets samples.
+	// sums caches a stepSum for each repeated step. The key is the address of the step's first dispatch,
+	// because a step gets a new list of dispatches when it gets samples.
 	sums sync.Map
 }
 
@@ -70,8 +72,8 @@ func NewIndex(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// Next is the index of a trace that has grown, or of another snapshot of the same recording; x stays as it
-// is. Its cost is that of the steps that are new. A nil Index has everything before it.
+// Next returns the index of a trace that has grown, or of another snapshot of the same recording. x itself
+// does not change. The work is proportional to the number of new steps. If x is nil, all steps are new.
 func (x *Index) Next(t *trace.Trace) *Index {
 	if x == nil || t.DroppedSteps != x.Trace.DroppedSteps || len(t.Steps) < len(x.Rows) ||
 		!sameGraph(&x.Trace.Graph, &t.Graph) {
@@ -80,7 +82,7 @@ func (x *Index) Next(t *trace.Trace) *Index {
 	return x.with(t)
 }
 
-// with is an index of x's steps and those that t has more.
+// with returns an index of the steps of x and of the further steps of t.
 func (x *Index) with(t *trace.Trace) *Index {
 	if len(t.Steps) == len(x.Rows) {
 		same := *x
@@ -142,8 +144,8 @@ func (x *Index) with(t *trace.Trace) *Index {
 	}
 }
 
-// routed is the first step that took the routes of a step, by those of the steps before it: most often those
-// of the one just before.
+// routed returns the first step that took the same routes as a step, or the step itself if there is none.
+// before holds this answer for all earlier steps. Usually the answer of the previous step is right.
 func routed(t *trace.Trace, before []int, step int) int {
 	for k := step - 1; k >= 0; k-- {
 		if first := before[k]; (first == k || k == step-1) && sameRoutes(t, first, step) {
@@ -153,13 +155,13 @@ func routed(t *trace.Trace, before []int, step int) int {
 	return step
 }
 
-// sameRoutes reports that two steps ran the same dispatches, each with the same kernel by the same route.
+// sameRoutes reports whether two steps ran the same dispatches, each with the same kernel and route.
 func sameRoutes(t *trace.Trace, a, b int) bool {
 	list, also := t.Steps[a].Dispatches, t.Steps[b].Dispatches
 	if len(list) != len(also) {
 		return false
 	}
-	for i := range list { // nothing is copied: of every step this is asked
+	for i := range list { // plans are compared in place: this runs for every step, and copies would be slow
 		if list[i].Plan == also[i].Plan {
 			continue
 		}
@@ -171,7 +173,7 @@ func sameRoutes(t *trace.Trace, a, b int) bool {
 	return true
 }
 
-// sameGraph compares by identity: snapshots of one recording share the graph's lists.
+// sameGraph compares graphs by identity. Snapshots of one recording share the slices of the graph.
 func sameGraph(a, b *trace.Graph) bool {
 	return len(a.Values) == len(b.Values) && len(a.Ops) == len(b.Ops) &&
 		len(a.Dispatches) == len(b.Dispatches) && len(a.Kernels) == len(b.Kernels) &&
@@ -207,8 +209,8 @@ func indexGraph(g *trace.Graph) *graph {
 	return x
 }
 
-// liveDims are the dims of a step's entry, nil where the step does not compute the value. In older traces,
-// those of scratch are 0 then, and a scalar has none.
+// liveDims returns the dims of a step's entry, and nil if the step does not compute the value. Older traces
+// record 0 for scratch buffers that are not computed, and no dims for scalars.
 func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	switch {
 	case t.TellsAbsent():
@@ -221,7 +223,7 @@ func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	return d.Dims
 }
 
-// Largest are the largest dims of a value; of a scalar none, which is not nil.
+// Largest returns the maximum dims of a value. For a scalar it returns an empty slice that is not nil.
 func Largest(v *trace.Value) []int {
 	if v.MaxDims == nil {
 		return []int{}
@@ -229,8 +231,9 @@ func Largest(v *trace.Value) []int {
 	return v.MaxDims
 }
 
-// Dims are the live dims of a value at a step (an index into Trace.Steps): those of the last change up to it,
-// or the maximum where nothing changed yet; nil where the step does not compute it. They must not be changed.
+// Dims returns the live dims of a value at a step, an index into Trace.Steps. If the value has not changed
+// up to the step, they are the maximum dims. They are nil if the step does not compute the value. The
+// caller must not change the slice.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.Of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
@@ -240,7 +243,7 @@ func (x *Index) Dims(step int, v trace.ValueID) []int {
 	return history[i-1].dims
 }
 
-// levelsAt are the levels in force at a step; nil where none are recorded.
+// levelsAt returns the levels in force at a step, and nil if no levels are recorded.
 func (x *Index) levelsAt(step int) *levelsSince {
 	i := sort.Search(len(x.levels), func(i int) bool { return x.levels[i].step > step })
 	if i == 0 {
@@ -249,12 +252,12 @@ func (x *Index) levelsAt(step int) *levelsSince {
 	return &x.levels[i-1]
 }
 
-// LevelStarts are the levels in force at a step, by the dispatch each begins with.
+// LevelStarts returns the levels in force at a step, keyed by the dispatch that begins each level.
 func (x *Index) LevelStarts(step int) map[trace.DispatchID]int {
 	return x.levelsAt(step).starts()
 }
 
-// starts are the levels by the dispatch each begins with; of nil there are none.
+// starts returns the levels keyed by the dispatch that begins each level. It returns nil if l is nil.
 func (l *levelsSince) starts() map[trace.DispatchID]int {
 	if l == nil {
 		return nil
@@ -262,16 +265,16 @@ func (l *levelsSince) starts() map[trace.DispatchID]int {
 	return l.of
 }
 
-// Find is the place of a dispatch among those of a step, or -1 where it did not run.
+// Find returns the place of a dispatch in a step's order of submission, or -1 if the step did not run it.
 func (x *Index) Find(step int, id trace.DispatchID) int {
 	return slices.IndexFunc(x.Trace.Steps[step].Dispatches,
 		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
-// Ran says in how many steps a dispatch ran, and which was the last, -1 for none.
+// Ran returns the number of steps in which a dispatch ran, and the last of them, or -1 if it never ran.
 func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	last = -1
-	in := map[int]bool{} // of steps that are the first of their routes
+	in := map[int]bool{} // by first step of equal routes: whether the dispatch ran
 	for i, first := range x.routes {
 		if first == i {
 			in[i] = x.Find(i, id) >= 0
@@ -283,7 +286,7 @@ func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	return steps, last
 }
 
-// PlanOf is the plan that was in force for a dispatch at a step, nil where it did not run.
+// PlanOf returns the plan that was in force for a dispatch at a step, and nil if the dispatch did not run.
 func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	if i := x.Find(step, id); i >= 0 {
 		return &x.Trace.Plans[x.Trace.Steps[step].Dispatches[i].Plan]
@@ -291,14 +294,14 @@ func (x *Index) PlanOf(step int, id trace.DispatchID) *trace.Plan {
 	return nil
 }
 
-// Kernel is a kernel by name, nil where the trace has none of it.
+// Kernel returns the kernel with a name, and nil if the trace does not describe it.
 func (x *Index) Kernel(name string) *trace.Kernel { return x.Graph.Kernels[name] }
 
-// Producers are the operators that give a value.
+// Producers returns the operators that have a value as output.
 func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.Graph.producers[v] }
 
-// Makers are the operators that make a value where the one that gives it leaves it.
+// Makers returns the operators that compute a value if its producer does not write it, as after a fusion.
 func (x *Index) Makers(v trace.ValueID) []trace.OpID { return x.Graph.makers[v] }
 
-// Consumers are the operators that take a value.
+// Consumers returns the operators that have a value as input.
 func (x *Index) Consumers(v trace.ValueID) []trace.OpID { return x.Graph.consumers[v] }

@@ -9,45 +9,50 @@ import (
 	"gpuscope/trace"
 )
 
-// Launch is a dispatch with what is computed of it, in a step, or in those steps of a selection in which it
-// did the same work by the same route.
+// Launch is a dispatch with its computed numbers. It covers one step, or all steps of a selection in which
+// the dispatch did the same work by the same route.
 type Launch struct {
-	Index    int // in order of submission; of several steps in the last
+	// Index is the position in order of submission. If the launch covers several steps, it is the position
+	// in the last of them.
+	Index    int
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch
 	Op       *trace.Op
-	Plan     *trace.Plan   // of several steps the last's
-	Kernel   *trace.Kernel // nil where the trace does not describe it
-	Tokens   int           // that went into the step
-	Runs     int           // steps
-	Step     int           // the last of them
-	Time     Stats         // median of its repeats, or of its steps
-	Samples  []int64       // ns, of the repeats or of the steps that were timed
-	Level    int           // -1: not recorded; of several steps that in the last, -1 of what that did not run
-	Waste    Waste
-	Limit    Bound
-	Gap      *trace.NumericError // of several steps the worst
-	Delta    Delta
+	// Plan is the plan in the step. If the launch covers several steps, it is the plan in the last of them.
+	Plan    *trace.Plan
+	Kernel  *trace.Kernel // nil if the trace does not describe the kernel
+	Tokens  int           // number of input tokens of the step
+	Runs    int           // number of steps covered
+	Step    int           // the last step covered, an index into Trace.Steps
+	Time    Stats         // median over its repeats, or over the steps covered
+	Samples []int64       // ns, one for each repeat, or for each timed step
+	// Level is the barrier level in the last step of the selection. It is -1 if levels were not recorded,
+	// or if the last step did not run this dispatch.
+	Level int
+	Waste Waste
+	Limit Bound
+	Gap   *trace.NumericError // the worst numeric error of the steps covered
+	Delta Delta
 
-	Least, Most [3]int  // workgroups, where they differ from step to step
-	Varies      bool    // what the live shape needs differs from step to step; Waste is the mean
-	at          []int32 // the step of each sample; nil: they are repeats in one step
-	bytes       float64 // modelled, of several steps the mean
+	Least, Most [3]int  // smallest and largest grid of the steps covered, in workgroups
+	Varies      bool    // the needed grid differs between steps; Waste is then the mean
+	at          []int32 // the step of each sample; nil if the samples are repeats of one step
+	bytes       float64 // modelled; the mean over the steps covered
 	flops       float64
-	streamed    float64 // modelled bytes of the whole step, which its bytes are part of
+	streamed    float64 // modelled bytes of all dispatches of the step
 }
 
-// Name is a dispatch's whole name.
+// Name returns the dispatch's full name.
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
-// Launches returns the selection's dispatches in the last step's submission order, followed by those it did
-// not run, each as in the last step that ran it.
+// Launches returns the dispatches of a selection in the submission order of its last step. Dispatches that
+// the last step did not run follow, each as in the last step that ran it.
 func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, error) {
 	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()
 	}
-	// work is what times in one median have in common. Most plans are those of the step before, so a use of
-	// one says which work it is without its names.
+	// work identifies launches whose times are put into one median. Most plans are the same as in the
+	// previous step, so the map uses finds the launch of a plan without comparing kernel and route names.
 	type work struct {
 		id            trace.DispatchID
 		kernel, route string
@@ -57,7 +62,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		plan   trace.PlanID
 		tokens int
 	}
-	// place is a dispatch of a step, with the place of its launch in out. Most are those of the step before.
+	// place is a dispatch of a step, and launch is the index of its Launch in out. Most places are the same
+	// as in the previous step.
 	type place struct {
 		use
 		id            trace.DispatchID
@@ -66,7 +72,7 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	var out []Launch
 	var before, now []place
 	index, uses := map[work]int{}, map[use]int{}
-	var levels *levelsSince // of the step before
+	var levels *levelsSince // levels of the previous step
 	for _, step := range selection.Steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -121,7 +127,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 	return out, nil
 }
 
-// again adds the same work in another step, by the plan that it had there.
+// again adds another step in which the dispatch did the same work. p is the plan that was in force in that
+// step.
 func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, level int) {
 	if p != l.Plan {
 		if Product(p.Workgroups) < Product(l.Least) {
@@ -140,8 +147,8 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, leve
 	l.Gap = Farther(l.Gap, gap)
 }
 
-// Farther is the numeric gap that says more against a dispatch: one that is NaN or Inf, else the larger. Nil
-// is no gap.
+// Farther returns the worse of two numeric errors: an SNR of NaN is worst, otherwise the lower SNR is
+// worse. Either may be nil for not compared.
 func Farther(a, b *trace.NumericError) *trace.NumericError {
 	switch {
 	case a == nil:
@@ -152,7 +159,7 @@ func Farther(a, b *trace.NumericError) *trace.NumericError {
 	return b
 }
 
-// EachTimed reports whether every dispatch of a step was timed, in the step or in repeats.
+// EachTimed reports whether every dispatch of a step was timed, either while the step ran or in repeats.
 func EachTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || Repeated(s)
 }
@@ -160,7 +167,7 @@ func EachTimed(s *trace.Step) bool {
 // Repeated reports whether a step was run again with every dispatch timed.
 func Repeated(s *trace.Step) bool { return len(s.Dispatches) > 0 && len(s.Dispatches[0].Samples) > 0 }
 
-// LaunchesOf computes every dispatch of a step, in order of submission.
+// LaunchesOf returns every dispatch of a step, in order of submission, with its times.
 func (x *Index) LaunchesOf(step int) []Launch {
 	out := x.Planned(step)
 	for i := range out {
@@ -169,7 +176,8 @@ func (x *Index) LaunchesOf(step int) []Launch {
 	return out
 }
 
-// launchesAt computes the dispatches of a step at some places, which rise.
+// launchesAt returns the dispatches of a step at the given places in the order of submission. The places
+// must be in ascending order.
 func (x *Index) launchesAt(step int, places ...int) []Launch {
 	from, out := x.planning(step), []Launch(nil)
 	for i := range from.s.Dispatches {
@@ -186,7 +194,7 @@ func (x *Index) launchesAt(step int, places ...int) []Launch {
 	return out
 }
 
-// time fills in how long a dispatch of one step took.
+// time fills in how long the dispatch of a single step took.
 func (x *Index) time(l *Launch) {
 	s := &x.Trace.Steps[l.Step]
 	d := &s.Dispatches[l.Index]
@@ -195,8 +203,8 @@ func (x *Index) time(l *Launch) {
 	}
 }
 
-// sameSlot computes the dispatches of a selection that may be a launch's by id or by name; of several steps
-// all.
+// sameSlot returns the dispatches of a selection that have the same id or the same name as l. For a
+// selection of several steps it returns all dispatches.
 func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([]Launch, error) {
 	step, one := selection.One()
 	if !one {
@@ -213,7 +221,7 @@ func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([
 	return x.launchesAt(step, places...), ctx.Err()
 }
 
-// Planned are the dispatches of a step without their times.
+// Planned returns the dispatches of a step without their times.
 func (x *Index) Planned(step int) []Launch {
 	from := x.planning(step)
 	out := make([]Launch, len(from.s.Dispatches))
@@ -224,28 +232,28 @@ func (x *Index) Planned(step int) []Launch {
 	return out
 }
 
-// planning makes launches of a step, one after the other.
+// planning creates the launches of one step, in order of submission.
 type planning struct {
 	x        *Index
 	s        *trace.Step
 	step     int
-	levels   *levelsSince // nil where none are recorded
-	level    int          // that is reached
-	streamed float64      // 0 until a launch asks for it
+	levels   *levelsSince // nil if no levels are recorded
+	level    int          // level of the last dispatch reached
+	streamed float64      // computed on first use; 0 until then
 }
 
 func (x *Index) planning(step int) planning {
 	return planning{x, &x.Trace.Steps[step], step, x.levelsAt(step), -1, 0}
 }
 
-// reach comes to a dispatch, with which a level may begin.
+// reach moves on to the next dispatch, and updates the level if a level begins with this dispatch.
 func (f *planning) reach(id trace.DispatchID) {
 	if n, ok := f.levels.starts()[id]; ok {
 		f.level = n
 	}
 }
 
-// launch is the i-th dispatch of the step, in the level that is reached.
+// launch returns the i-th dispatch of the step, in the current level.
 func (f *planning) launch(i int) Launch {
 	t := f.x.Trace
 	sd := &f.s.Dispatches[i]
@@ -262,8 +270,9 @@ func (f *planning) launch(i int) Launch {
 	}
 }
 
-// Appended is what an operator appends to a cache: the last of its inputs with rows of as many elements, for
-// queries may have as many, too, and stand before. It is the cache itself if there is none.
+// Appended returns the input that an operator appends to a KV cache: the last input whose rows have as many
+// elements as the rows of the cache. Queries may have rows of the same size, but they come earlier among
+// the inputs. If no input fits, Appended returns the cache itself.
 func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	row := func(v trace.ValueID) float64 {
 		dims := x.Trace.Graph.Values[v].MaxDims
@@ -277,7 +286,7 @@ func (x *Index) Appended(o *trace.Op, cache trace.ValueID) trace.ValueID {
 	return cache
 }
 
-// SymInt is the value of a SymInt at a step.
+// SymInt returns the value of a SymInt in a step, and false if the step did not record the SymInt.
 func (x *Index) SymInt(step int, v trace.ValueID) (int64, bool) {
 	n, ok := x.Trace.Steps[step].SymInts[x.Trace.Graph.Values[v].Name]
 	return n, ok

@@ -9,10 +9,12 @@ import (
 	"gpuscope/trace"
 )
 
-// layering is where the operators of a graph stand: outside of the layers, or in a block of a layer. It comes
-// from Op.Layer and Op.Block alone.
+// layering locates the operators of a graph: outside of the layers, or in a block of a layer. Only Op.Layer
+// and Op.Block are used.
 type layering struct {
-	firstLayered trace.OpID // before it: prologue; outside and after it: epilogue
+	// The first operator that is in a layer. Operators without a layer are the prologue before this one,
+	// and the epilogue after it.
+	firstLayered trace.OpID
 	any          bool
 }
 
@@ -27,8 +29,8 @@ func layersOf(g *trace.Graph) *layering {
 	return l
 }
 
-// Part is "prologue" or "epilogue" for an operator outside of the layers, "" for one inside or a graph
-// without layers.
+// Part returns "prologue" or "epilogue" for an operator outside of the layers. It returns "" for an
+// operator inside a layer, and for every operator of a graph without layers.
 func (l *layering) Part(o *trace.Op) string {
 	switch {
 	case o.Layer != nil || !l.any:
@@ -39,14 +41,15 @@ func (l *layering) Part(o *trace.Op) string {
 	return "epilogue"
 }
 
-// inBlock is what equal layers have in one of their blocks.
+// inBlock holds the elements (operators or dispatches) of equal layers that belong to the same block.
 type inBlock[T any] struct {
-	Block  string // "" for what stands in none
-	Layers [][]T  // by layer, then by place in the block
-	Places [][]T  // by place, then by layer
+	Block  string // "" for elements outside of any block
+	Layers [][]T  // indexed by layer, then by place in the block
+	Places [][]T  // indexed by place in the block, then by layer
 }
 
-// BlocksOf groups what equal layers have, place by place, by the block that it is of.
+// BlocksOf groups the elements of equal layers by the block that the function block returns for each
+// element.
 func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 	var list []inBlock[T]
 	for place, first := range layers[0] {
@@ -67,13 +70,13 @@ func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 	return list
 }
 
-// Label is a dispatch's name within its layer and block: "sdpa.split".
+// Label returns a dispatch's name within its layer and block: "sdpa.split".
 func Label(o *trace.Op, d *trace.Dispatch) string { return d.Named(o.ShortName()) }
 
-// LayerName is what a layer is called where the row above says what of it is meant.
+// LayerName returns the short name of a layer ("L3"), for rows below a row that already names the operator.
 func LayerName(n int) string { return fmt.Sprintf("L%d", n) }
 
-// InLayer is the name of what stands in a layer, without the layer.
+// InLayer removes the layer prefix from a name: "layers.3.attn.q" becomes "attn.q".
 func InLayer(name string, layer int) string {
 	if _, rest, found := strings.Cut(name, "."+strconv.Itoa(layer)+"."); found {
 		return rest
@@ -81,13 +84,13 @@ func InLayer(name string, layer int) string {
 	return name
 }
 
-// Name is a dispatch's whole name: "layers.3.attn.sdpa.split".
+// Name returns a dispatch's full name: "layers.3.attn.sdpa.split".
 func (x *Index) Name(id trace.DispatchID) string {
 	d := &x.Trace.Graph.Dispatches[id]
 	return d.Named(x.Trace.Graph.Ops[d.Op].Name)
 }
 
-// Called is the dispatch of a whole name, false if there is none.
+// Called returns the dispatch with a full name, and false if no dispatch has that name.
 func (x *Index) Called(name string) (trace.DispatchID, bool) {
 	for i := range x.Trace.Graph.Dispatches {
 		if id := trace.DispatchID(i); x.Name(id) == name {

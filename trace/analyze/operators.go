@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// IDList is "0 2 3".
+// IDList joins ids with spaces: "0 2 3".
 func IDList[ID ~int32](ids []ID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {

@@ -7,7 +7,7 @@ import (
 	"gpuscope/trace"
 )
 
-// TimedBy are the timing levels of a selection's steps, in words.
+// TimedBy returns the timing levels of a selection's steps, joined with "or".
 func (x *Index) TimedBy(selection Selection) string {
 	var levels []string
 	for _, step := range selection.Steps {
@@ -18,19 +18,21 @@ func (x *Index) TimedBy(selection Selection) string {
 	return strings.Join(levels, " or ")
 }
 
-// TimedWhole reports whether no more than a step as a whole was timed.
+// TimedWhole reports whether only the whole step was timed, and not its blocks or dispatches.
 func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 
-// Prompt is what is known of a prompt as it was taken in: of all its pieces, in consecutive steps.
+// Prompt holds the times of one prompt, which may have been read in several consecutive steps.
 type Prompt struct {
-	Tokens, next int        // and the position after it
-	Ran, Warm    trace.Time // as it ran, and warm: as it was run again, or as it ran where that was not cold
-	Cold         bool
-	// RanTimed and warmTimed say that more than steps as a whole was timed.
+	Tokens, next int // number of tokens, and the position after the last of them
+	// Ran is the recorded wall time. Warm is the wall time on a warm device: of the repeats, or of the
+	// recorded run if that was not cold.
+	Ran, Warm trace.Time
+	Cold      bool
+	// RanTimed and WarmTimed report that blocks or dispatches were timed too, which makes the time longer.
 	RanTimed, WarmTimed bool
 }
 
-// and is the prompt with one piece more.
+// and adds the next step of the prompt.
 func (p *Prompt) and(s *trace.Step) {
 	warm, again := s.CPU.TotalNS, WarmAgain(s)
 	switch {
@@ -46,7 +48,7 @@ func (p *Prompt) and(s *trace.Step) {
 	p.WarmTimed = p.WarmTimed || !TimedWhole(s) && !Measured(again)
 }
 
-// together is the sum of two times, not measured where one of them was not.
+// together returns the sum of two times, which is unmeasured unless both were measured.
 func together(t, u trace.Time) trace.Time {
 	ns, ok := u.NS()
 	if !ok || !Measured(t) {
@@ -55,7 +57,7 @@ func together(t, u trace.Time) trace.Time {
 	return plus(t, ns)
 }
 
-// Prompts are those that the trace has, in the order in which they were taken in.
+// Prompts returns the prompts of the trace, in the order in which they were read.
 func (x *Index) Prompts() []Prompt {
 	var all []Prompt
 	for i := range x.Trace.Steps {
@@ -73,7 +75,7 @@ func (x *Index) Prompts() []Prompt {
 	return all
 }
 
-// Progress is how many tokens a step made progress by.
+// Progress returns by how many tokens a step advanced the text.
 func Progress(s *trace.Step) int {
 	switch {
 	case s.Phase == trace.Decode:

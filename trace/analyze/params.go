@@ -9,22 +9,22 @@ import (
 	"gpuscope/trace"
 )
 
-// ParamValue is a field of a params block with its value, and the value that it had before.
+// ParamValue is a field of a params block with its current and its previous value.
 type ParamValue struct {
 	trace.Param
-	Value   string // "–" where the block ends before it
-	Was     string // "" where there is nothing to compare with
+	Value   string // "–" if the block is too short for this field
+	Was     string // "" if there is nothing to compare with
 	Changed bool
 }
 
-// Params decodes a plan's params block by the fields of its kernel, beside those of another plan (nil: none).
-// Fields are compared where both plans run the same kernel.
+// Params decodes a plan's params block by the field list of its kernel. The fields are compared with those
+// of the plan other if both plans run the same kernel. other may be nil.
 func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	k := x.Graph.Kernels[p.Kernel]
 	if k == nil {
 		return nil
 	}
-	block, _ := hex.DecodeString(p.Params) // Check has seen it
+	block, _ := hex.DecodeString(p.Params) // trace.Check has validated the hex digits
 	var was []byte
 	if other != nil && trace.OwnKernel(other.Kernel) == trace.OwnKernel(p.Kernel) {
 		was, _ = hex.DecodeString(other.Params)
@@ -40,7 +40,6 @@ func (x *Index) Params(p, other *trace.Plan) []ParamValue {
 	return list
 }
 
-// decode reads the field from a little-endian block.
 func decode(f *trace.Param, block []byte) string {
 	if f.Offset < 0 || f.Offset+4 > len(block) {
 		return "–"

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// Reaches lists the operators that a change of a value can wake, in execution order.
+// Reaches lists the operators that may be re-planned when a value changes, in execution order.
 func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	reached := make([]bool, len(x.Trace.Graph.Ops))
 	values := []trace.ValueID{v}
@@ -31,8 +31,9 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 	return list
 }
 
-// OpNamed is the operator that a person names: by its number or its name, or as tables call what it launches
-// in a step ("attn.q", "#45"), of several the first, as it says then. The step is -1 before the first.
+// OpNamed finds the operator that a user names: by its number, its name, or a name of its dispatches in
+// tables ("attn.q", "#45"). If several operators match, OpNamed returns the first, and said is a message
+// that tells the user so. step is the step whose dispatches are searched, or -1 before the first step.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {
@@ -41,7 +42,7 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 		}
 	}
 	if _, err := strconv.Atoi(name); err == nil {
-		return 0, "", fmt.Errorf("no operator %s; the trace has %d, from 0 (a dispatch is #%s)",
+		return 0, "", fmt.Errorf("no operator %s; the trace has %d operators, numbered from 0. For the dispatch, write #%s",
 			name, len(g.Ops), name)
 	}
 	var ops []trace.OpID
@@ -51,23 +52,26 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	slices.Sort(ops)
 	switch ops = slices.Compact(ops); len(ops) {
 	case 0:
-		return 0, "", fmt.Errorf("no operator %q; d operators lists them", printable.Short(name, 40))
+		return 0, "", fmt.Errorf("no operator %q. The command \"d operators\" lists them",
+			printable.Short(name, 40))
 	case 1:
 		return ops[0], "", nil
 	}
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled tells that a name fits n things, of which the first, called whole, is shown.
+// FirstCalled returns the message that a name matches n things and that the first of them, with full name
+// whole, is shown.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
 }
 
-// Meant are the dispatches that a person names: that of a number or a whole name, those of an operator, else
-// of what equal layers have ("attn.q", "q"), else of a block, a kind of operators, a kernel or a part of the
-// graph. Of these they are the ones that run in the step, where none does all.
+// Meant returns the dispatches that a user names. It tries three kinds of names, and the first kind that
+// matches decides: the number or full name of a dispatch or the name of an operator; the name within a
+// layer ("attn.q", "q"); a block, an operator kind, a kernel, or "prologue" or "epilogue". Of the matches
+// it returns those that run in the step, or all if none of them runs.
 func (x *Index) Meant(step int, name string) []trace.DispatchID {
-	if name == "" { // what is in no block and has no label is not called so
+	if name == "" { // an empty name would match dispatches without a block or label
 		return nil
 	}
 	g := &x.Trace.Graph

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// EachPlanChange calls f for every change of a plan in a step's propagation, in order.
+// EachPlanChange calls f for every change of a plan in a step's shape propagation, in order.
 func EachPlanChange(s *trace.Step, f func(*trace.Hook, trace.PlanChange)) {
 	for i := range s.Resize.Passes {
 		for j := range s.Resize.Passes[i].Hooks {
@@ -23,7 +23,7 @@ func EachPlanChange(s *trace.Step, f func(*trace.Hook, trace.PlanChange)) {
 	}
 }
 
-// PlanOf is a plan by an id that may be absent.
+// PlanOf returns the plan with an id, or nil if the id is nil.
 func PlanOf(t *trace.Trace, id *trace.PlanID) *trace.Plan {
 	if id == nil {
 		return nil
@@ -31,7 +31,7 @@ func PlanOf(t *trace.Trace, id *trace.PlanID) *trace.Plan {
 	return &t.Plans[*id]
 }
 
-// Changed is the dispatch whose plan a change is about; one side of it is there.
+// Changed returns the dispatch whose plan a change is about. At least one of c.From and c.To must be set.
 func Changed(t *trace.Trace, c trace.PlanChange) trace.DispatchID {
 	if p := PlanOf(t, c.To); p != nil {
 		return p.Dispatch
@@ -39,24 +39,26 @@ func Changed(t *trace.Trace, c trace.PlanChange) trace.DispatchID {
 	return PlanOf(t, c.From).Dispatch
 }
 
-// ResizeSummary is what a step's propagation did, in numbers.
+// ResizeSummary counts what a step's shape propagation did.
 type ResizeSummary struct {
-	Order                            string
-	Time                             trace.Time
-	Passes, Hooks                    int
-	Operators                        int // that were planned, each once
-	Values                           int // changes of values
-	Noops, Glitches, Deferred        int // hooks
-	Grids, Routes, Params, New, Gone int // dispatches, however many passes planned them
-	// SameAs is the index of the step before where its propagation did the same: the same operators, the same
-	// kinds of changes. Else -1.
+	Order                     string
+	Time                      trace.Time
+	Passes, Hooks             int
+	Operators                 int // distinct operators that were planned
+	Values                    int // number of changes of values
+	Noops, Glitches, Deferred int // number of hooks of each kind
+	// Numbers of dispatches whose plan differs from the previous step. A dispatch counts once, even if
+	// several passes planned it.
+	Grids, Routes, Params, New, Gone int
+	// SameAs is the Index of the previous step if its propagation planned the same operators and changed
+	// the same kinds of things, else -1.
 	SameAs int
 }
 
-// Resize computes the summary of a step's propagation.
+// Resize computes the summary of a step's shape propagation.
 func (x *Index) Resize(step int) *ResizeSummary { return x.Summed(context.Background(), step) }
 
-// Summed is Resize with a context; it stops comparing with the step before when the context ends.
+// Summed is Resize with a context. When the context ends, it stops comparing with the previous step.
 func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]
@@ -100,14 +102,14 @@ func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	return r
 }
 
-// HookShapes says of every hook of a step which operator it planned and what kinds of things changed, but no
-// numbers.
+// HookShapes describes each hook of a step by its operator and the kinds of things that it changed. The
+// texts contain no dims or counts, so they can be compared between steps.
 func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	var shapes []string
 	for i := range t.Steps[step].Resize.Passes {
 		for j := range t.Steps[step].Resize.Passes[i].Hooks {
 			if j%1024 == 0 && ctx.Err() != nil {
-				return nil // who asked looks at it too
+				return nil // the caller checks ctx as well
 			}
 			h := &t.Steps[step].Resize.Passes[i].Hooks[j]
 			shapes = append(shapes, fmt.Sprint(i, " ", HookShape(t, h)))
@@ -116,7 +118,7 @@ func HookShapes(ctx context.Context, t *trace.Trace, step int) []string {
 	return shapes
 }
 
-// HookShape is the same text for two runs of a hook that changed the same kinds of things.
+// HookShape returns equal texts for two runs of a hook that changed the same kinds of things.
 func HookShape(t *trace.Trace, h *trace.Hook) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %v %v %v", h.Op, h.Noop, h.Glitch, h.Deferred)
@@ -131,7 +133,7 @@ func HookShape(t *trace.Trace, h *trace.Hook) string {
 	return b.String()
 }
 
-// Touches are the values that a dispatch reads and writes by the kernel of a plan.
+// Touches returns the values that a dispatch reads and writes when it runs the kernel of plan p.
 func (x *Index) Touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	d := &x.Trace.Graph.Dispatches[p.Dispatch]
 	bound := x.Trace.BoundTo(p)
@@ -142,7 +144,7 @@ func (x *Index) Touches(p *trace.Plan) (reads, writes []trace.ValueID) {
 	return slices.DeleteFunc(slices.Clone(d.Reads), free), slices.DeleteFunc(slices.Clone(d.Writes), free)
 }
 
-// Elements is the number of elements of a shape.
+// Elements returns the number of elements of a shape.
 func Elements(dims []int) float64 {
 	n := 1.0
 	for _, d := range dims {
@@ -151,8 +153,8 @@ func Elements(dims []int) float64 {
 	return n
 }
 
-// NetPlans are the dispatches that a step gave another plan than they had before it, each once. A plan that a
-// pass changed and a later one changed back is none.
+// NetPlans returns the dispatches whose plan differs from the one before the step, each once. A plan that
+// one pass changed and a later pass restored is not included.
 func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	var list []PlannedChange
 	at := map[trace.DispatchID]int{}
@@ -171,7 +173,7 @@ func NetPlans(t *trace.Trace, s *trace.Step) []PlannedChange {
 	return slices.DeleteFunc(list, func(c PlannedChange) bool { return !c.Diff.Any() })
 }
 
-// NetPlan is the change of one dispatch's plan in a step.
+// NetPlan returns the net change of one dispatch's plan in a step, and false if the plan did not change.
 func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange, bool) {
 	var c PlannedChange
 	found := false
@@ -188,7 +190,7 @@ func NetPlan(t *trace.Trace, s *trace.Step, id trace.DispatchID) (PlannedChange,
 	return c, found && c.Diff.Any()
 }
 
-// PlannedChange is a dispatch's plan before a step and in it.
+// PlannedChange is the plan of a dispatch before a step and in the step.
 type PlannedChange struct {
 	Op   trace.OpID
 	Diff PlanDiff

@@ -9,23 +9,24 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRow is a line of a step's propagation: a pass, a hook in it (or the hooks of equal layers, which did
-// the same), or what a hook changed: a value or a plan.
+// ResizeRow is a row of a step's shape propagation. It shows a pass, a hook of the pass, hooks of equal
+// layers that did the same, or a value or plan that a hook changed.
 type ResizeRow struct {
 	tree.Row
 	Pass *trace.Pass
-	Hook *trace.Hook // of equal layers the first; nil: the row is a pass
-	// Hooks are those that the row stands for.
+	Hook *trace.Hook // the first of Hooks; nil for a row of a pass
+	// Hooks are the hooks that the row shows.
 	Hooks []*trace.Hook
-	// Same reports that the hook of the same operator in the step before changed the same kinds of things.
+	// Same reports that the same operator's hook changed the same kinds of things in the previous step.
 	Same    bool
-	Grouped bool              // it stands in the row of equal layers
-	Change  *trace.Change     // a value's
-	Plan    *trace.PlanChange // a dispatch's
+	Grouped bool              // the row is below a row for equal layers
+	Change  *trace.Change     // the change of a value, nil for other rows
+	Plan    *trace.PlanChange // the change of a dispatch's plan, nil for other rows
 }
 
-// Dispatch is the one whose plan the row is of; of hooks the first that they gave a plan, or where they only
-// took some away the first of those. It is false if there is none.
+// Dispatch returns the dispatch whose plan the row is about. For a row of hooks it is the first dispatch
+// that got a plan, or if the hooks only removed plans, the first dispatch that lost its plan. It returns
+// false if the row is about no dispatch.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true
@@ -44,7 +45,8 @@ func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	return id, ok
 }
 
-// Values are those that the row changed; of a pass those that were dirty before it.
+// Values returns the values that the row changed. For a row of a pass it returns the values that were dirty
+// before the pass.
 func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	switch {
 	case r.Change != nil:
@@ -60,17 +62,17 @@ func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	return ids
 }
 
-// Planning reports that the row is of hooks.
+// Planning reports whether the row shows hooks.
 func (r *ResizeRow) Planning() bool { return r.Hook != nil && r.Change == nil && r.Plan == nil }
 
-// Resizes reports whether a hook gave a dispatch another grid or route.
+// Resizes reports whether a hook changed the grid or route of a dispatch.
 func Resizes(t *trace.Trace, h *trace.Hook) bool {
 	return slices.ContainsFunc(h.Plans, func(c trace.PlanChange) bool {
 		return LaunchesOtherwise(PlanOf(t, c.From), PlanOf(t, c.To))
 	})
 }
 
-// SomeOf joins names; of many the first three, and how many there are.
+// SomeOf joins names with commas. Of more than four names it lists the first three and the total number.
 func SomeOf(names []string) string {
 	if len(names) > 4 {
 		return fmt.Sprintf("%s, … %d", strings.Join(names[:3], ", "), len(names))

@@ -9,39 +9,40 @@ import (
 	"gpuscope/trace"
 )
 
-// RowCost is what a row costs a step.
+// RowCost is the cost of a row: the time that the step saves when the row is skipped.
 type RowCost struct {
 	*trace.Cost
-	// LeastNS is what its bytes and FLOPs take at measured rates, modelled. Floor reports whether there are
-	// such rates.
+	// LeastNS is the modelled time of the row's bytes and FLOPs at the measured ceilings. Floor reports
+	// whether ceilings were measured.
 	LeastNS float64
 	Floor   bool
-	Share   float64 // of the whole step; 0 where that was not measured
-	// ErrorNS is what it may be off by, as costSpread has it. Spread reports whether that is known.
+	Share   float64 // fraction of the whole step; 0 if that was not measured
+	// ErrorNS is the error of the cost, as costError returns it. ErrorKnown reports whether the error is
+	// known.
 	ErrorNS    float64
 	ErrorKnown bool
-	// Mark stands before a cost that is not significant, or in its place, wherever it is shown, and Doubt
-	// says why it is none. By such a cost nothing is named, drawn as a share or coloured.
+	// Mark is shown before a cost that is not significant, or instead of it. Doubt explains why the cost is
+	// not significant. A cost with a mark is never named in a summary, drawn as a share or coloured.
 	Mark, Doubt string
 }
 
-// The marks of costs that are no figures.
+// Marks of costs that are not significant.
 const (
-	MarkNone    = "=" // it is within its ±, or what the clock can tell: not different from 0
-	MarkUnknown = "?" // what it may be off by is not known, and it is not shown
+	MarkNone    = "=" // the cost is within its error or the timer resolution, so not different from 0
+	MarkUnknown = "?" // the error is not known, and the cost is not shown
 )
 
-// Significant reports that the cost is a figure: more or less than zero by more than it may be off by.
+// Significant reports whether the cost differs from zero by more than its error.
 func (c *RowCost) Significant() bool { return c.Mark == "" }
 
-// Few reports that the cost is of too few rounds to say what it may be off by.
+// Few reports whether the cost has too few rounds to know its error.
 func (c *RowCost) Few() bool { _, known := costError(c.Cost); return !known }
 
-// IsZero reports that the cost is not different from 0.
+// IsZero reports whether the cost is not significantly different from 0.
 func (c *RowCost) IsZero() bool { return c.Mark == MarkNone }
 
-// judge is the one rule by which costs are told from noise. What is left out of a step takes no more than the
-// whole step: a run that took so much longer or shorter was held up, and says nothing.
+// judge is the only rule that separates costs from noise. Skipping a part cannot save more than the whole
+// step takes. A larger difference means that the run was disturbed, so the cost is unknown.
 func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	c.ErrorNS, c.ErrorKnown = costError(c.Cost)
 	switch ns := math.Abs(float64(c.NS)); {
@@ -55,9 +56,9 @@ func (c *RowCost) judge(w *trace.Whole, t *trace.Trace) {
 	}
 }
 
-// SaveNS is what is left of the cost over what the device can do the row's work in, and never below 0: in a
-// row that takes no longer, or costs nothing that can be told, there is nothing to save. False where that is
-// not known.
+// SaveNS returns the potential saving: the cost minus the time in which the device could do the row's work,
+// and at least 0. A row whose cost is not different from 0 has no potential saving. SaveNS returns false if
+// the saving is not known.
 func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	if c.IsZero() {
 		return 0, c.Floor
@@ -65,8 +66,8 @@ func (c *RowCost) SaveNS() (ns float64, ok bool) {
 	return max(0, float64(c.NS)-c.LeastNS), c.Floor && c.Significant()
 }
 
-// CostText is the cost in words, with what it may be off by and of how many rounds:
-// "177.6 µs a step ± 9.0 (n=30)", "? 1 of 5 rounds, too few for a ±".
+// CostText describes the cost with its error and its number of rounds: "177.6 µs a step ± 9.0 (n=30)", "? 1
+// of 5 rounds: error not known yet".
 func (c *RowCost) CostText() string {
 	if !c.ErrorKnown {
 		return MarkUnknown + " " + c.Doubt
@@ -78,8 +79,8 @@ func (c *RowCost) CostText() string {
 	return line
 }
 
-// Marked is a text with the mark before it of a cost that is not significant; of one of which nothing is
-// known there is the mark alone.
+// Marked puts the mark before a text if the cost is not significant. If the error is not known, it returns
+// the mark alone.
 func (c *RowCost) Marked(text string) string {
 	if !c.ErrorKnown {
 		return MarkUnknown
@@ -87,23 +88,24 @@ func (c *RowCost) Marked(text string) string {
 	return strings.TrimSpace(c.Mark + " " + text)
 }
 
-// Short is the cost in few words: "178 µs", "= 4 µs".
+// Short returns the cost in few words: "178 µs", "= 4 µs".
 func (c *RowCost) Short() string { return c.Marked(fmt.Sprintf("%.0f µs", float64(c.NS)/1e3)) }
 
-// manyRounds have quartiles that say what a cost may be off by, which more rounds do not make smaller.
+// manyRounds is the number of rounds from which the quartiles show the error of a cost. Further rounds do
+// not reduce this error.
 const manyRounds = 16
 
-// OfRounds says how many rounds there are of those that tell what a cost may be off by: "1 of 5 rounds".
+// OfRounds returns the number of rounds and the number needed to know the error of a cost: "1 of 5 rounds".
 func OfRounds(n int) string {
 	of := trace.FewestWithin
-	if n >= of { // of a trace of before
+	if n >= of { // only costs in older traces still need more rounds here
 		of = manyRounds
 	}
 	return fmt.Sprintf("%d of %d rounds", n, of)
 }
 
-// costError is what a cost may be off by, as the trace has it. One of before traces had it is known by the
-// quartiles of many rounds.
+// costError returns the error of a cost in ns, and whether it is known. Older traces do not record the
+// error. For them it is half the interquartile range, which needs many rounds.
 func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true
@@ -111,8 +113,8 @@ func costError(c *trace.Cost) (ns float64, ok bool) {
 	return float64(c.Q3NS-c.Q1NS) / 2, c.N >= manyRounds
 }
 
-// worth is what there is to save, and where that is not known the cost, which is the most there is; and which
-// of them it is.
+// worth returns the potential saving of a row, or its cost, which is an upper limit, if the saving is not
+// known. what names which of the two was returned.
 func (c *RowCost) worth() (ns float64, what string) {
 	if save, ok := c.SaveNS(); ok {
 		return save, "~save"
@@ -120,9 +122,9 @@ func (c *RowCost) worth() (ns float64, what string) {
 	return float64(c.NS), "cost"
 }
 
-// CompareCosts orders rows by what there is to save in them, falling: first those whose cost is above 0 by
-// more than it may be off by, then those within that, then those below 0, and last those of which it is not
-// known, or that have none.
+// CompareCosts orders rows by potential saving, largest first. Rows with a cost significantly above 0 come
+// first, then rows with a cost not different from 0, then rows with a cost below 0. Rows with an unknown
+// cost or none come last.
 func CompareCosts(a, b *RowCost) int {
 	if c := cmp.Compare(a.class(), b.class()); c != 0 || !a.Known() {
 		return c
@@ -132,7 +134,7 @@ func CompareCosts(a, b *RowCost) int {
 	return cmp.Compare(y, x)
 }
 
-// class is the place of a cost among others, whatever its size.
+// class returns the rank of a cost's class, independent of the size of the cost. Lower classes come first.
 func (c *RowCost) class() int {
 	switch {
 	case !c.Known():
@@ -145,10 +147,10 @@ func (c *RowCost) class() int {
 	return 0
 }
 
-// Known reports that there is a cost of which it is known what it may be off by.
+// Known reports whether there is a cost with a known error.
 func (c *RowCost) Known() bool { return c != nil && c.ErrorKnown }
 
-// Short writes ns as µs with as many digits as a measured difference has.
+// Short formats ns as µs, with the number of digits that a measured difference supports.
 func Short(ns float64) string {
 	us := ns / 1e3
 	if us > -10 && us < 10 {

@@ -12,28 +12,28 @@ import (
 	"gpuscope/trace"
 )
 
-// Selection is the steps that a table covers: one step, or several whose times are summed up by their
-// medians. All steps of a selection did the same work by the same routes. Cold steps are excluded, unless
-// all are cold.
+// Selection is the set of steps that a table covers: one step, or several steps summarized by medians. All
+// steps of a selection did the same work by the same routes. Cold steps are excluded, unless all steps are
+// cold.
 type Selection struct {
-	Steps []int // indices into Trace.Steps, rising
+	Steps []int // indices into Trace.Steps, ascending
 	Name  string
-	Cold  int // cold steps left out
-	// AllCold reports that the steps are cold because there were no others.
+	Cold  int // number of cold steps that are excluded
+	// AllCold reports that all steps are cold, because there were no warm steps.
 	AllCold bool
-	// Rerouted are the steps left out that took other routes than the step Like, of those left the last. The
-	// last of them is Unlike.
+	// Rerouted is the number of steps that are excluded because they took other routes than the step named
+	// Like, which is the last step of the selection. Unlike names the last excluded step.
 	Rerouted     int
 	Like, Unlike string
-	// Which is the one step of a phase that has others, which are cold: "s1", and Chunk, of a prompt that was
-	// read in several, which of these that is: "chunk 2 of 2".
+	// Which names the only warm step of a phase that also has cold steps: "s1". If its prompt was read in
+	// several chunks, Chunk tells which chunk the step read: "chunk 2 of 2".
 	Which, Chunk string
 }
 
-// SelectionWords says what ParseScope reads, for a help text.
+// SelectionWords lists what ParseSelection accepts, for help texts.
 const SelectionWords = "a step (17), a range (3-17), last, prefill, decode, execute or all"
 
-// One returns the step of a selection of one step.
+// One returns the step of a selection that has exactly one step.
 func (s Selection) One() (step int, one bool) {
 	if len(s.Steps) != 1 {
 		return -1, false
@@ -41,20 +41,20 @@ func (s Selection) One() (step int, one bool) {
 	return s.Steps[0], true
 }
 
-// Last is the last step of a selection, which is shown where one step is needed.
+// Last returns the last step of the selection. Views that can show only one step show this step.
 func (s Selection) Last() int { return s.Steps[len(s.Steps)-1] }
 
-// Step is the selection of one step, an index into Trace.Steps.
+// Step returns the selection of one step, an index into Trace.Steps.
 func (x *Index) Step(step int) Selection {
 	return Selection{Steps: []int{step}, Name: fmt.Sprintf("s%d", x.Trace.Steps[step].Index)}
 }
 
-// All is the selection of every step that is not cold.
+// All returns the selection of every warm step.
 func (x *Index) All() Selection {
 	return x.several("all", 0, len(x.Trace.Steps))
 }
 
-// Phase selects the warm steps of a phase; it may have no steps.
+// Phase selects the warm steps of a phase. The result may have no steps.
 func (x *Index) Phase(phase trace.Phase) Selection {
 	s := x.phases[phase].Selection(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {
@@ -66,10 +66,10 @@ func (x *Index) Phase(phase trace.Phase) Selection {
 	return s
 }
 
-// chunk is which step of its prompt a step is, from 1 on, and of how many.
+// chunk returns which chunk of its prompt a step read, counted from 1, and the number of chunks.
 func (x *Index) chunk(step int) (k, of int) {
 	steps := x.Trace.Steps
-	goesOn := func(i int) bool { // from the step before
+	goesOn := func(i int) bool { // step i reads the next chunk of the same prompt
 		return i > 0 && i < len(steps) && steps[i].Phase == trace.Prefill &&
 			steps[i-1].Phase == trace.Prefill &&
 			steps[i].Position == steps[i-1].Position+len(steps[i-1].Tokens)
@@ -84,7 +84,7 @@ func (x *Index) chunk(step int) (k, of int) {
 	return step - first + 1, last - first + 1
 }
 
-// Range is the selection of the steps from an index to another, both in it, that are not cold.
+// Range selects the warm steps from index from to index to, both inclusive.
 func (x *Index) Range(from, to int) Selection {
 	steps := x.Trace.Steps
 	if from == to {
@@ -94,7 +94,7 @@ func (x *Index) Range(from, to int) Selection {
 	return x.several(name, from, to+1)
 }
 
-// Called is the name of a selection in a list of several things.
+// Called returns the name of the selection for a list, with the single step and chunk if they are known.
 func (s Selection) Called() string {
 	name := s.Name
 	if s.Which != "" {
@@ -106,13 +106,13 @@ func (s Selection) Called() string {
 	return name
 }
 
-// Short is a short name of a selection.
+// Short returns a short name of the selection.
 func (s Selection) Short() string {
 	chunk, _, _ := strings.Cut(s.Chunk, " of ")
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
-// several is a selection of the steps from one index to before another.
+// several selects the steps from index from up to, but not including, index to.
 func (x *Index) several(name string, from, to int) Selection {
 	var k StepGroup
 	for i := from; i < to; i++ {
@@ -131,7 +131,7 @@ func (k StepGroup) With(step int, cold bool) StepGroup {
 	return k
 }
 
-// Selection has the steps that are not cold, or if there are none those that are.
+// Selection selects the warm steps of the group, or the cold steps if there are no warm steps.
 func (k StepGroup) Selection(name string) Selection {
 	if len(k.warm) == 0 {
 		return Selection{Name: name, Steps: slices.Clip(k.cold), AllCold: len(k.cold) > 0}
@@ -139,13 +139,14 @@ func (k StepGroup) Selection(name string) Selection {
 	return Selection{Name: name, Steps: slices.Clip(k.warm), Cold: len(k.cold)}
 }
 
-// Regridded reports whether a step gave a dispatch another grid or route, or had one come or go.
+// Regridded reports whether a step added or removed a dispatch, or changed the grid or route of one.
 func (x *Index) Regridded(step int) bool {
 	_, in := slices.BinarySearch(x.RegriddedSteps, step)
 	return in
 }
 
-// Regrids say which steps of a selection gave a dispatch another grid or route, or had one come or go.
+// Regrids describes which steps of a selection added or removed a dispatch, or changed the grid or route of
+// one.
 func (x *Index) Regrids(s Selection) string {
 	var names []string
 	rest := s.Steps
@@ -161,17 +162,17 @@ func (x *Index) Regrids(s Selection) string {
 	return "grids change in " + SomeOf(names)
 }
 
-// ParseSelection reads the name of a selection: the number of a step with or without its s, a range of two of
-// them, last, a phase, or all. Steps are named by Step.Index. What the trace has not is an error that says
-// what it has.
+// ParseSelection parses a selection: the number of a step with or without "s", a range of two numbers,
+// "last", a phase, or "all". A number means Step.Index. If the trace has no such step, the error names the
+// steps that it has.
 func (x *Index) ParseSelection(word string) (Selection, error) {
 	steps := x.Trace.Steps
 	if len(steps) == 0 {
 		return Selection{}, fmt.Errorf("the trace has no steps")
 	}
 	refuse := func(what string) (Selection, error) {
-		return Selection{}, fmt.Errorf("%q: %s; the trace has s%d to s%d", printable.Short(word, 40), what,
-			steps[0].Index, steps[len(steps)-1].Index)
+		return Selection{}, fmt.Errorf("%q: %s; the trace has steps s%d to s%d",
+			printable.Short(word, 40), what, steps[0].Index, steps[len(steps)-1].Index)
 	}
 	switch {
 	case word == "last":
@@ -181,7 +182,7 @@ func (x *Index) ParseSelection(word string) (Selection, error) {
 	case slices.Contains(trace.Phases, trace.Phase(word)):
 		s := x.Phase(trace.Phase(word))
 		if len(s.Steps) == 0 {
-			return refuse("no step has that phase")
+			return refuse("no step has this phase")
 		}
 		return s, nil
 	}
@@ -192,13 +193,13 @@ func (x *Index) ParseSelection(word string) (Selection, error) {
 		to, err = stepNumber(second)
 	}
 	if err != nil {
-		return refuse("want " + SelectionWords)
+		return refuse("expected " + SelectionWords)
 	}
 	i := sort.Search(len(steps), func(i int) bool { return steps[i].Index >= from })
 	j := sort.Search(len(steps), func(i int) bool { return steps[i].Index > to })
 	switch {
 	case i >= j && isRange:
-		return refuse("no step is in that range")
+		return refuse("no step is in this range")
 	case i >= j:
 		return refuse("no such step")
 	case !isRange:
@@ -211,7 +212,7 @@ func stepNumber(s string) (int, error) {
 	return strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(s), "s"))
 }
 
-// Counted is the name of a selection with its number of steps.
+// Counted returns the name of the selection with its number of steps.
 func (s Selection) Counted() string {
 	if s.Rerouted > 0 {
 		return fmt.Sprintf("%s n=%d of %d", s.Name, len(s.Steps), len(s.Steps)+s.Cold+s.Rerouted)
@@ -219,11 +220,11 @@ func (s Selection) Counted() string {
 	return fmt.Sprintf("%s n=%d", s.Name, len(s.Steps))
 }
 
-// Chosen reports whether several steps were selected, counting excluded ones.
+// Chosen reports whether several steps were selected, counting excluded steps.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed are options for a table that adds steps up: of its selection and of its baseline's those on the
-// routes of their last.
+// Routed returns options for a table that sums up several steps. In the selection and in the baseline it
+// keeps only steps that took the same routes as their last step.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
@@ -232,15 +233,15 @@ func (o Options) Routed(x *Index) Options {
 	return o
 }
 
-// Routed is a selection without the steps that took other routes than the last with as many tokens: what such
-// steps take adds up to no step that there is.
+// Routed excludes the steps that took other routes than the last step with as many tokens. A sum over
+// different routes would describe no step that ever ran.
 func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
-	if !slices.ContainsFunc(s.Steps, other) { // as most often, in each frame
+	if !slices.ContainsFunc(s.Steps, other) { // the usual case; this function runs for each frame
 		return s
 	}
 	steps := x.Trace.Steps
-	like, unlike := map[int]int{}, -1 // by the number of tokens, the step of the routes
+	like, unlike := map[int]int{}, -1 // like maps a number of tokens to the routes of the last such step
 	kept := make([]int, 0, len(s.Steps))
 	for _, step := range slices.Backward(s.Steps) {
 		tokens := len(steps[step].Tokens)

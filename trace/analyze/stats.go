@@ -7,9 +7,10 @@ import (
 	"gpuscope/trace"
 )
 
-// A file may hold any time. What is made of several stays at the largest that there is: no sum turns round.
+// Times read from a file may be arbitrarily large. Sums saturate at the largest int64 instead of
+// overflowing.
 
-// Add is a + b.
+// Add returns a + b, limited to the range of int64.
 func Add(a, b int64) int64 {
 	switch {
 	case b > 0 && a > math.MaxInt64-b:
@@ -20,7 +21,7 @@ func Add(a, b int64) int64 {
 	return a + b
 }
 
-// Whole is a number of ns without its fraction.
+// Whole rounds a number of ns toward zero, limited to the range of int64.
 func Whole(ns float64) int64 {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64
@@ -28,25 +29,26 @@ func Whole(ns float64) int64 {
 	return int64(max(ns, -math.MaxInt64))
 }
 
-// Stats sums up times in ns: their number, median, range and interquartile range. N = 0: not measured.
+// Stats summarizes times in ns: their number, median, range and interquartile range. N is 0 if nothing was
+// measured.
 type Stats struct {
 	N        int
 	Median   float64
 	Min, Max float64
-	IQR      float64 // between the quartiles; 0 where they are not Known
+	IQR      float64 // interquartile range; 0 if Known is false
 }
 
-// Enough is how many times have quartiles that mean something.
+// Enough is the number of times from which quartiles are meaningful.
 const Enough = 4
 
-// Measured reports whether there is a time at all.
+// Measured reports whether there is at least one time.
 func (s Stats) Measured() bool { return s.N > 0 }
 
-// Known reports whether there are times enough for an IQR.
+// Known reports whether there are enough times for an interquartile range.
 func (s Stats) Known() bool { return s.N >= Enough }
 
-// Noise is the largest difference between medians that is not significant: the IQR, or with too few times
-// for one the whole range.
+// Noise returns the largest difference between medians that is not significant: the interquartile range, or
+// the full range if there are too few times for quartiles.
 func (s Stats) Noise() float64 {
 	if s.Known() {
 		return s.IQR
@@ -54,7 +56,7 @@ func (s Stats) Noise() float64 {
 	return s.Max - s.Min
 }
 
-// StatsOf sorts ns.
+// StatsOf summarizes times in ns. It sorts its argument in place.
 func StatsOf[N int64 | float64](ns []N) Stats {
 	if len(ns) == 0 {
 		return Stats{}
@@ -67,7 +69,7 @@ func StatsOf[N int64 | float64](ns []N) Stats {
 	return s
 }
 
-// TimeOf is the time of a dispatch of a step: of its repeats in place where there are any, else of its one
+// TimeOf returns the time of a dispatch in a step: of its repeats if there are any, or else of its single
 // run.
 func TimeOf(d *trace.StepDispatch) Stats {
 	if len(d.Samples) > 0 {
@@ -79,7 +81,7 @@ func TimeOf(d *trace.StepDispatch) Stats {
 	return Stats{}
 }
 
-// MedianOf is the median of timeOf, and whether anything was measured.
+// MedianOf returns the median of TimeOf in ns, and whether anything was measured.
 func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	if len(d.Samples) > 0 {
 		return TimeOf(d).Median, true
@@ -88,14 +90,15 @@ func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 	return float64(only), measured
 }
 
-// judging is how many repeats tell an outlier from noise. In one of them many of a hundred members are far
-// out, in two of three or three of five still some.
+// judging is the number of repeats needed to tell an outlier from noise. With one repeat, many of a hundred
+// equal dispatches are far from the median by chance. Even if two of three or three of five repeats must be
+// far off, some still are.
 const judging = 8
 
-// outlier finds the one of several equal runs that stands out: samples[i] are the repeats of the i-th. It
-// must be more than 3 MAD, and more than the resolution of the clock, from the median of all in most of as
-// many repeats as it takes. worst is -1 where none does, judged reports whether there were runs and repeats
-// enough to tell.
+// outlier finds the slowest or fastest of several equal dispatches. samples[i] holds the repeats of the
+// i-th dispatch. An outlier differs from the median of all dispatches by more than 3 MAD and by more than
+// the clock's resolution, in more than half of the repeats. worst is -1 if there is no outlier. judged
+// reports whether there were enough dispatches and repeats to decide.
 func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	if len(samples) < 4 {
 		return -1, false
@@ -136,5 +139,5 @@ func outlier(samples [][]int64, resolution float64) (worst int, judged bool) {
 	return worst, true
 }
 
-// resolutionNS is the smallest difference of two times that means anything: two quanta of the clock.
+// resolutionNS returns the smallest meaningful difference of two times: twice the timer resolution.
 func resolutionNS(t *trace.Trace) float64 { return 2 * t.Clock.QuantumNS }

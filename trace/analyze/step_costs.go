@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// StepCosts are the costs of a step by what was left out. They belong to the routes on which the dispatches
-// of that step ran.
+// StepCosts holds the measured costs of a step, one for each set of dispatches that was skipped. The costs
+// are valid only for the routes by which the dispatches of this step ran.
 type StepCosts struct {
 	Step *trace.Step
 	X    *Index
@@ -15,12 +15,12 @@ type StepCosts struct {
 	Ran  map[trace.DispatchID]*trace.Plan
 }
 
-// Of is the cost of some dispatches skipped together; nil where that was not measured.
+// Of returns the cost of skipping some dispatches together, and nil if this cost was not measured.
 func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[trace.SetKey(ids)] }
 
-// Beside is the cost of some launches skipped together. Where one of them ran differently than when the cost
-// was measured (another route, kernel or number of tokens, or not at all), the cost is of other work: then
-// there is none, and other is that launch.
+// Beside returns the cost of skipping some launches together. The cost does not apply if one of the
+// launches ran differently when the cost was measured: by another route, with another kernel or number of
+// tokens, or not at all. Beside then returns a nil cost, and that launch as other.
 func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	if c == nil {
 		return nil, nil
@@ -45,8 +45,8 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	return cost, nil
 }
 
-// Costs are those of the last step of a selection that has some, of the first selection with such a step; nil
-// where none has.
+// Costs returns the costs of the last step of a selection that has costs. Of several selections it uses the
+// first that has such a step. It returns nil if no step has costs.
 func (x *Index) Costs(selections ...Selection) *StepCosts {
 	for _, s := range selections {
 		for _, step := range slices.Backward(s.Steps) {
@@ -86,7 +86,7 @@ func (x *Index) CostsOf(step int) *StepCosts {
 	return c
 }
 
-// CostOf is what a part of the table costs, skipped as a whole; nil where that is not known.
+// CostOf returns the cost of skipping all dispatches of a part together, and nil if this cost is not known.
 func (t *DispatchTree) CostOf(p trace.Part) *RowCost {
 	var list []*Launch
 	for i := range t.Launches {

@@ -4,7 +4,8 @@ import (
 	"gpuscope/trace"
 )
 
-// CompileTime is what a step's pipelines took to compile, not measured where it compiled none.
+// CompileTime returns how long the pipelines of a step took to compile. It is not measured if the step
+// compiled no pipeline.
 func CompileTime(s *trace.Step) trace.Time {
 	var all trace.Time
 	for _, c := range s.CPU.Compiled {
@@ -15,8 +16,8 @@ func CompileTime(s *trace.Step) trace.Time {
 	return all
 }
 
-// Replaced reports whether the text has gone on without a step: a later one, of those up to the number
-// newest, stands where it does or before.
+// Replaced reports whether a step was undone by a later step at the same or an earlier position. Only steps
+// with a number up to newest count.
 func (x *Index) Replaced(step, newest int) bool {
 	steps := x.Trace.Steps
 	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {

@@ -2,12 +2,12 @@ package analyze
 
 import "gpuscope/trace"
 
-// StepBaseline is the wall time of a baseline, by which steps are compared: of each timing level by itself,
-// for timing makes a step longer.
+// StepBaseline holds the wall times of a baseline that steps are compared with. Each timing level has its
+// own wall time, because timing makes a step longer.
 type StepBaseline struct {
 	Baseline *Baseline
 	Walls    map[trace.Timing]Stats
-	Canary   float64 // 0 where none ran
+	Canary   float64 // median speed of the clock probe; 0 if no probe ran
 }
 
 // NewStepBaseline computes the wall times of a baseline by timing level.

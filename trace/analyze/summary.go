@@ -4,38 +4,39 @@ import (
 	"gpuscope/trace"
 )
 
-// StepSummary is what a step cost and where its wall time went. What was not measured says so.
+// StepSummary holds the times of a step: its wall time, and how this time divides between the CPU and the
+// GPU. A time that was not measured says so.
 type StepSummary struct {
 	Step    *trace.Step
 	Index   *Index
-	At      int  // of Step in the trace
-	Planned bool // there was no device, and nothing below was measured
-	// Untimed is the step as it runs when no dispatch in it is timed, and what bounds it then.
+	At      int  // index of Step in Trace.Steps
+	Planned bool // there was no device, so no time below was measured
+	// Untimed holds the times of the step when its dispatches are not timed.
 	Untimed    Untimed
-	FewSamples bool    // more untimed runs would say more of what bounds the step
-	TokensPerS float64 // untimed; 0 where that is not known
+	FewSamples bool    // more untimed runs are needed to tell what bounds the step
+	TokensPerS float64 // rate of the untimed step; 0 if not known
 
-	// As it was recorded.
-	Wall       trace.Time // CPU, whole
-	Busy       trace.Time // Σgpu: each dispatch timed in isolation, of repeats the median
-	Repeats    int        // that Busy is of; 0 where it is of the one run
-	Span       trace.Time // GPU, first begin to last end
-	IdleInSpan trace.Time // Span less what was timed in it, in that run
+	// The times below are from the recorded run.
+	Wall       trace.Time // CPU time of the whole step
+	Busy       trace.Time // Σgpu: sum of the isolated dispatches; of repeats, the medians
+	Repeats    int        // number of repeats in Busy; 0 if Busy is from a single run
+	Span       trace.Time // GPU time from the first begin to the last end
+	IdleInSpan trace.Time // Span minus the time of all dispatches timed in the same run
 	Idle       trace.Time // Wall - Span
 	Dispatches int
-	Levels     int        // 0: not recorded
-	Timing     trace.Time // modelled: what timing added to Busy, by the dispatch
+	Levels     int        // number of levels; 0 if not recorded
+	Timing     trace.Time // modelled timing overhead of all dispatches within Busy
 	Work       trace.Time // modelled: Busy - Timing
-	Compiled   trace.Time // compiling pipelines
+	Compiled   trace.Time // time to compile pipelines
 }
 
-// Measured reports whether there is a time at all.
+// Measured reports whether a time was measured.
 func Measured(t trace.Time) bool {
 	_, ok := t.NS()
 	return ok
 }
 
-// GPUOf is a step on the GPU's clock; nothing in it is measured where the trace has none.
+// GPUOf returns the GPU times of a step. All of them are unmeasured if the trace has none.
 func GPUOf(s *trace.Step) trace.GPU {
 	if s.GPU == nil {
 		return trace.GPU{}
@@ -43,7 +44,7 @@ func GPUOf(s *trace.Step) trace.GPU {
 	return *s.GPU
 }
 
-// Minus is a - b where both were measured.
+// Minus returns t - u, which is unmeasured unless both times were measured.
 func Minus(t, u trace.Time) trace.Time {
 	a, ok := t.NS()
 	b, both := u.NS()
@@ -53,7 +54,7 @@ func Minus(t, u trace.Time) trace.Time {
 	return trace.Measured(Add(a, -b))
 }
 
-// plus is a time with more added; what was not measured counts as nothing.
+// plus adds ns to a time. A time that was not measured counts as 0.
 func plus(t trace.Time, ns int64) trace.Time {
 	before, _ := t.NS()
 	return trace.Measured(Add(before, ns))
@@ -81,8 +82,9 @@ func (x *Index) Summary(step int) *StepSummary {
 	return r
 }
 
-// BusyOf is the sum of a step's dispatches, each timed in isolation: of those that were repeated the medians,
-// and how many repeats all of them have. Header, tables and views all say this sum.
+// BusyOf returns the sum of a step's isolated dispatches. If the dispatches were repeated, it sums their
+// medians, and repeats is the number of repeats that all of them have. The header, the tables and the views
+// all show this sum.
 func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	if !Repeated(s) {
 		return GPUOf(s).BusyNS, 0
@@ -95,7 +97,7 @@ func (x *Index) BusyOf(s *trace.Step) (busy trace.Time, repeats int) {
 	return made.(stepSum).busy, made.(stepSum).repeats
 }
 
-// stepSum is what the dispatches of a repeated step add up to.
+// stepSum is the summed time of the dispatches of a repeated step.
 type stepSum struct {
 	busy    trace.Time
 	repeats int
@@ -117,12 +119,12 @@ func sumOfMedians(s *trace.Step) stepSum {
 	return stepSum{trace.Measured(Whole(sum)), repeats}
 }
 
-// TokensPerS is how many tokens went into a step a second, at the level at which it was timed; 0 where its
-// wall time was not measured.
+// TokensPerS returns the number of input tokens of a step per second, at the timing level of the recorded
+// run. It is 0 if the wall time was not measured.
 func TokensPerS(s *trace.Step) float64 {
 	u := Untimed{Wall: s.CPU.TotalNS}
 	return u.TokensPerS(len(s.Tokens))
 }
 
-// SumName is the name of the sum of dispatches, each timed in isolation.
+// SumName names the sum of the isolated dispatches in tables and views.
 const SumName = "Σgpu"

@@ -8,36 +8,36 @@ import (
 	"gpuscope/trace"
 )
 
-// Untimed is how a step runs with at most two timestamps around it. Timing every dispatch makes a step about
-// three times as long, so the speed of a step and its bound are known only from untimed runs.
+// Untimed holds the times of a step that ran with at most two timestamps around it. Timing every dispatch
+// makes a step about three times as long, so only untimed runs show the real speed of a step and its bound.
 type Untimed struct {
-	Wall   trace.Time // whole, until its token is known
-	Before trace.Time // from its begin to the GPU's first tick
+	Wall   trace.Time // whole step, until its token is known
+	Before trace.Time // from the begin of the step to the first tick of the GPU
 	GPU    trace.Time // from the first tick to the last
-	After  trace.Time // from the last tick on
-	N      int        // runs that these are medians of
-	// WallOff and GPUOff are what Wall and GPU may be off by; not known of few runs.
+	After  trace.Time // from the last tick to the end of the step
+	N      int        // number of runs; the times are their medians
+	// WallOff and GPUOff are the errors of Wall and GPU. They are not known if there are few runs.
 	WallOff, GPUOff trace.Time
-	// Pipelined reports that these were sent each before the one before it was read; what is run again is
-	// not.
+	// Pipelined reports that each step was submitted before the result of the previous step was read.
+	// Repeated steps are never pipelined.
 	Pipelined bool
-	// From says where they were measured, where that was not in the step itself: "s126 ×8".
+	// From names the step and the number of runs if the times are from repeats: "s126 ×8".
 	From string
-	// Cost is what timing every dispatch adds to the wall time there: "+260%".
+	// Cost is how much longer the wall time of the step is when every dispatch is timed: "+260%".
 	Cost string
 }
 
-// Known reports whether anything is.
+// Known reports whether the wall time or the GPU time is known.
 func (u *Untimed) Known() bool { return Measured(u.Wall) || Measured(u.GPU) }
 
-// Split reports whether it is known how much of the wall time the GPU's is.
+// Split reports whether it is known how much of the wall time the GPU was working.
 func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 
-// CPU is the part of the wall time in which the GPU has nothing of the step to do.
+// CPU returns the part of the wall time in which the GPU has no work of this step.
 func (u *Untimed) CPU() trace.Time { return Minus(u.Wall, u.GPU) }
 
-// Untimed is a step as it runs untimed: as it ran, where no more than it as a whole was timed, else as it was
-// repeated so. Of a step of which neither is known nothing is: another step takes another time.
+// Untimed returns the untimed times of a step. If only the whole step was timed, they are its own times,
+// else those of its untimed repeats. Times of other steps are never used, because they differ.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if TimedWhole(s) {
@@ -46,8 +46,9 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.UntimedAgain(s)
 }
 
-// UntimedAgain is what a step takes when it is run again untimed, by the observer or for its costs: by one of
-// them, for what the GPU takes in one measurement is no part of what the step takes in another.
+// UntimedAgain returns the times of the untimed repeats of a step. The repeats were run by the observer or
+// while costs were measured. The result uses only one of these two measurements, because their times cannot
+// be combined.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
@@ -62,14 +63,14 @@ func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	return u
 }
 
-// inRounds is what a step takes with nothing left out in the rounds of its costs.
+// inRounds returns the times of the complete step in the rounds of its cost measurement.
 func inRounds(s *trace.Step) Untimed {
 	w := s.Whole
 	u := Untimed{
 		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
 		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
 	}
-	if ns, ok := w.WallNS.NS(); ok { // without what a step does before its first command and after it
+	if ns, ok := w.WallNS.NS(); ok { // add what a step does before its first command and after its wait
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
 	if s.Timing == trace.TimingDispatch && !s.Cold {
@@ -79,7 +80,8 @@ func inRounds(s *trace.Step) Untimed {
 	return u
 }
 
-// added is what a timed wall time is more than an untimed one: "+260%"; "" where one was not measured.
+// added returns by how many percent a timed wall time exceeds an untimed one: "+260%". It returns "" if one
+// of them was not measured.
 func added(timed, untimed trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
 	if ns, _ := untimed.NS(); ok && ns > 0 {
@@ -88,7 +90,7 @@ func added(timed, untimed trace.Time) string {
 	return ""
 }
 
-// sum of times; what was not measured counts as nothing.
+// sum adds times. A time that was not measured counts as 0.
 func sum(times ...trace.Time) int64 {
 	var all int64
 	for _, t := range times {
@@ -98,8 +100,8 @@ func sum(times ...trace.Time) int64 {
 	return all
 }
 
-// untimedItself are a step's own times. Its first tick cannot have come before its submit, whatever the error
-// of the clocks.
+// untimedItself returns the times of the recorded run of a step. The GPU's first tick cannot be earlier
+// than the submit, so clock errors that make it earlier are corrected.
 func untimedItself(s *trace.Step) Untimed {
 	gpu := GPUOf(s)
 	u := Untimed{Wall: s.CPU.TotalNS, GPU: gpu.SpanNS, N: 1, Pipelined: s.Pipelined}
@@ -112,9 +114,9 @@ func untimedItself(s *trace.Step) Untimed {
 	return u
 }
 
-// Rest is what the wall time has after the GPU's. Where that would be nothing because the GPU took longer in
-// other runs than all of these did, on a device that is not steady, the GPU's time is not known; nor is what
-// came before it where that would be less than zero, by two clocks.
+// Rest computes After, the part of the wall time after the GPU's last tick. On an unsteady device the GPU
+// time can exceed the wall time, because both come from different runs. The GPU time is then marked as
+// unknown. A negative Before, caused by the error between two clocks, is marked as unknown too.
 func (u *Untimed) Rest() {
 	if ns, ok := u.Before.NS(); ok && ns < 0 {
 		u.Before = trace.Time{}
@@ -127,14 +129,14 @@ func (u *Untimed) Rest() {
 	}
 }
 
-// Observes reports whether what an observer measured is of some steps of the trace: not where it is of
-// another.
+// Observes reports whether the measurement of an observer applies to one of the given steps. It also
+// applies if the observed step is not in the trace.
 func (x *Index) Observes(o *trace.Observer, steps []int) bool {
 	is := func(step int) bool { return o.Step != nil && x.Trace.Steps[step].Index == *o.Step }
 	return slices.ContainsFunc(steps, is) || !slices.ContainsFunc(x.EveryStep(), is)
 }
 
-// observed is what an observer measured of its step.
+// observed returns the times that an observer measured.
 func observed(o *trace.Observer) Untimed {
 	from := fmt.Sprintf("×%d", o.N)
 	if o.Step != nil {
@@ -149,9 +151,8 @@ func observed(o *trace.Observer) Untimed {
 	return u
 }
 
-// RanUntimed are the steps of a selection that ran untimed and of which the wall time is known. That of a
-// step that was sent before the one before it was read is another than of a stepped one, so of both they are
-// those that are more.
+// RanUntimed returns the steps of a selection that ran untimed and have a wall time. Pipelined and stepped
+// steps have different wall times, so only the larger of these two groups is returned.
 func (x *Index) RanUntimed(selection Selection) []int {
 	by := map[bool][]int{}
 	for _, step := range selection.Steps {
@@ -162,8 +163,8 @@ func (x *Index) RanUntimed(selection Selection) []int {
 	return by[len(by[true]) > len(by[false])]
 }
 
-// UntimedOf is what is known of the steps of a selection untimed: medians of those that ran so, in one mode;
-// where none did, what is known of the last of them that was run again so.
+// UntimedOf returns the untimed times of a selection. They are medians of the steps that ran untimed in one
+// mode. If no step ran untimed, they are the times of the last step with untimed repeats.
 func (x *Index) UntimedOf(selection Selection) Untimed {
 	if step, one := selection.One(); one {
 		return x.Untimed(step)
@@ -194,7 +195,7 @@ func (x *Index) UntimedOf(selection Selection) Untimed {
 	}
 	u := Untimed{N: len(steps), Pipelined: x.Trace.Steps[steps[0]].Pipelined}
 	u.Wall, u.WallOff = medianOff(walls)
-	if len(spans) == len(steps) { // a median of fewer is of other steps
+	if len(spans) == len(steps) { // a median over fewer steps would describe other steps than Wall does
 		u.GPU, u.GPUOff = medianOff(spans)
 	}
 	if len(befores) == len(steps) {
@@ -204,15 +205,15 @@ func (x *Index) UntimedOf(selection Selection) Untimed {
 	return u
 }
 
-// medianOff is the median of some times, at least one, and what it may be off by.
+// medianOff returns the median of at least one time, and its error.
 func medianOff(ns []int64) (median, off trace.Time) {
 	median = StatsOf(ns).Time()
 	is, _ := median.NS()
 	return median, trace.OffBy(ns, is)
 }
 
-// Waits is the part of the wall time in which the GPU has nothing of the step to do, and what that may be off
-// by. Few runs do not tell that: then ok is false.
+// Waits returns the part of the wall time in which the GPU has no work of the step, and its error, both in
+// ns. ok is false if there are too few runs to know the error.
 func (u *Untimed) Waits() (ns, off int64, ok bool) {
 	wait, split := u.CPU().NS()
 	wall, ok1 := u.WallOff.NS()
@@ -221,7 +222,7 @@ func (u *Untimed) Waits() (ns, off int64, ok bool) {
 		split && ok1 && ok2 && u.N >= trace.FewestWithin
 }
 
-// Time is the median.
+// Time returns the median as a time.
 func (s Stats) Time() trace.Time {
 	if !s.Measured() {
 		return trace.Time{}
@@ -229,7 +230,8 @@ func (s Stats) Time() trace.Time {
 	return trace.Measured(Whole(s.Median))
 }
 
-// TokensPerS is the rate of steps that take so many tokens each; 0 where the wall time is not known.
+// TokensPerS returns the rate of steps that read the given number of tokens each. It is 0 if the wall time
+// is not known.
 func (u *Untimed) TokensPerS(tokens int) float64 {
 	if ns, ok := u.Wall.NS(); ok && ns > 0 {
 		return float64(tokens) * 1e9 / float64(ns)
@@ -237,21 +239,21 @@ func (u *Untimed) TokensPerS(tokens int) float64 {
 	return 0
 }
 
-// Mode is how the steps followed each other, in words.
+// Mode returns how the steps followed each other: "stepped" or "pipelined".
 func (u *Untimed) Mode() string { return (&trace.Step{Pipelined: u.Pipelined}).Mode() }
 
-// Waiting is the time from a step's first submit to the end of the wait for it, by what the GPU did. Busy and
-// Gaps are known where dispatches or blocks were timed. Instants are known to Clock.ErrorNS.
+// Waiting divides a step's time from its begin to the end of the wait by what the GPU did. Busy and Idle
+// are known only if dispatches or blocks were timed. Instants have an error of Clock.ErrorNS.
 type Waiting struct {
 	Begin  trace.Time // from the step's begin to its submit
 	ToTick trace.Time // from the submit to the GPU's first tick
-	Span   trace.Time // from the first tick to the last, which is Busy and Gaps
-	Busy   trace.Time // what was timed in it
-	Idle   trace.Time // the rest of it
-	ToDone trace.Time // from the last tick until the host knew
+	Span   trace.Time // from the first tick to the last; the sum of Busy and Idle
+	Busy   trace.Time // the timed part of Span
+	Idle   trace.Time // Span - Busy
+	ToDone trace.Time // from the last tick until the host was notified
 }
 
-// Waiting computes it for a step; nothing in it is measured where the step was not timed.
+// Waiting computes these times for a step. None of them is measured if the step was not timed.
 func (x *Index) Waiting(step int) Waiting {
 	s := &x.Trace.Steps[step]
 	gpu, c := GPUOf(s), &s.CPU
@@ -270,7 +272,7 @@ func (x *Index) Waiting(step int) Waiting {
 	return w
 }
 
-// EveryStep are the indices of all steps.
+// EveryStep returns the indices of all steps.
 func (x *Index) EveryStep() []int {
 	steps := make([]int, len(x.Trace.Steps))
 	for i := range steps {
@@ -279,7 +281,7 @@ func (x *Index) EveryStep() []int {
 	return steps
 }
 
-// WarmAgain is what a step took that was run again, untimed and when the device was at its clocks.
+// WarmAgain returns the wall time of a step's untimed repeats on the warm device.
 func WarmAgain(s *trace.Step) trace.Time {
 	if s.Whole == nil {
 		return trace.Time{}

@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace"
 )
 
-// NotStored says why a value is never in memory; "" of one that has some.
+// NotStored returns the reason why a value never has memory, and "" if it may have memory.
 func NotStored(v *trace.Value) string {
 	switch {
 	case v.Role == trace.RoleFused:
@@ -17,8 +17,8 @@ func NotStored(v *trace.Value) string {
 	return ""
 }
 
-// TypeOf is the type of what a value has: of the weights of a matrix their format, whatever words they are
-// in.
+// TypeOf returns the data type of a value. For the weights of a matrix it is their quantization format, not
+// the type of the words that hold them.
 func TypeOf(v *trace.Value) string {
 	if v.Matrix != nil {
 		return v.Matrix.Format
@@ -26,9 +26,9 @@ func TypeOf(v *trace.Value) string {
 	return v.DType
 }
 
-// LiveRows is how many rows of a cache, as they stand one after the other along its last dim, are of the text
-// when a step is done; the rest is what was there before. It is false of what is no cache: a state of one
-// batch, its positions, its heads and their numbers.
+// LiveRows returns how many rows of a KV cache hold tokens of the current text when a step is done. Rows
+// are counted along the last dim, and further rows hold old data. LiveRows returns false for a value that
+// is not a cache: a cache is a state of shape [1, positions, heads, numbers per head].
 func (x *Index) LiveRows(step int, id trace.ValueID) (rows int, ok bool) {
 	v := &x.Trace.Graph.Values[id]
 	if d := v.MaxDims; step >= 0 && v.Role == trace.RoleState && len(d) == 4 && d[0] == 1 {

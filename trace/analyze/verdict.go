@@ -4,8 +4,8 @@ import (
 	"gpuscope/trace"
 )
 
-// fewSamples reports that the untimed runs are too few to say what bounds a step; of a cold one, the warm
-// runs of the same step where there are some.
+// fewSamples reports whether there are too few untimed runs to tell what bounds a step. For a cold step it
+// counts the warm repeats of the step if there are any.
 func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	if s.Cold && TimedWhole(s) {
 		if warm := x.UntimedAgain(s); warm.Split() {
@@ -15,18 +15,19 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	return u.FewSamples()
 }
 
-// FewSamples reports that a step was run untimed, but too few times to say what bounds it.
+// FewSamples reports whether the step was run untimed, but too few times to tell what bounds it.
 func (u *Untimed) FewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
 
-// OwnNS is what the CPU itself did in a step, as it was measured there, its timing included: all but the
-// wait, and but what it did while the GPU had work. False where its encoding was not measured.
+// OwnNS returns the time in ns that the CPU worked in a recorded step, including the work of timing. It
+// excludes the wait for the GPU and the CPU work that overlapped with GPU work. OwnNS returns false if the
+// encoding time was not measured.
 func OwnNS(s *trace.Step) (int64, bool) {
 	c := &s.CPU
 	all := sum(c.ResizeNS, c.UploadNS, c.EncodeNS, c.SubmitNS, c.SampleNS)
 	return all - sum(c.OverlappedNS), Measured(c.EncodeNS)
 }
 
-// Wasted is what a step launched without need.
+// Wasted returns the waste of all dispatches of a step.
 func (x *Index) Wasted(s *trace.Step) Waste {
 	var w Waste
 	for _, d := range s.Dispatches {
@@ -35,8 +36,9 @@ func (x *Index) Wasted(s *trace.Step) Waste {
 	return w
 }
 
-// RoofNS is in how long the device could do the work of a step: of each dispatch the longer of its bytes at
-// the copy rate and its FLOPs at the FLOP rate. Modelled; 0 where no ceiling is known.
+// RoofNS returns the shortest modelled time in ns in which the device could do the work of a step. The time
+// of each dispatch is the longer of its bytes at the copy rate and its FLOPs at the FLOP rate. RoofNS
+// returns 0 if no ceiling was measured.
 func (x *Index) RoofNS(s *trace.Step) float64 {
 	c := x.Trace.Device.Ceilings
 	if c == nil {
@@ -50,8 +52,8 @@ func (x *Index) RoofNS(s *trace.Step) float64 {
 	return sum
 }
 
-// streamed is what passes through the device in a step between two uses of the same bytes: the working set of
-// each of its dispatches.
+// streamed returns the modelled bytes of all dispatches of a step. The step moves this many bytes before it
+// uses the same bytes again, so this is the working set that decides the copy rate.
 func (x *Index) streamed(s *trace.Step) float64 {
 	all := 0.0
 	for _, d := range s.Dispatches {
@@ -60,7 +62,8 @@ func (x *Index) streamed(s *trace.Step) float64 {
 	return all
 }
 
-// roofNS is in how many ns the ceilings let so many bytes be moved and FLOPs be done, at the same time.
+// roofNS returns the time in ns to move some bytes and do some FLOPs concurrently at the ceilings. set is
+// the working set in bytes, which decides the copy rate.
 func roofNS(c *trace.Ceilings, bytes, flops, set float64) float64 {
 	mem, fp := c.Roofs(bytes, flops, set)
 	return max(mem, fp)

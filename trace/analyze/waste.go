@@ -6,15 +6,16 @@ import (
 	"gpuscope/trace"
 )
 
-// Waste is work that was launched and not needed, exact from the plan. Workgroups: Shape were launched beyond
-// the live shape's need, Fold by folding a count into two dimensions, of Launched in all. Lanes: Tail idle of
-// the Lanes in workgroups that have work; Lanes is 0 where the workgroup's size is not known.
+// Waste counts work that was launched without need, exactly as planned. Shape is the number of workgroups
+// beyond the need of the live shape. Fold is the number of workgroups added by folding a one-dimensional
+// count into two dimensions. Launched is the number of all workgroups. Tail is the number of idle lanes
+// among the Lanes of workgroups that have work. Lanes is 0 if the workgroup size is not known.
 type Waste struct{ Shape, Fold, Launched, Tail, Lanes int64 }
 
-// Product is the number of workgroups of a grid.
+// Product returns the number of workgroups of a grid, or of lanes of a workgroup.
 func Product(v [3]int) int64 { return int64(v[0]) * int64(v[1]) * int64(v[2]) }
 
-// WasteOf is the waste of a plan that runs a kernel, nil where that is not known.
+// WasteOf returns the waste of a plan. k is the plan's kernel, or nil if the trace does not describe it.
 func WasteOf(p *trace.Plan, k *trace.Kernel) Waste {
 	needed, launched := Product(p.NeededGrid), Product(p.Workgroups)
 	w := Waste{Shape: launched - needed, Fold: needed - p.NeededGroups, Launched: launched, Tail: p.IdleLanes}
@@ -24,13 +25,13 @@ func WasteOf(p *trace.Plan, k *trace.Kernel) Waste {
 	return w
 }
 
-// Groups are the workgroups that were launched and have no work.
+// Groups returns the number of workgroups that were launched and had no work.
 func (w Waste) Groups() int64 { return w.Shape + w.Fold }
 
-// None reports that nothing was launched that was not needed.
+// None reports whether everything launched was needed.
 func (w Waste) None() bool { return w.Shape == 0 && w.Fold == 0 && w.Tail == 0 }
 
-// Plus is the waste of both.
+// Plus returns the sum of two wastes.
 func (w Waste) Plus(v Waste) Waste {
 	return Waste{
 		Shape: w.Shape + v.Shape, Fold: w.Fold + v.Fold, Launched: w.Launched + v.Launched,
@@ -38,15 +39,16 @@ func (w Waste) Plus(v Waste) Waste {
 	}
 }
 
-// scaled is the waste times a / b, to the nearest: of a step where it was summed over several.
+// scaled multiplies the waste by a / b and rounds to the nearest integer. It converts a sum over several
+// steps to the mean of a step.
 func (w Waste) scaled(a, b int) Waste {
 	s := func(n int64) int64 { return int64(math.Round(float64(n) * float64(a) / float64(b))) }
 	return Waste{s(w.Shape), s(w.Fold), s(w.Launched), s(w.Tail), s(w.Lanes)}
 }
 
-// StaticTimes are what a step takes the GPU with dynamic grids, at the baseline, and with the largest: by the
-// sums of what was timed in isolation, or by the spans of untimed steps. They are 0 where there is nothing of
-// one kind on both sides, or the clock has moved.
+// StaticTimes compares the GPU time of a step with dynamic grids (the baseline) and with static grids. Both
+// times are sums of isolated dispatches, or both are GPU spans of untimed steps. They are 0 if neither kind
+// was measured on both sides, or if the clock moved.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0
@@ -64,7 +66,7 @@ func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	return "GPU", float64(before), float64(after)
 }
 
-// Worst is the row with the most workgroups that were not needed.
+// Worst returns the row with the most workgroups that were not needed, and their number.
 func (t *DispatchTree) Worst() (name string, groups int64) {
 	for i := range t.Grouped {
 		r := &t.Grouped[i]
@@ -75,5 +77,6 @@ func (t *DispatchTree) Worst() (name string, groups int64) {
 	return name, groups
 }
 
-// InAStep is what a launch wasted in a step of a selection, on the average of all steps.
+// InAStep returns the waste of a launch per step: the total waste divided by the number of steps of the
+// selection.
 func (l *Launch) InAStep(steps int) Waste { return l.Waste.scaled(l.Runs, steps) }
