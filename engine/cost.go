@@ -163,7 +163,7 @@ func (m *costRun) gain(p partRun) int64 {
 func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costRun, error) {
 	switch {
 	case x.clock == nil:
-		return nil, errors.New("the device has no GPU timestamps")
+		return nil, errors.New("the device has no timestamps")
 	case !x.clock.Scale.Known():
 		return nil, errors.New("the period of the GPU clock is unknown, so GPU times cannot be compared")
 	case !x.Stands():

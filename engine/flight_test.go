@@ -461,7 +461,7 @@ func TestStagesOutOfOrderAreRefused(t *testing.T) {
 		t.Error("a step gave up nothing")
 	}
 	in.Inputs[0].From = &r.in
-	for want, from := range map[string]graph.ValueID{"is no output": r.in, "value -1": graph.None} {
+	for want, from := range map[string]graph.ValueID{"not an output": r.in, "value -1": graph.None} {
 		in.Inputs[0].From = &from
 		if err := r.x.Prepare(ctx, in, TimingOff); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("fed by value %d: %v", from, err)

@@ -111,7 +111,7 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 	case n < 1 || n > MostTrials:
 		return nil, fmt.Errorf("%d runs of each route requested, but the limits are 1 and %d", n, MostTrials)
 	case x.clock == nil:
-		return nil, errors.New("the device has no GPU timestamps")
+		return nil, errors.New("the device has no timestamps")
 	case !x.clock.Scale.Known():
 		return nil, measure.ErrNoPeriod
 	}

@@ -1,46 +1,49 @@
 package gpu
 
-// Barriers replays where the native library (wgpu 0.20: its usage tracker, and the transitions it drains
-// before each dispatch) puts barriers into a recording, from what each dispatch does with its buffers.
-// Between two barriers dispatches may overlap; such a run is a level, and a step costs by its levels more
-// than by its dispatches.
+// Barriers predicts where the native library (wgpu 0.20) inserts barriers into a recording, from the
+// buffers that each dispatch uses. In wgpu the usage tracker records transitions, and a barrier applies
+// them before each dispatch. Dispatches between two barriers may overlap; such a group of dispatches is a
+// level. The time of a step depends more on the number of levels than on the number of dispatches.
 //
-// The rule, buffer by buffer: a use needs a barrier before it when the buffer's last use in the recording was
-// of another kind, or was read_write, whether or not another barrier came in between. All transitions of a
-// dispatch are one barrier. Those of the buffers that a pass meets for the first time are one barrier before
-// the pass; those of the buffers that the recording meets for the first time are made at submit and are not
+// The rule is applied to each buffer. A use of a buffer needs a barrier before it in two cases: the
+// previous use in the recording had another kind, or the previous use was read_write. It does not matter
+// whether another barrier was inserted in between. One barrier makes all transitions of a dispatch. One
+// barrier before a pass makes the transitions of all buffers that appear in the pass for the first time.
+// Transitions of buffers that appear in the recording for the first time happen at submit and are not
 // counted.
 //
-// Buffers are known by small indexes, so that the same rule serves a driver and a graph that has no device.
-// The zero value is ready. Nothing is allocated once the highest index was seen.
+// Buffers are identified by small indexes, so that a driver and a graph without a device can share this
+// code. The zero value is ready to use. Once the highest index has been seen, Barriers allocates no more
+// memory.
 type Barriers struct {
 	uses      []bufferUse
 	recording uint32
 	pass      uint32
 	dispatch  uint32
 	inPass    bool
-	split     bool // a barrier stands before the next dispatch, outside of its pass
-	forced    bool // a barrier stands before the next dispatch, inside of its pass
+	split     bool // the next dispatch needs a barrier before its pass
+	forced    bool // the next dispatch needs a barrier inside its pass
 	begun     bool // the pass has a dispatch
-	joined    bool // the pass's first dispatch counted as one level with the dispatch before the pass
+	joined    bool // the first dispatch of the pass shares a level with the dispatch before the pass
 	levels    int
-	first     uint32 // number of the recording's first dispatch
-	// Transitions of the dispatch that is being named, and of the one named last.
+	first     uint32 // number of the first dispatch of the recording
+	// pending holds the transitions of the next dispatch, and waits holds those of the last dispatch.
 	pending, waits []Wait
 }
 
-// Wait is one transition that a barrier makes: what the dispatch after it waits for.
+// Wait is one transition of a barrier. The dispatch after the barrier waits for it.
 type Wait struct {
 	Buffer int
 	Hazard Hazard
-	// For is the dispatch that used the buffer last, counted from 0 in the recording; -1 is a copy.
+	// For is the previous dispatch that used the buffer, counted from 0 in the recording, or -1 if a copy
+	// used it.
 	For int
 }
 
-// Hazard is the order that a barrier keeps.
+// Hazard is the kind of data hazard that a barrier prevents.
 type Hazard uint8
 
-// The hazards. Some transitions keep no order: a buffer that was read is read in another way.
+// The hazards. NoHazard is a transition between two kinds of reading, which needs no ordering.
 const (
 	NoHazard Hazard = iota
 	ReadAfterWrite
@@ -48,17 +51,16 @@ const (
 	WriteAfterWrite
 )
 
-// String is the hazard's name in traces.
+// String returns the name of the hazard in traces.
 func (h Hazard) String() string { return [...]string{"none", "raw", "war", "waw"}[h] }
 
-// bufferUse is the last use of a buffer.
 type bufferUse struct {
 	recording, pass, dispatch uint32
 	kind                      useKind
 }
 
-// useKind is a way of using a buffer that the tracker tells from others. Only readWrite and copyTo must be
-// ordered against themselves.
+// useKind is the usage state of a buffer as wgpu's tracker distinguishes it. A use needs ordering after a
+// use of the same kind only for readWrite and copyTo.
 type useKind uint8
 
 const (
@@ -69,10 +71,10 @@ const (
 	copyTo       = useUniform + 2
 )
 
-// writes says whether the use changes the buffer.
+// writes reports whether the use changes the buffer.
 func (k useKind) writes() bool { return k == useReadWrite || k == copyTo }
 
-// hazard is what a use after another must be ordered for.
+// hazard returns the hazard between the previous use, named after, and the use k.
 func (k useKind) hazard(after useKind) Hazard {
 	switch {
 	case after.writes() && k.writes():
@@ -98,14 +100,14 @@ func (b *Barriers) BeginPass() {
 	b.inPass, b.begun, b.joined = true, false, false
 }
 
-// EndPass closes it.
+// EndPass closes the pass.
 func (b *Barriers) EndPass() { b.inPass = false }
 
-// Touch says that the next dispatch uses a buffer so.
+// Touch adds a buffer, with its access, to the uses of the next dispatch.
 func (b *Barriers) Touch(buffer int, a Access) { b.use(buffer, useKind(a)) }
 
-// Dispatch says that the uses named since the last Dispatch are one dispatch. It reports whether a barrier
-// stands before it in its pass.
+// Dispatch combines the uses since the last Dispatch into one dispatch. It reports whether the dispatch has
+// a barrier before it inside its pass.
 func (b *Barriers) Dispatch() bool {
 	forced := b.forced
 	switch {
@@ -120,13 +122,12 @@ func (b *Barriers) Dispatch() bool {
 	return forced
 }
 
-// Waits are the transitions of the barriers that stand between the last dispatch and the one before it, in
-// the order in which they were named. They are good until the next Dispatch or Begin. A dispatch for which
-// Dispatch was false may have some too: of a barrier before its pass.
+// Waits returns the transitions of the barriers between the last dispatch and the one before it, in the
+// order of the Touch and Copy calls. The result is valid until the next Dispatch or Begin. If Dispatch
+// returned false, Waits can still return the transitions of a barrier before the pass.
 func (b *Barriers) Waits() []Wait { return b.waits }
 
-// Copy says that a buffer is copied to another between passes; to is negative where it is not a device
-// buffer.
+// Copy records a copy of a buffer between passes. to is negative if the destination is not a device buffer.
 func (b *Barriers) Copy(from, to int) {
 	b.use(from, copyFrom)
 	if to >= 0 {
@@ -134,7 +135,8 @@ func (b *Barriers) Copy(from, to int) {
 	}
 }
 
-// Levels is the number of runs of dispatches between barriers in the recording.
+// Levels returns the number of levels in the recording, which are the groups of dispatches between
+// barriers.
 func (b *Barriers) Levels() int { return b.levels }
 
 func (b *Barriers) use(buffer int, kind useKind) {
@@ -145,11 +147,11 @@ func (b *Barriers) use(buffer int, kind useKind) {
 	last := *u
 	*u = bufferUse{b.recording, b.pass, b.dispatch, kind}
 	switch {
-	case last.recording != b.recording: // the first use of the recording
+	case last.recording != b.recording: // first use in the recording
 		return
 	case last.kind == kind && !kind.writes():
 		return
-	case b.inPass && last.pass == b.pass && last.dispatch == b.dispatch: // bound twice by one dispatch
+	case b.inPass && last.pass == b.pass && last.dispatch == b.dispatch: // second use by one dispatch
 		return
 	}
 	wait := Wait{buffer, kind.hazard(last.kind), int(last.dispatch - b.first)}
@@ -162,7 +164,8 @@ func (b *Barriers) use(buffer int, kind useKind) {
 		b.forced = true
 	case !b.inPass || !b.begun:
 		b.split = b.levels > 0
-	case b.joined: // the barrier stands before the pass, so its first dispatch did begin a level
+	// The barrier is inserted before the pass, so the first dispatch of the pass starts a level after all.
+	case b.joined:
 		b.levels++
 		b.joined = false
 	}

@@ -6,17 +6,18 @@ import (
 	"strings"
 )
 
-// Choose picks an adapter: the one that want names, by its index or by a part of its name in any case, and
-// where want is empty the best kind there is (discrete, integrated, virtual, cpu, unknown). Among equals the
-// earlier one wins. The reason is a phrase for people, fit to follow "chosen: ". An error wraps
-// ErrNoAdapter and lists what there is.
+// Choose picks an adapter. want is the index of the adapter or a part of its name, in any case. If want is
+// empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu, unknown.
+// Among equal adapters it picks the first. reason is a phrase for the user that can follow "chosen: ". The
+// error wraps ErrNoAdapter and lists the available adapters.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {
 		return 0, "", ErrNoAdapter
 	}
 	if i, err := strconv.Atoi(want); err == nil {
 		if i < 0 || i >= len(adapters) {
-			return 0, "", fmt.Errorf("%w with number %d; there are: %s", ErrNoAdapter, i, list(adapters))
+			return 0, "", fmt.Errorf("%w with number %d; available adapters: %s", ErrNoAdapter, i,
+				list(adapters))
 		}
 		return i, fmt.Sprintf("number %d was asked for", i), nil
 	}
@@ -32,7 +33,8 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 	}
 	switch {
 	case best < 0:
-		return 0, "", fmt.Errorf("%w with %q in its name; there are: %s", ErrNoAdapter, want, list(adapters))
+		return 0, "", fmt.Errorf("%w with %q in its name; available adapters: %s", ErrNoAdapter, want,
+			list(adapters))
 	case want != "" && matches > 1:
 		return best,
 			fmt.Sprintf("the first %s one of %d with %q in the name", adapters[best].Type, matches, want), nil
@@ -44,7 +46,7 @@ func Choose(adapters []AdapterInfo, want string) (index int, reason string, err 
 	return best, fmt.Sprintf("the first %s one of %d", adapters[best].Type, matches), nil
 }
 
-// list names the adapters with their numbers, for an error message.
+// list returns the adapters with their numbers, for an error message.
 func list(adapters []AdapterInfo) string {
 	names := make([]string, len(adapters))
 	for i, a := range adapters {

@@ -1,20 +1,22 @@
-// Package gpu is the driver interface of the engine: adapters, a device, and the few GPU
-// objects that a compute graph needs. engine/gpu/wgpu implements it over WebGPU, engine/gpu/fake
-// in pure Go for tests.
+// Package gpu is the driver interface of the engine: adapters, a device, and the few GPU objects that a
+// compute graph needs. Package engine/gpu/wgpu implements the interface with WebGPU, and engine/gpu/fake
+// implements it in pure Go for tests.
 //
-// One goroutine owns a device and everything made from it. Objects are released by their owner, once;
-// releasing the device releases what is left. What a recording uses may be released before its Submit. Sizes
-// are bytes. Errors are lower case, name the object's label and the limit it met, and wrap ErrDeviceLost,
-// ErrNoAdapter, ErrUnsupported or ErrOutOfMemory where a caller can act on it.
+// Only one goroutine may use a device and its objects. The owner of an object releases the object exactly
+// once. Releasing the device releases all remaining objects. Objects that a recording uses may be released
+// before the recording's Submit. All sizes are in bytes. Errors are lower case and name the object's label
+// and the limit that was exceeded. They wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or ErrOutOfMemory
+// if the caller can react to the cause.
 //
-// A step on the hot path is Begin, BeginPass, Dispatch..., EndPass, Submit, Wait, or Finish and what a
-// Recording has: implementations keep both free of Go allocations where the binding allows it.
+// The hot path of a step consists of Begin, BeginPass, Dispatch..., EndPass, Submit and Wait, or of Finish
+// and the methods of Recording instead of Submit and Wait. Implementations make no Go allocations on the
+// hot path if their binding allows it.
 package gpu
 
 import "errors"
 
-// Join is what went wrong with what went wrong in putting things right after it. That the device is lost is
-// told once.
+// Join combines an error with a later error of the cleanup. If both errors report a lost device, Join
+// returns only the first.
 func Join(err, after error) error {
 	if errors.Is(err, ErrDeviceLost) && errors.Is(after, ErrDeviceLost) {
 		return err
@@ -23,17 +25,17 @@ func Join(err, after error) error {
 }
 
 var (
-	// ErrNoAdapter says that no usable GPU or software device was found.
+	// ErrNoAdapter reports that no usable GPU or software device was found.
 	ErrNoAdapter = errors.New("no WebGPU adapter")
-	// ErrDeviceLost says that the device is gone; nothing made from it works any more.
+	// ErrDeviceLost reports that the device was lost, and that no object of the device works any more.
 	ErrDeviceLost = errors.New("device lost")
-	// ErrUnsupported says that the device lacks a feature or a limit.
+	// ErrUnsupported reports that the device lacks a feature or that a limit of the device is too low.
 	ErrUnsupported = errors.New("not supported by this device")
-	// ErrOutOfMemory says that the device has no memory left for an object.
+	// ErrOutOfMemory reports that the device has too little free memory for an object.
 	ErrOutOfMemory = errors.New("out of device memory")
 )
 
-// AdapterType is the kind of an adapter, in the order in which Choose prefers them.
+// AdapterType is the type of an adapter. The values are in the order in which Choose prefers them.
 type AdapterType uint8
 
 // The adapter types.
@@ -45,33 +47,33 @@ const (
 	UnknownAdapter
 )
 
-// String is the name used in traces and on screen.
+// String returns the name used in traces and on screen.
 func (t AdapterType) String() string {
 	return [...]string{"discrete", "integrated", "virtual", "cpu", "unknown"}[min(t, UnknownAdapter)]
 }
 
-// AdapterInfo describes an adapter, and after Open the device made from it.
+// AdapterInfo describes an adapter or, after Open, the device opened from the adapter.
 type AdapterInfo struct {
-	Name    string // as the driver names it
+	Name    string // as reported by the driver
 	Vendor  string
 	Driver  string // driver name and version
 	Backend string // "vulkan", "metal", "dx12", "fake"
 	Type    AdapterType
-	// Timestamps says whether Encoder.Timestamp works.
+	// Timestamps reports whether Encoder.Timestamp works.
 	Timestamps bool
-	// NSPerTick is the period of a timestamp tick where the driver knows it; 0 where it has to be measured,
-	// as with every WebGPU.
+	// NSPerTick is the period of a timestamp tick in ns. It is 0 if the driver does not report the period,
+	// which must then be measured. No WebGPU implementation reports it.
 	NSPerTick float64
 	Limits    Limits
 }
 
-// Limits are the device limits that plans and allocation look at. Sizes are bytes.
+// Limits holds the device limits that planning and allocation depend on. Sizes are in bytes.
 type Limits struct {
 	MaxBufferSize                    uint64
 	MaxStorageBinding                uint64
 	MaxUniformBinding                uint64
-	UniformAlignment                 uint32 // of the offset of a uniform binding
-	StorageAlignment                 uint32 // of the offset of a storage binding
+	UniformAlignment                 uint32 // for the offset of a uniform binding
+	StorageAlignment                 uint32 // for the offset of a storage binding
 	MaxStorageBuffers                uint32 // per shader stage
 	MaxWorkgroupStorage              uint32
 	MaxInvocations                   uint32 // per workgroup
@@ -79,12 +81,13 @@ type Limits struct {
 	MaxWorkgroupZ                    uint32
 	MaxWorkgroups                    uint32 // per dimension of a dispatch
 	MaxBindGroups, MaxBindingsPerGrp uint32
-	// FlushesHalves says whether the smallest halves become 0 as floats. Only of an open device is it known.
+	// FlushesHalves reports whether the device converts subnormal f16 numbers to 0. It is known only for an
+	// open device.
 	FlushesHalves bool
 }
 
-// DefaultLimits are the limits every WebGPU device grants: what graphs are planned against when
-// there is no device.
+// DefaultLimits returns the limits that every WebGPU device guarantees. Graphs are planned for these limits
+// if there is no device.
 func DefaultLimits() Limits {
 	return Limits{
 		MaxBufferSize: 256 << 20, MaxStorageBinding: 128 << 20, MaxUniformBinding: 64 << 10,
@@ -94,14 +97,14 @@ func DefaultLimits() Limits {
 	}
 }
 
-// LimitSet are limits to plan for where there is no device.
+// LimitSet is a named set of limits for planning without a device.
 type LimitSet struct {
 	Name, Doc string
 	Limits    Limits
 }
 
-// LimitSets are those to choose from; the first one is meant where nothing is said. Those of a large GPU are
-// at most what NVIDIA's data-centre GPUs grant under Vulkan.
+// LimitSets lists the available limit sets. The first one is the default. The set "large" stays within the
+// limits of NVIDIA's data-centre GPUs under Vulkan.
 var LimitSets = []LimitSet{
 	{"webgpu", "that every WebGPU device grants", DefaultLimits()},
 	{"large", "of a large GPU", largeLimits()},
@@ -117,40 +120,40 @@ func largeLimits() Limits {
 
 // Driver finds adapters and opens devices.
 type Driver interface {
-	// Adapters lists what can be opened, in the order of preference. The list may be empty.
+	// Adapters lists the adapters that can be opened, in order of preference. The list may be empty.
 	Adapters() ([]AdapterInfo, error)
-	// Open makes a device from the adapter at index of Adapters, with all its limits granted and
-	// timestamps where it has them.
+	// Open opens the adapter at the given index in the list of Adapters. The device has all limits of the
+	// adapter, and timestamps if the adapter supports them.
 	Open(index int) (Device, error)
 }
 
-// Usage says what a buffer is for; it may be written and copied from the host whatever it is.
+// Usage is the purpose of a buffer. The host can write and copy a buffer of any usage.
 type Usage uint8
 
 // Buffer usages.
 const (
-	Storage Usage = iota // read or written by kernels
-	Uniform              // params
+	Storage Usage = iota // for data that kernels read or write
+	Uniform              // for params
 )
 
-// Access is how a kernel uses a binding.
+// Access is the way in which a kernel uses a binding.
 type Access uint8
 
-// The accesses of a binding.
+// The access modes of a binding.
 const (
-	Read      Access = iota // storage, read
-	ReadWrite               // storage, read_write
-	Params                  // uniform
+	Read      Access = iota // storage buffer, read-only
+	ReadWrite               // storage buffer, read and write
+	Params                  // uniform buffer
 )
 
-// String is the WGSL word for the access.
+// String returns the WGSL keyword for the access.
 func (a Access) String() string { return [...]string{"read", "read_write", "uniform"}[a] }
 
-// PipelineDesc is a compute kernel to compile. Binding i of group 0 has access Bindings[i].
+// PipelineDesc describes a compute kernel to compile. Binding i of group 0 has the access Bindings[i].
 type PipelineDesc struct {
 	Label    string
 	Source   string // WGSL
-	Entry    string // "main" where empty
+	Entry    string // empty means "main"
 	Bindings []Access
 }
 
@@ -158,74 +161,76 @@ type PipelineDesc struct {
 type Binding struct {
 	Buffer Buffer
 	Offset uint64
-	Size   uint64 // 0: to the end of the buffer
+	Size   uint64 // 0 means up to the end of the buffer
 }
 
-// Device makes GPU objects and runs them. Not safe for concurrent use.
+// Device creates GPU objects and runs commands. It is not safe for concurrent use.
 type Device interface {
-	// Info is the adapter's, with the limits this device was granted.
+	// Info returns the adapter's description, with the limits granted to this device.
 	Info() AdapterInfo
-	// NewBuffer makes a zeroed buffer of size bytes (a multiple of 4, at least 4).
+	// NewBuffer creates a zeroed buffer of size bytes. size must be a positive multiple of 4.
 	NewBuffer(label string, size uint64, usage Usage) (Buffer, error)
-	// NewPipeline compiles a kernel. The error of a kernel that does not compile holds the compiler's text.
+	// NewPipeline compiles a kernel. If compilation fails, the error contains the compiler's message.
 	NewPipeline(desc PipelineDesc) (Pipeline, error)
 	// NewBindGroup binds buffers to a pipeline's bindings 0..n-1.
 	NewBindGroup(label string, p Pipeline, bindings []Binding) (BindGroup, error)
-	// NewReadback makes a host-visible buffer of size bytes that an Encoder copies to.
+	// NewReadback creates a buffer of size bytes that an Encoder can copy to and the host can read.
 	NewReadback(label string, size uint64) (Readback, error)
-	// NewTimestamps makes room for n timestamps; ErrUnsupported where Info().Timestamps is false.
+	// NewTimestamps allocates n timestamp slots. It returns ErrUnsupported if Info().Timestamps is false.
 	NewTimestamps(n int) (Timestamps, error)
-	// Write queues data for the buffer at offset; it is there before any later Submit. Offset and length are
-	// multiples of 4.
+	// Write queues data to be written to the buffer at offset. Every later Submit sees the data. The offset
+	// and the length must be multiples of 4.
 	Write(b Buffer, offset uint64, data []byte) error
-	// Flush sends what was written to the device now and not with the next Submit. Nobody waits for it.
+	// Flush sends queued writes to the device immediately instead of with the next Submit. It does not wait
+	// for them.
 	Flush() error
-	// Begin starts recording commands. One encoder at a time.
+	// Begin starts recording commands. Only one encoder can record at a time.
 	Begin(label string) (Encoder, error)
-	// Wait blocks until all that was submitted is done and readbacks can be read.
+	// Wait blocks until all submitted work is done. Readbacks can be read afterwards.
 	Wait() error
-	// Release frees the device and all that was made from it and not released.
+	// Release frees the device and all of its objects that have not been released.
 	Release()
 }
 
-// Encoder records passes and copies. It ends with Submit, Finish or Discard.
+// Encoder records passes and copies. Submit, Finish or Discard ends the recording.
 type Encoder interface {
 	// BeginPass opens a compute pass; passes do not nest.
 	BeginPass(label string) error
-	// Dispatch runs a kernel with x*y*z workgroups, each at least 1 and at most Limits.MaxWorkgroups.
+	// Dispatch runs a kernel with x*y*z workgroups. Each dimension must be 1 to Limits.MaxWorkgroups.
 	Dispatch(p Pipeline, g BindGroup, x, y, z uint32)
-	// EndPass closes the pass and reports what was wrong in it, but for what only the kernel's compiler knows
-	// (a params block that is too small): Submit reports that.
+	// EndPass closes the pass and returns the first error in it. Submit reports the errors that only the
+	// kernel's compiler can detect, for example a params block that is too small.
 	EndPass() error
-	// Timestamp writes the GPU clock to slot i, between passes.
+	// Timestamp writes the GPU clock to slot i. Call it between passes.
 	Timestamp(t Timestamps, i int) error
-	// Resolve makes slots [0, n) readable after Wait. All of them must have been written, by this recording
-	// or a submitted one.
+	// Resolve makes slots [0, n) readable after Wait. This recording or an already submitted one must have
+	// written all of these slots.
 	Resolve(t Timestamps, n int) error
-	// Copy copies size bytes between two buffers, between passes.
+	// Copy copies size bytes from one buffer to another. Call it between passes.
 	Copy(src Buffer, srcOffset uint64, dst Buffer, dstOffset, size uint64) error
-	// CopyOut copies size bytes from a buffer to a readback, between passes.
+	// CopyOut copies size bytes from a buffer to a readback. Call it between passes.
 	CopyOut(src Buffer, srcOffset uint64, dst Readback, dstOffset, size uint64) error
-	// Submit sends the commands to the GPU and frees the encoder. After an error, here or in any call before,
-	// none of them runs.
+	// Submit sends the commands to the GPU and frees the encoder. If Submit or an earlier call returned an
+	// error, none of the commands runs.
 	Submit() error
-	// Finish frees the encoder and gives what was recorded, to be submitted when its time has come. After an
-	// error there is nothing.
+	// Finish frees the encoder and returns the recorded commands, which can be submitted later. After an
+	// error there is no recording.
 	Finish() (Recording, error)
-	// Discard frees the encoder; nothing runs.
+	// Discard frees the encoder without running its commands.
 	Discard()
 }
 
-// Recording is commands that were recorded. It ends with Wait or Discard, or where Submit fails, and is used
-// no more then.
+// Recording is a list of recorded commands. It ends with Wait, Discard or a failed Submit and must not be
+// used afterwards.
 type Recording interface {
-	// Submit sends the commands to the GPU, after what was written and submitted before. After an error none
-	// of them runs.
+	// Submit sends the commands to the GPU. They run after all earlier writes and submits. After an error
+	// none of the commands runs.
 	Submit() error
-	// Wait blocks until the commands are done, whatever was submitted after them. What they copied out and
-	// resolved can be read then, unless a later submit does the same.
+	// Wait blocks until these commands are done, but not until later submits are done. The data that the
+	// commands copied out and the timestamps that they resolved can then be read, unless a later submit
+	// overwrites them.
 	Wait() error
-	// Discard gives up commands that were not submitted, and has no effect on others.
+	// Discard drops commands that have not been submitted. It has no effect on other recordings.
 	Discard()
 }
 
@@ -237,7 +242,7 @@ type Buffer interface {
 
 // Readback is memory that the device writes and the host reads.
 type Readback interface {
-	// Read copies what the GPU wrote at offset to dst, after Device.Wait.
+	// Read copies data that the GPU wrote at offset to dst. Call it after Device.Wait.
 	Read(dst []byte, offset uint64) error
 	Release()
 }
@@ -248,10 +253,10 @@ type Pipeline interface{ Release() }
 // BindGroup is a set of bound buffers.
 type BindGroup interface{ Release() }
 
-// Timestamps is a set of GPU clock readings.
+// Timestamps is a set of slots for GPU clock readings.
 type Timestamps interface {
-	// Read fills ticks with the first len(ticks) readings, after Encoder.Resolve, Submit and Device.Wait.
-	// Ticks are raw: no WebGPU call gives their period.
+	// Read fills ticks with the first len(ticks) readings. Call it after Encoder.Resolve, Submit and
+	// Device.Wait. Ticks are raw, because no WebGPU call returns their period.
 	Read(ticks []uint64) error
 	Release()
 }

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// FlushesHalves asks a device whether unpack2x16float gives 0 for the smallest halves, those below the normal
-// ones. WGSL leaves it to the device, and no limit says which.
+// FlushesHalves runs a kernel to find out whether unpack2x16float returns 0 for subnormal f16 numbers. WGSL
+// allows both behaviours, and no device limit reports which one applies.
 func FlushesHalves(dev Device) (flushes bool, err error) {
 	var made []interface{ Release() }
 	keep := func(o interface{ Release() }, e error) {

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// WorkgroupBytes is the workgroup memory that a WGSL source declares, by the alignment and size rules of the
-// WGSL specification ("Alignment and Size"). ok is false where a declaration is beyond what it reads:
-// structs, and array lengths that are not products of numbers and constants. The library does not check this
-// limit, and what a device does beyond it is its own affair.
+// WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
+// section "Alignment and Size" of the WGSL specification. ok is false if WorkgroupBytes cannot parse a
+// declaration: structs, and array lengths that are not products of numbers and constants. This check is
+// needed because the native library does not enforce the limit, and the behaviour of a device beyond the
+// limit is undefined.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}
@@ -38,7 +39,7 @@ var (
 	arrayType     = regexp.MustCompile(`^array<(.+),([^,<>]+),?>$`)
 )
 
-// typeSize is the size and alignment of a WGSL type.
+// typeSize returns the size and alignment of a WGSL type.
 func typeSize(t string, constants map[string]uint64) (size, align uint64, ok bool) {
 	t = strings.Join(strings.Fields(t), "")
 	if scalarType.MatchString(t) {
@@ -67,12 +68,12 @@ func typeSize(t string, constants map[string]uint64) (size, align uint64, ok boo
 	return n * roundUp(size, align), align, true
 }
 
-// vectorAlign is the alignment of a vector of n 4-byte numbers: 8 for two, 16 for three and four.
+// vectorAlign returns the alignment of a vector of n 4-byte numbers: 8 for two, 16 for three and four.
 func vectorAlign(n uint64) uint64 { return 8 << min(n-2, 1) }
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// product is the value of numbers and constants with * between them.
+// product returns the value of a product of numbers and constants.
 func product(expr string, constants map[string]uint64) (uint64, bool) {
 	n := uint64(1)
 	for factor := range strings.SplitSeq(expr, "*") {

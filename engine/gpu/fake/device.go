@@ -8,32 +8,33 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// Device is a fake device. Its exported fields may be set at any time.
+// Device is a fake device. Its exported fields may be changed at any time.
 type Device struct {
-	// OnDispatch is called for each dispatch as it runs, in Submit. It may change the bytes of the read_write
-	// bindings.
+	// OnDispatch is called for each dispatch when it runs, during Submit. It may change the bytes of the
+	// read_write bindings.
 	OnDispatch func(Dispatch)
-	// Duration is how many ns a dispatch takes; 1000 where it is nil.
+	// Duration returns the time of a dispatch in ns. If Duration is nil, every dispatch takes 1000 ns.
 	Duration func(pipeline string, x, y, z uint32) int64
-	// PassNS is what a pass takes beside its dispatches.
+	// PassNS is the time that a pass adds to the time of its dispatches, in ns.
 	PassNS int64
-	// NSPerTick is the period of the GPU clock; 0 is 1.
+	// NSPerTick is the period of the GPU clock in ns; 0 means 1.
 	NSPerTick int64
-	// OnRead may change what Readback.Read gives, dst, which is from offset of the readback of that label.
+	// OnRead is called by Readback.Read and may change the result in dst. label and offset identify the
+	// part of the readback that is read.
 	OnRead func(label string, offset uint64, dst []byte)
-	// Fault makes calls fail: a call for which it returns an error does nothing and returns it. A dispatch's
-	// comes back from EndPass.
+	// Fault makes calls fail. If Fault returns an error for a call, the call has no effect and returns that
+	// error. For a Dispatch call, EndPass returns the error.
 	Fault func(Call) error
-	// Logging says whether calls are appended to Log. With it off the hot path allocates nothing.
+	// Logging reports whether calls are appended to Log. If it is false, the hot path allocates no memory.
 	Logging bool
 	Log     []Call
-	// WroteBytes is the total length of all writes.
+	// WroteBytes is the total size of all writes in bytes.
 	WroteBytes uint64
 
 	info  gpu.AdapterInfo
 	rules rules.Device
 	enc   encoder
-	// those that were made so far
+	// recordings holds all recordings created so far.
 	recordings []*recording
 	counts     [kinds]int
 	faults     [kinds]fault
@@ -43,19 +44,19 @@ type Device struct {
 // Info implements gpu.Device.
 func (d *Device) Info() gpu.AdapterInfo { return d.info }
 
-// Live counts the objects that were not released.
+// Live returns the number of objects that have not been released.
 func (d *Device) Live() rules.Live { return d.rules.Live() }
 
-// Levels is the number of levels of the recording submitted last (gpu.Barriers).
+// Levels returns the number of levels of the last submitted recording (see gpu.Barriers).
 func (d *Device) Levels() int { return d.rules.Levels }
 
-// Misuse is what was wrong where a call returns no error.
+// Misuse returns the errors of calls that do not return an error themselves.
 func (d *Device) Misuse() []error { return d.rules.Misuse }
 
-// NowNS is the GPU clock.
+// NowNS returns the time of the GPU clock in ns.
 func (d *Device) NowNS() int64 { return d.nowNS }
 
-// Idle moves the GPU clock on.
+// Idle advances the GPU clock by ns.
 func (d *Device) Idle(ns int64) { d.nowNS += ns }
 
 // Lose makes every later call fail with gpu.ErrDeviceLost.
@@ -84,7 +85,7 @@ func (d *Device) NewBuffer(label string, size uint64, usage gpu.Usage) (gpu.Buff
 	return b, nil
 }
 
-// Bytes are the content of a buffer of this driver, as it is on the device now.
+// Bytes returns the current content of a buffer of this driver.
 func Bytes(b gpu.Buffer) []byte { return b.(*buffer).bytes }
 
 type pipeline struct {
@@ -92,7 +93,7 @@ type pipeline struct {
 	source string
 }
 
-// NewPipeline implements gpu.Device. Any source compiles; a test that wants an error uses Fault.
+// NewPipeline implements gpu.Device. Any source compiles; a test can use Fault to return a compiler error.
 func (d *Device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	p := &pipeline{source: desc.Source}
 	var err error
@@ -182,8 +183,8 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 type timestamps struct {
 	rules.Timestamps
 	dev      *Device
-	ticks    []uint64 // on the device
-	resolved []uint64 // readable by the host
+	ticks    []uint64 // values on the device
+	resolved []uint64 // values that the host can read
 }
 
 // NewTimestamps implements gpu.Device.
@@ -233,7 +234,7 @@ func (d *Device) Write(b gpu.Buffer, offset uint64, data []byte) error {
 	return nil
 }
 
-// Flush implements gpu.Device. What was written is there already.
+// Flush implements gpu.Device. The data of earlier writes is already on the device.
 func (d *Device) Flush() error {
 	if err := d.call(Call{Kind: Flush}); err != nil {
 		return err
@@ -253,5 +254,4 @@ func (d *Device) Wait() error {
 	return nil
 }
 
-// String names the device.
 func (d *Device) String() string { return fmt.Sprintf("fake device %s", d.info.Name) }

@@ -5,8 +5,7 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder records commands and runs them at Submit. A device has one, which is begun again for each
-// recording.
+// encoder records commands and runs them at Submit. A device reuses its only encoder for every recording.
 type encoder struct {
 	rules.Encoder
 	dev      *Device
@@ -14,7 +13,7 @@ type encoder struct {
 	pass     string
 }
 
-// command is what an encoder recorded.
+// command is one recorded command.
 type command struct {
 	kind       Kind
 	pipeline   *pipeline
@@ -152,7 +151,7 @@ func (e *encoder) CopyOut(src gpu.Buffer, srcOffset uint64, dst gpu.Readback, ds
 	return nil
 }
 
-// Submit implements gpu.Encoder: the commands run now.
+// Submit implements gpu.Encoder. The commands run during this call.
 func (e *encoder) Submit() error {
 	r, err := e.Finish()
 	if err != nil {
@@ -176,11 +175,11 @@ func (e *encoder) Finish() (gpu.Recording, error) {
 
 // Discard implements gpu.Encoder.
 func (e *encoder) Discard() {
-	_ = e.dev.call(Call{Kind: Discard, Label: e.Label()}) // Discard cannot fail
+	_ = e.dev.call(Call{Kind: Discard, Label: e.Label()}) // this error is ignored because Discard cannot fail
 	e.Encoder.Discard()
 }
 
-// call logs a call of the encoder; a fault spoils the recording.
+// call logs a call of the encoder. An injected fault makes the recording fail.
 func (e *encoder) call(c Call) error {
 	if err := e.dev.call(c); err != nil {
 		return e.Fail(err)
@@ -188,7 +187,7 @@ func (e *encoder) call(c Call) error {
 	return nil
 }
 
-// run does what a command says.
+// run executes a command.
 func (d *Device) run(c *command) {
 	switch c.kind {
 	case BeginPass:

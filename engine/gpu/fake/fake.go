@@ -1,9 +1,9 @@
-// Package fake is a driver of engine/gpu in pure Go that records everything and computes nothing, so that the
-// engine, and whole sessions, are tested with no GPU and the same every time.
+// Package fake is a driver of engine/gpu in pure Go for tests. It records every call and computes nothing,
+// so the engine and whole sessions can be tested without a GPU and with reproducible results.
 //
-// Buffers hold real bytes: Write lands in them, Copy and CopyOut move them, a readback gives them back, and
-// all of it happens at Submit, in order, as on a device. A dispatch leaves bytes alone unless the test
-// computes on them:
+// Buffers hold real bytes. Write changes them at once, Copy and CopyOut copy them during Submit, in order,
+// and a readback returns them. A dispatch does not change any bytes unless the test computes results
+// itself:
 //
 //	dev := fake.New(fake.Options{})
 //	dev.OnDispatch = func(d fake.Dispatch) {
@@ -14,9 +14,8 @@
 //	dev.Duration = func(pipeline string, x, y, z uint32) int64 { return 1000 * int64(x) }
 //	dev.FailNth(fake.Submit, 3, errors.New("no"))
 //
-// The clock is virtual: it stands at what Duration said the dispatches took, so timestamps are exact. What
-// WebGPU refuses is refused here with the same words as in engine/gpu/wgpu, because both ask
-// engine/gpu/rules.
+// The clock is virtual: only dispatches, passes and Idle advance it, so timestamps are exact. Invalid calls
+// return the same errors as engine/gpu/wgpu, because both drivers validate calls with engine/gpu/rules.
 package fake
 
 import (
@@ -26,17 +25,17 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// Options say what device there is.
+// Options configures a fake adapter and its device.
 type Options struct {
-	// Info is the adapter. What is zero in it is filled in: the name, WebGPU's default limits. Timestamps are
-	// on unless NoTimestamps says otherwise.
+	// Info describes the adapter. An empty name or empty limits are replaced: the limits by WebGPU's
+	// default limits. Timestamps are available unless NoTimestamps is true.
 	Info         gpu.AdapterInfo
 	NoTimestamps bool
-	// NoLog starts the device with Logging off.
+	// NoLog opens the device with Logging off.
 	NoLog bool
 }
 
-// info fills in what the options leave open.
+// info returns the adapter's description with defaults for fields that are not set.
 func (o Options) info() gpu.AdapterInfo {
 	info := o.Info
 	if info.Name == "" {
@@ -54,11 +53,11 @@ func (o Options) info() gpu.AdapterInfo {
 
 // Driver lists fake adapters and opens fake devices. The zero value has no adapter.
 type Driver struct {
-	// All are the adapters.
+	// All lists the adapters.
 	All []Options
-	// Opened are the devices that Open gave, in order.
+	// Opened lists the devices that Open has returned, in order.
 	Opened []*Device
-	// Err is what Adapters and Open return, where a test wants them to fail.
+	// Err is the error that Adapters and Open return, for tests of failures.
 	Err error
 }
 
@@ -93,7 +92,7 @@ func New(o Options) *Device {
 	return d
 }
 
-// Dispatch is one dispatch as it runs.
+// Dispatch describes a dispatch that is running.
 type Dispatch struct {
 	Pipeline string // label
 	Source   string // WGSL
@@ -104,7 +103,7 @@ type Dispatch struct {
 	X, Y, Z  uint32
 }
 
-// String prints the dispatch in one line.
+// String returns the dispatch as one line of text.
 func (d Dispatch) String() string {
 	return fmt.Sprintf("%s [%d %d %d]", d.Pipeline, d.X, d.Y, d.Z)
 }
@@ -113,7 +112,7 @@ func (d Dispatch) String() string {
 type Bound struct {
 	Buffer string // label
 	Access gpu.Access
-	Offset uint64 // of Bytes in the buffer
-	// Bytes are the bound range of the buffer itself: writing to them is what a kernel does.
+	Offset uint64 // offset of Bytes in the buffer
+	// Bytes is the bound range of the buffer itself. A test writes to it to act as the kernel.
 	Bytes []byte
 }

@@ -2,7 +2,7 @@ package fake
 
 import "fmt"
 
-// Kind is a method of a device or of what it made.
+// Kind identifies a method of a device or of one of its objects.
 type Kind uint8
 
 // The kinds of calls.
@@ -30,7 +30,7 @@ const (
 	kinds
 )
 
-// String is the method's name.
+// String returns the name of the method.
 func (k Kind) String() string {
 	return [...]string{
 		"NewBuffer", "NewPipeline", "NewBindGroup", "NewReadback", "NewTimestamps", "Write",
@@ -41,20 +41,20 @@ func (k Kind) String() string {
 	}[min(k, kinds)]
 }
 
-// Call is one call, with what of it has a meaning for its kind.
+// Call describes one call. Fields that have no meaning for the kind are zero.
 type Call struct {
 	Kind Kind
-	// Label is the label of what the call is about: the object made, written, read or copied to, the pass,
-	// the encoder, the pipeline.
+	// Label is the label of the object that the call creates, writes, reads or copies to. For other calls
+	// it is the label of the pass, the encoder or the pipeline.
 	Label string
-	// From is the label of the source of a copy, and of the bind group of a dispatch.
+	// From is the label of a copy's source, or of a dispatch's bind group.
 	From    string
-	Offset  uint64 // in Label; the slot of a timestamp
-	Size    uint64 // bytes; the number of timestamps resolved or read
+	Offset  uint64 // offset in the object named by Label; the slot number for a timestamp
+	Size    uint64 // in bytes; for timestamps the number resolved or read
 	X, Y, Z uint32
 }
 
-// String prints the call in one line.
+// String returns the call as one line of text.
 func (c Call) String() string {
 	s := c.Kind.String()
 	if c.Label != "" {
@@ -77,7 +77,7 @@ func (c Call) String() string {
 	return s
 }
 
-// call logs a call and says whether it is to fail.
+// call logs a call and returns the injected error, if there is one for this call.
 func (d *Device) call(c Call) error {
 	d.counts[c.Kind]++
 	if d.Logging {
@@ -100,13 +100,13 @@ type fault struct {
 	err error
 }
 
-// FailNth makes the n-th call of a kind from now on (1 is the next) return an error that wraps err. One such
-// fault a kind.
+// FailNth makes the n-th call of a kind from now on return an error that wraps err; n = 1 is the next call.
+// Each kind can have only one such fault.
 func (d *Device) FailNth(kind Kind, n int, err error) {
 	d.faults[kind] = fault{n: d.counts[kind] + n, err: err}
 }
 
-// Count is how often a kind was called, failed calls included.
+// Count returns the number of calls of a kind, including failed calls.
 func (d *Device) Count(kind Kind) int { return d.counts[kind] }
 
 // ResetCounts sets all counts to zero and empties the log.

@@ -6,14 +6,14 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// recording implements gpu.Recording. Those that have ended are used again.
+// recording implements gpu.Recording. Recordings that have ended are reused.
 type recording struct {
 	rules.Recording
 	dev      *Device
 	commands []command
 }
 
-// recording is one that is free for use.
+// recording returns a recording that is not in use.
 func (d *Device) recording() *recording {
 	i := slices.IndexFunc(d.recordings, func(r *recording) bool { return r.Ended() })
 	if i < 0 {
@@ -23,14 +23,14 @@ func (d *Device) recording() *recording {
 	return d.recordings[i]
 }
 
-// submit runs the commands now. Nobody waits for this recording.
+// submit runs the commands immediately. No call to Wait follows for this recording.
 func (r *recording) submit() error {
 	err := r.Submit()
 	r.End()
 	return err
 }
 
-// Submit implements gpu.Recording: the commands run now.
+// Submit implements gpu.Recording. The commands run during this call.
 func (r *recording) Submit() error {
 	err := r.dev.call(Call{Kind: Submit, Label: r.Label()})
 	if err == nil {
@@ -63,6 +63,6 @@ func (r *recording) Wait() error {
 
 // Discard implements gpu.Recording.
 func (r *recording) Discard() {
-	_ = r.dev.call(Call{Kind: Discard, Label: r.Label()}) // Discard cannot fail
+	_ = r.dev.call(Call{Kind: Discard, Label: r.Label()}) // this error is ignored because Discard cannot fail
 	r.Recording.Discard()
 }

@@ -1,5 +1,5 @@
-// Package gputest opens a GPU for the tests of other packages, and holds the test suite that every driver of
-// engine/gpu passes. Only tests import it; it imports engine/gpu/wgpu on their behalf.
+// Package gputest opens a GPU for the tests of other packages. It also contains the test suite that every
+// driver of engine/gpu must pass. Only tests import this package, which imports engine/gpu/wgpu for them.
 package gputest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"gpuscope/engine/gpu/wgpu"
 )
 
-// Open opens the preferred adapter, or the one that GPUSCOPE_DEVICE names (as --device does), and releases
-// the device when the test ends. Where there is no adapter the test is skipped, and fails when CI is "true".
-// With GPUSCOPE_TEST_GPU=off (make quick) it is always skipped.
+// Open opens the preferred adapter, or the adapter named by GPUSCOPE_DEVICE (in the format of --device),
+// and releases the device when the test ends. Without an adapter the test is skipped, or fails if CI is
+// "true". With GPUSCOPE_TEST_GPU=off (make quick) the test is always skipped.
 func Open(t testing.TB) gpu.Device {
 	t.Helper()
 	if os.Getenv("GPUSCOPE_TEST_GPU") == "off" {
@@ -27,7 +27,7 @@ func Open(t testing.TB) gpu.Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(dev.Release)
-	t.Attr("adapter", dev.Info().Name) // how the test summary knows what ran on a GPU
+	t.Attr("adapter", dev.Info().Name) // shows the test summary which tests ran on a GPU
 	return dev
 }
 
