@@ -6,30 +6,32 @@ import (
 	"sync/atomic"
 )
 
-// Most of the time in which a long trace is read goes into decoding its steps. So they are cut off some at a
-// time, decoded on all processors while the next are cut off, and taken in their order.
+// Most of the time for reading a long trace is spent decoding its steps. The reader therefore works in
+// batches. It splits off a batch of JSON values and decodes them on all processors. Meanwhile it splits off
+// the next batch. It then adds the decoded values to the trace in their original order.
 
-// A batch ends with the value that makes it so long, or so many.
+// A batch ends when it has at least batchBytes bytes or batchValues values.
 const batchBytes, batchValues = 1 << 20, 256
 
-// batch is values that are decoded at the same time.
+// batch is a group of values that are decoded in parallel.
 type batch[T any] struct {
-	text   []byte // of all of them
+	text   []byte // JSON of all values
 	values []pending[T]
 	done   sync.WaitGroup
 }
 
-// pending is a value on its way.
+// pending is one value of a batch before and after it is decoded.
 type pending[T any] struct {
-	from, to int   // of the batch's text
-	at       int64 // about where it stands in the file
+	from, to int   // range in the batch's text
+	at       int64 // approximate offset in the file
 	value    T
 	unknown  *Unknown
 	err      error
 }
 
-// cut fills the batch with values, n of which were there before, while there is another. It returns false
-// after the last.
+// cut fills the batch with the JSON of the next values. The argument n is the number of values in the list
+// before this batch, and another reports whether one more value follows. cut returns false after the last
+// value.
 func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bool, error) {
 	clear(b.values)
 	b.text, b.values = b.text[:0], b.values[:0]
@@ -50,7 +52,7 @@ func (b *batch[T]) cut(d *decoder, n int, another func(n int) (bool, error)) (bo
 	return true, nil
 }
 
-// decode begins to decode the values, on all processors; done waits for it.
+// decode starts to decode the values on all processors. Wait for b.done before using the values.
 func (b *batch[T]) decode() {
 	var taken atomic.Int64
 	for range min(runtime.GOMAXPROCS(0), len(b.values)) {
@@ -64,9 +66,10 @@ func (b *batch[T]) decode() {
 	}
 }
 
-// decodeEach decodes values one after the other, while there is another after the n that were cut off, and
-// gives each to take, with its text and what it holds that its type does not. It returns how many were taken:
-// an error is about the one after them.
+// decodeEach decodes a list of values and calls take for each value in order. It passes take the JSON of
+// the value and its unknown fields. The function another reports whether one more value follows after the
+// first n. decodeEach returns the number of values that take accepted. If it returns an error, the next
+// value caused it.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

@@ -6,30 +6,34 @@ import (
 	"io"
 )
 
-// What a file may cost is bounded before it is spent: a few kilobytes of gzip can hold gigabytes of nothing,
-// and three bytes of JSON become a record of hundreds. There are four bounds. White space between values is
-// squeezed out as it is read, and may be no more than a few times what is not. The text without it has an
-// end. A single value has one too, and is looked over for how much memory it may take before it is decoded.
-// And all that is kept is counted: it may be as much as any trace needs, and more for a file that is itself
-// large. While a trace is read the program takes about three times what it keeps.
+// bounds limits the resources that one file may consume, before they are consumed. A few kilobytes of gzip
+// can expand to gigabytes of white space, and three bytes of JSON can become a record of hundreds of bytes.
+//
+// There are four limits:
+//   - White space between values is removed while reading. It may be a few times as long as the rest.
+//   - The text without white space has a maximum length.
+//   - A single value has a maximum length. Its memory is estimated before it is decoded.
+//   - All kept memory is counted. The limit suffices for any trace and grows with the size of the file.
+//
+// While it reads a trace, the program uses about three times the memory of the trace itself.
 type bounds struct {
-	memory int64 // of a trace that has been read, beside memoryRate times its file
-	value  int64 // of JSON, for one value: a step, a plan, a field of the head
-	idle   int64 // of white space, beside idleRate times the rest
+	memory int64 // bytes of a trace in memory, plus memoryRate * file size
+	value  int64 // bytes of JSON of one value: a step, a plan, a field of the head
+	idle   int64 // bytes of white space, plus idleRate * the other bytes
 }
 
 const (
-	memoryRate = 4 // a recording takes 1.5 to 3 times its JSON in memory
-	jsonRate   = 3 // so many times the memory is all the JSON that may come
+	memoryRate = 4 // a recording needs 1.5 to 3 times its JSON in memory
+	jsonRate   = 3 // limit on the bytes of JSON, as a multiple of the memory limit
 	idleRate   = 4
 )
 
 var usualBounds = bounds{memory: 384 << 20, value: 128 << 20, idle: 64 << 20}
 
-// file is what a source reads in the end, before it is decompressed.
+// file is the underlying reader of a source, before decompression.
 type file struct {
 	r      io.Reader
-	size   int64 // read so far
+	size   int64 // bytes read so far
 	zipped bool
 }
 
@@ -39,39 +43,41 @@ func (f *file) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// source reads JSON with one space in place of all white space between two values.
+// source reads JSON and replaces each run of white space between two values by one space.
 type source struct {
 	r      io.Reader
 	file   *file
 	bounds bounds
 	quotes
-	spaced      bool  // the last byte was white space
-	read        int64 // bytes so far, and of them
+	spaced bool // the last byte was white space
+	// read is the number of bytes read so far; text and space are its parts.
+	read        int64
 	text, space int64
-	idle        int64 // text that was of no use, with what it costs to find that out
-	left        int64 // of the value that is read now
+	idle        int64 // useless text, plus the cost of detecting it
+	left        int64 // bytes left for the current value
 	err         error
 }
 
-// next reports that another value begins.
+// next resets the length limit for the next value.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored reports that the value before was of no use. What is small takes its time too.
+// ignored moves the last value of n bytes from useful text to useless text. It adds recordBytes, because
+// even a small value takes time.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)
 	s.idle += int64(n) + recordBytes
 }
 
-// memory is how much a trace may hold, from what has been read of its file.
+// memory returns the memory limit of the trace in bytes, based on the bytes read from the file so far.
 func (s *source) memory() int64 { return s.bounds.memory + memoryRate*s.file.size }
 
-// offset is about where in the file a byte of the squeezed text stands.
+// offset converts an offset in the squeezed text to an approximate offset in the file.
 func (s *source) offset(of int64) int64 { return of + s.space }
 
-// place is a byte of the text for people. Of a file that is gzipped it is not one of the file.
+// place describes a byte offset in words. For a gzipped file the offset refers to the decompressed data.
 func (s *source) place(near string, at int64) string {
 	if s.file.zipped {
-		return fmt.Sprintf("%s byte %d of what was unpacked", near, at)
+		return fmt.Sprintf("%s byte %d of the decompressed data", near, at)
 	}
 	return fmt.Sprintf("%s byte %d", near, at)
 }
@@ -87,11 +93,12 @@ func (s *source) Read(p []byte) (int, error) {
 		case err != nil:
 			s.err = err
 		case s.left < 0:
-			s.err = fmt.Errorf("a value has more than %s of JSON", mib(s.bounds.value))
+			s.err = fmt.Errorf("a single value exceeds the limit of %s of JSON", mib(s.bounds.value))
 		case s.text > jsonRate*s.memory():
-			s.err = fmt.Errorf("more than %s of JSON: %s", mib(jsonRate*s.memory()), s.remedy())
+			s.err = fmt.Errorf("the trace exceeds the limit of %s of JSON: %s",
+				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("%s of it are white space and unknown records, %s are not",
+			s.err = fmt.Errorf("too much white space and unknown records: %s, other data: %s",
 				mib(s.space+s.idle), mib(s.text))
 		}
 		if n > 0 {
@@ -101,7 +108,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// squeeze takes white space out of what was read, in place, and returns how much is left.
+// squeeze removes redundant white space from p in place and returns the number of remaining bytes.
 func (s *source) squeeze(p []byte) int {
 	n := 0
 	for i := 0; i < len(p); i++ {
@@ -129,8 +136,8 @@ func (s *source) squeeze(p []byte) int {
 	return n
 }
 
-// estimate is about the most memory that JSON takes when it is decoded: the largest record for each object, a
-// string's or a list's header for each element.
+// estimate returns an upper estimate of the memory in bytes that a JSON value needs after decoding. It
+// assumes the largest record type for each object, and a string or slice header for each element.
 func estimate(raw []byte) int64 {
 	return 2*int64(len(raw)) + recordBytes*int64(bytes.Count(raw, []byte("{"))) +
 		elementBytes*int64(bytes.Count(raw, []byte(","))+bytes.Count(raw, []byte("[")))
@@ -140,7 +147,7 @@ const recordBytes, elementBytes = 256, 48
 
 func mib(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// remedy says what to do with a file that is too large.
+// remedy tells the user what to do about a file that is too large.
 func (s *source) remedy() string {
 	if s.text > 2*s.file.size {
 		return "gunzip it first (the limit is higher then), or record fewer steps"
@@ -148,7 +155,7 @@ func (s *source) remedy() string {
 	return "record fewer steps"
 }
 
-// spend counts memory that is kept.
+// spend adds n bytes to the memory that is kept. It returns an error above the limit.
 func (d *decoder) spend(n int64) error {
 	if d.used += n; d.used > d.in.memory() {
 		return d.tooLarge()
@@ -157,10 +164,10 @@ func (d *decoder) spend(n int64) error {
 }
 
 func (d *decoder) tooLarge() error {
-	return fmt.Errorf("the trace needs more than %s of memory; %s", mib(d.in.memory()), d.in.remedy())
+	return fmt.Errorf("the trace exceeds the limit of %s of memory: %s", mib(d.in.memory()), d.in.remedy())
 }
 
-// fits refuses a value that would take too much memory when it is decoded.
+// fits returns an error if decoding the value would need more memory than the limit.
 func (d *decoder) fits(raw []byte) error {
 	if estimate(raw) > d.in.memory() {
 		return d.tooLarge()

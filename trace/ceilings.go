@@ -2,8 +2,9 @@ package trace
 
 import "slices"
 
-// CopyAt is the copy rate at a working set of so many bytes, in bytes a second: the one measured at the
-// smallest size that holds it, or at the largest size; 0 where none was measured.
+// CopyAt returns the copy bandwidth for a working set of the given size, in bytes per second. It uses the
+// measurement of the smallest working set that is at least as large, else of the largest working set. It
+// returns 0 if no bandwidth was measured.
 func (c *Ceilings) CopyAt(bytes int64) float64 {
 	var best CopyRate
 	for _, r := range c.CopyBytesPerS {
@@ -17,8 +18,8 @@ func (c *Ceilings) CopyAt(bytes int64) float64 {
 	return best.PerS
 }
 
-// Best is the better of two measurements of a device, figure by figure: the higher rate and the shorter time.
-// How many workgroups fill it comes with the FLOP rate.
+// Best combines two measurements of a device: for each figure it returns the higher rate or the shorter
+// time. FillWorkgroups comes from the measurement with the higher FLOP rate.
 func (c *Ceilings) Best(o *Ceilings) *Ceilings {
 	best := *c
 	best.CopyBytesPerS = slices.Clone(c.CopyBytesPerS)
@@ -39,7 +40,7 @@ func (c *Ceilings) Best(o *Ceilings) *Ceilings {
 	return &best
 }
 
-// shorter is the lesser of two times, of which one or both may not have been measured.
+// shorter returns the shorter of two times. If only one time was measured, shorter returns that time.
 func shorter(a, b Time) Time {
 	m, ok := a.NS()
 	if n, also := b.NS(); !ok || also && n < m {
@@ -48,8 +49,9 @@ func shorter(a, b Time) Time {
 	return a
 }
 
-// Roofs are in how many ns the copy rate lets so many bytes be moved, and the FLOP rate lets so many FLOPs be
-// done; 0 where the rate is not known. The bytes are a part of a working set, which says how fast they come.
+// Roofs returns two lower bounds of a duration, in ns: the time to move the bytes at the copy bandwidth,
+// and the time to compute the FLOPs at the FLOP rate. A bound is 0 if its rate is unknown. The size of the
+// working set selects the copy bandwidth; the bytes are a part of the working set.
 func (c *Ceilings) Roofs(bytes, flops, set float64) (mem, fp float64) {
 	if rate := c.CopyAt(int64(set)); rate > 0 {
 		mem = bytes * 1e9 / rate

@@ -9,19 +9,19 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Bounds on what a file may say, far over what any device or model has.
+// These limits on the contents of a file are far above the numbers of any device or model.
 const (
 	maxRank        = 16
 	maxParamsBytes = 1 << 16
-	maxTextBytes   = 1 << 16 // of a name or another text, a kernel's source apart
+	maxTextBytes   = 1 << 16 // limit of a name or another text, except for a kernel's source
 	maxPosition    = 1<<31 - 1
-	maxBytes       = 1 << 44 // of a value
+	maxBytes       = 1 << 44 // size limit of a value
 )
 
-// MaxCosts is how many costs a step has at most.
+// MaxCosts is the maximum number of costs of a step.
 const MaxCosts = 1 << 12
 
-// What other fields may hold.
+// These lists hold the allowed words of other fields.
 var (
 	Orders     = []string{"", "topological", "fixpoint"}
 	Hazards    = []string{"raw", "war", "waw"}
@@ -29,8 +29,9 @@ var (
 	ValueKinds = []string{"tensor", "symint"}
 )
 
-// Check reports whether a trace hangs together: every id is in range and in its place, sizes are sane, words
-// are known. What is computed from a trace that passed needs no further check. The error names the field.
+// Check verifies that a trace is consistent. Every id must be in range and equal to its index, sizes must
+// be plausible, and every word must be known. Code that uses a checked trace needs no further checks. The
+// error names the invalid field.
 func (t *Trace) Check() error {
 	c := checker{t: t}
 	c.texts()
@@ -52,7 +53,7 @@ type checker struct {
 	err error
 }
 
-// refuse records the first error; at is a format of the field's path.
+// refuse records the first error. The argument at is a format string for the path of the field.
 func (c *checker) refuse(what, at string, args ...any) {
 	if c.err == nil {
 		c.err = fmt.Errorf("%s: %s", fmt.Sprintf(at, args...), what)
@@ -61,21 +62,21 @@ func (c *checker) refuse(what, at string, args ...any) {
 
 func (c *checker) id(id, n int, at string, args ...any) {
 	if id < 0 || id >= n {
-		c.refuse(fmt.Sprintf("%d is out of range: the list has %d", id, n), at, args...)
+		c.refuse(fmt.Sprintf("%d is out of range; the list has %d elements", id, n), at, args...)
 	}
 }
 
-// place checks that an element's id is its index.
+// place checks that the id of an element equals its index.
 func (c *checker) place(id, index int, at string) {
 	if id != index {
-		c.refuse(fmt.Sprintf("%d, want its index", id), at+"[%d].id", index)
+		c.refuse(fmt.Sprintf("id %d differs from the index of the element", id), at+"[%d].id", index)
 	}
 }
 
-// word refuses a word that is not in a list.
+// word rejects a word that is not in the list.
 func word[S ~string](c *checker, s S, words []S, at string, args ...any) {
 	if !slices.Contains(words, s) {
-		c.refuse(fmt.Sprintf("%q, want one of %q", printable.Short(string(s), 40), words), at, args...)
+		c.refuse(fmt.Sprintf("%q is not one of %q", printable.Short(string(s), 40), words), at, args...)
 	}
 }
 
@@ -89,22 +90,22 @@ func (c *checker) values(ids []ValueID, at string, args ...any) {
 
 func (c *checker) dims(dims []int, at string, args ...any) {
 	if len(dims) > maxRank {
-		c.refuse(fmt.Sprintf("%d dims, at most %d", len(dims), maxRank), at, args...)
+		c.refuse(fmt.Sprintf("%d dims; the maximum is %d", len(dims), maxRank), at, args...)
 		return
 	}
 	for _, d := range dims {
 		if d < 0 {
-			c.refuse(fmt.Sprintf("%v has a dim below 0", dims), at, args...)
+			c.refuse(fmt.Sprintf("%v has a negative dim", dims), at, args...)
 			return
 		}
 	}
 }
 
-// text checks that texts can be shown: each frame of a screen measures what it shows.
+// text limits the length of texts, because the screens measure every displayed text in every frame.
 func (c *checker) text(at string, texts ...string) {
 	for _, s := range texts {
 		if len(s) > maxTextBytes {
-			c.refuse(fmt.Sprintf("a text of %d bytes, at most %d: %s", len(s), maxTextBytes,
+			c.refuse(fmt.Sprintf("text of %d bytes is too long; the maximum is %d: %s", len(s), maxTextBytes,
 				printable.Short(s, 40)), "%s", at)
 		}
 	}
@@ -112,39 +113,40 @@ func (c *checker) text(at string, texts ...string) {
 
 func (c *checker) notNegative(n int64, at string, args ...any) {
 	if n < 0 {
-		c.refuse(fmt.Sprintf("%d is below 0", n), at, args...)
+		c.refuse(fmt.Sprintf("%d is negative", n), at, args...)
 	}
 }
 
-// ranges checks that ranges of a text of n bytes stand by their places in it, without overlaps.
+// ranges checks that byte ranges of a text of n bytes are in rising order and do not overlap.
 func (c *checker) ranges(list [][2]int, n int, at string, args ...any) {
 	last := 0
 	for _, r := range list {
 		if r[0] < last || r[1] <= r[0] || r[1] > n {
-			c.refuse(fmt.Sprintf("%d to %d of %d bytes, after %d", r[0], r[1], n, last), at, args...)
+			c.refuse(fmt.Sprintf("invalid range %d to %d in a text of %d bytes, after offset %d", r[0], r[1],
+				n, last), at, args...)
 			return
 		}
 		last = r[1]
 	}
 }
 
-// workgroups checks that a grid's product fits 62 bits.
+// workgroups checks that the counts of a grid are not negative and that their product fits into 62 bits.
 func (c *checker) workgroups(g [3]int, at string, args ...any) {
 	n := uint64(1)
 	for _, d := range g {
 		if d < 0 {
-			c.refuse(fmt.Sprintf("%v has a count below 0", g), at, args...)
+			c.refuse(fmt.Sprintf("%v has a negative count", g), at, args...)
 			return
 		}
 		hi, lo := bits.Mul64(n, uint64(d))
 		if n = lo; hi != 0 || n >= 1<<62 {
-			c.refuse(fmt.Sprintf("%v is too large", g), at, args...)
+			c.refuse(fmt.Sprintf("%v: the product is too large", g), at, args...)
 			return
 		}
 	}
 }
 
-// texts checks all that a table or a title may show.
+// texts checks every text that a table or a title may show.
 func (c *checker) texts() {
 	t, g := c.t, &c.t.Graph
 	c.text("schema", t.Schema)
@@ -231,7 +233,8 @@ func (c *checker) graph() {
 		word(c, v.Role, Roles, "graph.values[%d].role", i)
 		c.dims(v.MaxDims, "graph.values[%d].max_dims", i)
 		if v.Bytes < 0 || v.Bytes > maxBytes {
-			c.refuse(fmt.Sprintf("%d is not 0 to %d", v.Bytes, int64(maxBytes)), "graph.values[%d].bytes", i)
+			c.refuse(fmt.Sprintf("%d is not between 0 and %d", v.Bytes, int64(maxBytes)),
+				"graph.values[%d].bytes", i)
 		}
 		if v.AliasOf != nil {
 			c.id(int(*v.AliasOf), len(g.Values), "graph.values[%d].alias_of", i)
@@ -253,7 +256,7 @@ func (c *checker) graph() {
 	for i := range g.Kernels {
 		k := &g.Kernels[i]
 		if names[k.Name] {
-			c.refuse(fmt.Sprintf("duplicate %q", printable.Short(k.Name, 80)),
+			c.refuse(fmt.Sprintf("duplicate name %q", printable.Short(k.Name, 80)),
 				"graph.kernels[%d].name", i)
 		}
 		names[k.Name] = true
@@ -262,7 +265,7 @@ func (c *checker) graph() {
 		c.ranges(k.Taken, len(k.Source), "graph.kernels[%d].taken", i)
 		for j, p := range k.Params {
 			if p.Offset < 0 || p.Offset > maxParamsBytes-4 {
-				c.refuse(fmt.Sprintf("%d is not 0 to %d", p.Offset, maxParamsBytes-4),
+				c.refuse(fmt.Sprintf("%d is not between 0 and %d", p.Offset, maxParamsBytes-4),
 					"graph.kernels[%d].params[%d].offset", i, j)
 			}
 		}
@@ -272,7 +275,7 @@ func (c *checker) graph() {
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
 		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
-			c.refuse(fmt.Sprintf("%d lists of %d kernels", n, len(d.Kernels)),
+			c.refuse(fmt.Sprintf("%d lists of values for %d kernels", n, len(d.Kernels)),
 				"graph.dispatches[%d].bound", i)
 		}
 		for _, list := range d.Bound {
@@ -300,31 +303,34 @@ func (c *checker) plans() {
 				c.notNegative(t.Times, "plans[%d].grid.terms[%d].times", i, j)
 				c.notNegative(t.Most, "plans[%d].grid.terms[%d].most", i, j)
 				if t.Per < 1 {
-					c.refuse(fmt.Sprintf("%d, want 1 or more", t.Per), "plans[%d].grid.terms[%d].per", i, j)
+					c.refuse(fmt.Sprintf("%d is below 1", t.Per), "plans[%d].grid.terms[%d].per", i, j)
 				}
 			}
 		}
 		c.notNegative(p.Bytes, "plans[%d].bytes", i)
 		c.notNegative(p.FLOPs, "plans[%d].flops", i)
 		if len(p.Params) > 2*maxParamsBytes {
-			c.refuse(fmt.Sprintf("%d bytes, at most %d", len(p.Params)/2, maxParamsBytes), "plans[%d].params",
-				i)
+			c.refuse(fmt.Sprintf("%d bytes; the maximum is %d", len(p.Params)/2, maxParamsBytes),
+				"plans[%d].params", i)
 		} else if _, err := hex.DecodeString(p.Params); err != nil {
-			c.refuse("not hex", "plans[%d].params", i)
+			c.refuse("not valid hex", "plans[%d].params", i)
 		}
 	}
 }
 
 func (c *checker) steps() {
-	ran := make([]int, len(c.t.Graph.Dispatches)) // by dispatch: the step it ran in last, plus one
+	// ran holds, for each dispatch, the number of the step in which it last ran, plus one.
+	ran := make([]int, len(c.t.Graph.Dispatches))
 	shapes := c.newShapes()
 	for i := range c.t.Steps {
 		s := &c.t.Steps[i]
 		if i > 0 && s.Index <= c.t.Steps[i-1].Index {
-			c.refuse(fmt.Sprintf("%d after %d", s.Index, c.t.Steps[i-1].Index), "steps[%d].index", i)
+			c.refuse(fmt.Sprintf("%d follows %d, but indices must rise", s.Index, c.t.Steps[i-1].Index),
+				"steps[%d].index", i)
 		}
 		if s.Position < 0 || s.Position > maxPosition {
-			c.refuse(fmt.Sprintf("%d is not 0 to %d", s.Position, maxPosition), "steps[%d].position", i)
+			c.refuse(fmt.Sprintf("%d is not between 0 and %d", s.Position, maxPosition),
+				"steps[%d].position", i)
 		}
 		word(c, s.Phase, Phases, "steps[%d].phase", i)
 		word(c, s.Timing, TimingLevels, "steps[%d].timing", i)
@@ -359,25 +365,26 @@ func (c *checker) steps() {
 	}
 }
 
-// costs checks that each cost is of something, and that each median lies between its quartiles.
+// costs checks that each cost names at least one dispatch and that each median lies between its quartiles.
 func (c *checker) costs(s *Step, step int) {
 	if len(s.Costs) > MaxCosts {
-		c.refuse(fmt.Sprintf("%d, at most %d", len(s.Costs), MaxCosts), "steps[%d].costs", step)
+		c.refuse(fmt.Sprintf("%d costs; the maximum is %d", len(s.Costs), MaxCosts), "steps[%d].costs", step)
 		return
 	}
 	median := func(q1, ns, q3 int64, n int, at string, args ...any) {
 		switch {
 		case n < 1:
-			c.refuse(fmt.Sprintf("a median of %d", n), at, args...)
+			c.refuse(fmt.Sprintf("a median needs at least 1 sample, not %d", n), at, args...)
 		case q1 > ns || ns > q3:
-			c.refuse(fmt.Sprintf("a median of %d with quartiles %d and %d", ns, q1, q3), at, args...)
+			c.refuse(fmt.Sprintf("median %d is not between its quartiles %d and %d", ns, q1, q3), at, args...)
 		}
 	}
 	if w := s.Whole; w != nil {
 		median(w.Q1NS, w.NS, w.Q3NS, w.N, "steps[%d].whole", step)
 		c.notNegative(w.Q1NS, "steps[%d].whole.q1_ns", step)
 		if !(0 <= w.CanaryQ1 && w.CanaryQ1 <= w.Canary && w.Canary <= w.CanaryQ3) {
-			c.refuse(fmt.Sprintf("a median of %v with quartiles %v and %v", w.Canary, w.CanaryQ1, w.CanaryQ3),
+			c.refuse(fmt.Sprintf("median %v is not between its quartiles %v and %v", w.Canary,
+				w.CanaryQ1, w.CanaryQ3),
 				"steps[%d].whole.canary", step)
 		}
 	}
@@ -387,27 +394,28 @@ func (c *checker) costs(s *Step, step int) {
 		off, _ := cost.OffNS.NS()
 		c.notNegative(off, "steps[%d].costs[%d].off_ns", step, j)
 		if len(cost.Dispatches) == 0 {
-			c.refuse("none", "steps[%d].costs[%d].dispatches", step, j)
+			c.refuse("the list is empty", "steps[%d].costs[%d].dispatches", step, j)
 		}
 		for k, d := range cost.Dispatches {
 			if d < 0 || int(d) >= len(c.t.Graph.Dispatches) {
 				c.id(int(d), len(c.t.Graph.Dispatches), "steps[%d].costs[%d].dispatches[%d]", step, j, k)
 			}
 			if k > 0 && d <= cost.Dispatches[k-1] {
-				c.refuse(fmt.Sprintf("%d after %d", d, cost.Dispatches[k-1]), "steps[%d].costs[%d].dispatches[%d]",
+				c.refuse(fmt.Sprintf("%d follows %d, but ids must rise", d, cost.Dispatches[k-1]),
+					"steps[%d].costs[%d].dispatches[%d]",
 					step, j, k)
 			}
 		}
 	}
 }
 
-// blocks checks that those of a step cover its dispatches.
+// blocks checks that the blocks of a step together cover its dispatches.
 func (c *checker) blocks(s *Step, step int) {
 	left := len(s.Dispatches)
 	for j := range s.Blocks {
 		b := &s.Blocks[j]
 		if b.Dispatches < 0 || b.Dispatches > left {
-			c.refuse(fmt.Sprintf("%d of the %d remaining dispatches", b.Dispatches, left),
+			c.refuse(fmt.Sprintf("%d dispatches, but only %d remain", b.Dispatches, left),
 				"steps[%d].blocks[%d].dispatches", step, j)
 			return
 		}
@@ -417,7 +425,7 @@ func (c *checker) blocks(s *Step, step int) {
 		}
 	}
 	if len(s.Blocks) > 0 && left > 0 {
-		c.refuse(fmt.Sprintf("they do not cover %d dispatches", left), "steps[%d].blocks", step)
+		c.refuse(fmt.Sprintf("the blocks do not cover %d dispatches", left), "steps[%d].blocks", step)
 	}
 }
 
@@ -428,10 +436,10 @@ func (c *checker) stepDispatch(d *StepDispatch, ran []int, step, i int) {
 	}
 	id := c.t.Plans[d.Plan].Dispatch
 	if id < 0 || int(id) >= len(ran) {
-		return // refused with the plan
+		return // c.plans already rejected the id
 	}
 	if ran[id] == step+1 {
-		c.refuse(fmt.Sprintf("dispatch %d runs twice in a step", id), "steps[%d].dispatches[%d]", step, i)
+		c.refuse(fmt.Sprintf("dispatch %d runs twice in the step", id), "steps[%d].dispatches[%d]", step, i)
 	}
 	ran[id] = step + 1
 	if ns, _ := d.GPUNS.NS(); ns < 0 {

@@ -7,22 +7,25 @@ import (
 	"strconv"
 )
 
-// TellsAbsent reports whether dims that are absent mean a value that is not computed, which is so from
-// version 1.1 on. Before, dims of 0 meant that of scratch, a scalar had no dims, and changes did not begin at
-// live shapes.
+// TellsAbsent reports whether absent dims mean that a step does not compute the value. This holds from
+// version 1.1 of the format on. In version 1.0, dims of 0 marked values that were not computed, a scalar
+// had no dims, and changes did not start from the live shapes.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)
 	return n >= 1
 }
 
-// shapeChecker follows the live shapes of values through the steps: nil is a value that is not computed.
+// shapeChecker tracks the live shapes of all values through the steps. A nil shape means that the value is
+// not computed.
 type shapeChecker struct {
-	c       *checker
-	live    [][]int // by value, after the last step
-	known   []bool  // by value: not a SymInt's before the first step, nor after dropped steps
-	changes int     // of live, one at first
-	checked []int   // by plan: changes when its dispatch was checked last
+	c    *checker
+	live [][]int // by value: shape after the last checked step
+	// known reports for each value whether its shape is known. A SymInt is unknown before the first step.
+	// Every value is unknown after dropped steps.
+	known   []bool
+	changes int   // number of changes to live, starting at 1
+	checked []int // by plan: value of changes at the last check of the plan
 }
 
 func (c *checker) newShapes() *shapeChecker {
@@ -39,8 +42,9 @@ func (c *checker) newShapes() *shapeChecker {
 	return s
 }
 
-// step checks that each shape change starts from the current shape and changes it, that the step's recorded
-// dims equal the result of the changes, and that no dispatch uses an absent value.
+// step checks the shape changes of one step. Each change must start from the current shape and must differ
+// from it. The recorded dims of the step must equal the result of the changes. No dispatch may use a value
+// that is not computed.
 func (s *shapeChecker) step(step int) {
 	c, of := s.c, &s.c.t.Steps[step]
 	changed := map[ValueID][]int{}
@@ -68,7 +72,8 @@ func (s *shapeChecker) step(step int) {
 	}
 	for _, v := range slices.Sorted(maps.Keys(changed)) {
 		if s.known[v] && !sameShape(s.live[v], changed[v]) {
-			c.refuse(fmt.Sprintf("value %d is %s, but the resize changed it to %s", v, shapeText(s.live[v]),
+			c.refuse(fmt.Sprintf("value %d has shape %s, but the resize changed the shape to %s",
+				v, shapeText(s.live[v]),
 				shapeText(changed[v])), "steps[%d].dims", step)
 		}
 	}
@@ -80,7 +85,7 @@ func (s *shapeChecker) step(step int) {
 func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, args ...any) {
 	c := s.c
 	if ch.Value < 0 || int(ch.Value) >= len(s.live) {
-		return // refused with the pass
+		return // c.pass already rejected the id
 	}
 	c.dims(ch.From, at+".from", args...)
 	c.dims(ch.To, at+".to", args...)
@@ -90,29 +95,31 @@ func (s *shapeChecker) change(ch *Change, changed map[ValueID][]int, at string, 
 	}
 	switch {
 	case known && !sameShape(ch.From, was):
-		c.refuse(fmt.Sprintf("%s, but the live shape of value %d is %s", shapeText(ch.From), ch.Value,
+		c.refuse(fmt.Sprintf("shape %s differs from the live shape of value %d, %s",
+			shapeText(ch.From), ch.Value,
 			shapeText(was)), at+".from", args...)
 	case sameShape(ch.From, ch.To):
-		c.refuse(fmt.Sprintf("%s, as it was before", shapeText(ch.To)), at+".to", args...)
+		c.refuse(fmt.Sprintf("shape %s is unchanged", shapeText(ch.To)), at+".to", args...)
 	}
 	changed[ch.Value] = ch.To
 }
 
-// dispatch checks that what a plan's kernel is bound to is there.
+// dispatch checks that the step computes every value that the kernel of the plan binds.
 func (s *shapeChecker) dispatch(plan PlanID, step, i int) {
 	if plan < 0 || int(plan) >= len(s.checked) || s.checked[plan] == s.changes {
-		return // refused elsewhere, or as it was
+		return // rejected elsewhere, or unchanged since the last check
 	}
 	s.checked[plan] = s.changes
 	for _, v := range s.c.t.BoundTo(&s.c.t.Plans[plan]) {
 		if v >= 0 && int(v) < len(s.live) && s.live[v] == nil {
-			s.c.refuse(fmt.Sprintf("it uses value %d, which the step does not compute", v),
+			s.c.refuse(fmt.Sprintf("the dispatch uses value %d, which the step does not compute", v),
 				"steps[%d].dispatches[%d]", step, i)
 		}
 	}
 }
 
-// BoundTo are the values that a dispatch touches by a plan; nil where the trace does not say.
+// BoundTo returns the values that a dispatch binds when it runs by the plan. It returns nil if the trace
+// does not record them.
 func (t *Trace) BoundTo(p *Plan) []ValueID {
 	if p.Dispatch < 0 || int(p.Dispatch) >= len(t.Graph.Dispatches) {
 		return nil
@@ -125,7 +132,8 @@ func (t *Trace) BoundTo(p *Plan) []ValueID {
 	return d.Bound[k]
 }
 
-// sameShape tells a scalar, which has no dims, from a value that is absent.
+// sameShape reports whether two shapes are equal. A scalar has an empty shape; an absent value has a nil
+// shape.
 func sameShape(a, b []int) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
 
 func shapeText(dims []int) string {

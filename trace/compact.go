@@ -2,16 +2,17 @@ package trace
 
 import "slices"
 
-// A trace of a long run is millions of small things. When it is read, what a decoder has left is put in
-// order: a text that many records say is kept once, and the long lists have no room for more.
+// The trace of a long run has millions of small objects. This file reduces their memory after decoding: it
+// stores equal strings only once, and it removes the spare capacity of long lists.
 
-// texts are texts by what they say.
+// texts maps each string to the one copy of it that is kept.
 type texts map[string]string
 
-// mostTexts is how many are remembered: what differs from record to record would fill the memory twice.
+// mostTexts is the maximum number of remembered strings. Remembering strings that differ in every record
+// would double the memory.
 const mostTexts = 1 << 12
 
-// share makes each text the one that was read before it, where there is one.
+// share replaces each string by an equal string that was read before, if there is one.
 func (t texts) share(list ...*string) {
 	for _, s := range list {
 		if same, ok := t[*s]; ok {

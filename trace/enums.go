@@ -1,30 +1,30 @@
 package trace
 
-// Phase is what a step ran for.
+// Phase is the purpose of a step.
 type Phase string
 
 // The phases of steps.
 const (
-	Prefill Phase = "prefill" // takes in tokens of the prompt
-	Decode  Phase = "decode"  // takes in one token and gives the next
-	Execute Phase = "execute" // runs a graph that is no language model
+	Prefill Phase = "prefill" // processes tokens of the prompt
+	Decode  Phase = "decode"  // processes one token and computes the next
+	Execute Phase = "execute" // runs a graph that is not a language model
 )
 
-// Timing is how closely a step was timed.
+// Timing is the level of detail at which a step is timed.
 type Timing string
 
 // The timing levels, from the least to the most detailed.
 const (
 	TimingOff      Timing = "off"      // wall time only
-	TimingStep     Timing = "step"     // the GPU's time of the whole step
-	TimingBlock    Timing = "block"    // the GPU's time of each block
-	TimingDispatch Timing = "dispatch" // the GPU's time of each dispatch
+	TimingStep     Timing = "step"     // GPU time of the whole step
+	TimingBlock    Timing = "block"    // GPU time of each block
+	TimingDispatch Timing = "dispatch" // GPU time of each dispatch
 )
 
-// InDetail reports whether a level times more than the step as a whole.
+// InDetail reports whether the level times parts of a step, not only the whole step.
 func (t Timing) InDetail() bool { return t == TimingBlock || t == TimingDispatch }
 
-// Role is what a value is to the graph.
+// Role describes how the graph uses a value.
 type Role string
 
 // The roles of values.
@@ -32,10 +32,10 @@ const (
 	RoleInput        Role = "input"
 	RoleOutput       Role = "output"
 	RoleConstant     Role = "constant"
-	RoleState        Role = "state"        // kept from step to step, such as a KV cache
-	RoleIntermediate Role = "intermediate" // computed in a step and read in it
-	RoleScratch      Role = "scratch"      // one operator's working memory
-	RoleFused        Role = "fused"        // fused away: never in memory
+	RoleState        Role = "state"        // kept between steps, such as a KV cache
+	RoleIntermediate Role = "intermediate" // computed and read within one step
+	RoleScratch      Role = "scratch"      // temporary memory of one operator
+	RoleFused        Role = "fused"        // fused away, never in memory
 	RoleSymInt       Role = "symint"
 )
 
@@ -47,11 +47,12 @@ const (
 	AdapterDiscrete   AdapterType = "discrete"
 	AdapterIntegrated AdapterType = "integrated"
 	AdapterVirtual    AdapterType = "virtual"
-	AdapterCPU        AdapterType = "cpu" // software
+	AdapterCPU        AdapterType = "cpu" // software, not a GPU
 	AdapterUnknown    AdapterType = "unknown"
 )
 
-// What the fields of these types may hold; Check refuses other values. AdapterType is not checked.
+// These lists hold the allowed values of Phase, Timing and Role. Check rejects any other value. Check
+// accepts any AdapterType.
 var (
 	Phases       = []Phase{Prefill, Decode, Execute}
 	TimingLevels = []Timing{TimingOff, TimingStep, TimingBlock, TimingDispatch}

@@ -19,46 +19,48 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// A file that is being written stands beside the one that it is for, as NAME.partial, and takes its name when
-// it is whole: natefinch/atomic replaces a file whole or not at all, on Windows too. If the program is killed
-// it stays, under a name that a person recognises, and can be opened. (google/renameio, which makes that file
-// as well, does not let its name be chosen.) What is no regular file, a pipe or a device is written directly.
+// A file is first written next to its target as NAME.partial. When the file is complete, it replaces the
+// target. natefinch/atomic makes this replacement atomic, on Windows too. If the program is killed,
+// NAME.partial remains, and it can be opened under this recognizable name. (google/renameio also creates a
+// temporary file but does not allow a choice of its name.) Pipes, devices and other irregular files are
+// written directly.
 
 const partialSuffix = ".partial"
 
-// pendingFile is a file on its way.
+// pendingFile is a file that is being written.
 type pendingFile struct {
 	io.Writer
-	path   string   // as it was given
-	target string   // which file that is, with all links followed
+	path   string   // as the user gave it
+	target string   // the target file, with all links followed
 	file   *os.File // NAME.partial, or the pipe or device itself
 	direct bool
-	kept   bool         // it is not to be removed any more
-	zip    *gzip.Writer // nil: not compressed
+	kept   bool         // the file must no longer be removed
+	zip    *gzip.Writer // nil if the file is not compressed
 }
 
-// place is where a trace is to be written, and how.
+// place is the destination of a trace and the format to write.
 type place struct {
-	path   string // as it was given
+	path   string // as the user gave it
 	form   Format
 	zipped bool
-	pipe   bool        // a pipe or a device
-	old    fs.FileInfo // of what is there, nil for nothing
+	pipe   bool        // the path is a pipe or a device
+	old    fs.FileInfo // the existing file, or nil
 }
 
-// ErrFolder is the error of a path that is a folder.
+// ErrFolder is the error for a path that is a folder instead of a file.
 var ErrFolder = errors.New("is a folder: give the name of a file in it")
 
-// ErrNoReader is the error of a pipe that nothing reads.
+// ErrNoReader is the error for a named pipe that no process reads.
 var ErrNoReader = errors.New("nothing reads this pipe: start its reader first")
 
-// placeOf refuses what names no place for a trace. A pipe needs no form in its name: it gets lines.
+// placeOf returns the destination for a path, or an error if no trace can be written there. A pipe's name
+// needs no format suffix; a trace is written to a pipe as lines.
 func placeOf(path string) (place, error) {
 	to := place{path: path}
 	old, err := os.Stat(path)
 	switch {
 	case path == "":
-		return to, errors.New(`write trace "": give the name of a file`)
+		return to, errors.New(`write trace: the file name is empty. Give the name of a file`)
 	case err == nil && old.IsDir():
 		return to, writeError(path, ErrFolder)
 	case err == nil:
@@ -77,8 +79,8 @@ func placeOf(path string) (place, error) {
 	return to, nil
 }
 
-// create begins to write a file. A path that cannot be written is refused here, before there is anything to
-// lose.
+// create opens the file for writing. It reports a path that cannot be written before the run has produced
+// any data.
 func (to place) create(zipped bool) (p *pendingFile, err error) {
 	p = &pendingFile{path: to.path, direct: to.pipe}
 	if to.pipe {
@@ -100,17 +102,17 @@ func (to place) create(zipped bool) (p *pendingFile, err error) {
 	return p, nil
 }
 
-// isPipe reports that what is under a path is written directly: a pipe, a device, or a descriptor of a
-// process, which may be a regular file and still cannot be replaced, since who opened it would read the old
-// one.
+// isPipe reports whether a path must be written directly: a pipe, a device or a process's file descriptor.
+// Even a descriptor of a regular file must not be replaced, because the process that opened it would keep
+// reading the old file.
 func isPipe(path string, info fs.FileInfo) bool {
 	descriptor := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
 	return !info.IsDir() && (!info.Mode().IsRegular() ||
 		slices.ContainsFunc([]string{"/dev/fd/", "/dev/std", "/proc/"}, descriptor))
 }
 
-// openDirect opens a pipe or a device. A pipe that nobody reads is refused: to wait for a reader may take for
-// ever.
+// openDirect opens a pipe or a device. It returns ErrNoReader for a pipe without a reader, because waiting
+// for a reader could take forever.
 func (p *pendingFile) openDirect(mode fs.FileMode) (err error) {
 	flags := os.O_WRONLY
 	if mode&fs.ModeNamedPipe != 0 {
@@ -123,7 +125,7 @@ func (p *pendingFile) openDirect(mode fs.FileMode) (err error) {
 	return err
 }
 
-// openBeside opens NAME.partial, or the next name of its kind that is not there.
+// openBeside creates NAME.partial. If that name is taken, it tries NAME.partial-2 and so on.
 func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	p.target = followLinks(p.path)
 	dir := filepath.Dir(p.target)
@@ -133,7 +135,7 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	mode := fs.FileMode(0o644)
 	if old != nil {
 		mode = old.Mode().Perm()
-		f, err := os.OpenFile(p.target, os.O_WRONLY, 0) // may it be replaced?
+		f, err := os.OpenFile(p.target, os.O_WRONLY, 0) // check that the file may be replaced
 		if err != nil {
 			return err
 		}
@@ -157,7 +159,8 @@ func (p *pendingFile) openBeside(old fs.FileInfo) (err error) {
 	return err
 }
 
-// followLinks is the file that a path names, which need not be there.
+// followLinks returns the file that a path refers to after following all symbolic links. The file need not
+// exist.
 func followLinks(path string) string {
 	for range 40 {
 		to, err := os.Readlink(path)
@@ -172,11 +175,11 @@ func followLinks(path string) string {
 	return path
 }
 
-// writeError says which file could not be written.
+// writeError adds the operation and the path to an error.
 func writeError(path string, err error) error { return fileError("write", path, err) }
 
-// fileError says what could not be done with which file. What the file system says of a path, which may be
-// that of NAME.partial, is left out.
+// fileError adds the operation and the path to an error. It removes the path that the operating system
+// reports, because that path may be NAME.partial.
 func fileError(do, path string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
@@ -187,8 +190,8 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe says in words that a pipe is closed: the error of the system means elsewhere that whoever read
-// the results has seen enough.
+// closedPipe replaces the system's error for a closed pipe. Elsewhere in the program the system's error
+// means that the reader of the output has seen enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {
@@ -199,7 +202,7 @@ func (r closedPipe) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// flush hands everything written so far to the system.
+// flush passes all data written so far to the operating system.
 func (p *pendingFile) flush() error {
 	if p.zip != nil {
 		return p.zip.Flush()
@@ -207,7 +210,7 @@ func (p *pendingFile) flush() error {
 	return nil
 }
 
-// commit puts the file in its place. After an error it is to be kept or cancelled.
+// commit moves the completed file to its target. After an error, call keep or cancel.
 func (p *pendingFile) commit() error {
 	if err := p.settle(); err != nil {
 		return writeError(p.path, err)
@@ -237,16 +240,16 @@ func (p *pendingFile) settle() error {
 	return nil
 }
 
-// keep leaves the file as it is, under the name that it has.
+// keep closes the file and leaves it under its current name.
 func (p *pendingFile) keep() {
 	if p.zip != nil {
-		_ = p.zip.Close() // as much as there is room for
+		_ = p.zip.Close() // write as much as the disk can hold
 	}
 	_ = p.file.Close()
 	p.kept = true
 }
 
-// cancel removes what was written; after commit or keep it does nothing.
+// cancel removes the partial file. It does nothing after commit or keep.
 func (p *pendingFile) cancel() {
 	if p.kept {
 		return
@@ -257,9 +260,9 @@ func (p *pendingFile) cancel() {
 	}
 }
 
-// expire makes writes fail after a time where they wait for who reads a pipe.
+// expire makes writes to a pipe fail after the given time if they wait for the reader.
 func (p *pendingFile) expire(t time.Time) {
 	if p.direct {
-		_ = p.file.SetWriteDeadline(t) // what has no deadline does not wait either
+		_ = p.file.SetWriteDeadline(t) // a file without deadline support never blocks
 	}
 }

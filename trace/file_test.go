@@ -82,7 +82,7 @@ func TestAnUnknownFormIsRefusedByName(t *testing.T) {
 		_, err := trace.CreateStream(path)
 		for _, err := range []error{err, trace.WriteFile(path, tracetest.Tiny())} {
 			if err == nil || !strings.Contains(err.Error(), name) ||
-				!strings.HasSuffix(err.Error(), "want "+strings.Join(trace.Suffixes(), ", ")) {
+				!strings.HasSuffix(err.Error(), "known: "+strings.Join(trace.Suffixes(), ", ")) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

@@ -5,73 +5,75 @@ import (
 	"sort"
 )
 
-// Forecast is what dispatches are given at live shapes that need not have run. It is exact: the plans of
-// every point of a few lines through the graph's live points, told as stretches in which numbers follow one
-// rule.
+// Forecast predicts the plans of all dispatches at live shapes that need not have run. The prediction is
+// exact: it covers every point of a few lines through the live shapes of the graph. Each line is stored as
+// stretches in which every number of a plan follows one Rule.
 type Forecast struct {
 	Lines []Line `json:"lines,omitempty"`
 }
 
-// Axes are what can move along a line of a Forecast.
+// Axes lists the coordinates that can vary along a line of a Forecast.
 var Axes = []string{AlongPosition, AlongTokens}
 
-// The axes: the position of a step, and how many tokens go into it.
+// The axes are the position of a step and the number of its input tokens.
 const (
 	AlongPosition = "position"
 	AlongTokens   = "tokens"
 )
 
-// Line is a line of live points, From to To of what moves along it, while the other is At.
+// Line is a sequence of live shapes. The coordinate named by Along runs from From to To, and the other
+// coordinate has the fixed value At.
 type Line struct {
-	Along   string   `json:"along"` // position, tokens
-	At      int      `json:"at"`    // of the other: tokens, position
+	Along   string   `json:"along"` // position or tokens
+	At      int      `json:"at"`    // number of tokens if Along is position, else the position
 	From    int      `json:"from"`
 	To      int      `json:"to"`
 	Courses []Course `json:"courses,omitempty"`
-	// Dispatches has for each dispatch of the graph the index of its course. Dispatches of equal layers
-	// share one.
+	// Dispatches holds, for each dispatch of the graph, the index of its course in Courses. Corresponding
+	// dispatches of equal layers share a course.
 	Dispatches []int `json:"dispatches,omitempty"`
 }
 
-// Course is what a dispatch is given along a line.
+// Course is the sequence of plans of a dispatch along a line.
 type Course struct {
-	Stretches []Stretch `json:"stretches"` // by From; the first begins where the line does
+	Stretches []Stretch `json:"stretches"` // in order of From; the first starts at Line.From
 }
 
-// Stretch is a part of a line, up to the next one, in which a dispatch keeps its kernel, route and reason,
-// and each number of its plan follows one Rule.
+// Stretch is a part of a line that ends where the next stretch begins. Within a stretch a dispatch keeps
+// its kernel, route and reason, and each number of its plan follows one Rule.
 type Stretch struct {
 	From         int      `json:"from"`
-	Kernel       string   `json:"kernel,omitempty"` // absent: the dispatch does not run here
+	Kernel       string   `json:"kernel,omitempty"` // absent if the dispatch does not run here
 	Route        string   `json:"route,omitempty"`
 	Reason       string   `json:"reason,omitempty"`
 	Workgroups   [3]Rule  `json:"workgroups"`
-	NeededGrid   *[3]Rule `json:"needed_workgroups,omitempty"` // absent: it is Workgroups
+	NeededGrid   *[3]Rule `json:"needed_workgroups,omitempty"` // absent if equal to Workgroups
 	NeededGroups Rule     `json:"needed_groups"`
 	IdleLanes    Rule     `json:"idle_lanes,omitzero"`
 	Bytes        Rule     `json:"bytes"` // modelled
 	FLOPs        Rule     `json:"flops"` // modelled
 }
 
-// Rule is a number that moves evenly: v, s, b stand for v + s*k + b*k*(k-1)/2, k places from where it begins.
+// Rule is a quadratic formula for a number along a stretch. With r = {v, s, b}, the number at k places
+// after the start of the stretch is v + s*k + b*k*(k-1)/2.
 type Rule [3]int64
 
-// At is the number k places on.
+// At returns the number at k places after the start of the stretch.
 func (r Rule) At(k int64) int64 { return r[0] + r[1]*k + r[2]*(k*(k-1)/2) }
 
-// Constant reports that the number does not move.
+// Constant reports whether the number is the same along the whole stretch.
 func (r Rule) Constant() bool { return r[1] == 0 && r[2] == 0 }
 
-// Course is that of a dispatch.
+// Course returns the course of the dispatch id.
 func (l *Line) Course(id DispatchID) *Course { return &l.Courses[l.Dispatches[id]] }
 
-// At is the stretch that holds a point of the line.
+// At returns the index of the stretch that contains the point at of the line.
 func (c *Course) At(at int) int {
 	return max(0, sort.Search(len(c.Stretches), func(i int) bool { return c.Stretches[i].From > at })-1)
 }
 
-// Plan is what the dispatch is given at a point of the stretch; false where it does not run there. The plan
-// has neither params nor the arithmetic of its grid, and its id is -1.
+// Plan returns the plan of a dispatch at the point at of the stretch. The bool is false if the dispatch
+// does not run there. The plan has no Params and no Grid, and its ID is -1.
 func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	k := int64(at - s.From)
 	grid := func(r *[3]Rule) [3]int { return [3]int{int(r[0].At(k)), int(r[1].At(k)), int(r[2].At(k))} }
@@ -87,13 +89,14 @@ func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	return p, s.Kernel != ""
 }
 
-// Plan is what a dispatch is given at a point of the line; false where it does not run there.
+// Plan returns the plan of a dispatch at the point at of the line. The bool is false if the dispatch does
+// not run there.
 func (l *Line) Plan(id DispatchID, at int) (Plan, bool) {
 	c := l.Course(id)
 	return c.Stretches[c.At(at)].Plan(id, at)
 }
 
-// Bounds on the numbers of a forecast, so that what is computed from them does not overflow.
+// These limits on the numbers of a forecast prevent overflows in computations with them.
 const (
 	maxForecastGrid   = 1 << 20
 	maxForecastNumber = 1 << 60
@@ -109,14 +112,15 @@ func (c *checker) forecast() {
 		word(c, l.Along, Axes, "forecast.lines[%d].along", i)
 		for _, n := range []int{l.At, l.From, l.To} {
 			if n < 0 || n > maxPosition {
-				c.refuse("a place that is not 0 to 2147483647", "forecast.lines[%d]", i)
+				c.refuse("a coordinate is not between 0 and 2147483647", "forecast.lines[%d]", i)
 			}
 		}
 		if l.From > l.To {
-			c.refuse("it ends before it begins", "forecast.lines[%d]", i)
+			c.refuse("the line ends before it begins", "forecast.lines[%d]", i)
 		}
 		if len(l.Dispatches) != len(c.t.Graph.Dispatches) {
-			c.refuse("want a course for each dispatch of the graph", "forecast.lines[%d].dispatches", i)
+			c.refuse("the length differs from the number of dispatches in the graph",
+				"forecast.lines[%d].dispatches", i)
 		}
 		for j, course := range l.Dispatches {
 			c.id(course, len(l.Courses), "forecast.lines[%d].dispatches[%d]", i, j)
@@ -132,7 +136,8 @@ func (c *checker) forecast() {
 
 func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 	if len(stretches) == 0 || stretches[0].From != l.From {
-		c.refuse("it does not begin where the line does", "forecast.lines[%d].courses[%d]", line, course)
+		c.refuse("the first stretch does not begin where the line begins",
+			"forecast.lines[%d].courses[%d]", line, course)
 		return
 	}
 	for i := range stretches {
@@ -142,7 +147,8 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			end = stretches[i+1].From - 1
 		}
 		if s.From > end {
-			c.refuse("its stretches do not rise, or pass the line's end", "forecast.lines[%d].courses[%d]",
+			c.refuse("stretches are not in rising order or exceed the line's end",
+				"forecast.lines[%d].courses[%d]",
 				line, course)
 			return
 		}
@@ -157,14 +163,16 @@ func (c *checker) course(l *Line, stretches []Stretch, line, course int) {
 			sane = sane && r.within(end-s.From, maxForecastNumber)
 		}
 		if !sane {
-			c.refuse("a number is below 0 or too large", "forecast.lines[%d].courses[%d].stretches[%d]", line,
+			c.refuse("a number is negative or too large",
+				"forecast.lines[%d].courses[%d].stretches[%d]", line,
 				course, i)
 		}
 	}
 }
 
-// within reports that a number stays from 0 to a bound for so many places: at both ends, and in whatever it
-// may pass on the way.
+// within reports whether a number stays between 0 and a bound along the given number of places. It checks
+// both ends for negative numbers, and it compares an upper estimate of all values on the way with the
+// bound.
 func (r Rule) within(places int, bound float64) bool {
 	n := float64(places)
 	size := abs(r[0]) + abs(r[1])*n + abs(r[2])*n*n
@@ -178,15 +186,15 @@ func abs(n int64) float64 {
 	return float64(n)
 }
 
-// Trial is an operator timed on its own: its dispatches at a live shape, on one of its routes, again and
-// again in place. What it reads may so come from the device's caches.
+// Trial is the measured time of one operator on one of its routes at one live shape. The trial repeats the
+// operator's dispatches in place. The device's caches may therefore hold the inputs of the operator.
 type Trial struct {
 	Op       OpID   `json:"op"`
 	Tokens   int    `json:"tokens"`
 	Position int    `json:"position"`
-	Route    string `json:"route"`             // "" where the operator has no choice
-	Planned  bool   `json:"planned,omitempty"` // its plan takes that route there
-	NS       int64  `json:"ns"`                // median of N runs, with their quartiles
+	Route    string `json:"route"`             // "" if the operator has only one route
+	Planned  bool   `json:"planned,omitempty"` // the planner chooses this route at this live shape
+	NS       int64  `json:"ns"`                // median of N runs; Q1NS and Q3NS are the quartiles
 	Q1NS     int64  `json:"q1_ns"`
 	Q3NS     int64  `json:"q3_ns"`
 	N        int    `json:"n"`
@@ -199,11 +207,11 @@ func (c *checker) trials() {
 		c.text("trials", r.Route)
 		for _, n := range []int{r.Tokens, r.Position} {
 			if n < 0 || n > maxPosition {
-				c.refuse(fmt.Sprintf("%d is not 0 to %d", n, maxPosition), "trials[%d]", i)
+				c.refuse(fmt.Sprintf("%d is not between 0 and %d", n, maxPosition), "trials[%d]", i)
 			}
 		}
 		if r.Q1NS < 0 || r.Q1NS > r.NS || r.NS > r.Q3NS || r.N < 1 {
-			c.refuse("its quartiles do not rise, or it has no run", "trials[%d]", i)
+			c.refuse("the median is not between its quartiles, or n is below 1", "trials[%d]", i)
 		}
 	}
 }

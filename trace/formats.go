@@ -13,24 +13,26 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Format is a format of a file with a trace: one that can be read back (Forms), or an export that is only
-// written. Recording, export and opening know the formats from their lists alone: to add one is to add a row.
+// Format is a file format for traces. A storage format (see Formats) can be written and read back; an
+// export can only be written. Recording, export and opening find the formats in their lists. Adding a row
+// to a list adds a format everywhere.
 type Format struct {
-	Name   string // as people say it
+	Name   string // name shown to the user
 	Doc    string
-	Suffix string // of a file's name; any form may be gzipped, with .gz after its suffix
-	// sniff says by its first bytes, decompressed and without white space before them, that a file may be of
-	// this form. An export has neither sniff nor read.
+	Suffix string // file name suffix; a gzipped file of any format adds .gz
+	// sniff reports whether a file may have this format. It looks at the first decompressed bytes after any
+	// leading white space. An export has neither sniff nor read.
 	sniff func(start []byte) bool
-	// read reads what has been decompressed. The file counts what it took for that: a reader allows for more
-	// memory where the file is large.
+	// read reads the decompressed data. The argument raw counts the bytes of the file itself. The memory
+	// limit grows with that number.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
-	// lines reports that the form is that of a recording: lines, written as the run goes on.
+	// lines reports whether the format consists of lines that are written while the run goes on.
 	lines bool
 }
 
-// Formats are all there are. A file whose name says nothing is read as the first that its beginning fits.
+// Formats returns all storage formats. If a file name does not show the format, the first format whose
+// sniff function accepts the beginning of the file is used.
 func Formats() []Format {
 	return []Format{
 		{
@@ -53,26 +55,27 @@ var (
 	ErrWriteOnly = errors.New("a write-only export cannot be opened again")
 )
 
-// Export is a write-only format, for other programs: it does not keep all of a trace.
+// Export is a write-only format for other programs. It keeps only a part of a trace.
 type Export struct {
 	Name   string
-	Doc    string // what it is for and what it keeps, in a line
-	Suffix string // of a file's name; .gz may follow
+	Doc    string // purpose and kept data, in one line
+	Suffix string // file name suffix; .gz may follow
 	Write  func(io.Writer, *Trace) error
 }
 
 var exports []Export
 
-// RegisterExport adds a write-only format. Package trace/export does it before the program starts.
+// RegisterExport adds a write-only format. Package trace/export registers its formats when the program
+// starts.
 func RegisterExport(e Export) { exports = append(exports, e) }
 
-// Exports are the write-only formats.
+// Exports returns the write-only formats.
 func Exports() []Export { return slices.Clone(exports) }
 
-// Opens reports that a file of the format can be opened again.
+// Opens reports whether a file of the format can be opened again.
 func (f Format) Opens() bool { return f.read != nil }
 
-// written are the formats that can be written: those of storage, then the exports.
+// written returns all formats that can be written: the storage formats, then the exports.
 func written() []Format {
 	list := Formats()
 	for _, e := range exports {
@@ -81,7 +84,8 @@ func written() []Format {
 	return list
 }
 
-// FileNames says how the name of a file to be written may end, and which of these cannot be opened again.
+// FileNames describes in words how the name of an output file may end, and which of these formats are
+// write-only.
 func FileNames() string {
 	text := printable.Choice(Suffixes())
 	var only []string
@@ -94,7 +98,7 @@ func FileNames() string {
 	return text
 }
 
-// Suffixes are the endings of file names that can be opened again.
+// Suffixes returns the file name suffixes of all formats that can be opened again.
 func Suffixes() []string {
 	var list []string
 	for _, f := range Formats() {
@@ -103,8 +107,8 @@ func Suffixes() []string {
 	return list
 }
 
-// FormatOf is the format that a file's name says, storage or export, and whether it is gzipped. Without a
-// suffix it is the first of Forms.
+// FormatOf returns the storage or export format of a file name, and whether the file is gzipped. For a name
+// without a suffix it returns the first of Formats.
 func FormatOf(path string) (f Format, zipped bool, err error) {
 	name, zipped := strings.CutSuffix(strings.ToLower(filepath.Base(path)), gzSuffix)
 	for _, row := range written() {
@@ -115,14 +119,14 @@ func FormatOf(path string) (f Format, zipped bool, err error) {
 	switch {
 	case f.Suffix != "":
 		return f, zipped, nil
-	case filepath.Ext(name) == "" && name != "-": // which is elsewhere standard output, and here no file
+	case filepath.Ext(name) == "" && name != "-": // "-" means standard output elsewhere, not here
 		return Formats()[0], zipped, nil
 	}
-	return f, zipped, fmt.Errorf("%s: %w: want %s", printable.Short(path, 120), ErrForm,
+	return f, zipped, fmt.Errorf("%s: %w; known: %s", printable.Short(path, 120), ErrForm,
 		strings.Join(Suffixes(), ", "))
 }
 
-// lineFormat is the form that can be written while a run goes on.
+// lineFormat returns the format that can be written while a run goes on.
 func lineFormat() Format {
 	for _, f := range Formats() {
 		if f.lines {
@@ -132,9 +136,9 @@ func lineFormat() Format {
 	panic("no trace format is written by lines")
 }
 
-// IsTrace says by its content that a file is a trace, and by its name where that ends in the suffix of a
-// form. It looks at no more than its beginning, and into nothing but regular files: who opens a pipe takes
-// away what another waits for.
+// IsTrace reports whether a file is a trace. Either the suffix of its name or the beginning of its content
+// shows this. IsTrace reads only the beginning, and only of regular files, because reading a pipe would
+// consume data meant for another reader.
 func IsTrace(path string) bool {
 	if f, _, err := FormatOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path),
 		f.Suffix) {
@@ -143,13 +147,14 @@ func IsTrace(path string) bool {
 	return sniffed(beginningOf(path)) != nil
 }
 
-// HasSchema says by its content alone that a file is a trace, whole or not.
+// HasSchema reports whether the beginning of a file names the trace schema. The trace may be incomplete.
 func HasSchema(path string) bool {
 	name, _, _ := strings.Cut(Schema, "/")
 	return bytes.Contains(beginningOf(path), []byte(name))
 }
 
-// beginningOf is how a file begins; nil of what cannot be read, and of what is no regular file.
+// beginningOf returns the first bytes of a file. It returns nil if the file cannot be read or is not a
+// regular file.
 func beginningOf(path string) []byte {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -171,7 +176,7 @@ func beginningOf(path string) []byte {
 	return start
 }
 
-// sniffed is the first form that a beginning fits, or nil.
+// sniffed returns the first format that accepts the beginning of a file, or nil if no format does.
 func sniffed(start []byte) *Format {
 	for _, f := range Formats() {
 		if f.sniff(start) {
@@ -183,7 +188,8 @@ func sniffed(start []byte) *Format {
 
 func beginsObject(start []byte) bool { return len(start) > 0 && start[0] == '{' }
 
-// WriteFile writes a trace to a file in the form that its name says. The file is there whole or not at all.
+// WriteFile writes a trace to a file. The suffix of the file name selects the format. An error leaves no
+// partly written file.
 func WriteFile(path string, t *Trace) error {
 	to, err := placeOf(path)
 	if err != nil {

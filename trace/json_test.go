@@ -118,24 +118,24 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		{"white space", "   \n", "white space"},
 		{
 			"number too large", `{"schema":"gpuscope.trace/1","host":{"cpus":99999999999999999999}}`,
-			"host.cpus: number 99999999999999999999, want what fits into int",
+			"host.cpus: number 99999999999999999999 does not fit into type int",
 		},
 		{"text", "hello", `"hello"`},
 		{"a list", "[]", `"[]"`},
 		{"a Chrome trace", `{"traceEvents":[]}`, "Chrome trace"},
 		{"other JSON", `{"a":1}`, `"schema"`},
 		{"other schema", `{"schema":"speedscope/1"}`, `"speedscope/1"`},
-		{"no version", `{"schema":"gpuscope.trace"}`, "want"},
+		{"no version", `{"schema":"gpuscope.trace"}`, "expected"},
 		{
 			"newer major", `{"schema":"gpuscope.trace/2","plans":7}`,
-			"gpuscope.trace/2, this gpuscope reads gpuscope.trace/1",
+			"gpuscope.trace/2, but this gpuscope reads gpuscope.trace/1",
 		},
 		{"cut object", `{"schema":"gpuscope.trace/1","plans":[{"id":0`, "at byte 45"},
 		{"syntax", `{"schema":"gpuscope.trace/1","plans":[}`, "byte"},
 		{"type", `{"schema":"gpuscope.trace/1","plans":[{"id":"x"}]}`, `"plans"`},
 		{
 			"fractional time", `{"schema":"gpuscope.trace/1","steps":[{"cpu":{"total_ns":1.5}}]}`,
-			"integer of nanoseconds",
+			"integer number of nanoseconds",
 		},
 		{
 			"id out of range", `{"schema":"gpuscope.trace/1","plans":[{"id":0,"dispatch":3}]}`,
@@ -143,16 +143,16 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		},
 		{
 			"id not its place", `{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":1}]}}`,
-			"graph.ops[0].id: 1, want its index",
+			"graph.ops[0].id: id 1 differs from the index",
 		},
 		{
 			"bytes", `{"schema":"gpuscope.trace/1","graph":{"values":[{"id":0,"kind":"tensor","role":"state","bytes":4611686018427387904}]}}`,
-			"graph.values[0].bytes: 4611686018427387904 is not 0 to 17592186044416",
+			"graph.values[0].bytes: 4611686018427387904 is not between 0 and 17592186044416",
 		},
 		{
 			"kernels and what they are bound to",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"id":0}],"dispatches":[{"id":0,"op":0,"kernels":["a"],"bound":[[],[]]}]}}`,
-			"graph.dispatches[0].bound: 2 lists of 1 kernels",
+			"graph.dispatches[0].bound: 2 lists of values for 1 kernels",
 		},
 		{
 			"grid",
@@ -160,7 +160,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		},
 		{
 			"position", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":3000000000}]}`,
-			"steps[0].position: 3000000000 is not 0 to 2147483647",
+			"steps[0].position: 3000000000 is not between 0 and 2147483647",
 		},
 		{
 			"position below 0", `{"schema":"gpuscope.trace/1","steps":[{"index":0,"position":-1}]}`,
@@ -169,7 +169,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		{
 			"long name",
 			`{"schema":"gpuscope.trace/1","graph":{"ops":[{"name":"` + strings.Repeat("é\\u001b", 1<<16) + `"}]}}`,
-			"graph.ops: a text of 196608 bytes, at most 65536: é·é·",
+			"graph.ops: text of 196608 bytes is too long; the maximum is 65536: é·é·",
 		},
 		{
 			"long word",
@@ -177,7 +177,7 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 		},
 		{
 			"many dims", `{"schema":"gpuscope.trace/1","graph":{"values":[{"kind":"tensor","role":"input",` +
-				`"max_dims":[-1` + strings.Repeat(",-1", 1<<17) + `]}]}}`, "131073 dims, at most 16",
+				`"max_dims":[-1` + strings.Repeat(",-1", 1<<17) + `]}]}}`, "131073 dims; the maximum is 16",
 		},
 		{
 			"long key", `{"schema":"gpuscope.trace/1","` + strings.Repeat("k", 1<<16) + `":}`, "kk…kk",
@@ -187,8 +187,8 @@ func TestWhatIsNoTraceIsRefusedByName(t *testing.T) {
 			"number 10000",
 		},
 		{"NaN", `{"schema":"gpuscope.trace/1","steps":[{"index":NaN}]}`, "invalid character 'N'"},
-		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `duplicate "model"`},
-		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`, "1 after 1"},
+		{"a key twice", `{"schema":"gpuscope.trace/1","model":{},"model":{}}`, `duplicate field "model"`},
+		{"steps twice", `{"schema":"gpuscope.trace/1","steps":[` + step + `],"steps":[` + step + `]}`, "1 follows 1"},
 		{"gzip in gzip", "\x1f\x8b", "gzip"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -322,9 +322,9 @@ func TestGzipErrorsGiveUnpackedOffsets(t *testing.T) {
 	}
 	whole := zipped(b.Bytes())
 	for want, file := range map[string][]byte{
-		" of what was unpacked": whole[:len(whole)/2],
-		"gzip: truncated":       whole[:10],
-		`"plans" (about byte 38 of what was unpacked): [0]: invalid`: zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
+		" of the decompressed data": whole[:len(whole)/2],
+		"gzip: truncated":           whole[:10],
+		`"plans" (about byte 38 of the decompressed data): [0]: invalid`: zipped([]byte(`{"schema":"gpuscope.trace/1","plans":[}`)),
 	} {
 		if _, err := trace.Read(bytes.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

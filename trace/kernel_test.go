@@ -62,7 +62,7 @@ func TestReplacementKernelsJoinTheGraph(t *testing.T) {
 	other := k
 	other.SourceSHA256 = "3fa2d1"
 	err = r.Write(trace.Record{Kernel: &other})
-	if err == nil || !strings.Contains(err.Error(), "another source") {
+	if err == nil || !strings.Contains(err.Error(), "a different source") {
 		t.Errorf("another text of the name: %v", err)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Number is a float64 that JSON can always hold: a model that went wrong gives NaN, and its trace is the one
-// people need.
+// Number is a float64 that JSON can represent even if it is NaN or infinite. A model that computes NaN
+// produces a trace that people need to inspect.
 type Number float64
 
-// Finite reports whether it is a number, and no infinity.
+// Finite reports whether f is neither NaN nor infinite.
 func (f Number) Finite() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// MarshalJSON writes numbers that are not finite as words.
+// MarshalJSON writes NaN and infinities as the strings "NaN", "Infinity" and "-Infinity".
 func (f Number) MarshalJSON() ([]byte, error) {
 	switch v := float64(f); {
 	case math.IsNaN(v):
@@ -27,7 +27,7 @@ func (f Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a number or one of the strings that MarshalJSON writes.
 func (f *Number) UnmarshalJSON(b []byte) error {
 	switch string(b) {
 	case `"NaN"`:
@@ -54,12 +54,12 @@ type candidate struct {
 	P     Number `json:"p,omitempty"`
 }
 
-// MarshalJSON writes numbers that are not finite as words.
+// MarshalJSON writes a logit or probability that is NaN or infinite as a string, as Number does.
 func (c Candidate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(candidate{c.ID, c.Text, Number(c.Logit), Number(c.P)})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes.
+// UnmarshalJSON reads a candidate that MarshalJSON wrote.
 func (c *Candidate) UnmarshalJSON(b []byte) error {
 	var v candidate
 	err := strictly(b, &v)

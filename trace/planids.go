@@ -2,22 +2,22 @@ package trace
 
 import "slices"
 
-// PlanMemory is for how many steps an Interner gives a plan its old id back, and for how many a Recorder
-// keeps a plan that no step it has names.
+// PlanMemory is a number of steps. An Interner gives a repeated plan its old id for that many steps. A
+// Recorder keeps a plan for that many steps even if no kept step refers to the plan.
 const PlanMemory = 1024
 
-// Interner gives plans their ids, 0, 1, 2, ... as they come into force: a plan that was in force not long ago
-// gets the id that it had. It forgets plans after PlanMemory steps, so that a run of any length takes
-// constant memory. The zero Interner is ready for use.
+// Interner assigns the ids 0, 1, 2, ... to plans in the order in which they come into force. A plan that
+// was in force recently gets its earlier id. The Interner forgets plans after PlanMemory steps, so that a
+// run of any length needs constant memory. The zero Interner is ready for use.
 type Interner struct {
 	next        PlanID
-	recent, old map[string]PlanID // by content; each is filled for half of PlanMemory
+	recent, old map[string]PlanID // by content; each map is filled for PlanMemory/2 steps
 	steps       int
 }
 
-// ID is the id of a plan that comes into force. content is all of the plan but the id, in any form that gives
-// two plans the same bytes only if they are the same. fresh reports that the id is new: the plan is to be
-// recorded with it, before the step that it is in force for.
+// ID returns the id of a plan that comes into force. The argument content encodes the whole plan except for
+// its id; two plans must have equal bytes only if they are equal. If fresh is true, the id is new, and the
+// caller must record the plan under this id before the step that uses the plan.
 func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	if id, ok := in.recent[string(content)]; ok {
 		return id, false
@@ -34,14 +34,14 @@ func (in *Interner) ID(content []byte) (id PlanID, fresh bool) {
 	return id, !ok
 }
 
-// Step counts a step.
+// Step tells the Interner that a step has ended.
 func (in *Interner) Step() {
 	if in.steps++; in.steps%(PlanMemory/2) == 0 {
 		in.old, in.recent = in.recent, nil
 	}
 }
 
-// eachPlan calls f for every plan that a step names.
+// eachPlan calls f for every plan id that the step refers to.
 func (s *Step) eachPlan(f func(PlanID)) {
 	for i := range s.Dispatches {
 		f(s.Dispatches[i].Plan)
@@ -60,8 +60,8 @@ func (s *Step) eachPlan(f func(PlanID)) {
 	}
 }
 
-// renumber is a step with other plan ids; nothing of the step itself is changed. Where no id changes it is
-// the step.
+// renumber returns a copy of the step with its plan ids mapped by to. The original step is not changed. If
+// no id changes, renumber returns the step itself.
 func (s Step) renumber(to func(PlanID) PlanID) Step {
 	same := true
 	s.eachPlan(func(id PlanID) { same = same && to(id) == id })

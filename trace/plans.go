@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Part is a named set of a step's dispatches, such as a row of a table or several rows together. Its cost is
-// what the step takes less when the set is skipped.
+// Part is a named set of a step's dispatches, such as one or more rows of a table. The cost of a part is
+// the time that the step saves when the dispatches of the part are skipped.
 type Part struct {
 	Name       string       `json:"name"`
-	Dispatches []DispatchID `json:"dispatches"` // rising
+	Dispatches []DispatchID `json:"dispatches"` // in rising order
 }
 
-// SetKey is the same text for two sets of ids if they hold the same ids, in whatever order.
+// SetKey returns a map key for a set of ids. Two lists with the same ids in any order have the same key.
 func SetKey[ID ~int32](ids []ID) string {
 	if !slices.IsSorted(ids) {
 		ids = slices.Sorted(slices.Values(ids))
@@ -26,7 +26,7 @@ func SetKey[ID ~int32](ids []ID) string {
 	return b.String()
 }
 
-// Same reports whether two plans are equal in all but their ids and dispatches.
+// Same reports whether two plans are equal apart from their ids and dispatches.
 func (p *Plan) Same(q *Plan) bool {
 	x := *p
 	x.ID, x.Dispatch, x.Grid, x.Unknown = q.ID, q.Dispatch, q.Grid, q.Unknown
@@ -37,8 +37,8 @@ func (g *Grid) same(h *Grid) bool {
 	return g == h || g != nil && h != nil && g.Rule == h.Rule && slices.Equal(g.Terms, h.Terms)
 }
 
-// SameKernel reports whether two plans run the same kernel by the same route. An edited kernel is another
-// one: see Reroutes.
+// SameKernel reports whether two plans run the same kernel by the same route. An edited kernel is a
+// different kernel here, unlike in Reroutes.
 func (p *Plan) SameKernel(q *Plan) bool { return p.Kernel == q.Kernel && p.Route == q.Route }
 
 // SameWork reports whether two plans run the same kernel on the same grid with the same modelled work. Their
@@ -48,8 +48,8 @@ func (p *Plan) SameWork(q *Plan) bool {
 		p.Bytes == q.Bytes && p.FLOPs == q.FLOPs
 }
 
-// Reroutes reports whether a dispatch takes another route or kernel by one plan than by the other; nil is a
-// step in which it did not run. An edited kernel counts as the one it replaces.
+// Reroutes reports whether the dispatch uses a different route or kernel in q than in p. A nil plan means
+// that the dispatch did not run. An edited kernel counts as the kernel that it replaces.
 func (p *Plan) Reroutes(q *Plan) bool {
 	if p == nil || q == nil {
 		return p != q

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Quantile of a sorted list that is not empty, between neighbours by proportion.
+// Quantile returns the q-quantile of a sorted, non-empty list. It interpolates linearly between neighbours.
 func Quantile[N int64 | float64](sorted []N, q float64) float64 {
 	at := q * float64(len(sorted)-1)
 	i := int(at)
@@ -13,18 +13,21 @@ func Quantile[N int64 | float64](sorted []N, q float64) float64 {
 	return float64(sorted[i]) + (at-float64(i))*(float64(sorted[j])-float64(sorted[i]))
 }
 
-// Quartiles sorts ns, which is not empty, and returns its median and quartiles in whole ns.
+// Quartiles sorts ns, which must not be empty, and returns its quartiles and its median in whole
+// nanoseconds.
 func Quartiles(ns []int64) (q1, median, q3 int64) {
 	slices.Sort(ns)
 	at := func(q float64) int64 { return int64(math.Round(Quantile(ns, q))) }
 	return at(0.25), at(0.5), at(0.75)
 }
 
-// TrimmedMean is the mean of numbers in rising order without the least and the greatest tenth, of three or
-// more without one of each at least. Of times that fall into two groups it lies between them by how many are
-// in each, where the median is in the one or the other; and one that was held up says nothing. Where more
-// than a tenth lie far out it is the quartile on their side: what stands between quartiles is never outside
-// them.
+// TrimmedMean returns the mean of a sorted list without the smallest tenth and the largest tenth. For three
+// or more numbers it drops at least one number at each end.
+//
+// If the times form two groups, the trimmed mean lies between the groups according to their sizes, whereas
+// the median lies in one of the groups. A single delayed run has no effect on the trimmed mean. The result
+// is clamped to the interquartile range. If more than a tenth of the numbers are outliers, the result is
+// therefore the quartile on their side.
 func TrimmedMean(ns []int64) int64 {
 	cut := len(ns) / 10
 	if len(ns) >= 3 {
@@ -39,10 +42,10 @@ func TrimmedMean(ns []int64) int64 {
 	return min(max(int64(math.Round(float64(sum)/float64(len(kept)))), q1), q3)
 }
 
-// OffBy is what a mean or median of numbers in rising order, at least one, may be off by: half the distance
-// between their quartiles, or as much as reaches both numbers between which their median lies (MedianWithin),
-// whichever is larger. The second is what few numbers have, whose quartiles may be close together by chance;
-// of fewer than FewestWithin it is not known.
+// OffBy returns the error of a mean or median (of) of a sorted, non-empty list. The error is the larger of
+// two figures: half the interquartile range, and the distance to the farther end of the interval from
+// MedianWithin. The second figure matters for short lists, whose quartiles may be close together by chance.
+// The error is not known for fewer than FewestWithin numbers.
 func OffBy(sorted []int64, of int64) Time {
 	low, high, ok := MedianWithin(sorted)
 	if !ok {
@@ -52,15 +55,16 @@ func OffBy(sorted []int64, of int64) Time {
 	return Measured(max((q3-q1+1)/2, of-low, high-of))
 }
 
-// FewestWithin is how many numbers say between which two of them their median lies.
+// FewestWithin is the smallest number of samples for which MedianWithin returns a confidence interval.
 const FewestWithin = 5
 
-// MedianWithin is between which two of numbers in rising order, at least one, their median lies, nine times
-// of ten or more and however they scatter. Of fewer than FewestWithin not even the least and the greatest are
-// so far apart, which ok says.
+// MedianWithin returns a confidence interval for the median of a sorted, non-empty list. The interval holds
+// the median with a probability of at least 90%, for any distribution of the numbers. For fewer than
+// FewestWithin numbers even the whole range of the list is too narrow, and ok is false.
 func MedianWithin[N int64 | float64](sorted []N) (low, high N, ok bool) {
 	n, k := len(sorted), 0
-	// Each is below the median as often as above it: term is how likely k of them are, tail k or fewer.
+	// Each number is below the median with probability 1/2. The variable term is the probability that
+	// exactly k numbers are below the median, and tail is the probability that at most k are.
 	term := math.Pow(0.5, float64(n))
 	for tail := term; 2*tail <= 0.1; tail += term {
 		k++

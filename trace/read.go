@@ -17,7 +17,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// ReadFile reads a trace from a file, in any of Forms.
+// ReadFile reads a trace from a file in any of Formats.
 func ReadFile(path string) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func ReadFile(path string) (*Trace, error) {
 	}
 	t, err := Read(f)
 	if form, _, unknown := FormatOf(path); err != nil && unknown == nil && !form.Opens() {
-		err = fmt.Errorf("%s: %w; open the trace it was made from", form.Name, ErrWriteOnly)
+		err = fmt.Errorf("%s: %w. Open the original trace instead", form.Name, ErrWriteOnly)
 	}
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -37,11 +37,11 @@ func ReadFile(path string) (*Trace, error) {
 	return t, nil
 }
 
-// Read reads a trace in any of Forms, gzipped or not, distinguished by how it begins. What it returns has
-// been checked: every id is in range. Fields that this version does not know are kept for Write.
+// Read reads a trace in any of Formats, gzipped or not. It detects the format from the first bytes. The
+// returned trace has passed Check. Fields that this version does not define are kept for Write.
 func Read(r io.Reader) (*Trace, error) {
 	t, err := read(r)
-	if err != nil { // it may hold a value of the file, of any length
+	if err != nil { // the error may quote a value from the file, of any length
 		return nil, printable.Error(err, 300)
 	}
 	return t, nil
@@ -62,11 +62,11 @@ func read(r io.Reader) (*Trace, error) {
 	switch {
 	case len(start) == 0:
 		if some, _ := in.Peek(1); len(some) > 0 {
-			return nil, fmt.Errorf("%w: only white space at its start", ErrNotTrace)
+			return nil, fmt.Errorf("%w: the file starts with white space only", ErrNotTrace)
 		}
 		return nil, fmt.Errorf("%w: the file is empty", ErrNotTrace)
 	case form == nil:
-		return nil, fmt.Errorf("%w: begins with %q, want a JSON object", ErrNotTrace,
+		return nil, fmt.Errorf("%w: the file begins with %q, not with a JSON object", ErrNotTrace,
 			start[:min(len(start), 16)])
 	}
 	t, err := form.read(in, raw)
@@ -79,7 +79,7 @@ func read(r io.Reader) (*Trace, error) {
 	return t, nil
 }
 
-// decompressed takes gzip away, where a file is compressed.
+// decompressed returns a reader of the decompressed data and reports whether the data was gzipped.
 func decompressed(r io.Reader) (in *bufio.Reader, zipped bool, err error) {
 	in = bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := in.Peek(2); string(magic) != "\x1f\x8b" {
@@ -92,20 +92,21 @@ func decompressed(r io.Reader) (in *bufio.Reader, zipped bool, err error) {
 	return bufio.NewReaderSize(z, 1<<16), true, nil
 }
 
-// beginning is how a file begins, without white space before it.
+// beginning returns the first bytes of a file without leading white space.
 func beginning(in *bufio.Reader) ([]byte, error) {
 	start, err := in.Peek(256)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF) && len(start) == 0:
-		return nil, fmt.Errorf("gzip: %w before any data could be unpacked", ErrTruncated)
+		return nil, fmt.Errorf("gzip: %w before any data could be decompressed", ErrTruncated)
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, err
 	}
 	return bytes.TrimLeft(start, " \t\r\n"), nil
 }
 
-// readObjects reads a trace object and the records after it: one JSON object, or a stream of lines (see
-// StreamWriter). A stream may be cut anywhere after its first line; an event of kind "cut" then says so.
+// readObjects reads a trace object and any records after it: either one JSON object or a stream of lines
+// (see StreamWriter). A stream may be truncated anywhere after its first line. The trace then has an event
+// of kind EventCut.
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 
 func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
@@ -117,24 +118,24 @@ func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {
 	return d.t, d.records()
 }
 
-// ErrTruncated is the error of a file whose end is missing.
+// ErrTruncated is the error for a file whose end is missing.
 var ErrTruncated = errors.New("truncated")
 
-// ErrNotTrace is the error of a file that is something else.
+// ErrNotTrace is the error for a file that is not a trace.
 var ErrNotTrace = errors.New("not a gpuscope trace")
 
-// decoder reads the first object, and the records after it. Plans, steps and records are decoded some at a
-// time, so that what is held beside the trace is no more than those.
+// decoder reads the first JSON object of a file and the records after it. It decodes plans, steps and
+// records in batches. Besides the trace itself, only one or two batches are in memory.
 type decoder struct {
 	in   *source
 	json splitter
 	t    *Trace
-	used int64 // bytes of memory that t holds
-	// texts are those that many records say alike: each is kept once
+	used int64 // bytes of memory of t
+	// texts holds strings that many records share, so that each string is stored once.
 	texts texts
 }
 
-// object reads the trace object: the whole trace, or the head of a stream.
+// object reads the trace object, which is either the whole trace or the head of a stream.
 func (d *decoder) object() error {
 	head := map[string]json.RawMessage{}
 	name := "trace"
@@ -146,7 +147,7 @@ func (d *decoder) object() error {
 			err = decodeList(d, &d.t.Steps)
 		default:
 			if _, twice := head[field]; twice {
-				return fmt.Errorf("duplicate %s", name)
+				return fmt.Errorf("duplicate field %s", name)
 			}
 			head[field], err = d.field()
 		}
@@ -162,9 +163,9 @@ func (d *decoder) object() error {
 	}
 	if d.t.Schema == "" {
 		if _, ok := head["traceEvents"]; ok {
-			return fmt.Errorf("%w: a Chrome trace", ErrNotTrace)
+			return fmt.Errorf("%w: the file is a Chrome trace", ErrNotTrace)
 		}
-		return fmt.Errorf("%w: no \"schema\" field", ErrNotTrace)
+		return fmt.Errorf("%w: the \"schema\" field is missing", ErrNotTrace)
 	}
 	raw, err := json.Marshal(head)
 	if err != nil {
@@ -176,7 +177,7 @@ func (d *decoder) object() error {
 	return fitting(err)
 }
 
-// field reads the value of a field of the head, as it stands.
+// field returns the raw JSON of a field of the head.
 func (d *decoder) field() (raw json.RawMessage, err error) {
 	text, err := d.json.value(nil)
 	if err != nil {
@@ -191,36 +192,37 @@ func (d *decoder) field() (raw json.RawMessage, err error) {
 	return raw, d.spend(estimate(raw))
 }
 
-// fitting says of a value that does not fit into its field what it is and what the field takes.
+// fitting rewords the error for a JSON value of the wrong type: it names the field, the value and the
+// expected type.
 func fitting(err error) error {
 	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: %s, want what fits into %s", cmp.Or(e.Field, "the whole"), e.Value, e.Type)
+		return fmt.Errorf("%s: %s does not fit into type %s", cmp.Or(e.Field, "the value"), e.Value, e.Type)
 	}
 	return err
 }
 
-// versionOf divides a schema's name: "gpuscope.trace", "1", "1".
+// versionOf splits a schema name into its format, major and minor version: "gpuscope.trace", "1", "1".
 func versionOf(schema string) (format, major, minor string) {
 	format, version, _ := strings.Cut(schema, "/")
 	major, minor, _ = strings.Cut(version, ".")
 	return format, major, minor
 }
 
-// checkSchema takes this major version, and minor versions of it.
+// checkSchema accepts schemas of this major version with any minor version.
 func checkSchema(s string) error {
 	format, major, _ := versionOf(s)
 	ourFormat, ourMajor, _ := versionOf(Schema)
 	if n, err := strconv.Atoi(major); format != ourFormat || err != nil || n < 1 {
-		return fmt.Errorf("%w: schema is %q, want %q", ErrNotTrace, s, Schema)
+		return fmt.Errorf("%w: schema is %q; expected %q", ErrNotTrace, s, Schema)
 	}
 	if major != ourMajor {
-		return fmt.Errorf("schema is %s, this gpuscope reads %s/%s: use a newer gpuscope", s,
+		return fmt.Errorf("schema is %s, but this gpuscope reads %s/%s. Use a newer gpuscope", s,
 			ourFormat, ourMajor)
 	}
 	return nil
 }
 
-// listed is a pointer to a record of which a trace has a list.
+// listed is the type constraint for plans and steps, of which a trace has lists.
 type listed[T any] interface {
 	*T
 	size() int64
@@ -228,11 +230,11 @@ type listed[T any] interface {
 	compact(texts)
 }
 
-// decodeList reads a list, or null.
+// decodeList reads a JSON list or null.
 func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	if c, err := d.json.peek(); err == nil && c != '[' {
 		if raw, err := d.json.value(nil); string(raw) != "null" {
-			return cmp.Or(err, fmt.Errorf("want a list, got %s", raw))
+			return cmp.Or(err, fmt.Errorf("expected a list, got %s", raw))
 		}
 		return nil
 	}
@@ -244,7 +246,7 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 		p := P(e)
 		p.keepUnknown(unknown)
 		p.compact(d.texts)
-		// As the list grows there are two of it.
+		// append temporarily needs memory for two copies of the list, so each element counts twice.
 		if err := d.spend(p.size() + int64(unsafe.Sizeof(*e)) + unknown.size()); err != nil {
 			return err
 		}
@@ -257,12 +259,13 @@ func decodeList[T any, P listed[T]](d *decoder, list *[]T) error {
 	return nil
 }
 
-// EventCut is the kind of the event that reports that a stream was cut.
+// EventCut is the kind of the event which reports that a stream was truncated.
 const EventCut = "cut"
 
-// records reads what follows the first object, until the end or the cut.
+// records reads the records after the first object, until the end of the file or until the file is
+// truncated.
 func (d *decoder) records() error {
-	between := false // records the file was cut, as one that is compressed can be
+	between := false // the file was truncated between two records, as a gzipped file can be
 	another := func(int) (bool, error) {
 		_, err := d.json.peek()
 		if errors.Is(err, io.EOF) {
@@ -303,8 +306,8 @@ func (d *decoder) records() error {
 	return nil
 }
 
-// kept is about how many bytes of memory a record adds to the trace, 0 where it says nothing that this
-// version knows.
+// kept returns the approximate number of bytes that a record adds to the trace. It returns 0 for a record
+// without data that this version defines.
 func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	if *r == (Record{}) {
 		return 0
@@ -318,17 +321,17 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	default:
 		n += estimate(raw)
 	}
-	if r.Samples != nil { // a list of dispatches is made anew for them
+	if r.Samples != nil { // adding samples copies the list of dispatches
 		if s := d.t.step(r.Samples.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
-	if r.Gaps != nil { // and for these
+	if r.Gaps != nil { // adding numeric errors also copies the list
 		if s := d.t.step(r.Gaps.Step); s != nil {
 			n += listSize(s.Dispatches)
 		}
 	}
-	if r.Costs != nil { // and so is one of costs
+	if r.Costs != nil { // adding costs copies the list of costs
 		if s := d.t.step(r.Costs.Step); s != nil {
 			n += listSize(s.Costs)
 		}
@@ -336,7 +339,7 @@ func (d *decoder) kept(r *Record, unknown *Unknown, raw []byte) int64 {
 	return n
 }
 
-// wrap names the place of an error in the JSON itself.
+// wrap adds the location in the JSON text to an error.
 func (d *decoder) wrap(what string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w: the file ends %s", what, ErrTruncated, d.in.place("at", d.in.read))

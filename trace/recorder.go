@@ -7,38 +7,40 @@ import (
 	"sync"
 )
 
-// DefaultBudget is how many bytes of steps and plans a Recorder keeps.
+// DefaultBudget is the default limit on the bytes of steps and plans in a Recorder.
 const DefaultBudget = 256 << 20
 
-// Recorder collects the records of a run within a budget of bytes: where it is reached the oldest steps go,
-// with the plans that no other step names, and the trace stays right without them.
+// Recorder collects the records of a run in memory within a byte budget. When the budget is exceeded, the
+// Recorder drops the oldest steps and the plans that no other step refers to. The remaining trace stays
+// valid.
 //
-// Its methods may be called from any goroutine. What Snapshot returns never changes: what is recorded later
-// is in a later snapshot.
+// Any goroutine may call the methods of a Recorder. A snapshot never changes; later records only appear in
+// later snapshots.
 //
-// Records name plans by the ids that they were recorded with, 0, 1, 2, ... (see Interner). The trace of a
-// snapshot numbers the plans that it has, so there ids move when plans are dropped.
+// Records refer to plans by the ids 0, 1, 2, ... under which the plans were recorded (see Interner). A
+// snapshot renumbers the plans that it contains. The ids of plans in snapshots therefore change when plans
+// are dropped.
 type Recorder struct {
 	mu     sync.Mutex
 	t      Trace
 	budget int64
-	limit  int64 // of used, before steps are dropped: budget, or more where what must stay is more
+	limit  int64 // bytes of used that trigger drop; exceeds budget if the kept minimum does
 	used   int64
-	steps  int               // recorded so far
-	first  PlanID            // of the ids of records: places[first] is that of plan 0
-	known  map[string]PlanID // places of plans by what they say, until another run's first step
-	places []PlanID          // by the id of a record: the place in t.Plans, -1 where it was dropped
-	plans  []held            // by place in t.Plans
+	steps  int               // number of recorded steps
+	first  PlanID            // offset of the current run's plan ids in places
+	known  map[string]PlanID // index in t.Plans by plan content; nil outside of Continue
+	places []PlanID          // index in t.Plans by recorded id plus first, -1 if dropped
+	plans  []held            // by index in t.Plans
 }
 
-// held is what a Recorder knows of a plan in its trace.
+// held is the Recorder's bookkeeping for one plan of its trace.
 type held struct {
-	id      PlanID // of records
-	lastUse int    // number of the step that named it last, or before which it was recorded
+	id      PlanID // index in Recorder.places
+	lastUse int    // number of steps recorded before the plan's last use or recording
 }
 
-// NewRecorder starts from the head of a trace, which says all but plans and steps. A budget of 0 is
-// DefaultBudget.
+// NewRecorder starts a Recorder from the head of a trace, which is the trace without plans and steps. A
+// budget of 0 means DefaultBudget.
 func NewRecorder(head *Trace, budget int64) *Recorder {
 	if budget <= 0 {
 		budget = DefaultBudget
@@ -50,8 +52,9 @@ func NewRecorder(head *Trace, budget int64) *Recorder {
 	return r
 }
 
-// Write records a record, as StreamWriter.Write writes it. The recorder keeps what the record points to: it
-// must not be changed any more. A record that names what is not there is refused, and nothing is recorded.
+// Write adds a record, like StreamWriter.Write. The Recorder keeps the objects that the record points to,
+// so the caller must not change them afterwards. Write rejects a record that refers to missing objects and
+// then changes nothing.
 func (r *Recorder) Write(rec Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,7 +64,7 @@ func (r *Recorder) Write(rec Record) error {
 	case rec.Step != nil:
 		return r.addStep(*rec.Step)
 	case rec.Samples != nil, rec.Costs != nil, rec.Gaps != nil:
-		r.t.Steps = slices.Clone(r.t.Steps) // snapshots hold the old list
+		r.t.Steps = slices.Clone(r.t.Steps) // snapshots share the old list
 	}
 	if err := r.t.apply(&rec, nil); err != nil {
 		return fmt.Errorf("record: %w", err)
@@ -85,7 +88,7 @@ func (r *Recorder) Write(rec Record) error {
 func (r *Recorder) addPlan(p Plan) error {
 	next := PlanID(len(r.places)) - r.first
 	if p.ID != next {
-		return fmt.Errorf("record plan %d: the next plan is %d", p.ID, next)
+		return fmt.Errorf("record plan: plan id is %d; the next id must be %d", p.ID, next)
 	}
 	if r.known != nil {
 		if place, ok := r.known[p.content()]; ok {
@@ -104,7 +107,8 @@ func (r *Recorder) addPlan(p Plan) error {
 
 func (r *Recorder) addStep(s Step) error {
 	if n := len(r.t.Steps); n > 0 && s.Index <= r.t.Steps[n-1].Index {
-		return fmt.Errorf("record step %d: step %d was recorded already", s.Index, r.t.Steps[n-1].Index)
+		return fmt.Errorf("record step %d: step indices must rise; the last one is %d", s.Index,
+			r.t.Steps[n-1].Index)
 	}
 	var missing *PlanID
 	moved, places := false, r.places[r.first:]
@@ -117,7 +121,7 @@ func (r *Recorder) addStep(s Step) error {
 		moved = moved || places[id] != id
 	})
 	if missing != nil {
-		return fmt.Errorf("record step %d: no plan %d (not recorded, or not used in the last "+
+		return fmt.Errorf("record step %d: plan %d is unknown. It was not recorded, or not used in the last "+
 			"%d steps)", s.Index, *missing, PlanMemory)
 	}
 	if moved {
@@ -132,8 +136,8 @@ func (r *Recorder) addStep(s Step) error {
 	return nil
 }
 
-// doubled makes room for as many again where a list is full: Go would for a quarter, and copy each element of
-// a long run four times.
+// doubled returns the list with free capacity; it doubles the capacity of a full list. The built-in append
+// grows a long list by only a quarter and would copy each element of a long run four times.
 func doubled[T any](list []T) []T {
 	if len(list) < cap(list) {
 		return list
@@ -141,9 +145,9 @@ func doubled[T any](list []T) []T {
 	return append(make([]T, 0, max(16, 2*len(list))), list...)
 }
 
-// Continue reports that the records to come are of another run of the same graph: they name plans from 0
-// again. Their steps follow those that there are, and the plans that are in force before the first of them
-// are those that are here already.
+// Continue announces the records of another run of the same graph. The new run numbers its plans from 0
+// again. Its steps are appended to the existing steps. Plans recorded before its first step reuse existing
+// plans with the same content.
 func (r *Recorder) Continue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,17 +158,17 @@ func (r *Recorder) Continue() {
 	}
 }
 
-// content is all that a plan says, without its id.
+// content returns the plan without its id, encoded as text.
 func (p Plan) content() string {
 	p.ID = 0
 	b, err := json.Marshal(&p)
 	if err != nil {
-		panic(err) // it has numbers, texts and lists of them
+		panic(err) // a plan holds only numbers, strings and lists of these
 	}
 	return string(b)
 }
 
-// Snapshot is the trace as it is now.
+// Snapshot returns the trace recorded so far.
 func (r *Recorder) Snapshot() *Trace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,9 +179,10 @@ func (r *Recorder) Snapshot() *Trace {
 	return &t
 }
 
-// drop makes room for half the budget, by the oldest steps and the plans that only they name. It is to be
-// seldom: the steps that stay are all copied, for their plans get other ids. The last step always stays, and
-// so do plans that an Interner may name again. New lists take the place of the old, which snapshots may hold.
+// drop removes the oldest steps, and the plans that only these steps refer to, until half of the budget is
+// free. It must run rarely, because it copies all remaining steps to change their plan ids. The last step
+// always stays. Plans that an Interner may reuse also stay. drop builds new lists, because snapshots may
+// share the old lists.
 func (r *Recorder) drop() {
 	needed := make([]bool, len(r.t.Plans))
 	used := int64(0)
@@ -214,13 +219,13 @@ func (r *Recorder) drop() {
 	r.t.DroppedSteps += first
 }
 
-// keep counts a step and its plans among what stays.
+// keep adds a step and its plans to the set that stays.
 func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	*used += r.t.Steps[step].size()
 	r.t.Steps[step].eachPlan(need)
 }
 
-// keepPlans drops the plans that are not needed and returns the new place of each of the others.
+// keepPlans drops the plans that are not needed and returns the new index of each remaining plan.
 func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	var plans []Plan
 	var kept []held
@@ -239,10 +244,10 @@ func (r *Recorder) keepPlans(needed []bool) (moved []PlanID) {
 	return moved
 }
 
-// inherited is what the last of several steps must say of dims and levels when it stands without the others:
-// all that they changed.
+// inherited returns the dims, levels and waits that the last of several steps needs when the earlier steps
+// are dropped: the latest state of everything that these steps changed.
 func inherited(steps []Step) (dims []LiveDims, levels []DispatchID, waits []Wait) {
-	latest := map[ValueID]int{} // place in dims
+	latest := map[ValueID]int{} // index in dims
 	for i := range steps {
 		for _, d := range steps[i].Dims {
 			if k, ok := latest[d.Value]; ok {

@@ -2,7 +2,7 @@ package trace
 
 import "unsafe"
 
-// size is about how many bytes of memory a plan holds.
+// size returns the approximate memory of a plan in bytes.
 func (p *Plan) size() int64 {
 	n := int64(unsafe.Sizeof(*p)) + textSize(p.Params, p.Reason, p.Kernel, p.Route)
 	if p.Grid != nil {
@@ -14,7 +14,7 @@ func (p *Plan) size() int64 {
 	return n
 }
 
-// size is about how many bytes of memory a step holds.
+// size returns the approximate memory of a step in bytes.
 func (s *Step) size() int64 {
 	n := int64(unsafe.Sizeof(*s)) + textSize(s.Text) + pointerSize(s.Token) + pointerSize(s.Whole) +
 		pointerSize(s.GPU) + 64*int64(len(s.SymInts)) + treeSize(s.Sampling) + listSize(s.Tokens) +
@@ -61,7 +61,7 @@ func (r *Resize) size() int64 {
 	return n
 }
 
-// size is about how many bytes of memory a gap holds.
+// size returns the approximate memory of a numeric error in bytes.
 func (g *NumericError) size() int64 {
 	return int64(unsafe.Sizeof(*g)) + textSize(g.Reference, g.Tolerance) + pointerSize(g.Value) +
 		pointerSize(g.Run)
@@ -94,7 +94,7 @@ func listSize[T any](list []T) int64 {
 	return int64(cap(list)) * int64(unsafe.Sizeof(e))
 }
 
-// treeSize is about how many bytes a value takes that was JSON.
+// treeSize returns the approximate memory in bytes of a value that was decoded from arbitrary JSON.
 func treeSize(v any) int64 {
 	n := int64(16)
 	switch v := v.(type) {

@@ -7,20 +7,21 @@ import (
 	"io"
 )
 
-// splitter cuts JSON into the values that it is made of, without looking into them: where one ends is said by
-// its quotes and brackets. Whether what stands between them is JSON is found out by who decodes it.
+// splitter splits JSON into values without decoding them. It finds the end of a value by its quotes and
+// brackets. The decoder of a value later checks whether the value is valid JSON.
 type splitter struct {
 	in   *source
-	buf  []byte // that was read
-	rest []byte // of it, and is to come
+	buf  []byte // read buffer
+	rest []byte // unread part of buf
 	read int64
-	at   int64 // about where in the file the value stands that was begun last
+	at   int64 // approximate offset in the file of the current value
 }
 
-// mostDepth is how deep lists and objects may stand within each other, as for encoding/json.
+// mostDepth is the maximum nesting depth of lists and objects. encoding/json has the same limit.
 const mostDepth = 10_000
 
-// peek is the first byte of the next value or mark; io.EOF if there is none.
+// peek returns the first byte of the next value or punctuation mark. It returns io.EOF at the end of the
+// input.
 func (s *splitter) peek() (byte, error) {
 	s.in.next()
 	for {
@@ -37,7 +38,7 @@ func (s *splitter) peek() (byte, error) {
 	}
 }
 
-// fill reads on, when all that was read is taken.
+// fill reads the next bytes of the input once rest is empty.
 func (s *splitter) fill() error {
 	if s.buf == nil {
 		s.buf = make([]byte, 1<<16)
@@ -47,28 +48,28 @@ func (s *splitter) fill() error {
 	return err
 }
 
-// mark takes one byte, which must be the one that is wanted.
+// mark consumes one byte, which must equal want.
 func (s *splitter) mark(want byte) error {
 	c, err := s.peek()
 	switch {
 	case err != nil:
 		return err
 	case c != want:
-		return fmt.Errorf("invalid character %q, want %q", c, want)
+		return fmt.Errorf("invalid character %q; expected %q", c, want)
 	}
 	s.rest = s.rest[1:]
 	return nil
 }
 
-// value appends the next value as it stands to a buffer. It is io.EOF if there is none, and
-// io.ErrUnexpectedEOF where it has no end.
+// value appends the unchanged bytes of the next value to a buffer. It returns io.EOF if there is no value,
+// and io.ErrUnexpectedEOF if the value is incomplete.
 func (s *splitter) value(to []byte) ([]byte, error) {
 	c, err := s.peek()
 	switch {
 	case err != nil:
 		return to, err
 	case c == ']' || c == '}' || c == ',' || c == ':':
-		return to, fmt.Errorf("invalid character %q where a value should begin", c)
+		return to, fmt.Errorf("invalid character %q; expected a value", c)
 	}
 	var v extent
 	for {
@@ -79,7 +80,7 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 			return to, nil
 		}
 		if v.depth > mostDepth {
-			return to, fmt.Errorf("lists and objects nested more than %d deep", mostDepth)
+			return to, fmt.Errorf("lists and objects are nested deeper than %d", mostDepth)
 		}
 		if err := s.fill(); errors.Is(err, io.EOF) {
 			if v.bare {
@@ -92,7 +93,8 @@ func (s *splitter) value(to []byte) ([]byte, error) {
 	}
 }
 
-// fields goes through an object: the function takes the value of each field.
+// fields reads an object and calls field for each field name. The callback must consume the value of the
+// field.
 func (s *splitter) fields(field func(name string) error) error {
 	var raw []byte
 	return s.members('{', '}', func() (err error) {
@@ -100,7 +102,7 @@ func (s *splitter) fields(field func(name string) error) error {
 			return err
 		}
 		if raw[0] != '"' {
-			return fmt.Errorf("invalid character %q, want the name of a field in quotes", raw[0])
+			return fmt.Errorf("invalid character %q; expected a quoted field name", raw[0])
 		}
 		var name string
 		if err := json.Unmarshal(raw, &name); err != nil {
@@ -113,7 +115,7 @@ func (s *splitter) fields(field func(name string) error) error {
 	})
 }
 
-// members goes through what stands between two brackets.
+// members reads a list of members between two brackets and calls member for each of them.
 func (s *splitter) members(open, shut byte, member func() error) error {
 	if err := s.mark(open); err != nil {
 		return err
@@ -129,7 +131,8 @@ func (s *splitter) members(open, shut byte, member func() error) error {
 	}
 }
 
-// another reports whether there is another member before a closing bracket, after the n that were there.
+// another reports whether one more member follows before the closing bracket. The argument n is the number
+// of members read so far.
 func (s *splitter) another(n int, shut byte) (bool, error) {
 	c, err := s.peek()
 	switch {
@@ -143,14 +146,14 @@ func (s *splitter) another(n int, shut byte) (bool, error) {
 	return true, nil
 }
 
-// extent finds the end of a value, in pieces.
+// extent finds the end of a JSON value that arrives in pieces.
 type extent struct {
 	quotes
 	depth int
-	bare  bool // it has neither quotes nor brackets: what follows it ends it
+	bare  bool // a value without quotes or brackets, which ends before the next delimiter
 }
 
-// continued is how much of p belongs to the value, and whether it is whole then.
+// continued returns the number of bytes of p that belong to the value, and whether the value is complete.
 func (v *extent) continued(p []byte) (n int, whole bool) {
 	for i := 0; i < len(p); i++ {
 		if v.quoted {
@@ -185,10 +188,10 @@ func (v *extent) continued(p []byte) (n int, whole bool) {
 	return len(p), false
 }
 
-// quotes is where a text of JSON is: within a string, after a backslash.
+// quotes is the lexer state within JSON: whether it is inside a string and directly after a backslash.
 type quotes struct{ quoted, escaped bool }
 
-// end is how much of p belongs to the string that p continues.
+// end returns the number of bytes of p that belong to the current string.
 func (q *quotes) end(p []byte) int {
 	for i := 0; i < len(p); i++ {
 		switch {

@@ -78,19 +78,19 @@ func TestWhatStandsBetweenValuesIsChecked(t *testing.T) {
 	t.Parallel()
 	const head = `{"schema":"gpuscope.trace/1","plans":[{"id":0}`
 	for in, want := range map[string]string{
-		head + `{"id":1}]}`: `invalid character '{', want ','`,
-		head + `,]}`:        `invalid character ']' where a value should begin`,
-		head + `}`:          `invalid character '}', want ','`,
-		head + `],}`:        `invalid character '}' where a value should begin`,
-		head + `] "x":1}`:   `invalid character '"', want ','`,
-		head + `],1:1}`:     "the name of a field",
-		head + `],"x" 1}`:   `invalid character '1', want ':'`,
+		head + `{"id":1}]}`: `invalid character '{'; expected ','`,
+		head + `,]}`:        `invalid character ']'; expected a value`,
+		head + `}`:          `invalid character '}'; expected ','`,
+		head + `],}`:        `invalid character '}'; expected a value`,
+		head + `] "x":1}`:   `invalid character '"'; expected ','`,
+		head + `],1:1}`:     "expected a quoted field name",
+		head + `],"x" 1}`:   `invalid character '1'; expected ':'`,
 		head + `],"x":[}]}`: "invalid character '}'",
 		head + `,tru]}`:     "incomplete JSON value",
 		head + `],"x":tru`:  "invalid character ' ' in literal true",
 		head + `],"x":"`:    "truncated",
 		head + `]}tru `:     "incomplete JSON value",
-		head + `]}]`:        `invalid character ']' where a value should begin`,
+		head + `]}]`:        `invalid character ']'; expected a value`,
 	} {
 		if _, err := readWithin(strings.NewReader(in), &file{}, usualBounds); err == nil ||
 			!strings.Contains(err.Error(), want) {

@@ -11,53 +11,57 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Record is a line of a stream after the first, which is the trace without plans and steps. One field is set.
-// A plan stands before the first step that uses it.
+// Record is one line of a stream after the first line. The first line is the trace without plans and steps.
+// Exactly one field of a record is set. A plan precedes the first step that uses it.
 type Record struct {
-	Plan     *Plan          `json:"plan,omitempty"`
-	Step     *Step          `json:"step,omitempty"`
-	Kernel   *Kernel        `json:"kernel,omitempty"` // replaces another; before its first plan
-	Samples  *Samples       `json:"samples,omitempty"`
-	Costs    *Costs         `json:"costs,omitempty"`
-	Gaps     *NumericErrors `json:"gaps,omitempty"`
-	Trial    *Trial         `json:"trial,omitempty"`
-	Event    *Event         `json:"event,omitempty"`
-	Observer *Observer      `json:"observer,omitempty"` // replaces what was known, as do:
-	Ceilings *Ceilings      `json:"ceilings,omitempty"`
-	Clock    *Clock         `json:"clock,omitempty"`
+	Plan    *Plan          `json:"plan,omitempty"`
+	Step    *Step          `json:"step,omitempty"`
+	Kernel  *Kernel        `json:"kernel,omitempty"` // an edited kernel; precedes its first plan
+	Samples *Samples       `json:"samples,omitempty"`
+	Costs   *Costs         `json:"costs,omitempty"`
+	Gaps    *NumericErrors `json:"gaps,omitempty"`
+	Trial   *Trial         `json:"trial,omitempty"`
+	Event   *Event         `json:"event,omitempty"`
+	// Observer, Ceilings and Clock replace the earlier value in the trace.
+	Observer *Observer `json:"observer,omitempty"`
+	Ceilings *Ceilings `json:"ceilings,omitempty"`
+	Clock    *Clock    `json:"clock,omitempty"`
 }
 
-// Samples are those of a step that was repeated in place after it was recorded.
+// Samples holds GPU times from repeating a recorded step in place.
 type Samples struct {
 	Step    int       `json:"step"`    // Step.Index
-	Samples [][]int64 `json:"samples"` // ns; the i-th belong to the step's i-th dispatch
-	// Canary is that of the repeats, and takes the place of the step's, where it ran.
+	Samples [][]int64 `json:"samples"` // ns; Samples[i] belongs to the step's i-th dispatch
+	// Canary is the canary speed during the repeats. It replaces the step's canary speed if the canary
+	// kernel ran.
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Costs are those of a step that were measured after it was recorded. They join those that it has; one of the
-// same dispatches takes the other's place, and so does Whole, unless it is of less than half as many rounds:
-// then it was cut short and says less.
+// Costs holds costs that were measured after their step was recorded. They are added to the existing costs
+// of the step. A cost of the same dispatches replaces the existing cost, and Whole replaces the existing
+// Whole. An existing entry stays if the new measurement has less than half as many rounds, because the new
+// one was cut short.
 type Costs struct {
 	Step  int    `json:"step"` // Step.Index
 	Whole Whole  `json:"whole"`
 	Costs []Cost `json:"costs,omitempty"`
 }
 
-// NumericErrors are those of a step that was held to a reference after it was recorded. They take the place
-// of those that their dispatches have.
+// NumericErrors holds errors against a reference, computed after the step was recorded. They replace the
+// existing errors of the same dispatches.
 type NumericErrors struct {
 	Step int             `json:"step"` // Step.Index
 	Gaps []DispatchError `json:"gaps"`
 }
 
-// DispatchError is the gap of a dispatch of a step.
+// DispatchError is the numeric error of one dispatch of a step.
 type DispatchError struct {
 	Dispatch DispatchID   `json:"dispatch"`
 	Gap      NumericError `json:"gap"`
 }
 
-// apply takes a record into a trace. Unknown are fields of the record that this version does not know.
+// apply adds a record to the trace. The argument unknown holds fields of the record that this version does
+// not define.
 func (t *Trace) apply(r *Record, unknown *Unknown) error {
 	switch {
 	case r.Plan != nil:
@@ -90,13 +94,14 @@ func (t *Trace) apply(r *Record, unknown *Unknown) error {
 		t.Unknown = t.Unknown.add("/clock", unknown.under("/clock"))
 		t.Clock = *r.Clock
 	}
-	return nil // else a record of a later minor version
+	return nil // a record without a known field was written by a later minor version
 }
 
-// maxKernels is how many kernels a graph may have with those that take the place of others.
+// maxKernels is the maximum number of kernels of a graph, including kernels that replace others.
 const maxKernels = 1 << 14
 
-// addKernel adds a kernel to those of the graph, unless it is there: another run of the graph says it again.
+// addKernel adds a kernel to the graph unless the graph has it already. A repeated run of the same graph
+// records its kernels again.
 func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 	list := t.Graph.Kernels
 	for i := range list {
@@ -105,26 +110,29 @@ func (t *Trace) addKernel(k *Kernel, unknown *Unknown) error {
 		case old.SourceSHA256 == k.SourceSHA256:
 			return nil
 		default:
-			return fmt.Errorf("kernel %s was recorded with another source", printable.Short(k.Name, 80))
+			return fmt.Errorf("kernel %s was already recorded with a different source",
+				printable.Short(k.Name, 80))
 		}
 	}
 	if len(list) >= maxKernels {
-		return fmt.Errorf("kernel %s: more than %d kernels", printable.Short(k.Name, 80), len(list))
+		return fmt.Errorf("kernel %s: the trace already has the maximum of %d kernels",
+			printable.Short(k.Name, 80), len(list))
 	}
 	t.Unknown = t.Unknown.add(fmt.Sprintf("/graph/kernels/%d", len(list)), unknown)
 	t.Graph.Kernels = append(list, *k)
 	return nil
 }
 
-// addSamples gives a step the samples of repeats. The step's list of dispatches is made anew, so that who
-// holds the old one sees no change.
+// addSamples adds the samples of repeats to a step. It copies the step's list of dispatches, so holders of
+// the old list are not affected.
 func (t *Trace) addSamples(s Samples) error {
 	step := t.step(s.Step)
 	if step == nil {
-		return fmt.Errorf("samples for step %d, which is not in the trace", s.Step)
+		return fmt.Errorf("samples: step %d is not in the trace", s.Step)
 	}
 	if len(s.Samples) != len(step.Dispatches) {
-		return fmt.Errorf("samples of %d dispatches for step %d, which has %d", len(s.Samples), s.Step,
+		return fmt.Errorf("samples: got samples of %d dispatches for step %d, which has %d dispatches",
+			len(s.Samples), s.Step,
 			len(step.Dispatches))
 	}
 	dispatches := make([]StepDispatch, len(step.Dispatches))
@@ -138,15 +146,15 @@ func (t *Trace) addSamples(s Samples) error {
 	return nil
 }
 
-// addCosts gives a step costs. It copies the step's list of costs instead of changing it, so holders of the
-// old list are not affected.
+// addCosts adds costs to a step. It copies the step's list of costs, so holders of the old list are not
+// affected.
 func (t *Trace) addCosts(c Costs) error {
 	step := t.step(c.Step)
 	if step == nil {
-		return fmt.Errorf("costs of step %d, which is not in the trace", c.Step)
+		return fmt.Errorf("costs: step %d is not in the trace", c.Step)
 	}
 	refuse := func(n int) error {
-		return fmt.Errorf("%d costs of step %d, at most %d", n, c.Step, MaxCosts)
+		return fmt.Errorf("costs: %d costs for step %d; the maximum is %d", n, c.Step, MaxCosts)
 	}
 	if n := len(c.Costs); n > MaxCosts {
 		return refuse(n)
@@ -171,12 +179,12 @@ func (t *Trace) addCosts(c Costs) error {
 	return nil
 }
 
-// addErrors gives the dispatches of a step gaps. The step's list of them is made anew, so that who holds the
-// old one sees no change.
+// addErrors adds numeric errors to the dispatches of a step. It copies the step's list of dispatches, so
+// holders of the old list are not affected.
 func (t *Trace) addErrors(g NumericErrors) error {
 	step := t.step(g.Step)
 	if step == nil {
-		return fmt.Errorf("numeric errors of step %d, which is not in the trace", g.Step)
+		return fmt.Errorf("numeric errors: step %d is not in the trace", g.Step)
 	}
 	places := make(map[DispatchID]int, len(step.Dispatches))
 	for i, d := range step.Dispatches {
@@ -188,7 +196,7 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	for i := range g.Gaps {
 		place, ran := places[g.Gaps[i].Dispatch]
 		if !ran {
-			return fmt.Errorf("numeric error of dispatch %d, which did not run in step %d",
+			return fmt.Errorf("numeric errors: dispatch %d did not run in step %d",
 				g.Gaps[i].Dispatch,
 				g.Step)
 		}
@@ -198,10 +206,11 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse reports whether a median of n says less than one of others that was there before it.
+// worse reports whether a median of n rounds is less reliable than an earlier median, which has others
+// rounds. The new median counts as worse if it has less than half as many rounds.
 func worse(n, others int) bool { return n < others-n }
 
-// step is the step with an index, or nil. Steps are in the order of their indices.
+// step returns the step with the given index, or nil. Steps are sorted by index.
 func (t *Trace) step(index int) *Step {
 	i := sort.Search(len(t.Steps), func(i int) bool { return t.Steps[i].Index >= index })
 	if i == len(t.Steps) || t.Steps[i].Index != index {
@@ -210,20 +219,21 @@ func (t *Trace) step(index int) *Step {
 	return &t.Steps[i]
 }
 
-// StreamWriter writes a trace while it is being recorded, line by line, to a file beside the one it is for:
-// x.json.partial for x.json. Close puts it in place, in the form that the name says. A program that dies
-// leaves the lines that it had written, which can be opened; so does one that cannot finish.
+// StreamWriter writes a trace line by line while it is being recorded. It writes to a partial file next to
+// the target, such as x.json.partial for x.json. Close converts the lines to the format of the target's
+// suffix and puts the file in place. If the program dies or cannot finish, the partial file remains and can
+// be opened.
 //
-// It is for one goroutine, except for Partial and Expire.
+// Only one goroutine may use a StreamWriter. Any goroutine may call Partial and Expire.
 type StreamWriter struct {
 	to      place
 	lines   *pendingFile
 	partial string
-	begun   bool // the head is written: what there is can be opened
+	begun   bool // the head is written, so the file can be opened
 	err     error
 }
 
-// CreateStream makes the file for a recording. A path that cannot be written is refused here.
+// CreateStream creates the file of a recording. It returns an error if the path cannot be written.
 func CreateStream(path string) (*StreamWriter, error) {
 	to, err := placeOf(path)
 	if err != nil {
@@ -239,7 +249,7 @@ func CreateStream(path string) (*StreamWriter, error) {
 	return w, nil
 }
 
-// Begin writes the head of a trace, and its plans and steps if it has any.
+// Begin writes the head of a trace, and the plans and steps that the trace already has.
 func (w *StreamWriter) Begin(head *Trace) error {
 	if w.err = WriteStream(w.lines, head); w.err == nil {
 		w.err = w.lines.flush()
@@ -250,14 +260,15 @@ func (w *StreamWriter) Begin(head *Trace) error {
 	return w.err
 }
 
-// Partial is the name of the file that holds the recording until Close, "" where it goes to a pipe.
+// Partial returns the name of the file that holds the recording until Close. It returns "" for a pipe.
 func (w *StreamWriter) Partial() string { return w.partial }
 
-// Expire makes writes to a pipe fail after a time: a run that was told to end does not wait for a reader.
+// Expire makes writes to a pipe fail after the given time, so that a run that must end does not wait for a
+// reader.
 func (w *StreamWriter) Expire(t time.Time) { w.lines.expire(t) }
 
-// WriteStream writes a whole trace as a stream of lines: its head, then plans and steps, each plan before the
-// first step that needs it.
+// WriteStream writes a whole trace as a stream of lines. The head comes first, followed by plans and steps.
+// Each plan precedes the first step that needs it.
 func WriteStream(out io.Writer, t *Trace) error {
 	head := *t
 	head.Plans, head.Steps = nil, nil
@@ -287,7 +298,7 @@ func WriteStream(out io.Writer, t *Trace) error {
 	return nil
 }
 
-// lastPlan is the largest id of a plan that a step names, -1 where it names none.
+// lastPlan returns the largest plan id that the step refers to, or -1 if there is none.
 func (s *Step) lastPlan() PlanID {
 	last := PlanID(-1)
 	s.eachPlan(func(id PlanID) { last = max(last, id) })
@@ -310,13 +321,13 @@ func writeLine(out io.Writer, r Record) error {
 	return err
 }
 
-// Write appends a record. The first error stays: Close returns it too.
+// Write appends a record. After an error, every later Write and Close return the same error.
 func (w *StreamWriter) Write(r Record) error {
 	if w.err != nil {
 		return w.err
 	}
 	if w.err = writeLine(w.lines, r); w.err == nil && r.Plan == nil {
-		w.err = w.lines.flush() // a plan waits for its step: gzip does badly on small pieces
+		w.err = w.lines.flush() // a plan is flushed with its step, because gzip compresses small pieces badly
 	}
 	if w.err != nil {
 		w.err = writeError(w.to.path, w.err)
@@ -324,8 +335,9 @@ func (w *StreamWriter) Write(r Record) error {
 	return w.err
 }
 
-// Close puts the file in its place. Where that fails, or a write has failed, what was recorded stays as it
-// is, and the error names it; where not even the head was written nothing stays.
+// Close moves the completed file to its target. After an error of Close or of an earlier write, the
+// recording stays in the partial file, and the error names that file. If even the head was not written, the
+// partial file is removed.
 func (w *StreamWriter) Close() error {
 	if w.err != nil && !w.begun {
 		w.lines.cancel()
@@ -356,7 +368,8 @@ func (w *StreamWriter) finish() error {
 	return nil
 }
 
-// convert writes the file from the lines, in a form that is no lines.
+// convert reads the recorded lines back and writes the target file in a format that does not consist of
+// lines.
 func (w *StreamWriter) convert() error {
 	if _, err := w.lines.file.Seek(0, io.SeekStart); err != nil {
 		return writeError(w.to.path, err)
@@ -376,5 +389,5 @@ func (w *StreamWriter) convert() error {
 	return out.commit()
 }
 
-// Cancel removes what was written; after a Close it does nothing.
+// Cancel removes the partial file. It does nothing after Close.
 func (w *StreamWriter) Cancel() { w.lines.cancel() }

@@ -12,13 +12,14 @@ import (
 	"sync"
 )
 
-// Unknown keeps the fields of a record (a plan, a step, or all else of a trace) that this version does not
-// know, written by a later minor version, by JSON pointer (RFC 6901) within the record: "/cpu/power_mw". They
-// are there again when the trace is written. A record that has none has no Unknown, and costs nothing for it.
+// Unknown holds the fields of a record that this version does not define. A later minor version wrote them.
+// A record is a plan, a step or the rest of the trace. The keys are JSON pointers (RFC 6901) within the
+// record, such as "/cpu/power_mw". Writing the trace restores the fields. A record without unknown fields
+// has a nil Unknown and no overhead.
 type Unknown map[string]json.RawMessage
 
-// decodeRecord reads one JSON value into v, a pointer to a struct, and returns what it holds that the struct
-// does not.
+// decodeRecord decodes one JSON value into v, a pointer to a struct. It returns the fields that the struct
+// does not define.
 func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	err := strictly(raw, v)
 	if err == nil || !strings.Contains(err.Error(), "unknown field") {
@@ -44,7 +45,7 @@ func decodeRecord(raw []byte, v any) (*Unknown, error) {
 	return &unknown, nil
 }
 
-// strictDecoder decodes what it is given, value by value, in one buffer.
+// strictDecoder decodes JSON values one at a time and rejects unknown fields. It reuses one buffer.
 type strictDecoder struct {
 	bytes.Reader
 	json *json.Decoder
@@ -69,11 +70,11 @@ func strictly(raw []byte, v any) error {
 	if _, err := d.json.Token(); err != io.EOF {
 		return errors.New("more than one JSON value")
 	}
-	strictDecoders.Put(d) // one that met with an error is not used again
+	strictDecoders.Put(d) // a decoder that returned an error is not reused
 	return nil
 }
 
-// generic reads JSON as maps, lists, and numbers with all their digits.
+// generic decodes JSON into maps, lists and numbers that keep all their digits.
 func generic(raw []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -82,7 +83,7 @@ func generic(raw []byte) (any, error) {
 	return v, err
 }
 
-// take moves what a type does not have out of a tree.
+// take moves the fields that type t does not define from the tree into u.
 func (u Unknown) take(tree any, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -102,7 +103,7 @@ func (u Unknown) take(tree any, t reflect.Type, path string) {
 			}
 			raw, err := json.Marshal(child)
 			if err != nil {
-				panic(err) // it was JSON
+				panic(err) // child was decoded from JSON
 			}
 			u[at] = raw
 			delete(node, key)
@@ -127,7 +128,7 @@ type jsonField struct {
 	typ  reflect.Type
 }
 
-// jsonFields are the fields of a struct as JSON names them.
+// jsonFields returns the JSON names and types of the fields of a struct.
 func jsonFields(t reflect.Type) []jsonField {
 	var fields []jsonField
 	for i := range t.NumField() {
@@ -139,8 +140,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// putBack writes a record again with the unknown fields in it. A field whose place is gone, because its
-// object was changed since, is left out.
+// putBack returns the record with the unknown fields restored. It drops a field if the enclosing object no
+// longer exists.
 func (u Unknown) putBack(record []byte) ([]byte, error) {
 	tree, err := generic(record)
 	if err != nil {
@@ -177,7 +178,7 @@ func child(node any, key string) any {
 	return nil
 }
 
-// size is about how many bytes of memory they hold.
+// size returns the approximate memory of the unknown fields in bytes.
 func (u *Unknown) size() (n int64) {
 	if u == nil {
 		return 0
@@ -188,7 +189,7 @@ func (u *Unknown) size() (n int64) {
 	return n
 }
 
-// under is what stands under a path, with pointers from there.
+// under returns the unknown fields below a path, with their JSON pointers relative to the path.
 func (u *Unknown) under(path string) *Unknown {
 	if u == nil {
 		return nil
@@ -205,7 +206,7 @@ func (u *Unknown) under(path string) *Unknown {
 	return &out
 }
 
-// add puts what another has under a path.
+// add adds the fields of other below a path and returns the result.
 func (u *Unknown) add(path string, other *Unknown) *Unknown {
 	if other == nil {
 		return u

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Write writes a trace as one JSON object, with a line for each plan and each step.
+// Write writes a trace as one JSON object with one line for each plan and for each step.
 func Write(w io.Writer, t *Trace) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	head := *t
@@ -17,7 +17,7 @@ func Write(w io.Writer, t *Trace) error {
 	if err != nil {
 		return err
 	}
-	out.Write(bytes.TrimSuffix(fieldLines(b), []byte("}"))) // a bufio.Writer keeps its first error for Flush
+	out.Write(bytes.TrimSuffix(fieldLines(b), []byte("}"))) // a bufio.Writer returns its first error in Flush
 	out.WriteString(",\n\"plans\":[")
 	for i := range t.Plans {
 		b, err := encodeRecord(&t.Plans[i], t.Plans[i].Unknown)
@@ -38,7 +38,7 @@ func Write(w io.Writer, t *Trace) error {
 	return out.Flush()
 }
 
-// fieldLines puts every field of an object on a line of its own.
+// fieldLines starts a new line after each top-level field of a JSON object.
 func fieldLines(object []byte) []byte {
 	out := make([]byte, 0, len(object)+64)
 	depth, quoted := 0, false
@@ -59,7 +59,8 @@ func fieldLines(object []byte) []byte {
 	return out
 }
 
-// escaped reports that what follows is escaped: an odd number of backslashes stands before it.
+// escaped reports whether the byte that follows b is escaped, because b ends with an odd number of
+// backslashes.
 func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, "\\")))%2 == 1 }
 
 func writeElement(out *bufio.Writer, i int, b []byte) {
@@ -70,12 +71,12 @@ func writeElement(out *bufio.Writer, i int, b []byte) {
 	out.Write(b)
 }
 
-// encodeRecord is one line of JSON without its newline, with what a reader did not know put back in its
-// place.
+// encodeRecord returns v as one line of JSON without a newline. It restores the unknown fields at their
+// places.
 func encodeRecord(v any, unknown *Unknown) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // WGSL is full of < and >
+	e.SetEscapeHTML(false) // WGSL source contains many < and > characters
 	if err := e.Encode(v); err != nil {
 		return nil, err
 	}
