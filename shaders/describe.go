@@ -9,10 +9,11 @@ import (
 	"strings"
 )
 
-// maxParams is the largest number of fields of a params block.
+// maxParams is the largest number of fields that a params struct may have.
 const maxParams = 64
 
-// The pieces of WGSL that say what a kernel is. Comments are gone before these are matched.
+// Regular expressions for the parts of WGSL that describe a kernel. They are matched against a source from
+// which comments were removed.
 var (
 	commentRE = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 	entryRE   = regexp.MustCompile(`(?s)@compute\s*@workgroup_size\(([^)]*)\)\s*fn\s+(\w+)`)
@@ -22,26 +23,26 @@ var (
 	scalarRE  = regexp.MustCompile(`\b([uif]32|f16)\b`)
 )
 
-// tooNew are words that the WGSL front ends in use do not have.
+// tooNew lists WGSL keywords and builtins that the supported WGSL compilers do not implement.
 var tooNew = []string{
 	"enable", "override", "const_assert", "requires", "diagnostic", "dot4I8Packed", "dot4U8Packed", "unpack4xI8",
 	"unpack4xU8", "pack4xI8", "pack4xU8",
 }
 
-// describe reads from the source what the kernel is.
+// describe parses the kernel's source and sets its workgroup size, bindings and params.
 func (k *Kernel) describe() error {
 	src := commentRE.ReplaceAllString(k.Source, " ")
 	for _, word := range tooNew {
 		for range places(src, word) {
-			return fmt.Errorf("uses %s, which the WGSL front ends in use do not have", word)
+			return fmt.Errorf("the kernel uses %s, which the supported WGSL compilers do not implement", word)
 		}
 	}
 	entries := entryRE.FindAllStringSubmatch(src, -1)
 	if len(entries) != 1 {
-		return fmt.Errorf("has %d compute entry points, want one, main", len(entries))
+		return fmt.Errorf("the kernel has %d compute entry points; want one, named main", len(entries))
 	}
 	if name := entries[0][2]; name != "main" {
-		return fmt.Errorf("its entry point is %s, want main", name)
+		return fmt.Errorf("the entry point is named %s; want main", name)
 	}
 	if err := k.readWorkgroupSize(entries[0][1]); err != nil {
 		return err
@@ -62,7 +63,8 @@ func (k *Kernel) readWorkgroupSize(list string) error {
 		}
 		n, err := strconv.Atoi(strings.TrimRight(s, "ui"))
 		if err != nil || n < 1 || i > 2 {
-			return fmt.Errorf("workgroup_size(%s): want one to three positive integer literals", list)
+			return fmt.Errorf("workgroup_size(%s) is invalid: want one to three positive integer literals",
+				list)
 		}
 		k.WorkgroupSize[i] = n
 	}
@@ -74,14 +76,15 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	for i, m := range declarations(src) {
 		group, number, space, access, name, typ := m[2]+m[5], m[3], m[6], m[7], m[8], strings.TrimSpace(m[9])
 		if n, err := strconv.Atoi(number); group == "0" && err == nil && n > i {
-			return fmt.Errorf("there is no binding %d of group 0: the next, %s, has number %d", i, name, n)
+			return fmt.Errorf("group 0 has no binding %d: the next binding is %s with number %d", i, name, n)
 		}
 		if group != "0" || number != strconv.Itoa(i) {
-			return fmt.Errorf("binding %s is group %s binding %s, want group 0 binding %d", name, group,
-				number, i)
+			return fmt.Errorf("%s is declared as @group(%s) @binding(%s); want @group(0) @binding(%d)",
+				name, group, number, i)
 		}
 		if uniform {
-			return fmt.Errorf("binding %s comes after the params, which are the last", name)
+			return fmt.Errorf("binding %s comes after the params, but the params must be the last binding",
+				name)
 		}
 		switch {
 		case space == "storage" && (access == "" || access == "read"):
@@ -94,25 +97,27 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 			uniform = true
 			fields, ok := structs[typ]
 			if !ok {
-				return fmt.Errorf("params %s: %s is not a struct of this file", name, typ)
+				return fmt.Errorf("params %s: type %s is not a struct of this file", name, typ)
 			}
 			if err := k.readParams(fields); err != nil {
 				return fmt.Errorf("struct %s: %w", typ, err)
 			}
 		default:
-			return fmt.Errorf("binding %s is var<%s, %s>, want storage or uniform", name, space, access)
+			return fmt.Errorf("binding %s is var<%s, %s>; want storage or uniform", name, space, access)
 		}
 	}
 	if n := strings.Count(src, "@binding"); n != len(k.Storage)+btoi(uniform) {
-		return fmt.Errorf("has %d bindings, of which %d can be read", n, len(k.Storage)+btoi(uniform))
+		return fmt.Errorf("the kernel has %d bindings, but only %d of them could be parsed", n,
+			len(k.Storage)+btoi(uniform))
 	}
 	if len(k.Storage) == 0 {
-		return errors.New("has no storage bindings")
+		return errors.New("the kernel has no storage bindings")
 	}
 	return nil
 }
 
-// declarations are what bindingRE finds. In a whole source it would look for it at every byte.
+// declarations returns the submatches of bindingRE for each binding of the source. It matches statement by
+// statement, because on a whole source the expression is slow: it is tried at every byte.
 func declarations(src string) (list [][]string) {
 	for statement := range strings.SplitAfterSeq(src, ";") {
 		if !strings.Contains(statement, "@binding") {
@@ -133,18 +138,18 @@ func (k *Kernel) readParams(fields string) error {
 		name, typ, _ := strings.Cut(f, ":")
 		name, typ = strings.TrimSpace(name), strings.TrimSpace(typ)
 		if typ != "u32" && typ != "i32" && typ != "f32" {
-			return fmt.Errorf("field %s is %s, want u32, i32 or f32", name, typ)
+			return fmt.Errorf("field %s is %s; want u32, i32 or f32", name, typ)
 		}
 		k.Params = append(k.Params, Param{Name: name, Type: typ, Offset: 4 * len(k.Params)})
 	}
 	if n := len(k.Params); n == 0 || n > maxParams {
-		return fmt.Errorf("has %d fields, want 1 to %d", n, maxParams)
+		return fmt.Errorf("has %d fields; want 1 to %d", n, maxParams)
 	}
 	return nil
 }
 
-// reads says whether the kernel reads a variable that it may write: whether any use of it is not the whole of
-// what an assignment writes to.
+// reads reports whether the kernel reads a read_write variable. Every use counts as a read unless it is the
+// complete left side of a plain assignment.
 func reads(src, name string) bool {
 	for at := range places(src, name) {
 		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]
@@ -152,7 +157,7 @@ func reads(src, name string) bool {
 			continue // its declaration
 		}
 		if strings.HasSuffix(before, ".") {
-			continue // a field of that name
+			continue // a struct field with the same name
 		}
 		after, ok := pastIndex(strings.TrimSpace(after))
 		if m := memberRE.FindString(after); ok && m != "" {
@@ -166,9 +171,9 @@ func reads(src, name string) bool {
 	return false
 }
 
-// places are where a word stands in a source that is no part of another.
+// places yields the offset of each occurrence of an identifier in a source, except inside longer identifiers.
 func places(src, word string) iter.Seq[int] {
-	of := func(i int) bool { // a word: letters and digits
+	of := func(i int) bool { // reports whether byte i can be part of an identifier
 		if i < 0 || i >= len(src) {
 			return false
 		}
@@ -189,7 +194,8 @@ func places(src, word string) iter.Seq[int] {
 	}
 }
 
-// pastIndex is what comes after an index in brackets; ok is false where s begins with none.
+// pastIndex returns the rest of s after a leading index in brackets. ok is false if s does not begin with
+// one.
 func pastIndex(s string) (rest string, ok bool) {
 	depth := 0
 	for i, c := range s {

@@ -1,22 +1,27 @@
-// Package shaders holds the WGSL of every kernel as text templates, and expands them.
+// Package shaders contains the WGSL of every kernel as text templates, and expands the templates.
 //
-// A template is one file NAME.wgsl. Expand fills in its named constants (text/template, so {{.Lanes}}, {{if}}
-// and {{range}}) and reads the kernel's description back from the text that came out: the expanded WGSL is
-// the only place where workgroup size, bindings and params are written down. The files in include define
-// parts that templates share: {{template "flat_group" .}} takes one in; (set . "Of" "scale") for the dot
-// gives it constants of its own. The constant Format adds the file of that name in include/format, which
-// says how the weights of a matrix are read (include/format.wgsl has what it must define).
+// A template is a file NAME.wgsl in the syntax of text/template, so it can use {{.Lanes}}, {{if}} and
+// {{range}}. Expand fills in the template's named constants. It then parses the expanded WGSL for the
+// kernel's workgroup size, bindings and params, which are written down nowhere else.
 //
-// A template follows these rules, and Expand refuses what does not:
+// The files in include define parts that templates share. {{template "flat_group" .}} includes a part. To
+// pass a part additional constants, a template writes (set . "Of" "scale") in place of the dot. If the
+// constant Format is set, Expand adds the file with this name in include/format. This file defines
+// functions that read the weights of a matrix; include/format.wgsl lists the functions that it must define.
 //
-//   - the entry point is main, in group 0;
-//   - bindings are numbered from 0 without gaps ({{binding}} is the next one): storage buffers first, and
-//     last the params, if any, as var<uniform> of a struct whose fields are all u32, i32 or f32, 64 at most;
-//   - array lengths in workgroup memory are integer literals, module constants, or products of these;
-//   - every constant that is given is used, and every one that is used is given.
+// Templates follow the rules below. Expand returns an error for a template that breaks a rule. The rule for
+// array lengths is checked by the caller, package kind, which computes the size of the workgroup memory.
 //
-// The WGSL front ends in use are old: a template does without enable, override, const_assert and the packed
-// 8-bit builtins.
+//   - The entry point is named main, and all bindings are in group 0.
+//   - Bindings are numbered from 0 without gaps. {{binding}} expands to the attributes of the next binding.
+//   - Storage buffers come first. The params, if there are any, come last. They are a var<uniform> of a
+//     struct with at most 64 fields of type u32, i32 or f32.
+//   - The lengths of arrays in workgroup memory are integer literals, module constants, or products of these.
+//   - The template uses every constant that the caller passes, and the caller passes every constant that the
+//     template uses.
+//
+// The supported WGSL compilers are old, so templates must not use enable, override, const_assert or the
+// packed 8-bit builtins.
 package shaders
 
 import (
@@ -37,49 +42,50 @@ import (
 //go:embed *.wgsl include/*.wgsl include/format/*.wgsl
 var files embed.FS
 
-// Constants are the values that specialise a template: int, bool, string, float32 or Text, by name.
+// Constants are the named values that specialize a template. Each is an int, bool, string, float32 or Text.
 type Constants map[string]any
 
-// Text is WGSL that a template is completed with. It is in the source for all to see, so a list of constants
-// leaves it out.
+// Text is a constant that contains WGSL code. Kernel.Constants omits it, because the kernel's source shows
+// it.
 type Text string
 
 // Kernel is an expanded template.
 type Kernel struct {
 	Template  string
-	Constants string // for people: "Lanes 64, Vec 4"
-	Source    string // WGSL, entry point main
-	// Filled and Taken are where Source is not the template as it was written, by their places and without
-	// overlaps: what actions wrote, and what was taken in from other files or left in by a condition.
+	Constants string // readable list of the constants, such as "Lanes 64, Vec 4"
+	Source    string // WGSL with the entry point main
+	// Filled and Taken list the parts of Source that differ from the template's text. Filled parts were
+	// written by template actions. Taken parts come from other files or from a branch of a condition. Each
+	// list is sorted, and its spans do not overlap.
 	Filled, Taken []Span
 	WorkgroupSize [3]int
 	Storage       []Storage // bindings 0, 1, ...
-	Params        []Param   // of the uniform binding after them; empty where there is none
+	Params        []Param   // fields of the uniform binding, which is the last one; empty if there is none
 }
 
-// Storage is a storage binding.
+// Storage is a storage binding of a kernel.
 type Storage struct {
 	Name  string
-	Elem  string // the scalar that its elements are made of: "u32" of array<vec4<u32>>
-	Read  bool   // the kernel reads it, whatever it may do with it
-	Write bool   // read_write
+	Elem  string // scalar type of the elements, such as "u32" for array<vec4<u32>>
+	Read  bool   // the kernel reads the buffer
+	Write bool   // the access mode is read_write
 }
 
-// Span is a range of bytes of a source, from and to.
+// Span is a range of byte offsets in a source: the start, and the end after the last byte.
 type Span = [2]int
 
-// Param is a field of the params block.
+// Param is a field of the params struct.
 type Param struct {
 	Name   string
 	Type   string // "u32", "i32", "f32"
-	Offset int    // in bytes
+	Offset int    // offset in bytes
 }
 
-// Names are the names of all templates, sorted.
+// Names returns the names of all templates, sorted.
 func Names() []string {
 	list, err := fs.Glob(files, "*.wgsl")
 	if err != nil {
-		return nil // the pattern is good, so this does not happen
+		return nil // cannot happen, because the pattern is valid
 	}
 	for i, n := range list {
 		list[i] = strings.TrimSuffix(n, ".wgsl")
@@ -87,16 +93,18 @@ func Names() []string {
 	return list
 }
 
-// Template is the text of a template as it was written, for showing which parts of a kernel are specialised.
+// Template returns the unexpanded text of a template. It is used to show which parts of a kernel are
+// specialized.
 func Template(name string) (string, error) {
 	text, err := files.ReadFile(name + ".wgsl")
 	if err != nil {
-		return "", fmt.Errorf("shader %s: there is no such template", name)
+		return "", fmt.Errorf("shader %s: no template has this name", name)
 	}
 	return string(text), nil
 }
 
-// Expand specialises a template.
+// Expand fills the constants into a template and returns the resulting kernel. It returns an error if the
+// constants do not match the template or if the expanded WGSL breaks a rule of this package.
 func Expand(name string, c Constants) (Kernel, error) {
 	k, err := expand(name, c)
 	if err != nil {
@@ -129,7 +137,7 @@ func expand(name string, c Constants) (Kernel, error) {
 	if format, ok := c["Format"].(string); ok {
 		text, err := files.ReadFile("include/format/" + format + ".wgsl")
 		if err != nil {
-			return Kernel{}, fmt.Errorf("format %s: there is no such file in include/format", format)
+			return Kernel{}, fmt.Errorf("format %s: include/format has no file for this format", format)
 		}
 		if err := add(t, "format/"+format+".wgsl", string(text)); err != nil {
 			return Kernel{}, err
@@ -152,7 +160,8 @@ func expand(name string, c Constants) (Kernel, error) {
 	return k, err
 }
 
-// Read is a kernel of WGSL that comes from elsewhere, described by what it says of itself.
+// Read parses WGSL that was not expanded from a template, such as a kernel that the user edited. It returns
+// the kernel with its workgroup size, bindings and params.
 func Read(source string) (Kernel, error) {
 	k := Kernel{Source: source}
 	if err := k.describe(); err != nil {
@@ -161,7 +170,7 @@ func Read(source string) (Kernel, error) {
 	return k, nil
 }
 
-// includes are the shared parts, parsed once.
+// includes parses the shared parts of the templates on the first call.
 var includes = sync.OnceValues(func() (*template.Template, error) {
 	root := template.New("").Option("missingkey=error").Funcs(functions)
 	list, err := fs.Glob(files, "include/*.wgsl")
@@ -180,20 +189,22 @@ var includes = sync.OnceValues(func() (*template.Template, error) {
 	return root, nil
 })
 
-// functions are what templates call.
+// functions are the functions that templates can call.
 var functions = template.FuncMap{
 	"add": func(a, b int) int { return a + b },
 	"sub": func(a, b int) int { return a - b },
 	"mul": func(a, b int) int { return a * b },
 	"div": func(a, b int) (int, error) {
 		if b == 0 {
-			return 0, errors.New("div by 0")
+			return 0, errors.New("div: the divisor is 0")
 		}
 		return a / b, nil
 	},
-	// number is number i of some vectors: of a0, a1, ... "a1[2]" is 6.
+	// number returns the WGSL expression for element i of a list of floats that is stored in vec4 variables.
+	// The parameter of is the prefix of the variables' names. For example, number "a" 6 returns "a1[2]".
 	"number": func(of string, i int) string { return fmt.Sprintf("%s%d[%d]", of, i/4, i%4) },
-	// swing counts to and fro: i of n in even turns, and from the end in odd ones.
+	// swing returns the index at step i of a loop over n items that alternates its direction. In an even turn
+	// the loop runs forward, and in an odd turn it runs backward.
 	"swing": func(i, n, turn int) int {
 		if turn%2 == 1 {
 			return n - 1 - i
@@ -201,29 +212,31 @@ var functions = template.FuncMap{
 		return i
 	},
 	"set": set,
-	// Each expansion has these two of its own.
+	// Placeholders for parsing. Each expansion replaces these two functions by its own.
 	"binding": func() string { return "" },
 	"defined": func(string) bool { return false },
 }
 
-// set is a copy of the constants with more of them, given by name and value in turns: what a part is taken in
-// with.
+// set returns a copy of the constants with additional ones. more alternates between the name of a constant
+// and its value. Templates use set to pass additional constants to a shared part.
 func set(c map[string]any, more ...any) (map[string]any, error) {
 	c = maps.Clone(c)
 	if len(more)%2 != 0 {
-		return nil, fmt.Errorf("set: %d arguments, want names and values in turns", len(more))
+		return nil, fmt.Errorf("set: got %d arguments after the constants; want pairs of a name and a value",
+			len(more))
 	}
 	for i := 0; i < len(more); i += 2 {
 		name, ok := more[i].(string)
 		if !ok {
-			return nil, fmt.Errorf("set: %v is no name", more[i])
+			return nil, fmt.Errorf("set: constant name %v is not a string", more[i])
 		}
 		c[name] = more[i+1]
 	}
 	return c, nil
 }
 
-// unused says which constant no part of the template mentions: it would make two kernels of one text.
+// unused returns an error that names a constant which the template and its parts do not use. Such a constant
+// would create several kernels with the same source.
 func unused(t *template.Template, c Constants) error {
 	used, seen := map[string]bool{}, map[string]bool{}
 	var walk func(n parse.Node)
@@ -282,14 +295,14 @@ func unused(t *template.Template, c Constants) error {
 	take(t.Name())
 	for _, name := range slices.Sorted(maps.Keys(c)) {
 		if !used[name] {
-			return fmt.Errorf("constant %s is given and not used", name)
+			return fmt.Errorf("constant %s is not used by the template", name)
 		}
 	}
 	return nil
 }
 
-// list is the constants in the order of their names: "Lanes 64, Vec 4". What is false, zero or empty is left
-// out.
+// list returns the constants as text, sorted by name, such as "Lanes 64, Vec 4". It omits constants that are
+// false, zero or empty.
 func (c Constants) list() string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(c)) {

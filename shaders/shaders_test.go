@@ -64,18 +64,18 @@ var<workgroup> held: array<array<vec4<f32>, tile * 2>, 8>;
 			"a second entry point", "fn main() {}", "fn main() {} @compute @workgroup_size(1) fn more() {}",
 			"2 compute entry points",
 		},
-		{"an entry point of another name", "fn main", "fn mian", "its entry point is mian, want main"},
+		{"an entry point of another name", "fn main", "fn mian", "entry point is named mian; want main"},
 		{"a workgroup size that is no literal", "size(8, 4)", "size(lanes)", "workgroup_size(lanes)"},
 		{
 			"a gap in the bindings", "@binding(1)", "@binding(3)",
-			"there is no binding 1 of group 0: the next, y, has number 3",
+			"group 0 has no binding 1: the next binding is y with number 3",
 		},
-		{"a binding twice", "@binding(1)", "@binding(0)", "y is group 0 binding 0, want group 0 binding 1"},
-		{"another group", "@group(0) @binding(1)", "@group(1) @binding(1)", "group 1"},
-		{"a vector in the params", "n: u32", "n: vec2<u32>", "field n is vec2<u32>, want u32, i32 or f32"},
+		{"a binding twice", "@binding(1)", "@binding(0)", "y is declared as @group(0) @binding(0)"},
+		{"another group", "@group(0) @binding(1)", "@group(1) @binding(1)", "declared as @group(1)"},
+		{"a vector in the params", "n: u32", "n: vec2<u32>", "field n is vec2<u32>; want u32, i32 or f32"},
 		{"params that are no struct", "params: Params", "params: u32", "u32 is not a struct"},
 		{"a keyword that is too new", "const tile", "override tile", "uses override"},
-		{"too many params", "n: u32,", strings.Repeat("n: u32,", 65), "65 fields, want 1 to 64"},
+		{"too many params", "n: u32,", strings.Repeat("n: u32,", 65), "65 fields; want 1 to 64"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := strings.Replace(ok, c.from, c.to, 1)
@@ -98,23 +98,23 @@ func TestExpandNamesTheFileAndTheConstant(t *testing.T) {
 	}{
 		{
 			"a template that is not there", "nothing", nil,
-			"shader nothing.wgsl: shader nothing: there is no such template",
+			"shader nothing.wgsl: shader nothing: no template has this name",
 		},
 		{"a constant that is missing", "rms_norm", Constants{"Vec": 4, "Both": false, "Residual": false, "Each": 0}, `no entry for key "Lanes"`},
 		{
 			"a constant that nothing uses", "rms_norm",
 			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Each": 0, "Tile": 8},
-			"constant Tile is given and not used",
+			"constant Tile is not used",
 		},
 		{
 			"a format without a file", "embedding",
 			Constants{"Format": "q9", "Partial": false, "Lanes": 64},
-			"shader embedding.wgsl: format q9: there is no such file in include/format",
+			"shader embedding.wgsl: format q9: include/format has no file",
 		},
 		{
 			"a format for a template that reads no matrix", "rms_norm",
 			Constants{"Vec": 4, "Lanes": 64, "Both": false, "Residual": false, "Each": 0, "Format": "q4"},
-			"constant Format is given and not used",
+			"constant Format is not used",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

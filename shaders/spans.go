@@ -8,23 +8,23 @@ import (
 	"text/template/parse"
 )
 
-// Which bytes of a source the template does not have as they stand is found out by the expansion itself: the
-// parsed templates get a mark before and after whatever writes or chooses text, and tidy takes the marks out.
-// They are control characters, which no WGSL has.
+// These marks find the bytes of an expanded source that differ from the template's text. mark puts a mark
+// before and after each template node that writes or chooses text, and tidy removes the marks from the
+// expanded source. The marks are control characters, which do not occur in WGSL.
 const (
-	beginFilled = '\x01' // an action writes
+	beginFilled = '\x01' // before text that a template action writes
 	endFilled   = '\x02'
-	beginTaken  = '\x03' // a part is taken in, or a branch of a condition
+	beginTaken  = '\x03' // before an included part or a branch of a condition
 	endTaken    = '\x04'
 )
 
-// parsed are the files that were added, by their names.
+// parsed caches the parsed files by name.
 var parsed = struct {
 	sync.Mutex
 	files map[string]*template.Template
 }{files: map[string]*template.Template{}}
 
-// parseFile is a file with marks, parsed when it is first asked for.
+// parseFile parses a file and adds the marks. Later calls with the same name return the same template.
 func parseFile(name, text string) (*template.Template, error) {
 	parsed.Lock()
 	defer parsed.Unlock()
@@ -42,7 +42,7 @@ func parseFile(name, text string) (*template.Template, error) {
 	return t, nil
 }
 
-// add takes a file into a set of templates.
+// add parses a file and adds its templates to t.
 func add(t *template.Template, name, text string) error {
 	file, err := parseFile(name, text)
 	if err != nil {
@@ -60,12 +60,13 @@ func text(mark rune) *parse.TextNode {
 	return &parse.TextNode{NodeType: parse.NodeText, Text: []byte(string(mark))}
 }
 
-// counters are what numbers the pieces of an unrolled loop, variables of ranges and what is computed from
-// them, and what a template tells a part that it takes in: the fields R and B number rows, Of and By name
-// variables. What they write is no constant: a loop that is unrolled is in the template as it stands.
+// counters is the set of template variables and fields that number the pieces of an unrolled loop. It
+// contains the variables of {{range}}, variables computed from them, and the arguments of shared parts: the
+// fields R and B number rows, and the fields Of and By name variables. Text written from a counter is not
+// marked as filled, because the unrolled loop itself is part of the template.
 type counters map[string]bool
 
-// mention says whether a part of an action has a counter.
+// mention reports whether a part of a template action uses a counter.
 func (c counters) mention(n parse.Node) bool {
 	switch n := n.(type) {
 	case *parse.PipeNode:
@@ -81,7 +82,7 @@ func (c counters) mention(n parse.Node) bool {
 	return false
 }
 
-// mark puts marks around the nodes of a list that write what a constant says or choose text by one.
+// mark puts marks around the nodes of a list that write the value of a constant or choose text by a constant.
 func (c counters) mark(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -92,7 +93,7 @@ func (c counters) mark(list *parse.ListNode) {
 		switch n := n.(type) {
 		case *parse.ActionNode:
 			counts := c.mention(n.Pipe)
-			for _, v := range n.Pipe.Decl { // it writes nothing
+			for _, v := range n.Pipe.Decl { // a variable declaration, which writes no text
 				c[v.Ident[0]] = c[v.Ident[0]] || counts
 			}
 			if len(n.Pipe.Decl) == 0 && !counts && n.Pipe.String() != "binding" {
@@ -120,13 +121,13 @@ func (c counters) mark(list *parse.ListNode) {
 	list.Nodes = out
 }
 
-// tidy takes out what template actions leave: marks, blanks at line ends, and all but one of the empty
-// lines in a row. It says where what was marked stands in what is left.
+// tidy cleans up an expanded source. It removes the marks and the white space at line ends, and replaces
+// several empty lines by one. It returns the spans of the cleaned source that the marks enclosed.
 func tidy(s string) (source string, filled, taken []Span) {
-	type marks struct{ filled, taken int16 } // how deep a byte stands in each
+	type marks struct{ filled, taken int16 } // number of open marks around a byte
 	var now marks
 	out, of := make([]byte, 0, len(s)), make([]marks, 0, len(s))
-	begun := 0 // of the line in out
+	begun := 0 // offset in out where the current line begins
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case beginFilled:
