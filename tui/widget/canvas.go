@@ -1,5 +1,6 @@
-// Package widget draws: tables, texts, charts, input lines, dialogs and themes, and it has the jobs that
-// compute what they show. It knows no view and nothing of the program.
+// Package widget draws user interface elements: tables, texts, charts, input lines, dialogs and themes. It
+// also runs the background jobs that compute their content. The package does not depend on any view of the
+// program.
 package widget
 
 import (
@@ -8,14 +9,14 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// canvas is a frame being put together: lines, filled from the left.
+// canvas is a frame under construction. Each line is filled from left to right.
 type canvas struct {
 	lines  []strings.Builder
-	used   []int // cells
+	used   []int // number of filled cells of each line
 	glyphs Glyphs
 }
 
-// Draw puts lines into a rectangle; what stands left of it on its lines must have been drawn before.
+// Draw draws lines into a rectangle. Everything to the left of the rectangle must be drawn before.
 func (c *canvas) Draw(r Rect, lines []string) {
 	for i, l := range lines[:min(len(lines), max(0, r.H))] {
 		y := r.Y + i
@@ -26,7 +27,7 @@ func (c *canvas) Draw(r Rect, lines []string) {
 			c.lines[y].WriteString(Blank(gap))
 			c.used[y] += gap
 		}
-		// Text of others was cleaned where it got in. Whatever was forgotten ends here.
+		// External text was cleaned where it entered the program. This removes anything that was missed.
 		if l = printable.Styled(l); Width(l) > r.W {
 			l = Cut(l, r.W)
 		}
@@ -36,7 +37,7 @@ func (c *canvas) Draw(r Rect, lines []string) {
 	}
 }
 
-// Put draws over whole lines.
+// Put replaces whole lines of the canvas.
 func (c *canvas) Put(r Rect, lines []string) {
 	for y := max(0, r.Y); y < min(len(c.lines), r.Y+r.H); y++ {
 		c.lines[y].Reset()
@@ -65,16 +66,15 @@ func Indent(lines []string) []string {
 	return lines
 }
 
-// Rect is a part of the screen in cells, from the top left.
+// Rect is a rectangle of the screen in cells. Its origin is the top left corner.
 type Rect struct{ X, Y, W, H int }
 
-// Area is the part of the screen of w by h cells whose top left is x, y.
 func Area(x, y, w, h int) Rect { return Rect{x, y, w, h} }
 
-// Holds says whether a cell is in a rectangle.
+// Holds reports whether the cell at x, y is inside the rectangle.
 func (r Rect) Holds(x, y int) bool { return x >= r.X && x < r.X+r.W && y >= r.Y && y < r.Y+r.H }
 
-// NewCanvas is an empty canvas of h lines.
+// NewCanvas returns an empty canvas of h lines.
 func NewCanvas(h int, g Glyphs) *canvas {
 	return &canvas{lines: make([]strings.Builder, h), used: make([]int, h), glyphs: g}
 }

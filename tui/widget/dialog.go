@@ -7,30 +7,31 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Dialog stands at the foot of the screen and takes every key until it is closed.
+// Dialog is a dialog at the bottom of the screen. It receives every key until it is closed.
 type Dialog interface {
 	Typed(k Key) (closed bool)
-	Hints() [][2]string // its keys, and what they do
-	// Lines are how many of w cells it would like to have, and without how many it says less than it must.
+	Hints() [][2]string // keys with their meanings
+	// Lines returns the number of lines of w cells that the dialog can use, and the minimum that shows all
+	// essential content.
 	Lines(w int) (all, least int)
-	// Render draws it in at most h lines of w cells.
+	// Render draws the dialog in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string
-	// Choose puts the cursor on the row at a line of what was drawn, and says whether there is one.
+	// Choose moves the cursor to the row drawn at the given line. It reports whether there is such a row.
 	Choose(line int) bool
 }
 
-// Chooser is a dialog of rows one of which is chosen. A line can be typed where it has a place for one.
+// Chooser is a dialog for choosing one row from a list. It can also have an input line.
 type Chooser struct {
 	Title string
-	Line  *InputLine      // nil: nothing can be typed
-	Rows  func() []string // what there is to choose from, as it is now
-	None  string          // said where there is nothing
-	More  [][2]string     // explains, under the rows: a label and what it means
+	Line  *InputLine      // nil if the dialog has no input line
+	Rows  func() []string // returns the current rows
+	None  string          // shown if there are no rows
+	More  [][2]string     // explanations below the rows: labels and their meanings
 	Picker
-	Take   func(row int, typed string) error // enter; row is -1 where there is none. nil closes the dialog
-	Remove func(row int)                     // nil: rows cannot be removed
-	Keep   bool                              // it stays open when something was taken
-	wrong  string                            // with what was typed
+	Take   func(row int, typed string) error // handles enter; nil closes the dialog; row -1: no rows
+	Remove func(row int)                     // nil if rows cannot be removed
+	Keep   bool                              // stay open after a successful Take
+	wrong  string                            // error message about the input
 }
 
 func (c *Chooser) Typed(k Key) (closed bool) {
@@ -84,7 +85,7 @@ func (c *Chooser) Lines(w int) (all, least int) {
 	return 2 + rows + more, 2 + min(rows, 3) + more
 }
 
-// explained are the lines under the rows, none of which is cut.
+// explained returns the wrapped explanations below the rows.
 func (c *Chooser) explained(w int) []string {
 	var lines []string
 	for _, l := range c.More {
@@ -123,22 +124,22 @@ func (c *Chooser) Render(t *Theme, w, h int) []string {
 	return lines[:min(len(lines), max(1, h))]
 }
 
-// Picker is a cursor in rows of a dialog, and where they were drawn.
+// Picker is the cursor of a dialog's rows. It remembers the lines where the rows were drawn.
 type Picker struct {
 	Cursor int
-	line   int // of the first row in sight
-	First  int // that row
-	shown  int // rows in sight
+	line   int // line of the first visible row
+	First  int // index of the first visible row
+	shown  int // number of visible rows
 }
 
-// Window is which of n rows are in sight, from a line on that leaves room for so many.
+// Window returns the range of the n rows that is visible if room lines are free from the given line on.
 func (p *Picker) Window(n, line, room int) (from, to int) {
 	p.line, p.First = line, Clamp(p.Cursor-room+1, 0, max(0, n-room))
 	p.shown = max(0, min(room, n-p.First))
 	return p.First, p.First + p.shown
 }
 
-// Choose puts the cursor on the row at a line, and says whether there is one.
+// Choose moves the cursor to the row drawn at the given line. It reports whether there is such a row.
 func (p *Picker) Choose(line int) bool {
 	if line < p.line || line >= p.line+p.shown {
 		return false

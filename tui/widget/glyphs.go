@@ -11,10 +11,10 @@ import (
 	"gpuscope/internal/cells"
 )
 
-// GlyphNames are the values of Options.Glyphs.
+// GlyphNames lists the values of Options.Glyphs.
 var GlyphNames = []string{"block", "braille", "ascii"}
 
-// The marks of the screen. Each is one cell wide.
+// The markers of the screen. Each marker is one cell wide.
 const (
 	MarkSelected = "▌"
 	markMarked   = "•"
@@ -28,7 +28,8 @@ const (
 	MarkHeavyBar = "┃"
 )
 
-// Glyphs draws charts in the set the person chose, and turns lines into ASCII where they chose that.
+// Glyphs draws charts in the glyph set that the user chose. For the set "ascii" it also converts lines to
+// ASCII.
 type Glyphs struct{ set string }
 
 func NewGlyphs(set string) (Glyphs, error) {
@@ -42,8 +43,9 @@ func NewGlyphs(set string) (Glyphs, error) {
 	return Glyphs{set}, nil
 }
 
-// toASCII has a stand-in of the same width for every sign that the screens use and ASCII does not have, but
-// for those that are spelled. A test holds them complete, and signs that say something apart.
+// toASCII replaces each non-ASCII character of the screens by an ASCII character of the same width. The
+// characters in spelled are an exception. A test checks that the list is complete and that distinct
+// meanings stay distinct.
 var toASCII = strings.NewReplacer(
 	"↑", "^", "↓", "V", "▌", "*", "›", ")", "•", "o", "◆", "@", "▾", "v", "▸", ">", "✓", "y", "✗", "X",
 	"×", "x", "‹", "(", "⏎", "\\", "⇥", "\\", "←", "<", "→", ">", "·", ".", "–", "-", "—", "-", "µ", "u", "Σ", "S", "Δ", "D",
@@ -53,12 +55,12 @@ var toASCII = strings.NewReplacer(
 	"▏", "|", "▎", ":", "▍", ":", "▋", "#", "▊", "#", "▉", "#", "⌈", "[", "⌉", "]", "∞", "I",
 )
 
-// spelled are the signs that ASCII writes with more letters than one.
+// spelled lists the characters that ASCII writes with more than one character.
 var spelled = map[string]string{
 	"…": "..", "⋯": "..", "→": "->", "±": "+/-", "≈": "~=", "≥": ">=", "≤": "<=",
 }
 
-// Finish turns a line that is to stand in w cells into the chosen set.
+// Finish converts a line of w cells to the chosen glyph set.
 func (g Glyphs) Finish(s string, w int) string {
 	if g.set != "ascii" {
 		return s
@@ -70,24 +72,24 @@ func (g Glyphs) Finish(s string, w int) string {
 	return s
 }
 
-// spell writes signs of a line with more letters. What is beside them in other columns stays where it is: the
-// room is that of blanks, and of a letter of a name that is cut anyway.
+// spell replaces characters by longer ASCII spellings. Text in other columns stays at its place: the extra
+// characters use up spaces, or a letter of a name that is cut anyway.
 func spell(s string) string {
-	var line []string // letters, and what colours them
+	var line []string // characters and the escape sequences of their colours
 	for state := byte(0); s != ""; {
 		letter, _, n, next := ansi.DecodeSequence(s, state, nil)
 		line, s, state = append(line, letter), s[n:], next
 	}
 	for i, sign := range line {
 		letters, ok := spelled[sign]
-		if !ok || sign == "→" && i > 0 && line[i-1] == MarkRule { // the end of a line that is drawn
+		if !ok || sign == "→" && i > 0 && line[i-1] == MarkRule { // the end of a drawn line
 			continue
 		}
 		if name := beside(line, i); letters == ".." && name >= 0 {
 			line[i], line[name] = ".", "."
 			continue
 		}
-		if i > 0 && line[i-1] == "–" { // no longer arrow
+		if i > 0 && line[i-1] == "–" { // a longer arrow
 			letters = " " + letters
 		}
 		line[i] = letters
@@ -98,7 +100,8 @@ func spell(s string) string {
 	return strings.Join(line, "")
 }
 
-// beside is the letter of a name before a sign, or after it, -1 where none does.
+// beside returns the index of a letter or digit directly before or after the character, or -1 if there is
+// none.
 func beside(line []string, sign int) int {
 	for _, at := range []int{sign - 1, sign + 1} {
 		if at < 0 || at >= len(line) {
@@ -111,8 +114,8 @@ func beside(line []string, sign int) int {
 	return -1
 }
 
-// makeRoom takes a blank away where several stand between columns: after the sign, or before what stands to
-// the right in its own. What has no columns becomes longer.
+// makeRoom removes one space from a gap between columns. The gap is after the character, or before it if
+// the text is right-aligned in its column. A line without columns becomes longer.
 func makeRoom(line []string, sign int) {
 	before, far := gap(line, sign, -1)
 	after, farther := gap(line, sign, 1)
@@ -123,8 +126,8 @@ func makeRoom(line []string, sign int) {
 	}
 }
 
-// gap is a blank of the nearest two that stand beside each other with something on either side, -1 for none;
-// far says that it is not beside the sign's own word.
+// gap returns the index of a space in the nearest gap of at least two spaces in the direction by, or -1 if
+// there is none. far reports that the gap is not next to the word that contains the character.
 func gap(line []string, sign, by int) (at int, far bool) {
 	blanks, found := 0, -1
 	for i := sign + by; i >= 0 && i < len(line); i += by {
@@ -143,9 +146,9 @@ func gap(line []string, sign, by int) (at int, far bool) {
 	return -1, far
 }
 
-// ColumnChart draws one column per value, in h rows from the top. Values are shares of the tallest; one at or
-// under zero stays empty, and a small one shows at least something. second tells which columns belong to the
-// second series, which has its own fill.
+// ColumnChart draws one column per value in h rows, starting with the top row. Values are shares of the
+// largest value. A value of zero or less has no column, and any positive value is visible. second reports
+// whether a column belongs to the second series, which has a different fill.
 func (g Glyphs) ColumnChart(values []float64, h int, second func(i int) bool) []string {
 	steps := []string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}
 	fill, other := "█", "▒"

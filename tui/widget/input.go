@@ -8,21 +8,22 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// InputLine is a line of text being typed. While one is open it takes every printable key. It is ours because
-// the ready-made one shows its cursor in reverse video only, which is gone where there is no colour.
+// InputLine is a single-line text input. While it is open, it receives every printable key. We do not use a
+// ready-made input because its cursor is only reverse video, which is invisible on a terminal without
+// colours.
 type InputLine struct {
 	before, after string // text on either side of the cursor
-	suggested     bool   // what is typed takes the place of the text; who moves in it keeps it
+	suggested     bool   // typing replaces the text; moving the cursor keeps the text
 }
 
 func (l *InputLine) Text() string { return l.before + l.after }
 
 func (l *InputLine) Set(s string) { *l = InputLine{before: s} }
 
-// Suggest sets a text that enter takes and a letter replaces.
+// Suggest sets a suggested text. Enter accepts the suggestion, and typing a letter replaces it.
 func (l *InputLine) Suggest(s string) { *l = InputLine{before: s, suggested: true} }
 
-// Handle takes one key and says whether it was one for the line.
+// Handle processes a key. It reports whether the input line uses this key.
 func (l *InputLine) Handle(k Key) bool {
 	if l.suggested {
 		l.suggested = false
@@ -31,7 +32,7 @@ func (l *InputLine) Handle(k Key) bool {
 		}
 	}
 	switch k.Name {
-	case "backspace", "ctrl+h": // some terminals send one, some the other
+	case "backspace", "ctrl+h": // terminals differ in which of the two they send
 		l.before = l.before[:len(l.before)-lastLen(l.before)]
 	case "delete", "ctrl+d":
 		l.after = l.after[firstLen(l.after):]
@@ -69,10 +70,12 @@ func (l *InputLine) Handle(k Key) bool {
 	return true
 }
 
-// nonJoiner and joiner say how letters and emoji join: text has them in other tokens than without.
+// nonJoiner and joiner control how letters and emoji join. The input keeps them because they change the
+// tokens.
 const nonJoiner, joiner rune = 0x200c, 0x200d
 
-// firstLen and lastLen are the bytes of the first and last character a person sees.
+// firstLen and lastLen return the number of bytes of the first and the last visible character (grapheme
+// cluster).
 func firstLen(s string) int {
 	if s == "" {
 		return 0
@@ -89,7 +92,7 @@ func lastLen(s string) int {
 	return n
 }
 
-// Render draws the line in w cells with the cursor as a bar, scrolled so that the cursor is in sight.
+// Render draws the line in w cells. It shows the cursor as a bar and scrolls so that the cursor is visible.
 func (l *InputLine) Render(w int) string {
 	before, after := printable.Clean(l.before), printable.Clean(l.after)
 	if room := w - 1 - min(Width(after), w/4); Width(before) > room {
@@ -98,17 +101,17 @@ func (l *InputLine) Render(w int) string {
 	return Fit(before+"▏"+after, w)
 }
 
-// Key is a key as the actions name it ("s", "S", "ctrl+c", "space", "pgdown", "enter") with the text it
-// stands for in an input line.
+// Key is a key press: the name that actions use ("s", "S", "ctrl+c", "space", "pgdown", "enter") and the
+// text that the key inserts in an input line.
 type Key struct {
 	Name string
-	Text string // printable text, "" for keys that have none
+	Text string // printable text, "" if the key inserts nothing
 }
 
-// Urgent says that a key waits for nothing, and means the same whatever is being typed.
+// Urgent reports whether the key acts at once, even while the user is typing in an input line.
 func (k Key) Urgent() bool { return k.Name == "ctrl+c" || k.Name == "ctrl+z" }
 
-// Sign is how a hint shows a key: arrows as arrows.
+// Sign returns the display form of a key name. Arrow keys are shown as arrows.
 func Sign(key string) string {
 	if s, ok := map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→"}[key]; ok {
 		return s

@@ -5,38 +5,39 @@ import (
 	"time"
 )
 
-// Now is the clock; tests stop it.
+// Now returns the current time. Tests replace it with a fixed clock.
 var Now = time.Now
 
-// Jobs computes beside the event loop what the screen will show: tables, orders, filters, details. The event
-// loop only places what is ready, so no trace is so large, or so odd, that a key has to wait for it for long.
+// Jobs computes the content of the screen in the background: tables, sort orders, filters and details. The
+// event loop only displays finished results, so that keys respond fast even with a very large or unusual
+// trace.
 //
-// What is computed for one place on the screen is a task. All methods belong to the event loop.
+// The computation for one place on the screen is a Task. Only the event loop may call the methods of Jobs.
 type Jobs struct {
 	Runner   *Runner
 	fail     func(task any, err error)
 	mended   func(task any)
-	Asked    int // rises with everything that a person does
-	Busy     int // jobs whose end the event loop has not heard of, cancelled ones too; 0 is idle
-	Open     int // of these, those that somebody waits for
+	Asked    int // incremented on every action of the user
+	Busy     int // jobs whose end the event loop has not processed, including cancelled jobs; 0 means idle
+	Open     int // number of these jobs whose result is still needed
 	since    time.Time
-	Patience time.Duration // that is how long a job may take before the screen speaks of it
+	Patience time.Duration // how long a job may take before the screen mentions it
 	Ticking  bool
-	Rest     time.Time // until then what a running model brings is not shown
-	Resting  bool      // it waits for that: the screen looks again
+	Rest     time.Time // output of a running model is not shown before this time
+	Resting  bool      // a redraw at the time Rest is scheduled
 }
 
-// ReadyMsg is the end of a job. The event loop calls place.
+// ReadyMsg reports the end of a job. The event loop calls place to display the result.
 type ReadyMsg struct{ place func() }
 
-// LateMsg lets the screen look again whether something takes its time.
+// LateMsg makes the screen check again for jobs that are late.
 type LateMsg struct{}
 
 func NewJobs(fail func(any, error), mended func(any)) *Jobs {
 	return &Jobs{fail: fail, mended: mended, Patience: 150 * time.Millisecond}
 }
 
-// Start runs f, which gives what the event loop is to do when it has ended.
+// Start runs f in the background. The event loop calls the function that f returns when f has ended.
 func (j *Jobs) Start(f func(context.Context) func()) context.CancelFunc {
 	if j.Busy++; j.Open == 0 {
 		j.since = Now()
@@ -50,39 +51,40 @@ func (j *Jobs) Start(f func(context.Context) func()) context.CancelFunc {
 	return cancel
 }
 
-// Ended takes the end of a job in.
+// Ended processes the end of a job.
 func (j *Jobs) Ended(m ReadyMsg) {
 	j.Busy--
 	m.place()
 }
 
-// Late says that somebody waits for a job that takes its time.
+// Late reports whether a job whose result is needed has taken longer than Patience.
 func (j *Jobs) Late() bool { return j.Open > 0 && Now().Sub(j.since) >= j.Patience }
 
-// Task is one thing that the screen shows and that jobs compute: the newest that is ready, and the job that
-// is on its way. K says what of; V does not change once it was made.
+// Task is one piece of screen content that jobs compute. It holds the latest finished value and the job for
+// the next one. K identifies what the value was computed from. A value of type V never changes after it was
+// computed.
 type Task[K comparable, V any] struct {
 	Value V
-	Given K    // what value is of
-	Has   bool // there is one, or err says why not
+	Given K    // what Value was computed from
+	Has   bool // a job for Given has ended, with Value or with Err
 	Err   error
 
 	making     K         // what the job on its way is of
-	begun      time.Time // when it began
-	wished     bool      // by what a person did since the one before it
+	begun      time.Time // what the running job computes from
+	wished     bool      // the running job was started by an action of the user
 	generation int
-	asked      int                // of jobs, when that job began
-	Cancel     context.CancelFunc // nil: no job is on its way
+	asked      int                // Jobs.Asked when the running job began
+	Cancel     context.CancelFunc // nil if no job is running
 }
 
-// What a running model brings is shown, all of it at once, when so many times as long has passed as it took
-// to make what is shown, or this long: all that the screen does is to take much less than a tenth of a core.
+// Updates from a running model are shown in batches. After a job that took the time d, the next batch waits
+// restFor*d, but at most longest. So the screen uses much less than a tenth of a CPU core.
 const (
 	restFor = 50
 	longest = 5 * time.Second
 )
 
-// took has what a running model brings wait for a job that took so long.
+// took delays the next update from a running model after a job that took the time d.
 func (j *Jobs) took(d time.Duration) {
 	t := Now()
 	if j.Rest.Before(t) {
@@ -93,9 +95,10 @@ func (j *Jobs) took(d time.Duration) {
 	}
 }
 
-// Want has the value of key computed beside the event loop, unless it is there or on its way, and take called
-// with it; until then what was there stays. What a person asks for anew cancels the job on its way, and its
-// result is dropped. Other news wait for that job, or a fast run would not be seen at all.
+// Want computes the value for key in the background and passes it to take, unless it is present or being
+// computed. The previous value stays until then. A new request of the user cancels the running job and
+// drops its result. Other updates wait for the running job, because otherwise no result of a fast run would
+// ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:
@@ -114,13 +117,13 @@ func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, erro
 		v, err := compute(ctx)
 		return func() {
 			if t.generation != generation || t.Cancel == nil {
-				return // nobody waits for it
+				return // the result is no longer needed
 			}
 			t.Cancel = nil
 			j.Open--
 			t.Given, t.Has = key, true
 			j.took(Now().Sub(t.begun))
-			if t.Err = err; err != nil { // it is not tried again until something else is wanted
+			if t.Err = err; err != nil { // failed jobs are not repeated until the key changes
 				j.fail(t, err)
 				return
 			}
@@ -133,12 +136,12 @@ func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, erro
 	})
 }
 
-// Awaited says that a job is on its way that began with what a person did, and has not taken its time.
+// Awaited reports whether a job is running that the user started and that has not exceeded Patience.
 func (t *Task[K, V]) Awaited(j *Jobs) bool {
 	return t.Cancel != nil && t.wished && Now().Sub(t.begun) < j.Patience
 }
 
-// Drop cancels the job on its way.
+// Drop cancels the running job.
 func (t *Task[K, V]) Drop(j *Jobs) {
 	if t.Cancel != nil {
 		t.Cancel()
@@ -147,7 +150,7 @@ func (t *Task[K, V]) Drop(j *Jobs) {
 	}
 }
 
-// Clear drops the job and what there was.
+// Clear cancels the running job and removes the value.
 func (t *Task[K, V]) Clear(j *Jobs) {
 	t.Drop(j)
 	var none V

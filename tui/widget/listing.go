@@ -9,41 +9,44 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Listing is a table as a person chose to see it. Whatever takes longer the longer the table is stands in it:
-// jobs make listings, and they do not change.
+// Listing is a table with the user's choice of rows, order and filter applied. It holds everything whose
+// computation takes longer for a larger table. Jobs compute listings, and a finished listing never changes.
 type Listing struct {
-	of     any // what the table is of
-	At     any // what the screen showed when it was made
+	of     any // identifies the data of the table
+	At     any // what the screen showed when the listing was requested
 	Table  *table.Table
 	Choice Choice
-	Rows   []int // indices into table.Rows that are shown
-	Err    error // of the filter: the rows are those of good, the last one that meant something
+	Rows   []int // indices into Table.Rows of the rows in the listing
+	Err    error // error in the filter; Rows then uses the last valid filter, good
 	good   string
 	Found  string
-	First  int // index into rows of the first that the filter finds, -1 where there is none
-	// Shown are the leaves of a row that are shown, where a filter hides some, partial that there are such.
+	First  int // index into Rows of the first row that matches the filter; -1 if none does
+	// Leaves counts the leaf rows below each row. Shown counts those that pass the filter. Both are nil
+	// without a filter. partial reports that a row of the listing has more leaves than are shown.
 	Shown, Leaves []int
 	partial       bool
-	all           int      // rows of the table in which none stand
-	unfolded      []bool   // rows in which others are shown, where there is a filter
-	Notes         []string // of the table, about what is shown
-	// uniform are the columns that say the same in all rows of the table, shown or not: the title has them.
+	all           int      // number of leaf rows in the table
+	unfolded      []bool   // rows with visible children; nil without a filter
+	Notes         []string // notes of the table about the visible rows
+	// uniform lists the columns with the same value in all rows of the table, visible or not. Their values
+	// are shown in the title.
 	uniform []int
-	most    []float64 // by column, the largest number of those that are drawn as bars
-	// least is by column how wide what must not be lost of its cells is; 0 where they are cut.
+	most    []float64 // largest number of each column that is drawn as bars
+	// least is the width of each column's essential cell content; 0 if the cells may be cut.
 	least []int
-	// widths are by column those of the cells of all rows, narrow those of the rows that are shown; nil where
-	// they are taken from the rows in sight.
+	// widths holds the cell width of each column over all rows, and narrow over the rows of the listing.
+	// Both are nil if the widths are measured on the visible rows.
 	widths, narrow []int
 }
 
-// Choice is which rows a person wants to see, in which order.
+// Choice is the user's choice of rows and their order.
 type Choice struct {
 	table.Selection
-	Typed string // as it was typed
+	Typed string // filter as the user typed it
 }
 
-// with is a choice in which a row is open or closed. The choice itself stays as it is: a job may read it.
+// with returns a copy of the choice in which a row is open or closed. It leaves the original unchanged
+// because a job may be reading it.
 func (c Choice) with(key string, open bool) Choice {
 	if c.Open = maps.Clone(c.Open); c.Open == nil {
 		c.Open = map[string]bool{}
@@ -52,18 +55,19 @@ func (c Choice) with(key string, open bool) Choice {
 	return c
 }
 
-// What the widths of columns are measured on: rows from the top. A table may have a million.
+// measuredRows is the maximum number of rows, from the top, that column widths are measured on. A table may
+// have a million rows.
 const measuredRows = 2000
 
-// Listed applies a choice to a table; where its filter means nothing, good does, the last that did. Plain
-// columns are measured when they are drawn.
+// Listed applies a choice to a table. If the filter of the choice is invalid, it applies good, the last
+// valid filter. If plainColumns is set, the columns are measured later, when they are drawn.
 func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainColumns bool) (Listing, error) {
 	l := Listing{Table: t, Choice: c, good: c.Typed}
 	if l.Choice.Filter, l.Err = t.ParseFilter(c.Typed); l.Err != nil {
 		l.good = good
-		l.Choice.Filter, _ = t.ParseFilter(good) // of another table it may mean nothing: then all rows show
+		l.Choice.Filter, _ = t.ParseFilter(good) // all rows are shown if good is invalid here
 	}
-	if !t.Sortable(c.Sort) { // another table has not that column, or nothing in it
+	if !t.Sortable(c.Sort) { // the table lacks this column, or the column is empty
 		l.Choice.Sort, l.Choice.Reverse = "", c.Reverse && c.Sort == ""
 	} else {
 		t = t.Apart()
@@ -78,7 +82,8 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 	if plainColumns {
 		return l, nil
 	}
-	// Columns are those of all rows that pass the filter, open or not: opening one moves none of them.
+	// Widths are measured on all rows that pass the filter, open or not, so that opening a row moves no
+	// column.
 	every, err := t.Select(ctx, table.Selection{All: true, Filter: l.Choice.Filter})
 	if err != nil {
 		return l, err
@@ -87,7 +92,7 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 		return l, nil
 	}
 	of := every
-	if l.good != "" { // a filter takes no column away, and a bar says as much with one as without
+	if l.good != "" { // a filter changes neither the set of columns nor the scale of bars
 		if of, err = t.Select(ctx, table.Selection{All: true}); err != nil {
 			return l, err
 		}
@@ -107,7 +112,8 @@ func Listed(ctx context.Context, t *table.Table, c Choice, good string, plainCol
 	return l, err
 }
 
-// measure finds how wide the cells of each column are. Rows that were measured are kept: a cell is costly.
+// measure returns the maximum cell width of each column. It caches measured rows because cells are
+// expensive.
 func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]int) ([]int, error) {
 	widths := make([]int, len(l.Table.Columns))
 	for i, r := range rows[:min(len(rows), measuredRows)] {
@@ -126,7 +132,7 @@ func (l *Listing) measure(ctx context.Context, rows []int, measured map[int][]in
 	return widths, nil
 }
 
-// measureRow finds how wide the cells of a row are, and what must not be lost of them.
+// measureRow returns the cell widths of a row. It also updates the minimum widths in least.
 func (l *Listing) measureRow(r int) []int {
 	cells := make([]int, len(l.Table.Columns))
 	for c := range cells {
@@ -139,7 +145,7 @@ func (l *Listing) measureRow(r int) []int {
 	return cells
 }
 
-// longest finds the largest number of each column that is drawn as bars: that is what a whole bar is.
+// longest returns the largest number of each column that is drawn as bars. This number is the full bar.
 func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 	t := l.Table
 	most := make([]float64, len(t.Columns))
@@ -159,7 +165,8 @@ func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 	return most, nil
 }
 
-// count counts the rows, and says how many pass the filter, "" without one, and what is hidden of each row.
+// count counts the rows and computes how many leaves of each row are hidden. It returns a description of
+// the filter's result, or "" without a filter.
 func (l *Listing) count() string {
 	rows := l.Table.Rows
 	for r := range rows {
@@ -170,7 +177,7 @@ func (l *Listing) count() string {
 	if l.good == "" {
 		return ""
 	}
-	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // itself, where none stand in it
+	l.Leaves, l.Shown = make([]int, len(rows)), make([]int, len(rows)) // a leaf counts as one
 	for r := len(rows) - 1; r >= 0; r-- {                              // children come after their parents
 		if !rows[r].Children {
 			l.Leaves[r] = 1
@@ -190,7 +197,7 @@ func (l *Listing) count() string {
 		if l.unfolded[r] {
 			continue
 		}
-		passed += l.Leaves[r] // closed, it stands for all that is in it
+		passed += l.Leaves[r] // a closed row counts for all its leaves
 		for up := r; up >= 0; up = rows[up].Parent {
 			l.Shown[up] += l.Leaves[r]
 		}
@@ -201,8 +208,8 @@ func (l *Listing) count() string {
 	return fmt.Sprintf("filter %s: %s of %s rows", l.good, Count(passed), Count(l.all))
 }
 
-// noted are the notes of the table; where a filter hides rows, those about rows of which all is shown, if the
-// table knows which these are.
+// noted returns the notes of the table. If a filter hides rows and the table can assign notes to rows, it
+// returns only the notes about rows that are shown completely.
 func (l *Listing) noted() []string {
 	of, ok := l.Table.From.(interface{ NotesOf(rows ...int) []string })
 	if !ok || l.good == "" {
@@ -217,8 +224,9 @@ func (l *Listing) noted() []string {
 	return of.NotesOf(all...)
 }
 
-// firstFound is where the first row stands that the filter finds, as whole; of rows with its name the one
-// that stands for most: k of 14 layers alike and not of the first.
+// firstFound returns the index of the first match of the filter. A parent whose leaves all match replaces
+// its children. Among rows with the same name it returns the one with the most leaves, so it prefers k of
+// 14 identical layers to k of the first layer alone.
 func (l *Listing) firstFound() int {
 	if l.good == "" {
 		return -1
@@ -236,7 +244,7 @@ func (l *Listing) firstFound() int {
 	return slices.Index(l.Rows, first)
 }
 
-// whole is the row that a row stands in, where the filter finds all that it stands for, or the row itself.
+// whole returns the outermost parent of the row whose leaves all pass the filter, or the row itself.
 func (l *Listing) whole(row int) int {
 	for up := l.Table.Rows[row].Parent; up >= 0; up = l.Table.Rows[up].Parent {
 		if l.Table.Rows[up].Group || l.Shown[up] < l.Leaves[up] {
@@ -247,7 +255,7 @@ func (l *Listing) whole(row int) int {
 	return row
 }
 
-// nameOf is the tree's column of a row.
+// nameOf returns the name of the row, which is its cell in the tree column.
 func (l *Listing) nameOf(row int) string {
 	i := slices.IndexFunc(l.Table.Columns, func(c table.Column) bool { return c.Tree })
 	if i < 0 {
@@ -256,10 +264,10 @@ func (l *Listing) nameOf(row int) string {
 	return l.Table.Cell(row, i).Text
 }
 
-// text is what a cell shows, the tree's column with its indentation.
+// text returns the displayed text of a cell. In the tree column it includes the indentation.
 func (l *Listing) text(row, col int) string { return l.placed(l.Table.Cell(row, col).Text, row, col) }
 
-// placed is what a cell says, in the tree's column after the indentation.
+// placed returns s as it is displayed in a cell. In the tree column it adds the indentation.
 func (l *Listing) placed(s string, row, col int) string {
 	if l.Table.Columns[col].Tree {
 		return l.branch(row) + l.named(s, row)
@@ -267,7 +275,7 @@ func (l *Listing) placed(s string, row, col int) string {
 	return s
 }
 
-// named is the name of a row; where a filter hides some of what its sums are of, it says so.
+// named returns the name of a row. If a filter hides some of its leaves, it appends the two counts.
 func (l *Listing) named(name string, row int) string {
 	if l.Shown == nil || l.Shown[row] == l.Leaves[row] {
 		return name
@@ -275,7 +283,7 @@ func (l *Listing) named(name string, row int) string {
 	return fmt.Sprintf("%s %d/%d", name, l.Shown[row], l.Leaves[row])
 }
 
-// branch is what stands before the name of a row: how deep it is, and whether it is open.
+// branch returns the indentation of a row and the marker for open or closed.
 func (l *Listing) branch(row int) string {
 	r := l.Table.Rows[row]
 	switch {
@@ -298,7 +306,7 @@ func (l *Listing) IsOpen(r int) bool {
 	return row.Open
 }
 
-// order says in words how rows are sorted.
+// order describes the sort order in words.
 func (l *Listing) order() string {
 	name := "graph"
 	if l.Choice.Sort != "" {
@@ -314,13 +322,13 @@ func (l *Listing) order() string {
 	return name
 }
 
-// Exported is the table as a file has it: with the column that its rows stand in order by, as on any screen,
-// and one that a filter leaves a part of says in a column which rows have sums of more than is there. On the
-// screen the rows' names say it.
+// Exported returns the table for an export to a file. It always includes the column that the rows are
+// sorted by. If a filter hides a part of the rows, an extra column reports the rows whose sums cover more
+// than the exported rows. On the screen the names of the rows show this.
 func (l *Listing) Exported() *table.Table {
 	columns := slices.Clone(l.Table.Columns)
 	if by := l.Table.Column(l.Choice.Sort); by >= 0 {
-		columns[by].Width = 0 // on any screen, and the last that goes for want of room
+		columns[by].Width = 0 // a column for any screen, dropped last if there is too little room
 	}
 	if l.partial {
 		columns = append(columns, table.Column{

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Log keeps the last lines that anybody said: the session, the program, and what native libraries write to
-// standard error while the screen is in use. It is an io.Writer of lines, and safe for concurrent use.
+// Log keeps the latest log lines. The lines come from the session, from the program, and from native
+// libraries, which write to standard error while the screen is in use. Log is an io.Writer of lines and is
+// safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
 	lines   []LogLine
@@ -16,28 +17,26 @@ type Log struct {
 	Changed chan struct{}
 }
 
-// LogLine is a line of the log.
 type LogLine struct {
-	At    time.Time // zero: it was said when the trace was recorded
-	Level string    // info, warn, error, or levelKey
+	At    time.Time // zero for a line from a recorded trace
+	Level string    // info, warn, error or LevelKey
 	Text  string
 }
 
-// LevelKey is the level of what answers a key with which there is nothing to do.
+// LevelKey is the level of messages that explain why a key had no effect.
 const LevelKey = "key"
 
-// logLines is how many lines are kept.
+// logLines is the maximum number of lines in the log.
 const logLines = 5000
 
 // NewLog returns an empty log.
 func NewLog() *Log { return &Log{Changed: make(chan struct{}, 1)} }
 
-// Add appends a line.
 func (l *Log) Add(level, text string) {
 	l.append(LogLine{Now(), level, text})
 }
 
-// Recorded appends a line that a trace has. It does not say when that was.
+// Recorded appends a line from a trace. The trace does not record the time of the line.
 func (l *Log) Recorded(text string) { l.append(LogLine{Level: "info", Text: text}) }
 
 func (l *Log) append(line LogLine) {
@@ -74,7 +73,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	}
 }
 
-// Snapshot is what there is now. The lines do not change.
+// Snapshot returns the current lines, which never change, and their version number.
 func (l *Log) Snapshot() ([]LogLine, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

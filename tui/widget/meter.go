@@ -8,23 +8,24 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// metered is how many of the last messages and frames are measured.
+// metered is the number of latest messages and frames that the meter keeps.
 const metered = 100
 
-// Meter measures the screen itself: how long a message takes, how long a frame, and how many come.
+// Meter measures the performance of the screen: the time per message, the time per frame and the message
+// rate.
 type Meter struct {
 	Shown         bool
-	update, frame ring // Update; and with it the View that follows
+	update, frame ring // durations of Update, and of Update plus the following View
 	view          ring
 	came          [metered]time.Time
 	messages      int
-	taken         time.Duration // by the updates since the last frame
+	taken         time.Duration // total duration of the updates since the last frame
 }
 
-// ring has the last durations.
+// ring keeps the latest durations.
 type ring struct {
 	took [metered]time.Duration
-	n    int // ever
+	n    int // number of durations ever added
 }
 
 func (r *ring) add(d time.Duration) {
@@ -32,7 +33,7 @@ func (r *ring) add(d time.Duration) {
 	r.n++
 }
 
-// said is the median and the worst.
+// said formats the median and the maximum of the kept durations.
 func (r *ring) said() string {
 	n := min(r.n, metered)
 	if n == 0 {
@@ -44,7 +45,7 @@ func (r *ring) said() string {
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }
 
-// Updated takes in that a message was handled, Drawn that a frame was.
+// Updated records that a message was handled. Drawn records that a frame was drawn.
 func (m *Meter) Updated(begun time.Time) {
 	m.came[m.messages%metered] = begun
 	m.messages++
@@ -60,7 +61,8 @@ func (m *Meter) Drawn(begun time.Time) {
 	m.taken = 0
 }
 
-// rate is how many messages came in a second: those of the last second, or of as long as the last take.
+// rate returns the number of messages per second over the last second. If the last second had more messages
+// than the meter keeps, rate averages over the time of the kept messages.
 func (m *Meter) rate() float64 {
 	at, n, since := Now(), 0, time.Second
 	for i := m.messages - 1; i >= max(0, m.messages-metered); i-- {
@@ -68,14 +70,14 @@ func (m *Meter) rate() float64 {
 		if ago > time.Second {
 			break
 		}
-		if n++; n == metered { // more came than are kept
+		if n++; n == metered { // the last second may have more messages than the meter keeps
 			since = max(ago, time.Microsecond)
 		}
 	}
 	return float64(n) / since.Seconds()
 }
 
-// Lines are what it measured; running says what else runs, and how says how to hide this.
+// Lines formats the measurements. running describes the running jobs, and how tells how to hide the meter.
 func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),

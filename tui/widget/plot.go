@@ -7,30 +7,31 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Plot is a drawing area of cells with axes: a series of points or lines in dots, as fine as the glyph set
-// has them, and a second one of lighter signs in the background. Which is which can be seen without colour.
+// Plot is a chart with axes. The first series is drawn as points or lines with the finest dots of the glyph
+// set. The second series is drawn with lighter characters in the background, so the two series can be
+// distinguished without colour.
 type Plot struct {
-	W, h     int // cells
+	W, h     int // size of the chart in cells
 	set      string
-	nx, ny   int // dots of a cell
+	nx, ny   int // dots per cell in each direction
 	dots     []bool
-	backdrop []bool // by cell
+	backdrop []bool // cells of the second series
 	Xs, ys   Scale
-	marks    []rune // under the axis, by column
-	Column   int    // of the cursor, -1: none
+	marks    []rune // marks below the axis, one per column
+	Column   int    // column of the cursor; -1 if there is none
 	At       float64
 	Label    func(y float64) string
 	Position func(x float64) string
-	Beyond   string // after the last position
+	Beyond   string // text after the last position
 }
 
-// Scale maps values to a range of places.
+// Scale maps the values from Lo to Hi to the range 0 to 1, linearly or logarithmically.
 type Scale struct {
 	Lo, Hi float64
 	Log    bool
 }
 
-// Share is where v stands between the ends: 0 to 1.
+// Share returns the relative place of v on the scale: 0 at Lo, 1 at Hi.
 func (s Scale) Share(v float64) float64 {
 	lo, hi := s.Lo, s.Hi
 	if s.Log {
@@ -42,7 +43,7 @@ func (s Scale) Share(v float64) float64 {
 	return (v - lo) / (hi - lo)
 }
 
-// At is the value at a share.
+// At returns the value at the relative place share. It is the inverse of Share.
 func (s Scale) At(share float64) float64 {
 	if s.Log {
 		lo, hi := math.Log(max(s.Lo, 1)), math.Log(max(s.Hi, 1))
@@ -64,7 +65,8 @@ func NewPlot(g Glyphs, w, h int, xs, ys Scale) *Plot {
 	return p
 }
 
-// Spot is the share of the axis as one of n places, false outside.
+// Spot converts a relative place to an index from 0 to n-1. It returns false if the place is outside the
+// axis.
 func Spot(share float64, n int) (int, bool) {
 	if math.IsNaN(share) || share < -1e-9 || share > 1+1e-9 {
 		return 0, false
@@ -72,7 +74,7 @@ func Spot(share float64, n int) (int, bool) {
 	return min(n-1, max(0, int(math.Round(share*float64(n-1))))), true
 }
 
-// Dot draws a point.
+// Dot draws a point of the first series.
 func (p *Plot) Dot(x, y float64) {
 	i, ok1 := Spot(p.Xs.Share(x), p.W*p.nx)
 	j, ok2 := Spot(p.ys.Share(y), p.h*p.ny)
@@ -81,7 +83,7 @@ func (p *Plot) Dot(x, y float64) {
 	}
 }
 
-// Line draws a function by its values at rising places, joined.
+// Line draws a function through points with increasing x, connected by vertical lines.
 func (p *Plot) Line(xs, ys []float64) {
 	for i := range xs {
 		p.Dot(xs[i], ys[i])
@@ -112,14 +114,14 @@ func (p *Plot) Back(x, y float64) {
 	}
 }
 
-// Mark puts a sign under the axis at x. The later one stays, unless it says less.
+// Mark puts a character below the axis at x. It replaces an earlier mark in the same column.
 func (p *Plot) Mark(x float64, sign rune) {
 	if i, ok := Spot(p.Xs.Share(x), p.W); ok {
 		p.marks[i] = sign
 	}
 }
 
-// cell is the sign of a cell, "" where nothing of the first series is in it.
+// cell returns the character for one cell of the first series, or "" if the cell has no point.
 func (p *Plot) cell(row, col int) string {
 	bits := 0
 	for j := range p.ny {
@@ -133,7 +135,8 @@ func (p *Plot) cell(row, col int) string {
 	case bits == 0:
 		return ""
 	case p.set == "braille":
-		// Braille numbers its dots down the left column, down the right one, and then the lowest two.
+		// The bits of a Braille character are numbered down the left column, then down the right column.
+		// The lowest row comes last.
 		order := [...]int{0, 3, 1, 4, 2, 5, 6, 7}
 		sign := rune(0x2800)
 		for k, at := range order {
@@ -148,7 +151,7 @@ func (p *Plot) cell(row, col int) string {
 	return [...]string{"", "▀", "▄", "█"}[bits]
 }
 
-// Render draws the plot with its axes, in h + 2 lines of w + axis cells.
+// Render draws the plot and its axes in h+2 lines of W+Axis+1 cells.
 func (p *Plot) Render(t *Theme) []string {
 	var lines []string
 	top, bottom := p.Label(p.ys.Hi), p.Label(p.ys.Lo)
@@ -159,7 +162,7 @@ func (p *Plot) Render(t *Theme) []string {
 			label = top
 		case row == p.h-1:
 			label = bottom
-		case p.h > 6 && row == p.h/2: // between two whole numbers there may be none
+		case p.h > 6 && row == p.h/2: // may equal the top or bottom label
 			middle := p.Label(p.ys.At(float64(p.h-1-row) / float64(p.h-1)))
 			if middle != top && middle != bottom {
 				label = middle
@@ -203,5 +206,5 @@ func (p *Plot) Render(t *Theme) []string {
 	return append(lines, Blank(Axis+1)+t.Put(Dim, string(foot)))
 }
 
-// Axis is how many cells stand left of the strip.
+// Axis is the width in cells of the labels on the left.
 const Axis = 10

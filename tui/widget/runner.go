@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Runner owns every goroutine of the program, so that each has somebody who waits for it, none outlives the
-// program unseen, and a panic in any of them ends the program with the terminal restored.
+// Runner owns every goroutine of the program. The program waits for all of them when it ends. A panic in
+// any of them ends the program and restores the terminal.
 type Runner struct {
 	Ctx    context.Context
 	Cancel context.CancelFunc
 	Wg     sync.WaitGroup
-	Send   func(any) // hands a message to the event loop
+	Send   func(any) // sends a message to the event loop
 	Crash  func(*Panic)
 }
 
@@ -24,7 +24,7 @@ func NewRunner(ctx context.Context, send func(any), crash func(*Panic)) *Runner 
 	return r
 }
 
-// Start runs f in a goroutine of its own.
+// Start runs f in a new goroutine.
 func (r *Runner) Start(f func(context.Context)) {
 	r.Wg.Add(1)
 	go func() {
@@ -34,14 +34,14 @@ func (r *Runner) Start(f func(context.Context)) {
 	}()
 }
 
-// guard turns a panic into the end of the program.
+// guard turns a panic into an orderly end of the program.
 func (r *Runner) guard() {
 	if v := recover(); v != nil {
 		r.Crash(&Panic{Value: v, Stack: debug.Stack()})
 	}
 }
 
-// Panic is a bug that ended the program. The terminal has been restored when Run returns it.
+// Panic is a bug that ended the program. Run returns a Panic only after the terminal has been restored.
 type Panic struct {
 	Value any
 	Stack []byte
@@ -51,8 +51,8 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("internal error: panic: %v; please report it with the lines above", p.Value)
 }
 
-// End runs a last function and waits for it and for all goroutines, but not longer than a time: a GPU that
-// hangs must not keep a person from leaving.
+// End runs a last function and waits for all goroutines to end. The wait has a time limit, so that a GPU
+// that hangs does not keep the program from ending.
 func (r *Runner) End(last func(), within time.Duration) {
 	done := make(chan struct{})
 	go func() {

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Chord is a key of which the next says what is meant: that of a column to sort by.
+// Chord is the state after the first key of a two-key command. The second key selects a column to sort by.
 type Chord struct {
 	label   string
 	choices []choiceKey
@@ -21,7 +21,7 @@ type choiceKey struct {
 	take      func()
 }
 
-// Struck takes the key that follows, and says of another than those that mean something that it is none.
+// Struck handles the second key. It returns an error message if the key selects no column.
 func (c *Chord) Struck(k Key) (wrong string) {
 	if c.leave != nil {
 		c.leave()
@@ -45,18 +45,18 @@ func printableKey(k Key) string {
 	return k.Name
 }
 
-// SortKey is the letter of a column that people sort by most.
+// SortKey assigns a letter to a column that users often sort by.
 type SortKey struct{ Letter, Column string }
 
-// SortChord waits for the letter of a column. Columns that the screen has no room for have theirs too: the
-// one that is chosen gets room.
+// SortChord returns a chord that waits for the letter of a column. Columns that are hidden for lack of
+// space also have letters, because a column that is sorted by is always shown.
 func (p *TablePane) SortChord() *Chord {
 	c := &Chord{label: "sort by", leave: func() { p.letters = nil }}
 	p.letters = p.columnLetters()
 	for _, col := range p.sortable() {
 		if letter := p.letters[col]; letter != "" {
 			title, name := p.Table.Columns[col].Title, p.Table.Columns[col].Name
-			if !strings.ContainsFunc(title, unicode.IsLetter) { // "…#" says nothing away from its table
+			if !strings.ContainsFunc(title, unicode.IsLetter) { // "…#" is unclear outside the table
 				title = name
 			}
 			c.choices = append(c.choices, choiceKey{letter, title, func() { p.SortBy(name) }})
@@ -66,8 +66,8 @@ func (p *TablePane) SortChord() *Chord {
 	return c
 }
 
-// sortable lists the columns that rows can be sorted by: those that people sort by most, those on the screen,
-// and others that have something in them.
+// sortable lists the columns that rows can be sorted by. The columns that users sort by most come first,
+// then other visible columns, then hidden columns that have content.
 func (p *TablePane) sortable() []int {
 	if p.Table == nil {
 		return nil
@@ -98,9 +98,9 @@ func (p *TablePane) sortable() []int {
 	return list
 }
 
-// columnLetters gives every column of the table a key of its own, the same on any screen: a letter of its
-// title, else of its name, else one that is free. The letters of columns that people sort by most are kept
-// for them, whether the table has them or not.
+// columnLetters assigns a distinct key to each column, independent of the screen size. The key is a letter
+// of the column's title, else of its name, else any free letter. The letters of SortKeys are reserved, even
+// if the table lacks these columns.
 func (p *TablePane) columnLetters() map[int]string {
 	if p.Table == nil {
 		return nil
@@ -132,8 +132,8 @@ func (p *TablePane) columnLetters() map[int]string {
 	return letters
 }
 
-// Lines are the keys and what they mean, in as many lines as they take, h at most: what has no room in the
-// last is counted.
+// Lines formats the keys and their meanings in at most h lines. The last line counts the keys that do not
+// fit.
 func (c *Chord) Lines(t *Theme, w, h int) []string {
 	head := " " + c.label + ": "
 	line, used := t.Put(Accent, head), Width(head)

@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// Stretch is a part of a text, in bytes, that is painted. Quoted ones stand in “” where there are no colours.
+// Stretch is a byte range of a text with its paint. A quoted stretch is put in “” on a terminal without
+// colours.
 type Stretch struct {
 	From, To int
 	Paint    Paint
 	Quoted   bool
 }
 
-// Stretches are ranges, by their places, that are like one.
+// Stretches returns a copy of the stretch like for each byte range.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {
@@ -23,8 +24,8 @@ func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	return list
 }
 
-// Overlaid are the stretches of two lists, each by its places and without overlaps: where both have one it is
-// that of over.
+// Overlaid merges two sorted lists of stretches, each without overlaps. Where stretches of both lists
+// overlap, the stretch of over wins.
 func Overlaid(under, over []Stretch) []Stretch {
 	var out []Stretch
 	for _, u := range under {
@@ -44,12 +45,13 @@ func Overlaid(under, over []Stretch) []Stretch {
 	return out
 }
 
-// firstAfter is the index of the first stretch of a list that ends after a place.
+// firstAfter returns the index of the first stretch that ends after the byte offset at.
 func firstAfter(list []Stretch, at int) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].To > at })
 }
 
-// Within are the stretches of a list from a place to another, cut there, with plain ones between them.
+// Within returns the stretches of the byte range from..to. It clips them to the range and fills the gaps
+// with plain stretches.
 func Within(list []Stretch, from, to int) []Stretch {
 	var out []Stretch
 	for i := firstAfter(list, from); from < to && i < len(list) && list[i].From < to; i++ {
@@ -67,7 +69,7 @@ func Within(list []Stretch, from, to int) []Stretch {
 	return out
 }
 
-// PaintLine is a line in w cells from the x-th on, with its stretches painted.
+// PaintLine returns w cells of the line, starting at cell x, with its stretches painted.
 func PaintLine(t *Theme, line string, list []Stretch, x, w int) string {
 	var b strings.Builder
 	parts := Within(list, 0, len(line))

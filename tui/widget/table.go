@@ -10,68 +10,71 @@ import (
 	"gpuscope/trace/table"
 )
 
-// TablePane shows a table.Table: a window of rows with a cursor, and nothing but the rows in the window is
-// drawn. The table says what its columns are and which screen they are for; what is unfolded, sorted and
-// filtered is kept here by name and key, so that it survives a change of step. What is shown is a listing,
-// which a job makes; until it is there the one before stays.
+// TablePane shows a table.Table in a scrolling window with a cursor. It draws only the rows in the window.
+// The table describes its columns and the screen widths that they need. The pane stores the open rows, the
+// sort order and the filter by name and key, so that they survive a change of step. The pane shows a
+// listing, which a background job computes. The previous listing stays visible until the new one is ready.
 type TablePane struct {
-	Listing         // what is shown
-	Wanted   Choice // what the next listing is to show
-	WantedOf int    // rises with every change of wanted
-	Listings int    // that were shown
+	Listing         // the current listing
+	Wanted   Choice // the choice that the next listing will apply
+	WantedOf int    // incremented on every change of Wanted
+	Listings int    // number of listings shown so far
 	Job      Task[paneKey, Listing]
-	stale    bool   // something else is wanted, and takes its time
-	touched  bool   // somebody chose a row: it stays selected, whatever becomes of the rows
-	opening  string // key of the row that a person opened and that is not open yet
+	stale    bool   // a slow job is computing another listing
+	touched  bool   // the user chose a row, so it stays selected when the rows change
+	opening  string // key of the row that the user is opening
 	chosen   rowName
-	Cursor   int             // index into rows
-	Top      int             // first row in the window
-	Key      string          // of the row under the cursor
-	lastGood string          // the last filter that meant something
-	searched string          // the last filter that there was, for those who clear it and go on
-	Marked   map[string]bool // rows by key
-	letters  map[int]string  // of columns, while one is to be chosen
-	// KinOf says what a row is besides its key, nil for nothing: where the key is gone, as when rows fold in
-	// another way, the row that is the same is selected. It is a comparable value.
+	Cursor   int             // index into Rows
+	Top      int             // index into Rows of the first visible row
+	Key      string          // key of the row under the cursor
+	lastGood string          // the last valid filter
+	searched string          // the last filter, for a search after the filter is cleared
+	Marked   map[string]bool // marked rows by key
+	letters  map[int]string  // letters of the columns while a sort chord waits for one
+	// KinOf returns a comparable identity of a row besides its key, or nil. If the key of the selected row
+	// no longer exists, for example after a change of grouping, the row with the same identity is selected.
 	KinOf    func(t *table.Table, row int) any
-	SortKeys []SortKey // columns that people sort by most
-	GiveUp   []string  // columns that go first where the screen is narrow
-	Keep     []string  // of those that only wide screens have: they go last, the last named first
-	Soft     string    // the column of text that gives way before columns of the screen beside a detail go
-	// Spare says of a column that on a screen of so many cells others say more.
+	SortKeys []SortKey // columns that users sort by most
+	GiveUp   []string  // columns that are dropped first on a narrow screen
+	Keep     []string  // columns for wide screens that are dropped last, the last named one first
+	Soft     string    // text column that shrinks before columns beside a detail pane are dropped
+	// Spare reports whether a column should be hidden on a screen of the given width to make room for
+	// others.
 	Spare func(name string, screen int) bool
-	// Guest says of a column that on a screen of so many cells it is there where none has to give way for it.
+	// Guest reports whether a column is shown on a screen of the given width only if no other column has to
+	// be dropped for it.
 	Guest func(name string, screen int) bool
-	// Stays says of a column of giveUp that it does not go first now.
+	// Stays reports whether a column of GiveUp should not be dropped first at present.
 	Stays  func(name string) bool
-	Margin func(i int) string // what stands before a row that is not selected: one cell
-	// every column stays a column, and widths are taken from the rows in sight: cells are costly, or rows
-	// come all the time
+	Margin func(i int) string // one-cell marker before a row that is not selected
+	// PlainColumns keeps every column and measures widths only on the visible rows. It is for tables whose
+	// cells are expensive to compute or whose rows change constantly.
 	PlainColumns bool
 
-	Screen  int      // cells of the whole screen: it says which columns there are
-	Columns []placed // as laid out for width
+	Screen  int      // width of the whole screen in cells, which determines the available columns
+	Columns []placed // columns of the current layout
 	laidOut int
-	Page    int // rows in the window, as last drawn
-	Line    int // of the view, that the header stands on
+	Page    int // number of rows in the window when it was last drawn
+	Line    int // line of the header in the view
 }
 
-// rowName is what the row that a person chose is found again by, in whatever rows come: its key, and what it
-// is beyond that, as kinOf says. Where the cursor stands on a row that it stands in, it is still the one.
+// rowName identifies the row that the user chose, so that it can be found in later listings. It consists of
+// the row's key and its identity from KinOf. The choice survives while the cursor is on a parent of the
+// row.
 type rowName struct {
 	key string
 	kin any
 }
 
-// paneKey is what a listing is of: what the view says, and the choice.
+// paneKey identifies a listing: the data of the view and the version of the choice.
 type paneKey struct {
 	of     any
 	choice int
 }
 
-// Load shows the table that make gives for of, a comparable value, once a job has made it; at goes with it.
-// What was made for the same is not made again when only the choice is another. While a model runs a table
-// that takes its time is not called stale.
+// Load shows the table that make returns for the comparable value of. A background job computes the table.
+// The value at is stored in the listing. If only the choice changes, the existing table is used again.
+// While a model runs, an outdated table is not marked as stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
@@ -101,11 +104,11 @@ func (p *TablePane) Unload(j *Jobs) {
 	}
 }
 
-// place shows a listing. The selected row stays selected, and stays where it is on the screen: by its key, or
-// as the row that is the same by another name, or as the closed row that it stands in. Where it is gone the
-// cursor stays at its height. Who never chose a row stays at the top. A filter that is new, or comes to other
-// rows, and does not find the selected row itself selects the first that it finds, not what that stands in:
-// keys answer for it.
+// place shows a listing. The selected row stays selected and keeps its position on the screen. The row is
+// found by its key, else by its identity from KinOf, else its closed parent is selected. If nothing is
+// found, the cursor stays at the same height. If the user never chose a row, the cursor stays at the top.
+// After a new filter, or when the filter applies to new rows, the cursor moves to the first match unless
+// the selected row itself matches. A parent of a match does not count because keys act on the selected row.
 func (p *TablePane) place(l Listing) {
 	height, was := p.Cursor-p.Top, p.good
 	p.Listing = l
@@ -130,7 +133,7 @@ func (p *TablePane) place(l Listing) {
 	}
 }
 
-// showOpened scrolls so that as many of the rows that were opened are seen as fit below their own.
+// showOpened scrolls to show as many of the newly opened rows as fit below their parent.
 func (p *TablePane) showOpened() {
 	opened := p.opening
 	if p.opening = ""; opened != p.Key || p.Page == 0 || p.Cursor >= len(p.Rows) {
@@ -144,7 +147,7 @@ func (p *TablePane) showOpened() {
 	p.Top = min(p.Cursor, max(p.Top, last-p.Page+1))
 }
 
-// find is where the selected row stands in the rows, -1 for nowhere.
+// find returns the index of the selected row in Rows, or -1.
 func (p *TablePane) find() int {
 	t := p.Table
 	if t == nil || len(p.Rows) == 0 {
@@ -170,7 +173,7 @@ func (p *TablePane) find() int {
 			row = r
 		}
 	}
-	for ; row >= 0; row = t.Rows[row].Parent { // it is hidden in one of these
+	for ; row >= 0; row = t.Rows[row].Parent { // the row is hidden inside a closed parent
 		if i := slices.Index(p.Rows, row); i >= 0 {
 			return i
 		}
@@ -178,13 +181,13 @@ func (p *TablePane) find() int {
 	return -1
 }
 
-// Choose wants another choice of rows.
+// Choose requests a listing with another choice.
 func (p *TablePane) Choose(c Choice) {
 	p.Wanted = c
 	p.WantedOf++
 }
 
-// GoTo puts the cursor on a row of the window's list, or the nearest there is.
+// GoTo moves the cursor to a row of the listing, or to the nearest existing row.
 func (p *TablePane) GoTo(row int) {
 	p.touched = true
 	p.set(row)
@@ -199,7 +202,7 @@ func (p *TablePane) set(row int) {
 	p.reveal()
 }
 
-// choseCurrent makes the row under the cursor the one that is found again.
+// choseCurrent records the row under the cursor as the row to find in later listings.
 func (p *TablePane) choseCurrent() {
 	r := p.Current()
 	if r < 0 {
@@ -210,7 +213,7 @@ func (p *TablePane) choseCurrent() {
 	}
 }
 
-// TurnTo selects the row of a key, in the rows there are or those to come.
+// TurnTo selects the row with a key, now or in the next listing that has the row.
 func (p *TablePane) TurnTo(key string) {
 	p.Key, p.chosen, p.touched = key, rowName{key: key}, true
 	if p.Table == nil {
@@ -221,14 +224,14 @@ func (p *TablePane) TurnTo(key string) {
 	}
 }
 
-// Seek selects the row that is of a kin, in the rows to come.
+// Seek selects the row with the identity kin (see KinOf) in the next listing.
 func (p *TablePane) Seek(kin any) {
 	if p.KinOf != nil {
 		p.Key, p.chosen, p.touched = "", rowName{kin: kin}, true
 	}
 }
 
-// Mark marks the selected row, or takes its mark away.
+// Mark toggles the mark of the selected row.
 func (p *TablePane) Mark() {
 	if p.Current() < 0 {
 		return
@@ -243,9 +246,9 @@ func (p *TablePane) Mark() {
 	}
 }
 
-// NextMatch goes to the next row that the filter finds, the last filter where there is none now, and says why
-// it does not, with the names of actions in braces for their keys. Rows that are there for what stands in
-// them alone are passed over.
+// NextMatch moves to the next row that matches the filter, or the last filter if none is set. It skips rows
+// that are only shown as parents of matching rows. If it fails, it returns the reason, with action names in
+// braces in place of their keys.
 func (p *TablePane) NextMatch(by int) string {
 	typed := cmp.Or(p.Wanted.Typed, p.searched)
 	if typed == "" {
@@ -267,7 +270,7 @@ func (p *TablePane) NextMatch(by int) string {
 	return "filter " + typed + ": no more matches in this direction"
 }
 
-// reveal scrolls as little as shows the cursor.
+// reveal scrolls by the smallest amount that makes the cursor visible.
 func (p *TablePane) reveal() {
 	if p.Page > 0 {
 		p.Top = Clamp(p.Top, p.Cursor-p.Page+1, p.Cursor)
@@ -275,7 +278,7 @@ func (p *TablePane) reveal() {
 	}
 }
 
-// Stands says which of the rows the cursor is on, and of how many they are a part.
+// Stands formats the position of the cursor, the number of visible rows and the total number of rows.
 func (p *TablePane) Stands() string {
 	if p.Table == nil || len(p.Rows) == 0 {
 		return ""
@@ -287,7 +290,7 @@ func (p *TablePane) Stands() string {
 	return said
 }
 
-// Current is the index into table.Rows of the selected row, -1 where there is none.
+// Current returns the index into Table.Rows of the selected row, or -1 if there is none.
 func (p *TablePane) Current() int {
 	if p.Cursor >= len(p.Rows) {
 		return -1
@@ -320,7 +323,7 @@ func (p *TablePane) Move(m Motion) {
 	}
 }
 
-// Toggle opens the selected row, or closes it. It says whether there was anything to open.
+// Toggle opens or closes the selected row. It reports whether the row has children.
 func (p *TablePane) Toggle() bool {
 	r := p.Current()
 	if r < 0 || !p.Table.Rows[r].Children {
@@ -330,7 +333,7 @@ func (p *TablePane) Toggle() bool {
 	return true
 }
 
-// fold opens or closes the selected row; closing a row that has nothing open goes to the row it stands in.
+// fold opens or closes the selected row. Closing a row that is not open moves the cursor to its parent.
 func (p *TablePane) fold(open bool) {
 	r := p.Current()
 	if r < 0 {
@@ -355,7 +358,7 @@ func (p *TablePane) setOpen(r int, open bool) {
 	p.Choose(p.Wanted.with(key, open))
 }
 
-// SetFilter shows only the rows that match.
+// SetFilter shows only the rows that match the filter expression.
 func (p *TablePane) SetFilter(s string) {
 	c := p.Wanted
 	if c.Typed == s {
@@ -367,7 +370,7 @@ func (p *TablePane) SetFilter(s string) {
 	p.Choose(c)
 }
 
-// SortBy orders by a column; the same column again turns the order round.
+// SortBy sorts by a column. A second call with the same column reverses the order.
 func (p *TablePane) SortBy(name string) {
 	if name != "" && name == p.Wanted.Sort {
 		p.Reverse()
@@ -384,20 +387,20 @@ func (p *TablePane) Reverse() {
 	p.Choose(c)
 }
 
-// roomyTitle is the width of a title from which on it has room for what sums are of, and in which order,
-// beside the rest that must be there: what differs from the base comes before both.
+// roomyTitle is the minimum width of a title that has room for the meaning of sums and for the sort order.
+// In a narrower title, the differences from the baseline have priority over both.
 const roomyTitle = 76
 
-// Own are the parts of a title that say what a person chose to see: an error in the filter, what it leaves,
-// the order. That rows stand as in the graph goes without saying. What a filter says leaves half of the line
-// to others.
+// Own returns the parts of a title that describe the user's choices: an error in the filter, the result of
+// the filter, the marks and the sort order. The default order has the lowest priority. The filter result
+// uses at most half of the line.
 func (p *TablePane) Own(w int) []table.Segment {
 	if p.Table == nil {
 		return nil
 	}
 	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
-		said[0].Rank = 2 // what is shown stays, and is less than what is wrong
+		said[0].Rank = 2 // the rows stay, but the error is more important
 		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
 	}
 	if p.partial {
@@ -413,22 +416,22 @@ func (p *TablePane) Own(w int) []table.Segment {
 	order := table.Segment{Rank: 6, Text: "order " + p.order()}
 	switch by := p.Choice.Sort; {
 	case p.drawn(by):
-		order.Rank = 3 // the header says it too
+		order.Rank = 3 // the header also shows the order
 	case by != "" || p.Choice.Reverse:
-		if order.Rank = 0; w < roomyTitle { // else nothing does, but for the rest there must be room
+		if order.Rank = 0; w < roomyTitle { // a narrow title may lack the space
 			order.Rank = 1
 		}
 	}
 	return append(said, order)
 }
 
-// drawn says whether there was room for a column when rows were drawn last, maybe those of another table.
+// drawn reports whether a column was visible when rows were last drawn, possibly in another table.
 func (p *TablePane) drawn(name string) bool {
 	col := p.Table.Column(name)
 	return slices.ContainsFunc(p.Columns, func(c placed) bool { return c.Col == col })
 }
 
-// Alike is what all rows say.
+// Alike returns the part of a title that names the values that are the same in all rows.
 func (p *TablePane) Alike(w int) []table.Segment {
 	s := p.same(w)
 	if s == "" {
@@ -437,7 +440,7 @@ func (p *TablePane) Alike(w int) []table.Segment {
 	return []table.Segment{{Rank: 8, Text: "all rows " + s}}
 }
 
-// same says what the columns that stand in the title say: "wg 64".
+// same formats the columns that have the same value in all rows: "wg 64".
 func (p *TablePane) same(w int) string {
 	var said []string
 	for _, c := range p.uniform {
@@ -448,7 +451,7 @@ func (p *TablePane) same(w int) string {
 	return strings.Join(said, ", ")
 }
 
-// RowText is the selected row with all columns that the table has, by tabs.
+// RowText returns the selected row with all columns of the table, separated by tabs.
 func (p *TablePane) RowText() string {
 	r := p.Current()
 	if r < 0 {
@@ -461,9 +464,9 @@ func (p *TablePane) RowText() string {
 	return strings.Join(cells, "\t")
 }
 
-// MainWidth is that of the screen which the views are drawn for.
+// MainWidth is the width of the screen in cells that the views are designed for.
 const MainWidth = 80
 
-// From sideWidth columns on the detail stands on the right, where it has room for its lines: the list gives
-// up columns for it, and keeps those that name its rows.
+// SideWidth is the minimum width of the screen in cells at which the detail pane is placed on the right.
+// The list drops columns for the detail pane and keeps the columns that name its rows.
 const SideWidth = 110

@@ -6,22 +6,25 @@ import (
 	"gpuscope/trace/table"
 )
 
-// placed is a column of the table with its width on the screen.
+// placed is a column with its width on the screen.
 type placed struct {
 	Col, Width int
-	full       int // width that its cells have
+	full       int // width without any cuts
 }
 
-// Columns of text give way when the list is narrow: to what most names fit in, before other columns go that a
-// wide screen has more, and then to what tells names apart; before columns go that belong beside a detail,
-// to a hint, since the detail has the names.
+// These are the widths in cells to which text columns shrink in a narrow list. They shrink in three stages.
+// First they shrink to elasticGood, which fits most names, and then columns for wide screens are dropped.
+// Next they shrink to elasticMin, which still distinguishes names. Last they shrink to elasticHint before
+// columns beside the detail pane are dropped, because the detail pane shows the full names. The column
+// TablePane.Soft shrinks to elasticSoft in the last stage.
 const elasticSoft, elasticHint, elasticMin, elasticGood = 8, 10, 12, 20
 
-// Bars are as wide as this, on a narrow screen and on one that has room beside the list.
+// Widths of bars in cells: narrowBar on a narrow screen, wideBar on a screen with room for a detail pane.
 const narrowBar, wideBar = 6, 10
 
-// lay finds the columns that a list of w cells has room for, and their widths: those of all rows, so that
-// opening one moves none; of the rows that are shown where that is too wide.
+// lay computes the columns that fit in a list of w cells, and their widths. It uses the cell widths of all
+// rows, so that opening a row moves no column. If these are too wide, it uses the widths of the rows in the
+// listing.
 func (p *TablePane) lay(w int) {
 	if p.laidOut == w {
 		return
@@ -34,8 +37,8 @@ func (p *TablePane) lay(w int) {
 	p.shrink(p.dismiss(over))
 }
 
-// dismiss takes the guests away where it is not enough that the columns go that only wide screens have, and
-// returns how many cells the others are then too much.
+// dismiss removes the guest columns if dropping all columns for wide screens would not free enough room. It
+// returns the number of cells by which the remaining columns are too wide.
 func (p *TablePane) dismiss(over int) int {
 	wide, guests := 0, 0
 	guest := func(c placed) bool {
@@ -56,11 +59,12 @@ func (p *TablePane) dismiss(over int) int {
 	return over - guests
 }
 
-// fill takes all columns of the screen at their full widths, and returns how many cells that is too much.
+// fill selects all columns for this screen at their full widths. It returns the number of cells by which
+// they are too wide.
 func (p *TablePane) fill(w int, widths []int) int {
 	p.Columns = p.Columns[:0]
 	screen := max(w, p.Screen, MainWidth)
-	used := 1 // the mark of the selected row
+	used := 1 // marker of the selected row
 	for c, col := range p.Table.Columns {
 		spared := p.Spare != nil && p.Spare(col.Name, screen)
 		missing := (col.Width > screen || spared) && !p.sorts(&p.Table.Columns[c])
@@ -76,7 +80,7 @@ func (p *TablePane) fill(w int, widths []int) int {
 			}
 		}
 		if n == 0 && !p.PlainColumns {
-			continue // nothing in it
+			continue // the column is empty
 		}
 		if p.bars(c) {
 			if n = narrowBar; screen >= SideWidth {
@@ -90,15 +94,16 @@ func (p *TablePane) fill(w int, widths []int) int {
 	return used - w
 }
 
-// sorts says that rows stand in order by a column: it has room on any screen.
+// sorts reports whether the rows are sorted by the column. Such a column is shown on any screen.
 func (p *TablePane) sorts(c *table.Column) bool { return c.Name == p.Choice.Sort }
 
-// bars says whether a column is drawn as bars.
+// bars reports whether a column is drawn as bars.
 func (p *TablePane) bars(col int) bool {
 	return p.most != nil && p.most[col] > 0 && p.Table.Columns[col].Bar
 }
 
-// heading is the title of a column, with the order that rows stand in by it.
+// heading returns the title of a column. The column that the rows are sorted by has an arrow for the
+// direction.
 func (p *TablePane) heading(col int) string {
 	c := &p.Table.Columns[col]
 	if !p.sorts(c) {
@@ -107,8 +112,8 @@ func (p *TablePane) heading(col int) string {
 	return c.Title + map[bool]string{true: "↓", false: "↑"}[p.Choice.Reverse]
 }
 
-// squeeze takes cells from the widest text columns, as long as they have more than least, and what must not
-// be lost of them has room.
+// squeeze shrinks the widest text columns cell by cell while they are wider than least and their essential
+// content still fits. It returns the remaining excess width.
 func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	for over > 0 {
 		widest := -1
@@ -124,7 +129,7 @@ func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 			if col.Right || c.Width <= floor || p.bars(c.Col) {
 				continue
 			}
-			if widest < 0 || p.Table.Columns[p.Columns[widest].Col].Tree || // names of rows are cut last
+			if widest < 0 || p.Table.Columns[p.Columns[widest].Col].Tree || // row names are cut last
 				!col.Tree && c.Width > p.Columns[widest].Width {
 				widest = i
 			}
@@ -138,7 +143,7 @@ func (p *TablePane) squeeze(over int, least func(*table.Column) int) int {
 	return over
 }
 
-// relax gives cells that are left back: to the names of rows first, and last to what gave way first.
+// relax gives free cells back to columns: first to the row names, last to the columns that shrink first.
 func (p *TablePane) relax(left int) {
 	turn := func(c int) int {
 		switch col := &p.Table.Columns[c]; {
@@ -160,9 +165,10 @@ func (p *TablePane) relax(left int) {
 	}
 }
 
-// shrink takes cells away until the columns fit: from bars and the widest text columns, then the columns that
-// only wide screens have, from the right, then more from text, those of a screen that has room beside the
-// list, and at last others, the names of rows and what these stand in order by after all else.
+// shrink reduces the columns until they fit. In this order it takes cells from bars and the widest text
+// columns, drops columns for wide screens from the right, takes more from text, drops the columns that only
+// fit beside the detail pane, and then drops other columns. The row names and the column that the rows are
+// sorted by are dropped last.
 func (p *TablePane) shrink(over int) {
 	to := func(n, soft int) func(*table.Column) int {
 		return func(c *table.Column) int {
@@ -208,7 +214,7 @@ func (p *TablePane) shrink(over int) {
 	p.relax(-over)
 }
 
-// ColumnAt is the name of the column at a cell of the header, "" for none.
+// ColumnAt returns the name of the column at a cell of the header, or "" if there is none.
 func (p *TablePane) ColumnAt(x int) string {
 	at := 1
 	for _, c := range p.Columns {

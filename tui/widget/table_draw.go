@@ -2,7 +2,8 @@ package widget
 
 import "strings"
 
-// Cell is a cell of exactly its column's width. Names are cut in their middle: they differ at their ends.
+// Cell returns the text of a cell, padded or cut to the width of its column. Names are cut in the middle
+// because they often differ at their ends.
 func (p *TablePane) Cell(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
 	s := cell.Text
@@ -19,7 +20,7 @@ func (p *TablePane) Cell(row int, c placed) string {
 		s = p.bar(row, c)
 	case col.Right:
 		return FitLeft(s, c.Width)
-	case p.Table.Rows[row].Group: // it counts what stands in it
+	case p.Table.Rows[row].Group: // a group row lists what its rows contain
 		s = cutList(s, c.Width, "")
 	default:
 		s = cutList(s, c.Width, " …")
@@ -27,9 +28,9 @@ func (p *TablePane) Cell(row int, c placed) string {
 	return Fit(s, c.Width)
 }
 
-// bar draws the number of a cell as a part of the largest. What is more than nothing is to be seen. A number
-// that has no bar, as it is under 0 or belongs to a heading, is written with its unit: the title may not have
-// it.
+// bar draws the number of a cell as a bar relative to the largest number. Every positive number is visible.
+// A number without a bar, which is negative or belongs to a group row, is written with its unit because the
+// title of a bar column may lack the unit.
 func (p *TablePane) bar(row int, c placed) string {
 	cell := p.Table.Cell(row, c.Col)
 	switch {
@@ -46,7 +47,7 @@ func (p *TablePane) bar(row int, c placed) string {
 	return strings.Repeat("█", eighths/8) + parts[eighths%8]
 }
 
-// Render draws header and rows in w by h cells.
+// Render draws the header and the rows in w by h cells.
 func (p *TablePane) Render(t *Theme, w, h int, focused bool, empty string) []string {
 	lines := make([]string, 0, h)
 	if p.Table == nil || len(p.Rows) == 0 {
@@ -82,7 +83,7 @@ func (p *TablePane) header(t *Theme) string {
 		if i == len(p.Columns)-1 {
 			title = strings.TrimRight(title, " ")
 		}
-		if p.sorts(&col) { // what the rows stand in order by
+		if p.sorts(&col) { // the rows are sorted by this column
 			b.WriteString(t.Put(Strong, title) + " ")
 		} else {
 			b.WriteString(t.Put(Dim, title) + " ")
@@ -91,7 +92,8 @@ func (p *TablePane) header(t *Theme) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// over is the heading of a column in its width: over numbers to the right, over bars where they begin.
+// over returns the column heading, padded to the column's width. Headings of numbers are right-aligned, and
+// headings of bars are left-aligned.
 func (p *TablePane) over(c placed) string {
 	if p.Table.Columns[c.Col].Right && !p.bars(c.Col) {
 		return FitLeft(p.heading(c.Col), c.Width)
@@ -99,7 +101,7 @@ func (p *TablePane) over(c placed) string {
 	return Fit(p.heading(c.Col), c.Width)
 }
 
-// lettered is a header in which the letter that sorts by it stands out, where it has that letter.
+// lettered returns a heading with the column's sort letter highlighted, if the heading contains the letter.
 func (p *TablePane) lettered(t *Theme, c placed) string {
 	s, letter := p.over(c), p.letters[c.Col]
 	i := strings.Index(strings.ToLower(s), letter)
@@ -134,7 +136,7 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 	last := len(p.Columns) - 1
 	for last > 0 && p.text(row, p.Columns[last].Col) == "" {
-		last-- // no blanks at the end of a line
+		last-- // lines do not end with spaces
 	}
 	for k, c := range p.Columns[:last+1] {
 		col := &p.Table.Columns[c.Col]
@@ -153,13 +155,13 @@ func (p *TablePane) row(b *strings.Builder, t *Theme, i int, focused bool) {
 	}
 }
 
-// cellPaint colours what a column already says.
+// cellPaint returns the colour for a cell. The text alone already carries the meaning.
 func cellPaint(column, s string) Paint {
 	switch column {
 	case "limit", "reason", "id", "kernel":
 		return Dim
 	case "cost_us", "delta_us", "delta_cost_us":
-		if s = strings.TrimLeft(s, " "); strings.HasPrefix(s, "=") || strings.HasPrefix(s, "?") { // no figure
+		if s = strings.TrimLeft(s, " "); strings.HasPrefix(s, "=") || strings.HasPrefix(s, "?") { // no number
 			return Dim
 		}
 	case "lost_us":
@@ -172,7 +174,7 @@ func cellPaint(column, s string) Paint {
 	return Plain
 }
 
-// RowAt is the row of the list that the window shows at a line of the view, -1 for none.
+// RowAt returns the index in the list of the row drawn at a line of the view, or -1 if there is none.
 func (p *TablePane) RowAt(line int) int {
 	in := line - p.Line - 1
 	if i := p.Top + in; in >= 0 && in < p.Page && i < len(p.Rows) {

@@ -12,16 +12,16 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Everything that measures or cuts text goes through this file, and from here through package cells, so that
-// two parts of a line never disagree about its width.
+// All measuring and cutting of text goes through this file and package cells, so that two parts of a line
+// always agree on its width.
 
-// Width is how many cells s takes on the screen.
+// Width returns the number of cells that s occupies on the screen.
 func Width(s string) int { return table.Width(s) }
 
-// Cut shortens s to at most w cells, with an ellipsis where something is missing.
+// Cut shortens s to at most w cells. An ellipsis replaces the missing part.
 func Cut(s string, w int) string { return table.Cut(s, w) }
 
-// CutMiddle shortens s to at most w cells and keeps both ends: names differ at their ends.
+// CutMiddle shortens s to at most w cells and keeps both ends because names often differ at their ends.
 func CutMiddle(s string, w int) string {
 	n := Width(s)
 	if n <= w {
@@ -34,12 +34,13 @@ func CutMiddle(s string, w int) string {
 	return CutRight(s, head) + "…" + tail(s, w-1-head)
 }
 
-// listSeparators stand between the parts of a text that is a list, or between what was and what is.
+// listSeparators are the separators of lists and of changes (old → new).
 var listSeparators = []string{", ", " · ", " → "}
 
-// cutList shortens a text to at most w cells: a list by whole parts of it from the end, for which more
-// stands, since a part with a hole in it may say something else; any other, or a list of which not one part
-// has room, in its middle, but at its end where it says what was and what is.
+// cutList shortens a text to at most w cells. It removes whole parts from the end of a list and appends
+// more, because a part that is cut in the middle could be misread. A text without list parts, or whose
+// first part does not fit, is cut in the middle. A text with an arrow (old → new) is cut at the end
+// instead.
 func cutList(s string, w int, more string) string {
 	for part := s; Width(s) > w; {
 		i := -1
@@ -60,7 +61,7 @@ func cutList(s string, w int, more string) string {
 	return s
 }
 
-// tail is as much of the end of s as fits in w cells.
+// tail returns the last w cells of s.
 func tail(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -68,8 +69,8 @@ func tail(s string, w int) string {
 	return CutLeft(s, Width(s)-w)
 }
 
-// cutPath shortens a name like layers.0.attn.norm: the end of a path tells more than its beginning. Other
-// names lose their middle.
+// cutPath shortens a path such as layers.0.attn.norm at its start because the end identifies it better.
+// Other names are cut in the middle.
 func cutPath(s string, w int) string {
 	if Width(s) <= w || w < 3 || !strings.Contains(s, ".") {
 		return CutMiddle(s, w)
@@ -77,13 +78,13 @@ func cutPath(s string, w int) string {
 	return "…" + tail(s, w-1)
 }
 
-// Fit makes s exactly w cells wide: cut, or filled with spaces on the right.
+// Fit makes s exactly w cells wide. It cuts s or pads it with spaces on the right.
 func Fit(s string, w int) string {
 	s = Cut(s, w)
 	return s + Blank(w-Width(s))
 }
 
-// FitLeft makes s exactly w cells wide, filled with spaces on the left: for numbers.
+// FitLeft makes s exactly w cells wide with padding on the left, which aligns numbers to the right.
 func FitLeft(s string, w int) string {
 	s = Cut(s, w)
 	return Blank(w-Width(s)) + s
@@ -91,7 +92,7 @@ func FitLeft(s string, w int) string {
 
 const blanks = "                                                                                                                                "
 
-// Blank is n spaces.
+// Blank returns n spaces.
 func Blank(n int) string {
 	switch {
 	case n <= 0:
@@ -102,8 +103,8 @@ func Blank(n int) string {
 	return strings.Repeat(" ", n)
 }
 
-// FirstThatFits is the first of the texts that fits in w cells, and the last one, cut, where none does. Lines
-// say what they would like to say from long to short.
+// FirstThatFits returns the first text that fits in w cells. If none fits, it returns the last text, cut to
+// w cells. Callers list the texts from the longest to the shortest.
 func FirstThatFits(w int, texts ...string) string {
 	for _, s := range texts {
 		if Width(s) <= w {
@@ -113,8 +114,8 @@ func FirstThatFits(w int, texts ...string) string {
 	return Cut(texts[len(texts)-1], w)
 }
 
-// Spread puts left and right at the two ends of a line of w cells, with a blank between. The left one gives
-// way.
+// Spread places left and right at the two ends of a line of w cells with at least one space between them.
+// The left text is cut if there is too little room.
 func Spread(left, right string, w int) string {
 	if right != "" {
 		right = " " + right
@@ -126,7 +127,7 @@ func Spread(left, right string, w int) string {
 	return Fit(left, w-r) + right
 }
 
-// WrapText breaks s, cleaned, into lines of at most w cells, at spaces where there are any.
+// WrapText cleans s and breaks it into lines of at most w cells, at spaces if possible.
 func WrapText(s string, w int) []string {
 	if w <= 0 {
 		return nil
@@ -143,9 +144,9 @@ func WrapText(s string, w int) []string {
 		if line != "" {
 			lines = append(lines, line)
 		}
-		for Width(word) > w { // longer than a line
+		for Width(word) > w { // the word is longer than a line
 			part := CutRight(word, w)
-			if part == "" { // one character is
+			if part == "" { // one character is wider than the line
 				part = cells.Cluster(word)
 			}
 			lines, word = append(lines, part), word[len(part):]
@@ -155,8 +156,8 @@ func WrapText(s string, w int) []string {
 	return append(lines, line)
 }
 
-// firstWord is the first word of s, with the spaces before it. A hyphen ends a word, but not one that is the
-// minus of a number.
+// firstWord returns the first word of s and the spaces before it. A hyphen ends a word unless it is the
+// minus sign of a number.
 func firstWord(s string) (spaces, word string) {
 	word = strings.TrimLeftFunc(s, breakable)
 	spaces = s[:len(s)-len(word)]
@@ -174,28 +175,28 @@ func firstWord(s string) (spaces, word string) {
 	return spaces, word
 }
 
-// breakable says that a line may be broken at a space: at all but the one that holds words together.
+// breakable reports whether r is a space at which a line can be broken. A no-break space is not.
 func breakable(r rune) bool { return unicode.IsSpace(r) && r != noBreakSpace }
 
 const noBreakSpace = 0xa0
 
 func letter(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// Count is n with thousands separators.
+// Count formats n with thousands separators.
 func Count[T ~int | ~int64](n T) string { return table.Integer(n) }
 
-// Plural is "1 step" or "2 steps".
+// Plural formats a count with its noun: "1 step" or "2 steps".
 func Plural[T ~int | ~int64](n T, noun string) string { return table.Plural(n, noun) }
 
-// CutRight is the first n cells of s.
+// CutRight returns the first n cells of s.
 func CutRight(s string, n int) string { return cells.Cut(s, n, "") }
 
-// CutLeft takes the first n cells away.
+// CutLeft returns s without its first n cells.
 func CutLeft(s string, n int) string { return cells.CutLeft(s, n) }
 
 func Clamp(n, lo, hi int) int { return max(lo, min(n, hi)) }
 
-// Joined puts the parts that are there together.
+// Joined joins the parts that are not empty.
 func Joined(sep string, parts ...string) string {
 	var there []string
 	for _, p := range parts {
@@ -206,14 +207,14 @@ func Joined(sep string, parts ...string) string {
 	return strings.Join(there, sep)
 }
 
-// WrapIndented breaks a line to w cells; what follows stands a little deeper than the line.
+// WrapIndented breaks a line into lines of w cells. The continuation lines are indented two cells more.
 func WrapIndented(l string, w int) []string {
 	deep := len(l) - len(strings.TrimLeft(l, " "))
 	return WrapUnder(l, w, deep, deep+2)
 }
 
-// WrapUnder breaks a line to w cells; what follows its first line stands so deep. Nothing is broken before
-// head, which is of blanks or a label.
+// WrapUnder breaks a line into lines of w cells and indents the continuation lines by deep cells. The first
+// head bytes, which are spaces or a label, are never broken.
 func WrapUnder(l string, w, head, deep int) []string {
 	if Width(l) <= w || w < 4*deep {
 		return WrapText(l, w)
@@ -226,7 +227,7 @@ func WrapUnder(l string, w, head, deep int) []string {
 	return lines
 }
 
-// Number writes an element in at most ten cells.
+// Number formats a tensor element in at most ten cells.
 func Number(v float64) string {
 	switch {
 	case math.IsNaN(v):

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Motion is a way to move in a pane.
+// Motion is a movement of the cursor or the window in a pane.
 type Motion int
 
 const (
@@ -21,28 +21,28 @@ const (
 	Bottom
 )
 
-// TextPane shows lines of text through a window.
+// TextPane shows lines of text in a scrolling window.
 type TextPane struct {
 	Lines []string
-	of    []int     // by line, which text it is a part of, rising; nil: each is its own
-	First int       // line at the top of the window
-	Stays linePlace // what a person went to is at the top again where lines are broken otherwise
-	atEnd bool      // that was the end
+	of    []int     // source text of each line, ascending; nil if each line is its own text
+	First int       // first line in the window
+	Stays linePlace // line that the user scrolled to; it stays at the top after rewrapping
+	atEnd bool      // the user scrolled to the end
 	page  int
-	X     int // cells scrolled to the right
+	X     int // number of cells scrolled to the right
 	Tail  bool
 
-	Marks  [][]Stretch // by line: what is painted
-	Sought string      // that is searched for
-	Found  []int       // the lines that have it
-	At     int         // index into found of the one that was gone to
+	Marks  [][]Stretch // painted stretches of each line
+	Sought string      // search text
+	Found  []int       // indices of the lines that contain the search text
+	At     int         // index into Found of the current match
 }
 
-// linePlace is a line, by the text that it is a part of.
+// linePlace identifies a line by its source text and its number within the wrapped text.
 type linePlace struct{ text, part int }
 
-// Load takes new lines, and of which texts they are parts. A pane that stood at its end stays there where
-// tail is set: a log grows at its end.
+// Load sets new lines and the source text of each line. If Tail is set and the window is at the end, it
+// stays at the end, because a log grows there.
 func (p *TextPane) Load(lines []string, of []int) {
 	p.Lines, p.of = lines, of
 	if p.Tail && p.atEnd {
@@ -51,7 +51,7 @@ func (p *TextPane) Load(lines []string, of []int) {
 	p.clamp()
 }
 
-// GoTo has a line at the top of the window, or the nearest that can be there.
+// GoTo scrolls so that the line is at the top of the window, or as close to the top as possible.
 func (p *TextPane) GoTo(line int) {
 	last := max(0, len(p.Lines)-p.page)
 	p.First, p.atEnd = Clamp(line, 0, last), line >= last
@@ -62,7 +62,7 @@ func (p *TextPane) GoTo(line int) {
 	}
 }
 
-// clamp has what a person went to at the top, or the nearest that can be there.
+// clamp scrolls to the line that the user last went to, or to the nearest possible place.
 func (p *TextPane) clamp() {
 	line := p.Stays.text
 	if p.of != nil {
@@ -102,8 +102,8 @@ func (p *TextPane) Move(m Motion) {
 	}
 }
 
-// Find marks the lines that have a text, in letters of any case, and goes to the first from where the window
-// stands.
+// Find searches the lines for a text without regard to case. It goes to the first match at or after the top
+// of the window.
 func (p *TextPane) Find(s string) {
 	p.Sought, p.Found, p.At = s, nil, 0
 	if s == "" {
@@ -123,7 +123,7 @@ func (p *TextPane) Find(s string) {
 	p.reveal()
 }
 
-// Next goes to the next line that was found, or the one before, and says why it does not.
+// Next goes to the next or the previous match, depending on by. If it fails, it returns the reason.
 func (p *TextPane) Next(by int) string {
 	switch {
 	case p.Sought == "":
@@ -136,7 +136,7 @@ func (p *TextPane) Next(by int) string {
 	return ""
 }
 
-// reveal has the line that was gone to in the window.
+// reveal scrolls the current match into the window.
 func (p *TextPane) reveal() {
 	if len(p.Found) == 0 {
 		return
@@ -146,7 +146,7 @@ func (p *TextPane) reveal() {
 	}
 }
 
-// FoundText says what was found, "" where nothing is searched for.
+// FoundText describes the result of the search. It returns "" if there is no search text.
 func (p *TextPane) FoundText() string {
 	switch {
 	case p.Sought == "":
@@ -157,7 +157,7 @@ func (p *TextPane) FoundText() string {
 	return "find " + p.Sought + ": " + Count(p.At+1) + " of " + Plural(len(p.Found), "line")
 }
 
-// Where says which lines are in sight, "" where all are.
+// Where formats the position of the window in the text. It returns "" if all lines are visible.
 func (p *TextPane) Where() string {
 	if len(p.Lines) <= p.page {
 		return ""
@@ -165,11 +165,11 @@ func (p *TextPane) Where() string {
 	return Count(p.Last()+1) + "/" + Count(len(p.Lines))
 }
 
-// Last is the line at the bottom of the window.
+// Last returns the index of the last line in the window.
 func (p *TextPane) Last() int { return min(p.First+p.page, len(p.Lines)) - 1 }
 
-// Paint draws the window of w by h cells, with what is marked and found: a mark stands before a line that was
-// found.
+// Paint draws the window in w by h cells with its painted stretches and search matches. Lines with a match
+// have a marker in the margin.
 func (p *TextPane) Paint(t *Theme, w, h int) []string {
 	p.page = h
 	p.clamp()
@@ -191,10 +191,10 @@ func (p *TextPane) Paint(t *Theme, w, h int) []string {
 	return out
 }
 
-// places are where a line has a text, in letters of any case.
+// places returns the stretches of a line that match a text without regard to case.
 func places(line, s string) []Stretch {
 	lower, want := strings.ToLower(line), strings.ToLower(s)
-	if len(lower) != len(line) || want == "" { // letters of other lengths: the places would be others
+	if len(lower) != len(line) || want == "" { // lowering changed the byte offsets
 		return nil
 	}
 	var list []Stretch
@@ -208,7 +208,7 @@ func places(line, s string) []Stretch {
 	}
 }
 
-// Render draws the window of w by h cells.
+// Render draws the window in w by h cells without paints.
 func (p *TextPane) Render(w, h int) []string {
 	fresh := p.page == 0
 	if p.page = h; p.Tail && fresh {

@@ -11,42 +11,43 @@ import (
 	"github.com/muesli/termenv"
 )
 
-// A Paint is what a piece of text is for. The views name paints, never colours; the colours of each theme are
-// here and nowhere else. No paint carries a meaning alone: what is said in colour is said by a glyph or a
-// word as well.
+// Paint is the purpose of a piece of text. Views name paints and never colours. Only this file defines the
+// colours of each theme. Colour is never the only carrier of a meaning: a glyph or a word also expresses
+// it.
 type Paint int
 
 const (
-	Plain    Paint = iota // the terminal's own
-	Dim                   // what is there for context
-	Strong                // headings, the name of what is looked at
-	Accent                // the view one is in, what can be pressed
+	Plain    Paint = iota // the default colour of the terminal
+	Dim                   // context
+	Strong                // headings and the name of the selected object
+	Accent                // the current view and keys that can be pressed
 	Selected              // the selected row
-	Good                  // fine, finished
-	Warn                  // look here first
-	Bad                   // refused, broken
-	GraphA                // drawings: the main series (work, decode)
-	GraphB                // drawings: the second series (timing, prefill)
-	paints                // how many there are
+	Good                  // success
+	Warn                  // needs attention
+	Bad                   // refused or broken
+	GraphA                // charts: the main series (work, decode)
+	GraphB                // charts: the second series (timing, prefill)
+	paints                // number of paints
 )
 
-// paletteColors is a theme: for each paint a colour for dark and one for light backgrounds, and the nearest
-// of the eight that every terminal has, bright on dark ones; on light ones another where its green, yellow or
-// cyan can hardly be read. Auto takes what the terminal says its background is.
+// paletteColors is a theme. Each paint has a colour for dark backgrounds, a colour for light backgrounds,
+// and the nearest of the eight basic terminal colours. Dark backgrounds use the bright variant of the basic
+// colour. On light backgrounds green, yellow and cyan are hard to read, so onLight can name another basic
+// colour. The theme "auto" asks the terminal for its background.
 type paletteColors [paints]struct {
 	dark, light string
 	basic       basic
-	onLight     basic // in place of basic
+	onLight     basic // replaces basic on a light background
 	bold        bool
 	under       bool
 }
 
-// basic is one of a terminal's own eight colours. Two paints that must be told apart have two: what stands
-// for context is grey, and nothing else is.
+// basic is one of the eight basic terminal colours, or bright black. Paints that must be distinguishable
+// have different colours. Only text that gives context is grey.
 type basic int
 
 const (
-	none basic = iota // the terminal's own text colour
+	none basic = iota // default text colour of the terminal
 	red
 	green
 	yellow
@@ -57,7 +58,7 @@ const (
 	grey // bright black
 )
 
-// of is the number of a terminal's colour.
+// of returns the ANSI number of the colour. A dark background gets the bright variant.
 func (b basic) of(dark bool) string {
 	switch {
 	case b == none:
@@ -68,8 +69,8 @@ func (b basic) of(dark bool) string {
 	return strconv.Itoa(int(b) + 8)
 }
 
-// Themes by name. High-contrast keeps to blue and orange, which people who do not tell red from green see
-// apart.
+// palettes holds the themes by name. The high-contrast theme uses only blue and orange, which people with
+// red-green colour blindness can distinguish.
 var palettes = map[string]paletteColors{
 	"auto":  calm,
 	"dark":  calm,
@@ -99,21 +100,21 @@ var calm = paletteColors{
 	GraphB:   {dark: "#c678dd", light: "#7b2d8b", basic: magenta},
 }
 
-// ThemeNames are the values of Options.Theme, ColorNames those of Options.Color.
+// ThemeNames lists the values of Options.Theme. ColorNames lists the values of Options.Color.
 var (
 	ThemeNames = []string{"auto", "dark", "light", "high-contrast"}
 	ColorNames = []string{"auto", "never", "ansi", "256", "true"}
 )
 
-// Theme holds the escape sequence that starts each paint, made once: rendering a style anew for each cell of
-// each frame is what makes a terminal program slow.
+// Theme holds the escape sequence that starts each paint. The sequences are computed once because rendering
+// a style again for each cell of each frame is slow.
 type Theme struct {
 	start [paints]string
 	end   string
 }
 
-// NewTheme builds the theme of that name for a terminal with that many colours. isDark tells of its
-// background where the theme follows it; nil is dark.
+// NewTheme returns the named theme for a terminal with the given colour support. isDark reports whether the
+// background is dark, for themes that depend on it. A nil isDark means a dark background.
 func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, error) {
 	colors, ok := palettes[orAuto(name)]
 	if !ok {
@@ -133,7 +134,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 	for i, c := range colors {
 		style := r.NewStyle().Bold(c.bold).Underline(c.under)
 		color := pick(dark, c.dark, c.light)
-		if profile == termenv.ANSI { // what is nearest by arithmetic may be the same for two
+		if profile == termenv.ANSI { // the arithmetically nearest colour may be the same for two paints
 			color = c.basic.of(dark)
 			if !dark && c.onLight != none {
 				color = c.onLight.of(dark)
@@ -142,7 +143,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 		if color != "" {
 			style = style.Foreground(lipgloss.Color(color))
 		}
-		// What Lip Gloss puts before a letter is the paint's start.
+		// The escape sequence is everything that Lip Gloss puts before the text.
 		t.start[i], _, _ = strings.Cut(style.Render("x"), "x")
 	}
 	if profile != termenv.Ascii {
@@ -151,7 +152,7 @@ func NewTheme(name, color string, out io.Writer, isDark func() bool) (*Theme, er
 	return t, nil
 }
 
-// Put paints s.
+// Put returns s with the paint applied.
 func (t *Theme) Put(p Paint, s string) string {
 	if t.start[p] == "" || s == "" {
 		return s
@@ -159,7 +160,7 @@ func (t *Theme) Put(p Paint, s string) string {
 	return t.start[p] + s + t.end
 }
 
-// Hinted are keys with what they do, as many as w cells have room for.
+// Hinted formats keys and their meanings, as many as fit in w cells.
 func (t *Theme) Hinted(said [][2]string, w int) string {
 	var b strings.Builder
 	used := 0
@@ -172,8 +173,8 @@ func (t *Theme) Hinted(said [][2]string, w int) string {
 	return b.String()
 }
 
-// colorProfile decides how many colours there are: the flag, then NO_COLOR, then CLICOLOR_FORCE, then the
-// terminal.
+// colorProfile determines the colour support. The color flag has priority, then NO_COLOR, then
+// CLICOLOR_FORCE, then the terminal.
 func colorProfile(color string, out io.Writer) (termenv.Profile, error) {
 	switch orAuto(color) {
 	case "never":
