@@ -28,7 +28,7 @@ func labFolder(o *Options) (dir string, err error) {
 		dir, err = os.MkdirTemp(base, "")
 	}
 	if err != nil {
-		err = fmt.Errorf("%w: choose a folder with --shaders DIR", err)
+		err = fmt.Errorf("folder for kernel sources: %w. Choose another folder with --shaders DIR", err)
 	}
 	return dir, err
 }

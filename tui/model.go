@@ -191,7 +191,7 @@ func (a *App) events(list eventsMsg) {
 			}
 		}
 		if err := a.mirror.Apply(e); err != nil {
-			a.fail(nil, fmt.Errorf("not recorded: %w", err))
+			a.fail(nil, fmt.Errorf("event not recorded: %w", err))
 		}
 		if e.Opened != nil {
 			a.again.opened, a.opening = true, nil

@@ -11,7 +11,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// DeviceParts say what the device is.
+// DeviceParts returns the segments of a title that describe the device.
 func DeviceParts(d *trace.Device) []table.Segment {
 	if d.None() {
 		return []table.Segment{{Rank: 0, Text: "no device: planned, not run", Short: "no device"}}
@@ -25,18 +25,19 @@ func DeviceParts(d *trace.Device) []table.Segment {
 	return []table.Segment{{Rank: 3, Text: d.Name + " " + d.Backend, Short: d.Name}}
 }
 
-// ErrEnded is the reason of a session that has none.
+// ErrEnded is the error of a session that ended without giving a reason.
 var ErrEnded = errors.New("the session ended without a reason")
 
-// ReasonOf is why a session whose events have ended is over.
+// ReasonOf closes a session whose event stream has ended and returns the reason that the session ended.
 func ReasonOf(s session.Session) error {
 	return cmp.Or(s.Close(), ErrEnded)
 }
 
-// IsRecorded is why what needs a session is refused on a recorded trace.
+// IsRecorded is the message shown when a command that needs a session is used on a recorded trace.
 const IsRecorded = "this is a recorded trace; start gpuscope with a model"
 
-// Own is the graph's kernel that a name stands for: itself, or the one in whose place it runs.
+// Own returns the graph's kernel for a kernel name. For an edited kernel it returns the kernel that the
+// edited one replaces.
 func Own(x *analyze.Index, name string) *trace.Kernel {
 	k := x.Kernel(name)
 	if k != nil && k.Of != "" {

@@ -11,7 +11,8 @@ import (
 	"gpuscope/trace/report"
 )
 
-// SameKind is the steps of the phase that a scope begins with in another trace, nil where that has none.
+// SameKind returns a baseline in another trace: the steps with the same phase as the first step of the
+// selection. It returns nil if the other trace has no steps of that phase.
 func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Selection) *analyze.Baseline {
 	s := file.Phase(x.Trace.Steps[to.Steps[0]].Phase)
 	if len(s.Steps) == 0 {
@@ -21,7 +22,7 @@ func SameKind(file *analyze.Index, path string, x *analyze.Index, to analyze.Sel
 	return &analyze.Baseline{Index: file, Selection: s}
 }
 
-// ReadBase reads a trace that tables are to be compared with.
+// ReadBase reads a trace that tables will be compared with. It returns an error if the trace has no steps.
 func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 	t, err := trace.ReadFile(path)
 	if err != nil {
@@ -33,8 +34,9 @@ func ReadBase(ctx context.Context, path string) (*analyze.Index, error) {
 	return analyze.NewIndex(t), ctx.Err()
 }
 
-// Part is the part of a scope that is spoken of where so many steps are taken: where one is, the last, and
-// where times are summed up, those on the routes of the last.
+// Part returns the part of a selection that a table or view uses. A table of one step uses the last step
+// of the selection. A table that sums times over steps uses only the steps with the same routes as the
+// last step.
 func Part(x *analyze.Index, s analyze.Selection, takes report.Takes) analyze.Selection {
 	switch _, one := s.One(); {
 	case takes == report.OneStep && !one:

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// KeyError says which action cannot have the keys that it was to have.
+// KeyError reports an action whose requested keys are not valid.
 type KeyError struct {
 	Action string
 	Reason string
@@ -16,13 +16,13 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return fmt.Sprintf("keys of %q: %s", e.Action, e.Reason) }
 
-// sentAs are keys that a terminal does not tell from others.
+// sentAs maps keys that a terminal cannot distinguish to the key that the terminal sends for them.
 var sentAs = map[string]string{
 	"ctrl+i": "tab", "ctrl+m": "enter", "ctrl+[": "esc", "ctrl+h": "backspace", " ": "space",
 }
 
-// Bind is a table with other keys, by the names of commands: a *KeyError where a command is not known, a key
-// is none, or two commands would have one key at one of the places.
+// Bind returns a copy of the table with the given keys, a map from command name to keys. It returns a
+// *KeyError if a command or a key is unknown, or if two commands would share a key in one of the places.
 func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) {
 	list := slices.Clone(table)
 	for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -37,11 +37,11 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 			return nil, &KeyError{name, "no such command"}
 		}
 		if name == "cancel" && !slices.Contains(keys[name], "ctrl+c") {
-			return nil, &KeyError{name, "ctrl+c must be one of them: it always quits"}
+			return nil, &KeyError{name, "ctrl+c must be one of the keys, because it always quits"}
 		}
 		for _, k := range keys[name] {
 			if as, ok := sentAs[k]; ok {
-				return nil, &KeyError{name, fmt.Sprintf("terminals send %q as %s: use that", k, as)}
+				return nil, &KeyError{name, fmt.Sprintf("terminals send %q as %s; use that name", k, as)}
 			}
 			if !isKey(k) {
 				return nil, &KeyError{name, fmt.Sprintf("%.20q is not a key: want a character, or a name such as "+
@@ -63,7 +63,7 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 	return list, nil
 }
 
-// shared is a key that two actions have in one place, "" where there is none.
+// shared returns a key that two commands have in the same place, or "" if there is none.
 func shared(a, b *Row, places []Where) string {
 	for _, key := range a.Keys {
 		if slices.Contains(b.Keys, key) && meet(a, b, places) {
@@ -73,15 +73,15 @@ func shared(a, b *Row, places []Where) string {
 	return ""
 }
 
-// meet says whether there is a place where both commands work.
+// meet reports whether both commands work in at least one of the places.
 func meet(a, b *Row, places []Where) bool {
 	return slices.ContainsFunc(places, func(at Where) bool { return a.Holds(at) && b.Holds(at) })
 }
 
-// namedKeys are keys that print nothing.
+// namedKeys are the keys that do not type a character.
 var namedKeys = strings.Fields("up down left right home end pgup pgdown tab enter esc space backspace delete insert")
 
-// isKey says whether a terminal can send a key of that name.
+// isKey reports whether name is the name of a key that a terminal can send.
 func isKey(name string) bool {
 	if n := []rune(name); len(n) == 1 {
 		return n[0] > ' '
@@ -98,7 +98,8 @@ func isKey(name string) bool {
 	return slices.Contains(namedKeys, name)
 }
 
-// renamed are commands by the names that they had before: files of settings may still use them.
+// renamed maps the former names of commands to their current names. Settings files may still use the
+// former names.
 var renamed = map[string]string{
 	"scope": "selection", "scope back": "previous selection", "base": "baseline", "base trace": "baseline trace",
 	"fold": "group by", "step before": "previous step", "step after": "next step",

@@ -2,8 +2,8 @@ package command
 
 import "strings"
 
-// KeysDoc is docs/reference/keys.md: the table, in which views offer some of the commands, and what the mouse
-// does.
+// KeysDoc returns the text of docs/reference/keys.md, built from the table of commands. offering returns
+// the names of the views that offer a command; mouse lists the mouse actions.
 func KeysDoc(offering func(name string) []string, mouse [][2]string) string {
 	var b strings.Builder
 	b.WriteString("# Keys\n\nMade from the table in `tui/command/table.go` by " +
@@ -39,7 +39,7 @@ func KeysDoc(offering func(name string) []string, mouse [][2]string) string {
 	return b.String()
 }
 
-// SettingsExample is a file of settings, as docs/reference/keys.md shows it.
+// SettingsExample is an example settings file. docs/reference/keys.md shows it.
 const SettingsExample = `# gpuscope/config.toml, in $XDG_CONFIG_HOME or ~/.config (macOS: ~/Library/Application Support)
 
 theme = "high-contrast" # any long flag of "gpuscope -h", without its dashes

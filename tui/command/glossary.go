@@ -2,8 +2,8 @@ package command
 
 import "strings"
 
-// Signs are the signs on the screens and in tables, and what each means. The help shows them, and the
-// glossary is made from them.
+// Signs lists the signs used on the screens and in tables, with their meanings. The help and the glossary
+// show this list.
 var Signs = [][2]string{
 	{"┌ ├ └", "dispatches of one level: no barrier is between them"},
 	{"n/m", "n of the m rows inside match the filter; sums include all m"},
@@ -27,7 +27,7 @@ var Signs = [][2]string{
 	{"clk", "speed of a fixed kernel, relative to the first step"},
 }
 
-// Terms are the words of the screens that need a definition.
+// Terms lists the terms used on the screens that need a definition.
 var Terms = [][2]string{
 	{"baseline", "the steps that tables are compared with; {baseline} sets it"},
 	{"ceiling", "the highest rate measured on this device: bytes or operations per second"},
@@ -58,7 +58,7 @@ var Terms = [][2]string{
 	{"warm", "a step that is not cold; cold: first after idle time, with a compilation, or the first use of a route"},
 }
 
-// GlossaryDoc is docs/guide/glossary.md: signs and terms.
+// GlossaryDoc returns the text of docs/guide/glossary.md, built from Terms and Signs.
 func GlossaryDoc() string {
 	var b strings.Builder
 	b.WriteString("# Glossary\n\nMade from `tui/command/glossary.go` by `go test ./tui -run Glossary -update`. " +
@@ -74,7 +74,7 @@ func GlossaryDoc() string {
 	return b.String()
 }
 
-// keyedIn is a sentence with keys as code.
+// keyedIn replaces each {command} in a sentence with the command's key, formatted as code.
 func keyedIn(s string) string {
 	return braced.ReplaceAllStringFunc(s, func(name string) string { return "`" + Keyed(name) + "`" })
 }

@@ -10,22 +10,22 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Palette finds a command by its name.
+// Palette is the dialog that finds a command by its name.
 type Palette struct {
-	why   func(*Row) string // why a command cannot be done now
-	do    func(*Row)        // does it, and closes the palette
+	why   func(*Row) string // returns why a command is not available now
+	do    func(*Row)        // runs a command and closes the palette
 	line  widget.InputLine
 	all   []*Row
 	found []*Row
 	widget.Picker
 }
 
-// NewPalette is a palette of rows.
+// NewPalette returns a palette that offers the given commands.
 func NewPalette(rows []*Row, why func(*Row) string, do func(*Row)) *Palette {
 	return &Palette{why: why, do: do, all: rows, found: rows}
 }
 
-// Typed takes a key; it is over when the palette is closed.
+// Typed handles a key and reports whether the palette should close.
 func (p *Palette) Typed(k widget.Key) (closed bool) {
 	switch k.Name {
 	case "enter":
@@ -48,8 +48,9 @@ func (p *Palette) Typed(k widget.Key) (closed bool) {
 	return false
 }
 
-// search ranks the actions by how well name and sentence match what was typed: a name that is it comes first,
-// then those that begin with it, then those with a word that does, then letters here and there.
+// search ranks the commands by how well the name and the description match the typed text. The order is:
+// an equal name, a name that starts with the text, a word that starts with the text, and scattered
+// letters.
 func (p *Palette) search() {
 	p.Cursor = 0
 	if p.line.Text() == "" {
@@ -85,7 +86,7 @@ func (p *Palette) Hints() [][2]string {
 
 func (p *Palette) Lines(int) (all, least int) { return len(p.found) + 2, 0 }
 
-// Render draws the actions found, at most h lines.
+// Render draws the input line and the commands found, in at most h lines.
 func (p *Palette) Render(t *widget.Theme, w, h int) []string {
 	lines := []string{t.Put(widget.Accent, " : ") + p.line.Render(w-4)}
 	from, to := p.Window(len(p.found), len(lines), h-1)
@@ -109,5 +110,5 @@ func (p *Palette) Render(t *widget.Theme, w, h int) []string {
 	return lines
 }
 
-// Found are the commands that match what was typed, the best first.
+// Found returns the commands that match the typed text, best match first.
 func (p *Palette) Found() []*Row { return p.found }

@@ -10,34 +10,34 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Place says where the keys of a command work.
+// Place is a kind of screen area in which the keys of a command work.
 type Place int
 
 const (
 	Anywhere Place = iota // views and overlays
 	InViews               // every view, or those that offer the command
 	Moving                // lists and texts, in views and overlays
-	Overlays              // what lies over a view
+	Overlays              // a text shown over a view
 )
 
 func (p Place) String() string {
 	return [...]string{"Anywhere", "In every view", "Moving", "In a text over a view"}[p]
 }
 
-// Needs says what there must be before a command can be done.
+// Needs is what a command requires before it can run.
 type Needs int
 
 const (
 	Nothing Needs = iota
-	Opened        // a session or a trace is open
-	Steps         // a step was recorded
-	Shown         // a step is shown
-	View          // the view has something to show
-	Rows          // the view has rows
+	Opened        // an open session or trace
+	Steps         // at least one recorded step
+	Shown         // a step on the screen
+	View          // a view that has something to show
+	Rows          // a view that has rows
 	Session       // a session, not a recorded trace
 	Text          // a session with a text
-	Device        // a session whose steps run on a device
-	Run           // a device, and a step that the session is at
+	Device        // a session whose steps run on a GPU
+	Run           // a device, and a current step of the session
 )
 
 // Commands that only some views offer are listed under one of these headings.
@@ -56,49 +56,49 @@ const (
 	WithLists    = "Where there are several lists"
 )
 
-// Headings are those in the order of docs/reference/keys.md.
+// Headings lists the headings in the order of docs/reference/keys.md.
 var Headings = []string{
 	Opening, Parted, WithRows, Folding, Filtered, Explained, SideBySide, Costed,
 	WithDispatch, WithCurves, InGraph, WithLists,
 }
 
-// Row is a command: one thing that a person can do. The table of rows assigns keys, and the hint line, the
-// help, the palette, plain mode and docs/reference/keys.md are made from it.
+// Row describes one command of the program. The table of rows assigns the keys. The hint line, the help,
+// the palette, plain mode and docs/reference/keys.md are all built from the table.
 type Row struct {
 	Keys  []string
-	Name  string // in the hint line and the palette: a word or two
-	Doc   string // in the help: a sentence
+	Name  string // one or two words, for the hint line and the palette
+	Doc   string // one sentence, for the help
 	In    []Place
-	Of    string // of Headings: only views that offer the command have it; "": all
+	Of    string // one of Headings: only views that offer the command have it; "": every view
 	Needs []Needs
-	Hint  int    // place in the hint line, 0: not in it
-	With  string // the command whose key stands before this one's in the hint line, for one word
-	Word  string // in the hint line, in place of the name
-	Plain Line   // in plain mode
+	Hint  int    // position in the hint line; 0: not shown
+	With  string // command whose key precedes this one's in the hint line
+	Word  string // label in the hint line instead of Name
+	Plain Line   // the command in plain mode
 }
 
-// Line is a command as plain mode has it; without a word it has none.
+// Line describes a command in plain mode. An empty Word means that plain mode does not have the command.
 type Line struct {
 	Word, Takes, Doc string
-	Recorded         bool // it works on a recorded trace too
+	Recorded         bool // also works on a recorded trace
 }
 
-// Action is what a command does where it is pressed.
+// Action is the implementation of a command for one view or for the program.
 type Action struct {
-	Name string        // of the row
-	Off  func() string // why it cannot be done now, "" where it can; may be nil
-	Now  func() string // the word for the hint line where it is another one now; may be nil
-	Miss func()        // what there is to do where it was asked for and cannot be done; may be nil
-	Run  func()        // nil of a view: the program's own way to do it
+	Name string        // name of the command's Row
+	Off  func() string // returns why the command is not available now, or ""; may be nil
+	Now  func() string // returns another label for the hint line, or ""; may be nil
+	Miss func()        // called if the command is used while it is not available; may be nil
+	Run  func()        // nil in a view's action: use the program's implementation
 }
 
-// Table has the rows in the order of the help.
+// Table lists all commands in the order of the help.
 var Table = Default()
 
-// Again is how long after a cancel another one quits.
+// Again is the time within which a second cancel quits the program.
 const Again = 2 * time.Second
 
-// Default is the table with its own keys; views are the rows that go to a view.
+// Default returns the table with the default keys. views are the commands that switch to a view.
 func Default(views ...Row) []Row {
 	list := []Row{
 		{
@@ -558,13 +558,13 @@ func Default(views ...Row) []Row {
 	}...)
 }
 
-// Where is a place at which keys are pressed.
+// Where is the context in which a key is pressed.
 type Where struct {
 	In     []Place
-	Offers func(name string) bool // whether the view there offers a command; nil: it offers none
+	Offers func(name string) bool // reports whether the view offers a command; nil: it offers none
 }
 
-// Holds says whether the command works at a place.
+// Holds reports whether the command works in the given context.
 func (r *Row) Holds(at Where) bool {
 	return slices.ContainsFunc(r.In, func(p Place) bool {
 		able := p != InViews || r.Of == "" || at.Offers != nil && at.Offers(r.Name)
@@ -572,7 +572,7 @@ func (r *Row) Holds(at Where) bool {
 	})
 }
 
-// Find finds the command of a key at a place, nil for none.
+// Find returns the command that a key runs in the given context, or nil if there is none.
 func Find(key string, at Where) *Row {
 	for i := range Table {
 		if slices.Contains(Table[i].Keys, key) && Table[i].Holds(at) {
@@ -582,7 +582,8 @@ func Find(key string, at Where) *Row {
 	return nil
 }
 
-// Here are the commands of a place, those of the hint line alone and in its order when hinted is set.
+// Here returns the commands that work in the given context. If hinted is set, it returns only the commands
+// of the hint line, in the order of the hint line.
 func Here(at Where, hinted bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -596,7 +597,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under are the commands that a person finds under a heading: of a place, and of some views or all ("").
+// Under returns the commands of a place whose heading satisfies of. The heading is "" for commands that
+// every view has.
 func Under(in Place, of func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {
@@ -607,10 +609,11 @@ func Under(in Place, of func(heading string) bool) []*Row {
 	return out
 }
 
-// General is the heading of commands that all views have.
+// General reports whether heading is "", the heading of commands that every view has.
 func General(heading string) bool { return heading == "" }
 
-// Key is the first key of a command; one that has none is found by its name.
+// Key returns the first key of a command. For a command without a key it returns ":" and the name, which
+// finds the command in the palette.
 func (r *Row) Key() string {
 	if len(r.Keys) == 0 {
 		return ":" + r.Name
@@ -618,10 +621,11 @@ func (r *Row) Key() string {
 	return r.Keys[0]
 }
 
-// KeyNames are how the keys of a command are shown.
+// KeyNames returns the keys of a command as the help shows them.
 func (r *Row) KeyNames() string { return strings.Join(r.Keys, " ") }
 
-// Named is the row of a name. Prose takes the keys that it names from here, so that none is missing.
+// Named returns the command with the given name. It panics if there is none, so that a misspelled name in
+// a sentence is noticed.
 func Named(name string) *Row {
 	for i := range Table {
 		if Table[i].Name == name {
@@ -631,11 +635,12 @@ func Named(name string) *Row {
 	panic("command: no row is named " + name)
 }
 
-// KeyOf is the first key of a command by its name.
+// KeyOf returns the first key of the command with the given name.
 func KeyOf(name string) string { return Named(name).Key() }
 
-// Keyed puts keys into a sentence: "{prompt}" is the key of the command of that name. No sentence names a key
-// itself, so that none is wrong when a key is another.
+// Keyed replaces each {name} in a sentence with the key of the command of that name: "{prompt}" becomes
+// the key of the prompt command. Sentences never contain keys directly, because the user can change the
+// keys.
 func Keyed(s string) string {
 	return braced.ReplaceAllStringFunc(s, func(name string) string { return KeyOf(name[1 : len(name)-1]) })
 }

@@ -12,7 +12,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// TriedLines say what came of another text of a kernel, on the screen and in plain mode.
+// TriedLines returns the lines that describe the result of running an edited kernel. The screen and plain
+// mode both show them.
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
@@ -58,7 +59,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	return lines
 }
 
-// WhichRun says which steps of the trace ran a kernel or a text in its place.
+// WhichRun says which steps of the trace ran a kernel or an edited version of the kernel.
 func WhichRun(x *analyze.Index, kernel string) string {
 	var steps []int
 	for i := range x.Trace.Steps {
@@ -80,13 +81,13 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 }
 
-// TurnsText is what a kernel and another text of it took, and the difference with its spread: "=" where that
-// lies on both sides of none.
+// TurnsText describes the times of a kernel and of its edited version, and the difference with its
+// quartiles. The difference is "=" if its quartiles lie on both sides of zero.
 func TurnsText(t *session.InTurns) string {
 	us := func(ns int64) string { return table.Micros(float64(ns)/1e3, 2) }
 	g := &t.Gain
 	largest := max(math.Abs(float64(g.Q1NS)), math.Abs(float64(g.Q3NS)))
-	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2)) // but for what is as large itself
+	decimals := max(1, table.MicrosDecimals(float64(t.Own.NS)/1e3, 2)) // fewer if the difference is large
 	decimals = min(decimals, table.MicrosDecimals(largest/1e3, 2))
 	less := func(ns int64) string { return fmt.Sprintf("%+.*f", decimals, -float64(ns)/1e3) }
 	change := less(g.NS) + " µs"
@@ -97,7 +98,7 @@ func TurnsText(t *session.InTurns) string {
 		less(g.Q1NS), t.N)
 }
 
-// rewrittenText is how what a text writes differs from what its kernel writes.
+// rewrittenText describes how an output of the edited kernel differs from the original kernel's output.
 func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	name := x.Trace.Graph.Values[w.Value].Name
 	if w.Differ == 0 {

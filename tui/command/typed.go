@@ -1,5 +1,5 @@
-// Package command has what the screen and plain mode share: how what a person types becomes a command of the
-// session, and the lines that answer it.
+// Package command holds what the screen and plain mode share: the table of commands, the parsing of typed
+// input into session commands, and the lines that describe the results.
 package command
 
 import (
@@ -15,9 +15,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// ParseTarget reads how far to go: a position, a dispatch of the current step ("d 37"), a condition, or
-// without a device the shape of a step to plan ("512,0": its tokens and its position). A condition is one
-// that the model of the trace can meet.
+// ParseTarget parses how far to run: a position, a dispatch of the current step ("d 37") or a condition.
+// The text can also be the shape of a step to plan without a device, as its tokens and its position
+// ("512,0"). ParseTarget returns an error if the model of the trace can never meet the condition.
 func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	text = strings.TrimSpace(text)
 	if tokens, position, ok := session.ParseShape(text); ok {
@@ -25,7 +25,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	}
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 {
-			return session.Command{}, session.Refusef("run to position %d: want a position, 1 or more", n)
+			return session.Command{}, session.Refusef("run to position %d: the position must be 1 or more", n)
 		}
 		return session.Command{Kind: session.Run, Until: n}, nil
 	}
@@ -37,16 +37,17 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 	b, err := session.ParseBreak(text)
 	if err != nil {
 		return session.Command{},
-			fmt.Errorf("run to %w; or a position, or d and the id of a dispatch", err)
+			fmt.Errorf("run to: %w; a position, or d and a dispatch id, is also valid", err)
 	}
-	// as the number alone: one before the end of the text is refused, and no run would reach it
+	// Treat "position N" like the number N: a position before the end of the text is then rejected. No run
+	// would ever reach it.
 	if b.On == "position" {
 		return ParseTarget(b.Of, t)
 	}
 	return session.Command{Kind: session.Run, Breaks: []session.Break{b}}, b.CheckIn(t)
 }
 
-// ParseCount reads a count that may be 0.
+// ParseCount parses a count of 0 or more. what names the count in the error.
 func ParseCount(what, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
@@ -58,7 +59,8 @@ func ParseCount(what, text string) (int, error) {
 // Breakpoints are the conditions at which every run pauses.
 type Breakpoints []session.Break
 
-// Add takes in a condition as a person types it, which the model of the trace can meet.
+// Add parses a condition and adds it. It returns an error if the model of the trace can never meet the
+// condition.
 func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 	one, err := session.ParseBreak(text)
 	if err == nil {
@@ -73,10 +75,10 @@ func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 	return err
 }
 
-// Remove drops the one at a place.
+// Remove removes the breakpoint at an index.
 func (b *Breakpoints) Remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
 
-// Runs is a run that pauses at the breakpoints, and at those of its own.
+// Runs adds the breakpoints to a run command, which keeps its own. It returns other commands unchanged.
 func (b Breakpoints) Runs(c session.Command) session.Command {
 	if c.Kind == session.Run {
 		c.Breaks = slices.Concat(b, c.Breaks)
@@ -84,7 +86,7 @@ func (b Breakpoints) Runs(c session.Command) session.Command {
 	return c
 }
 
-// BreakHelp explains the conditions.
+// BreakHelp returns the syntax and the meaning of each condition.
 func BreakHelp() [][2]string {
 	var list [][2]string
 	for _, k := range session.Breaks {
@@ -93,7 +95,8 @@ func BreakHelp() [][2]string {
 	return list
 }
 
-// Expand is the path that was typed, with ~ for the person's home.
+// Expand returns a typed path without surrounding blanks, with a leading ~/ replaced by the user's home
+// folder.
 func Expand(path string) string {
 	path = strings.TrimSpace(path)
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
@@ -104,16 +107,17 @@ func Expand(path string) string {
 	return path
 }
 
-// Repeats is how many samples one press of R adds.
+// Repeats is the number of samples that one repeat command adds.
 const Repeats = 10
 
-// Prompt is the command for what a person has typed as a prompt, or in a chat as their turn.
+// Prompt returns the command for a typed prompt, or for the user's turn in a chat.
 func Prompt(text string, chat bool) session.Command {
 	return session.Command{Kind: session.Prompt, Text: text, Chat: chat}
 }
 
-// First is what a session begins with: the prompt, or without a device and a prompt the plan of a step
-// of as many tokens as one takes, half of the context at most. It is nil for nothing.
+// First returns the first command of a session: the given prompt, if any. Without a prompt and without a
+// device, it plans a prefill step of max_chunk tokens, or of half the context if that is less. Otherwise
+// it returns nil.
 func First(prompt string, chat bool, t *trace.Trace) *session.Command {
 	switch {
 	case prompt != "":

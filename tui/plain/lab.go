@@ -10,17 +10,17 @@ import (
 	"gpuscope/tui/command"
 )
 
-// EditOfFile is the text in a file NAME.wgsl, of kernel NAME.
+// EditOfFile reads the edited source of kernel NAME from a file NAME.wgsl.
 func EditOfFile(path string) (*session.KernelEdit, error) {
 	kernel, is := strings.CutSuffix(filepath.Base(path), session.KernelSuffix)
 	if !is {
-		return nil, errors.New("source missing: name a file NAME" + session.KernelSuffix + ", of kernel NAME")
+		return nil, errors.New("source missing: give a file NAME" + session.KernelSuffix + ", where NAME is the kernel")
 	}
 	text, err := session.ReadKernelText(path)
 	return &session.KernelEdit{Kernel: kernel, Text: text}, err
 }
 
-// labCommand has the text of a file run in turns with its kernel.
+// labCommand runs the source in a file alternately with the original kernel.
 func labCommand(p *front, path string) (session.Command, error) {
 	e, err := EditOfFile(path)
 	if err == nil {
@@ -29,7 +29,7 @@ func labCommand(p *front, path string) (session.Command, error) {
 	return session.Command{Kind: session.Lab, Edit: e}, err
 }
 
-// tried says what came of a text.
+// tried prints the result of running an edited kernel.
 func (p *front) tried(r session.Reply) {
 	if t := r.Tried; t != nil {
 		p.wrong = t.Wrong()
@@ -40,8 +40,8 @@ func (p *front) tried(r session.Reply) {
 	}
 }
 
-// useCommand has the steps to come run the text of a file, or a kernel that is named itself again. Of a text
-// that ran and is wrong it says so the first time.
+// useCommand makes the following steps use the source in a file, or restores the original of a named
+// kernel. If the source has run with a wrong result, the first call only returns a warning.
 func useCommand(p *front, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
 	if what == "" {

@@ -11,10 +11,11 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// numbersShown is how many numbers of a value are said: its first.
+// numbersShown is the number of elements of a value that are printed, starting with the first.
 const numbersShown = 16
 
-// lookCommand is a look at a value, by its number, and the dispatch after which it is read.
+// lookCommand parses the command that reads a value: the id of the value and, optionally, the dispatch
+// after which to read it.
 func lookCommand(_ *front, rest string) (session.Command, error) {
 	words := strings.Fields(rest)
 	if len(words) == 0 || len(words) > 2 {
@@ -37,7 +38,7 @@ func lookCommand(_ *front, rest string) (session.Command, error) {
 	return session.Command{Kind: session.Look, At: &at}, nil
 }
 
-// looked says what a look saw.
+// looked prints the value that the session has read.
 func (p *front) looked(r session.Reply) {
 	t := r.Tensor
 	if t == nil || p.mirror.Trace == nil || int(t.Value) >= len(p.mirror.Trace.Graph.Values) {

@@ -1,5 +1,5 @@
-// Package plain is the terminal program without a screen: it prints a line of text for each event and reads
-// commands by line. It is for screen readers, logs and dumb terminals.
+// Package plain runs the program without a screen: it prints a line of text for each event and reads
+// commands line by line. It is meant for screen readers, logs and dumb terminals.
 package plain
 
 import (
@@ -28,24 +28,23 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Options are what the line-oriented front end takes of those of the program.
+// Options are the options of plain mode.
 type Options struct {
-	Prompt        string    // typed for the person when the model is open
-	DefaultPrompt bool      // the user did not give it: a session that refuses it begins without
-	Chat          bool      // prompts are turns of the user in a conversation
-	Input         io.Reader // os.Stdin
+	Prompt        string    // prompt to send when the model is open
+	DefaultPrompt bool      // the user did not choose the prompt: a session may start without it
+	Chat          bool      // prompts are user turns of a conversation
+	Input         io.Reader // nil: os.Stdin
 	Output        io.Writer
 }
 
-// Opened is what there is to look at: a session or a recorded trace, or why there is none.
+// Opened is an open session, a loaded trace, or the error of opening either.
 type Opened struct {
 	Session session.Session
 	Trace   *trace.Trace
 	Err     error
 }
 
-// Run is the program without a screen: a line for each event, commands by line. It serves screen
-// readers, logs and dumb terminals.
+// Run runs the program without a screen until the commands end.
 func Run(ctx context.Context, o Options, open func(context.Context) Opened) error {
 	in := o.Input
 	if in == nil {
@@ -72,16 +71,16 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 	return p.run(ctx, m.Session, in)
 }
 
-// run reads commands until there are no more, each when the one before it has ended; the first one when the
-// model is open. Then it leaves: with the reason of a session that ended by itself, of a first prompt of
-// the user that was refused, or where the commands come from no person, of the first one that failed. A
-// recorded trace has no session.
+// run reads commands until the input ends. It reads a command only when the model is open and the previous
+// command has ended. It returns the reason of a session that ended by itself, or the error of a rejected
+// first prompt that the user chose. If the commands do not come from a terminal, it returns a Failure when
+// commands failed. s is nil for a recorded trace.
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	defer signal.Stop(signals)           // after Close: who signals a group signals its members twice
-	defer signal.Ignore(syscall.SIGQUIT) // and then it would print goroutines
-	var events <-chan session.Event      // nil of a trace: it gains nothing
+	defer signal.Stop(signals)           // runs after Close: a signal to a process group arrives twice
+	defer signal.Ignore(syscall.SIGQUIT) // else the second SIGQUIT would print all goroutines
+	var events <-chan session.Event      // nil for a trace, which has no events
 	if !p.recorded {
 		defer s.Close()
 		events = s.Events()
@@ -90,7 +89,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 	defer cancel()
 	lines := make(chan string)
 	var unread error
-	go func() { // ends with the process: nothing can wake a read of the terminal
+	go func() { // runs until the process ends: nothing can interrupt a read of the terminal
 		defer close(lines)
 		unread = readLines(ctx, in, lines)
 	}()
@@ -108,10 +107,10 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			results <- result{said, reply, err}
 		}()
 	}
-	var first *session.Command // what a session begins with, until it is done
+	var first *session.Command // the first command of the session; nil once it is done
 	begun := p.recorded
 	for p.err == nil {
-		var typed <-chan string // nil while something is under way
+		var typed <-chan string // nil while a command runs
 		switch {
 		case p.mirror.Trace == nil || busy:
 		case !begun:
@@ -129,7 +128,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 		case sig := <-signals:
 			return &Interrupted{sig}
 		case e, ok := <-events:
-			if !ok && p.mirror.Trace == nil { // it never had a model
+			if !ok && p.mirror.Trace == nil { // the model was never opened
 				return command.ReasonOf(s)
 			}
 			if !ok {
@@ -138,9 +137,9 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			p.event(e)
 		case r := <-results:
 			busy = false
-			p.drain(events) // what the command caused is said before what went wrong
+			p.drain(events) // print the events of the command before its error
 			switch {
-			case errors.Is(r.err, session.ErrClosed): // the end of the events has the reason
+			case errors.Is(r.err, session.ErrClosed): // the closed event stream reports the reason
 			case r.err != nil && first != nil && p.opts.DefaultPrompt && errors.Is(r.err, session.ErrUsage):
 				p.say("warn: starting without a prompt: %v", r.err)
 			case r.err != nil && first != nil:
@@ -184,10 +183,11 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 	return p.err
 }
 
-// LongestLine is how many bytes a typed line may have: more than any prompt that fits a context.
+// LongestLine is the maximum length of a typed line in bytes. It exceeds any prompt that fits into a
+// context.
 const LongestLine = 4 << 20
 
-// readLines hands on lines until they end. Its error, of what cannot be read, stands when lines is closed.
+// readLines sends lines to the channel until the input ends. It returns the error of reading the input.
 func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, LongestLine)
@@ -205,24 +205,24 @@ func readLines(ctx context.Context, in io.Reader, lines chan<- string) error {
 	return scan.Err()
 }
 
-// front writes events as lines.
+// front prints events as lines and holds the state of plain mode.
 type front struct {
 	out        io.Writer
 	opts       Options
 	mirror     session.Mirror
 	ctx        context.Context
 	index      *analyze.Index
-	recorded   bool   // what is open is a recorded trace
-	phase      string // of which progress was said last, when, and how often
+	recorded   bool   // a recorded trace is open, not a session
+	phase      string // phase whose progress was printed last
 	phaseSaid  time.Time
 	phaseLines int
 	breaks     command.Breakpoints
 	of         spokenOf
-	inTurns    session.KernelEdit // the text that ran last in turns with its kernel
-	wrong      string             // why it is not to take the kernel's place, until that was said
+	inTurns    session.KernelEdit // the edited source that ran last
+	wrong      string             // what is wrong with its result; "" once the user was warned
 	failures   int                // commands that failed
-	failure    error              // of the first
-	err        error              // of writing
+	failure    error              // error of the first failed command
+	err        error              // error of writing the output
 }
 
 func (p *front) say(format string, args ...any) {
@@ -231,7 +231,7 @@ func (p *front) say(format string, args ...any) {
 	}
 }
 
-// fail says that a command failed.
+// fail prints the error of a command and counts it.
 func (p *front) fail(err error) {
 	p.say("error: %v", err)
 	if p.failures++; p.failure == nil {
@@ -239,7 +239,8 @@ func (p *front) fail(err error) {
 	}
 }
 
-// failed is the error of a script some of whose commands failed. A person at a terminal has seen each error.
+// failed returns a Failure if commands of a script failed. At a terminal it returns nil, because the user
+// has seen each error.
 func (p *front) failed(in io.Reader) error {
 	if f, ok := in.(*os.File); p.failure == nil || ok && term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -247,10 +248,10 @@ func (p *front) failed(in io.Reader) error {
 	return &Failure{p.failures, p.failure}
 }
 
-// Failure is what Run returns when commands of a script failed. It does not unwrap to their errors: the
-// program itself was called correctly, so its exit status is 1 whatever failed.
+// Failure is the error that Run returns when commands of a script failed. It does not wrap the errors of
+// the commands: the program itself was called correctly, so its exit status is 1 in every case.
 type Failure struct {
-	Commands int // that failed
+	Commands int // number of commands that failed
 	First    error
 }
 
@@ -258,7 +259,7 @@ func (e *Failure) Error() string {
 	return fmt.Sprintf("%s failed; the first error: %v", widget.Plural(e.Commands, "command"), e.First)
 }
 
-// drain says the events that are there now.
+// drain prints the events that have already arrived.
 func (p *front) drain(events <-chan session.Event) {
 	for {
 		select {
@@ -275,7 +276,7 @@ func (p *front) drain(events <-chan session.Event) {
 
 func (p *front) event(e session.Event) {
 	if err := p.mirror.Apply(e); err != nil {
-		p.say("error: not recorded: %v", err)
+		p.say("error: event not recorded: %v", err)
 	}
 	if p.mirror.Trace != nil {
 		p.index = p.index.Next(p.mirror.Trace)
@@ -297,8 +298,8 @@ func (p *front) event(e session.Event) {
 	}
 }
 
-// progress says how far a phase has come: when it begins, then once a second, and of one that took longer its
-// end. A screen reader reads every line.
+// progress prints the progress of a phase: when the phase begins, at most once a second, and at the end if
+// the phase took longer. It prints few lines because a screen reader reads every one.
 func (p *front) progress(to *session.Progress) {
 	at, ends := time.Now(), to.Done == to.Total
 	if to.Phase != p.phase {
@@ -313,12 +314,12 @@ func (p *front) progress(to *session.Progress) {
 		}
 		p.say("%s %s", what, strings.Replace(to.Amount(), "/", " of ", 1))
 	}
-	if ends { // the next of this name is another
+	if ends { // the next phase with this name is a new one
 		p.phase = ""
 	}
 }
 
-// record says what the trace has gained.
+// record prints a record that was added to the trace.
 func (p *front) record(r *trace.Record) {
 	switch {
 	case r.Step != nil:
@@ -330,7 +331,7 @@ func (p *front) record(r *trace.Record) {
 	}
 }
 
-// step says what a step did and cost.
+// step prints what a step did and how long it took.
 func (p *front) step(i int) {
 	s := &p.mirror.Trace.Steps[i]
 	token := ""
@@ -342,23 +343,23 @@ func (p *front) step(i int) {
 		costText(p.index.Summary(i)))
 }
 
-// costText is where a step's time went, in one line for the ear.
+// costText returns where the time of a step went, in one line suited to a screen reader.
 func costText(s *analyze.StepSummary) string {
 	line := report.SummaryTitle(s)
 	line.Separator = ", "
 	return line.String()
 }
 
-// deed is what a command of the table does in plain mode: it sends one to the session, or does something
-// itself.
+// deed is the implementation of a command in plain mode: it either returns a command for the session, or
+// acts itself.
 type deed struct {
 	of func(p *front, rest string) (session.Command, error)
 	do func(p *front, rest string)
-	// said prints what the command gave, where no event has.
+	// said prints the result of the command. It is nil if the events show the result.
 	said func(*front, session.Reply)
 }
 
-// deeds are by the names of commands. Help and quit are in the loop.
+// deeds maps the names of commands to their implementations. The loop in run handles help and quit.
 var deeds = map[string]deed{
 	"token":             {of: just(session.Command{Kind: session.Next})},
 	"back":              {of: just(session.Command{Kind: session.Previous}), said: (*front).back},
@@ -397,7 +398,7 @@ var deeds = map[string]deed{
 
 const helpWord = "?"
 
-// just is always that command.
+// just returns an implementation that ignores its argument and always sends c.
 func just(c session.Command) func(*front, string) (session.Command, error) {
 	return func(*front, string) (session.Command, error) { return c, nil }
 }
@@ -410,7 +411,7 @@ func tokenizeCommand(_ *front, text string) (session.Command, error) {
 	return session.Command{Kind: session.Tokenize, Text: text}, nil
 }
 
-// commandOf is the row of a word, nil where there is none.
+// commandOf returns the command for a typed word, or nil if there is none.
 func commandOf(word string) *command.Row {
 	if word == "help" {
 		word = helpWord
@@ -425,7 +426,7 @@ func commandOf(word string) *command.Row {
 	return &command.Table[i]
 }
 
-// help lists what can be typed, a command a line.
+// help lists the commands that can be typed, one per line.
 func (p *front) help() {
 	p.say("Type a command and enter:")
 	for i := range command.Table {
@@ -437,14 +438,14 @@ func (p *front) help() {
 	}
 }
 
-// ceilings says what the device can do at best.
+// ceilings prints the highest rates of the device.
 func (p *front) ceilings(session.Reply) {
 	for _, line := range report.CeilingFacts(p.mirror.Trace.Device.Ceilings) {
 		p.say("%s", line)
 	}
 }
 
-// back says where a session stands that went back.
+// back prints the step and position that the session went back to.
 func (p *front) back(r session.Reply) {
 	if r.Step < 0 {
 		p.say("before the first step")
@@ -461,7 +462,7 @@ func (p *front) tokens(r session.Reply) {
 	p.say("%s", strings.Join(append([]string{widget.Plural(len(list), "token")}, list...), ", "))
 }
 
-// export writes the trace as it is now.
+// export writes the trace recorded so far to a file.
 func (p *front) export(path string) {
 	if len(p.mirror.Trace.Steps) == 0 {
 		p.fail(p.noStep())
@@ -482,7 +483,7 @@ func (p *front) export(path string) {
 	p.say("%s %s", done, path)
 }
 
-// Interrupted is what Run returns when a signal ended the program.
+// Interrupted is the error that Run returns when a signal ended the program.
 type Interrupted struct{ Signal os.Signal }
 
 func (e *Interrupted) Error() string { return "ended by signal: " + e.Signal.String() }

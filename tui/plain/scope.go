@@ -14,12 +14,12 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// spokenOf is what a person wants the tables of plain mode to speak of, as on the screen: a scope, what it is
-// compared with, and which rows.
+// spokenOf is the user's choice for the tables of plain mode: the selection of steps, the baseline and the
+// row filter.
 type spokenOf struct {
-	scope  string         // "" is the last step
-	base   string         // a scope, or the path of file; "" for nothing
-	file   *analyze.Index // another trace
+	scope  string         // selection of steps; "" is the last step
+	base   string         // a selection, or the path of a file; "" for no baseline
+	file   *analyze.Index // baseline trace, if base is a path
 	filter string
 }
 
@@ -68,8 +68,8 @@ func (p *front) setFilter(words string) {
 	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
 }
 
-// compared is the steps that tables are asked for, of those that the trace has, and what they are compared
-// with.
+// compared returns the selected steps of the trace and the baseline for them. The baseline is nil if there
+// is none.
 func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Baseline, err error) {
 	if s, err = p.index.ParseSelection(cmp.Or(of.scope, "last")); err != nil || of.base == "" {
 		return s, nil, err
@@ -84,7 +84,7 @@ func (p *front) compared(of spokenOf) (s analyze.Selection, against *analyze.Bas
 	return s, against, err
 }
 
-// print prints a table, that of dispatches where no other is named.
+// print prints the named table, or the table of dispatches if name is empty.
 func (p *front) print(name string) { p.printOf(name, p.of) }
 
 func (p *front) printOf(name string, of spokenOf) {
@@ -93,7 +93,7 @@ func (p *front) printOf(name string, of spokenOf) {
 	}
 }
 
-// tryPrint prints a table. Before the first step there are tables of the graph.
+// tryPrint prints a table. Before the first step, only the tables that describe the graph are available.
 func (p *front) tryPrint(name string, of spokenOf) error {
 	kind, err := report.TableNamed(cmp.Or(name, "dispatches"))
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 	return made.Print(p.ctx, p.out, "text", l.Rows, widget.MainWidth)
 }
 
-// why says why a dispatch has the grid it has, in the last step of the scope, or what a value reaches.
+// why explains the grid of a dispatch in the last selected step, or lists what a value affects.
 func (p *front) why(name string) {
 	switch {
 	case name == "":
@@ -147,10 +147,10 @@ func (p *front) why(name string) {
 	}
 }
 
-// noStep says that there is nothing to show of a step.
+// noStep returns the error that no step has run or was recorded.
 func (p *front) noStep() error {
 	if p.recorded {
-		return errors.New("the trace has no steps; d graph prints its operators")
+		return errors.New("the trace has no steps; type d graph to print its operators")
 	}
-	return errors.New("no step has run yet: p TEXT sets a prompt")
+	return errors.New("no step has run yet; type p TEXT to send a prompt")
 }

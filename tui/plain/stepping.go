@@ -11,9 +11,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// The commands of plain mode that go through the text.
-
-// asked are the kinds of events that say what a person has just typed.
+// asked lists the kinds of events that only repeat what the user has just typed, so they are not printed.
 var asked = []string{"prompt", "edit", "reset", "set_back", "repeat", "plan"}
 
 func runCommand(p *front, to string) (session.Command, error) {
@@ -27,14 +25,14 @@ func runCommand(p *front, to string) (session.Command, error) {
 	return p.breaks.Runs(c), nil
 }
 
-// upto says where a step was left in its middle; all else the events have said.
+// upto prints the dispatch at which a step was paused. The events have already reported any other outcome.
 func (p *front) upto(session.Reply) {
 	if id := p.mirror.State.Upto; id != nil {
 		p.say("step %d is paused after dispatch %d: s finishes it", p.mirror.State.Step, *id)
 	}
 }
 
-// addBreak adds a breakpoint, or lists them and what they may be.
+// addBreak adds a breakpoint. Without a condition it lists the breakpoints and the possible conditions.
 func (p *front) addBreak(condition string) {
 	if condition != "" {
 		if err := p.breaks.Add(condition, p.mirror.Trace); err != nil {
@@ -58,7 +56,7 @@ func (p *front) addBreak(condition string) {
 func (p *front) removeBreak(which string) {
 	n, err := strconv.Atoi(strings.TrimSpace(which))
 	if err != nil || n < 1 || n > len(p.breaks) {
-		p.fail(session.Refusef("B %.20q: there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
+		p.fail(session.Refusef("B %.20q: no such breakpoint; there are %s", which, widget.Plural(len(p.breaks), "breakpoint")))
 		return
 	}
 	p.say("breakpoint removed: %s", p.breaks[n-1])
@@ -90,7 +88,7 @@ func timingCommand(_ *front, level string) (session.Command, error) {
 	return session.Command{Kind: session.Timing, Level: trace.Timing(strings.TrimSpace(level))}, nil
 }
 
-// costCommand leaves the rows of the current step out one by one, or those that are named together.
+// costCommand measures the cost of each row of the current step, or of the named rows together.
 func costCommand(p *front, names string) (session.Command, error) {
 	c := session.Command{Kind: session.Cost}
 	last, err := p.lastStep("c")
@@ -107,10 +105,11 @@ func costCommand(p *front, names string) (session.Command, error) {
 	return c, err
 }
 
-// lastStep is where the current step is in the trace, for the command of a word.
+// lastStep returns the index of the current step in the trace. word is the command for which the step is
+// needed.
 func (p *front) lastStep(word string) (int, error) {
 	if p.mirror.Trace == nil || p.mirror.State.Step < 0 {
-		return 0, session.Refusef("%s: no step has run yet: p TEXT sets a prompt", word)
+		return 0, session.Refusef("%s: no step has run yet; type p TEXT to send a prompt", word)
 	}
 	last := slices.IndexFunc(p.mirror.Trace.Steps,
 		func(s trace.Step) bool { return s.Index == p.mirror.State.Step })
@@ -120,7 +119,7 @@ func (p *front) lastStep(word string) (int, error) {
 	return last, nil
 }
 
-// verifyCommand holds the current step to the references, or what has one of the names.
+// verifyCommand compares the current step, or the named dispatches of the step, with the references.
 func verifyCommand(p *front, names string) (session.Command, error) {
 	c := session.Command{Kind: session.Verify}
 	last, err := p.lastStep("a")

@@ -15,15 +15,16 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// timeOpCommand is the command to time an operator, named as tables call it or by its number: at the lengths
-// that follow it, or where its route changes.
+// timeOpCommand parses the command that times an operator. The operator is given by name, as in tables, or
+// by number. The numbers of tokens to time it at may follow; by default it is timed where its route
+// changes.
 func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
 		return c, errors.New("o OP [M ...]: want an operator, such as o attn.q 1 16 17")
 	}
-	named := 1 // words: a name may have blanks
+	named := 1 // number of words of the name, because a name may contain blanks
 	for named < len(words) && !isNumber(words[named]) {
 		named++
 	}
@@ -38,7 +39,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	for _, word := range words[named:] {
 		m, err := strconv.Atoi(word)
 		if err != nil {
-			return c, fmt.Errorf("number of tokens %q: want a number", printable.Short(word, 40))
+			return c, fmt.Errorf("number of tokens %q: not a whole number", printable.Short(word, 40))
 		}
 		c.Lengths = append(c.Lengths, m)
 	}
@@ -56,7 +57,7 @@ func isNumber(word string) bool {
 	return err == nil
 }
 
-// trials prints what operators took that were timed.
+// trials prints the times of the operators that were timed.
 func (p *front) trials(session.Reply) {
 	if err := report.Print(p.ctx, p.index, p.out, "trials", "text", widget.MainWidth,
 		analyze.Options{}); err != nil {

@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// Whether the terminal's background is dark is asked of the terminal itself, once, before the program starts,
-// and not for long: the first frame must not wait for a terminal that is silent. An answer that comes late,
-// as over a slow line, is no keys: the screen is drawn again by it.
+// The program asks the terminal itself whether its background is dark. It asks once, before it starts, and
+// waits only briefly, because the first frame must not wait for a terminal that never answers. Over a slow
+// line the answer may arrive later. A late answer is not treated as key presses; it makes the program
+// redraw the screen in the right colours.
 
 const (
-	// askColor asks for the background colour (xterm's control sequences, OSC 11): answered by ESC ] 11 ;
-	// rgb:RRRR/GGGG/BBBB and an end.
+	// askColor asks for the background colour (xterm control sequence OSC 11). The answer is ESC ] 11 ;
+	// rgb:RRRR/GGGG/BBBB followed by BEL or ESC \.
 	askColor = "\x1b]11;?\x1b\\"
-	// askDevice asks what the terminal is (DA1). Every terminal answers, in order: after that no colour is to
-	// come.
+	// askDevice asks for the type of the terminal (DA1). Every terminal answers it, and answers arrive in
+	// order. Once the answer to askDevice has arrived, the answer to askColor can no longer come.
 	askDevice = "\x1b[c"
 )
 
@@ -26,12 +27,12 @@ var (
 	anyAnswer    = regexp.MustCompile(colorAnswer.String() + `|` + deviceAnswer.String())
 )
 
-// DarkBackground is the answer where the person at the terminal has not given it by COLORFGBG; dark where
-// nobody says otherwise.
+// DarkBackground reports whether the terminal's background is dark. The environment variable COLORFGBG
+// takes precedence over the terminal's answer. The result is true if neither gives an answer.
 func DarkBackground(in, out *os.File) bool {
 	if fields := strings.Split(os.Getenv("COLORFGBG"), ";"); len(fields) > 1 {
 		if color, err := strconv.Atoi(fields[len(fields)-1]); err == nil {
-			return color < 7 || color == 8 // of the 16 colours: not white, nor one of the bright ones
+			return color < 7 || color == 8 // of the 16 colours, 7 is white and 9 to 15 are bright
 		}
 	}
 	if name := os.Getenv("TERM"); name == "" || name == "dumb" {
@@ -40,7 +41,8 @@ func DarkBackground(in, out *os.File) bool {
 	return isDark(ask(in, out, askColor+askDevice))
 }
 
-// isDark says so of the colour in an answer, by its luma; dark where there is none.
+// isDark reports whether the colour in an answer is dark, by its luma. It returns true if the answer has
+// no colour.
 func isDark(answer string) bool {
 	m := colorAnswer.FindStringSubmatch(answer)
 	if m == nil {
@@ -57,13 +59,15 @@ func isDark(answer string) bool {
 	return luma < 0.5
 }
 
-// Input is the terminal's input without answers that come late; late is told of them.
+// Input is the terminal's input with the terminal's late answers removed. It calls late when a late answer
+// reports the background.
 type Input struct {
 	*os.File
 	late func(dark bool)
 }
 
-// NewInput is the input of a terminal; late is told of an answer that comes late.
+// NewInput returns the input of a terminal. It calls late when an answer about the background arrives
+// late.
 func NewInput(f *os.File, late func(dark bool)) Input { return Input{f, late} }
 
 func (t Input) Read(p []byte) (int, error) {

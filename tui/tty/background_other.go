@@ -4,5 +4,5 @@ package tty
 
 import "os"
 
-// ask has no way to wait for an answer only so long.
+// ask returns "" because this system offers no way to wait for an answer with a time limit.
 func ask(*os.File, *os.File, string) string { return "" }

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/term"
 )
 
-// How long a terminal has to begin to answer, and to end.
+// Time limits for the first byte of an answer, and for the rest of it.
 const (
 	answerWithin = 40 * time.Millisecond
 	endWithin    = time.Second
 )
 
-// ask sends a question that ends in askDevice and returns what came back.
+// ask sends a question that ends in askDevice and returns the terminal's answers.
 func ask(in, out *os.File, question string) string {
 	fd := int(in.Fd())
 	if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err != nil || group != unix.Getpgrp() {
-		return "" // in the background: the terminal is somebody else's
+		return "" // in the background: another program uses the terminal
 	}
 	before, err := term.MakeRaw(fd)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = term.Restore(fd, before) }() // it was a terminal a moment ago
+	defer func() { _ = term.Restore(fd, before) }() // cannot fail: MakeRaw has just succeeded
 	if _, err := out.WriteString(question); err != nil {
 		return ""
 	}

@@ -5,11 +5,11 @@ import (
 	"os"
 )
 
-// Frames go out between marks that tell the terminal to show them at once: no tearing over ssh and in tmux.
-// Bubble Tea writes each frame in one call.
+// BeginFrame and EndFrame enclose each frame. They tell the terminal to show the whole frame at once,
+// which prevents tearing over ssh and in tmux. Bubble Tea writes each frame in one call.
 const BeginFrame, EndFrame = "\x1b[?2026h", "\x1b[?2026l"
 
-// Synchronized puts the marks around every write.
+// Synchronized wraps a writer so that every write is enclosed in BeginFrame and EndFrame.
 func Synchronized(out io.Writer) io.Writer {
 	if f, ok := out.(*os.File); ok {
 		return &syncFile{File: f}
@@ -17,12 +17,13 @@ func Synchronized(out io.Writer) io.Writer {
 	return &syncWriter{out}
 }
 
-// syncFile is still the terminal that Bubble Tea looks for.
+// syncFile embeds *os.File so that Bubble Tea still recognizes it as a terminal.
 type syncFile struct{ *os.File }
 
 func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
 
-// WriteString is what io.WriteString calls; the file's own would pass the marks by.
+// WriteString is called by io.WriteString. Without it, the embedded file's method would write without the
+// marks.
 func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
 
 type syncWriter struct{ w io.Writer }

@@ -1,21 +1,22 @@
-// Package tty is the program's terminal: whether its background is dark, frames that are shown at once, and
-// the signals by which a shell stops and continues the program.
+// Package tty handles the program's terminal: the colour of its background, frames that are shown at once,
+// and the signals with which a shell stops and continues the program.
 package tty
 
-// What a signal of job control means to the event loop.
+// Messages that job-control signals cause in the event loop.
 type (
-	// SuspendMsg says that a signal asks the program to stop.
+	// SuspendMsg reports that a signal asks the program to stop.
 	SuspendMsg struct{}
-	// RetakeMsg says that another program has had the terminal, or has it, without its being given back.
+	// RetakeMsg reports that another program has used the terminal, or still uses it, although this
+	// program did not give it back.
 	RetakeMsg struct{}
 )
 
-// Holders of the terminal.
+// Programs that can have the terminal.
 const (
 	HeldByScreen int32 = iota
-	HeldByShell        // from the moment a signal asks for it
+	HeldByShell        // from the moment a signal asks to give the terminal to the shell
 	HeldByEditor
 )
 
-// NewJobControl is the program as a job of its shell, which nobody has signalled yet.
+// NewJobControl returns the job control of a program that has received no signal yet.
 func NewJobControl() *JobControl { return &JobControl{} }

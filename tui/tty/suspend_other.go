@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// JobControl is nothing where no shell stops and continues its programs.
+// JobControl does nothing on systems where no shell stops and continues programs.
 type JobControl struct {
 	Job    bool
 	Holder atomic.Int32

@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// JobControl is the program as a shell's job.
+// JobControl handles the program's role as a job of a shell.
 type JobControl struct {
-	// A shell would continue the program after a stop. Where there is none (the program is the first of its
-	// session) the system itself keeps the signals that stop from stopping it.
+	// Job reports whether a shell would continue the program after a stop. If no shell would (the program
+	// is the first of its session), the system itself keeps stop signals from stopping the program.
 	Job       bool
-	Holder    atomic.Int32 // of the terminal
+	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
-	returned  time.Time       // from the last stop in the background; only hear uses it
-	continued chan struct{}   // SIGCONT was heard while a shell had the terminal
-	Ended     <-chan struct{} // closed when the program is to leave
+	returned  time.Time       // end of the last stop in the background; only Hear uses it
+	continued chan struct{}   // receives when SIGCONT arrives while a shell has the terminal
+	Ended     <-chan struct{} // closed when the program must quit
 }
 
-// Control begins to hear the signals of job control. They go to a channel, of which each is given to hear.
-// SIGTTOU keeps its default action: a program that hears it and sets the mode of a terminal in the background
-// is sent it for ever.
+// Control starts to receive job-control signals on the channel. The receiver must pass each signal to
+// Hear. SIGTTOU keeps its default action: if a program in the background catches SIGTTOU and sets the
+// terminal mode, it receives SIGTTOU again and again.
 func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
 	session, err := unix.Getsid(0)
 	j.Job = err == nil && session != unix.Getpgrp()
@@ -36,16 +36,17 @@ func (j *JobControl) Control(tty *os.File, signals chan<- os.Signal) {
 	}
 }
 
-// Hear says whether a signal is one of job control, and what it means to the event loop, if anything.
+// Hear reports whether a signal is a job-control signal. It also returns the message for the event loop,
+// or nil if there is none.
 func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	stops := sig == unix.SIGTSTP || sig == unix.SIGTTIN
 	switch {
-	case stops && j.background(): // the terminal was taken away, and a read of it would be signalled for ever
-		_ = unix.Kill(0, unix.SIGSTOP) // a process may signal its group
+	case stops && j.background(): // in the background every read of the terminal raises SIGTTIN again
+		_ = unix.Kill(0, unix.SIGSTOP) // cannot fail: a process may signal its own group
 		j.returned = time.Now()
 		return nil, true
 	case stops && time.Since(j.returned) < continuedWithin:
-		return nil, true // the read was signalled more than once before the stop
+		return nil, true // the read raised SIGTTIN more than once before the stop
 	case stops:
 		m = SuspendMsg{}
 	case sig == unix.SIGCONT:
@@ -57,8 +58,8 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 		return m, true
 	}
 	switch {
-	case stops && j.Holder.Load() == HeldByEditor: // which has restored the terminal, and stops as well
-		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // a process may signal itself
+	case stops && j.Holder.Load() == HeldByEditor: // the editor has restored the terminal and stops as well
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP) // cannot fail: a process may signal itself
 	case !stops && j.Holder.Load() == HeldByShell:
 		select {
 		case j.continued <- struct{}{}:
@@ -68,15 +69,15 @@ func (j *JobControl) Hear(sig os.Signal) (m any, ours bool) {
 	return nil, true
 }
 
-// Stop stops the program and all of its process group, the engine among them, as ctrl+z does where the
-// terminal makes a signal of it. It returns when the program has been continued in the foreground.
+// Stop stops the whole process group, including the engine, as ctrl+z does when the terminal turns it into
+// a signal. It returns when the program has been continued in the foreground.
 func (j *JobControl) Stop() {
 	j.send(unix.SIGSTOP)
 	j.AwaitForeground()
 }
 
-// AwaitForeground stops the program for as long as the terminal belongs to another process group. Afterwards
-// all of the own group run, whichever of them the shell continued.
+// AwaitForeground stops the program as long as the terminal belongs to another process group. Afterwards
+// it continues the whole process group, whichever of its processes the shell continued.
 func (j *JobControl) AwaitForeground() {
 	defer j.send(unix.SIGCONT)
 	for j.background() {
@@ -94,16 +95,16 @@ func (j *JobControl) background() bool {
 	return err == nil && group != unix.Getpgrp()
 }
 
-// continuedWithin is how long SIGCONT is waited for after a signal that brings it, while the program runs.
+// continuedWithin is how long send waits for SIGCONT while the program keeps running.
 const continuedWithin = time.Second
 
-// send sends a signal to the process group and returns when SIGCONT was heard after it.
+// send sends a signal to the process group and returns after SIGCONT has arrived.
 func (j *JobControl) send(sig unix.Signal) {
 	select {
-	case <-j.continued: // by a signal before
+	case <-j.continued: // discard the SIGCONT of an earlier signal
 	default:
 	}
-	_ = unix.Kill(0, sig) // a process may signal its group
+	_ = unix.Kill(0, sig) // cannot fail: a process may signal its own group
 	select {
 	case <-j.continued:
 	case <-time.After(continuedWithin):

@@ -7,16 +7,16 @@ import (
 	"gpuscope/trace"
 )
 
-// Broken is a word that no text of a kernel may have: the compiler finds it in line 3.
+// Broken is a word that makes a kernel source invalid: the simulated compiler reports it in line 3.
 const Broken = "broken"
 
-// Stray is a word whose text writes what the kernel does not.
+// Stray is a word that marks a source as writing values that the original kernel does not write.
 const Stray = "stray"
 
-// EditedName is what the session calls a text that runs in a kernel's place.
+// EditedName returns the name that the session gives to an edited version of a kernel.
 func EditedName(kernel string) string { return kernel + "+3fa21b07" }
 
-// try makes another text of a kernel a little faster and a little wrong.
+// try simulates an edited kernel that is a little faster than the original and slightly wrong.
 func (p *Session) try(c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {
@@ -52,7 +52,8 @@ func (p *Session) try(c session.Command) error {
 	return nil
 }
 
-// use has the state say that a text runs in a kernel's place, or that the kernel does again.
+// use updates the state to show that an edited kernel replaces the original, or that the original is
+// restored.
 func (p *Session) use(e *session.KernelEdit) {
 	p.state.Edited = nil
 	if e.Text != "" {

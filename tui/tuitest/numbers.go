@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// numbers gives a value numbers of its own: waves, the same whenever it is asked, with a NaN as the element
-// Script.NaN.
+// numbers returns invented elements of a value: a sine wave that is the same in every call. The element
+// with index Script.NaN is NaN.
 func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	g := &p.recorded.Graph
 	if at == nil || at.Value < 0 || int(at.Value) >= len(g.Values) {
@@ -31,7 +31,7 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 			}
 		}
 		if at < 0 {
-			return nil, session.Refusef("step %d cannot run again: it is not in the text", step)
+			return nil, session.Refusef("step %d cannot run again: it is not part of the current text", step)
 		}
 		out.Step = &step
 		for i := range p.path[:at+1] {
@@ -66,7 +66,7 @@ func (p *Session) numbers(at *session.LookAt) (*session.Tensor, error) {
 	return out, nil
 }
 
-// writer is the last dispatch of a step that writes a value.
+// writer returns the last dispatch of a step that writes a value, or nil if there is none.
 func (p *Session) writer(s *trace.Step, v trace.ValueID) *trace.DispatchID {
 	var last *trace.DispatchID
 	for i := range s.Dispatches {
@@ -80,7 +80,8 @@ func (p *Session) writer(s *trace.Step, v trace.ValueID) *trace.DispatchID {
 	return last
 }
 
-// most is how many elements statistics are made of: a test is not to wait for a vocabulary.
+// most is the maximum number of elements used for statistics, so that a test does not wait for a value as
+// large as the vocabulary.
 const most = 1 << 16
 
 func statistics(n int, number func(int) float64) *session.Statistics {

@@ -1,5 +1,5 @@
-// Package tuitest has a session for tests and demonstrations of the terminal program: it plays a recorded
-// trace back as if a model were running, and fails, waits or panics where a test says so.
+// Package tuitest provides a session for tests and demonstrations of the terminal program. The session
+// plays a recorded trace back as if a model were running. A test can make it fail, wait or panic.
 package tuitest
 
 import (
@@ -16,43 +16,46 @@ import (
 	"gpuscope/trace"
 )
 
-// Script says how a Session behaves. The zero Script plays the trace back as fast as it is asked to.
+// Script controls how a Session behaves. With the zero Script, the session plays the trace back as fast as
+// it is asked to.
 type Script struct {
-	// Progress is said before the trace's header.
+	// Progress is sent before the trace's header.
 	Progress []session.Progress
-	// Before is called before every command and, in a run, before every step. What it returns is the
-	// command's error; it may wait, and it may panic.
+	// Before is called before every command and, in a run, before every step. Its result is the error of
+	// the command. It may wait or panic.
 	Before func(context.Context, session.Command) error
-	// Rounds is in how many rounds costs are measured at a time; 0: 30. Runs have quartiles Scatter ns apart.
+	// Rounds is the number of rounds in one measurement of costs; 0 means 30. Scatter is the difference
+	// between the quartiles of the run times, in ns.
 	Rounds  int
 	Scatter int64
-	// NaN is the element of every value that is no number; 0 for none.
+	// NaN is the index of the element of every value that is NaN; 0 for none.
 	NaN int
-	// Lost is why the engine goes while it opens the model, nil where it does not.
+	// Lost is the error with which the engine crashes while it opens the model; nil if it does not crash.
 	Lost error
 }
 
-// Session plays a trace back. A step is the recorded one at the position; its index counts what was played.
+// Session plays a trace back. Each step is the recorded step at the current position, with an index that
+// counts the steps played so far.
 type Session struct {
 	script   Script
 	recorded *trace.Trace
-	places   map[int]int // of the recorded steps, by their position
+	places   map[int]int // index of the recorded step at each position
 	stream   *session.Stream
 	closing  chan struct{}
 	close    sync.Once
 
 	mu     sync.Mutex // one command at a time
 	died   error
-	plans  int // sent
-	played int // steps sent
+	plans  int // number of plans sent so far
+	played int // number of steps sent so far
 	state  session.State
-	rounds map[int]int  // in which costs of a step were measured so far
+	rounds map[int]int  // number of rounds in which the costs of each step were measured, by step
 	path   []trace.Step // steps that led to the position
-	hit    *trace.Event // at which a run has paused
+	hit    *trace.Event // the event at which a run paused
 	tried  *session.Tried
 }
 
-// Play opens a session on a recorded trace. The first step of the trace is its prompt.
+// Play opens a session on a recorded trace. The first step of the trace must be its prompt.
 func Play(t *trace.Trace, s Script) *Session {
 	p := &Session{script: s, recorded: t, closing: make(chan struct{})}
 	p.places, p.rounds = map[int]int{}, map[int]int{}
@@ -81,10 +84,10 @@ func Play(t *trace.Trace, s Script) *Session {
 
 func (p *Session) record(records ...trace.Record) { p.stream.Send(session.Event{Records: records}) }
 
-// Events is the stream of events.
+// Events returns the stream of events.
 func (p *Session) Events() <-chan session.Event { return p.stream.Events() }
 
-// Close ends the stream.
+// Close ends the stream and returns the error passed to Die, if any.
 func (p *Session) Close() error {
 	p.close.Do(func() {
 		close(p.closing)
@@ -97,7 +100,7 @@ func (p *Session) Close() error {
 	return p.died
 }
 
-// Die ends the session as an engine does that has gone.
+// Die ends the session as if the engine had crashed.
 func (p *Session) Die(reason error) {
 	p.mu.Lock()
 	p.died = reason
@@ -105,12 +108,12 @@ func (p *Session) Die(reason error) {
 	_ = p.Close()
 }
 
-// Say puts a line into the session's log.
+// Say adds a line to the session's log.
 func (p *Session) Say(level, text string) {
 	p.stream.Send(session.Event{Log: &session.Log{Level: level, Text: text}})
 }
 
-// Do runs a command.
+// Do runs a command and returns the recorded or invented result.
 func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +133,7 @@ func (p *Session) Do(ctx context.Context, c session.Command) (session.Reply, err
 		r.Repeats = c.N
 	case c.Kind == session.Look:
 		r.Tensor, err = p.numbers(c.At)
-	case c.Kind == session.Tokenize: // its words
+	case c.Kind == session.Tokenize: // splits the text into words
 		for i, word := range strings.SplitAfter(c.Text, " ") {
 			r.Tokens = append(r.Tokens, session.Token{ID: i, Text: word})
 		}
@@ -168,7 +171,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.look(c.Breaks)
 	case session.Next:
 		switch {
-		case was != nil: // the rest of the step
+		case was != nil: // the step was paused at a dispatch; this finishes it
 			return nil
 		case p.state.Ended:
 			return session.Refusef("the text has ended: go back a step, or give another prompt")
@@ -176,7 +179,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		return p.step()
 	case session.Upto:
 		if len(p.path) == 0 || c.N >= len(p.recorded.Graph.Dispatches) {
-			return session.Refusef("dispatch %d: there is none", c.N)
+			return session.Refusef("dispatch %d does not exist", c.N)
 		}
 		id := trace.DispatchID(c.N)
 		p.state.Upto = &id
@@ -232,7 +235,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 	case session.TimeOp:
 		for _, m := range c.Lengths {
 			for i, route := range []string{"bicol", "steel"} {
-				ns := int64(10_000 + 400*m) // the second is faster from 25 tokens on
+				ns := int64(10_000 + 400*m) // the second route is faster from 25 tokens on
 				if i == 1 {
 					ns = int64(20_000)
 				}
@@ -264,7 +267,7 @@ func (p *Session) before(ctx context.Context, c session.Command) error {
 	return p.script.Before(ctx, c)
 }
 
-// resume stands where another session stood.
+// resume restores the state of another session.
 func (p *Session) resume(l *session.Left) error {
 	text := &session.Text{}
 	for _, id := range l.Prompt {
@@ -287,14 +290,14 @@ func (p *Session) resume(l *session.Left) error {
 	return nil
 }
 
-// tell sends where the session stands.
+// tell sends the current state as an event.
 func (p *Session) tell() {
 	s := p.state
 	p.state.Begins, p.state.Resumed = nil, false
 	p.stream.Send(session.Event{State: &s})
 }
 
-// rewind keeps so many steps of the path.
+// rewind keeps the first n steps of the path.
 func (p *Session) rewind(n int) {
 	p.path = p.path[:n]
 	p.state.Given = 0
@@ -314,7 +317,7 @@ func (p *Session) at(s trace.Step) {
 	p.state.Ended = s.Position == last.Position
 }
 
-// step plays the recorded step at the position.
+// step plays the recorded step at the current position.
 func (p *Session) step() error {
 	i, ok := p.places[p.state.Position]
 	if !ok {
@@ -347,12 +350,12 @@ func (p *Session) step() error {
 	return nil
 }
 
-// event records something that happened at a step.
+// event records an event of a step.
 func (p *Session) event(step int, kind string) {
 	p.record(trace.Record{Event: &trace.Event{Step: step, Kind: kind, Text: kind}})
 }
 
-// look knows one of the conditions: a position.
+// look checks for breakpoints. It supports only conditions on the position.
 func (p *Session) look(breaks []session.Break) {
 	from, to := p.path[len(p.path)-1].Position, p.state.Position
 	for _, b := range breaks {
@@ -364,26 +367,27 @@ func (p *Session) look(breaks []session.Break) {
 	}
 }
 
-// stepOf is a step of the path, the current one without an index.
+// stepOf returns the step of the path with the given index, or the current step if index is nil.
 func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	if len(p.path) == 0 {
-		return nil, session.Refusef("there is no step to run again")
+		return nil, session.Refusef("no step to run again")
 	}
 	if index == nil {
 		return &p.path[len(p.path)-1], nil
 	}
 	i := slices.IndexFunc(p.path, func(s trace.Step) bool { return s.Index == *index })
 	if i < 0 {
-		return nil, session.Refusef("step %d cannot be run again: the text does not stand on it", *index)
+		return nil, session.Refusef("step %d cannot be run again: it is not part of the current text", *index)
 	}
 	return &p.path[i], nil
 }
 
-// Shared is what the parts of a costed step share, in ns, where they are its single dispatches.
+// Shared is the part of a costed step's time, in ns, that remains when all dispatches are skipped. It
+// applies if every part is a single dispatch.
 const Shared = 7000
 
-// cost makes parts of a step cost half of what their dispatches take. Progress is said before each part, and
-// a script may wait there.
+// cost reports for each part half the time of its dispatches. It sends the progress and calls
+// Script.Before before each part.
 func (p *Session) cost(ctx context.Context, c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {
@@ -413,7 +417,7 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 	for i, part := range c.Parts {
 		say(100 * i / len(c.Parts))
 		if err = p.before(ctx, c); err != nil {
-			break // what was measured so far is kept
+			break // keep what was measured so far
 		}
 		cost := trace.Cost{Name: part.Name, Dispatches: part.Dispatches, N: p.rounds[s.Index]}
 		for _, id := range part.Dispatches {
@@ -437,8 +441,8 @@ func (p *Session) cost(ctx context.Context, c session.Command) error {
 	return err
 }
 
-// verify gives the dispatches of a step, or those that are named, gaps: each takes a tenth of its tolerance,
-// the seventh of the step all of it three times over.
+// verify reports errors for the named dispatches, or for all dispatches of a step. Each error is a tenth
+// of the tolerance, except for the seventh dispatch, whose error is three times the tolerance.
 func (p *Session) verify(c session.Command) error {
 	s, err := p.stepOf(c.Step)
 	if err != nil {
@@ -475,8 +479,8 @@ func (p *Session) verify(c session.Command) error {
 	return nil
 }
 
-// repeat gives a step, the current one where none is named, n more samples: its own times with a little
-// spread.
+// repeat adds n samples to a step, or to the current step if step is nil. The samples are the recorded
+// times with a small variation.
 func (p *Session) repeat(n int, step *int) error {
 	s, err := p.stepOf(step)
 	if err != nil {
