@@ -23,11 +23,11 @@ const (
 	ComputeBound
 )
 
-// Bound is the reason why a dispatch is not faster, and how close the dispatch is to that ceiling. It is
+// Bound is the reason why a dispatch is not faster, and how close the dispatch comes to that limit. It is
 // modelled from bytes, FLOPs and measured ceilings.
 type Bound struct {
 	Kind       BoundKind
-	Workgroups int64   // number launched, if Kind is FillBound
+	Workgroups int64   // number of workgroups launched, if Kind is FillBound
 	Share      float64 // fraction of the copy rate or of the FLOP rate
 	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. They
 	// are 0 if there is no such work, and for a dispatch at the floor.

@@ -92,7 +92,7 @@ func (t *DispatchTree) children() [][]int {
 }
 
 // Shared is the cost of the whole step minus the costs of rows that cover the step. This remainder is the
-// time that the rows overlap or wait together. Another set of rows has another remainder.
+// time that the rows overlap or wait together. The remainder depends on which rows cover the step.
 type Shared struct {
 	NS, ErrorNS float64
 	Rows        int

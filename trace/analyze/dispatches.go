@@ -67,7 +67,7 @@ type DispatchRow struct {
 	ExcessNS float64   // excess of all dispatches of the row
 	Floors   int       // number of rows below this heading that are at the floor
 	Waste    Waste     // of all dispatches; the mean if there are several steps
-	Delta    Delta     // Delta.TimeNS is the difference of SumNS
+	Delta    Delta     // Delta.TimeNS is the change of SumNS against the baseline
 	Joins    []int     // for a row of concurrent rows: the indices of those rows
 	Missing  []*Launch // launches of the baseline; set instead of Units in rows of Gone
 	Outlier  int       // index of the unit that is an outlier; -1 if there is none

@@ -73,7 +73,7 @@ func BlocksOf[T any](layers [][]T, block func(T) string) []inBlock[T] {
 // Label returns a dispatch's name within its layer and block: "sdpa.split".
 func Label(o *trace.Op, d *trace.Dispatch) string { return d.Named(o.ShortName()) }
 
-// LayerName returns the short name of a layer ("L3"), for rows below a row that already names the operator.
+// LayerName returns the short name of a layer ("L3"), for rows below a row that already shows the operator.
 func LayerName(n int) string { return fmt.Sprintf("L%d", n) }
 
 // InLayer removes the layer prefix from a name: "layers.3.attn.q" becomes "attn.q".

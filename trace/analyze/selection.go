@@ -94,7 +94,7 @@ func (x *Index) Range(from, to int) Selection {
 	return x.several(name, from, to+1)
 }
 
-// Called returns the name of the selection for a list, with the single step and chunk if they are known.
+// Called returns the full name of the selection: "decode", "prefill s1, chunk 2 of 2".
 func (s Selection) Called() string {
 	name := s.Name
 	if s.Which != "" {
@@ -106,7 +106,7 @@ func (s Selection) Called() string {
 	return name
 }
 
-// Short returns a short name of the selection.
+// Short returns the shortest name of the selection: "chunk 2", "s1" or "decode".
 func (s Selection) Short() string {
 	chunk, _, _ := strings.Cut(s.Chunk, " of ")
 	return cmp.Or(chunk, s.Which, s.Name)

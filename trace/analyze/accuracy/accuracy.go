@@ -12,18 +12,19 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Tree is the dispatches of some steps that were compared with a reference, by step and by place.
+// Tree holds the dispatches that were compared with a reference, grouped by step and by place in a layer.
 type Tree struct {
 	Places []Row
-	// Compared dispatches, those that Diverge, being over their tolerance, and those that Inherit, since
-	// something diverges before them that they take in.
+	// Compared is the number of compared dispatches. Diverge is the number of dispatches whose error
+	// exceeds their tolerance. Inherit is the number of dispatches that read the output of an earlier
+	// divergence.
 	Compared, Diverge, Inherit int
-	First                      *Comparison // that diverges
-	NotFinite                  *Comparison // the first that gave NaN or Inf
+	First                      *Comparison // the first dispatch that diverges
+	NotFinite                  *Comparison // the first dispatch that produced NaN or Inf
 	Samples, Runs              bool
 }
 
-// Comparison is a dispatch of a step that was held to a reference.
+// Comparison is a dispatch of a step that was compared with a reference.
 type Comparison struct {
 	Step     int // index into Trace.Steps
 	Dispatch trace.DispatchID
@@ -31,22 +32,22 @@ type Comparison struct {
 	Inherits bool
 }
 
-// Diverges reports that the kernel's own error is over its tolerance. Where its reference gives no number, on
-// what comes from a divergence, that is not known.
+// Diverges reports whether the kernel's own error exceeds its tolerance. If the dispatch inherits an error
+// and its reference is not finite, its own error is not known, and Diverges returns false.
 func (h *Comparison) Diverges() bool {
 	follows := h.Inherits && math.IsNaN(0*float64(h.Error.Want))
 	return h.Error.Tolerance != "" && !(h.Error.Share <= 1) && !follows
 }
 
-// Row is a row: a step, a place in it with all layers that have it, or one dispatch.
+// Row is a row of the tree: a step, a place in a layer for all layers, or a single dispatch.
 type Row struct {
 	tree.Row
-	Label       string        // "" of a step
-	Step        int           // that the row is of, or in
-	Comparisons []*Comparison // the one that is farthest from its reference is first
+	Label       string        // "" for a step
+	Step        int           // index of the row's step
+	Comparisons []*Comparison // the one with the largest error comes first
 }
 
-// Worst answers for the row; nil for a step.
+// Worst returns the comparison with the largest error, and nil for a step.
 func (r *Row) Worst() *Comparison {
 	if len(r.Comparisons) == 0 {
 		return nil
@@ -54,16 +55,17 @@ func (r *Row) Worst() *Comparison {
 	return r.Comparisons[0]
 }
 
-// Of finds what was compared with a reference in a selection; that of no steps is the whole run.
+// Of returns the comparisons with a reference in a selection. If the selection has no steps, it covers the
+// whole run.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tree, error) {
 	steps := selection.Steps
 	for i := range x.Trace.Steps {
-		if len(selection.Steps) == 0 { // cold ones, too: they compute the same
+		if len(selection.Steps) == 0 { // cold steps are included, because they compute the same values
 			steps = append(steps, i)
 		}
 	}
 	g := &Tree{}
-	odd := map[trace.ValueID]bool{} // values that come from what diverges
+	odd := map[trace.ValueID]bool{} // values that depend on a divergence
 	for _, step := range steps {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -73,7 +75,8 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Tr
 	return g, nil
 }
 
-// compare goes through the dispatches of a step, in order of submission, and along what they pass on.
+// compare returns the comparisons of a step in order of submission. odd holds the values that depend on a
+// divergence, and compare updates it with the outputs of each dispatch.
 func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (list []*Comparison) {
 	s := &x.Trace.Steps[step]
 	for i := range s.Dispatches {
@@ -84,7 +87,7 @@ func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (
 		passesOn := h.Inherits
 		if d.Error != nil {
 			list = append(list, h)
-			passesOn = g.count(h) || passesOn // counted, whatever it takes in
+			passesOn = g.count(h) || passesOn // always call count, even if the dispatch inherits an error
 		}
 		for _, v := range writes {
 			state := x.Trace.Graph.Values[x.Root(v)].Role == trace.RoleState
@@ -94,7 +97,7 @@ func (g *Tree) compare(x *analyze.Index, step int, odd map[trace.ValueID]bool) (
 	return list
 }
 
-// count adds a dispatch to the sums, and reports whether it diverges.
+// count adds a comparison to the totals, and reports whether it diverges.
 func (g *Tree) count(h *Comparison) bool {
 	g.Compared++
 	g.Samples = g.Samples || h.Error.Compared < h.Error.Elements
@@ -113,7 +116,7 @@ func (g *Tree) count(h *Comparison) bool {
 	return h.Diverges()
 }
 
-// addStep adds the rows of a step: those of equal layers are one, which opens.
+// addStep adds the rows of a step. The same dispatch of equal layers is one row that can be opened.
 func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	if len(list) == 0 {
 		return
@@ -158,7 +161,8 @@ func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	}
 }
 
-// farther sorts by the error as a share of the tolerance, largest first; NaN sorts before everything.
+// farther sorts comparisons by error relative to the tolerance, largest first. An error of NaN comes before
+// all others.
 func farther(a, b *Comparison) int {
 	size := func(h *Comparison) float64 {
 		if share := float64(h.Error.Share); !math.IsNaN(share) {

@@ -10,45 +10,55 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Curves are what a run measured and what its plans say along an axis: the position of decode steps, or the
-// tokens of prompts that begin at position 0.
+// Curves holds measured times and planned work along an axis. The axis is the position of decode steps, or
+// the number of tokens of prompts that begin at position 0.
 type Curves struct {
 	Index    *analyze.Index
 	Along    string
-	Line     *trace.Line // nil where the trace has no forecast
-	From, To int         // of the axis
-	Rows     []CurveRow  // the whole step, then what its dispatches are in a layer, most of the slope first
-	// Level and Of say what the times of the whole step are: of which timing level, and what was measured.
+	Line     *trace.Line // nil if the trace has no forecast
+	From, To int         // first and last place of the axis
+	// Rows begins with the whole step. One row for each dispatch of a layer follows, sorted by slope,
+	// largest first.
+	Rows []CurveRow
+	// Level is the timing level of the times of the whole step, and Of is the measured quantity ("GPU
+	// span").
 	Level trace.Timing
 	Of    string
-	Cold  int // steps left out
-	// First and Last are the first and the last place at which a step was measured; First is over Last where
-	// none was.
+	Cold  int // number of cold steps that are excluded
+	// First and Last are the first and the last place at which a step was measured. First is larger than
+	// Last if no step was measured.
 	First, Last int
-	// Baseline is what times are compared with, nil for nothing; ClockMoved that they cannot be.
+	// Baseline is the baseline of the times, or nil for no comparison. ClockMoved reports that the GPU
+	// clock differed, so the times cannot be compared.
 	Baseline   *analyze.Baseline
 	ClockMoved bool
 }
 
-// CurveRow is the whole step, or the dispatches that have one place in all layers, summed up.
+// CurveRow is the whole step, or the sum of the dispatches at the same place of all layers.
 type CurveRow struct {
 	Name       string
-	Kernel     string // of the first, where the line begins; "" for the whole step
+	Kernel     string // kernel of the first dispatch at the begin of the line; "" for the whole step
 	Dispatches []trace.DispatchID
-	Points     []CurvePoint // measured, by place
-	Fit        *Fit         // through them; nil where they are too few
+	Points     []CurvePoint // measured times, sorted by place
+	Fit        *Fit         // fitted line; nil if there are too few points
 	Shifts     []Shift
-	Share      float64  // of the slope of the whole step, in %; of their bytes' slope where Modelled
-	Drift      float64  // the same of a row that does the same work at every place: no position slows that
-	Modelled   bool     // the share is one of bytes that the plans say
-	Changes    []Change // of the first dispatch, along the line
-	Routes     []RouteSpan
-	Trials     []trace.Trial  // of its operators, of each shape and route the last; along the tokens only
-	Baseline   *CurveBaseline // what it took at the baseline; nil where that is not known
-	courses    map[int]int    // how many dispatches have each course of the line
+	// Share is the row's percentage of the slope of the whole step. If Modelled is true, it is the row's
+	// percentage of the growth of bytes.
+	Share float64
+	// Drift is the share of a row that does the same work at every place. The position cannot be the reason
+	// for its slope.
+	Drift    float64
+	Modelled bool     // Share is computed from planned bytes, not from times
+	Changes  []Change // grid and route changes of the first dispatch along the line
+	Routes   []RouteSpan
+	// Trials are isolated timings of the row's operators, the last one for each shape and route. They exist
+	// only along the axis of tokens.
+	Trials   []trace.Trial
+	Baseline *CurveBaseline // time at the baseline; nil if not known
+	courses  map[int]int    // number of dispatches for each course of the line
 }
 
-// CurvePoint is a measured time of a step that stands at a place.
+// CurvePoint is the measured time of a step at a place on the axis.
 type CurvePoint struct {
 	At, Step int
 	NS       float64
@@ -57,31 +67,32 @@ type CurvePoint struct {
 // RouteSpan is a part of a line in which a dispatch takes one route.
 type RouteSpan struct {
 	From, To int
-	Route    string // or the kernel, of what has no routes; "" where it does not run
-	Reason   string
+	// Route is the name of the kernel if the dispatch has no routes, and "" if the dispatch does not run.
+	Route  string
+	Reason string
 }
 
-// Quantity is what of a row is looked at along the axis.
+// Quantity is a property of a row that is drawn along the axis.
 type Quantity int
 
-// The quantities. All but Time are exact from the plans.
+// The quantities. All except Time are exact, from the plans.
 const (
-	Time  Quantity = iota // ns
-	Grid                  // workgroups
-	Bytes                 // modelled
+	Time  Quantity = iota // in ns
+	Grid                  // number of workgroups
+	Bytes                 // modelled bytes
 	Idle                  // lanes launched without work, in %
 	quantities
 )
 
-// Quantities are all there are.
+// Quantities returns all quantities.
 func Quantities() []Quantity { return []Quantity{Time, Grid, Bytes, Idle} }
 
-// String is the quantity's name.
+// String returns the name of the quantity.
 func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste"}[q] }
 
-// OfInterest is the part of the axis that is worth looking at first. What the plans say is exact everywhere.
-// Times stand where steps were measured: these with some room, up to the next change of the row's grid where
-// that is no further away than the steps are.
+// OfInterest returns the part of the axis to show first. Planned quantities are exact everywhere, so the
+// whole axis is shown. For times it is the part with measured steps and some margin. This part extends to
+// the next grid change of the row if the change is no further away than the measured part is long.
 func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
 		return c.From, c.To
@@ -98,7 +109,8 @@ func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	return max(from, c.From), min(to, c.To)
 }
 
-// Exact is a quantity of a row at a place, from the plans; false if there are none, or nothing runs.
+// Exact returns a planned quantity of a row at a place. It returns false if there are no plans for the
+// place, or if no dispatch of the row runs.
 func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	if c.Line == nil || at < c.Line.From || at > c.Line.To || q == Time {
 		return 0, false
@@ -133,7 +145,7 @@ func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	return sum, runs
 }
 
-// Of computes the curves along an axis, and what of them there is at a baseline; baseline may be nil.
+// Of computes the curves along an axis, compared with a baseline. baseline may be nil.
 func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.Baseline) (*Curves, error) {
 	c := &Curves{Index: x, Along: along, First: math.MaxInt, Last: -1}
 	if f := x.Trace.Forecast; f != nil {
@@ -171,7 +183,8 @@ func Of(ctx context.Context, x *analyze.Index, along string, baseline *analyze.B
 	return c, ctx.Err()
 }
 
-// other is what the line has of the other axis: decode steps are of one token, prompts begin at position 0.
+// other returns the fixed coordinate on the other axis: decode steps have 1 token, and prompts begin at
+// position 0.
 func (c *Curves) other() int {
 	if c.Along == trace.AlongPosition {
 		return 1
@@ -179,7 +192,7 @@ func (c *Curves) other() int {
 	return 0
 }
 
-// addRows groups the dispatches of the graph by what they are in a layer.
+// addRows groups the dispatches of the graph by their place in a layer.
 func (c *Curves) addRows() {
 	g := &c.Index.Trace.Graph
 	c.Rows = []CurveRow{{Name: "whole step", courses: map[int]int{}}}
@@ -210,7 +223,8 @@ func (c *Curves) addRows() {
 	if c.Line == nil {
 		return
 	}
-	c.Rows = slices.DeleteFunc(c.Rows, func(r CurveRow) bool { // what never runs along the line
+	// Remove dispatches that never run along the line.
+	c.Rows = slices.DeleteFunc(c.Rows, func(r CurveRow) bool {
 		for course := range r.courses {
 			for _, s := range c.Line.Courses[course].Stretches {
 				if s.Kernel != "" {
@@ -222,7 +236,7 @@ func (c *Curves) addRows() {
 	})
 }
 
-// place is where a step stands on the axis; false where it is not of it.
+// place returns the place of a step on the axis, and false if the step does not belong to the axis.
 func (c *Curves) place(s *trace.Step) (int, bool) {
 	if c.Along == trace.AlongPosition {
 		return s.Position, len(s.Tokens) == 1
@@ -230,7 +244,8 @@ func (c *Curves) place(s *trace.Step) (int, bool) {
 	return len(s.Tokens), s.Position == 0 && len(s.Tokens) > 0
 }
 
-// stepTimes are what can stand for the time of a whole step, the one that disturbs it least first.
+// stepTimes lists the times that can represent a whole step. Timing levels that disturb the step least come
+// first.
 var stepTimes = []struct {
 	level trace.Timing
 	of    string
@@ -244,11 +259,11 @@ var stepTimes = []struct {
 	{trace.TimingOff, "wall time", func(s *trace.Step) trace.Time { return s.CPU.TotalNS }},
 }
 
-// measure takes the times of the steps. Those of the whole step are all of one level.
+// measure collects the times of the steps. All times of the whole step have the same timing level.
 func (c *Curves) measure(ctx context.Context) error {
 	steps := c.Index.Trace.Steps
 	counts := make([]int, len(stepTimes))
-	row := make([]int, len(c.Index.Trace.Graph.Dispatches)) // of each dispatch, 0: none
+	row := make([]int, len(c.Index.Trace.Graph.Dispatches)) // row of each dispatch; 0 if it has none
 	for i := range c.Rows {
 		for _, id := range c.Rows[i].Dispatches {
 			row[id] = i
@@ -268,7 +283,7 @@ func (c *Curves) measure(ctx context.Context) error {
 			}
 		}
 	}
-	if n == c.Cold { // there are no others
+	if n == c.Cold { // all steps are cold
 		c.Cold, warm = 0, func(*trace.Step) bool { return true }
 	}
 	for i := range steps {
@@ -280,7 +295,7 @@ func (c *Curves) measure(ctx context.Context) error {
 		}
 	}
 	best := slices.Index(counts, slices.Max(counts))
-	for k, n := range counts { // the one that disturbs least of those with points for a line
+	for k, n := range counts { // use the least disturbing level that has enough points for a line
 		if n >= 4*minLinePoints {
 			best = k
 			break
@@ -315,7 +330,7 @@ func (c *Curves) widen(at int) {
 	c.From, c.To = min(c.From, at), max(c.To, at)
 }
 
-// measureRows takes the dispatches of a step, where each of them was timed.
+// measureRows collects the times of the dispatches of a step, if every dispatch was timed.
 func (c *Curves) measureRows(step, at int, row []int) {
 	s := &c.Index.Trace.Steps[step]
 	if s.Timing != trace.TimingDispatch {
@@ -338,7 +353,7 @@ func (c *Curves) measureRows(step, at int, row []int) {
 	}
 }
 
-// Slope is that of the whole step, nil where none can be told.
+// Slope returns the fitted line of the whole step, and nil if its slope is not significant.
 func (c *Curves) Slope() *Fit {
 	if f := c.Rows[0].Fit; f != nil && f.Significant() {
 		return f
@@ -346,8 +361,8 @@ func (c *Curves) Slope() *Fit {
 	return nil
 }
 
-// Owners are the rows that the slope is due to most: the first, and those after it whose own slopes cannot
-// be told from its.
+// Owners returns the rows that contribute most to the slope: the first row, and the following rows whose
+// slopes do not differ significantly from the slope of the first.
 func (c *Curves) Owners() []CurveRow {
 	rows := c.Rows[1:]
 	n := 0
@@ -357,8 +372,8 @@ func (c *Curves) Owners() []CurveRow {
 	return rows[:n]
 }
 
-// slopesLike reports that the slopes of two rows differ by no more than three errors of their difference.
-// What the plans say has none.
+// slopesLike reports whether the slopes of two rows differ by at most three standard errors of the
+// difference. Modelled slopes have no error and must be equal.
 func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	if r.Modelled || r.Fit == nil || s.Fit == nil {
 		return r.Share == s.Share
@@ -366,8 +381,8 @@ func (r *CurveRow) slopesLike(s *CurveRow) bool {
 	return math.Abs(r.Fit.B-s.Fit.B) <= 3*math.Hypot(r.Fit.SE, s.Fit.SE)
 }
 
-// steady reports that a row's plans are the same at the first and at the last place that was measured, so
-// that nothing it does depends on the place.
+// steady reports whether a row does the same planned work at the first and the last measured place, so that
+// its work does not depend on the place.
 func (c *Curves) steady(r *CurveRow) bool {
 	if c.Line == nil || c.First < c.Line.From || c.Last > c.Line.To {
 		return false
@@ -383,9 +398,10 @@ func (c *Curves) steady(r *CurveRow) bool {
 	return true
 }
 
-// share says whose the slope of the whole step is, where it has one: by the times of the rows, where they
-// were measured along the position, each against the whole step's (all of theirs, where that is more), or
-// by the bytes that their plans say they move more of from place to place. What is of steady rows is drift.
+// share divides the slope of the whole step among the rows. If dispatches were timed, the share of a row is
+// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if that is larger.
+// Otherwise shares are computed from how much the planned bytes grow along the line. The share of a steady
+// row becomes its Drift.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -416,7 +432,7 @@ func (c *Curves) share() {
 			last, _ := c.Exact(&c.Rows[i], Bytes, c.Line.To)
 			slope[i] = way * (last - first)
 			all += max(0, slope[i])
-			c.Rows[i].Modelled = whole != nil && way > 0 // no step is faster for more bytes
+			c.Rows[i].Modelled = whole != nil && way > 0 // more bytes never make a step faster
 		}
 	}
 	order := make(map[string]float64, len(c.Rows))
@@ -445,12 +461,13 @@ func (c *Curves) share() {
 		}
 		return n
 	}
-	slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int { // what has a choice of routes comes first
+	// Dispatches with a choice of routes come first.
+	slices.SortStableFunc(c.Rows[1:], func(a, b CurveRow) int {
 		return min(2, named(&b)) - min(2, named(&a))
 	})
 }
 
-// routesOn are the routes of a dispatch along a line.
+// routesOn returns the routes of a dispatch along a line.
 func routesOn(l *trace.Line, id trace.DispatchID) []RouteSpan {
 	var spans []RouteSpan
 	for _, s := range l.Course(id).Stretches {
@@ -472,7 +489,7 @@ func routesOn(l *trace.Line, id trace.DispatchID) []RouteSpan {
 	return spans
 }
 
-// Name is the route, or that the dispatch does not run.
+// Name returns the route, or "not run" if the dispatch does not run.
 func (s RouteSpan) Name() string {
 	if s.Route == "" {
 		return "not run"
@@ -480,7 +497,7 @@ func (s RouteSpan) Name() string {
 	return s.Route
 }
 
-// addTrials gives rows what their operators took when they were timed on their own.
+// addTrials adds to each row the isolated timings of its operators.
 func (c *Curves) addTrials() {
 	g := &c.Index.Trace.Graph
 	for i := range c.Index.Trace.Trials {
@@ -504,7 +521,8 @@ func (c *Curves) addTrials() {
 	}
 }
 
-// Drift is how much of the slope no position explains, in %: that of rows which do the same work everywhere.
+// Drift returns the percentage of the slope that the position does not explain. It is the slope of rows
+// that do the same work at every place.
 func (c *Curves) Drift() float64 {
 	all := 0.0
 	for i := range c.Rows {

@@ -8,20 +8,21 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// CurveBaseline is what a row of curves took at a baseline: by the line through the baseline's steps at the
-// last of them, or where these are too few for one, their median.
+// CurveBaseline is the time of a row at the baseline. It is taken from the fitted line at the last baseline
+// step, or it is the median if there are too few steps for a line.
 type CurveBaseline struct {
 	At, NS  float64
-	N       int     // steps
-	scatter float64 // of one of them, 0 where they are too few to tell
-	// By is what the row takes more at its last position, and equal that this is within the scatter of both.
-	// Where the row has no line by is not known.
+	N       int     // number of baseline steps
+	scatter float64 // interquartile range around the line; 0 if there are too few steps
+	// By is how much longer the row takes at its last position than at the baseline. Equal reports that the
+	// difference is within the noise of both. By is 0 if the row has no fitted line.
 	By    float64
 	Equal bool
 }
 
-// compare gives rows what they took at a baseline, which may be steps of this run. Steps are compared where
-// they were timed at one level, and where the clock was the same.
+// compare sets the baseline time of each row. The baseline may consist of steps of the same run. Times of
+// the whole step are compared only if both have the same timing level. No times are compared if the GPU
+// clock differs.
 func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	then := c
 	if b.Index != c.Index {
@@ -63,14 +64,14 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	return nil
 }
 
-// compare sets what a row takes at its last position beside what it took at the baseline. It goes through all
-// points of the row, which is too much for a cell that every frame draws.
+// compare sets the difference between the row's time at its last position and its time at the baseline. It
+// reads all points of the row, which is too slow to do for each frame.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)
 	then := r.Baseline.scatter
 	if then == 0 {
-		then = now // of a single step: it scatters as others do
+		then = now // a single baseline step is assumed to vary like the steps of this run
 	}
 	noise := 2*now/math.Sqrt(float64(r.Fit.N)) + 2*then/math.Sqrt(float64(r.Baseline.N))
 	r.Baseline.By = r.Fit.At(r.Fit.Last) - r.Baseline.NS
@@ -92,7 +93,7 @@ func curveBaseline(xs, ys []float64) *CurveBaseline {
 	return b
 }
 
-// scatter is the distance between the quartiles of what times are off the line.
+// scatter returns the interquartile range of the distances of points from the line, in ns.
 func (f *Fit) scatter(xs, ys []float64) float64 {
 	off := make([]float64, len(xs))
 	for i := range xs {
@@ -101,7 +102,7 @@ func (f *Fit) scatter(xs, ys []float64) float64 {
 	return analyze.StatsOf(off).IQR
 }
 
-// places are the points of a row as two lists.
+// places returns the points of a row as two lists.
 func (r *CurveRow) places() (xs, ys []float64) {
 	xs, ys = make([]float64, len(r.Points)), make([]float64, len(r.Points))
 	for i, p := range r.Points {

@@ -8,14 +8,14 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// RowChange is a change of a row of the curves.
+// RowChange is a change of grid or route, with the row of the curves in which it occurs.
 type RowChange struct {
 	Change
 	Row *CurveRow
 }
 
-// ChangesOf are the changes of a row along the axis, in order of place; those of the whole step are all of
-// its rows.
+// ChangesOf returns the changes of a row along the axis, in order of place. For the whole step it returns
+// the changes of all rows.
 func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	var list []RowChange
 	for i := range c.Rows {
@@ -29,7 +29,8 @@ func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	return list
 }
 
-// RouteOf is the route of a plan, or its kernel if it has one route; nil does not run.
+// RouteOf returns the route of a plan, or its kernel if the dispatch has no choice of routes. For a nil
+// plan it returns "not run".
 func RouteOf(p *trace.Plan) string {
 	switch {
 	case p == nil:
@@ -40,8 +41,9 @@ func RouteOf(p *trace.Plan) string {
 	return p.Route
 }
 
-// Fastest are the routes that were the fastest where they were timed, from the least length to the most: of
-// those that cannot be distinguished each. None is of an operator that has no routes.
+// Fastest returns the fastest routes in isolated timings, from the shortest to the longest prompt. Routes
+// that cannot be distinguished are joined by "=". Fastest returns nil for an operator without a choice of
+// routes.
 func (r *CurveRow) Fastest() []RouteSpan {
 	if len(r.Trials) > 0 && r.Trials[0].Route == "" {
 		return nil
@@ -71,13 +73,15 @@ func (r *CurveRow) Fastest() []RouteSpan {
 	return spans
 }
 
-// Faster reports that one route is told to be faster than another: of runs enough, by their quartiles.
+// Faster reports whether trial t is significantly faster than trial than: both have enough runs, and their
+// quartiles do not overlap.
 func Faster(t, than *trace.Trial) bool {
 	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
 }
 
-// Crossings are the lengths of a prompt at which a dispatch goes over to another route, those before, and
-// those also, as far as its operator launches something there.
+// Crossings returns the prompt lengths around each route change of a dispatch: the last length before the
+// change and the first length after it. The ends of the line and the lengths in also are included. Lengths
+// at which the operator launches nothing are omitted.
 func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
 	l := line(x, 1, 0, trace.AlongTokens)
 	if l == nil {

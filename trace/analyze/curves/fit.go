@@ -7,28 +7,29 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Fit is the straight line through measured times, by least squares: A ns where X is 0, and B ns more for
-// each place, give or take SE. Points more than 3 MAD off a first line are left out of it.
+// Fit is a straight line through measured times, by least squares. A is the time in ns where x is 0, B is
+// the slope in ns per place, and SE is the standard error of B. Points more than 3 MAD away from a first
+// fit are excluded from the second.
 type Fit struct {
 	A, B, SE float64
-	N        int     // points that it goes through
-	Out      []int   // those left out, as indices into all
-	First    float64 // the least and the largest place of the points
+	N        int     // number of fitted points
+	Out      []int   // indices of the excluded points
+	First    float64 // smallest and largest x of the points
 	Last     float64
 }
 
-// At is the line's time at a place.
+// At returns the time of the line at a place, in ns.
 func (f *Fit) At(x float64) float64 { return f.A + f.B*x }
 
-// Significant reports whether the times move with the place by more than chance: B is over three times its
-// error, and there are points enough to know that error.
+// Significant reports whether times depend on the place more than by chance: B exceeds three standard
+// errors, and there are enough points to know this error.
 func (f *Fit) Significant() bool { return f.N >= MinSlopePoints && math.Abs(f.B) > 3*f.SE }
 
-// minLinePoints is how many points a line is drawn through, and tellSlope from how many on it may have a
-// slope: three errors of fewer are within chance.
+// minLinePoints is the number of points needed to draw a line. MinSlopePoints is the number of points
+// needed for a significant slope: with fewer points, a slope of three standard errors may occur by chance.
 const minLinePoints, MinSlopePoints = 4, 8
 
-// FitLine is the line through points; nil where they are too few, or all at one place.
+// FitLine returns the line through points, and nil if there are too few points or all are at one place.
 func FitLine(xs, ys []float64) *Fit {
 	f := leastSquares(xs, ys)
 	if f == nil {
@@ -83,17 +84,17 @@ func leastSquares(xs, ys []float64) *Fit {
 	return f
 }
 
-// Shift is a place from which on times are higher or lower than the line through them says, all at once.
+// Shift is a place from which on times are all higher or all lower than before.
 type Shift struct {
-	At     float64 // the first place of the new level
+	At     float64 // first place of the new level
 	NS, SE float64
 }
 
-// leastPart is how many points a level has on each side of a shift.
+// leastPart is the smallest number of points on each side of a shift.
 const leastPart = 8
 
-// Shifts finds where times change level, the clearest first: a list of points in order of place is cut where
-// the means of both parts differ most against their scatter, and each part again.
+// Shifts finds the places where times change level. It cuts the points, in order of place, where the means
+// of both parts differ most relative to their variation. Then it searches each part again.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)
 	if f == nil {
@@ -103,7 +104,7 @@ func Shifts(xs, ys []float64) []Shift {
 	for i := range xs {
 		rest[i] = ys[i] - f.At(xs[i])
 	}
-	if f.Significant() { // a slope may be nothing but the steps on it
+	if f.Significant() { // check whether steps in the times explain the slope better than a line
 		flat := analyze.StatsOf(slices.Clone(ys)).Median
 		if s, t := cut(xs, ys); s != nil && t > 2*math.Abs(f.B)/f.SE && flat > 0 {
 			copy(rest, ys)
@@ -129,8 +130,8 @@ func Shifts(xs, ys []float64) []Shift {
 	return found
 }
 
-// cut is where a list of points falls into two levels most clearly, and how many of its own errors their
-// difference is; nil where the list is too short.
+// cut finds the place that divides points most clearly into two levels. It also returns the difference of
+// the levels divided by its standard error. It returns nil if there are too few points.
 func cut(xs, ys []float64) (*Shift, float64) {
 	n := len(ys)
 	if n < 2*leastPart {

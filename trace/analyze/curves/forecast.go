@@ -8,18 +8,19 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Change is where the grid or the route of a dispatch changes along a line of the forecast: at each place
-// from At to Until. It is exact. A plan is nil where the dispatch does not run.
+// Change is a change of a dispatch's grid or route along a line of the forecast. The grid or route changes
+// at each place from At to Until. The change is exact, from plans. A plan is nil if the dispatch does not
+// run.
 type Change struct {
 	At, Until int
-	From, To  *trace.Plan // before At, and at Until
+	From, To  *trace.Plan // plans before At, and at Until
 }
 
-// Rerouted reports that the change is one of kernel or route, or of whether the dispatch runs at all. Another
-// text of a kernel is none.
+// Rerouted reports whether the kernel or the route changes, or whether the dispatch starts or stops
+// running. An edited kernel source does not count.
 func (c *Change) Rerouted() bool { return c.From.Reroutes(c.To) }
 
-// PlanOn is what a dispatch is given at a place of a line, nil where it does not run.
+// PlanOn returns the plan of a dispatch at a place of a line, and nil if the dispatch does not run there.
 func PlanOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
 	if p, runs := l.Plan(id, at); runs {
 		return &p
@@ -27,7 +28,7 @@ func PlanOn(l *trace.Line, id trace.DispatchID, at int) *trace.Plan {
 	return nil
 }
 
-// ChangesOn are all changes of a dispatch along a line.
+// ChangesOn returns all changes of a dispatch along a line.
 func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	var list []Change
 	add := func(at, until int) {
@@ -56,7 +57,7 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 			moves, bends = moves || !r.Constant(), bends || r[2] != 0
 		}
 		switch {
-		case bends: // it may stand still on the way
+		case bends: // the grid is not linear in the place, so some places may keep it
 			for at := s.From + 1; at <= end; at++ {
 				if analyze.LaunchesOtherwise(PlanOn(l, id, at-1), PlanOn(l, id, at)) {
 					add(at, at)
@@ -69,8 +70,9 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 	return list
 }
 
-// line is the line of the forecast along which a step may move: nil if there is none that holds it. A
-// prompt begins at position 0, so along the tokens a step moves among prompts from there, wherever it stands.
+// line returns the line of the forecast along which a step may move, and nil if no line contains the step.
+// Along the axis of tokens it is the line of prompts that begin at position 0, whatever the position of the
+// step is.
 func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	if x.Trace.Forecast == nil {
 		return nil
@@ -88,18 +90,21 @@ func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	return nil
 }
 
-// Changes are the next and the previous change of a dispatch's grid or route, as the forecast has them.
+// Changes are the next and the previous change of a dispatch's grid or route around a step, according to
+// the forecast.
 type Changes struct {
-	Along string // position or tokens: what moves
-	At    int    // what stays: the tokens of the step; along the tokens position 0
-	// Place is where the step stands on the line, Last where that ends: a dispatch without a Next keeps its
-	// grid up to there.
+	Along string // the varying axis: position or tokens
+	// At is the fixed coordinate: the number of tokens of the step, or position 0 along the axis of tokens.
+	At int
+	// Place is the place of the step on the line, and Last is the end of the line. If Next is nil, the
+	// dispatch keeps its grid up to Last.
 	Place, Last    int
-	Next, Previous *Change // of one place each; nil if there is none
+	Next, Previous *Change // each at one place; nil if there is none
 }
 
-// Around finds the changes around a step; false where the trace has no forecast for it. Along the tokens
-// they are those of a prompt that begins at position 0.
+// Around finds the changes of a dispatch before and after a step. It returns false if the trace has no
+// forecast for the step. Along the axis of tokens they are the changes for prompts that begin at position
+// 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
 	s := &x.Trace.Steps[step]
 	l := line(x, len(s.Tokens), s.Position, along)
@@ -125,15 +130,15 @@ func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Chan
 	return c, true
 }
 
-// ForecastRow is a change of dispatches that go one course.
+// ForecastRow is a change of all dispatches that share one course of plans.
 type ForecastRow struct {
 	Line   *trace.Line
 	First  trace.DispatchID
-	Others int // that have the same course
+	Others int // number of further dispatches with the same course
 	Change Change
 }
 
-// LineName says what a line is of.
+// LineName returns a title for a line of the forecast.
 func LineName(l *trace.Line) string {
 	switch {
 	case l.Along == trace.AlongTokens:
@@ -144,9 +149,9 @@ func LineName(l *trace.Line) string {
 	return fmt.Sprintf("position, %d tokens", l.At)
 }
 
-// ForecastRows are the changes along a line, in order of place.
+// ForecastRows returns the changes along a line, in order of place.
 func ForecastRows(x *analyze.Index, l *trace.Line) []ForecastRow {
-	first := make([]int, len(l.Courses)) // place in groups, plus one
+	first := make([]int, len(l.Courses)) // for each course, its index in groups plus 1
 	var groups []ForecastRow
 	for i, course := range l.Dispatches {
 		if k := first[course]; k > 0 {

@@ -13,45 +13,49 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// GraphTree is the graph as a tree, with what a selection says of it.
+// GraphTree is the graph as a tree, with the numbers of each node in a selection of steps.
 type GraphTree struct {
 	Index     *analyze.Index
-	Selection analyze.Selection // without steps: nothing is known of times
-	Baseline  *analyze.Baseline // nil: it is compared with nothing
+	Selection analyze.Selection // if it has no steps, no times are known
+	Baseline  *analyze.Baseline // nil for no comparison
 	Nodes     []GraphNode
-	Tree      []tree.Row // one for each node, with its name outside of its heading
-	W         *Weights
-	Grouping  analyze.Grouping
+	// Tree has a row for each node, including the name to show when the row is not below its heading.
+	Tree     []tree.Row
+	W        *Weights
+	Grouping analyze.Grouping
 }
 
-// GraphNode is a row: an operator, equal ones of several layers, a heading, or a value of an operator.
+// GraphNode is a node of the tree: an operator, equal operators of several layers, a heading, or a value of
+// an operator.
 type GraphNode struct {
 	tree.Row
 	Label string
-	// Ops are the operators of each layer that the row stands for; of a value the one that it is shown in.
+	// Ops holds the operators of the node, one list for each layer. For a value it holds the operator below
+	// which the value is shown.
 	Ops [][]trace.OpID
-	// Value is what a row below an operator stands for, Edge how the operator uses it: in, state, out. Edge
-	// is empty for all other rows.
+	// Value is the value of a node below an operator. Edge is how the operator uses the value: "in",
+	// "state", "out" or "makes". Edge is empty for all other nodes.
 	Value trace.ValueID
 	Edge  string
 
-	Dispatches []trace.DispatchID // of all its operators, that run in the selection
-	NS         float64            // in a step, timed in isolation, or of the blocks that they make up
-	Measured   bool               // it is of all of them
-	Share      float64
-	Groups     int64            // workgroups launched
-	Waste      int64            // of these, without work
-	ErrorDB    float64          // dB, the worst
-	HasError   bool             //
-	Cost       *analyze.RowCost // of leaving out just these dispatches, where that was measured
-	// Other is a launch of the row that ran differently when a cost was measured, so that Cost is nil.
+	Dispatches []trace.DispatchID // dispatches of all operators of the node that ran in the selection
+	// NS is the time of the dispatches in one step in ns. They were timed in isolation, or as whole blocks.
+	NS       float64
+	Measured bool // NS includes every dispatch of the node
+	Share    float64
+	Groups   int64   // number of workgroups launched
+	Waste    int64   // number of launched workgroups without work
+	ErrorDB  float64 // lowest SNR of the node's dispatches in dB
+	HasError bool
+	Cost     *analyze.RowCost // cost of skipping exactly these dispatches; nil if not measured
+	// Other is a launch of the node that ran differently when the cost was measured. Cost is then nil.
 	Other *analyze.Launch
-	Costs *analyze.StepCosts // where there is such a launch
-	// Delta is the time against that of the baseline; of its plans nothing is said.
+	Costs *analyze.StepCosts // the costs that Other was compared with
+	// Delta compares the time with the baseline. Its plan differences are not set.
 	Delta analyze.Delta
 }
 
-// Of computes the graph with what a selection says of it, and what it says against a baseline.
+// Of computes the graph with the numbers of a selection, compared with a baseline if there is one.
 func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, error) {
 	whole := o.Selection
 	o = o.Routed(x)
@@ -81,24 +85,25 @@ func Of(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTree, e
 	return t, nil
 }
 
-// Weights are what is known of the operators in a selection.
+// Weights holds what is known about the operators in a selection.
 type Weights struct {
 	ByOp   map[trace.OpID][]*analyze.Launch
 	steps  float64
-	Total  float64             // ns of a step, 0 where a dispatch was not measured
-	Blocks *analyze.BlockTimes // nil where the step was not timed by blocks
-	costs  *analyze.StepCosts  // nil where none were measured
-	// of the baseline, where there is one: what it has for each launch, how many steps it has, what can be
-	// told
+	Total  float64             // ns of a step; 0 if a dispatch was not measured
+	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
+	costs  *analyze.StepCosts  // nil if no costs were measured
+	// baseline maps a launch to the launch of the baseline, baseSteps is the number of baseline steps, and
+	// resolutionNS is the smallest difference that the timers resolve. They are not set without a baseline.
 	baseline      map[*analyze.Launch]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64
 	ClockMoved    bool
-	Single        bool // a dispatch was timed once, here or there
+	Single        bool // a dispatch was timed only once, in the selection or at the baseline
 	BaselineCosts *analyze.BaselineCosts
 }
 
-// weigh weighs the operators in the steps of a selection; costs may be of others of the whole selection.
+// weigh computes the weights of all operators in a selection. whole is the selection including rerouted
+// steps, which may have costs if the steps of o.Selection have none.
 func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analyze.Selection) (*Weights,
 	error,
 ) {
@@ -140,12 +145,12 @@ func weigh(ctx context.Context, x *analyze.Index, o analyze.Options, whole analy
 	return w, nil
 }
 
-// sum fills in what the operators of a node come to.
+// sum computes the numbers of a node from its operators.
 func (w *Weights) sum(n *GraphNode) {
 	n.Measured, n.ErrorDB = true, math.Inf(1)
 	var launches, now, then []*analyze.Launch
 	timed := w.baseline != nil
-	sets := make([][]int, len(n.Ops)) // of the step's dispatches
+	sets := make([][]int, len(n.Ops)) // indices of dispatches in the step
 	for i, unit := range n.Ops {
 		for _, id := range unit {
 			for _, l := range w.ByOp[id] {
@@ -226,8 +231,8 @@ func (b *treeBuilder) operator(parent int, key, label string, id trace.OpID) {
 	}
 }
 
-// several adds a row for operators that stand in the same place, and each of them in it; a single one stands
-// alone.
+// several adds a node for operators in the same place of several layers, with a child node for each of
+// them. A single operator gets just one node.
 func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	g := &b.t.Index.Trace.Graph
 	if len(ids) == 1 {
@@ -241,7 +246,7 @@ func (b *treeBuilder) several(parent int, key, label string, ids []trace.OpID) {
 	row := b.add(parent, key, fmt.Sprintf("%s ×%d", label, len(ids)), units, false, false)
 	for _, id := range ids {
 		name := g.Ops[id].Name
-		if parent >= 0 { // of equal layers
+		if parent >= 0 { // the operators are in equal layers
 			name = fmt.Sprintf("layer %d", *g.Ops[id].Layer)
 		}
 		b.operator(row, opKey(id), name, id)
@@ -270,7 +275,7 @@ func (b *treeBuilder) byKind() {
 	}
 }
 
-// byLayer adds prologue, layers and epilogue; equal layers as one where they are folded.
+// byLayer adds prologue, layers and epilogue. If folded is true, equal layers become one node.
 func (b *treeBuilder) byLayer(folded bool) {
 	g := &b.t.Index.Trace.Graph
 	parts := map[string][]trace.OpID{}
@@ -314,7 +319,8 @@ func (b *treeBuilder) byLayer(folded bool) {
 	}
 }
 
-// shape is what equal layers have the same: operators, and the kernels and grids that they run with.
+// shape returns a text that is the same for equal layers: the operators, and the kernels and grids with
+// which they run.
 func (b *treeBuilder) shape(ids []trace.OpID) string {
 	g := &b.t.Index.Trace.Graph
 	var s strings.Builder
@@ -341,7 +347,7 @@ func (b *treeBuilder) part(name string, ids []trace.OpID) {
 	}
 }
 
-// layers adds equal layers: their blocks, and in each block its operators.
+// layers adds equal layers: their blocks, and the operators below each block.
 func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 	g := &b.t.Index.Trace.Graph
 	units := make([][]trace.OpID, len(equal))
@@ -368,7 +374,7 @@ func (b *treeBuilder) layers(equal []int, of map[int][]trace.OpID) {
 	}
 }
 
-// Op is the operator of a node, of several the first; nil for a heading.
+// Op returns the first operator of a node, and nil for a heading.
 func (t *GraphTree) Op(row int) *trace.Op {
 	n := &t.Nodes[row]
 	if n.Group || len(n.Ops) == 0 || len(n.Ops[0]) == 0 {
@@ -377,7 +383,7 @@ func (t *GraphTree) Op(row int) *trace.Op {
 	return &t.Index.Trace.Graph.Ops[n.Ops[0][0]]
 }
 
-// Step is the one that live shapes are of, -1 for none.
+// Step returns the step whose live shapes are shown, or -1 if no step is selected.
 func (t *GraphTree) Step() int {
 	if len(t.Selection.Steps) == 0 {
 		return -1

@@ -8,14 +8,14 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// GraphWeight is a quantity that rows can be marked by.
+// GraphWeight is a quantity by which nodes can be marked.
 type GraphWeight struct {
-	Column string // of the table, which has it in numbers
-	Doc    string // in a word or two
+	Column string // table column with the same quantity in numbers
+	Doc    string // one or two words
 	Of     func(*GraphNode) float64
 }
 
-// GraphWeights are those that there are.
+// GraphWeights are all quantities by which nodes can be marked.
 var GraphWeights = []GraphWeight{
 	{"us", "GPU time", func(n *GraphNode) float64 { return n.NS }},
 	{"cost_us", "cost", func(n *GraphNode) float64 {
@@ -25,7 +25,7 @@ var GraphWeights = []GraphWeight{
 		return max(0, float64(n.Cost.NS))
 	}},
 	{"waste", "waste", func(n *GraphNode) float64 { return float64(n.Waste) }},
-	{"gap_db", "gap", func(n *GraphNode) float64 { // the noise against the signal
+	{"gap_db", "gap", func(n *GraphNode) float64 { // converts the SNR from dB to a ratio of noise to signal
 		if !n.HasError || math.IsNaN(n.ErrorDB) {
 			return 0
 		}
@@ -33,7 +33,7 @@ var GraphWeights = []GraphWeight{
 	}},
 }
 
-// MemoryOf says which memory a value has: "slot 3", "as value 12".
+// MemoryOf returns where a value is stored: "slot 3", "as value 12".
 func MemoryOf(v *trace.Value) string {
 	switch {
 	case v.AliasOf != nil:

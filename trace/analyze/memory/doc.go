@@ -1,2 +1,2 @@
-// Package memory computes which values share memory in a step, and how many bytes of it are live.
+// Package memory computes which values share memory in a step, and how many bytes of the memory are live.
 package memory

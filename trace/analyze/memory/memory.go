@@ -9,16 +9,16 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Tenant is a value with memory, and when it is in use: the places of the first and the last dispatch that
-// touch it or what is an alias of it, -1 where none does.
+// Tenant is a value that has memory, with the time of its use. First and Last are the positions of the
+// first and the last dispatch that touch the value or an alias of it. They are -1 if no dispatch does.
 type Tenant struct {
 	Value       *trace.Value
 	First, Last int
-	Live        int64 // bytes at the step
-	FusedAway   bool  // nothing writes it in the step: who takes it does without it
+	Live        int64 // live bytes at the step
+	FusedAway   bool  // no dispatch of the step writes it, because its consumers compute it themselves
 }
 
-// Shares reports whether the value takes turns in a slot.
+// Shares reports whether the value shares a memory slot with other values over time.
 func (n *Tenant) Shares() bool {
 	v := n.Value
 	return v.Slot != nil && v.AliasOf == nil && (v.Role == trace.RoleIntermediate ||
@@ -26,17 +26,17 @@ func (n *Tenant) Shares() bool {
 		analyze.NotStored(v) == ""
 }
 
-// Tenancy is who holds memory in a step.
+// Tenancy lists which values hold memory in a step.
 type Tenancy struct {
 	X       *analyze.Index
 	Step    int
-	Order   []trace.DispatchID // that run; of no step all there are
-	Tenants []Tenant           // by value
-	Slots   map[int][]*Tenant  // in the order of the step
-	Numbers []int              // of slots, rising
+	Order   []trace.DispatchID // dispatches in order of submission; without a step, all of the graph
+	Tenants []Tenant           // indexed by value
+	Slots   map[int][]*Tenant  // values of each slot, in order of first use
+	Numbers []int              // slot numbers, ascending
 }
 
-// Of finds out who holds memory in a step, -1 for the graph at its largest.
+// Of computes which values hold memory in a step. step may be -1 for the graph at its maximum shape.
 func Of(x *analyze.Index, step int) *Tenancy {
 	g := &x.Trace.Graph
 	t := &Tenancy{X: x, Step: step, Tenants: make([]Tenant, len(g.Values)), Slots: map[int][]*Tenant{}}
@@ -78,7 +78,7 @@ func Of(x *analyze.Index, step int) *Tenancy {
 			continue
 		}
 		if step >= 0 && n.First < 0 {
-			n.Live = 0 // the route in force has no use for it
+			n.Live = 0 // the route in force does not use it
 		}
 		s := *n.Value.Slot
 		if t.Slots[s] == nil {
@@ -88,15 +88,15 @@ func Of(x *analyze.Index, step int) *Tenancy {
 	}
 	slices.Sort(t.Numbers)
 	for _, list := range t.Slots {
-		slices.SortStableFunc(list, func(a, b *Tenant) int { // what is not in use stands last
+		slices.SortStableFunc(list, func(a, b *Tenant) int { // unused values have First = -1 and come last
 			return cmp.Compare(uint(a.First), uint(b.First))
 		})
 	}
 	return t
 }
 
-// findFusedAway finds what the step leaves: intermediates that dispatches of other steps write, and views of
-// them.
+// findFusedAway marks the values that the step does not write: intermediates that dispatches write only in
+// other steps, and views of such intermediates.
 func (t *Tenancy) findFusedAway() {
 	x, g := t.X, &t.X.Trace.Graph
 	for i := range g.Dispatches {
@@ -110,10 +110,12 @@ func (t *Tenancy) findFusedAway() {
 	}
 }
 
-// FusedAway is the cell of a value that the step does not compute because it is fused away.
+// FusedAway is the text of a table cell for a value that the step does not compute because it is fused
+// away.
 const FusedAway = "fused away"
 
-// liveBytes is what a value needs at the live shape of a step, in whole words.
+// liveBytes returns the bytes that a value needs at the live shape of a step, rounded up to words of 4
+// bytes.
 func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
 	elements := func(dims []int) float64 {
 		n := 1.0
@@ -127,21 +129,23 @@ func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
 		return 0
 	}
 	words := math.Ceil(float64(v.Bytes) * elements(live) / most / 4)
-	return int64(min(float64(v.Bytes), 4*words)) // a file may have dims of any size
+	// Limited to the value's size, because dims read from a file may be arbitrarily large.
+	return int64(min(float64(v.Bytes), 4*words))
 }
 
-// Holding is a part of the memory: a role's own buffers, or a slot.
+// Holding is a part of the device memory: a slot, or the separate buffers of one role.
 type Holding struct {
 	Key, Label string
 	Parent     int
 	Values     int
 	Allocated  int64
 	Live       int64
-	Largest    *trace.Value // that makes it so large
-	Peak       *Tenant      // of a slot
+	Largest    *trace.Value // the largest value, which determines the size of a slot
+	Peak       *Tenant      // the tenant of Largest
 }
 
-// Add counts a value; values that share memory take the largest of their sizes, others the sum.
+// Add counts a value. If shared is true, the values share memory, so the size is the largest of theirs,
+// else the sum.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++
 	if shared {

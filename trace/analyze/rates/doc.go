@@ -1,2 +1,3 @@
-// Package rates adds up a run: tokens per second by phase, and the share and the cost of each kernel.
+// Package rates summarizes a run: tokens per second for each phase, and the share and the cost of each
+// kernel.
 package rates

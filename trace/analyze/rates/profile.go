@@ -9,52 +9,58 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Profile is what a run cost, over all of its steps: tokens a second, and each kernel's part.
+// Profile summarizes some or all steps of a run: tokens per second, and the share of each kernel.
 type Profile struct {
 	Trace   *trace.Trace
 	Rates   []Rate
-	Kernels []KernelProfile      // by phase, then by what there is to save, or by total, falling
-	Costs   []*analyze.StepCosts // of each phase that has some
+	Kernels []KernelProfile      // sorted by phase, then by potential saving or total time, largest first
+	Costs   []*analyze.StepCosts // costs of each phase in which costs were measured
 	Index   *analyze.Index
-	Steps   []int // of the trace, that costs and repeats are taken from
+	Steps   []int // indices of the steps from which costs and repeats are read
 }
 
-// Rate is how fast the steps of one phase went that were timed alike and followed each other alike. Cold
-// steps are left out, unless there are no others.
+// Rate is the speed of the steps of one phase that have the same timing level and mode. Cold steps are
+// excluded, unless there are only cold steps.
 type Rate struct {
 	Phase  trace.Phase
 	Timing trace.Timing
-	Mode   string // stepped: the token of each step was read back before the next; or pipelined
-	Steps  int    // that count
-	Cold   int    // left out, or, where OnlyCold, the ones that count
-	// OnlyCold reports that there were none but cold steps.
+	// Mode is "stepped" if the token of each step was read before the next step, else "pipelined".
+	Mode  string
+	Steps int // number of steps included in the rate
+	// Cold is the number of excluded cold steps. If OnlyCold is true, it is the number of included steps.
+	Cold int
+	// OnlyCold reports that all steps were cold.
 	OnlyCold bool
-	Tokens   int   // of the steps that count: in for prefill, one each for decode
-	WallNS   int64 // their sum
-	Timed    int   // of the steps, that have a wall time
-	// LeastNS and MostNS are the least and the largest; the steps are at different positions, so their median
-	// means nothing.
+	// Tokens counts the tokens of the included steps: input tokens for prefill, one token for each decode
+	// step.
+	Tokens int
+	WallNS int64 // sum of the wall times of the included steps
+	Timed  int   // number of included steps with a wall time
+	// LeastNS and MostNS are the shortest and the longest wall time. A median would be meaningless, because
+	// the steps are at different positions.
 	LeastNS, MostNS int64
-	TokensPerS      float64 // 0 where no wall time was measured
-	// Untimed is the rate of decode steps as they run untimed, where more than these as a whole was timed; 0
-	// where that is not known.
+	TokensPerS      float64 // 0 if no wall time was measured
+	// Untimed is the rate of decode steps without timing of dispatches or blocks. It is set only if the
+	// recorded steps were timed in such detail, and 0 if it is not known.
 	Untimed float64
 }
 
-// KernelProfile is a kernel in the steps of a phase that count.
+// KernelProfile summarizes a kernel in the included steps of a phase.
 type KernelProfile struct {
 	Phase   trace.Phase
 	Kernel  string
-	Count   int     // dispatches
-	Timed   int     // of them, that were measured
-	TotalNS float64 // of those
-	Share   float64 // of the phase's total; 0 where not all dispatches of the phase were measured
-	// Cost is that of the kernel in the last step of the phase that has costs; nil where it was not left out
-	// by itself.
+	Count   int     // number of dispatches
+	Timed   int     // number of measured dispatches
+	TotalNS float64 // sum of the measured dispatches in ns
+	// Share is the fraction of the phase's total time. It is 0 if some dispatches of the phase were not
+	// measured.
+	Share float64
+	// Cost is the cost of the kernel in the last step of the phase that has costs. It is nil if the kernel
+	// was not skipped alone.
 	Cost *analyze.RowCost
 }
 
-// MeanNS is the mean of the dispatches that were measured.
+// MeanNS returns the mean time of the measured dispatches in ns.
 func (k *KernelProfile) MeanNS() float64 {
 	if k.Timed == 0 {
 		return 0
@@ -62,10 +68,10 @@ func (k *KernelProfile) MeanNS() float64 {
 	return k.TotalNS / float64(k.Timed)
 }
 
-// Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready for use.
+// Tally adds up a profile step by step, for a run whose steps are not kept. The zero Tally is ready to use.
 type Tally struct{ groups []*group }
 
-// group is the steps of one phase, timing level and mode.
+// group holds the steps of one phase, timing level and mode.
 type group struct {
 	phase      trace.Phase
 	timing     trace.Timing
@@ -77,14 +83,14 @@ func (g *group) has(s *trace.Step) bool {
 	return g.phase == s.Phase && g.timing == s.Timing && g.mode == s.Mode()
 }
 
-// counted are steps added up.
+// counted holds the sums over some steps.
 type counted struct {
 	rate    Rate
 	kernels []KernelProfile
-	index   map[string]int // in kernels, by name
+	index   map[string]int // index into kernels, by kernel name
 }
 
-// Add takes in a step of a trace, whose plans the step names.
+// Add adds a step. The plans of the step are in trace t.
 func (y *Tally) Add(t *trace.Trace, s *trace.Step) {
 	i := slices.IndexFunc(y.groups, func(g *group) bool { return g.has(s) })
 	if i < 0 {
@@ -131,8 +137,8 @@ func (c *counted) add(k KernelProfile) {
 	c.kernels[i].TotalNS += k.TotalNS
 }
 
-// counts are the steps of a group whose times mean something: all but the cold ones, or all where all are
-// cold.
+// counts returns the sums that are meaningful: those of the warm steps, or of the cold steps if there are
+// no warm steps.
 func (g *group) counts() (c *counted, onlyCold bool) {
 	if g.warm.rate.Steps == 0 {
 		return &g.cold, true
@@ -140,13 +146,13 @@ func (g *group) counts() (c *counted, onlyCold bool) {
 	return &g.warm, false
 }
 
-// Profile is the profile of the steps so far, all of those of a trace, which may keep the last of them alone:
-// of those it looks at costs, and at what decode steps take untimed.
+// Profile returns the profile of all steps added so far. The trace of x may hold only the last of these
+// steps. Costs and untimed rates are read from the steps that the trace holds.
 func (y *Tally) Profile(x *analyze.Index) *Profile {
 	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }
 
-// profile is Profile of some of the trace's steps, of which the decode steps are those of a selection.
+// profile is like Profile for some steps of the trace. decode selects the decode steps among them.
 func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
 	var phases []trace.Phase
@@ -177,8 +183,8 @@ func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection)
 	return p
 }
 
-// cost gives the kernels of a phase their costs. Where those make up most of its time they are in order by
-// what there is to save, the rest after them by time.
+// cost sets the costs of the kernels of a phase. If kernels with a known cost make up at least half of the
+// time, they are sorted by potential saving, followed by the other kernels in order of time.
 func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	step := -1
 	for _, i := range p.Steps {
@@ -209,7 +215,7 @@ func (p *Profile) cost(phase trace.Phase, list []KernelProfile) {
 	slices.SortStableFunc(list, func(a, b KernelProfile) int { return analyze.CompareCosts(a.Cost, b.Cost) })
 }
 
-// shared gives the kernels of a phase their shares, and sorts them.
+// shared sets the shares of the kernels of a phase, and sorts the kernels by time.
 func shared(list []KernelProfile) []KernelProfile {
 	total, all := 0.0, true
 	for _, k := range list {
@@ -228,7 +234,7 @@ func shared(list []KernelProfile) []KernelProfile {
 	return list
 }
 
-// Of computes the profile of the steps of a selection, without one of all.
+// Of computes the profile of the steps of a selection. If selection.Steps is nil, it uses all steps.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Profile, error) {
 	var y Tally
 	var decode analyze.StepGroup
@@ -248,9 +254,9 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 	return y.profile(x, steps, decode.Selection(string(trace.Decode))), nil
 }
 
-// Rate is the rate of a phase; of several timing levels or modes that of the most steps, of as many the later
-// one. Cold steps are among them: how many those are is not the same each time. Nil where no step was of the
-// phase.
+// Rate returns the rate of a phase, and nil if no step has the phase. Of several timing levels or modes it
+// returns the one with the most steps, and the later one if the numbers are equal. Cold steps are counted
+// too, because the number of cold steps varies from run to run.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {
@@ -261,7 +267,7 @@ func (p *Profile) Rate(phase trace.Phase) *Rate {
 	return best
 }
 
-// steps is how many steps there were, those left out too.
+// steps returns the number of steps, including excluded cold steps.
 func (r *Rate) steps() int {
 	if r.OnlyCold {
 		return r.Steps
@@ -269,25 +275,26 @@ func (r *Rate) steps() int {
 	return r.Steps + r.Cold
 }
 
-// Timed reports that some dispatches of the steps were timed as they ran.
+// Timed reports whether some dispatches were timed.
 func (p *Profile) Timed() bool {
 	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
 }
 
-// Warm is a piece of the prompt that was run again after the run, when the device was at its clocks.
+// Warm is a chunk of the prompt that was repeated after the run, when the GPU clock had reached its full
+// speed.
 type Warm struct {
 	Tokens, N   int
-	WallNS, Was trace.Time // median of N, and as it ran first
+	WallNS, Was trace.Time // median of the N repeats, and the time of the recorded run
 	Cold        bool
 }
 
-// TokensPerS is the rate of the repeated piece.
+// TokensPerS returns the rate of the repeated chunk.
 func (w *Warm) TokensPerS() float64 {
 	ns, _ := w.WallNS.NS()
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
 }
 
-// Warm is the last piece of the prompt that was run again; false where none was.
+// Warm returns the last chunk of the prompt that was repeated, and false if none was.
 func (p *Profile) Warm() (Warm, bool) {
 	for _, i := range slices.Backward(p.Steps) {
 		s := &p.Trace.Steps[i]

@@ -1,2 +1,2 @@
-// Package tracks puts what the CPU and the GPU did in a step on one time axis.
+// Package tracks places what the CPU and the GPU did in a step on one time axis.
 package tracks

@@ -7,33 +7,36 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// Span is a part of a step's time, in ns from the step's begin.
+// Span is a part of a step's time, in ns from the begin of the step.
 type Span struct {
 	Name     string
 	From, To int64
-	// Busy are the parts of it in which the GPU worked, where dispatches or blocks were timed; nil where only
-	// the whole is known.
+	// Busy are the parts of the span in which the GPU worked. It is nil if neither dispatches nor blocks
+	// were timed.
 	Busy []Span
-	// Dispatches are how many stand in it, First the place of the first among those of the step.
+	// Dispatches is the number of dispatches in the span. First is the position of the first of them in the
+	// step.
 	First, Dispatches int
 }
 
-// NS is how long it is.
+// NS returns the length of the span in ns.
 func (s *Span) NS() int64 { return s.To - s.From }
 
-// Tracks are what the host and the GPU did in a step, on one axis.
+// Tracks shows what the host and the GPU did in a step, on one time axis.
 type Tracks struct {
-	End      int64 // of the axis, in ns from the step's begin
+	End      int64 // end of the axis, in ns from the begin of the step
 	CPU, GPU []Span
-	// Placed reports that the GPU's part stands where it was measured to be, and not merely after the submit.
+	// Placed reports that the GPU spans are at their measured times. Otherwise they are drawn directly
+	// after the submit.
 	Placed bool
-	// Runs is the number of runs of the step, of which this was the first; 0 where it was not repeated, or
-	// only timed as a whole.
+	// Runs is the number of runs of the step, including this first one. It is 0 if the step was not
+	// repeated, or only timed as a whole.
 	Runs int
 }
 
-// Of are those of a step as it was recorded. The host's parts are in their order; a wait that is cut by
-// submits stands in one piece. Nothing is there that was not measured.
+// Of returns the tracks of a recorded step. The CPU spans are shown one after another in the order of the
+// phases. A wait that was interrupted by submits is shown as one span. Phases that were not measured are
+// omitted.
 func Of(x *analyze.Index, step int) *Tracks {
 	s := &x.Trace.Steps[step]
 	_, repeats := x.BusyOf(s)
@@ -42,7 +45,7 @@ func Of(x *analyze.Index, step int) *Tracks {
 		r.Runs = repeats + 1
 	}
 	at := int64(0)
-	submitted := int64(0) // the submit
+	submitted := int64(0) // end of the submit, in ns
 	for _, part := range []struct {
 		name string
 		time trace.Time
@@ -68,7 +71,8 @@ func Of(x *analyze.Index, step int) *Tracks {
 	return r
 }
 
-// gpuTrack adds what the GPU did, from where its first tick was, or from after the submit.
+// gpuTrack adds the GPU spans. They start at the first tick of the GPU, or after the submit if that tick is
+// not known.
 func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()
@@ -77,7 +81,8 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	}
 	from, placed := analyze.Minus(gpu.StartNS, s.CPU.StartNS).NS()
 	if submitted, ok := analyze.Minus(s.CPU.SubmittedNS, s.CPU.StartNS).NS(); ok {
-		from = max(from, submitted) // sooner the first tick cannot have come, whatever the clocks' error
+		// A first tick before the submit is impossible, so the error of the clocks is corrected.
+		from = max(from, submitted)
 	}
 	if r.Placed = placed; !placed {
 		from = submitted
@@ -128,7 +133,8 @@ func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	}
 }
 
-// blockOf is the part of the model that a dispatch belongs to: a layer, or an operator outside of the layers.
+// blockOf returns the part of the model that a dispatch belongs to: a layer, or an operator outside of the
+// layers.
 func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	o := &x.Trace.Graph.Ops[x.Trace.Graph.Dispatches[id].Op]
 	if o.Layer != nil {
@@ -138,7 +144,7 @@ func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	return name
 }
 
-// Inside are the dispatches of a part of a step's GPU track, one after the other, where they were timed.
+// Inside returns the dispatches of a GPU span, one after another. It returns nil if they were not timed.
 func Inside(x *analyze.Index, step int, part *Span) []Span {
 	s := &x.Trace.Steps[step]
 	list := make([]Span, 0, len(part.Busy))
@@ -154,8 +160,8 @@ func Inside(x *analyze.Index, step int, part *Span) []Span {
 	return list
 }
 
-// ColdStart is what there was to do until the first token: the phases of opening, and the first step; nothing
-// where the trace does not say it.
+// ColdStart returns what had to be done until the first token: the phases of opening the model, and the
+// first step. It returns nothing if the trace does not record this.
 func ColdStart(x *analyze.Index) []trace.Opening {
 	t := x.Trace
 	if len(t.Opening) == 0 || len(t.Steps) == 0 || t.Steps[0].Index != 0 {

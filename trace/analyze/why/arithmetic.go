@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// changedTerms are the terms of a grid whose counts another plan had otherwise; nil where one of the two is
-// none, or does not say.
+// changedTerms returns the terms of a grid whose counts differ between two plans, with the changes of these
+// counts. It returns nil if a plan is nil or does not record its terms.
 func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
 	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
 		return nil, nil

@@ -7,25 +7,25 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// propagation is what a step's resize did in the end. The pass by pass order plans an operator as often as
-// something before it changes; here each operator and each value is there once, with what it was before the
-// step and what it is in it.
+// propagation is the net result of a step's shape propagation. The pass-by-pass order plans an operator
+// each time something before it changes. Here each operator and each value occurs once, with its state
+// before the step and in the step.
 type propagation struct {
 	x       *analyze.Index
 	step    int
-	woken   map[trace.OpID][]trace.ValueID // triggers of each operator, each once
-	wakes   map[trace.ValueID][]trace.OpID // the other way round
-	inputs  []trace.ValueID                // triggers that no operator gave
-	changes map[trace.ValueID]produced     // of the values that operators gave
+	woken   map[trace.OpID][]trace.ValueID // triggers of each operator, without duplicates
+	wakes   map[trace.ValueID][]trace.OpID // operators that each value triggers, the inverse of woken
+	inputs  []trace.ValueID                // triggers that are not the output of a planned operator
+	changes map[trace.ValueID]produced     // changes of values that are outputs of planned operators
 }
 
-// produced is the change of a value, with the operator that gave it.
+// produced is the change of a value, with the operator that produced it.
 type produced struct {
 	op   trace.OpID
 	goal goal
 }
 
-// goal is a change that is to be explained: dims, or a count as a list of one.
+// goal is a change to be explained: of dims, or of a count as a list with one element.
 type goal struct{ from, to []int }
 
 func propagate(x *analyze.Index, step int) *propagation {
@@ -70,7 +70,7 @@ func propagate(x *analyze.Index, step int) *propagation {
 	return p
 }
 
-// change is what a trigger was before the step, and is in it.
+// change returns the change of a trigger from before the step to the step.
 func (p *propagation) change(v trace.ValueID) goal {
 	if c, given := p.changes[v]; given {
 		return c.goal
@@ -79,7 +79,7 @@ func (p *propagation) change(v trace.ValueID) goal {
 	return goal{from, to}
 }
 
-// moved are the changes of those of some values that operators gave otherwise than before.
+// moved returns the changes of those values that operators of the step really changed.
 func (p *propagation) moved(values []trace.ValueID) []goal {
 	var list []goal
 	for _, v := range values {
@@ -90,8 +90,9 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 	return list
 }
 
-// explains says how well a change of a trigger explains a change: 3 where it is the same change, 2 where both
-// have a dim that changed in the same way, 1 where both grew in proportion, else 0.
+// explains rates how well the change of a trigger (g) explains another change (of). It returns 3 if both
+// numbers of elements change equally, 2 if a dim changes equally in both, 1 if both change in proportion,
+// else 0.
 func (g goal) explains(of goal) int {
 	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
@@ -132,8 +133,8 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best are the triggers of an operator that explain a change best: the goal first of all, and where several
-// do as well, what the operator then gives.
+// best returns the triggers of an operator that explain a change best. The outputs of the operator (gives)
+// count if several triggers explain the change equally well.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1
@@ -156,14 +157,14 @@ func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID
 	return best
 }
 
-// chains walks from an operator back over the changes of the step, breadth first: to each input of the graph
-// that is to blame for a change, by the shortest way.
+// chains follows the changes of the step from an operator back to the graph's inputs, breadth first. It
+// returns the shortest chain to each input that caused the change.
 func (p *propagation) chains(op trace.OpID, of goal, gives []goal) []Chain {
 	type way struct {
 		op   trace.OpID
 		of   goal
 		give []goal
-		link Link // by which the way before came here
+		link Link // the link from the previous operator to op
 		back *way
 	}
 	seen := map[trace.ValueID]bool{}

@@ -8,66 +8,74 @@ import (
 )
 
 // Why explains a dispatch's plan: how its grid is computed, and which steps last set its grid and its
-// params, each traced back to the graph's inputs. Of a dispatch that does not run in a step it is where that
-// comes from.
+// params. Each of these changes is traced back to the inputs of the graph. For a dispatch that does not run
+// in a step, Why explains why it does not run.
 type Why struct {
-	Index  *analyze.Index
-	Name   string
-	Step   *trace.Step
-	Plan   *trace.Plan // nil where it does not run in the step
-	Grid   *Origin     // nil: as the graph was built, or set in a step that is not in the trace
-	Params *Origin     // the same; where the params changed with the grid it is Grid
-	Ends   *Origin     // the next change after which it does not run, nil if there is none
-	At     int         // index into Trace.Steps
+	Index *analyze.Index
+	Name  string
+	Step  *trace.Step
+	Plan  *trace.Plan // nil if the dispatch does not run in the step
+	// Grid is the change that set the grid. It is nil if the grid is that of the built graph, or if it was
+	// set in a step that is not in the trace.
+	Grid *Origin
+	// Params is the change that set the params. If the params changed together with the grid, it equals
+	// Grid. It may be nil as Grid may.
+	Params *Origin
+	Ends   *Origin // the next change that stops the dispatch; nil if there is none
+	At     int     // index into Trace.Steps
 	ID     trace.DispatchID
-	// Changes are the steps, indices into Trace.Steps, in which the grid or the route changed, or in which it
-	// began to run, or ran no more.
+	// Changes are the steps, as indices into Trace.Steps, in which the grid or the route changed, or in
+	// which the dispatch started or stopped running.
 	Changes []int
 }
 
-// Origin is the change that set something.
+// Origin is a change that set the grid or the params of a dispatch.
 type Origin struct {
 	At       int // index into Trace.Steps
 	Step     *trace.Step
-	From, To *trace.Plan // nil where the dispatch did not run before, or runs no more
-	// Instead are the plans of the dispatches that have the work since, of one that runs no more.
+	From, To *trace.Plan // From is nil if the dispatch did not run before, To if it stopped
+	// Instead holds the plans of the dispatches that took over the work of a dispatch that stopped running.
 	Instead []*trace.Plan
 	Causes  []Cause
-	// Others are inputs that changed in the step and are not to blame.
+	// Others are inputs that changed in the step without causing this change.
 	Others []Other
 }
 
-// Cause is why counts of a grid's arithmetic are others: the shortest way back to an input that is to blame.
+// Cause explains why counts in the arithmetic of a grid changed: it is the shortest chain back to an input
+// that caused the change.
 type Cause struct {
-	Terms []string // of the grid; none where the change is not one of them
+	Terms []string // changed terms of the grid; nil if the change is not in a term
 	Chain
 }
 
-// Other is an input of the graph that changed in a step, and the operators that it woke.
+// Other is an input of the graph that changed in a step, and the operators that were re-planned because of
+// it.
 type Other struct {
 	Input    trace.ValueID
 	From, To []int
 	Ops      []trace.OpID
-	Params   bool // it changed nothing of theirs but params
-	Unsure   bool // the dispatch's own operator is among them, and the arithmetic of its grid is not known
+	Params   bool // the input changed only params of these operators
+	// Unsure reports that the dispatch's own operator is in Ops and the arithmetic of its grid is not
+	// known.
+	Unsure bool
 }
 
 // Chain leads from an operator back to an input of the graph.
 type Chain struct {
 	Links []Link
 	Input trace.ValueID
-	From  []int // of the input before; nil where that is not known
+	From  []int // previous dims of the input; nil if not known
 	To    []int
 }
 
-// Link is an operator that was planned, and the change of a value that woke it.
+// Link is an operator that was planned, and the change of the value that triggered it.
 type Link struct {
 	Op       *trace.Op
 	Value    trace.ValueID
-	From, To []int // of the value
+	From, To []int // dims of the value before and after
 }
 
-// Of explains the plan that a dispatch had in a step, or why it had none.
+// Of explains the plan that a dispatch had in a step, or why it did not run.
 func Of(x *analyze.Index, step int, id trace.DispatchID) *Why {
 	w := &Why{
 		Index: x, Name: x.Name(id), Step: &x.Trace.Steps[step], Plan: x.PlanOf(step, id), At: step, ID: id,
@@ -84,8 +92,8 @@ func Of(x *analyze.Index, step int, id trace.DispatchID) *Why {
 	return w
 }
 
-// GridChanges are the steps, indices into Trace.Steps, in which a dispatch got another grid or another route,
-// ran again, or ran no more.
+// GridChanges returns the steps, as indices into Trace.Steps, in which a dispatch changed its grid or
+// route, or started or stopped running.
 func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	var steps []int
 	for _, i := range x.Replanned.Of(int(id)) {
@@ -96,8 +104,8 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	return steps
 }
 
-// origin is the last change of a dispatch's plan up to a step that is of a kind, and after which it runs, or
-// does not.
+// origin returns the last change of a dispatch's plan up to a step for which kind returns true. runs
+// selects changes after which the dispatch runs, or changes after which it does not.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
 ) *Origin {
@@ -124,10 +132,11 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 	return o
 }
 
-// instead are the plans by which others have the work of a dispatch that runs no more from a step on: of its
-// own operator those that are new there or came by another route. Else those of them that take what it gave,
-// or what operators that have nothing to do then made of it, and read what it read, or something else that
-// comes from where that came from.
+// instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in
+// a step. If dispatches of its own operator are new or changed their route in the step, instead returns
+// those. Otherwise it returns new or rerouted dispatches of operators that consume its output, directly or
+// through operators that do not run. These dispatches must also read the inputs of the stopped dispatch, or
+// other outputs of the operators that produced these inputs.
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
@@ -155,7 +164,8 @@ func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	return taking
 }
 
-// takers are the operators that take what an operator gives, or what others that do not run make of it.
+// takers returns the operators that consume the outputs of an operator, directly or through operators that
+// do not run.
 func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace.OpID]bool {
 	found, idle := map[trace.OpID]bool{}, []trace.OpID{op}
 	for i := 0; i < len(idle); i++ {
@@ -171,8 +181,9 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 	return found
 }
 
-// readsFor reports whether a plan's dispatch reads what another one read: something of each operator that
-// runs and gave it something, and itself what no operator gives, constants apart.
+// readsFor reports whether a plan's dispatch reads the inputs that another dispatch read. For an input that
+// a running operator produced, any output of this operator will do. Other inputs must be read themselves,
+// except constants.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {
@@ -193,18 +204,19 @@ func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[tr
 	return true
 }
 
-// blame finds what an origin comes from.
+// blame finds the inputs that caused the change of an origin, and the inputs that changed without causing
+// it.
 func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedChange) {
 	p := propagate(x, o.At)
 	gives := p.moved(x.Trace.Graph.Dispatches[id].Writes)
-	if gives == nil { // it writes what its operator alone reads
+	if gives == nil { // only its own operator reads the values that it writes
 		gives = p.moved(x.Trace.Graph.Ops[c.Op].Outputs)
 	}
 	terms, goals := changedTerms(o.From, o.To)
 	if !c.Diff.Regrids() {
 		terms, goals = nil, nil
 	}
-	unsure := len(goals) == 0 // the grid does not say which of its counts changed
+	unsure := len(goals) == 0 // the plans do not record which count of the grid changed
 	if unsure {
 		terms, goals = []string{""}, []goal{{}}
 	}
@@ -213,7 +225,8 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 			o.add(terms[i], chain)
 		}
 	}
-	slices.SortStableFunc(o.Causes, func(a, b Cause) int { // of several, a shape explains more than a SymInt
+	// Of several causes, a shape explains more than a SymInt.
+	slices.SortStableFunc(o.Causes, func(a, b Cause) int {
 		return inputOrder(x, a.Input) - inputOrder(x, b.Input)
 	})
 	blamed := map[trace.ValueID]bool{}
@@ -241,7 +254,7 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 	}
 }
 
-// add adds a cause, of several counts of a grid once.
+// add adds a cause. If the same chain already explains another count of the grid, add only adds the term.
 func (o *Origin) add(term string, c Chain) {
 	for i := range o.Causes {
 		if slices.EqualFunc(o.Causes[i].Links, c.Links, func(a, b Link) bool {
@@ -258,10 +271,10 @@ func (o *Origin) add(term string, c Chain) {
 	o.Causes = append(o.Causes, cause)
 }
 
-// maxChains is how many inputs a change is followed back to: more than any model's graph has.
+// maxChains limits the number of inputs to which a change is traced. No model's graph has more inputs.
 const maxChains = 64
 
-// inputOrder puts shapes before SymInts.
+// inputOrder sorts shapes before SymInts.
 func inputOrder(x *analyze.Index, v trace.ValueID) int {
 	if x.Trace.Graph.Values[v].Kind == "symint" {
 		return 1
@@ -269,7 +282,7 @@ func inputOrder(x *analyze.Index, v trace.ValueID) int {
 	return 0
 }
 
-// inputChange is what a value that no operator gave was before a step, and is in it.
+// inputChange returns the dims or the count of an input of the graph before a step and in the step.
 func inputChange(x *analyze.Index, step int, v trace.ValueID) (from, to []int) {
 	at := func(step int) []int {
 		if x.Trace.Graph.Values[v].Kind == "symint" {
@@ -284,7 +297,7 @@ func inputChange(x *analyze.Index, step int, v trace.ValueID) (from, to []int) {
 	case step > 0:
 		from = at(step - 1)
 	case x.Trace.DroppedSteps == 0 && x.Trace.Graph.Values[v].Kind != "symint":
-		from = x.Trace.Graph.Values[v].MaxDims // the graph is built at its largest shape
+		from = x.Trace.Graph.Values[v].MaxDims // the graph is built at its maximum shape
 	}
 	return from, at(step)
 }

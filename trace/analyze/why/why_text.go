@@ -4,16 +4,16 @@ import (
 	"slices"
 )
 
-// Groups reports whether a chain to what set the grid goes through several operators.
+// Groups reports whether a chain that explains the grid has several operators.
 func (w *Why) Groups() bool {
 	return w.Grid != nil && slices.ContainsFunc(w.Grid.Causes, func(c Cause) bool { return c.Groups() })
 }
 
-// Groups reports whether the way back to the input goes through several operators.
+// Groups reports whether the chain back to the input has several operators.
 func (c *Cause) Groups() bool { return len(c.Links) > 1 }
 
-// Around are the steps, indices into Trace.Steps, of the changes of this grid before and after the one that
-// set it: -1 where the run has none.
+// Around returns the steps of the grid changes before and after the change that set the current grid. The
+// steps are indices into Trace.Steps, or -1 if there is no such change.
 func (w *Why) Around() (earlier, later int) {
 	earlier, later = -1, -1
 	for _, i := range w.Changes {
@@ -27,16 +27,16 @@ func (w *Why) Around() (earlier, later int) {
 	return earlier, later
 }
 
-// LayersLink is a link, or the same way through several layers.
+// LayersLink is a link of a chain. It may represent the same link in several layers.
 type LayersLink struct {
 	Link
-	Layers []int // of all that the chain passes in the same way; nil where it is one
+	Layers []int // layers that the link represents; nil if there is only one
 }
 
-// GroupLinks leaves one of the layers that a chain passes in the same way.
+// GroupLinks shortens a chain: of several layers that the chain passes in the same way it keeps one.
 func GroupLinks(links []Link) []LayersLink {
 	type span struct {
-		layer    int // -1: outside of the layers
+		layer    int // -1 if the operators are outside of the layers
 		from, to int
 		shape    string
 	}
