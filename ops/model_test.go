@@ -126,7 +126,7 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 		b := tinyBuilder()
 		b.Output(basic.SiLU(b, "y", in(b, "x", 2)))
 		err := step(b, func(*graph.Graph) *graph.StepInput { return &graph.StepInput{} })
-		if err == nil || !strings.Contains(err.Error(), "reference of y: x has no value yet") {
+		if err == nil || !strings.Contains(err.Error(), "reference of y: x has not been computed yet") {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -34,7 +34,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"operands that do not broadcast",
 			func(b *graph.Builder) { basic.Add(b, "layer3.it", in(b, "x", 3, 4), in(b, "y", 2, 4), 1) },
-			"operands [3 4] and [2 4] are not broadcast-compatible: 3 and 2",
+			"cannot broadcast operands [3 4] and [2 4]: sizes 3 and 2 differ",
 		},
 		{
 			"silu_mul of two shapes",
@@ -70,35 +70,35 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		},
 		{
 			"argmax of a scalar", func(b *graph.Builder) { basic.Argmax(b, "layer3.it", in(b, "x"), false) },
-			"no dim to look along",
+			"x has rank 0",
 		},
 		{
 			"cat of two ranks",
 			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2), in(b, "y", 2, 2)) },
-			"want one type and rank",
+			"want the same type and rank",
 		},
 		{
 			"cat of parts that differ elsewhere",
 			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2, 3), in(b, "y", 2, 4)) },
 			"differ in dim 1",
 		},
-		{"cat of nothing", func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0) }, "cat of nothing"},
+		{"cat of nothing", func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0) }, "cat has no parts"},
 		{"expand of a dim that is not 1", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{4, 3}})
-		}, "dim 0 of [2 3] does not expand to 4"},
+		}, "cannot expand dim 0 of [2 3] to 4"},
 		{"expand to fewer dims", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{3}})
-		}, "size [3] for x of rank 2, want 2 to 8"},
+		}, "cannot expand x to size [3]: tensor has rank 2, want 2 to 8 sizes"},
 		{"expand that leaves a new dim as it is", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 3), "size": []int{-1, 3}})
-		}, "size -1 of new dim 0, want at least 1"},
+		}, "size of new dim 0 is -1, want at least 1"},
 		{"flip of a dim twice", func(b *graph.Builder) {
 			New(b, "flip", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "dims": []int{1, -1}})
-		}, "dim 1 of x twice"},
+		}, "dim 1 of x is listed twice"},
 		{"embedding of a cube", func(b *graph.Builder) {
 			ids := b.Input("ids", graph.I32, []int{1}, []int{1})
 			Embedding(b, "layer3.it", weight.Dense(b, in(b, "t", 2, 2, 2)), ids)
-		}, "matrix t is [2 2 2], want [rows, columns]"},
+		}, "matrix t has dims [2 2 2], want [rows, columns]"},
 		{
 			"embedding by floats",
 			func(b *graph.Builder) {
@@ -113,13 +113,13 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"permute that drops a dim",
 			func(b *graph.Builder) { basic.Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) },
-			"[0 0] is no order of the 2 dims of x",
+			"[0 0] is not a permutation of the 2 dims of x",
 		},
 		{
 			"select past the dim", func(b *graph.Builder) {
 				basic.Select(b, "layer3.it", in(b, "x", 2, 3), 1, 3)
 			},
-			"index 3 of dim 1 of [2 3], want -3 to 2",
+			"index 3 of dim 1 of [2 3] is out of range, want -3 to 2",
 		},
 		{
 			"select of a dim that is not there",
@@ -131,14 +131,14 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			func(b *graph.Builder) {
 				basic.Slice(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(2), kind.Fixed(3))
 			},
-			"rows 2 to 5 of dim 0 of [4 3]",
+			"slice 2:5 of dim 0 of [4 3]",
 		},
 		{
 			"slice that leaves nothing",
 			func(b *graph.Builder) {
 				basic.SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(3), kind.Fixed(2),
 					1)
-			}, "leave nothing",
+			}, "is empty",
 		},
 		{
 			"slice with step 0",
@@ -150,13 +150,13 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"sum over dims apart",
 			func(b *graph.Builder) { basic.Sum(b, "layer3.it", in(b, "x", 2, 3, 4), []int{0, 2}, false) },
-			"which do not lie side by side",
+			"the dims are not adjacent",
 		},
 		{
 			"sum over no dims", func(b *graph.Builder) {
 				basic.Sum(b, "layer3.it", in(b, "x", 2), nil, false)
 			},
-			"sum over no dims",
+			"sum has no dims",
 		},
 		{"update_cache past the cache", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
@@ -175,12 +175,12 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			func(b *graph.Builder) {
 				basic.View(b, "layer3.it", in(b, "x", 2, 3), kind.Fixed(4), basic.Rest)
 			},
-			"6 elements of [2 3] do not make the dims asked for",
+			"view of 6 elements, dims [2 3]: the new dims hold",
 		},
 		{
 			"view with two dims to work out",
 			func(b *graph.Builder) { basic.View(b, "layer3.it", in(b, "x", 2, 3), basic.Rest, basic.Rest) },
-			"two dims to work out",
+			"two dims of -1",
 		},
 		{
 			"select_as_symint of floats",
@@ -192,12 +192,12 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 			func(b *graph.Builder) {
 				basic.SymFloorDiv(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1, 0)), kind.Fixed(0))
 			},
-			"over 0",
+			"by zero",
 		},
 		{"mul past 32 bits", func(b *graph.Builder) {
 			basic.SymMul(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1<<20, 0)), kind.Sym(b.SymInt("b", 0,
 				1<<20, 0)))
-		}, "does not fit 32 bits"},
+		}, "does not fit in 32 bits"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()

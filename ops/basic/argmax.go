@@ -11,31 +11,33 @@ import (
 	"gpuscope/shaders"
 )
 
-// argmaxPart is how many elements of a row a workgroup looks through where rows are cut into parts, and
-// argmaxWhole up to how many are not cut: a second dispatch costs more than one workgroup takes for these.
+// ArgmaxWhole is the longest row, in elements, that one workgroup searches alone: for such rows a second
+// dispatch would cost more than it saves. Longer rows are split into parts of argmaxPart elements, with one
+// workgroup for each part.
 const (
 	argmaxPart  = 2048
 	ArgmaxWhole = 8192
 	argmaxLanes = 256
 )
 
-// Argmax adds argmax: the place of the largest element along the last dim. Of equal elements the first
-// counts, -0 equals 0, and a NaN counts for more than any number, as in PyTorch.
+// Argmax adds argmax: the index of the largest element along the last dim. If several elements are equal, the
+// first one wins. -0 equals 0, and a NaN is larger than any number, as in PyTorch.
 //
 //	x  [..., N]
 //	y  [...], or [..., 1] with keepDim; i32
 //
-// A workgroup takes a row; of rows over 8192 elements it takes a part of 2048, and a second dispatch, final,
-// the best of a row's parts. So a greedy decoder reads back a token and not its logits.
+// One workgroup searches each row. If rows have more than 8192 elements, each workgroup searches a part of
+// 2048 elements, and a second dispatch named final finds the best of a row's parts. With this operator a
+// greedy decoder reads back only the token instead of all logits.
 func Argmax(b *graph.Builder, name string, x graph.ValueID, keepDim bool) graph.ValueID {
 	return kindArgmax.BuildOne(b, name, kind.Args{"x": x, "keepdim": keepDim})
 }
 
-// ArgmaxValue adds argmax with the largest element beside its place, which costs no dispatch: a NaN where x
-// has one.
+// ArgmaxValue adds argmax with a second output, the largest element itself. The output needs no additional
+// dispatch. The value is NaN if the row of x has a NaN.
 //
 //	x, y   as in Argmax
-//	value  dims of y; a 0 and a NaN have no sign
+//	value  dims of y; 0 and NaN lose their sign
 func ArgmaxValue(b *graph.Builder, name string, x graph.ValueID, keepDim bool) (y, value graph.ValueID) {
 	return kindArgmax.BuildTwo(b, name, kind.Args{"x": x, "keepdim": keepDim, "value": true})
 }
@@ -79,8 +81,8 @@ func addArgmax(c *kind.Call) []graph.ValueID {
 type argmax struct {
 	reference.Moves
 	x, y             graph.ValueID
-	value            graph.ValueID // None where only the place is wanted
-	parts            graph.ValueID // scratch: key and place of each part, where rows are split
+	value            graph.ValueID // the largest element; None if only the index is computed
+	parts            graph.ValueID // scratch: sort key and index of the best element of each part
 	keepDim          bool
 	split            bool
 	NewKernel, final *graph.Kernel
@@ -119,7 +121,7 @@ func (o *argmax) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 func (o *argmax) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 {
-		return p.Errorf("x has no dim to look along")
+		return p.Errorf("x has rank 0, want at least 1")
 	}
 	width, n := shape.Last(dims), p.Numel(o.x)
 	rows, part, parts := n/width, width, 1

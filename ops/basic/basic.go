@@ -6,14 +6,15 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// Kinds lists the kinds of this package that work on tensors, symKinds those that work on SymInts.
+// Kinds lists the kinds of operators in this package that work on tensors. SymKinds lists the kinds that work
+// on SymInts.
 var (
 	Kinds = slices.Concat(kindsOfUnaries, kindsOfBinaries, kindsOfReductions, kindsOfGathers,
 		[]kind.Kind{kindArgmax, kindCat, kindLayerNorm, kindSoftmax, kindTopK, kindView})
 	SymKinds = slices.Concat(kindsOfSymBinaries, []kind.Kind{kindSymSize, kindSelectAsSymInt})
 )
 
-// member is the kind of a family's member.
+// member returns the kind with the given name. It returns nil if this package has no such kind.
 func member(name string) *kind.Kind {
 	for _, list := range [][]kind.Kind{Kinds, SymKinds} {
 		for i := range list {

@@ -11,8 +11,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// Binaries are the family of operators on two tensors with broadcasting, a row each: kernels, reference,
-// cost and tests follow from it.
+// Binaries lists the arithmetic operators on two tensors with broadcasting. Kernels, references, costs and
+// tests are all derived from the rows of this table.
 var Binaries = []BinaryRow{
 	{
 		Error: reference.OneRounding,
@@ -67,25 +67,28 @@ var Binaries = []BinaryRow{
 	},
 }
 
-// BinariesAndCompares are the rows of all families of operators on two tensors.
+// BinariesAndCompares lists all operators on two tensors: the arithmetic operators and the comparisons.
 var BinariesAndCompares = slices.Concat(Binaries, compares)
 
+// BinaryRow describes an operator on two tensors.
 type BinaryRow struct {
 	Kind string
-	of   string // the Go constructor, where there is one
+	of   string // name of the Go constructor, or empty
 	doc  string
-	// wgsl is y of u and v, and needs are functions that it calls, as a unaryRow has them.
+	// wgsl is a WGSL expression that computes y from u and v. needs has the WGSL functions that the
+	// expression calls. Both use the placeholders that UnaryRow explains.
 	wgsl, needs string
 	f           func(a, b, alpha float64) float64
-	Scaled      bool // it has an alpha
-	flops       int  // that one takes as a GPU is counted; 0 is 1
+	Scaled      bool // the operator has an argument alpha
+	flops       int  // floating-point operations for each element; 0 means 1
 	Error       reference.Tolerance
-	// The tests draw an a between from and to, where these are set, and add the pairs of also.
+	// The tests draw a from the range From to To, if it is set, and also test the pairs in Also.
 	From, To float64
 	Also     [][2]float64
 }
 
-// The larger and the smaller of u and v, NaN where one of them is: their sum is one then.
+// The WGSL expressions for the larger and the smaller of u and v. If u or v is NaN, the result is NaN,
+// because u + v is NaN.
 const (
 	largerWGSL  = "select(max(u, v), u + v, is_nan(u) | is_nan(v))"
 	smallerWGSL = "select(min(u, v), u + v, is_nan(u) | is_nan(v))"
@@ -95,7 +98,8 @@ var besideNaN = [][2]float64{
 	{math.NaN(), 1}, {1, math.NaN()}, {math.NaN(), math.NaN()}, {math.Inf(1), 1}, {1, math.Inf(-1)}, {-1, 1},
 }
 
-// ofNumbers is f of two numbers, and NaN where one is none. (For math.Max infinity is larger than NaN.)
+// ofNumbers returns f(a, b), or NaN if a or b is NaN. math.Max alone does not do this: it prefers infinity to
+// NaN.
 func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.NaN()
@@ -103,7 +107,7 @@ func ofNumbers(f func(a, b float64) float64, a, b float64) float64 {
 	return f(a, b)
 }
 
-// powerWGSL makes powers of what is below 0, which pow of WGSL does not take.
+// powerWGSL computes powers of negative numbers too. WGSL's pow does not support a negative base.
 const powerWGSL = `
 fn power(u: $T, v: $T) -> $T {
   let upright = pow(abs(u), abs(v)); // of 0 it is 0 everywhere, to a negative power it is not
@@ -118,28 +122,30 @@ fn power(u: $T, v: $T) -> $T {
 }
 `
 
-// Add adds add: z = x + alpha * y, element by element, with broadcasting: dims are aligned at the last one,
-// and an operand whose dim is 1, or not there, is repeated along it.
+// Add adds add: z = x + alpha * y, element by element, with broadcasting. The dims of the operands are
+// aligned at the last dim. An operand is repeated along a dim in which its size is 1, or which it does not
+// have.
 //
 //	x, y  dims that are equal or 1, from the last one back
-//	z     the larger of each
+//	z     the larger of the two sizes in each dim
 //
-// Operands of one live shape take the route same, which does no index arithmetic; others take broadcast.
+// If both operands have the same live shape, the route is same, which needs no index arithmetic. Otherwise
+// the route is broadcast.
 func Add(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return member("add").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
 }
 
-// Sub adds sub: z = x - alpha * y, with broadcasting and routes as Add has them.
+// Sub adds sub: z = x - alpha * y, with the same broadcasting and routes as Add.
 func Sub(b *graph.Builder, name string, x, y graph.ValueID, alpha float32) graph.ValueID {
 	return member("sub").BuildOne(b, name, kind.Args{"a": x, "b": y, "alpha": alpha})
 }
 
-// Mul adds mul: z = x * y, with broadcasting and routes as Add has them.
+// Mul adds mul: z = x * y, with the same broadcasting and routes as Add.
 func Mul(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	return member("mul").BuildOne(b, name, kind.Args{"a": x, "b": y})
 }
 
-// Div adds div: z = x / y, with broadcasting and routes as Add has them.
+// Div adds div: z = x / y, with the same broadcasting and routes as Add.
 func Div(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	return member("div").BuildOne(b, name, kind.Args{"a": x, "b": y})
 }
@@ -184,12 +190,13 @@ func (r *BinaryRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
+// BinaryOp is an operator on two tensors with broadcasting.
 type BinaryOp struct {
 	*BinaryRow
 	A, B, Y         graph.ValueID
 	Alpha           float32
 	same, broadcast *graph.Kernel
-	rank            int // of y, at least 1
+	rank            int // rank of y, at least 1
 	Vec             int
 }
 
@@ -209,8 +216,8 @@ func (o *BinaryOp) Spec() graph.Spec {
 	return s
 }
 
-// Corners: dim by dim, either both operands have the dim, as large or as small as both can, or one of them
-// has 1 and is repeated.
+// Corners returns four corners. In the first two, both operands have each dim, as large or as small as both
+// allow. In the other two, one operand has size 1 in each dim that allows it, and is repeated.
 func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	type choice struct{ a, b [kind.MaxRank]int }
 	var most, least, repeatA, repeatB choice
@@ -241,7 +248,8 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	return list
 }
 
-// widest is the pair of dims that broadcasts to the largest one.
+// widest returns the pair of sizes that broadcasts to the largest size. The sizes are from alo to ahi and
+// from blo to bhi.
 func widest(alo, ahi, blo, bhi int) (a, b int) {
 	best := 0
 	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
@@ -250,13 +258,13 @@ func widest(alo, ahi, blo, bhi int) (a, b int) {
 			best, a, b = n, c[0], c[1]
 		}
 	}
-	if best == 0 { // no live shape is legal; the plan says so
+	if best == 0 { // no live shape is legal, and planning reports the error
 		return ahi, bhi
 	}
 	return a, b
 }
 
-// narrowest is the pair of dims that broadcasts to the smallest one.
+// narrowest returns the pair of sizes that broadcasts to the smallest size.
 func narrowest(alo, ahi, blo, bhi int) (a, b int) {
 	if alo == 1 || blo == 1 || alo == blo {
 		return alo, blo
@@ -268,7 +276,7 @@ func narrowest(alo, ahi, blo, bhi int) (a, b int) {
 	return n, n
 }
 
-// dimFromEnd is dim k counted from the last one; 1 where there is none.
+// dimFromEnd returns the size of dim k, counted from the last dim. It returns 1 if there is no such dim.
 func dimFromEnd(dims []int, k int) int {
 	if k >= len(dims) {
 		return 1
@@ -289,7 +297,7 @@ func (o *BinaryOp) Plan(p *graph.Planner) error {
 	for k := range o.rank { // from the last dim
 		da, db := dimFromEnd(a, k), dimFromEnd(b, k)
 		if da != db && da != 1 && db != 1 {
-			return p.Errorf("operands %v and %v are not broadcast-compatible: %d and %d", a, b, da, db)
+			return p.Errorf("cannot broadcast operands %v and %v: sizes %d and %d differ", a, b, da, db)
 		}
 		if k == 0 {
 			da, db = shape.DivUp(da, o.Vec), shape.DivUp(db, o.Vec)

@@ -10,12 +10,12 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// Cat adds cat: tensors one after another along a dim.
+// Cat adds cat, which concatenates tensors along a dim.
 //
-//	parts  dims that are equal but in dim axis, any 32-bit type
-//	y      their dims, with the sum in dim axis
+//	parts  dims that are equal except in dim axis; any 32-bit type
+//	y      dims of the parts; the size of dim axis is the sum of the sizes in the parts
 //
-// Each part has a dispatch.
+// Each part has its own dispatch.
 func Cat(b *graph.Builder, name string, axis int, parts ...graph.ValueID) graph.ValueID {
 	return kindCat.BuildOne(b, name, kind.Args{"parts": parts, "dim": axis})
 }
@@ -29,7 +29,7 @@ var kindCat = kind.Kind{
 func addCat(c *kind.Call) []graph.ValueID {
 	parts := c.ArgTensors("parts")
 	if len(parts) == 0 {
-		return c.Fail("cat of nothing")
+		return c.Fail("cat has no parts, want at least one")
 	}
 	axis, ok := c.Axis(parts[0], c.ArgInt("dim"))
 	if !ok {
@@ -39,8 +39,8 @@ func addCat(c *kind.Call) []graph.ValueID {
 	o := &cat{parts: parts, axis: axis, Vec: 4, y: c.Out("", t)}
 	for _, v := range parts {
 		if len(c.MaxDims(v)) != len(first) || c.DType(v) != t {
-			return c.Fail("cat of %s %s%v and %s %s%v, want one type and rank", c.Name(parts[0]), t, first,
-				c.Name(v), c.DType(v), c.MaxDims(v))
+			return c.Fail("cannot concatenate %s %s%v and %s %s%v: want the same type and rank",
+				c.Name(parts[0]), t, first, c.Name(v), c.DType(v), c.MaxDims(v))
 		}
 		o.Vec = min(o.Vec, InnerVec(c.Builder, v, axis))
 	}
@@ -79,8 +79,8 @@ func (o *cat) Plan(p *graph.Planner) error {
 		dims := p.Dims(v)
 		for k, d := range dims {
 			if k != o.axis && d != first[k] {
-				return p.Errorf("%v and %v differ in dim %d, which is not the one they are joined along",
-					first, dims, k)
+				return p.Errorf("parts %v and %v differ in dim %d: only the joined dim can differ", first,
+					dims, k)
 			}
 		}
 		out[o.axis] += dims[o.axis]

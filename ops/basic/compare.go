@@ -7,9 +7,9 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// compares are the family of operators that compare two tensors with broadcasting, a row each. There is no
-// type for true and false: y is 1 where it is so and 0 where it is not. A NaN is unlike everything, itself
-// too, and neither less nor larger. All but the formula is as operators on two tensors have it.
+// compares lists the operators that compare two tensors with broadcasting. There is no boolean type: y is 1
+// if the condition holds, and 0 if not. A NaN is not equal to any number or to itself, and it is neither less
+// nor larger than a number. Everything but the formula is the same as for Binaries.
 var compares = []BinaryRow{
 	compare("eq", "a equals b", "u == v", func(a, b float64) bool { return a == b }),
 	compare("ge", "a is at least b", "u >= v", func(a, b float64) bool { return a >= b }),
@@ -19,7 +19,8 @@ var compares = []BinaryRow{
 	compare("ne", "a does not equal b", "u != v", func(a, b float64) bool { return a != b }),
 }
 
-// compare is a row: when is the condition in WGSL, of two numbers, and holds in Go.
+// compare returns the row of a comparison. when is the condition in WGSL, and holds is the same condition in
+// Go.
 func compare(kind, doc, when string, holds func(a, b float64) bool) BinaryRow {
 	ofNaN := "0.0"
 	if holds(math.NaN(), math.NaN()) {

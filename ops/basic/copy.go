@@ -6,22 +6,22 @@ import (
 	"gpuscope/shaders"
 )
 
-// BlockCopy is the copy of blocks of rows between two dense tensors that differ in how far apart blocks and
-// rows are: what slice, select, cat, update_cache and a view that cannot be an alias have in common
-// (shaders/copy.wgsl). Counts and distances are in elements.
+// BlockCopy describes a copy of blocks of rows between two dense tensors with different distances between
+// blocks and rows. The kernel is shaders/copy.wgsl. slice, select, cat, update_cache and a view that cannot
+// be an alias all use it. Width, starts and distances are in elements.
 type BlockCopy struct {
 	Blocks, Rows, Width        int
 	srcStart, srcBlock, srcRow int
 	DstStart, dstBlock, dstRow int
 }
 
-// CopyKernel is the kernel that moves vec elements at a time; everything in a blockCopy must then be a
-// multiple of vec.
+// CopyKernel returns the kernel for a BlockCopy that moves vec elements at a time. The width, starts and
+// distances of the BlockCopy must be multiples of vec.
 func CopyKernel(b *graph.Builder, vec int) *graph.Kernel {
 	return kind.NewKernel(b, "copy", shaders.Constants{"Lanes": kind.ThreadLanes, "Vec": vec})
 }
 
-// Plan puts the copy into a slot.
+// Plan adds the dispatch that copies the blocks to a plan.
 func (c BlockCopy) Plan(p *graph.Planner, slot, vec int) {
 	n := c.Blocks * c.Rows * c.Width
 	l := p.Dispatch(slot, p.Vectors(n, vec, kind.ThreadLanes))
@@ -31,13 +31,13 @@ func (c BlockCopy) Plan(p *graph.Planner, slot, vec int) {
 	l.Bytes = 8 * int64(n)
 }
 
-// InnerVec is how many elements a copy moves at a time whose rows are what follows a dim of v: 4 where
-// that is a multiple of 4 at all live shapes, else 1.
+// InnerVec returns how many elements a copy of v can move at a time, if its rows are made of the dims after
+// axis. The result is 4 if the size of a row is a multiple of 4 at all live shapes, else 1.
 func InnerVec(b *graph.Builder, v graph.ValueID, axis int) int {
 	lowest, highest := b.MinDims(v), b.MaxDims(v)
 	n := 1
 	for k := axis + 1; k < len(highest); k++ {
-		// A dim that changes from step to step may be odd in one of them.
+		// A dim that changes from step to step can be odd, so it does not count as a factor.
 		if lowest[k] == highest[k] {
 			n *= highest[k]
 		}

@@ -11,12 +11,12 @@ import (
 	"gpuscope/shaders"
 )
 
-// Gathers are the family of operators that pick elements of a tensor by their place, whatever they hold, a
-// row each: kernel, plan, reference and cost follow from where its elements come from (picked).
+// Gathers lists the operators that select elements of a tensor by position, independent of their values.
+// Kernel, plan, reference and cost are all derived from the positions of the selected elements (picked).
 //
-// What writes to a part of a tensor, cat and update_cache, is no member: it has a dispatch for each part, or
-// changes State. Nor is embedding, whose places are data and whose table has a format, or view, whose
-// elements stay where they are.
+// Some related operators are not in this table. cat and update_cache write to a part of a tensor: cat has a
+// dispatch for each part, and update_cache changes State. embedding reads the positions from data, and its
+// table has a weight format. view does not move elements.
 var Gathers = []GatherRow{
 	{
 		Kind: "expand",
@@ -26,7 +26,8 @@ var Gathers = []GatherRow{
 		read: func(c *kind.Call, o *GatherOp) bool {
 			o.list, o.wholeRows = c.ArgInts("size"), true
 			if n := len(c.MaxDims(o.X)); len(o.list) < n || len(o.list) > kind.MaxRank {
-				c.Fail("size %v for %s of rank %d, want %d to %d", o.list, c.Name(o.X), n, n, kind.MaxRank)
+				c.Fail("cannot expand %s to size %v: tensor has rank %d, want %d to %d sizes", c.Name(o.X),
+					o.list, n, n, kind.MaxRank)
 			}
 			return c.Err() == nil
 		},
@@ -50,7 +51,7 @@ var Gathers = []GatherRow{
 					return false
 				}
 				if slices.Contains(o.list[:k], axis) {
-					c.Fail("dim %d of %s twice", axis, c.Name(o.X))
+					c.Fail("dim %d of %s is listed twice", axis, c.Name(o.X))
 				}
 				o.list[k], o.wholeRows = axis, o.wholeRows && axis != len(c.MaxDims(o.X))-1
 			}
@@ -87,7 +88,7 @@ var Gathers = []GatherRow{
 				o.list, seen[axis] = append(o.list, axis), true
 			}
 			if len(order) != len(seen) || len(order) == 0 || slices.Contains(seen, false) {
-				c.Fail("%v is no order of the %d dims of %s", order, len(seen), c.Name(o.X))
+				c.Fail("%v is not a permutation of the %d dims of %s", order, len(seen), c.Name(o.X))
 			}
 			o.wholeRows = shape.Last(o.list) == len(order)-1
 			return c.Err() == nil
@@ -130,40 +131,43 @@ var Gathers = []GatherRow{
 	},
 }
 
+// GatherRow describes an operator that selects elements by position.
 type GatherRow struct {
 	Kind string
-	of   []string // the Go constructors, where there are some
+	of   []string // names of the Go constructors
 	doc  string
-	Args []kind.Arg // beside x
-	// along: it picks along one dim, and what follows is copied in whole.
+	Args []kind.Arg // arguments other than x
+	// along is true if the operator selects along one dim and copies all later dims as a whole.
 	along bool
-	// read takes the arguments, and says whether they fit x.
+	// read stores the arguments in o, and reports whether they fit x.
 	read  func(c *kind.Call, o *GatherOp) bool
 	attrs func(o *GatherOp) map[string]any
-	// pick says where the elements of y come from; ends are the operator's.
+	// pick returns which elements of x are the elements of y. dims are the dims of x, and ends are the values
+	// of GatherOp.Ends.
 	pick func(o *GatherOp, dims []int, ends [2]int) (picked, error)
-	// corners are those at which y is largest and smallest; nil: at the largest x and the smallest.
+	// corners returns the corners at which y is largest and smallest. If corners is nil, they are at the
+	// largest and the smallest x.
 	corners func(o *GatherOp, r *graph.Ranges) []graph.Corner
-	Tries   []GatherTry // that the tests make
+	Tries   []GatherTry // test cases
 }
 
-// GatherTry is a try of the tests: the range of x, and arguments.
+// GatherTry is a test case: the range of the dims of x, and the arguments.
 type GatherTry struct {
 	Lowest, Highest []int
 	Args            kind.Args
 }
 
-// picked is where the elements of y come from: y[i0, i1, ...] is x where its dim of[k] is at base + i_k*step,
-// for each dim k of y.
+// picked maps the elements of y to elements of x. For each dim k of y, index i_k of y reads index
+// base + i_k*step of dim of[k] of x.
 type picked struct {
-	rank int               // of y
-	size [kind.MaxRank]int // of each dim of y
-	of   [kind.MaxRank]int // the dim of x that it runs along; -1: it repeats
-	step [kind.MaxRank]int // by which it does
-	base [kind.MaxRank]int // by dim of x: where that begins
+	rank int               // rank of y
+	size [kind.MaxRank]int // size of each dim of y
+	of   [kind.MaxRank]int // for each dim of y, the dim of x that it reads; -1 if y repeats along the dim
+	step [kind.MaxRank]int // for each dim of y, the index step in x
+	base [kind.MaxRank]int // for each dim of x, the first index
 }
 
-// all is every element where it is.
+// all returns the picked that selects every element of a tensor with these dims.
 func all(dims []int) (p picked) {
 	p.rank = copy(p.size[:], dims)
 	for k := range p.rank {
@@ -172,7 +176,7 @@ func all(dims []int) (p picked) {
 	return p
 }
 
-// without is p with a dim of y less.
+// without returns p without dim k of y.
 func (p picked) without(k int) picked {
 	for _, list := range []*[kind.MaxRank]int{&p.size, &p.of, &p.step} {
 		copy(list[k:], list[k+1:])
@@ -188,7 +192,7 @@ func pickExpand(o *GatherOp, dims []int, _ [2]int) (p picked, err error) {
 		from := k - ahead
 		switch {
 		case from < 0 && n < 1:
-			return p, fmt.Errorf("size %d of new dim %d, want at least 1", n, k)
+			return p, fmt.Errorf("size of new dim %d is %d, want at least 1", k, n)
 		case from < 0:
 			p.size[k], p.of[k] = n, -1
 		case n == -1 || n == dims[from]:
@@ -196,25 +200,25 @@ func pickExpand(o *GatherOp, dims []int, _ [2]int) (p picked, err error) {
 		case dims[from] == 1 && n > 0:
 			p.size[k], p.of[k] = n, -1
 		default:
-			return p, fmt.Errorf("dim %d of %v does not expand to %d", from, dims, n)
+			return p, fmt.Errorf("cannot expand dim %d of %v to %d", from, dims, n)
 		}
 	}
 	return p, nil
 }
 
-// Permute adds permute: the dims of x in another order.
+// Permute adds permute, which reorders the dims of x.
 //
 //	x      any dims, any 32-bit type
-//	order  for each dim of y the dim of x that it is
-//	y      dims of x in that order
+//	order  for each dim of y, the dim of x with the same data
+//	y      dims of x in the new order
 //
-// An invocation gathers an element, or 4 where the last dim stays the last.
+// An invocation copies one element, or 4 if the last dim of x is also the last dim of y.
 func Permute(b *graph.Builder, name string, x graph.ValueID, order ...int) graph.ValueID {
 	return member("permute").BuildOne(b, name, kind.Args{"x": x, "dims": order})
 }
 
-// Select adds select: y = x[..., index, ...] along a dim, which goes away. A negative index counts from the
-// end of the live dim: -1 is always the last live row.
+// Select adds select: y = x[..., index, ...] along a dim. The dim is removed from y. A negative index counts
+// from the end of the live dim: -1 is always the last live row.
 //
 //	x  any dims, any 32-bit type
 //	y  dims of x without dim axis
@@ -222,7 +226,7 @@ func Select(b *graph.Builder, name string, x graph.ValueID, axis, index int) gra
 	return member("select").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "index": index})
 }
 
-// selectCorners: the smallest has as many rows as the index needs.
+// selectCorners returns the largest x, and the smallest x that has enough rows for the index.
 func selectCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 	smallest, index := slices.Clone(r.Min(o.X)), o.Ends[0].Fixed
 	need := index + 1
@@ -239,31 +243,31 @@ func pickSelect(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 		row += dim
 	}
 	if row < 0 || row >= dim {
-		return picked{}, fmt.Errorf("index %d of dim %d of %v, want %d to %d", ends[0], o.Axis, dims, -dim,
-			dim-1)
+		return picked{}, fmt.Errorf("index %d of dim %d of %v is out of range, want %d to %d", ends[0],
+			o.Axis, dims, -dim, dim-1)
 	}
 	p := all(dims)
 	p.base[o.Axis] = row
 	return p.without(o.Axis), nil
 }
 
-// Slice adds slice: y = x[..., start : start+length, ...] along a dim. It refuses a start and a length that x
-// does not have.
+// Slice adds slice: y = x[..., start : start+length, ...] along a dim. If the range is not inside the live
+// dim, planning fails with an error.
 //
 //	x  any dims, any 32-bit type
-//	y  dims of x with length in place of dim axis
+//	y  dims of x; the size of dim axis is length
 //
-// An invocation copies 4 elements where the dims after axis allow it.
+// An invocation copies 4 elements if the size of the dims after axis allows it.
 func Slice(b *graph.Builder, name string, x graph.ValueID, axis int, start, length kind.Int) graph.ValueID {
 	return member("slice").BuildOne(b, name, kind.Args{"x": x, "dim": axis, "start": start, "length": length})
 }
 
-// SliceRange adds slice as upstream's slice_copy has it: y = x[..., from : to : step, ...] along a dim, where
-// a negative end counts from the live dim's end, both are brought into 0 to the live dim, and a to of ToEnd,
-// or any other number past the end, means the end.
+// SliceRange adds slice with the arguments of ExecuTorch's slice_copy: y = x[..., from : to : step, ...]
+// along a dim. A negative from or to counts from the end of the live dim. Both are then clamped to the
+// range from 0 to the size of the live dim. Therefore ToEnd, or any other to past the end, means the end.
 //
 //	x  any dims, any 32-bit type
-//	y  dims of x with ceil((to - from) / step) in place of dim axis; nothing left is refused
+//	y  dims of x; the size of dim axis is ceil((to - from) / step), an empty range is an error
 func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, to kind.Int,
 	step int,
 ) graph.ValueID {
@@ -273,10 +277,10 @@ func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, 
 	})
 }
 
-// ToEnd is the end of a dim, whatever its live size.
+// ToEnd is an end of a slice that stands for the end of the dim at any live size.
 const ToEnd = 1<<31 - 1
 
-// NoLength is the length of a slice that goes by its end.
+// NoLength is the default of a slice's argument length. It means that the argument end limits the slice.
 var NoLength = kind.Fixed(-1)
 
 func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
@@ -285,7 +289,7 @@ func readSlice(c *kind.Call, o *GatherOp) (ok bool) {
 		o.Ends[1], o.Exact = length, true
 	}
 	if o.Step < 1 || o.Exact && o.Step != 1 {
-		c.Fail("slice with step %d, want at least 1, and 1 where a length is given", o.Step)
+		c.Fail("slice has step %d, want at least 1, or exactly 1 if length is given", o.Step)
 		return false
 	}
 	o.Axis, ok = c.Axis(o.X, c.ArgInt("dim"))
@@ -302,7 +306,7 @@ func sliceAttrs(o *GatherOp) map[string]any {
 	return attrs
 }
 
-// Cut is the first index and the count of a slice of a dim.
+// Cut returns the first index and the number of indices that a slice selects from a dim of size dim.
 func (o *GatherOp) Cut(dim, start, end int) (from, n int) {
 	if o.Exact {
 		return start, end - start
@@ -311,7 +315,7 @@ func (o *GatherOp) Cut(dim, start, end int) (from, n int) {
 	return from, max(0, shape.DivUp(to-from, o.Step))
 }
 
-// within brings an index, which may count from the end, into 0 to dim.
+// within clamps an index to the range from 0 to dim. A negative index counts from the end.
 func within(i, dim int) int {
 	if i < 0 {
 		i += dim
@@ -319,8 +323,9 @@ func within(i, dim int) int {
 	return min(max(i, 0), dim)
 }
 
-// sliceCorners are the legal points with the fewest and the most rows among those where the count can turn:
-// the ends of each range, and where one bound meets another.
+// sliceCorners returns the legal corners with the most and the fewest rows. The number of rows can be largest
+// or smallest only at the end of a range, or at a point where two limits are equal, so only such points are
+// tried.
 func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 	dimLo, dimHi := r.Min(o.X)[o.Axis], r.Max(o.X)[o.Axis]
 	startLo, startHi := o.Ends[0].Span(r)
@@ -338,7 +343,7 @@ func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 			return
 		}
 		if o.Ends[0].IsSym && o.Ends[0] == o.Ends[1] && start != second {
-			return // one SymInt
+			return // start and second are the same SymInt, so their values cannot differ
 		}
 		end := second
 		if o.Exact {
@@ -372,7 +377,7 @@ func sliceCorners(o *GatherOp, r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if most < 0 {
-		// no live shape is legal; the plan says so
+		// No live shape is legal, and planning reports the error.
 		return r.Ends(kind.Operands([]graph.ValueID{o.X}, o.Ends[:]...)...)
 	}
 	return []graph.Corner{many, few}
@@ -385,13 +390,14 @@ func pickSlice(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 	if o.Exact {
 		end += start
 		if start < 0 || end <= start || end > dim {
-			return picked{}, fmt.Errorf("rows %d to %d of dim %d of %v, want at least one row of the %d",
+			return picked{}, fmt.Errorf(
+				"slice %d:%d of dim %d of %v is empty or out of range, want at least one of %d rows",
 				start, end, o.Axis, dims, dim)
 		}
 	}
 	from, n := o.Cut(dim, start, end)
 	if n < 1 {
-		return picked{}, fmt.Errorf("rows %d to %d of dim %d of %v leave nothing", start, end, o.Axis, dims)
+		return picked{}, fmt.Errorf("slice %d:%d of dim %d of %v is empty", start, end, o.Axis, dims)
 	}
 	p := all(dims)
 	p.base[o.Axis], p.size[o.Axis], p.step[o.Axis] = from, n, o.Step
@@ -426,17 +432,18 @@ func (r *GatherRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
+// GatherOp is an operator that selects elements of a tensor by position.
 type GatherOp struct {
 	reference.Moves
 	*GatherRow
 	X, Y      graph.ValueID
-	Axis      int         // that it picks along
-	Ends      [2]kind.Int // select: the index; slice: start and end, or start and length
-	Exact     bool        // slice: start and length must be there; else start and end are brought into range
-	Step      int         // of slice
-	list      []int       // dims or sizes, one for each of some dims
-	wholeRows bool        // the last dim of y is that of x
-	rank      int         // of y, where it does not pick along one dim
+	Axis      int         // dim of X along which the operator selects
+	Ends      [2]kind.Int // index of a select; start and end, or start and length, of a slice
+	Exact     bool        // Ends are start and length, which must fit; otherwise start and end are clamped
+	Step      int         // step of a slice
+	list      []int       // argument of expand, flip or permute: sizes or dims
+	wholeRows bool        // the last dim of Y is the last dim of X, unchanged
+	rank      int         // rank of the kernel, if the operator does not select along one dim
 	NewKernel *graph.Kernel
 	Vec       int
 }
@@ -472,23 +479,23 @@ func (o *GatherOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// blocks is the copy that picks along one dim.
+// blocks returns the copy for an operator that selects along one dim.
 func (o *GatherOp) blocks(dims []int, p *picked) BlockCopy {
 	inner := shape.Product(dims[o.Axis+1:])
 	c := BlockCopy{
 		Blocks: shape.Product(dims[:o.Axis]), Rows: 1, Width: inner,
 		srcStart: p.base[o.Axis] * inner, srcBlock: dims[o.Axis] * inner, dstBlock: inner,
 	}
-	if p.rank == len(dims) { // it keeps the dim
+	if p.rank == len(dims) { // slice keeps the dim, select removes it
 		c.Rows, c.srcRow, c.dstRow = p.size[o.Axis], p.step[o.Axis]*inner, inner
 		c.dstBlock *= c.Rows
 	}
 	return c
 }
 
-// elements is the dispatch that picks element by element.
+// elements plans the dispatch that copies element by element.
 func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
-	var apart, size, stride [kind.MaxRank]int // apart: elements from one index of a dim of x to the next
+	var apart, size, stride [kind.MaxRank]int // apart has the stride of each dim of x, in elements
 	start, n := 0, 1
 	for k := len(dims) - 1; k >= 0; k-- {
 		apart[k] = n
@@ -504,7 +511,7 @@ func (o *GatherOp) elements(p *graph.Planner, dims []int, from *picked) {
 			size[k] /= o.Vec
 		}
 		if a := from.of[k]; a >= 0 {
-			stride[k] = int(uint32(from.step[k] * apart[a])) // indices wrap
+			stride[k] = int(uint32(from.step[k] * apart[a])) // indices wrap, so a negative step works
 		}
 		n *= size[k]
 	}
@@ -519,7 +526,7 @@ func (o *GatherOp) Reference(r *reference.Ref) {
 	x := r.Tensor(o.X)
 	from, err := o.pick(o, x.Dims, [2]int{o.Ends[0].In(r), o.Ends[1].In(r)})
 	if err != nil {
-		panic(err) // the plan refused these dims
+		panic(err) // planning has already refused such dims
 	}
 	y := reference.Zeros(from.size[:from.rank]...)
 	for i := range y.Data {
@@ -539,5 +546,5 @@ func (o *GatherOp) Reference(r *reference.Ref) {
 	r.Set(o.Y, y)
 }
 
-// The kernel's fields of which there is one for each dim.
+// The names of the params that the kernel has once for each dim.
 var sizeNames, strideNames = kind.PerDim("size"), kind.PerDim("stride")

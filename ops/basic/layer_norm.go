@@ -18,7 +18,7 @@ import (
 //	weight, bias  [D]
 //	y             dims of x
 //
-// A workgroup takes a row. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
+// One workgroup computes each row. Source: Ba, Kiros and Hinton, Layer Normalization (2016).
 func LayerNorm(b *graph.Builder, name string, x, weight, bias graph.ValueID, eps float32) graph.ValueID {
 	return kindLayerNorm.BuildOne(b, name, kind.Args{"x": x, "weight": weight, "bias": bias, "eps": eps})
 }
@@ -78,7 +78,7 @@ func (o *layerNorm) Plan(p *graph.Planner) error {
 	width, n := p.Dim(o.x, -1), p.Numel(o.x)
 	for _, v := range [2]graph.ValueID{o.weight, o.bias} {
 		if d := p.Dims(v); len(d) != 1 || d[0] != width {
-			return p.Errorf("weight or bias is %v, want [%d] for x %v", d, width, p.Dims(o.x))
+			return p.Errorf("weight or bias has dims %v, want [%d] for x %v", d, width, p.Dims(o.x))
 		}
 	}
 	p.SetDims(o.y, p.Dims(o.x)...)
@@ -107,7 +107,8 @@ func (o *layerNorm) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: what is left of an element without the mean may be small beside the element.
+// Tolerance has a term for the largest element of the row, because subtracting the mean can leave an element
+// that is small compared to its original size.
 func (o *layerNorm) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{

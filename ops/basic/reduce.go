@@ -12,8 +12,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// Reductions are the family of operators that reduce dims which lie side by side, a row each: kernels,
-// reference and tests follow from it.
+// Reductions lists the operators that reduce adjacent dims. Kernels, references and tests are all derived
+// from the rows of this table.
 var Reductions = []Reduction{
 	{
 		Kind: "amax", doc: "The largest over dims that lie side by side; NaN where one of them is",
@@ -36,22 +36,25 @@ var Reductions = []Reduction{
 	},
 }
 
+// Reduction describes an operator that reduces adjacent dims.
 type Reduction struct {
 	Kind string
-	of   string // the Go constructor, where there is one
+	of   string // name of the Go constructor, or empty
 	doc  string
-	// start is what nothing is reduced to, join what u and v are, in any order; needs are functions that it
-	// calls, as a unaryRow has them.
+	// start is the WGSL expression for the result without any elements. join is the WGSL expression that
+	// combines two results u and v, in any order. needs has the WGSL functions that join calls. All use the
+	// placeholders that UnaryRow explains.
 	start, join, needs string
-	rounds             bool // join does; else the result is one of the elements
-	mean               bool // it is divided by how many there are
+	rounds             bool // join rounds; otherwise the result is one of the elements
+	mean               bool // the result is divided by the number of elements
 	f                  func(list []float64) float64
-	Also               []float64 // the tests add these to what they draw
+	Also               []float64 // additional elements for the tests
 }
 
 var oddNumbers = []float64{math.Inf(1), math.Inf(-1), math.NaN()}
 
-// infinityWGSL is a float of these bits, which must not be a constant.
+// infinityWGSL returns a WGSL expression for the float with these bits. The expression uses a param, because
+// WGSL does not allow an infinite constant.
 func infinityWGSL(bits string) string { return "bitcast<f32>(" + bits + " + min(params.rows, 0u))" }
 
 func total(list []float64) (sum float64) {
@@ -69,17 +72,18 @@ func ofAll(f func(a, b float64) float64, list []float64) float64 {
 	return y
 }
 
-// Sum adds sum over dims that lie side by side, which go away, or stay as 1 with keepDims.
+// Sum adds sum over adjacent dims of x, which axes lists. With keepDims these dims stay in y with size 1,
+// otherwise they are removed.
 //
 //	x  any dims
 //	y  dims of x without the axes
 //
-// Over the last dims a workgroup sums a row of x; over others an invocation sums a column.
+// If axes are the last dims, one workgroup sums each row of x. Otherwise one invocation sums each column.
 func Sum(b *graph.Builder, name string, x graph.ValueID, axes []int, keepDims bool) graph.ValueID {
 	return member("sum").BuildOne(b, name, kind.Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
 
-// Mean adds mean: the sum as Sum has it over the number of elements summed.
+// Mean adds mean: the result of Sum, divided by the number of summed elements.
 func Mean(b *graph.Builder, name string, x graph.ValueID, axes []int, keepDims bool) graph.ValueID {
 	return member("mean").BuildOne(b, name, kind.Args{"x": x, "dims": axes, "keepdim": keepDims})
 }
@@ -111,12 +115,12 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	}
 	for k := range axes {
 		if o.first+k >= len(summed) || !summed[o.first+k] {
-			return c.Fail("%s over dims %v of %s, which do not lie side by side: permute it first", r.Kind,
-				axes, c.Name(x))
+			return c.Fail("%s over dims %v of %s: the dims are not adjacent, permute the tensor first",
+				r.Kind, axes, c.Name(x))
 		}
 	}
 	if len(axes) == 0 {
-		return c.Fail("%s over no dims", r.Kind)
+		return c.Fail("%s has no dims, want at least one", r.Kind)
 	}
 	o.y = c.Out("", graph.F32)
 	if o.rows = o.first+o.count == len(summed); o.rows {
@@ -130,7 +134,7 @@ func (r *Reduction) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel reduces rows or columns, of which it joins so many at a time.
+// NewKernel returns the kernel that reduces rows or columns, as what says. It reduces vec columns at a time.
 func (r *Reduction) NewKernel(c *kind.Call, what string, vec int, constants shaders.Constants) *graph.Kernel {
 	constants["Op"], constants["Start"] = r.Kind, shaders.Text(r.start)
 	constants["Join"], constants["Needs"] = OfElements(r.join, vec), OfElements(r.needs, vec)
@@ -140,9 +144,9 @@ func (r *Reduction) NewKernel(c *kind.Call, what string, vec int, constants shad
 type reduce struct {
 	*Reduction
 	x, y         graph.ValueID
-	first, count int // dims summed
+	first, count int // first reduced dim and number of reduced dims
 	keepDims     bool
-	rows         bool // the summed dims are the last ones
+	rows         bool // the reduced dims are the last dims
 	NewKernel    *graph.Kernel
 	lanes, Vec   int
 }
@@ -217,7 +221,7 @@ func (o *reduce) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: a sum of both signs may cancel out.
+// Tolerance has an absolute term, because the elements of a sum can cancel out.
 func (o *reduce) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	if !o.rounds {
 		return reference.Moves{}.Tolerance(r, o.y)

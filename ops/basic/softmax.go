@@ -18,7 +18,7 @@ import (
 //	x  [..., N]
 //	y  dims of x
 //
-// A workgroup takes a row and reads it twice (shaders/softmax.wgsl has the source).
+// One workgroup computes each row, which it reads twice. shaders/softmax.wgsl names the source of the method.
 func Softmax(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return kindSoftmax.BuildOne(b, name, kind.Args{"x": x})
 }
@@ -80,7 +80,9 @@ func (o *softmax) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: of e^-d, which is d below the largest, WGSL allows 3 + 2d ulp: of the largest itself 3 at most.
+// Tolerance is relative to the largest element of the row. WGSL allows exp(-d) an error of 3 + 2d ulp,
+// where d is the distance to the largest element. Because exp(-d) itself shrinks with d, this error never
+// exceeds 3 ulp of the largest element.
 func (o *softmax) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	n := shape.Last(r.Tensor(o.x).Dims)
 	return reference.Tolerance{

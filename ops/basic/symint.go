@@ -9,10 +9,10 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// The operators on SymInts have no dispatches: their plans give integers. The ranges of what they give follow
-// from their corners.
+// The operators on SymInts have no dispatches: their plans compute integers. The ranges of their outputs are
+// derived from their corners.
 
-// SymSize adds sym_size: the live size of a dim of x, as a SymInt.
+// SymSize adds sym_size: the live size of dim axis of x, as a SymInt.
 func SymSize(b *graph.Builder, name string, x graph.ValueID, axis int) graph.ValueID {
 	return kindSymSize.BuildOne(b, name, kind.Args{"x": x, "dim": axis})
 }
@@ -53,9 +53,10 @@ func (o *symSize) Plan(p *graph.Planner) error {
 
 func (o *symSize) Reference(r *reference.Ref) { r.SetInt(o.y, int64(r.Tensor(o.x).Dims[o.axis])) }
 
-// SelectAsSymInt adds select_as_symint: the element of a graph input at index of dim axis and at 0 of all
-// others, as a SymInt that is known on the host before the step. Negative axes and indices count from the
-// end. A value outside of lo to hi, which the graph is built for, is refused.
+// SelectAsSymInt adds select_as_symint, which reads an element of a graph input on the host, before the
+// step. The output is a SymInt. The element is at position index in dim axis, and at position 0 in all
+// other dims. A negative axis or index counts from the end. The graph is built for values from lo to hi;
+// planning fails for any other value.
 //
 //	x  any dims, i32
 func SelectAsSymInt(b *graph.Builder, name string, x graph.ValueID, axis, index int, lo,
@@ -84,7 +85,7 @@ func addSelectAsSymInt(c *kind.Call) []graph.ValueID {
 	case !ok:
 		return nil
 	case lo > hi || lo < -1<<31 || hi >= 1<<31:
-		return c.Fail("range %d to %d, want one within 32 bits", lo, hi)
+		return c.Fail("range %d to %d is not a range of 32-bit integers", lo, hi)
 	}
 	o := &selectAsSymInt{x: x, y: c.SymIntOut(c.OpName), axis: axis, index: c.ArgInt("index"), lo: lo, hi: hi}
 	return c.AddOp(o, o.y)
@@ -104,12 +105,12 @@ func (o *selectAsSymInt) Spec() graph.Spec {
 	}
 }
 
-// Corners: the element is the smallest, and the largest.
+// Corners returns a corner with the smallest element and a corner with the largest element.
 func (o *selectAsSymInt) Corners(r *graph.Ranges) []graph.Corner {
 	dims := r.Max(o.x)
 	at, ok := o.place(dims)
 	if !ok {
-		return r.Ends(o.x) // the plan says so
+		return r.Ends(o.x) // planning reports the error
 	}
 	corner := func(n int64) graph.Corner {
 		host := make([]int64, shape.Product(dims))
@@ -123,10 +124,10 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	dims, host := p.Dims(o.x), p.HostInts(o.x)
 	at, ok := o.place(dims)
 	if !ok {
-		return p.Errorf("index %d of dim %d of %v", o.index, o.axis, dims)
+		return p.Errorf("index %d is out of range in dim %d of %v", o.index, o.axis, dims)
 	}
 	if at >= len(host) {
-		return p.Errorf("the host gave %d integers for %v", len(host), dims)
+		return p.Errorf("the host passed only %d integers for dims %v", len(host), dims)
 	}
 	if v := host[at]; v < o.lo || v > o.hi {
 		return p.Errorf("element %d is %d, want %d to %d", at, v, o.lo, o.hi)
@@ -135,7 +136,7 @@ func (o *selectAsSymInt) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// place is the index of the element in row-major order.
+// place returns the index of the element in row-major order, and whether x has such an element.
 func (o *selectAsSymInt) place(dims []int) (at int, ok bool) {
 	i := o.index
 	if i < 0 {
@@ -149,7 +150,7 @@ func (o *selectAsSymInt) Reference(r *reference.Ref) {
 	r.SetInt(o.y, r.HostInts(o.x)[at])
 }
 
-// SymBinaries are the family of operators on two SymInts, a row each.
+// SymBinaries lists the operators on two SymInts.
 var SymBinaries = []symBinaryRow{
 	{Kind: "sym_add", of: "SymAdd", doc: "a + b, as a SymInt.", f: func(a, b int64) int64 { return a + b }},
 	{
@@ -162,7 +163,7 @@ var SymBinaries = []symBinaryRow{
 
 type symBinaryRow struct {
 	Kind, of, doc string
-	// f fits 64 bits, since the operands fit 32.
+	// f cannot overflow, because the operands fit in 32 bits.
 	f func(a, b int64) int64
 }
 
@@ -190,7 +191,8 @@ func SymAdd(b *graph.Builder, name string, x, y kind.Int) graph.ValueID {
 	return member("sym_add").BuildOne(b, name, kind.Args{"a": x, "b": y})
 }
 
-// SymFloorDiv adds sym_floordiv: x / y rounded to minus infinity, as a SymInt. A y of 0 is refused.
+// SymFloorDiv adds sym_floordiv: x / y rounded towards minus infinity, as a SymInt. If y is 0, planning
+// fails.
 func SymFloorDiv(b *graph.Builder, name string, x, y kind.Int) graph.ValueID {
 	return member("sym_floordiv").BuildOne(b, name, kind.Args{"a": x, "b": y})
 }
@@ -219,7 +221,8 @@ func (o *symBinary) Spec() graph.Spec {
 	}
 }
 
-// Corners: the results are at their ends where the operands are, and a quotient also next to a divisor of 0.
+// Corners returns combinations of the smallest and largest operands, where the results are smallest and
+// largest. A quotient can also be largest or smallest if the divisor is 1 or -1.
 func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 	alo, ahi := o.a.Span(r)
 	blo, bhi := o.b.Span(r)
@@ -234,7 +237,8 @@ func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if len(list) == 0 {
-		list = r.Ends(kind.Operands(nil, o.a, o.b)...) // no live point is legal; the plan says so
+		// No live point is legal, and planning reports the error.
+		list = r.Ends(kind.Operands(nil, o.a, o.b)...)
 	}
 	return list
 }
@@ -242,11 +246,11 @@ func (o *symBinary) Corners(r *graph.Ranges) []graph.Corner {
 func (o *symBinary) Plan(p *graph.Planner) error {
 	a, b := o.a.At(p), o.b.At(p)
 	if o.Kind == "sym_floordiv" && b == 0 {
-		return p.Errorf("%d over 0", a)
+		return p.Errorf("division of %d by zero", a)
 	}
 	n := o.f(int64(a), int64(b))
 	if n < -1<<31 || n >= 1<<31 {
-		return p.Errorf("%s of %d and %d is %d, which does not fit 32 bits", o.Kind, a, b, n)
+		return p.Errorf("%s of %d and %d is %d, which does not fit in 32 bits", o.Kind, a, b, n)
 	}
 	p.SetInt(o.y, n)
 	return nil

@@ -13,26 +13,26 @@ import (
 	"gpuscope/shaders"
 )
 
-// topKTile is how many elements a workgroup sorts at a time, and MaxTopK the largest k.
 const (
-	topKTile = 1024
-	MaxTopK  = 64
+	topKTile = 1024 // elements that a workgroup sorts at a time
+	MaxTopK  = 64   // largest supported k
 )
 
-// TopK adds topk: the k largest elements along the last dim with their places, best first, and what is needed
-// for their probabilities. Elements are ordered as argmax has them: of equals the first, -0 equal to 0, a NaN
-// before any number.
+// TopK adds topk: the k largest elements along the last dim, largest first, with their indices, and the
+// statistics that are needed to compute their probabilities. The order is the same as in argmax: of equal
+// elements the first one wins, -0 equals 0, and a NaN is larger than any number.
 //
 //	x       [..., N], N at least k
 //	k       1 to 64
 //	values  [..., k]
-//	ids     [..., k], i32: places in the row
-//	stats   [..., 4]: the largest finite element, the sum of exp(x - largest) over the finite ones, how many
-//	        elements are NaN, how many are infinite. Without a finite element the first two are 0.
+//	ids     [..., k], i32: indices in the row
+//	stats   [..., 4]: the largest finite element, the sum of exp(x - largest) over the finite elements, the
+//	        number of NaN elements, and the number of infinite elements. If no element is finite, the first
+//	        two are 0.
 //
-// So exp(value - largest) / sum is the probability of a value, and a decoder reads back k pairs and not its
-// logits. Two dispatches whatever N is: parts sorts 1024 elements in each workgroup, final puts together the
-// best of a row's parts. The same input gives the same bytes.
+// The probability of a value is exp(value - largest) / sum, so a decoder reads back k pairs instead of all
+// logits. There are always two dispatches: in parts each workgroup sorts 1024 elements, and final merges the
+// largest elements of a row's parts. The same input always produces the same bytes.
 func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, stats graph.ValueID) {
 	out := kindTopK.Build(b, name, kind.Args{"x": x, "k": k})
 	if out == nil {
@@ -50,7 +50,7 @@ var kindTopK = kind.Kind{
 func addTopK(c *kind.Call) []graph.ValueID {
 	x, k := c.ArgTensor("x"), c.ArgInt("k")
 	if most := min(MaxTopK, shape.Last(c.MinDims(x))); k < 1 || k > most {
-		return c.Fail("the top %d of %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
+		return c.Fail("k is %d for %s %v, want 1 to %d", k, c.Name(x), c.MinDims(x), most)
 	}
 	o := &topK{
 		x: x, k: k, values: c.Out(".values", graph.F32), ids: c.Out(".ids", graph.I32),
@@ -64,7 +64,7 @@ func addTopK(c *kind.Call) []graph.ValueID {
 
 type topK struct {
 	x, values, ids, stats graph.ValueID
-	best, sums            graph.ValueID // scratch: the best k of each part as keys and places, its stats
+	best, sums            graph.ValueID // scratch of each part: keys and indices of its best k, and its stats
 	k, lanes              int
 	parts, merge          *graph.Kernel
 }
@@ -92,7 +92,7 @@ func (o *topK) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.x) }
 func (o *topK) Plan(p *graph.Planner) error {
 	dims := p.Dims(o.x)
 	if len(dims) == 0 || shape.Last(dims) < o.k {
-		return p.Errorf("the top %d of x %v, want at least as many elements in a row", o.k, dims)
+		return p.Errorf("k is %d for x %v, want at least k elements in a row", o.k, dims)
 	}
 	width, n := shape.Last(dims), p.Numel(o.x)
 	rows, parts := n/width, shape.DivUp(width, topKTile)
@@ -159,7 +159,7 @@ func (o *topK) Reference(r *reference.Ref) {
 	r.Set(o.stats, stats)
 }
 
-// Tolerance: only the sum of the stats is computed.
+// Tolerance allows a rounding error only in stats, because values and ids are copied exactly.
 func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v != o.stats {
 		return reference.Moves{}.Tolerance(r, v)
@@ -171,7 +171,7 @@ func (o *topK) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	}
 }
 
-// byRank orders the largest first, and a NaN before any number.
+// byRank is a comparison function that sorts the largest number first, and NaN before any number.
 func byRank(a, b float64) int {
 	switch aNaN, bNaN := math.IsNaN(a), math.IsNaN(b); {
 	case aNaN && bNaN || a == b:

@@ -10,8 +10,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// Unaries are the family of operators that map each element by itself, a row each: kernel, reference, cost
-// and tests follow from it.
+// Unaries lists the operators that compute each element of y from one element of x. Kernels, references,
+// costs and tests are all derived from the rows of this table.
 var Unaries = []UnaryRow{
 	{
 		Error: reference.Exact,
@@ -43,7 +43,7 @@ var Unaries = []UnaryRow{
 			}, ErrorOfX: reference.ULPs(8),
 			Kind: "gelu_tanh", When: "tanh",
 			doc: "with tanh y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
-			// tanh(u) = 1 - 2 / (exp(2 u) + 1), with u kept where exp does not overflow.
+			// tanh(u) = 1 - 2 / (exp(2 u) + 1), where u is clamped so that exp does not overflow.
 			WGSL: "0.5 * v * (2.0 - 2.0 / (exp(2.0 * clamp(0.79788456080286536 * " +
 				"(v + 0.044715 * v * v * v), $T(-20.0), $T(20.0))) + 1.0))",
 			F: func(x float64) float64 {
@@ -117,35 +117,37 @@ var Unaries = []UnaryRow{
 	{
 		Error: reference.Tolerance{Abs: 1e-5, Why: "WGSL allows tanh 1e-5"},
 		Kind:  "tanh", doc: "y = tanh x",
-		// Some drivers make it of exponentials, which overflow far out, where it is 1 or -1.
+		// x is clamped because some drivers compute tanh with exponentials, which overflow for large x.
 		WGSL: "select(tanh(clamp(v, $T(-15.0), $T(15.0))), v, is_nan(v))", needs: isNaNWGSL,
 		F: math.Tanh, FLOPs: 5, From: -20, To: 20,
 		Also: []float64{-1000, 0, 1000, math.NaN(), math.Inf(1), math.Inf(-1)},
 	},
 }
 
+// UnaryRow describes an operator on one tensor.
 type UnaryRow struct {
 	Kind string
-	of   string // the Go constructor, where there is one
+	of   string // name of the Go constructor, or empty
 	doc  string
-	// WGSL is y of v, and needs are functions that it calls. Both are f32 or vec4<f32>: $T is that type, and
-	// $B and $U are bool and u32 as many at a time.
+	// WGSL is a WGSL expression that computes y from v. needs has the WGSL functions that the expression
+	// calls. Both work on f32 or on vec4<f32>. The placeholder $T is this type. $B and $U are the types of
+	// bool and u32 with the same number of components.
 	WGSL, needs string
 	F           func(x float64) float64
-	FLOPs       int // that one takes as a GPU is counted
-	// Tolerance is the tolerance of y, nearX what there is beside it as a part of the largest size of x.
+	FLOPs       int // floating-point operations for each element
+	// Error is the tolerance of y. ErrorOfX is an additional error, relative to the largest size of x.
 	Error    reference.Tolerance
 	ErrorOfX float64
-	// The tests draw arguments between from and to, and add those of also.
+	// The tests draw arguments from the range From to To, and also test the arguments in Also.
 	From, To float64
 	Also     []float64
-	// Or is another function of the same kind, under the name of its kernel, taken where the argument that it
-	// calls when is true.
+	// Or is an alternative function of the same kind, or nil. It is used if the boolean argument Or.When is
+	// true. Or.Kind is the name of its kernel.
 	Or   *UnaryRow
 	When string
 }
 
-// isNaNWGSL looks at the bits: compilers may take it that nothing is NaN.
+// isNaNWGSL tests the bits of a number, because WGSL compilers can assume that no number is NaN.
 const isNaNWGSL = `
 fn is_nan(v: $T) -> $B {
   return (bitcast<$U>(v) & $U(0x7fffffffu)) > $U(0x7f800000u);
@@ -172,11 +174,12 @@ func SiLU(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return member("silu").BuildOne(b, name, kind.Args{"x": x})
 }
 
-// GELU adds gelu, element by element: y = x * Phi(x), Phi being the normal distribution's, or with tanh its
-// approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))). y has the dims of x.
+// GELU adds gelu, element by element: y = x * Phi(x), where Phi is the cumulative distribution function of
+// the normal distribution. If tanh is true, it uses the approximation y = x/2 * (1 + tanh(sqrt(2/pi) * (x +
+// 0.044715 x^3))). y has the dims of x.
 //
-// Phi goes through an erf that is off by 1.5e-7 at most. Source: Hendrycks and Gimpel, Gaussian Error Linear
-// Units (2016).
+// Phi is computed with an approximation of erf, whose error is at most 1.5e-7. Source: Hendrycks and Gimpel,
+// Gaussian Error Linear Units (2016).
 func GELU(b *graph.Builder, name string, x graph.ValueID, tanh bool) graph.ValueID {
 	return member("gelu").BuildOne(b, name, kind.Args{"x": x, "tanh": tanh})
 }
@@ -207,7 +210,8 @@ func (r *UnaryRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
-// OfElements is WGSL about elements, of which vec are taken at a time.
+// OfElements replaces the placeholders in WGSL source by the types for vec elements at a time. vec is 1 or 4.
+// UnaryRow explains the placeholders.
 func OfElements(wgsl string, vec int) shaders.Text {
 	types := strings.NewReplacer("$T", "f32", "$B", "bool", "$U", "u32")
 	if vec == 4 {
@@ -216,7 +220,7 @@ func OfElements(wgsl string, vec int) shaders.Text {
 	return shaders.Text(types.Replace(wgsl))
 }
 
-// Constructors is the list of a row's Go constructors: of one, or none.
+// Constructors returns the list of Go constructors for a row of a table: name, or nothing if name is empty.
 func Constructors(name string) []string {
 	if name == "" {
 		return nil
@@ -224,6 +228,7 @@ func Constructors(name string) []string {
 	return []string{name}
 }
 
+// UnaryOp is an operator that computes each element of Y from one element of X.
 type UnaryOp struct {
 	*UnaryRow
 	kind      string

@@ -8,15 +8,15 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// View adds view: the elements of x in other dims. One of the dims may be Rest, which is what the others
-// leave of the live element count; any may be a SymInt.
+// View adds view: the elements of x with other dims. One of the dims can be Rest, which stands for the size
+// that makes the live element count fit. Any dim can be a SymInt.
 //
 //	x  any dims, any 32-bit type
 //	y  dims, with the element count of x
 //
-// It is an alias of x, with no memory and no dispatch. Only where x or y is an input or output of the graph,
-// or State, is it a copy. Upstream's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
-// are all this operator.
+// y is an alias of x, without memory or dispatch of its own. y is a copy only if x or y is an input or output
+// of the graph, or State. ExecuTorch's view_copy, squeeze, unsqueeze, clone, alias_copy and dim_order copies
+// all map to this operator.
 func View(b *graph.Builder, name string, x graph.ValueID, dims ...kind.Int) graph.ValueID {
 	return kindView.BuildOne(b, name, kind.Args{"x": x, "dims": dims})
 }
@@ -33,15 +33,15 @@ func addView(c *kind.Call) []graph.ValueID {
 	for k, d := range dims {
 		switch {
 		case d == Rest && o.rest >= 0:
-			return c.Fail("view with two dims to work out, %d and %d", o.rest, k)
+			return c.Fail("view has two dims of -1, %d and %d: at most one can be inferred", o.rest, k)
 		case d == Rest:
 			o.rest = k
 		case !d.IsSym && d.Fixed < 1:
-			return c.Fail("view with dim %d of %d, must be positive", k, d.Fixed)
+			return c.Fail("view: size of dim %d is %d, want at least 1", k, d.Fixed)
 		}
 	}
 	if len(dims) > kind.MaxRank {
-		return c.Fail("view of rank %d, at most %d", len(dims), kind.MaxRank)
+		return c.Fail("view has rank %d; the maximum is %d", len(dims), kind.MaxRank)
 	}
 	o.Y = c.Out("", c.DType(x))
 	o.Vec = InnerVec(c.Builder, x, -1)
@@ -49,14 +49,15 @@ func addView(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.Y)
 }
 
-// Rest is the dim of a view that is worked out from the others.
+// Rest is a dim of a view whose size is computed from the other dims.
 var Rest = kind.Fixed(-1)
 
+// ViewOp is an operator that gives the elements of X other dims.
 type ViewOp struct {
 	reference.Moves
 	X, Y      graph.ValueID
 	dims      []kind.Int
-	rest      int // the dim to work out, -1: none
+	rest      int // index of the dim that is Rest, or -1
 	NewKernel *graph.Kernel
 	Vec       int
 }
@@ -91,8 +92,7 @@ func (o *ViewOp) Plan(p *graph.Planner) error {
 		others *= dims[o.rest]
 	}
 	if others != n {
-		return p.Errorf("%d elements of %v do not make the dims asked for, which hold %d", n, p.Dims(o.X),
-			others)
+		return p.Errorf("view of %d elements, dims %v: the new dims hold %d elements", n, p.Dims(o.X), others)
 	}
 	give := p.SetDims
 	if p.Deferred(o.X) {

@@ -1,3 +1,4 @@
-// Package reference runs graphs in float64, operator by operator, by the operators' own plain references,
-// and says how far a kernel's result may be from that (Tolerance).
+// Package reference computes graphs in float64 on the CPU, to check the results of GPU kernels. Each operator
+// has its own plain reference implementation. Tolerance says how far the result of a kernel can be from the
+// reference.
 package reference

@@ -16,43 +16,45 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// Referencer is an operator that computes its outputs in float64, plainly and in its own words: from the
-// values of its arguments, and from the bytes of its constants as its kernels read them, so that prepacking
-// is held to account too. It trusts that the operator's plan took the shapes.
+// Referencer is an operator with a reference implementation.
 type Referencer interface {
 	graph.Operator
+	// Reference computes the outputs in float64 from the values of the arguments. It reads constants in the
+	// layout that the kernels read, so that a mistake in the packing of weights is found too. It does not
+	// check shapes, because the operator's plan has already accepted them.
 	Reference(r *Ref)
-	// Tolerance says how far an output, or the State that it writes, may be from the reference that has just
-	// run.
+	// Tolerance returns how far v can be from the reference that has just run. v is an output of the operator
+	// or a State that it writes.
 	Tolerance(r *Ref, v graph.ValueID) Tolerance
 }
 
-// Tensor is a tensor in float64, dense and row-major. Integers are whole numbers.
+// Tensor is a dense, row-major tensor in float64. The elements of an integer tensor are whole numbers.
 type Tensor struct {
 	Dims []int
 	Data []float64
 }
 
-// Rows is the tensor as a matrix: its last dim, and how many rows of it there are.
+// Rows returns the number of rows of the tensor and their width. A row runs along the last dim.
 func (t Tensor) Rows() (n, width int) { return len(t.Data) / shape.Last(t.Dims), shape.Last(t.Dims) }
 
-// Row is row i of the matrix.
+// Row returns row i of the tensor. A row runs along the last dim.
 func (t Tensor) Row(i int) []float64 { return t.Data[i*shape.Last(t.Dims) : (i+1)*shape.Last(t.Dims)] }
 
-// RowFor is row i of the matrix, or the last, since one may serve all.
+// RowFor returns row i of the tensor, or the last row if i is too large. A tensor with a single row therefore
+// returns that row for every i.
 func (t Tensor) RowFor(i int) []float64 {
 	n, _ := t.Rows()
 	return t.Row(min(i, n-1))
 }
 
-// Zeros is a tensor of these dims.
+// Zeros returns a tensor of zeros with the given dims.
 func Zeros(dims ...int) Tensor { return Tensor{dims, make([]float64, shape.Product(dims))} }
 
-// Choice is a part of a tensor, as a matrix of its last dim: the elements in these rows and these columns;
-// nil is all of them. Those that are not there are passed over.
+// Choice selects elements of a tensor by row and column. A row runs along the last dim. A nil list selects
+// all rows, or all columns. Indices outside the tensor are ignored.
 type Choice struct{ Rows, Cols []int }
 
-// Interpreter runs a graph by the references of its operators. State is kept from step to step.
+// Interpreter runs a graph on the CPU with the references of its operators. It keeps State between steps.
 type Interpreter struct {
 	choices map[graph.ValueID]Choice
 	left    map[graph.ValueID]bool
@@ -61,17 +63,17 @@ type Interpreter struct {
 	tensors []Tensor
 	ints    []int64
 	host    [][]int64
-	bytes   [][]byte // of constants, once loaded
+	bytes   [][]byte // bytes of the constants that are loaded
 	err     error
 }
 
-// Ref is what a reference reads from and writes to. Its first error ends the step.
+// Ref gives a reference access to the values of the graph. Its first error ends the step.
 type Ref struct {
 	x    *Interpreter
 	name string
 }
 
-// NewInterpreter readies a graph; State is zero.
+// NewInterpreter returns an interpreter for a graph. All State starts at zero.
 func NewInterpreter(g *graph.Graph) *Interpreter {
 	x := &Interpreter{
 		g: g, left: map[graph.ValueID]bool{},
@@ -85,22 +87,21 @@ func NewInterpreter(g *graph.Graph) *Interpreter {
 	return x
 }
 
-// Beside is another interpreter of the graph, which shares the bytes of constants with x.
+// Beside returns a second interpreter of the same graph, which shares the loaded constants with x.
 func (x *Interpreter) Beside() *Interpreter {
 	y := NewInterpreter(x.g)
 	y.bytes = x.bytes
 	return y
 }
 
-// operator is one of the graph, in execution order.
 type operator struct {
 	id   graph.OpID
 	name string
 	impl graph.Operator
 }
 
-// Step runs the graph on the inputs of a step. Inputs that in does not name keep their values. After each
-// operator it calls visit, which may be nil; an error of visit ends the step.
+// Step runs the graph on the inputs of a step. An input that in does not contain keeps its value. Step calls
+// visit after each operator, unless visit is nil. An error from visit ends the step.
 func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) error {
 	if err := x.Begin(in); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (x *Interpreter) Step(in *graph.StepInput, visit func(graph.OpID) error) er
 	return nil
 }
 
-// Begin takes the inputs of a step, for who calls Run for each operator.
+// Begin sets the inputs of a step. The caller then calls Run for each operator.
 func (x *Interpreter) Begin(in *graph.StepInput) error {
 	clear(x.left)
 	for _, s := range in.SymInts {
@@ -134,11 +135,12 @@ func (x *Interpreter) Begin(in *graph.StepInput) error {
 	return nil
 }
 
-// Run runs an operator on what its arguments are now. Those of a graph run in its order.
+// Run runs one operator on the current values of its arguments. Callers must run the operators in the order
+// of the graph.
 func (x *Interpreter) Run(id graph.OpID) error {
 	i := slices.IndexFunc(x.ops, func(o operator) bool { return o.id == id })
 	if i < 0 {
-		return fmt.Errorf("reference of operator %d: the graph has %d", id, len(x.ops))
+		return fmt.Errorf("reference: the graph has no operator %d, it has %d operators", id, len(x.ops))
 	}
 	return x.run(&x.ops[i])
 }
@@ -149,13 +151,13 @@ func (x *Interpreter) run(o *operator) error {
 	if impl, ok := o.impl.(Referencer); ok {
 		impl.Reference(r)
 	} else {
-		r.Errorf("it has none")
+		r.Errorf("the operator has no reference implementation")
 	}
 	return x.err
 }
 
-// Tolerance is how far an output of an operator that has just run, or State that it wrote, may be from what
-// it is here.
+// Tolerance returns how far v can be from its reference value. v is an output of the operator id, which must
+// have just run, or a State that it wrote.
 func (x *Interpreter) Tolerance(id graph.OpID, v graph.ValueID) Tolerance {
 	for i := range x.ops {
 		if impl, ok := x.ops[i].impl.(Referencer); ok && x.ops[i].id == id {
@@ -165,25 +167,25 @@ func (x *Interpreter) Tolerance(id graph.OpID, v graph.ValueID) Tolerance {
 	return Tolerance{}
 }
 
-// Drop gives back what a value takes: a tensor that nobody wants any more, or the bytes of a constant, which
-// are loaded again when they are wanted.
+// Drop frees the memory of a value. The bytes of a constant are loaded again when an operator reads them.
 func (x *Interpreter) Drop(v graph.ValueID) { x.tensors[v], x.bytes[v] = Tensor{}, nil }
 
-// Tensor is the value of a tensor after a step.
+// Tensor returns the value of a tensor after a step.
 func (x *Interpreter) Tensor(v graph.ValueID) Tensor { return x.tensors[v] }
 
-// SetTensor overrides a tensor, so that what follows is computed from it: State at the start, or what a GPU
-// gave instead of the reference.
+// SetTensor overrides the value of a tensor. Later operators then compute from this value. It sets State
+// before the first step, or replaces the reference by the result of a GPU.
 func (x *Interpreter) SetTensor(v graph.ValueID, t Tensor) { x.tensors[v] = t }
 
-// Leave says that a step has left a tensor, up to the next one: what has another to make it of does so, and
-// what gives it need not.
+// Leave marks v as deferred until the next step begins: the GPU did not write v, because fusion removed it.
+// Operators that read v compute their inputs from the values that replace v.
 func (x *Interpreter) Leave(v graph.ValueID) { x.left[v] = true }
 
-// Choose says that of an output of an operator only these elements are wanted, from now on: to check samples
-// of a large model costs what the samples cost. The references of matrix products, attention, norms and of
-// all that works row by row compute no more than they must; others compute everything. What is not computed
-// is NaN, so before an operator reads the tensor SetTensor has to give all of it.
+// Choose restricts an output of an operator to the elements in c, for all later steps. A check of a few
+// samples of a large model then computes only these samples. The references of matrix products, attention,
+// norms and operators that work row by row skip all other elements. Other references still compute
+// everything. Skipped elements are NaN, so SetTensor must set the complete tensor before another operator
+// reads it.
 func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 	if x.choices == nil {
 		x.choices = map[graph.ValueID]Choice{}
@@ -191,15 +193,15 @@ func (x *Interpreter) Choose(v graph.ValueID, c Choice) {
 	x.choices[v] = c
 }
 
-// Errorf ends the step.
+// Errorf records an error, which ends the step.
 func (r *Ref) Errorf(format string, args ...any) {
 	if r.x.err == nil {
 		r.x.err = fmt.Errorf("reference of %s: %w", r.name, fmt.Errorf(format, args...))
 	}
 }
 
-// Tensor is the value of an argument. That of State is the state itself, to be written in place; no other may
-// be changed.
+// Tensor returns the value of an argument. If v is State, the reference can write to the result in place. The
+// results for all other values must not be changed.
 func (r *Ref) Tensor(v graph.ValueID) Tensor {
 	if t := r.x.tensors[v]; t.Data != nil {
 		return t
@@ -216,25 +218,25 @@ func (r *Ref) Tensor(v graph.ValueID) Tensor {
 		}
 		t.Data = data
 	default:
-		r.Errorf("%s has no value yet", info.Name)
+		r.Errorf("%s has not been computed yet", info.Name)
 	}
 	r.x.tensors[v] = t
 	return t
 }
 
-// Deferred says whether the step has left a tensor.
+// Deferred reports whether v is deferred in this step, which means that fusion removed it.
 func (r *Ref) Deferred(v graph.ValueID) bool { return r.x.left[v] }
 
-// Has says whether an argument that an operator gives has a value, and is not left.
+// Has reports whether v has a value and is not deferred.
 func (r *Ref) Has(v graph.ValueID) bool { return r.x.tensors[v].Data != nil && !r.Deferred(v) }
 
-// Int is the value of a SymInt argument.
+// Int returns the value of a SymInt argument.
 func (r *Ref) Int(v graph.ValueID) int { return int(r.x.ints[v]) }
 
-// HostInts are the host's integers of a graph input.
+// HostInts returns the integers that the host passed for a graph input.
 func (r *Ref) HostInts(v graph.ValueID) []int64 { return r.x.host[v] }
 
-// Bytes are the bytes of a constant, in its kernels' layout.
+// Bytes returns the bytes of a constant, in the layout that kernels read.
 func (r *Ref) Bytes(v graph.ValueID) []byte {
 	if r.x.bytes[v] != nil {
 		return r.x.bytes[v]
@@ -242,12 +244,12 @@ func (r *Ref) Bytes(v graph.ValueID) []byte {
 	info := r.x.g.Value(v)
 	want := int(info.DType.Bytes(shape.Product(info.MaxDims)))
 	if info.Load == nil {
-		r.Errorf("%s is no constant", info.Name)
+		r.Errorf("%s is not a constant", info.Name)
 		return make([]byte, want)
 	}
 	data, err := info.Load()
 	if err == nil && len(data) != want {
-		err = fmt.Errorf("%d bytes, want %d", len(data), want)
+		err = fmt.Errorf("got %d bytes, want %d", len(data), want)
 	}
 	if err != nil {
 		r.Errorf("load %s: %w", info.Name, err)
@@ -257,8 +259,8 @@ func (r *Ref) Bytes(v graph.ValueID) []byte {
 	return data
 }
 
-// Result is a tensor for an output's value, to be filled in where rows and cols say: 0, or NaN where only a
-// part of it is wanted.
+// Result returns a new tensor for an output. The reference fills in the elements that Rows and Cols list. The
+// tensor starts with zeros, or with NaN if Choose has restricted the output.
 func (r *Ref) Result(v graph.ValueID, dims ...int) Tensor {
 	t := Zeros(dims...)
 	if c := r.x.choices[v]; c.Rows != nil || c.Cols != nil {
@@ -269,15 +271,16 @@ func (r *Ref) Result(v graph.ValueID, dims ...int) Tensor {
 	return t
 }
 
-// Rows are those of an output of n rows that are wanted.
+// Rows returns the rows to compute of an output with n rows. Choose restricts the rows; the default is all.
 func (r *Ref) Rows(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Rows, n) }
 
-// Cols are the columns of an output of n columns that are wanted.
+// Cols returns the columns to compute of an output with n columns. Choose restricts the columns; the default
+// is all.
 func (r *Ref) Cols(v graph.ValueID, n int) iter.Seq[int] { return wanted(r.x.choices[v].Cols, n) }
 
-// InParallel runs f for pieces of a list, on all processors: each call has a piece of its own.
+// InParallel divides a list into pieces and runs f once for each piece, on all processors.
 func InParallel(list []int, f func(piece []int)) {
-	pieces := min(len(list), 4*runtime.GOMAXPROCS(0)) // more than processors, since some are busy
+	pieces := min(len(list), 4*runtime.GOMAXPROCS(0)) // small pieces balance the load if a processor is busy
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for range min(pieces, runtime.GOMAXPROCS(0)) {
@@ -290,7 +293,8 @@ func InParallel(list []int, f func(piece []int)) {
 	all.Wait()
 }
 
-// Dot is the sum of the products of two lists of a length, in four parts: a processor adds them side by side.
+// Dot returns the dot product of two lists of the same length. It keeps four partial sums, which a processor
+// can add in parallel.
 func Dot(x, w []float64) float64 {
 	var a, b, c, d float64
 	w = w[:len(x)]
@@ -307,7 +311,8 @@ func Dot(x, w []float64) float64 {
 	return a + b + (c + d)
 }
 
-// wanted are the members of a list that are below n; all below n where there is no list.
+// wanted returns the numbers of a list that are from 0 to n-1. If the list is nil, it returns all numbers
+// from 0 to n-1.
 func wanted(list []int, n int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if list == nil {
@@ -325,16 +330,16 @@ func wanted(list []int, n int) iter.Seq[int] {
 	}
 }
 
-// Set gives an output its value.
+// Set sets the value of an output.
 func (r *Ref) Set(v graph.ValueID, t Tensor) { r.x.tensors[v] = t }
 
-// SetInt gives an output SymInt its value.
+// SetInt sets the value of an output SymInt.
 func (r *Ref) SetInt(v graph.ValueID, n int64) { r.x.ints[v] = n }
 
-// Decode reads n elements of a type.
+// Decode converts the first n elements of data, which have the type t, to float64.
 func Decode(t graph.DType, data []byte, n int) ([]float64, error) {
 	if want := t.Bytes(n); int64(len(data)) < want {
-		return nil, fmt.Errorf("%d bytes of %s for %d elements, want %d", len(data), t, n, want)
+		return nil, fmt.Errorf("got %d bytes of %s data for %d elements, want %d", len(data), t, n, want)
 	}
 	out := make([]float64, n)
 	for i := range out {

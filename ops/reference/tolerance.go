@@ -7,26 +7,28 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// Tolerance is how far the elements of an output may be from the reference while the kernel does what it
-// should: the sum of its terms, each of them of the element. The zero Tolerance takes equal numbers alone.
-// An operator's is written beside its reference, from its arithmetic: how many roundings of f32 lie behind an
-// element, and of what they are a part.
+// Tolerance is the largest difference between a correct kernel's output and the reference. The tolerance of
+// an element is the sum of the terms Rel, Row and Abs. The zero Tolerance accepts only equal numbers.
+//
+// Each operator derives its tolerance from its own arithmetic: from the number of f32 roundings in the
+// computation of an element, and from the size of the rounded numbers.
 type Tolerance struct {
-	Rel float64 // of the element's own size
-	Row float64 // of the largest size in its row, the last dim: where terms cancel out
-	Abs float64 // of no size of the output: what inputs bring
+	Rel float64 // error relative to the size of the element
+	Row float64 // error relative to the largest size in the element's row, for sums that can cancel out
+	Abs float64 // absolute error, which comes from the inputs
 	Why string
 }
 
-// Rounding is what rounding to f32 moves a number by at most, as a part of it. WGSL leaves the direction
-// open, so that a rounding may be twice that.
+// Rounding is the largest relative error of one rounding to f32. WGSL does not define the rounding direction,
+// so that the error of a kernel can be twice as large.
 const Rounding = 0x1p-24
 
-// vanishing is below what f32 holds with all its bits: a device may take it for 0.
+// vanishing is added to every tolerance, because a device may flush numbers of about this size to 0. Such
+// numbers are too small for f32's full precision.
 const vanishing = 0x1p-120
 
-// At is the tolerance of an element: its reference and the largest size in its row are known. Nothing is near
-// an infinity.
+// At returns the tolerance of an element with the reference value want. row is the largest size in the
+// element's row. If want is infinite, the tolerance is 0.
 func (t *Tolerance) At(want, row float64) float64 {
 	if t.Rel == 0 && t.Row == 0 && t.Abs == 0 || math.IsInf(want, 0) {
 		return 0
@@ -34,7 +36,8 @@ func (t *Tolerance) At(want, row float64) float64 {
 	return t.Rel*math.Abs(want) + t.Row*row + t.Abs + vanishing
 }
 
-// String says what may differ and why: "3.1e-06 of the row's largest: 576 products summed in f32".
+// String returns the allowed error and its reason: "3.1e-06 of the row's largest: 576 products summed in
+// f32".
 func (t *Tolerance) String() string {
 	said := ""
 	for _, part := range []struct {
@@ -55,36 +58,39 @@ func (t *Tolerance) String() string {
 	return said + ": " + t.Why
 }
 
-// Exact is the tolerance of what is one of the operands, or one of two numbers; oneRounding of what is
-// computed at once.
+// Exact is the tolerance of operators that select an operand or return one of two fixed numbers. OneRounding
+// is the tolerance of operators with a single f32 operation.
 var (
 	Exact       = Tolerance{Why: "nothing is rounded"}
 	OneRounding = Tolerance{Rel: 2 * Rounding, Why: "one rounding to f32"}
 )
 
-// Moves is an operator that takes elements to other places and computes nothing.
+// Moves is embedded in operators that copy elements without computing anything. Its tolerance is zero.
 type Moves struct{}
 
 func (Moves) Tolerance(*Ref, graph.ValueID) Tolerance {
 	return Tolerance{Why: "elements are moved as they are"}
 }
 
-// SumRoundings is how many roundings a sum of n products has after it: they go up and down, so that they add
-// up as the square root of their number, and kernels sum in several parts.
+// SumRoundings returns the error of an f32 sum of n products, as a number of roundings. Roundings go up and
+// down at random, so that the error grows with the square root of n. The kernels also add up several partial
+// sums.
 func SumRoundings(n int) float64 { return 8 + 4*math.Sqrt(float64(n)) }
 
-// ULPs are units in the last place, in which the specification of WGSL has its bounds (15.7.4.1, accuracy of
-// built-in functions), as a part of a number.
+// ULPs returns the relative size of n units in the last place (ULP) of f32. The WGSL specification states the
+// accuracy of built-in functions in ULP (section 15.7.4.1).
 func ULPs(n float64) float64 { return 2 * n * Rounding }
 
-// ExpTolerance is what exp may be off, for results that f32 holds: 3 + 2 |x| ulp, |x| up to 88.
+// ExpTolerance is the tolerance of exp: 3 + 2 |x| ulp, where |x| is at most 88. For larger |x| the result
+// does not fit in f32.
 var ExpTolerance = Tolerance{
 	Rel: ULPs(3 + 2*88), Why: "WGSL allows exp 3 + 2 |x| ulp, and |x| goes up to 88",
 }
 
-// Largest is the largest size of a tensor's numbers; what is not finite is passed over.
+// Largest returns the largest absolute value of a tensor. Numbers that are not finite are ignored.
 func (r *Ref) Largest(v graph.ValueID) float64 { return Largest(r.Tensor(v).Data) }
 
+// Largest returns the largest absolute value of data. Numbers that are not finite are ignored.
 func Largest(data []float64) float64 {
 	most := 0.0
 	for _, x := range data {
@@ -95,7 +101,7 @@ func Largest(data []float64) float64 {
 	return most
 }
 
-// LongestRow is the greatest length of a tensor's rows.
+// LongestRow returns the largest Euclidean length of a tensor's rows.
 func (t Tensor) LongestRow() (most float64) {
 	n, _ := t.Rows()
 	for i := range n {
@@ -104,7 +110,8 @@ func (t Tensor) LongestRow() (most float64) {
 	return most
 }
 
-// Length is that of a vector; of one that is not finite it is 0, so that it says nothing of others.
+// Length returns the Euclidean length of a vector. It returns 0 if the length is not finite, so that such a
+// row does not determine the tolerance of other rows.
 func Length(x []float64) float64 {
 	n := math.Sqrt(Dot(x, x))
 	if math.IsNaN(n) || math.IsInf(n, 0) {
