@@ -35,12 +35,12 @@ func TestChoose(t *testing.T) {
 		},
 		{
 			"number out of range", all[:1], "1", 0, "",
-			"no WebGPU adapter with number 1; there are: 0 llvmpipe (LLVM 15.0.6, 256 bits) (vulkan, cpu)",
+			"no WebGPU adapter with number 1; available adapters: 0 llvmpipe (LLVM 15.0.6, 256 bits) (vulkan, cpu)",
 		},
 		{"negative number", all[:1], "-1", 0, "", "no WebGPU adapter with number -1"},
 		{
 			"no such name", all[1:3], "amd", 0, "",
-			`no WebGPU adapter with "amd" in its name; there are: 0 Intel UHD 770 (vulkan, integrated); 1 NVIDIA H200 (vulkan, discrete)`,
+			`no WebGPU adapter with "amd" in its name; available adapters: 0 Intel UHD 770 (vulkan, integrated); 1 NVIDIA H200 (vulkan, discrete)`,
 		},
 		{"nothing there", nil, "", 0, "", "no WebGPU adapter"},
 	} {

@@ -76,7 +76,8 @@ func (d *Driver) Open(index int) (gpu.Device, error) {
 		return nil, d.Err
 	}
 	if index < 0 || index >= len(d.All) {
-		return nil, fmt.Errorf("adapter %d of %d: %w", index, len(d.All), gpu.ErrNoAdapter)
+		return nil, fmt.Errorf("adapter %d is not one of the %d adapters: %w",
+			index, len(d.All), gpu.ErrNoAdapter)
 	}
 	dev := New(d.All[index])
 	d.Opened = append(d.Opened, dev)

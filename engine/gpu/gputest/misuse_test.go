@@ -42,12 +42,12 @@ func TestWrongSizesAndOffsetsAreRefused(t *testing.T) {
 		refused(t, "usage", err, "usage 7")
 
 		b := k.buffer("b", 16)
-		refused(t, "write not aligned", dev.Write(b, 2, make([]byte, 4)), "write of 4 bytes at 2",
+		refused(t, "write not aligned", dev.Write(b, 2, make([]byte, 4)), "write of 4 bytes at offset 2",
 			"multiples of 4")
-		refused(t, "write of odd length", dev.Write(b, 0, make([]byte, 3)), "write of 3 bytes at 0")
+		refused(t, "write of odd length", dev.Write(b, 0, make([]byte, 3)), "write of 3 bytes at offset 0")
 		refused(t, "write past the end", dev.Write(b, 12, make([]byte, 8)),
-			"write of 8 bytes at 12, it has 16")
-		refused(t, "write far past the end", dev.Write(b, 1<<63, make([]byte, 8)), "it has 16")
+			"write of 8 bytes at offset 12 exceeds the size of 16")
+		refused(t, "write far past the end", dev.Write(b, 1<<63, make([]byte, 8)), "exceeds the size of 16")
 		k.must(dev.Write(b, 16, nil))
 
 		for _, n := range []int{0, -1} {
@@ -68,26 +68,26 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 			return err
 		}
 		of := func(b gpu.Buffer) gpu.Binding { return gpu.Binding{Buffer: b} }
-		refused(t, "too few", bind(of(a)), "bind group g: 1 bindings for pipeline add, which has 4")
+		refused(t, "too few", bind(of(a)), "bind group g: 1 bindings, but pipeline add needs 4")
 		refused(t, "too many", bind(of(a), of(b), of(c), of(u), of(u)), "5 bindings")
 		refused(t, "no buffer", bind(of(a), of(b), of(nil), of(u)), "binding 2 (read_write)")
 		refused(t, "uniform as storage", bind(of(u), of(b), of(c), of(u)), "binding 0 (read): buffer u",
-			"not made for this use")
+			"different usage")
 		refused(t, "storage as uniform", bind(of(a), of(b), of(c), of(a)), "binding 3 (uniform): buffer a",
-			"not made for this use")
+			"different usage")
 		refused(t, "read and read_write", bind(of(a), of(b), of(a), of(u)),
-			"bindings 0 (read) and 2 (read_write) are the same buffer a")
+			"bindings 0 (read) and 2 (read_write) use the same buffer a")
 		refused(t, "storage offset", bind(of(a), gpu.Binding{Buffer: b, Offset: 4}, of(c), of(u)),
-			"buffer b: offset 4")
+			"buffer b: binding offset 4")
 		refused(t, "uniform offset",
 			bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: uint64(limits.UniformAlignment) / 2}),
-			"buffer u: offset")
+			"buffer u: binding offset")
 		refused(t, "past the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 512, Size: 1024}),
-			"buffer u: 1024 bytes at 512, it has 1024")
+			"buffer u: binding of 1024 bytes at offset 512")
 		refused(t, "at the end", bind(of(a), of(b), of(c), gpu.Binding{Buffer: u, Offset: 1024}),
-			"buffer u: nothing at 1024")
+			"buffer u: binding at offset 1024 is empty")
 		refused(t, "odd size", bind(of(a), of(b), gpu.Binding{Buffer: c, Size: 6}, of(u)),
-			"6 bytes, not a multiple of 4")
+			"6 bytes is not a multiple of 4")
 		big := k.uniform("big", limits.MaxUniformBinding+256)
 		if err := bind(of(a), of(b), of(c), of(big)); !errors.Is(err, gpu.ErrUnsupported) {
 			t.Errorf("a uniform binding over the limit: %v", err)
@@ -102,7 +102,7 @@ func TestWrongBindingsAreRefused(t *testing.T) {
 			t.Errorf("too many storage bindings: %v", err)
 		}
 		_, err = dev.NewPipeline(gpu.PipelineDesc{Label: "empty"})
-		refused(t, "no source", err, "pipeline empty: no source")
+		refused(t, "no source", err, "pipeline empty: the WGSL source is empty")
 		_, err = dev.NewBindGroup("g", nil, nil)
 		refused(t, "no pipeline", err)
 	})
@@ -122,13 +122,13 @@ func TestWrongDispatchesAreRefusedAtTheEndOfThePass(t *testing.T) {
 			x, y, z uint32
 			want    string
 		}{
-			{"x is zero", inc, g, 0, 1, 1, "pipeline increment: a grid of 0 x 1 x 1 workgroups"},
+			{"x is zero", inc, g, 0, 1, 1, "pipeline increment: grid of 0 x 1 x 1 workgroups"},
 			{"y is zero", inc, g, 1, 0, 1, "1 x 0 x 1"},
 			{"z is zero", inc, g, 1, 1, 0, "1 x 1 x 0"},
-			{"over the limit", inc, g, limit + 1, 1, 1, "the device takes 1 to 65535"},
-			{"another kernel's group", p, g, 1, 1, 1, "bind group group has 1 bindings, not 4"},
-			{"no pipeline", nil, g, 1, 1, 1, "did not make"},
-			{"no bind group", inc, nil, 1, 1, 1, "did not make"},
+			{"over the limit", inc, g, limit + 1, 1, 1, "must be 1 to 65535"},
+			{"another kernel's group", p, g, 1, 1, 1, "bind group group has 1 bindings, but the pipeline needs 4"},
+			{"no pipeline", nil, g, 1, 1, 1, "not created by this driver"},
+			{"no bind group", inc, nil, 1, 1, 1, "not created by this driver"},
 		} {
 			enc := k.begin()
 			k.must(enc.BeginPass("p"))
@@ -159,7 +159,7 @@ func TestCommandsOutOfOrderAreRefused(t *testing.T) {
 		_, err := dev.Begin("second")
 		refused(t, "second encoder", err, "encoder second: encoder test is still recording")
 		k.must(enc.BeginPass("outer"))
-		refused(t, "nested pass", enc.BeginPass("inner"), "inside of pass outer")
+		refused(t, "nested pass", enc.BeginPass("inner"), "pass outer is open")
 		enc.Discard()
 
 		for _, tt := range []struct {
@@ -173,7 +173,7 @@ func TestCommandsOutOfOrderAreRefused(t *testing.T) {
 		} {
 			enc := k.begin()
 			k.must(enc.BeginPass("p"))
-			refused(t, tt.name+" in a pass", tt.do(enc), tt.name+" inside of pass p")
+			refused(t, tt.name+" in a pass", tt.do(enc), tt.name+" is not allowed inside a pass")
 			k.must(enc.EndPass())
 			refused(t, tt.name+": submit", enc.Submit(), "not submitted")
 			refused(t, tt.name+" after submit", tt.do(enc), "not recording")
@@ -182,7 +182,7 @@ func TestCommandsOutOfOrderAreRefused(t *testing.T) {
 		enc.Dispatch(inc, g, 1, 1, 1)
 		refused(t, "dispatch without a pass", enc.Submit(), "dispatch outside of a pass")
 		enc = k.begin()
-		refused(t, "end without begin", enc.EndPass(), "end of a pass that was not begun")
+		refused(t, "end without begin", enc.EndPass(), "no pass is open")
 		enc.Discard()
 		enc = k.begin()
 		k.must(enc.BeginPass("open"))
@@ -208,25 +208,25 @@ func TestWrongCopiesAreRefused(t *testing.T) {
 		}{
 			{
 				"past the source", func(e gpu.Encoder) error { return e.Copy(b, 12, c, 0, 8) },
-				"buffer b: copy of 8 bytes at 12, it has 16",
+				"buffer b: copy of 8 bytes at offset 12",
 			},
 			{
 				"past the target", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 12, 8) },
-				"buffer c: copy of 8 bytes at 12, it has 16",
+				"buffer c: copy of 8 bytes at offset 12",
 			},
 			{"overflow", func(e gpu.Encoder) error { return e.Copy(b, 1<<63, c, 0, 1<<63) }, "buffer b"},
 			{"odd offset", func(e gpu.Encoder) error { return e.Copy(b, 2, c, 0, 4) }, "multiples of 4"},
 			{"odd size", func(e gpu.Encoder) error { return e.Copy(b, 0, c, 0, 7) }, "multiples of 4"},
 			{
 				"to itself", func(e gpu.Encoder) error { return e.Copy(b, 0, b, 8, 8) },
-				"buffer b: copy to itself",
+				"cannot copy the buffer to itself",
 			},
-			{"no source", func(e gpu.Encoder) error { return e.Copy(nil, 0, b, 8, 8) }, "did not make"},
+			{"no source", func(e gpu.Encoder) error { return e.Copy(nil, 0, b, 8, 8) }, "not created by this driver"},
 			{
 				"past the readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, r, 4, 8) },
-				"readback r: copy of 8 bytes at 4, it has 8",
+				"readback r: copy of 8 bytes at offset 4",
 			},
-			{"no readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, nil, 4, 8) }, "did not make"},
+			{"no readback", func(e gpu.Encoder) error { return e.CopyOut(b, 0, nil, 4, 8) }, "not created by this driver"},
 		} {
 			enc := k.begin()
 			refused(t, tt.name, tt.do(enc), tt.want)
@@ -247,8 +247,8 @@ func TestReadbackIsReadOnlyAfterSubmitAndWait(t *testing.T) {
 		k.must(enc.Submit())
 		refused(t, "not waited for", r.Read(dst, 0), "readback r: read before Wait")
 		k.must(dev.Wait(), r.Read(dst, 0))
-		refused(t, "past the end", r.Read(dst, 4), "read of 16 bytes at 4, it has 16")
-		refused(t, "far past the end", r.Read(dst, 1<<63), "it has 16")
+		refused(t, "past the end", r.Read(dst, 4), "read of 16 bytes at offset 4")
+		refused(t, "far past the end", r.Read(dst, 1<<63), "exceeds the size of 16")
 		k.must(r.Read(dst[:1], 15))
 
 		// A discarded recording leaves it as it was.
@@ -273,11 +273,11 @@ func TestARecordingIsWaitedForAlone(t *testing.T) {
 			return r
 		}
 		first, second := record(0), record(1) // recorded before either was submitted
-		refused(t, "not submitted", first.Wait(), "it is submitted once, then waited for once")
+		refused(t, "not submitted", first.Wait(), "call Submit once and then Wait once")
 		for n := range byte(5) {
 			k.must(dev.Write(b, 0, []byte{n, 0, 0, 0}), first.Submit())
 			k.must(dev.Write(b, 0, []byte{n + 100, 0, 0, 0}), second.Submit())
-			refused(t, "submitted again", first.Submit(), "it is submitted once")
+			refused(t, "submitted again", first.Submit(), "call Submit once")
 			refused(t, "not waited for", read[0].Read(dst, 0), "read before Wait")
 			k.must(first.Wait(), read[0].Read(dst, 0))
 			if dst[0] != n {
@@ -324,7 +324,7 @@ func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
 		enc = k.begin()
 		refused(t, "slot out of range", enc.Timestamp(ts, 4), "timestamps of 4: slot 4")
 		refused(t, "negative slot", enc.Timestamp(ts, -1), "slot -1")
-		refused(t, "too many", enc.Resolve(ts, 5), "resolve of 5")
+		refused(t, "too many", enc.Resolve(ts, 5), "cannot resolve 5 slots")
 		enc.Discard()
 		enc = k.begin()
 		k.must(enc.Timestamp(ts, 0), enc.Timestamp(ts, 1), enc.Submit())
@@ -332,7 +332,7 @@ func TestTimestampsAreResolvedOnlyWhenWritten(t *testing.T) {
 		k.must(enc.Resolve(ts, 2), enc.Submit()) // written by a former submit
 		refused(t, "not waited for", ts.Read(make([]uint64, 2)), "read before Wait")
 		k.must(dev.Wait(), ts.Read(make([]uint64, 2)))
-		refused(t, "more than resolved", ts.Read(make([]uint64, 3)), "read of 3 readings, 2 were resolved")
+		refused(t, "more than resolved", ts.Read(make([]uint64, 3)), "read of 3 slots, but only 2 were resolved")
 	})
 }
 
@@ -431,7 +431,7 @@ func TestObjectsOfAnotherDeviceAreRefused(t *testing.T) {
 		if _, ok := dev.(*fake.Device); !ok {
 			foreign, err := other.NewBuffer("foreign", 16, gpu.Storage)
 			k.must(err)
-			refused(t, "another driver's buffer", dev.Write(foreign, 0, nil), "did not make")
+			refused(t, "another driver's buffer", dev.Write(foreign, 0, nil), "not created by this driver")
 		}
 		twin := device(other)
 		if _, ok := dev.(*fake.Device); !ok {

@@ -1,17 +1,23 @@
-// Package rules holds what WebGPU demands of its callers, checked in Go before a driver acts: the native
-// library aborts the process where a browser would report an error, so nothing wrong may reach it. Every
-// driver of engine/gpu embeds this validation in its objects (Buffer, Readback, Pipeline, BindGroup,
-// Timestamps, Encoder, Device) and asks them first, so that all of them refuse the same things with the same
-// words.
+// Package rules validates calls to a GPU driver in Go, before the driver acts. The rules are those that
+// WebGPU requires of its callers. The validation is necessary because the native library aborts the process
+// where a browser would report an error. Every driver of engine/gpu embeds the types of this package in its
+// objects (Buffer, Readback, Pipeline, BindGroup, Timestamps, Encoder, Device) and calls them first. All
+// drivers therefore reject the same calls with the same errors.
 //
-// The rules: an object is used on the device that made it, before its release; offsets, lengths, sizes,
-// bindings and grids keep to the alignments and limits of the device; a dispatch uses one buffer in one way;
-// passes do not nest; one encoder at a time; an encoder that met an error is not submitted; a clock reading
-// is resolved only after it was written; a readback is read only after Submit and Wait; a kernel keeps to the
-// device's workgroup memory.
+// These are the rules:
 //
-// Not checked here: what only the compiler knows (a params block smaller than the kernel's struct) and
-// running out of memory.
+//   - An object is used only on the device that created it, and only before its release.
+//   - Offsets, lengths, sizes, bindings and grids respect the alignments and limits of the device.
+//   - A dispatch uses each buffer with only one kind of access.
+//   - Passes do not nest.
+//   - Only one encoder records at a time.
+//   - An encoder that returned an error is not submitted.
+//   - A timestamp slot is resolved only after it was written.
+//   - A readback is read only after Submit and Wait.
+//   - A kernel does not exceed the workgroup memory of the device.
+//
+// The package cannot detect errors that only the compiler knows about, such as a params block that is
+// smaller than the kernel's struct, or running out of memory.
 package rules
 
 import (
@@ -22,10 +28,11 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Kind is a kind of object that a device makes.
+// Kind is a kind of device object.
 type Kind uint8
 
-// The kinds, in the order in which a device frees what its owner left: users before what they use.
+// The kinds, in the order in which a device frees its remaining objects: an object comes before the objects
+// that it uses.
 const (
 	BindGroupKind Kind = iota
 	PipelineKind
@@ -35,41 +42,43 @@ const (
 	kinds
 )
 
-// String is the word for an object of the kind.
+// String returns the name of the kind in messages.
 func (k Kind) String() string {
 	return [...]string{"bind group", "pipeline", "timestamps", "readback", "buffer", "?"}[min(k, kinds)]
 }
 
-// Live counts the objects of a device that were not released.
+// Live holds the number of objects of a device that have not been released.
 type Live struct{ Buffers, Readbacks, Pipelines, BindGroups, Timestamps int }
 
-// Total is the number of objects of all kinds.
+// Total returns the number of objects of all kinds.
 func (l Live) Total() int { return l.Buffers + l.Readbacks + l.Pipelines + l.BindGroups + l.Timestamps }
 
-// Device is the validation of one device.
+// Device validates the calls of one device.
 type Device struct {
 	Limits gpu.Limits
-	// HasTimestamps says whether NewTimestamps may be granted.
+	// HasTimestamps reports whether the device supports timestamps.
 	HasTimestamps bool
-	// Misuse holds what was wrong where a call returns no error (a second Release), the first few of it.
+	// Misuse holds the first few errors of calls that do not return an error, for example a second Release.
 	Misuse []error
-	// Levels is what gpu.Barriers counted in the recording submitted last.
+	// Levels is the number of levels in the last submitted recording (see gpu.Barriers).
 	Levels int
 
-	gone    error // why the device cannot be used any more
+	gone    error // the reason why the device cannot be used any more
 	live    [kinds]map[*Object]func()
-	buffers int    // made so far
-	serial  uint64 // of the encoder begun last
+	buffers int    // number of buffers created so far
+	serial  uint64 // serial number of the last encoder that was begun
 	open    *Encoder
-	// recordings that were finished and not submitted
+	// recorded holds the recordings that were finished but not submitted.
 	recorded []*Recording
-	pending  []*Readback // copied to by a submit that nobody waited for
-	stamped  []*Timestamps
-	// what gives memory back of objects that were released while a recording may have used them
+	// pending and stamped hold the targets of submits that have not been waited for.
+	pending []*Readback
+	stamped []*Timestamps
+	// deferredReleases frees the native memory of objects that were released while a recording might use
+	// them.
 	deferredReleases []func()
 }
 
-// Err says why the device cannot be used; nil while it can.
+// Err returns the reason why the device cannot be used, or nil if it can be used.
 func (d *Device) Err() error { return d.gone }
 
 // Lose marks the device as lost. Every later call returns an error that wraps gpu.ErrDeviceLost and cause.
@@ -79,8 +88,8 @@ func (d *Device) Lose(cause error) {
 	}
 }
 
-// Release frees every object that was not released, and ends the use of the device. It reports whether this
-// is the first call.
+// Release frees all remaining objects and makes the device unusable. It reports whether this is the first
+// call.
 func (d *Device) Release() bool {
 	if errors.Is(d.gone, errReleased) {
 		d.misuse(errors.New("device: released twice"))
@@ -105,7 +114,7 @@ func (d *Device) Release() bool {
 
 var errReleased = errors.New("device: used after its release")
 
-// Live counts what is not released.
+// Live returns the number of objects that have not been released.
 func (d *Device) Live() Live {
 	return Live{
 		Buffers: len(d.live[BufferKind]), Readbacks: len(d.live[ReadbackKind]),
@@ -114,7 +123,7 @@ func (d *Device) Live() Live {
 	}
 }
 
-// Waited tells the validation that all submitted work is done: readbacks and timestamps can be read.
+// Waited records that all submitted work is done, so that readbacks and timestamps can be read.
 func (d *Device) Waited() {
 	for _, r := range d.pending {
 		r.arrived()
@@ -131,7 +140,7 @@ func (d *Device) misuse(err error) {
 	}
 }
 
-// Object is what all objects of a device have in common. Its zero value is no object.
+// Object is the common part of all device objects. The zero value is not a valid object.
 type Object struct {
 	dev      *Device
 	kind     Kind
@@ -139,8 +148,9 @@ type Object struct {
 	released bool
 }
 
-// Made counts the object as live, once the driver has it; free gives its native memory back, called once by
-// Release or by the device's. It must be called on the object's final address.
+// Made counts the object as live after the driver has created it. free frees the native memory; it is
+// called once, by the object's Release or by the device's Release. Call Made on the final address of the
+// object.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}
@@ -148,10 +158,10 @@ func (o *Object) Made(free func()) {
 	o.dev.live[o.kind][o] = free
 }
 
-// Label is what the object was called when it was made.
+// Label returns the label that the object was created with.
 func (o *Object) Label() string { return o.label }
 
-// String names the object in messages.
+// String returns the kind and label of the object, for messages.
 func (o *Object) String() string {
 	if o == nil {
 		return "nothing"
@@ -159,8 +169,8 @@ func (o *Object) String() string {
 	return o.kind.String() + " " + o.label
 }
 
-// Release gives the object back. A second call, or one after the release of the device, has no effect but is
-// noted as misuse.
+// Release frees the object. A second call has no effect and is recorded as misuse. A call after the release
+// of the device has no effect either.
 func (o *Object) Release() {
 	if o.released {
 		if o.dev.gone == nil {
@@ -171,20 +181,20 @@ func (o *Object) Release() {
 	free := o.dev.live[o.kind][o]
 	o.released = true
 	delete(o.dev.live[o.kind], o)
-	if o.dev.open != nil || len(o.dev.recorded) > 0 { // a recording may use it
+	if o.dev.open != nil || len(o.dev.recorded) > 0 { // a recording may use the object
 		o.dev.deferredReleases = append(o.dev.deferredReleases, free)
 		return
 	}
 	free()
 }
 
-// usable says what is wrong with using the object on d.
+// usable returns an error if the object cannot be used on d.
 func (o *Object) usable(d *Device) error {
 	switch {
 	case d.gone != nil:
 		return d.gone
 	case o == nil || o.dev == nil:
-		return errors.New("an object that this driver did not make")
+		return errors.New("the object was not created by this driver")
 	case o.dev != d:
 		return fmt.Errorf("%s: belongs to another device", o)
 	case o.released:
@@ -193,7 +203,7 @@ func (o *Object) usable(d *Device) error {
 	return nil
 }
 
-// object starts the validation of one.
+// object returns the common part of a new device object.
 func (d *Device) object(kind Kind, label string) Object {
 	if label == "" {
 		label = "without a label"
@@ -201,7 +211,7 @@ func (d *Device) object(kind Kind, label string) Object {
 	return Object{dev: d, kind: kind, label: strings.ToValidUTF8(strings.ReplaceAll(label, "\x00", ""), "?")}
 }
 
-// wrong is an error about the object.
+// wrong returns an error that names the object.
 func (o *Object) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", o, fmt.Errorf(format, args...))
 }

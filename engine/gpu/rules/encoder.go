@@ -7,24 +7,24 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Encoder is the validation of commands that are being recorded. A driver keeps one for its device and begins
-// it again for each recording.
+// Encoder validates commands while they are being recorded. A driver keeps one Encoder for each device and
+// begins it again for every recording.
 type Encoder struct {
 	dev     *Device
 	label   string
 	serial  uint64
 	inPass  bool
 	pass    string
-	err     error // the first error of the recording: it will not be submitted
-	passErr error // the first error of the pass
+	err     error // first error of the recording; prevents its submit
+	passErr error // first error of the pass
 	targets []*Readback
 	stamps  []stamped
 
 	barriers gpu.Barriers
 }
 
-// errState is an encoder used out of order.
-var errState = errors.New("not recording: Begin comes first, nothing after Submit, Finish or Discard")
+// errState reports that an encoder method was called in the wrong order.
+var errState = errors.New("not recording: call Begin first, and nothing after Submit, Finish or Discard")
 
 // Begin starts a recording.
 func (e *Encoder) Begin(d *Device, label string) error {
@@ -32,7 +32,8 @@ func (e *Encoder) Begin(d *Device, label string) error {
 		return d.gone
 	}
 	if d.open != nil {
-		return fmt.Errorf("encoder %s: encoder %s is still recording, there is one at a time", label,
+		return fmt.Errorf("encoder %s: encoder %s is still recording, and only one can record at a time",
+			label,
 			d.open.label)
 	}
 	d.serial++
@@ -43,13 +44,13 @@ func (e *Encoder) Begin(d *Device, label string) error {
 	return nil
 }
 
-// Label is the recording's.
+// Label returns the label of the recording.
 func (e *Encoder) Label() string { return e.label }
 
-// Recording says whether commands can be added.
+// Recording reports whether commands can be added.
 func (e *Encoder) Recording() bool { return e.dev != nil && e.dev.open == e }
 
-// Fail records an error that the driver met: the recording will not be submitted.
+// Fail records an error that the driver found. The recording will not be submitted.
 func (e *Encoder) Fail(err error) error {
 	err = fmt.Errorf("encoder %s: %w", e.label, err)
 	if e.err == nil {
@@ -58,7 +59,7 @@ func (e *Encoder) Fail(err error) error {
 	return err
 }
 
-// between checks that a command may be recorded outside of a pass.
+// between returns an error if a command cannot be recorded outside of a pass now.
 func (e *Encoder) between(what string) error {
 	switch {
 	case !e.Recording():
@@ -66,7 +67,7 @@ func (e *Encoder) between(what string) error {
 	case e.dev.gone != nil:
 		return e.dev.gone
 	case e.inPass:
-		return e.Fail(fmt.Errorf("%s inside of pass %s", what, e.pass))
+		return e.Fail(fmt.Errorf("%s is not allowed inside a pass, and pass %s is open", what, e.pass))
 	}
 	return nil
 }
@@ -81,7 +82,7 @@ func (e *Encoder) BeginPass(label string) error {
 	return nil
 }
 
-// Dispatch checks a dispatch. What is wrong with it is also kept for EndPass.
+// Dispatch validates a dispatch. EndPass returns the error again.
 func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
 	err := e.checkDispatch(p, g, x, y, z)
 	if err != nil {
@@ -95,7 +96,7 @@ func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
 	return nil
 }
 
-// FailPass keeps an error of the pass for EndPass.
+// FailPass records an error of the pass, which EndPass will return.
 func (e *Encoder) FailPass(err error) {
 	if e.passErr == nil {
 		e.passErr = fmt.Errorf("pass %s: %w", e.pass, err)
@@ -124,18 +125,19 @@ func (e *Encoder) checkDispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error
 		return err
 	}
 	if len(g.bound) != len(p.bindings) {
-		return p.wrong("%s has %d bindings, not %d", g, len(g.bound), len(p.bindings))
+		return p.wrong("%s has %d bindings, but the pipeline needs %d", g, len(g.bound), len(p.bindings))
 	}
 	for i := range g.bound {
 		if g.bound[i].Access != p.bindings[i] {
-			return p.wrong("binding %d of %s is %s, not %s", i, g, g.bound[i].Access, p.bindings[i])
+			return p.wrong("binding %d of %s has access %s, but the pipeline needs %s",
+				i, g, g.bound[i].Access, p.bindings[i])
 		}
 		if g.bound[i].Buffer.released {
 			return p.wrong("binding %d of %s: %w", i, g, g.bound[i].Buffer.usable(e.dev))
 		}
 	}
 	if limit := e.dev.Limits.MaxWorkgroups; x < 1 || y < 1 || z < 1 || x > limit || y > limit || z > limit {
-		return p.wrong("a grid of %d x %d x %d workgroups, the device takes 1 to %d in each dimension", x, y,
+		return p.wrong("grid of %d x %d x %d workgroups: each dimension must be 1 to %d", x, y,
 			z, limit)
 	}
 	return nil
@@ -147,7 +149,7 @@ func (e *Encoder) EndPass() error {
 		return fmt.Errorf("encoder %s: end of pass: %w", e.label, errState)
 	}
 	if !e.inPass {
-		return e.Fail(errors.New("end of a pass that was not begun"))
+		return e.Fail(errors.New("end of pass, but no pass is open"))
 	}
 	e.inPass = false
 	e.barriers.EndPass()
@@ -157,7 +159,7 @@ func (e *Encoder) EndPass() error {
 	return nil
 }
 
-// Timestamp checks a clock reading into slot i.
+// Timestamp validates a clock reading into slot i.
 func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 	if err := e.between("timestamp"); err != nil {
 		return err
@@ -166,15 +168,15 @@ func (e *Encoder) Timestamp(t *Timestamps, i int) error {
 		return err
 	}
 	if i < 0 || i >= len(t.written) {
-		return e.Fail(t.wrong("slot %d", i))
+		return e.Fail(t.wrong("slot %d does not exist", i))
 	}
 	t.written[i] = e.serial
 	e.touch(t)
 	return nil
 }
 
-// Resolve checks that slots [0, n) hold readings: to resolve one that nobody wrote waits for it forever on
-// some devices.
+// Resolve checks that all slots [0, n) have been written. On some devices, resolving a slot that was never
+// written waits forever.
 func (e *Encoder) Resolve(t *Timestamps, n int) error {
 	if err := e.between("resolve"); err != nil {
 		return err
@@ -183,11 +185,11 @@ func (e *Encoder) Resolve(t *Timestamps, n int) error {
 		return err
 	}
 	if n < 1 || n > len(t.written) {
-		return e.Fail(t.wrong("resolve of %d", n))
+		return e.Fail(t.wrong("cannot resolve %d slots", n))
 	}
 	for i, serial := range t.written[:n] {
 		if serial == 0 || serial != e.serial && e.dev.waiting(serial) {
-			return e.Fail(t.wrong("resolve of %d, but slot %d was never written", n, i))
+			return e.Fail(t.wrong("resolve of %d slots, but slot %d was never written", n, i))
 		}
 	}
 	at := e.touch(t)
@@ -205,7 +207,7 @@ func (e *Encoder) useTimestamps(t *Timestamps) error {
 	return nil
 }
 
-// touch says that the recording uses t, and gives its place in stamps.
+// touch records that the recording uses t, and returns the index of t in stamps.
 func (e *Encoder) touch(t *Timestamps) int {
 	if len(e.stamps) == 0 || e.stamps[len(e.stamps)-1].of != t {
 		e.stamps = append(e.stamps, stamped{of: t})
@@ -213,7 +215,7 @@ func (e *Encoder) touch(t *Timestamps) int {
 	return len(e.stamps) - 1
 }
 
-// Copy checks a copy between buffers.
+// Copy validates a copy between two buffers.
 func (e *Encoder) Copy(src *Buffer, srcOffset uint64, dst *Buffer, dstOffset, size uint64) error {
 	if err := e.between("copy"); err != nil {
 		return err
@@ -225,13 +227,13 @@ func (e *Encoder) Copy(src *Buffer, srcOffset uint64, dst *Buffer, dstOffset, si
 		return err
 	}
 	if src == dst {
-		return e.Fail(src.wrong("copy to itself"))
+		return e.Fail(src.wrong("cannot copy the buffer to itself"))
 	}
 	e.barriers.Copy(src.index, dst.index)
 	return nil
 }
 
-// CopyOut checks a copy to a readback.
+// CopyOut validates a copy to a readback.
 func (e *Encoder) CopyOut(src *Buffer, srcOffset uint64, dst *Readback, dstOffset, size uint64) error {
 	if err := e.between("copy out"); err != nil {
 		return err
@@ -266,8 +268,8 @@ func (e *Encoder) checkCopy(b *Buffer, offset, size uint64) error {
 	return nil
 }
 
-// Finish ends the recording and puts what is known of it into r, which must not be in use. What was wrong
-// with it, if anything was, is its error; where nothing is being recorded r may be nil.
+// Finish ends the recording and stores its description in r, which must not be in use. Finish returns the
+// first error of the recording. If nothing is being recorded, r may be nil.
 func (e *Encoder) Finish(r *Recording) error {
 	err := e.finished()
 	if err != nil {
@@ -297,7 +299,7 @@ func (e *Encoder) finished() error {
 	return nil
 }
 
-// Discard ends a recording that will not run. It has no effect where there is none.
+// Discard ends the recording without running it. It has no effect if nothing is being recorded.
 func (e *Encoder) Discard() {
 	if !e.Recording() {
 		return

@@ -7,18 +7,19 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// copyAlignment is what offsets and lengths of writes and copies are multiples of (WebGPU, "buffer copies").
+// copyAlignment is the required alignment of offsets and lengths of writes and copies (WebGPU
+// specification, "buffer copies").
 const copyAlignment = 4
 
-// Buffer is the validation of a buffer.
+// Buffer validates the use of a buffer.
 type Buffer struct {
 	Object
 	size  uint64
 	usage gpu.Usage
-	index int // for gpu.Barriers
+	index int // index of the buffer in gpu.Barriers
 }
 
-// Buffer checks that a buffer can be made.
+// Buffer checks whether a buffer can be created.
 func (d *Device) Buffer(label string, size uint64, usage gpu.Usage) (Buffer, error) {
 	b := Buffer{Object: d.object(BufferKind, label), size: size, usage: usage}
 	if d.gone != nil {
@@ -32,35 +33,38 @@ func (d *Device) Buffer(label string, size uint64, usage gpu.Usage) (Buffer, err
 	return b, b.checkSize(size)
 }
 
-// Size is in bytes.
+// Size returns the size of the buffer in bytes.
 func (b *Buffer) Size() uint64 { return b.size }
 
-// checkSize says what is wrong with the size of a buffer.
+// checkSize returns an error if the object cannot have the given size.
 func (o *Object) checkSize(size uint64) error {
 	limit := o.dev.Limits.MaxBufferSize
 	switch {
 	case size == 0 || size%copyAlignment != 0:
-		return o.wrong("%d bytes; a buffer has a multiple of %d and is not empty", size, copyAlignment)
+		return o.wrong("size is %d bytes, but must be a positive multiple of %d", size, copyAlignment)
 	case size > limit:
-		return o.wrong("%d bytes, the device allows %d in one buffer: %w", size, limit, gpu.ErrUnsupported)
+		return o.wrong("size is %d bytes, but the device allows at most %d: %w",
+			size, limit, gpu.ErrUnsupported)
 	case size > math.MaxInt:
-		return o.wrong("%d bytes do not fit this machine's address space: %w", size, gpu.ErrUnsupported)
+		return o.wrong("size of %d bytes exceeds the address space of this machine: %w",
+			size, gpu.ErrUnsupported)
 	}
 	return nil
 }
 
-// span says what is wrong with touching size bytes at offset of an object of total bytes.
+// span returns an error if a range of size bytes at offset is invalid for an object of total bytes.
 func (o *Object) span(what string, offset, size, total uint64) error {
 	if offset%copyAlignment != 0 || size%copyAlignment != 0 {
-		return o.wrong("%s %d bytes at %d; both must be multiples of %d", what, size, offset, copyAlignment)
+		return o.wrong("%s %d bytes at offset %d: both must be multiples of %d",
+			what, size, offset, copyAlignment)
 	}
 	if offset > total || size > total-offset {
-		return o.wrong("%s %d bytes at %d, it has %d", what, size, offset, total)
+		return o.wrong("%s %d bytes at offset %d exceeds the size of %d bytes", what, size, offset, total)
 	}
 	return nil
 }
 
-// Write checks a write of n bytes from the host.
+// Write validates a write of n bytes from the host.
 func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 	if b == nil {
 		return (*Object)(nil).usable(d)
@@ -71,18 +75,20 @@ func (d *Device) Write(b *Buffer, offset uint64, n int) error {
 	return b.span("write of", offset, uint64(n), b.size)
 }
 
-// Readback is the validation of a readback.
+// Readback validates the use of a readback.
 type Readback struct {
 	Object
-	size     uint64
-	inFlight uint64 // serial of the last submit that copies to it and was not waited for; 0: none
-	filled   bool   // holds what a submit copied to it
+	size uint64
+	// inFlight is the serial number of the last submit that copies to the readback and was not waited for.
+	// It is 0 if there is no such submit.
+	inFlight uint64
+	filled   bool // a submitted copy to the readback has finished
 }
 
-// arrived says that what was copied to it can be read.
+// arrived records that the copied data can be read.
 func (r *Readback) arrived() { r.inFlight, r.filled = 0, true }
 
-// Readback checks that a readback can be made.
+// Readback checks whether a readback can be created.
 func (d *Device) Readback(label string, size uint64) (Readback, error) {
 	r := Readback{Object: d.object(ReadbackKind, label), size: size}
 	if d.gone != nil {
@@ -91,7 +97,7 @@ func (d *Device) Readback(label string, size uint64) (Readback, error) {
 	return r, r.checkSize(size)
 }
 
-// Read checks a read of n bytes at offset by the host.
+// Read validates a read of n bytes at offset by the host.
 func (r *Readback) Read(n int, offset uint64) error {
 	if err := r.usable(r.dev); err != nil {
 		return err
@@ -100,22 +106,22 @@ func (r *Readback) Read(n int, offset uint64) error {
 	case r.inFlight != 0:
 		return r.wrong("read before Wait")
 	case !r.filled:
-		return r.wrong("read before anything was copied to it: CopyOut, Submit and Wait come first")
+		return r.wrong("read before anything was copied to it: call CopyOut, Submit and Wait first")
 	case offset > r.size || uint64(n) > r.size-offset:
-		return r.wrong("read of %d bytes at %d, it has %d", n, offset, r.size)
+		return r.wrong("read of %d bytes at offset %d exceeds the size of %d bytes", n, offset, r.size)
 	}
 	return nil
 }
 
-// Pipeline is the validation of a pipeline.
+// Pipeline validates the use of a pipeline.
 type Pipeline struct {
 	Object
-	// Entry is the kernel's entry point.
+	// Entry is the name of the kernel's entry point.
 	Entry    string
 	bindings []gpu.Access
 }
 
-// Pipeline checks what can be known of a kernel without compiling it.
+// Pipeline checks the properties of a kernel that are known without compiling it.
 func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 	p := Pipeline{Object: d.object(PipelineKind, desc.Label), Entry: desc.Entry, bindings: desc.Bindings}
 	if p.Entry == "" {
@@ -125,11 +131,12 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 		return p, d.gone
 	}
 	if desc.Source == "" {
-		return p, p.wrong("no source")
+		return p, p.wrong("the WGSL source is empty")
 	}
 	if n, ok := gpu.WorkgroupBytes(desc.Source); ok && n > uint64(d.Limits.MaxWorkgroupStorage) {
 		return p,
-			p.wrong("%d bytes of workgroup memory, the device has %d: %w", n, d.Limits.MaxWorkgroupStorage,
+			p.wrong("needs %d bytes of workgroup memory, but the device has %d: %w",
+				n, d.Limits.MaxWorkgroupStorage,
 				gpu.ErrUnsupported)
 	}
 	var storage uint32
@@ -139,23 +146,24 @@ func (d *Device) Pipeline(desc gpu.PipelineDesc) (Pipeline, error) {
 			storage++
 		case gpu.Params:
 		default:
-			return p, p.wrong("binding %d: access %d is not known", i, a)
+			return p, p.wrong("binding %d has unknown access %d", i, a)
 		}
 	}
 	if n := uint32(len(desc.Bindings)); n > d.Limits.MaxBindingsPerGrp {
 		return p,
-			p.wrong("%d bindings, the device allows %d: %w", n, d.Limits.MaxBindingsPerGrp,
+			p.wrong("%d bindings, but the device allows at most %d: %w", n, d.Limits.MaxBindingsPerGrp,
 				gpu.ErrUnsupported)
 	}
 	if storage > d.Limits.MaxStorageBuffers {
 		return p,
-			p.wrong("%d storage bindings, the device allows %d: %w", storage, d.Limits.MaxStorageBuffers,
+			p.wrong("%d storage bindings, but the device allows at most %d: %w",
+				storage, d.Limits.MaxStorageBuffers,
 				gpu.ErrUnsupported)
 	}
 	return p, nil
 }
 
-// Bound is a binding with its size settled.
+// Bound is a binding with a resolved size.
 type Bound struct {
 	Buffer *Buffer
 	Access gpu.Access
@@ -163,13 +171,14 @@ type Bound struct {
 	Size   uint64
 }
 
-// BindGroup is the validation of a bind group.
+// BindGroup validates the use of a bind group.
 type BindGroup struct {
 	Object
 	bound []Bound
 }
 
-// BindGroup checks bindings against a pipeline. bound are they, with size 0 where the caller left it open.
+// BindGroup checks bindings against a pipeline, and sets access and size in bound. A size of 0 means up to
+// the end of the buffer.
 func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup, error) {
 	g := BindGroup{Object: d.object(BindGroupKind, label), bound: bound}
 	if p == nil {
@@ -179,7 +188,7 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 		return g, err
 	}
 	if len(bound) != len(p.bindings) {
-		return g, g.wrong("%d bindings for %s, which has %d", len(bound), p, len(p.bindings))
+		return g, g.wrong("%d bindings, but %s needs %d", len(bound), p, len(p.bindings))
 	}
 	for i := range bound {
 		bound[i].Access = p.bindings[i]
@@ -190,14 +199,15 @@ func (d *Device) BindGroup(label string, p *Pipeline, bound []Bound) (BindGroup,
 			a, b := bound[i].Access, bound[j].Access
 			if bound[i].Buffer == bound[j].Buffer && a != b {
 				return g,
-					g.wrong("bindings %d (%s) and %d (%s) are the same %s; a dispatch uses a buffer in one way", j, b, i, a, bound[i].Buffer)
+					g.wrong("bindings %d (%s) and %d (%s) use the same %s with different access",
+						j, b, i, a, bound[i].Buffer)
 			}
 		}
 	}
 	return g, nil
 }
 
-// checkBound settles the size of a binding and checks it.
+// checkBound resolves the size of a binding and validates the binding.
 func (d *Device) checkBound(b *Bound) error {
 	if b.Buffer == nil {
 		return (*Object)(nil).usable(d)
@@ -210,64 +220,71 @@ func (d *Device) checkBound(b *Bound) error {
 		usage, alignment, limit = gpu.Uniform, uint64(d.Limits.UniformAlignment), d.Limits.MaxUniformBinding
 	}
 	if b.Buffer.usage != usage {
-		return b.Buffer.wrong("was not made for this use")
+		return b.Buffer.wrong("created for a different usage than this binding")
 	}
 	if b.Offset > b.Buffer.size || b.Size > b.Buffer.size-b.Offset {
-		return b.Buffer.wrong("%d bytes at %d, it has %d", b.Size, b.Offset, b.Buffer.size)
+		return b.Buffer.wrong("binding of %d bytes at offset %d exceeds the size of %d bytes",
+			b.Size, b.Offset, b.Buffer.size)
 	}
 	if b.Size == 0 {
 		b.Size = b.Buffer.size - b.Offset
 	}
 	switch {
 	case b.Size == 0:
-		return b.Buffer.wrong("nothing at %d, it has %d bytes", b.Offset, b.Buffer.size)
+		return b.Buffer.wrong("binding at offset %d is empty because the buffer has %d bytes",
+			b.Offset, b.Buffer.size)
 	case b.Offset%alignment != 0:
-		return b.Buffer.wrong("offset %d, the device wants multiples of %d", b.Offset, alignment)
+		return b.Buffer.wrong("binding offset %d is not a multiple of the device's alignment of %d",
+			b.Offset, alignment)
 	case b.Size%copyAlignment != 0:
-		return b.Buffer.wrong("%d bytes, not a multiple of %d", b.Size, copyAlignment)
+		return b.Buffer.wrong("binding size of %d bytes is not a multiple of %d", b.Size, copyAlignment)
 	case b.Size > limit:
-		return b.Buffer.wrong("%d bytes, the device binds at most %d: %w", b.Size, limit, gpu.ErrUnsupported)
+		return b.Buffer.wrong("binding of %d bytes, but the device allows at most %d: %w",
+			b.Size, limit, gpu.ErrUnsupported)
 	}
 	return nil
 }
 
-// Timestamps is the validation of a set of clock readings.
+// Timestamps validates the use of a set of timestamp slots.
 type Timestamps struct {
 	Object
-	written  []uint64 // serial of the encoder that wrote each slot; 0: none
-	inFlight uint64   // serial of the last submit that resolves some and was not waited for; 0: none
-	resolved int      // by submits that nobody waited for
+	written []uint64 // serial number of the encoder that wrote each slot; 0 if none
+	// inFlight is the serial number of the last submit that resolves slots and was not waited for. It is 0
+	// if there is no such submit.
+	inFlight uint64
+	// resolved is the number of slots resolved by submits that were not waited for.
+	resolved int
 	readable int
 }
 
-// arrived says that what was resolved can be read.
+// arrived records that the resolved slots can be read.
 func (t *Timestamps) arrived() {
 	t.readable, t.resolved, t.inFlight = max(t.readable, t.resolved), 0, 0
 }
 
-// Timestamps checks that room for n readings can be made.
+// Timestamps checks whether n timestamp slots can be created.
 func (d *Device) Timestamps(n int) (Timestamps, error) {
 	t := Timestamps{Object: d.object(TimestampsKind, fmt.Sprintf("of %d", n))}
 	switch {
 	case d.gone != nil:
 		return t, d.gone
 	case !d.HasTimestamps:
-		return t, t.wrong("no clock to read: %w", gpu.ErrUnsupported)
+		return t, t.wrong("the device has no timestamps: %w", gpu.ErrUnsupported)
 	case n < 1:
-		return t, t.wrong("room for at least one reading is needed")
+		return t, t.wrong("at least one slot is required")
 	case uint64(n) > d.Limits.MaxBufferSize/TickBytes:
 		return t,
-			t.wrong("%d bytes a reading, the device allows %d in one buffer: %w", TickBytes,
+			t.wrong("each slot needs %d bytes, but a buffer has at most %d bytes: %w", TickBytes,
 				d.Limits.MaxBufferSize, gpu.ErrUnsupported)
 	}
 	t.written = make([]uint64, n)
 	return t, nil
 }
 
-// TickBytes is the size of a resolved clock reading.
+// TickBytes is the size of a resolved timestamp in bytes.
 const TickBytes = 8
 
-// Read checks a read of the first n readings.
+// Read validates a read of the first n slots.
 func (t *Timestamps) Read(n int) error {
 	if err := t.usable(t.dev); err != nil {
 		return err
@@ -276,7 +293,7 @@ func (t *Timestamps) Read(n int) error {
 		return t.wrong("read before Wait")
 	}
 	if n > t.readable {
-		return t.wrong("read of %d readings, %d were resolved, submitted and waited for", n, t.readable)
+		return t.wrong("read of %d slots, but only %d were resolved, submitted and waited for", n, t.readable)
 	}
 	return nil
 }

@@ -6,33 +6,33 @@ import (
 	"slices"
 )
 
-// Recording is the validation of commands that were recorded. A driver uses it again when it has ended.
+// Recording validates the use of recorded commands. A driver reuses a Recording after it has ended.
 type Recording struct {
 	dev     *Device
 	label   string
-	serial  uint64 // the encoder's
+	serial  uint64 // serial number of the encoder
 	state   state
 	targets []*Readback
 	stamps  []stamped
 	levels  int
 }
 
-// state is how far a recording is.
+// state is the stage of a recording.
 type state uint8
 
 const (
-	ended state = iota // or never begun
+	ended state = iota // also the state of a recording that has not begun
 	recorded
 	submitted
 )
 
-// stamped is a set of clock readings that a recording uses.
+// stamped is a set of timestamp slots that a recording uses.
 type stamped struct {
 	of       *Timestamps
-	resolved int // how many of them
+	resolved int // number of slots to resolve
 }
 
-// forget makes the slots that a recording would have written such as nobody wrote.
+// forget marks the slots of a discarded recording as not written.
 func forget(list []stamped, serial uint64) {
 	for _, s := range list {
 		for i, by := range s.of.written {
@@ -43,20 +43,21 @@ func forget(list []stamped, serial uint64) {
 	}
 }
 
-// Label is what the recording was called.
+// Label returns the label of the recording.
 func (r *Recording) Label() string { return r.label }
 
-// Serial tells the recording from all others of its device, whatever memory they have; it is above 0.
+// Serial returns a number above 0 that identifies the recording among all recordings of the device, even
+// when their memory is reused.
 func (r *Recording) Serial() uint64 { return r.serial }
 
-// Ended says whether the recording may be used again.
+// Ended reports whether the recording can be reused.
 func (r *Recording) Ended() bool { return r.state == ended }
 
-// errRecording is a recording used out of order.
-var errRecording = errors.New("it is submitted once, then waited for once, and neither after Discard")
+// errRecording reports that a method of a recording was called in the wrong order.
+var errRecording = errors.New("call Submit once and then Wait once, and neither after Discard")
 
-// Ready says whether the recording can be submitted. A readback that was released since it was recorded
-// cannot be read, and so is refused here.
+// Ready returns an error if the recording cannot be submitted. Ready also returns an error if a readback of
+// the recording has been released, because the copied data could not be read.
 func (r *Recording) Ready() error {
 	switch {
 	case r.dev == nil || r.state != recorded:
@@ -72,7 +73,7 @@ func (r *Recording) Ready() error {
 	return nil
 }
 
-// Submitted says that the device took the recording.
+// Submitted records that the driver has submitted the recording.
 func (r *Recording) Submitted() {
 	d := r.dev
 	for _, t := range r.targets {
@@ -93,7 +94,7 @@ func (r *Recording) Submitted() {
 	r.leave(submitted)
 }
 
-// leave ends the time in which the recording could be submitted.
+// leave moves the recording from the state recorded to another state.
 func (r *Recording) leave(to state) {
 	d := r.dev
 	r.state = to
@@ -101,7 +102,7 @@ func (r *Recording) leave(to state) {
 	d.giveBack()
 }
 
-// Waiting says whether the recording can be waited for.
+// Waiting returns an error if the recording cannot be waited for.
 func (r *Recording) Waiting() error {
 	switch {
 	case r.dev == nil || r.state != submitted:
@@ -112,7 +113,7 @@ func (r *Recording) Waiting() error {
 	return nil
 }
 
-// Waited says that what the recording copied out and resolved has come, and ends it.
+// Waited records that the recording's copies and timestamps have arrived, and ends the recording.
 func (r *Recording) Waited() {
 	for _, t := range r.targets {
 		if t.inFlight == r.serial {
@@ -130,7 +131,7 @@ func (r *Recording) Waited() {
 	r.End()
 }
 
-// Discard ends a recording that was not submitted and will not run. It has no effect on others.
+// Discard ends a recording that was not submitted and will not run. It has no effect in any other state.
 func (r *Recording) Discard() {
 	if r.state != recorded {
 		return
@@ -140,19 +141,20 @@ func (r *Recording) Discard() {
 	r.End()
 }
 
-// End makes a recording that was submitted free for use. What it has copied out comes with the device's Wait.
+// End makes a submitted recording available for reuse. Its copies can still arrive with the device's Wait.
 func (r *Recording) End() {
 	if r.state != recorded {
 		r.state, r.targets, r.stamps = ended, r.targets[:0], r.stamps[:0]
 	}
 }
 
-// waiting says whether the recording of a serial was not submitted yet.
+// waiting reports whether the recording with the given serial number has not been submitted yet.
 func (d *Device) waiting(serial uint64) bool {
 	return slices.ContainsFunc(d.recorded, func(r *Recording) bool { return r.serial == serial })
 }
 
-// giveBack frees what was released while a recording may have used it, when there is none any more.
+// giveBack frees the objects that were released during a recording, once no recording can use them any
+// more.
 func (d *Device) giveBack() {
 	if d.open != nil || len(d.recorded) > 0 {
 		return

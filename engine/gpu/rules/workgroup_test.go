@@ -17,7 +17,7 @@ func TestAKernelWithTooMuchWorkgroupMemoryIsRefused(t *testing.T) {
 	desc.Source = "var<workgroup> a: array<f32, 4097>;"
 	_, err := dev.Pipeline(desc)
 	if !errors.Is(err, gpu.ErrUnsupported) ||
-		err.Error() != "pipeline tile: 16388 bytes of workgroup memory, the device has 16384: not supported by this device" {
+		err.Error() != "pipeline tile: needs 16388 bytes of workgroup memory, but the device has 16384: not supported by this device" {
 		t.Errorf("4 bytes more: %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// device implements gpu.Device.
 type device struct {
 	rules    rules.Device
 	info     gpu.AdapterInfo
@@ -26,12 +25,16 @@ type device struct {
 	labels   labels
 	layouts  map[string]*binding.BindGroupLayout
 	enc      encoder
-	written  uint64        // bytes, so far
-	taken    uint64        // of them, as far as the queue was waited for
-	sent     uint64        // recordings, so far
-	over     uint64        // of them, likewise
-	pending  []*hostBuffer // submitted to and not mapped yet
-	// those that were made so far
+	// written is the number of bytes written so far.
+	written uint64
+	// taken is the number of written bytes that the queue has finished with, as far as the host knows.
+	taken uint64
+	// sent is the number of recordings submitted so far.
+	sent uint64
+	// over is the number of submitted recordings that have finished, as far as the host knows.
+	over    uint64
+	pending []*hostBuffer // targets of submits that are not mapped yet
+	// recordings holds all recordings created so far.
 	recordings []*recording
 }
 
@@ -52,16 +55,16 @@ func newDevice(instance *binding.Instance, adapter *binding.Adapter, raw *bindin
 // Info implements gpu.Device.
 func (d *device) Info() gpu.AdapterInfo { return d.info }
 
-// Live counts the objects that were not released.
+// Live returns the number of objects that have not been released.
 func (d *device) Live() rules.Live { return d.rules.Live() }
 
-// Levels is the number of levels of the recording submitted last (gpu.Barriers).
+// Levels returns the number of levels of the last submitted recording (see gpu.Barriers).
 func (d *device) Levels() int { return d.rules.Levels }
 
-// Release implements gpu.Device. It waits for what is running.
+// Release implements gpu.Device. It waits for running work.
 func (d *device) Release() {
 	if d.rules.Err() == nil {
-		_ = d.native.wait() // there is nobody left to tell
+		_ = d.native.wait() // nobody can handle the error any more
 	}
 	for _, r := range d.recordings {
 		r.Discard()
@@ -81,7 +84,7 @@ func (d *device) Release() {
 	*d = device{rules: d.rules, info: d.info}
 }
 
-// check turns what the binding or the always open scopes say about a call into one error.
+// check combines the error of a binding call with the errors caught by the open error scopes.
 func (d *device) check(what fmt.Stringer, err error) error {
 	if caught := d.native.caught(); caught != nil {
 		return fmt.Errorf("%s: %w", what, caught)
@@ -155,8 +158,8 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 		return nil, err
 	}
 	defer module.Release()
-	// Each pipeline has a pipeline layout of its own: where two share one, the library goes on holding
-	// bindings against the sizes that the pipeline before asked for.
+	// Each pipeline needs its own pipeline layout. If two pipelines share a layout, the library validates
+	// bindings against the binding sizes of the earlier pipeline.
 	own,
 		err := d.raw.CreatePipelineLayout(&binding.PipelineLayoutDescriptor{
 		Label:            p.Label(),
@@ -181,8 +184,9 @@ func (d *device) NewPipeline(desc gpu.PipelineDesc) (gpu.Pipeline, error) {
 	return p, nil
 }
 
-// layout is the layout that bind groups of kernels with these bindings share. It is explicit: one that the
-// library derives from a kernel is that kernel's own, and leaves out bindings that the kernel does not use.
+// layout returns the bind group layout shared by all kernels with these bindings. The layout is explicit
+// because a layout that the library derives from a kernel belongs to this kernel alone and omits bindings
+// that the kernel does not use.
 func (d *device) layout(o *rules.Object, bindings []gpu.Access) (*binding.BindGroupLayout, error) {
 	key := string(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(bindings))), len(bindings)))
 	if l, ok := d.layouts[key]; ok {
@@ -257,9 +261,10 @@ func (d *device) NewBindGroup(label string, p gpu.Pipeline, bindings []gpu.Bindi
 	return g, nil
 }
 
-// The library copies written data to staging memory of the same size, which it frees when the queue is waited
-// for. A model's weights are written before anything is submitted, so writes are cut and waited for now and
-// then.
+// The library copies written data to staging memory of the same size, and frees the staging memory when the
+// host waits for the queue. All weights of a model are written before the first submit. To limit the
+// staging memory, large writes are therefore split, and the host waits whenever maxStagedBytes have been
+// written since the last wait.
 const (
 	maxStagedBytes = 64 << 20
 	maxWriteBytes  = 16 << 20
@@ -314,12 +319,12 @@ func (d *device) Wait() error {
 	return nil
 }
 
-// waited says that so many bytes were taken and so many recordings are over.
+// waited records how many written bytes and how many submitted recordings are known to be finished.
 func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
 
-// arrive maps the memory of those pending that are meant, by the one wait.
+// arrive maps the pending host buffers selected by meant, with a single wait.
 func (d *device) arrive(meant func(*hostBuffer) bool, wait func() error) error {
 	for _, h := range d.pending {
 		if !h.freed && meant(h) {

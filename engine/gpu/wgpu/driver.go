@@ -20,10 +20,10 @@ import (
 // Driver finds the adapters of this machine.
 type Driver struct{}
 
-// New is the driver of this machine.
+// New returns the driver of this machine.
 func New() Driver { return Driver{} }
 
-// Adapters implements gpu.Driver. Where none is found the error wraps gpu.ErrNoAdapter and says what to
+// Adapters implements gpu.Driver. If there is no adapter, the error wraps gpu.ErrNoAdapter and says what to
 // install.
 func (d Driver) Adapters() ([]gpu.AdapterInfo, error) {
 	found, err := find()
@@ -42,7 +42,8 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	}
 	defer found.release()
 	if index < 0 || index >= len(found.infos) {
-		return nil, fmt.Errorf("adapter %d of %d: %w", index, len(found.infos), gpu.ErrNoAdapter)
+		return nil, fmt.Errorf("adapter %d is not one of the %d adapters: %w",
+			index, len(found.infos), gpu.ErrNoAdapter)
 	}
 	dev, err := open(found, index)
 	if err != nil {
@@ -55,17 +56,17 @@ func (d Driver) Open(index int) (gpu.Device, error) {
 	return dev, nil
 }
 
-// foundAdapters are native adapters with what they say of themselves, in the order of preference. Every
-// device has an instance of the library to itself: with two devices of one instance, released in another
-// order than they were made, the library takes the command buffers of a third for another device's and
-// aborts.
+// foundAdapters holds native adapters with their descriptions, in order of preference. Every device has its
+// own instance of the library. If two devices share an instance and are released in a different order than
+// they were created, the library mistakes the command buffers of a third device for those of another device
+// and aborts.
 type foundAdapters struct {
 	instance *binding.Instance
 	adapters []*binding.Adapter
 	infos    []gpu.AdapterInfo
 }
 
-// release gives back what open did not take.
+// release frees the instance and the adapters that open has not moved to a device.
 func (f *foundAdapters) release() {
 	for _, a := range f.adapters {
 		if a != nil {
@@ -77,9 +78,9 @@ func (f *foundAdapters) release() {
 	}
 }
 
-// find asks the platform's own back end: Vulkan, Metal or DX12. GL is left out. It has no timestamps, and the
-// library aborts the process where EGL is installed and has no driver, or where one of two GL devices is
-// released.
+// find lists the adapters of the platform's native back ends: Vulkan, Metal or DX12. GL is not used for two
+// reasons: it has no timestamps, and the library aborts the process in some cases. It aborts if EGL is
+// installed without a driver, or when one of two GL devices is released.
 func find() (*foundAdapters, error) {
 	quiet()
 	if err := stayLoaded(); err != nil {
@@ -99,15 +100,15 @@ func find() (*foundAdapters, error) {
 	return f, nil
 }
 
-// stayLoaded makes an instance that is never released, so that the loader keeps the drivers. A process can
-// load NVIDIA's driver only a dozen times: what it takes of the static TLS block does not come back when it
-// is unloaded.
+// stayLoaded creates an instance that is never released, so that the loader keeps the drivers loaded. A
+// process can load NVIDIA's driver only about a dozen times, because unloading the driver does not free its
+// part of the static TLS block.
 var stayLoaded = sync.OnceValue(func() error {
 	_, err := newInstance(binding.InstanceBackendPrimary)
 	return err
 })
 
-// sorted puts adapters in the order of preference.
+// sorted returns the adapters in order of preference.
 func sorted(adapters []*binding.Adapter) *foundAdapters {
 	f := &foundAdapters{}
 	infos := map[*binding.Adapter]gpu.AdapterInfo{}
@@ -122,23 +123,25 @@ func sorted(adapters []*binding.Adapter) *foundAdapters {
 	return f
 }
 
-// quiet keeps native code from writing to descriptor 2 where it can be asked to: the library's warnings (its
-// errors come back from calls), and Mesa's device-select layer, which asks a Wayland server for the preferred
-// GPU and complains where there is none. Adapters are ordered by gpu.Choose, so that layer has nothing to add
-// unless its own variable is set.
+// quiet stops native code from writing to file descriptor 2 where possible. It turns off the library's
+// warnings; the library's errors are returned from calls. It also disables Mesa's device-select layer,
+// which asks a Wayland server for the preferred GPU and prints a complaint if there is no server.
+// gpu.Choose orders the adapters, so this layer is useful only if the user has set the layer's own
+// variable.
 func quiet() {
 	binding.SetLogLevel(binding.LogLevelOff)
 	if os.Getenv("XDG_RUNTIME_DIR") == "" && os.Getenv("MESA_VK_DEVICE_SELECT") == "" {
-		_ = os.Setenv("NODEVICE_SELECT", "1") // it cannot fail with this name
+		_ = os.Setenv("NODEVICE_SELECT", "1") // cannot fail with this name
 	}
 }
 
-// describe asks an adapter what it is. Its limits are those that a device of it is granted.
+// describe returns the description of an adapter. The limits are those that a device of this adapter will
+// have.
 func describe(a *binding.Adapter) gpu.AdapterInfo {
 	raw := a.GetInfo()
 	info := gpu.AdapterInfo{
-		// The library fills the struct in otherwise than its header says: the description is the name, the
-		// name is the PCI device.
+		// The library fills this struct differently from the description in its header: DriverDescription
+		// holds the name of the adapter, and the name field holds the PCI device.
 		Name: raw.DriverDescription, Vendor: vendor(raw.VendorId), Backend: raw.BackendType.String(),
 		Type:       gpu.UnknownAdapter,
 		Timestamps: slices.Contains(a.EnumerateFeatures(), binding.FeatureNameTimestampQuery),
@@ -161,12 +164,13 @@ func describe(a *binding.Adapter) gpu.AdapterInfo {
 	case binding.AdapterTypeCPU:
 		info.Type = gpu.CPU
 	case binding.AdapterTypeUnknown:
-		info.Type = gpu.Virtual // WebGPU has no type for it, so the library says unknown
+		// WebGPU has no type for virtual GPUs, so the library reports an unknown type.
+		info.Type = gpu.Virtual
 	}
 	return info
 }
 
-// vendor is the maker's name by its PCI number.
+// vendor returns the name of the manufacturer with the given PCI number.
 func vendor(id uint32) string {
 	switch id {
 	case 0x1002:
@@ -187,7 +191,8 @@ func vendor(id uint32) string {
 	return fmt.Sprintf("0x%04x", id)
 }
 
-// driver is the driver's name and version where the system tells: the library does not.
+// driver returns the name and version of the driver if the operating system reports them. The library does
+// not report them.
 func driver(info gpu.AdapterInfo) string {
 	if info.Vendor == "NVIDIA" {
 		if version, err := os.ReadFile("/sys/module/nvidia/version"); err == nil {
@@ -197,12 +202,12 @@ func driver(info gpu.AdapterInfo) string {
 	return ""
 }
 
-// granted are the limits that a device of an adapter with these limits gets: WebGPU's defaults, raised to the
-// adapter's where plans and memory look at them. Some fields that the binding gives are zero though the
-// adapter has more.
+// granted returns the limits of a device of this adapter: WebGPU's default limits, raised to those of the
+// adapter where plans and memory depend on them. The binding reports 0 for some limits although the adapter
+// supports more than the default.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
-	// Without a limit the adapter says 2^64 - 1, which in a request means the default.
+	// An adapter without a limit reports 2^64 - 1, which a device request would interpret as the default.
 	l.MaxBufferSize = max(l.MaxBufferSize, min(adapter.MaxBufferSize, 1<<48))
 	l.MaxStorageBinding = max(l.MaxStorageBinding, adapter.MaxStorageBufferBindingSize)
 	l.MaxUniformBinding = max(l.MaxUniformBinding, adapter.MaxUniformBufferBindingSize)
@@ -222,8 +227,8 @@ func granted(adapter binding.Limits) gpu.Limits {
 	return l
 }
 
-// required is the request for these limits. Everything else is left at the default, and push constants are
-// not asked for: the binding gives that field of an adapter uninitialised.
+// required returns the device request for these limits. All other limits stay at their defaults. Push
+// constants are not requested, because the binding leaves this field of an adapter uninitialised.
 func required(l gpu.Limits) *binding.RequiredLimits {
 	r := binding.DefaultLimits()
 	r.MaxBufferSize = l.MaxBufferSize
@@ -242,10 +247,10 @@ func required(l gpu.Limits) *binding.RequiredLimits {
 	return &binding.RequiredLimits{Limits: r}
 }
 
-// open makes a device, which takes the adapter and the instance.
+// open creates a device and moves the adapter and the instance from found to the device.
 func open(found *foundAdapters, index int) (*device, error) {
 	adapter, info := found.adapters[index], found.infos[index]
-	// a DeviceLostCallback panics in cgo
+	// No DeviceLostCallback is set, because it panics in cgo.
 	desc := &binding.DeviceDescriptor{Label: "gpuscope", RequiredLimits: required(info.Limits)}
 	if info.Timestamps {
 		desc.RequiredFeatures = []binding.FeatureName{binding.FeatureNameTimestampQuery}
@@ -253,7 +258,7 @@ func open(found *foundAdapters, index int) (*device, error) {
 	raw, err := adapter.RequestDevice(desc)
 	if err != nil {
 		return nil,
-			fmt.Errorf("%s (%s): no device: %w", info.Name, info.Backend,
+			fmt.Errorf("%s (%s): cannot open the device: %w", info.Name, info.Backend,
 				errors.Join(gpu.ErrUnsupported, err))
 	}
 	dev := newDevice(found.instance, adapter, raw, info)

@@ -9,8 +9,8 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// encoder implements gpu.Encoder as a list of commands that its end plays in one native call. A device has
-// one, which is begun again for each recording.
+// encoder implements gpu.Encoder as a list of commands, which a single native call encodes when the
+// recording ends. A device reuses its only encoder for every recording.
 type encoder struct {
 	rules.Encoder
 	dev      *device
@@ -41,7 +41,7 @@ func (e *encoder) Dispatch(p gpu.Pipeline, g gpu.BindGroup, x, y, z uint32) {
 	pl, ok1 := p.(*pipeline)
 	bg, ok2 := g.(*bindGroup)
 	if !ok1 || !ok2 {
-		_ = e.Encoder.Dispatch(nil, nil, x, y, z) // EndPass tells
+		_ = e.Encoder.Dispatch(nil, nil, x, y, z) // EndPass returns this error
 		return
 	}
 	if e.Encoder.Dispatch(&pl.Pipeline, &bg.BindGroup, x, y, z) != nil {
@@ -154,7 +154,7 @@ func (e *encoder) Finish() (gpu.Recording, error) {
 	return r, nil
 }
 
-// finish plays the list in one native call.
+// finish encodes the list of commands in one native call.
 func (e *encoder) finish() (*recording, error) {
 	if !e.Recording() {
 		return nil, e.Encoder.Finish(nil)

@@ -2,19 +2,20 @@
 
 package wgpu
 
-// This file talks to the native library (wgpu-native 0.20) below the Go binding, which links it, where the
-// binding cannot be used:
+// This file calls the native library (wgpu-native 0.20) directly, without the Go binding that links the
+// library. The binding cannot be used for these calls:
 //
-//   - Buffer.MapAsync leaves the library a pointer to a Go variable that nothing keeps alive; a garbage
-//     collection before the callback frees it.
+//   - Buffer.MapAsync gives the library a pointer to a Go variable that nothing keeps alive. A garbage
+//     collection before the callback frees the variable.
 //   - CreateInstance and RequestDevice pass structs with uninitialised fields.
-//   - An error outside of the error scopes that some calls push aborts the process: running out of memory,
-//     SetBindGroup, DispatchWorkgroups. Two scopes that are open all the time catch them.
-//   - Every recorded call allocates on the Go heap and most push and pop a scope. Here a whole recording is
-//     one call.
+//   - Some calls push an error scope, but an error outside of these scopes aborts the process. Examples are
+//     running out of memory, SetBindGroup and DispatchWorkgroups. Two scopes that are always open catch these
+//     errors.
+//   - Every recorded call allocates on the Go heap, and most calls push and pop an error scope. Here a single
+//     call encodes a whole recording.
 //
-// The declarations repeat what of webgpu.h and wgpu.h is used; objects are opaque pointers, taken out of the
-// binding's structs by ref.
+// The declarations repeat the parts of webgpu.h and wgpu.h that are used here. Objects are opaque pointers;
+// ref reads them from the structs of the binding.
 
 /*
 #include <sched.h>
@@ -88,7 +89,8 @@ static void pushScopes(void *device) {
 	wgpuDevicePushErrorScope(device, scopeValidation);
 }
 
-// caught is an error that a scope caught; its message is the caller's to free, NULL where there was no error.
+// caught is an error that a scope caught. The caller must free message, which is NULL if there was no
+// error.
 typedef struct { char *message; } caught;
 
 static void keepError(int type, char const *message, void *userdata) {
@@ -97,7 +99,7 @@ static void keepError(int type, char const *message, void *userdata) {
 	c->message = strdup(message);
 }
 
-// takeError empties the two scopes that are always open.
+// takeError returns and clears the error of the two scopes that are always open.
 static caught takeError(void *device) {
 	caught c = {NULL};
 	wgpuDevicePopErrorScope(device, keepError, &c);
@@ -112,9 +114,10 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 	return takeError(device);
 }
 
-// A wait must not ask the library to wait: that gives up after 5 s and then takes for done, and frees, what
-// the device is still at. It looks again and again, for as long as it has patience, and then sleeps between
-// looks for a hundredth of the time that has passed.
+// A wait must not use the waiting mode of the library. That mode gives up after 5 s, then treats the work
+// as done and frees memory that the device still uses. Instead a wait polls. It polls without sleeping
+// until patience has passed. After that it sleeps between two polls for a hundredth of the time since the
+// wait began, but for at most 1 ms.
 typedef struct { int64_t begin, patience; } watch;
 
 static int64_t now(void) {
@@ -139,7 +142,7 @@ static void waitIdle(void *device, int64_t patience) {
 	while (!wgpuDevicePoll(device, 0, NULL)) pauseBetweenLooks(&w);
 }
 
-// waitMapped returns when a map that was asked for stands, or the queue is idle.
+// waitMapped returns when a requested mapping is complete or the queue is idle.
 static void waitMapped(void *device, int const *status, int64_t patience) {
 	watch w = {now(), patience};
 	while (!wgpuDevicePoll(device, 0, NULL) && *(int const volatile *)status == -1) pauseBetweenLooks(&w);
@@ -159,18 +162,18 @@ static void const *mappedRange(void *buffer,
 
 enum { opBeginPass, opDispatch, opEndPass, opTimestamp, opResolve, opCopy };
 
-// command is one recorded call. Pointers are held as integers so that Go neither scans nor checks them.
+// command is one recorded call. Pointers are stored as integers so that Go neither scans nor checks them.
 typedef struct {
 	uint32_t op;
-	uint32_t x, y, z;    // the grid; x the first query and y their number
-	uintptr_t a, b;      // pass label; pipeline, bind group; query set, destination; source, destination
+	uint32_t x, y, z;    // grid of a dispatch; for queries, x is the first one and y their number
+	uintptr_t a, b;      // a: pass label, pipeline, query set or source; b: bind group or destination
 	uint64_t from, to, size;
 } command;
 
-// recorded are encoded commands, or what was wrong with them.
+// recorded holds encoded commands, or an error if encoding failed.
 typedef struct { void *commands; caught error; } recorded;
 
-// encode plays a list of calls.
+// encode encodes a list of commands.
 static recorded encode(void *device, char const *label, command const *commands, size_t count) {
 	labelled desc = {NULL, label};
 	void *encoder = wgpuDeviceCreateCommandEncoder(device, &desc), *pass = NULL;
@@ -236,24 +239,24 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// handle is an object of the native library.
+// handle is a pointer to an object of the native library.
 type handle = unsafe.Pointer
 
-// ref takes the handle out of one of the binding's structs that hold nothing else.
+// ref returns the handle stored in a struct of the binding that has no other field.
 func ref[T binding.Device | binding.BindGroup | binding.ComputePipeline | binding.QuerySet](p *T) handle {
 	return *(*handle)(unsafe.Pointer(p))
 }
 
-// owned is the layout of the binding's structs that also hold their device.
+// owned is the memory layout of those structs of the binding that also store their device.
 type owned struct{ device, ref handle }
 
 func ownedRef[T binding.Buffer | binding.Queue](p *T) handle { return (*owned)(unsafe.Pointer(p)).ref }
 
-// newInstance starts the native library for a set of back ends.
+// newInstance creates an instance of the native library for a set of back ends.
 func newInstance(backends binding.InstanceBackend) (*binding.Instance, error) {
 	p := C.createInstance(C.uint32_t(backends))
 	if p == nil {
-		return nil, errors.New("the WebGPU library does not start")
+		return nil, errors.New("the WebGPU library failed to create an instance")
 	}
 	instance := new(binding.Instance)
 	*(*handle)(unsafe.Pointer(instance)) = p
@@ -266,10 +269,11 @@ type native struct {
 	patience      time.Duration
 }
 
-// catchErrors opens the two scopes that catch what would abort the process. Call it once.
+// catchErrors opens the two error scopes that catch errors which would otherwise abort the process. Call it
+// once.
 func (n native) catchErrors() { C.pushScopes(n.device) }
 
-// caught is the error since the last call, if any.
+// caught returns the error since the last call, if any.
 func (n native) caught() error { return goError(C.takeError(n.device)) }
 
 func goError(c C.caught) error {
@@ -281,7 +285,7 @@ func goError(c C.caught) error {
 	return said(text)
 }
 
-// said makes an error of what the library said.
+// said converts an error message of the library to an error.
 func said(message string) error {
 	text := tidy(message)
 	if strings.Contains(text, "Not enough memory left") {
@@ -290,8 +294,8 @@ func said(message string) error {
 	return errors.New(text)
 }
 
-// tidy leaves of the library's text what says something to the author of a kernel: the causes, and the
-// compiler's picture of the place as it is.
+// tidy keeps the parts of the library's message that help the author of a kernel: the causes, and the
+// compiler's excerpt of the source in its original layout.
 func tidy(message string) string {
 	var kept []string
 	for line := range strings.Lines(message) {
@@ -317,8 +321,9 @@ func tidy(message string) string {
 	return strings.Join(kept, "\n")
 }
 
-// write queues data, which is not empty. Its first byte is named as an element of a slice: of any other
-// pointer cgo looks at all that it lies in, and where that is a struct with a pointer it panics.
+// write queues data, which must not be empty. The pointer is written as &data[0] for a reason: for a
+// pointer to a slice element cgo checks only the slice. For any other pointer cgo checks the whole
+// enclosing object, and panics if this object is a struct that contains a pointer.
 func (n native) write(buffer handle, offset uint64, data []byte) error {
 	return goError(C.writeBuffer(n.device, n.queue, buffer, C.uint64_t(offset), unsafe.Pointer(&data[0]),
 		C.size_t(len(data))))
@@ -338,21 +343,21 @@ func (n native) drain() error {
 	return n.wait()
 }
 
-// wait blocks until the queue is idle and runs the callbacks of maps.
+// wait blocks until the queue is idle, and runs the callbacks of finished mappings.
 func (n native) wait() error {
 	C.waitIdle(n.device, C.int64_t(n.patience))
 	return n.caught()
 }
 
-// waitFor blocks until a map that was begun stands.
+// waitFor blocks until a requested mapping is complete.
 func (n native) waitFor(m *mapping) error {
 	C.waitMapped(n.device, m.status, C.int64_t(n.patience))
 	return n.caught()
 }
 
-// patience is for how long a wait looks without sleeping. A GPU's host has nothing better to do for the time
-// of a step, of many tokens too, and a sleep takes longer than it was meant to; a software device needs the
-// processor itself.
+// patience returns how long a wait polls without sleeping. With a GPU the host has nothing else to do
+// during a step, even a step of many tokens, and a sleep lasts longer than requested. A software device
+// needs the processor itself, so the wait sleeps early.
 func patience(t gpu.AdapterType) time.Duration {
 	if t == gpu.CPU {
 		return time.Millisecond
@@ -360,7 +365,6 @@ func patience(t gpu.AdapterType) time.Duration {
 	return 200 * time.Millisecond
 }
 
-// command is a recorded call.
 type command = C.command
 
 const (
@@ -372,26 +376,26 @@ const (
 	opCopy      = C.opCopy
 )
 
-// record encodes a list of calls in one call.
+// record encodes a list of commands in one native call.
 func (n native) record(label cstring, commands []command) (handle, error) {
 	r := C.encode(n.device, label, unsafe.SliceData(commands), C.size_t(len(commands)))
 	return r.commands, goError(r.error)
 }
 
-// submit sends what record gave, which is gone then.
+// submit submits the commands that record returned and releases them.
 func (n native) submit(commands handle) error { return goError(C.submit(n.device, n.queue, commands)) }
 
-// drop gives up what record gave.
+// drop releases commands that record returned and that were not submitted.
 func (n native) drop(commands handle) { C.wgpuCommandBufferRelease(commands) }
 
-// address is a handle as a command holds it.
+// address converts a handle to the integer stored in a command.
 func address(h handle) C.uintptr_t { return C.uintptr_t(uintptr(h)) }
 
-// cstring is a C string, nil where there is no text.
+// cstring is a C string; nil means no text.
 type cstring = *C.char
 
-// labels keeps the C strings of labels that come again with every step. What is beyond its capacity goes
-// without: a caller that numbers its labels must not make memory grow.
+// labels caches the C strings of labels, because the same labels come back in every step. Once the cache is
+// full, further labels are dropped, so that a caller that numbers its labels cannot make memory grow.
 type labels map[string]cstring
 
 const maxLabels = 1 << 14
@@ -415,12 +419,12 @@ func (l labels) free() {
 	}
 }
 
-// mapping is the map of a buffer to host memory.
+// mapping is the mapping of a buffer to host memory.
 type mapping struct {
 	buffer handle
 	size   uint64
-	status *C.int // in C memory, because the library writes to it from a later call
-	bytes  []byte // nil while not mapped
+	status *C.int // in C memory, because a later call of the library writes to it
+	bytes  []byte // nil while the buffer is not mapped
 }
 
 func newMapping(buffer handle, size uint64) mapping {
@@ -432,13 +436,13 @@ func (m *mapping) free() {
 	C.free(unsafe.Pointer(m.status))
 }
 
-// begin asks for the map; it stands after the next native.wait.
+// begin requests the mapping, which is complete after the next native.wait.
 func (m *mapping) begin() { C.mapForRead(m.buffer, C.uint64_t(m.size), m.status) }
 
-// end takes the map that begin asked for.
+// end makes the mapped memory available after begin and a wait.
 func (m *mapping) end() error {
 	if *m.status != 0 {
-		return fmt.Errorf("not mapped, status %d", *m.status)
+		return fmt.Errorf("mapping to host memory failed with status %d", *m.status)
 	}
 	m.bytes = unsafe.Slice((*byte)(C.mappedRange(m.buffer, C.uint64_t(m.size))), m.size)
 	return nil

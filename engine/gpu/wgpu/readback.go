@@ -12,13 +12,15 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// hostBuffer is memory that the device copies to and the host reads. Wait maps it, and the next Submit that
-// copies to it unmaps it: to submit commands that use a mapped buffer would abort the process.
+// hostBuffer is memory that the device copies to and the host reads. Wait maps the buffer, and the next
+// Submit that copies to the buffer unmaps it, because submitting commands that use a mapped buffer would
+// abort the process.
 type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
 	mapping mapping
-	// serial of the recording that was submitted last and fills it; 0: it is not in device.pending
+	// filledBy is the serial number of the last submitted recording that copies to the buffer. It is 0 if
+	// the buffer is not in device.pending.
 	filledBy uint64
 	freed    bool
 }
@@ -37,7 +39,7 @@ func (h *hostBuffer) free() {
 	h.raw.Release()
 }
 
-// bytes are what the device copied.
+// bytes returns the data that the device copied.
 func (h *hostBuffer) bytes() ([]byte, error) {
 	if h.mapping.bytes == nil {
 		return nil, fmt.Errorf("%s: read before Wait", h.owner)
@@ -81,8 +83,8 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 // queriesPerSet is WebGPU's limit on a query set.
 const queriesPerSet = 4096
 
-// timestamps implements gpu.Timestamps: query sets, a buffer that they are resolved to, and a readback of
-// that.
+// timestamps implements gpu.Timestamps with query sets, a buffer for the resolved queries, and a host
+// buffer to read them back.
 type timestamps struct {
 	rules.Timestamps
 	sets     []*binding.QuerySet

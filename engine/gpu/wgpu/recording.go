@@ -9,17 +9,17 @@ import (
 	"gpuscope/engine/gpu/rules"
 )
 
-// recording implements gpu.Recording. Those that have ended are used again.
+// recording implements gpu.Recording. Recordings that have ended are reused.
 type recording struct {
 	rules.Recording
 	dev      *device
-	commands handle // until they are submitted
+	commands handle // nil after the submit
 	targets  []*hostBuffer
-	written  uint64 // device.written when it was submitted
-	sent     uint64 // device.sent with it
+	written  uint64 // value of device.written at the submit
+	sent     uint64 // value of device.sent at the submit
 }
 
-// recording is one that is free for use.
+// recording returns a recording that is not in use.
 func (d *device) recording() *recording {
 	i := slices.IndexFunc(d.recordings, func(r *recording) bool { return r.Ended() })
 	if i < 0 {
@@ -56,9 +56,10 @@ func (r *recording) Submit() error {
 	return nil
 }
 
-// Wait implements gpu.Recording. What it copied out is mapped, which is done when the commands are; where it
-// copied nothing out all that was submitted is waited for. Where the device was waited for since, all is
-// there, and to wait again would be for what was submitted after.
+// Wait implements gpu.Recording. It maps the buffers that the recording copied to, and the mapping
+// completes when the commands are done. If there is no such buffer, Wait waits for all submitted work. If
+// the device has finished this recording in an earlier wait, Wait does not wait again, because that would
+// wait for later submits.
 func (r *recording) Wait() error {
 	if err := r.Waiting(); err != nil {
 		return err

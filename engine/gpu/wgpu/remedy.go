@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// driverVariables name the drivers that a Vulkan loader looks at, and no others.
+// driverVariables are the environment variables that restrict the Vulkan loader to the listed drivers.
 var driverVariables = [...]string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}
 
-// remedy is what to do about a machine without an adapter: on Linux the variable that hides the drivers there
-// are, if one is set, and the command that installs a Vulkan loader and Mesa's drivers, among them one that
-// runs on the CPU, named by the distribution's own tool.
+// remedy returns advice for a machine without an adapter. On Linux the advice names the variable that hides
+// installed drivers, if one is set, and the distribution's command that installs a Vulkan loader and Mesa's
+// drivers. Mesa's drivers include one that runs on the CPU.
 func remedy(goos string) string {
 	switch goos {
 	case "linux":
 		var hides string
 		for _, name := range driverVariables {
 			if files := os.Getenv(name); files != "" {
-				hides = fmt.Sprintf("unset %s (no driver but %s is looked at), or ", name, files)
+				hides = fmt.Sprintf("unset %s (it limits the Vulkan loader to %s), or ", name, files)
 				break
 			}
 		}
@@ -32,12 +32,13 @@ func remedy(goos string) string {
 	case "darwin":
 		return "Metal needs a Mac with macOS 10.13 or later"
 	case "windows":
-		return "install the graphics driver of the maker of the GPU (DirectX 12 or Vulkan)"
+		return "install the GPU vendor's graphics driver (DirectX 12 or Vulkan)"
 	}
 	return "install a Vulkan driver"
 }
 
-// installLine is for a distribution by its os-release file (man 5 os-release): ID, then what it is like.
+// installLine returns the install command for a distribution, chosen by the os-release file (man 5
+// os-release): by ID first, then by ID_LIKE.
 func installLine(release string) string {
 	var ids []string
 	for line := range strings.Lines(release) {

@@ -14,7 +14,7 @@ func TestRemedyNamesTheVariableThatHidesDrivers(t *testing.T) {
 				t.Setenv(other, "")
 			}
 			t.Setenv(name, "/nowhere.json")
-			want := "unset " + name + " (no driver but /nowhere.json is looked at), or install"
+			want := "unset " + name + " (it limits the Vulkan loader to /nowhere.json), or install"
 			if got := remedy("linux"); !strings.HasPrefix(got, want) {
 				t.Errorf("%q, want %q", got, want)
 			}
