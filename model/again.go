@@ -13,13 +13,13 @@ import (
 	"gpuscope/trace"
 )
 
-// Steps of the text can be run again. What a step writes to the cache at its own positions it writes again
-// the same, and it reads none after them, so the positions of later steps keep what they have.
+// The steps of the text can be run again. A step writes the same values to its own cache positions as
+// before, and it reads no later positions. The cache positions of later steps therefore keep their values.
 
-// forget says that nobody knows what the device holds.
+// forget marks the values on the device as unknown.
 func (s *live) forget() { s.ran, s.looked = nowhere, replayed{step: nowhere} }
 
-// again runs a step of the text again. The device holds its values then.
+// again runs a step of the text again. Afterwards the device holds the values of this step.
 func (s *live) again(ctx context.Context, t *run.Turn, timing engine.Timing) (run.Picked, error) {
 	s.forget()
 	out, err := s.play(ctx, t, timing)
@@ -29,8 +29,8 @@ func (s *live) again(ctx context.Context, t *run.Turn, timing engine.Timing) (ru
 	return out, err
 }
 
-// hold makes the values of the current step those that the device holds, where a step back, or a look at an
-// older step, has left others there.
+// hold runs the current step again if the device holds the values of another step, for example after a step
+// back or after a look at an older step.
 func (s *live) hold(ctx context.Context) error {
 	t := s.text.Last()
 	if t == nil || s.ran == t.Index {
@@ -42,15 +42,16 @@ func (s *live) hold(ctx context.Context) error {
 
 func (s *live) canRepeat() error {
 	if s.text.Last() == nil {
-		return session.Refusef("there is no step to run again: give a prompt first")
+		return session.Refusef("there is no step to run again; give a prompt first")
 	}
 	if !s.runner.Timed() {
-		return session.Refusef("running a step again measures it, and this device has no timestamps")
+		return session.Refusef("cannot measure a step: this device has no timestamps")
 	}
 	return nil
 }
 
-// turnAgain is the turn of the text with that step, which is to run again and be told of.
+// turnAgain returns the turn of a step that is to be measured again. It refuses a step that ran with other
+// kernels.
 func (s *live) turnAgain(step *int) (*run.Turn, error) {
 	t, err := s.turnOf(step)
 	if err == nil {
@@ -70,14 +71,15 @@ func (s *live) beginRepeat(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.repeat(ctx, t, max(c.N, 1), r)
-		if ctx.Err() == nil { // else the next that needs the current step does it
+		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil
 }
 
-// repeat runs a step again n times where it was.
+// repeat runs a step again n times, without moving the position, and records the durations of its
+// dispatches.
 func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply) error {
 	var samples [][]int64
 	var err error
@@ -92,7 +94,7 @@ func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply)
 		}
 		times, ok := s.runner.Exec.DispatchNS()
 		if !ok {
-			return errors.New("repeat: the GPU's clock has no known period, so there are no times to compare")
+			return errors.New("repeat: no GPU times, because the period of the GPU's clock is unknown")
 		}
 		if samples == nil {
 			samples = make([][]int64, len(times))
@@ -118,17 +120,17 @@ func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply)
 func (s *live) beginUpto(c session.Command) (work, error) {
 	last := s.text.Last()
 	if last == nil {
-		return nil, session.Refusef("there is no step to run up to a dispatch: give a prompt first")
+		return nil, session.Refusef("there is no step to run up to a dispatch; give a prompt first")
 	}
 	id := trace.DispatchID(c.N)
 	if n := len(s.watch.graph.Dispatches); c.N >= n {
-		return nil, session.Refusef("dispatch %d: the graph has dispatches 0 to %d", c.N, n-1)
+		return nil, session.Refusef("no dispatch %d; the graph has dispatches 0 to %d", c.N, n-1)
 	}
 	return func(ctx context.Context, _ *session.Reply) error { return s.runUpto(ctx, id) }, nil
 }
 
-// runUpto runs the dispatches of the current step again up to one of them: what later ones write is then as
-// the dispatch found it.
+// runUpto runs the dispatches of the current step again, from the first up to and including id. Values that
+// later dispatches write then still hold what they held when the dispatch ran.
 func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.hold(ctx); err != nil {
 		return err
@@ -145,7 +147,7 @@ func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	return nil
 }
 
-// finish runs a step whole that was run up to a dispatch.
+// finish completes a step that was run only up to a dispatch.
 func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	if err := s.hold(ctx); err != nil {
 		return err
@@ -158,7 +160,7 @@ func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	return err
 }
 
-// replay runs the step that the device holds again up to a dispatch.
+// replay runs the step whose values the device holds again, up to a dispatch.
 func (s *live) replay(ctx context.Context, to trace.DispatchID) error {
 	s.looked = replayed{step: nowhere}
 	return s.runner.Exec.Replay(ctx, engine.Look{After: to, Value: s.runner.Net.Tokens})

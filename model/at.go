@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// At is a trace of one step that nothing ran: what a step of so many tokens at a position would launch on a
-// device with these limits.
+// At returns a trace of one planned step that was not run. The step shows what the model would launch for
+// the given number of tokens at the given position, on a device with these limits.
 func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error) {
 	if err := m.checkShape(tokens, position); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (m *Model) At(limits gpu.Limits, tokens, position int) (*trace.Trace, error
 	return t, nil
 }
 
-// checkShape refuses a step that the graph is not made for.
+// checkShape refuses a step that exceeds the limits of the graph.
 func (m *Model) checkShape(tokens, position int) error {
 	if err := m.checkChunk(table.Plural(tokens, "token")+" in a step", tokens, 1); err != nil {
 		return err
@@ -61,7 +61,8 @@ func (m *Model) checkShape(tokens, position int) error {
 	return nil
 }
 
-// await waits for a forecast, and says so. It ends soon where the forecast's context does.
+// await waits for a forecast and reports progress meanwhile. When the forecast's context is cancelled, the
+// forecast ends soon and await returns.
 func await(ahead <-chan arch.PlannedAhead, progress engine.Progress) arch.PlannedAhead {
 	for {
 		select {

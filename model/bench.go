@@ -20,19 +20,19 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// Benchmark says what is measured of a model. A 0 in Prompts or Decodes stands for no test.
+// Benchmark describes what to measure. A 0 in Prompts or Decodes stands for no test.
 type Benchmark struct {
-	Prompts     []int // tokens that are taken in
-	Decodes     []int // tokens that are made, one a step
-	Depths      []int // positions that are filled before
+	Prompts     []int // prompt lengths in tokens, for prefill tests
+	Decodes     []int // numbers of tokens to generate, one per step
+	Depths      []int // numbers of cache positions that are filled before a test
 	Repetitions int
-	Seed        uint64 // of the token ids
-	// Modes are those in which tokens are made: bench.Stepped where it is empty.
+	Seed        uint64 // seed for the random token ids
+	// Modes lists the modes in which tokens are generated; empty for bench.Stepped only.
 	Modes []string
-	// Tracing asks for tokens made at each timing level too, in turns.
+	// Tracing requests that every decode test runs at each timing level. The levels alternate.
 	Tracing bool
-	// Kernels asks for operators alone, on each route at lengths up to the longest of Prompts and at each of
-	// Depths, and not for whole steps.
+	// Kernels requests measurements of isolated operators instead of whole steps. Each operator is measured
+	// on each of its routes, at token counts up to the longest of Prompts and at each of Depths.
 	Kernels bool
 }
 
@@ -40,14 +40,14 @@ type Benchmark struct {
 const (
 	mostTests       = 256
 	mostRepetitions = 1000
-	mostBenchTokens = 1 << 30 // of a test, and of what was filled before it
+	mostBenchTokens = 1 << 30 // tokens of a test, or positions that are filled before the test
 )
 
-// warmTestFor is for how long a test runs at least before anything counts, and once in any case: an idle GPU
-// takes some 100 ms to clock up.
+// warmTestFor is the minimum time for which a test runs before any repetition counts. The warm-up has at
+// least one repetition. An idle GPU needs about 100 ms to reach its full clock.
 const warmTestFor = 150 * time.Millisecond
 
-// Check says which setting is out of its range, by the flag that has it.
+// Check returns an error if a setting is out of range. The error names the flag of the setting.
 func (b *Benchmark) Check() error {
 	for _, row := range []struct {
 		flag        string
@@ -61,26 +61,27 @@ func (b *Benchmark) Check() error {
 	} {
 		for i, n := range row.list {
 			if n < row.least || n > row.most {
-				return session.Refusef("--%s %d: want %d to %d", row.flag, n, row.least, row.most)
+				return session.Refusef("--%s %d: give a value from %d to %d",
+					row.flag, n, row.least, row.most)
 			}
-			if slices.Contains(row.list[:i], n) { // tests are known by their names
-				return session.Refusef("--%s %d is given twice: give it once, and -r for more repetitions",
+			if slices.Contains(row.list[:i], n) { // the name of a test must be unique
+				return session.Refusef("--%s %d is given twice; use -r to repeat a test",
 					row.flag, n)
 			}
 		}
 	}
 	switch n := len(b.tests()); {
 	case n == 0:
-		return session.Refusef("nothing to measure: give --pp or --tg, and --depth")
+		return session.Refusef("nothing to measure; give --pp or --tg, and --depth")
 	case n > mostTests:
-		return session.Refusef("%d tests, want at most %d: give fewer of --pp, --tg and --depth", n,
+		return session.Refusef("%d tests requested; the maximum is %d. Give fewer values of --pp, --tg or --depth", n,
 			mostTests)
 	}
 	return nil
 }
 
-// tests are what is measured, in the order of depths, prompts before decodes; of kernels the shapes that take
-// the most room.
+// tests returns the tests in order of depth, with prefill before decode. For Kernels it returns the largest
+// shapes, from which the needed cache size follows.
 func (b *Benchmark) tests() []bench.Test {
 	var list []bench.Test
 	if b.Kernels {
@@ -120,21 +121,21 @@ func (b *Benchmark) tests() []bench.Test {
 	return list
 }
 
-// check says why nothing can be measured with some options in the one mode that is asked for.
+// check returns an error if pipelined is the only requested mode and the options rule it out.
 func (b *Benchmark) check(o *Options) error {
 	timing := o.Timing
 	if b.Tracing {
-		timing = engine.TimingOff // and others
+		timing = engine.TimingOff // some of the tests are untimed
 	}
 	why := o.oneByOne(timing)
 	if why == "" || b.Kernels || !slices.Equal(b.Modes, []string{bench.Pipelined}) {
 		return nil
 	}
-	return session.Refusef("--mode pipelined: steps come one by one %s", why)
+	return session.Refusef("--mode pipelined: steps cannot overlap %s", why)
 }
 
-// oneByOne says which of the options keeps steps from beginning before those before them have ended, "" for
-// none.
+// oneByOne returns a phrase that names the option that keeps a step from starting before the previous step
+// has ended. It returns "" if no option does.
 func (o *Options) oneByOne(timing engine.Timing) string {
 	switch {
 	case timing > engine.TimingStep:
@@ -145,13 +146,14 @@ func (o *Options) oneByOne(timing engine.Timing) string {
 	return ""
 }
 
-// how is a way in which a test runs; no timing is that of the options.
+// how is a mode and a timing level in which a test runs. An empty timing level stands for the level of the
+// options.
 type how struct {
 	mode   string
 	timing trace.Timing
 }
 
-// hows are the ways in which the tests of a phase run.
+// hows returns the modes and timing levels in which the tests of a phase run.
 func (b *Benchmark) hows(phase trace.Phase) []how {
 	if phase == trace.Prefill || len(b.Modes) == 0 {
 		return []how{{mode: bench.Stepped}}
@@ -173,9 +175,9 @@ func (b *Benchmark) hows(phase trace.Phase) []how {
 	return list
 }
 
-// Bench opens a model and measures it, with no session around it and no trace. Progress and what is to be
-// known meanwhile go to emit, as those of Open. Where it ends before its time it gives what it has measured
-// so far, nil where that is nothing, and why.
+// Bench opens a model and measures it without a session and without a trace. Progress and log lines go to
+// emit, as those of Open do. If Bench stops early, it returns the results so far together with the error;
+// the result is nil if nothing was measured.
 func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)) (*bench.Result, error) {
 	if err := cmp.Or(b.Check(), b.check(&o)); err != nil {
 		return nil, err
@@ -196,7 +198,7 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	run := benchRun{m: m, runner: r, b: &b, progress: progress, log: log, result: m.benchResult(r, &b)}
 	err = run.ceilings(ctx)
 	if err == nil && b.Tracing && !r.Timed() {
-		err = session.Refusef("what timing costs is not known: this device has no timestamps")
+		err = session.Refusef("cannot measure the overhead of timing: this device has no timestamps")
 	}
 	if err == nil && b.Kernels {
 		err = run.kernels(ctx)
@@ -215,8 +217,8 @@ func Bench(ctx context.Context, o Options, b Benchmark, emit func(session.Event)
 	return run.result, err
 }
 
-// loadFor puts the model on its device, with a cache that holds what the tests need where the options do not
-// say how much.
+// loadFor loads the model onto its device. If the options do not set the context, the KV cache gets the
+// size that the tests need.
 func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(string)) (*run.Runner, error) {
 	if err := m.hold(tests); err != nil {
 		return nil, err
@@ -230,13 +232,13 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 		dev.Release()
 	}
 	if errors.Is(err, gpu.ErrOutOfMemory) {
-		err = fmt.Errorf("%w; the model takes %s: a smaller --depth, --context or --max-chunk takes less",
+		err = fmt.Errorf("%w; the model needs %s. A smaller --depth, --context or --max-chunk needs less",
 			err, memoryLine(n.Graph))
 	}
 	return r, err
 }
 
-// hold settles how many positions the cache holds.
+// hold sets the number of positions of the KV cache.
 func (m *Model) hold(tests []bench.Test) error {
 	end := func(t bench.Test) int { return t.Depth + t.Tokens }
 	most := slices.MaxFunc(tests, func(a, b bench.Test) int { return end(a) - end(b) })
@@ -244,10 +246,10 @@ func (m *Model) hold(tests []bench.Test) error {
 	switch asked := m.options.Context; {
 	case asked > 0 && need > asked:
 		return session.Refusef(
-			"%s takes %d positions, and the context holds %d: raise --context, or leave the test out",
+			"test %s needs %d positions, but the context holds %d. Raise --context or leave out the test",
 			most.Name, need, asked)
 	case need > m.config.Context:
-		return session.Refusef("%s takes %d positions, and the model was made for %d at most", most.Name,
+		return session.Refusef("test %s needs %d positions, but the model's maximum is %d", most.Name,
 			need, m.config.Context)
 	case asked > 0:
 		return nil
@@ -257,7 +259,7 @@ func (m *Model) hold(tests []bench.Test) error {
 	return err
 }
 
-// benchResult is what is known before anything was measured.
+// benchResult returns the result before any test has run.
 func (m *Model) benchResult(r *run.Runner, b *Benchmark) *bench.Result {
 	timing := m.options.Timing
 	if !r.Timed() {
@@ -271,7 +273,7 @@ func (m *Model) benchResult(r *run.Runner, b *Benchmark) *bench.Result {
 	}
 }
 
-// benchRun measures a model that is on its device.
+// benchRun is the state of a benchmark of a loaded model.
 type benchRun struct {
 	m        *Model
 	runner   *run.Runner
@@ -279,12 +281,14 @@ type benchRun struct {
 	progress engine.Progress
 	log      func(level, text string)
 	result   *bench.Result
-	ids      []int // of the text that fills the cache, and of prompts, by position
-	filled   int   // positions of the cache that have it
+	// ids are random token ids by position, for prompts and for filling the cache.
+	ids    []int
+	filled int // number of cache positions that hold ids
 }
 
-// ceilings measures what the device does at best, before and after what is held to it: a GPU that was not at
-// its clock yet would make all of that look better than it is. The better of both stands.
+// ceilings measures the ceilings of the device. It runs before and after the tests, and the better value of
+// the two counts. Before the tests the GPU may not have reached its full clock, so the first ceilings alone
+// could make the tests look better than they are.
 func (r *benchRun) ceilings(ctx context.Context) error {
 	d := &r.result.Device
 	if !r.runner.Timed() || d.Software() {
@@ -300,12 +304,11 @@ func (r *benchRun) ceilings(ctx context.Context) error {
 	}
 	if before != nil && d.Ceilings.FlopsPerS > (1+trace.ClockMoved)*before.FlopsPerS {
 		r.log("warn", fmt.Sprintf("the GPU was at %.2f of its clock when its ceilings were measured before the "+
-			"tests: those after them stand", before.FlopsPerS/d.Ceilings.FlopsPerS))
+			"tests; using those measured after the tests", before.FlopsPerS/d.Ceilings.FlopsPerS))
 	}
 	return nil
 }
 
-// measure runs the tests one after the other.
 func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	random := rand.New(rand.NewPCG(r.b.Seed, 0))
 	r.ids = make([]int, r.m.context)
@@ -325,13 +328,14 @@ func (r *benchRun) measure(ctx context.Context, tests []bench.Test) error {
 	return nil
 }
 
-// turns fills the cache and measures tests that differ in mode and timing alone, in turns.
+// turns fills the cache and then measures tests that differ only in mode and timing level. The repetitions
+// of the tests alternate.
 func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	first := tests[0]
 	if err := r.fill(ctx, first.Depth); err != nil {
 		return err
 	}
-	r.filled = first.Depth // what follows it is overwritten
+	r.filled = first.Depth // the tests overwrite the later positions
 	splits, steps := make([]bench.Split, len(tests)), make([]int, len(tests))
 	begin, counted := time.Now(), 0
 	for warm := true; counted < r.b.Repetitions; {
@@ -371,19 +375,19 @@ func (r *benchRun) turns(ctx context.Context, tests []bench.Test) error {
 	return r.progress(first.Name, counted*len(tests), counted*len(tests))
 }
 
-// possible are the tests without those whose steps, as the one that ran last, do not run in their mode.
+// possible removes the tests that are not possible in pipelined mode, judged by the step that ran last.
 func (r *benchRun) possible(tests []bench.Test) []bench.Test {
 	return slices.DeleteFunc(tests, func(t bench.Test) bool {
 		no := t.Mode == bench.Pipelined && !r.runner.Exec.CanPrepare(r.timing(&t))
 		if no {
-			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "where they take several submits")
-			r.log("warn", t.Name+" was not measured pipelined: steps come one by one "+why)
+			why := cmp.Or(r.m.options.oneByOne(r.timing(&t)), "because a step needs several submits")
+			r.log("warn", t.Name+" was not measured pipelined: steps cannot overlap "+why)
 		}
 		return no
 	})
 }
 
-// fill takes the text in up to a depth.
+// fill runs prefill steps until the cache is filled up to a depth.
 func (r *benchRun) fill(ctx context.Context, depth int) error {
 	for at := min(r.filled, depth); at < depth; {
 		if err := r.progress("fill the cache", at, depth); err != nil {
@@ -399,16 +403,16 @@ func (r *benchRun) fill(ctx context.Context, depth int) error {
 	return nil
 }
 
-// timing is the level at which a test runs.
+// timing returns the timing level of a test.
 func (r *benchRun) timing(t *bench.Test) engine.Timing {
 	if t.Timing == "" {
 		return r.m.options.Timing
 	}
-	level, _ := engine.ParseTiming(string(t.Timing)) // a name that the engine gave
+	level, _ := engine.ParseTiming(string(t.Timing)) // the name came from the engine, so it is valid
 	return level
 }
 
-// repetition runs a test once, and adds what its steps took the host. It gives how many steps there were.
+// repetition runs a test once and adds the host time of its steps to split. It returns the number of steps.
 func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.Split) (steps int, err error) {
 	all := r.m.steps(t)
 	if t.Phase == trace.Decode && r.runner.Exec.CanPrepare(r.timing(t)) {
@@ -430,7 +434,7 @@ func (r *benchRun) repetition(ctx context.Context, t *bench.Test, split *bench.S
 	return len(all), nil
 }
 
-// generate makes the tokens of a test, each prepared while the one before is made.
+// generate generates the tokens of a test. Each step is prepared while the previous step runs.
 func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Split) error {
 	g := run.Generation{
 		Position: t.Depth, Token: r.ids[t.Depth], Steps: t.Tokens, Timing: r.timing(t),
@@ -446,13 +450,13 @@ func (r *benchRun) generate(ctx context.Context, t *bench.Test, split *bench.Spl
 	return r.runner.Generate(ctx, &g)
 }
 
-// noToken is why a step gives none.
+// noToken returns the error of a step whose logits are not finite.
 func noToken(position int, out run.Picked, where string) error {
-	return fmt.Errorf("the step at position %d gives no token: the highest of its logits is %v%s", position,
+	return fmt.Errorf("the step at position %d produces no token: its highest logit is %v%s", position,
 		out.Highest, where)
 }
 
-// count adds what the last step took the host.
+// count adds the host time of the last step to split.
 func (r *benchRun) count(split *bench.Split) {
 	if split != nil {
 		split.Add(bench.SplitOf(r.runner.Exec.CPU()))
@@ -460,7 +464,7 @@ func (r *benchRun) count(split *bench.Split) {
 	}
 }
 
-// step runs one step, and adds what it took the host where that is wanted.
+// step runs one step. If split is not nil, it adds the host time of the step to split.
 func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives bool, timing engine.Timing,
 	split *bench.Split,
 ) (token int, err error) {
@@ -475,10 +479,10 @@ func (r *benchRun) step(ctx context.Context, position int, tokens []int, gives b
 	return out.Token, nil
 }
 
-// benchStep is the tokens and the position of a step.
+// benchStep is the number of tokens and the position of a step.
 type benchStep struct{ tokens, position int }
 
-// steps are those of a repetition.
+// steps returns the steps of one repetition of a test.
 func (m *Model) steps(t *bench.Test) []benchStep {
 	each := m.maxChunk
 	if t.Phase == trace.Decode {
@@ -491,7 +495,7 @@ func (m *Model) steps(t *bench.Test) []benchStep {
 	return list
 }
 
-// floors holds the tests to the ceilings.
+// floors computes the floor of each test.
 func (r *benchRun) floors() error {
 	for i := range r.result.Tests {
 		t := &r.result.Tests[i]
@@ -503,7 +507,8 @@ func (r *benchRun) floors() error {
 	return nil
 }
 
-// floor is the least time that a test could take by the ceiling of its phase; nil where that is not known.
+// floor returns the minimum time of a test according to the device ceiling that bounds its phase: bandwidth
+// for decode, FLOPS for prefill. It returns nil if the ceiling is not known.
 func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	c := r.result.Device.Ceilings
 	if c == nil {
@@ -527,8 +532,9 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	return f, nil
 }
 
-// work is what steps do, as modelled: the bytes of constants that they read, each dispatch's once, and FLOPs.
-// What reads a few rows of a table reads no more than it moves.
+// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs.
+// Each dispatch counts the constants that it reads once, but never more bytes than the dispatch moves,
+// because a dispatch may read only a few rows of a table.
 func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -15,20 +15,21 @@ import (
 	"gpuscope/trace/bench"
 )
 
-// subject is operators that do the same work at all shapes.
+// subject is a group of operators that do the same work at all shapes.
 type subject struct {
 	ops    []graph.OpID
-	names  []string    // without their layers
-	layers []int       // rising
-	of     trace.Op    // the first of them
-	steps  []benchStep // at which they do something that they do at none before
+	names  []string    // names without their layers
+	layers []int       // ascending
+	of     trace.Op    // the first operator of the group
+	steps  []benchStep // the shapes at which the work differs from that at all earlier shapes
 }
 
-// kernels times the operators of the graph alone: those that are alike together, on each route, at each shape
-// at which they do something else than at the ones before.
+// kernels measures isolated operators. Operators that do the same work are measured as one group. Each
+// group is measured on each of its routes, at each shape at which its work differs from that at all earlier
+// shapes.
 func (r *benchRun) kernels(ctx context.Context) error {
 	if !r.runner.Timed() {
-		return session.Refusef("--kernels: they are GPU times, and this device has no timestamps")
+		return session.Refusef("--kernels: cannot measure operators: this device has no timestamps")
 	}
 	subjects, err := subjects(r.runner.Net, r.kernelSteps())
 	if err != nil {
@@ -43,8 +44,9 @@ func (r *benchRun) kernels(ctx context.Context) error {
 	return r.progress("time kernels", len(subjects), len(subjects))
 }
 
-// kernelSteps are the shapes at which operators are timed: lengths of a prompt that rise by a third to a half
-// up to the longest that is asked for, those that are, and a single token at each depth, which rise too.
+// kernelSteps returns the shapes at which operators are measured. They are prompt lengths that grow by a
+// third to a half up to the longest requested length, the requested lengths, and a single token at each
+// depth in ascending order.
 func (r *benchRun) kernelSteps() []benchStep {
 	lengths := []int{1}
 	for _, n := range r.b.Prompts {
@@ -69,14 +71,15 @@ func (r *benchRun) kernelSteps() []benchStep {
 	return steps
 }
 
-// subjects are the operators that launch something, in the order of the graph. What has State of its own is
-// timed once: to keep the State of all layers would take more than to time them.
+// subjects returns the groups of operators that launch something, in the order of the graph. Of operators
+// with their own State only the first one of a group is measured, because saving the State of all layers
+// would take longer than measuring them.
 func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {
 		return nil, err
 	}
-	works := make([][]string, n.Graph.NumOps()) // by operator, at each step
+	works := make([][]string, n.Graph.NumOps()) // by operator, then by step
 	for _, s := range steps {
 		if err := setShape(n, l, s); err != nil {
 			return nil, err
@@ -118,7 +121,7 @@ func subjects(n *arch.Network, steps []benchStep) ([]subject, error) {
 	return list, nil
 }
 
-// set makes the shapes of a step those in force.
+// setShape commits the shapes of a step.
 func setShape(n *arch.Network, l *graph.Live, s benchStep) error {
 	if err := errors.Join(n.SetShape(l, s.tokens, s.position), l.Propagate()); err != nil {
 		return err
@@ -127,7 +130,7 @@ func setShape(n *arch.Network, l *graph.Live, s benchStep) error {
 	return nil
 }
 
-// subject times operators that are alike at all shapes.
+// subject measures a group of operators on each of its routes, at each of its shapes.
 func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error {
 	for _, step := range s.steps {
 		if err := r.progress("time kernels", done, all); err != nil {
@@ -145,7 +148,7 @@ func (r *benchRun) subject(ctx context.Context, s *subject, done, all int) error
 	return nil
 }
 
-// kernel is what they took on a route.
+// kernel returns the benchmark result of a group on one route.
 func (s *subject) kernel(at benchStep, t engine.RouteTime) bench.Kernel {
 	size := func(name string) int {
 		n, _ := s.of.Attrs[name].(int)

@@ -137,10 +137,10 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 		o Options
 		b Benchmark
 	}{
-		"pp4 @ d61 takes 65 positions, and the model was made for 64": {
+		"test pp4 @ d61 needs 65 positions, but the model's maximum is 64": {
 			b: with(func(b *Benchmark) { b.Depths = []int{61} }),
 		},
-		"tg40 takes 40 positions, and the context holds 32": {
+		"test tg40 needs 40 positions, but the context holds 32": {
 			Options{Context: 32}, with(func(b *Benchmark) { b.Decodes = []int{40} }),
 		},
 		"--pp -1":               {b: with(func(b *Benchmark) { b.Prompts = []int{-1} })},
@@ -148,7 +148,7 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 		"--repetitions 0":       {b: with(func(b *Benchmark) { b.Repetitions = 0 })},
 		"--depth 1073741825":    {b: with(func(b *Benchmark) { b.Depths = []int{1<<30 + 1} })},
 		"nothing to measure":    {b: with(func(b *Benchmark) { b.Prompts, b.Decodes = nil, []int{0} })},
-		"tests, want at most": {
+		"tests requested; the maximum is": {
 			b: with(func(b *Benchmark) {
 				b.Depths = make([]int, 200)
 				for i := range b.Depths {
@@ -169,7 +169,7 @@ func TestBenchmarkThatDoesNotFitIsRefused(t *testing.T) {
 
 // That less memory would do is said where memory is what there is too little of.
 func TestWhatDoesNotLoadSaysWhatTakesLess(t *testing.T) {
-	const hint = "a smaller --depth, --context or --max-chunk takes less"
+	const hint = "A smaller --depth, --context or --max-chunk needs less"
 	b := Benchmark{Decodes: []int{2}, Depths: []int{0}, Repetitions: 1}
 	driver := &fake.Driver{All: []fake.Options{{NoLog: true}}}
 	o := Options{Path: write(t, tiny().Bytes()), Driver: driver}
@@ -259,7 +259,7 @@ func TestBenchmarkTimesKernelsOnEachRoute(t *testing.T) {
 	}
 	small.Depths = []int{8}
 	_, _, err = benched(t, Options{Context: 8}, small, fake.Options{})
-	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "tg1 @ d8 takes 9 positions") {
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "tg1 @ d8 needs 9 positions") {
 		t.Errorf("a token behind the context: %v", err)
 	}
 	_, _, err = benched(t, Options{}, b, fake.Options{NoTimestamps: true})
@@ -333,7 +333,7 @@ func TestBenchmarkLeavesOutWhatCannotBePipelined(t *testing.T) {
 		}
 	})
 	if err != nil || len(r.Tests) != 1 || r.Tests[0].Mode != bench.Stepped || len(said) != 1 ||
-		said[0] != "tg3 was not measured pipelined: steps come one by one with --check" {
+		said[0] != "tg3 was not measured pipelined: steps cannot overlap with --check" {
 		t.Errorf("%+v, %v, %q", r, err, said)
 	}
 	b.Modes = []string{bench.Pipelined}

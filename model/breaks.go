@@ -14,48 +14,49 @@ import (
 	"gpuscope/trace"
 )
 
-// watch holds the steps of a run against the conditions at which it pauses. It belongs to the goroutine of
-// the steps and costs those runs nothing that have no conditions.
+// watch checks the steps of a run against the breakpoints that pause the run. It is used only on the
+// goroutine that runs the steps. A run without breakpoints has no cost from it.
 type watch struct {
 	breaks []breakpoint
 	graph  *trace.Graph
 
-	step   int // index of the step that now and tokens are of; -1: of none
+	step   int // index of the step that now and tokens describe; -1 for no step
 	tokens int
-	before []engine.InForce // of the step before
+	before []engine.InForce // dispatches of the previous step
 	now    []engine.InForce
 	past   map[trace.DispatchID]*history
 }
 
-// breakpoint is a condition that was checked.
+// breakpoint is a session.Break whose arguments have been checked.
 type breakpoint struct {
 	session.Break
-	has   func(text string) bool // the pattern is in it; always where there is none
-	limit float64                // of what is counted
+	has   func(text string) bool // reports whether a text matches the pattern; always true without a pattern
+	limit float64                // numeric argument of the condition, 0 without one
 	meets condition
 }
 
-// moment is a step that has just ended.
+// moment describes a step that has just ended.
 type moment struct {
 	s       *live
 	n       run.Turn
-	ns      int64 // on the GPU, or on the host where that was not timed
-	follows bool  // the watch knows the step before
-	// alike says that the step before took as many tokens: what changed since was not asked for.
+	ns      int64 // duration in ns on the GPU, or on the host if the GPU time is not known
+	follows bool  // the watch has recorded the previous step
+	// alike is true if the previous step processed the same number of tokens. A grid that differs between
+	// such steps was not changed by the user's request.
 	alike bool
 }
 
-// hit is where a condition is met.
+// hit describes where a step meets a condition.
 type hit struct {
-	dispatch *trace.DispatchID // nil: it is met by the step as a whole
+	dispatch *trace.DispatchID // nil if the step as a whole meets the condition
 	text     string
-	upto     bool // the step is to be run up to the dispatch
+	upto     bool // run the step again only up to the dispatch
 }
 
-// condition says whether and where a step meets a condition.
+// condition reports whether a step meets a breakpoint, and where.
 type condition func(context.Context, *watch, *breakpoint, *moment) (hit, bool, error)
 
-// conditions are what the words of session.Breaks mean.
+// conditions maps each word of session.Breaks to the function that checks it.
 var conditions = map[string]condition{
 	"kernel": func(_ context.Context, w *watch, b *breakpoint, _ *moment) (hit, bool, error) {
 		return w.first(true, func(f *engine.InForce) (string, bool) { return f.Kernel, b.has(f.Kernel) })
@@ -105,17 +106,16 @@ var conditions = map[string]condition{
 	},
 	"position": func(_ context.Context, _ *watch, b *breakpoint, m *moment) (hit, bool, error) {
 		from, to := m.n.Position, m.n.Position+len(m.n.Tokens)
-		met := float64(from) < b.limit && float64(to) >= b.limit // once: a run goes on from there
+		met := float64(from) < b.limit && float64(to) >= b.limit // only the step that crosses the limit
 		return hit{text: fmt.Sprintf("position %d", to)}, met, nil
 	},
 }
 
-// newWatch is a watch over the steps of a graph.
 func newWatch(g trace.Graph) *watch {
 	return &watch{graph: &g, step: -1, past: map[trace.DispatchID]*history{}}
 }
 
-// set takes other conditions, all of them or none.
+// set replaces the breakpoints. If one of them is invalid, none is replaced.
 func (w *watch) set(list []session.Break) error {
 	breaks := make([]breakpoint, len(list))
 	for i, b := range list {
@@ -124,14 +124,15 @@ func (w *watch) set(list []session.Break) error {
 		}
 		p := breakpoint{Break: b, meets: conditions[b.On]}
 		p.limit, _ = strconv.ParseFloat(b.Of, 64)
-		p.has, _ = b.Matcher() // it was checked
+		p.has, _ = b.Matcher() // b.Check has already checked the pattern
 		breaks[i] = p
 	}
 	w.breaks = breaks
 	return nil
 }
 
-// from makes the current step, which the device holds, the one that the next is compared with.
+// from makes the current step the one that the next step is compared with. The device must hold the current
+// step.
 func (w *watch) from(s *live) {
 	switch t := s.text.Last(); {
 	case t == nil:
@@ -147,8 +148,9 @@ func (w *watch) take(s *live, t *run.Turn) {
 	w.step, w.tokens = t.Index, len(t.Tokens)
 }
 
-// look holds a step that has just ended against the conditions. What it gives is the event of the first that
-// is met, and whether the step is to be run up to the event's dispatch.
+// look checks a step that has just ended against the breakpoints. It returns the event of the first
+// breakpoint that the step meets, or nil. The boolean reports whether to run the step again up to the
+// event's dispatch.
 func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error) {
 	m.follows = w.step >= 0
 	m.alike = m.follows && w.tokens == len(m.n.Tokens)
@@ -171,18 +173,20 @@ func (w *watch) look(ctx context.Context, m *moment) (*trace.Event, bool, error)
 	return nil, false, nil
 }
 
-// name is what a dispatch is called: its operator, and its slot where that has several.
+// name returns the display name of a dispatch: its operator, followed by its slot if the operator has
+// several slots.
 func (w *watch) name(id trace.DispatchID) string {
 	d := &w.graph.Dispatches[id]
 	return d.Named(w.graph.Ops[d.Op].Name)
 }
 
-// isOf says whether a dispatch is of an operator that a condition speaks of.
+// isOf reports whether the operator of a dispatch matches the pattern of a breakpoint.
 func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
 }
 
-// first is the first dispatch of which of says something, and how many others there are.
+// first finds the first dispatch for which of returns true. It returns a hit that also counts the other
+// dispatches for which of returns true.
 func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -202,7 +206,8 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 	return h, h.dispatch != nil, nil
 }
 
-// changed is the first dispatch that is another one than in the step before.
+// changed finds the first dispatch that differs from the same dispatch of the previous step, according to
+// how.
 func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
@@ -217,13 +222,13 @@ func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string)
 	})
 }
 
-// history are the latest times of the same work.
+// history holds the most recent durations of one dispatch, or of the whole step.
 type history struct {
-	ns   []int64 // at most memory of them, in no order
+	ns   []int64 // up to memory durations in ns, unordered
 	next int
 }
 
-// A median is of so many times at least, and of so many at most.
+// fewest is the minimum number of durations for a median. memory is the maximum number that is kept.
 const fewest, memory = 5, 31
 
 func (h *history) add(ns int64) {
@@ -235,7 +240,7 @@ func (h *history) add(ns int64) {
 	h.next = (h.next + 1) % memory
 }
 
-// median is 0 where there are too few times.
+// median returns the median in ns, or 0 if there are fewer than fewest durations.
 func (h *history) median() int64 {
 	if h == nil || len(h.ns) < fewest {
 		return 0
@@ -244,10 +249,11 @@ func (h *history) median() int64 {
 	return ns
 }
 
-// whole stands for the step among the dispatches of a watch's past.
+// whole is the key of the step as a whole in watch.past.
 const whole trace.DispatchID = -1
 
-// late is the dispatch that is the furthest over so many times its median, else the step if it is.
+// late finds the dispatch whose duration exceeds its median by the largest factor, if that factor is above
+// times. If no dispatch does, late checks the duration of the whole step.
 func (w *watch) late(times float64, m *moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false
@@ -274,7 +280,8 @@ func (w *watch) late(times float64, m *moment) (hit, bool) {
 	return of, of.text != ""
 }
 
-// remember adds the times of a step to the past, which starts anew with steps of another size.
+// remember adds the durations of a step to the history. If the step has another number of tokens than the
+// previous step, the history is cleared first.
 func (w *watch) remember(m *moment) {
 	if !slices.ContainsFunc(w.breaks, func(b breakpoint) bool { return b.On == "time" }) {
 		return
@@ -296,7 +303,7 @@ func (w *watch) remember(m *moment) {
 	}
 }
 
-// gridText writes a grid in the way that tables do.
+// gridText formats a grid as the tables do.
 func gridText(grid [3]int) string {
 	text := strconv.Itoa(grid[0])
 	if grid[1] != 1 || grid[2] != 1 {

@@ -20,11 +20,11 @@ import (
 	"gpuscope/trace"
 )
 
-// ceilingCache is the folder where the ceilings of devices are kept, a file for each device and driver. The
-// empty one keeps nothing.
+// ceilingCache is the folder in which the measured ceilings of devices are stored, with one file for each
+// device and driver. An empty ceilingCache stores nothing.
 type ceilingCache string
 
-// cachedCeilings is such a file. Version is that of how they were measured.
+// cachedCeilings is the content of a file of the cache. Version identifies the method of measurement.
 type cachedCeilings struct {
 	Version  string          `json:"version"`
 	Device   string          `json:"device"`
@@ -33,10 +33,10 @@ type cachedCeilings struct {
 	Ceilings *trace.Ceilings `json:"ceilings"`
 }
 
-// maxCeilingsFile is far over what such a file holds.
+// maxCeilingsFile is the maximum size in bytes of a file of the cache. A real file is much smaller.
 const maxCeilingsFile = 1 << 16
 
-// of is the file's head for a device, and its name.
+// of returns the fields that identify a device in its cache file, and the path of the file.
 func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err error) {
 	version, err := ceilingsVersion()
 	head = cachedCeilings{Version: version, Device: d.Name, Backend: d.Backend, Driver: d.Driver}
@@ -44,7 +44,8 @@ func (c ceilingCache) of(d *trace.Device) (head cachedCeilings, path string, err
 	return head, filepath.Join(string(c), "ceilings-"+hex.EncodeToString(sum[:8])+".json"), err
 }
 
-// ceilingsVersion tells ways of measuring apart: by the kernels, and by a number that rises with the rest.
+// ceilingsVersion returns a hash that identifies the method of measurement. The hash changes with the
+// kernels and with measure.CeilingsVersion, which is raised whenever the rest of the method changes.
 func ceilingsVersion() (string, error) {
 	k, err := ops.Ceilings()
 	if err != nil {
@@ -55,8 +56,8 @@ func ceilingsVersion() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// load is what is known of a device; nil where nothing is. A file that is of another version, or cut short,
-// or no such file at all, is as good as none: its device is measured again.
+// load returns the stored ceilings of a device, or nil if there are none. A file that is invalid, truncated
+// or of another version counts as missing, so that the device is measured again.
 func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
 	if c == "" {
 		return nil
@@ -80,7 +81,7 @@ func (c ceilingCache) load(d *trace.Device) *trace.Ceilings {
 	return found
 }
 
-// plausible says whether ceilings are such as a measurement gives.
+// plausible reports whether ceilings have values that a measurement can produce.
 func plausible(c *trace.Ceilings) bool {
 	pass, ok := c.TimedPassNS.NS()
 	dispatch, both := c.DispatchNS.NS()
@@ -92,7 +93,7 @@ func plausible(c *trace.Ceilings) bool {
 	return good
 }
 
-// store keeps what was measured. The file is there whole or not at all.
+// store writes the ceilings of a device to its file. It replaces the file atomically.
 func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) {
 	if c == "" {
 		return nil
@@ -128,9 +129,9 @@ func (c ceilingCache) store(d *trace.Device, found *trace.Ceilings) (err error) 
 	return atomic.ReplaceFile(temp.Name(), path)
 }
 
-// measureCeilings measures a device and keeps what it found, or where that is better what the same run had
-// found before; known is nil where there is none. What could not be kept is told to warn, and no error: it is
-// known now.
+// measureCeilings measures a device and stores the result in the cache. If known is not nil, each ceiling
+// is the better one of the new and the known value. A failure to store the result is passed to warn and is
+// not an error, because the ceilings are known for this run.
 func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, known *trace.Ceilings,
 	progress engine.Progress, warn func(error),
 ) (*trace.Ceilings, error) {
@@ -147,13 +148,14 @@ func measureCeilings(ctx context.Context, dev gpu.Device, cache ceilingCache, kn
 	}
 	described := engine.DescribeDevice(dev.Info())
 	if err := cache.store(&described, found); err != nil {
-		warn(fmt.Errorf("keep the ceilings of %s for the next run: %w", described.Name, err))
+		warn(fmt.Errorf("store the ceilings of %s for the next run: %w", described.Name, err))
 	}
 	return found, nil
 }
 
-// MeasureCeilings opens the device that a number or a part of a name says, and measures what it can do at
-// best. It is kept in cache, "" for nowhere.
+// MeasureCeilings opens a device by its number or a part of its name and measures its ceilings, that is,
+// the best rates and times that it can reach. It stores the result in the folder cache, or nowhere if cache
+// is "".
 func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, progress engine.Progress,
 	warn func(error),
 ) (*trace.Ceilings, error) {
@@ -165,12 +167,13 @@ func MeasureCeilings(ctx context.Context, d gpu.Driver, device, cache string, pr
 	return measureCeilings(ctx, dev, ceilingCache(cache), nil, progress, warn)
 }
 
-// CachedCeilings are those of a device that were kept in cache; nil where there are none.
+// CachedCeilings returns the ceilings of a device that are stored in the folder cache, or nil if there are
+// none.
 func CachedCeilings(device *trace.Device, cache string) *trace.Ceilings {
 	return ceilingCache(cache).load(device)
 }
 
-// ceilings measures the session's device between two steps.
+// ceilings measures the ceilings of the session's device.
 func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 	warn := func(err error) {
 		s.teller.tell(func() session.Event {
@@ -182,16 +185,17 @@ func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 		return err
 	}
 	if speed := s.runner.ProbeClock(); s.runner.Slow {
-		warn(fmt.Errorf("the ceilings are of a clock at %.2f of the warm one: measure them again", speed))
+		warn(fmt.Errorf("the ceilings were measured at %.2f of the warm clock speed; measure them again",
+			speed))
 	}
 	s.record(trace.Record{Ceilings: found})
 	return nil
 }
 
-// canMeasure says why the device cannot be measured.
+// canMeasure returns an error if the ceilings of the device cannot be measured.
 func (s *live) canMeasure() error {
 	if !s.runner.Timed() {
-		return session.Refusef("ceilings are GPU times, and this device has no timestamps")
+		return session.Refusef("cannot measure the ceilings: this device has no timestamps")
 	}
 	return nil
 }

@@ -116,7 +116,7 @@ func TestCeilingsOfASlowClockAreToldOf(t *testing.T) {
 	r.do(session.Command{Kind: session.Ceilings})
 	if !slices.ContainsFunc(r.events, func(e session.Event) bool {
 		return e.Log != nil && e.Log.Level == "warn" &&
-			strings.Contains(e.Log.Text, "at 0.50 of the warm one")
+			strings.Contains(e.Log.Text, "at 0.50 of the warm clock")
 	}) {
 		t.Error("nothing was said")
 	}
@@ -130,7 +130,7 @@ func TestCeilingsThatCannotBeKeptAreKnownAllTheSame(t *testing.T) {
 		t.Error("they are not in the trace")
 	}
 	if !slices.ContainsFunc(r.events, func(e session.Event) bool {
-		return e.Log != nil && e.Log.Level == "warn" && strings.Contains(e.Log.Text, "keep the ceilings of Big GPU")
+		return e.Log != nil && e.Log.Level == "warn" && strings.Contains(e.Log.Text, "store the ceilings of Big GPU")
 	}) {
 		t.Error("nothing was said")
 	}

@@ -13,20 +13,22 @@ import (
 	"gpuscope/trace/table"
 )
 
-// command is a row of the table of all that a session does.
+// command is a row of the table of all session commands.
 type command struct {
-	kind  session.CommandKind
-	doc   string
-	takes []field // of session.Command; the others must not be there
-	// begin checks the command against where the session stands; one that is refused has changed nothing.
-	// Then it does what takes no time, and returns the work that does, nil where there is none.
+	kind session.CommandKind
+	doc  string
+	// takes lists the fields of session.Command that the command accepts. The other fields must not be set.
+	takes []field
+	// begin checks the command against the state of the session. If it refuses the command, it changes
+	// nothing. Otherwise it does the fast part, and returns the slow part as work, or nil if there is no
+	// slow part.
 	begin func(*live, session.Command) (work, error)
 }
 
-// work is the part of a command that takes time. It counts in the reply what it did.
+// work is the slow part of a command. It adds to the reply what it has done.
 type work func(context.Context, *session.Reply) error
 
-// field is one of session.Command's, beside its kind.
+// field is a field of session.Command other than Kind.
 type field struct {
 	name  string
 	given func(session.Command) bool
@@ -85,7 +87,7 @@ var commands = []command{
 		session.Previous, "Set the position back by one step.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			if s.text.Last() == nil {
-				return nil, session.Refusef("there is no step before the first")
+				return nil, session.Refusef("cannot step back: the text has no steps")
 			}
 			was := *s.text.Last()
 			s.text.Pop()
@@ -202,21 +204,21 @@ var commands = []command{
 	},
 }
 
-// tracked are the commands that say themselves what the device holds when they are done. After others nobody
-// relies on it.
+// tracked lists the commands that keep live.ran and live.looked up to date themselves. After any other
+// command the session treats the values on the device as unknown.
 var tracked = []session.CommandKind{
 	session.Next, session.Run, session.Previous, session.Repeat, session.Upto, session.Observe, session.Chunk,
 	session.Timing, session.Tokenize, session.Look, session.Cost,
 	session.Verify, session.Lab, session.Kernel,
 }
 
-// withoutDevice are the commands that there are without a device.
+// withoutDevice lists the commands that work without a device.
 var withoutDevice = []session.CommandKind{
 	session.Prompt, session.Next, session.Run, session.Plan, session.Previous, session.Edit, session.Chunk,
 	session.Reset, session.Tokenize,
 }
 
-// commandOf is the row of a command, what it was given checked.
+// commandOf returns the row of a command after checking which fields are set.
 func commandOf(c session.Command) (*command, error) {
 	i := slices.IndexFunc(commands, func(row command) bool { return row.kind == c.Kind })
 	if i < 0 {
@@ -227,18 +229,17 @@ func commandOf(c session.Command) (*command, error) {
 		return nil, session.Refusef("command %.40q: want one of %s", c.Kind, strings.Join(names, ", "))
 	}
 	if c.N < 0 {
-		return nil, session.Refusef("%s: a count of %d, want 0 or more", c.Kind, c.N)
+		return nil, session.Refusef("%s: the count is %d; it must be 0 or more", c.Kind, c.N)
 	}
 	for _, f := range fields {
 		taken := slices.ContainsFunc(commands[i].takes, func(t field) bool { return t.name == f.name })
 		if f.given(c) && !taken {
-			return nil, session.Refusef("%s: it takes no %s", c.Kind, f.name)
+			return nil, session.Refusef("%s: the field %s is not accepted", c.Kind, f.name)
 		}
 	}
 	return &commands[i], nil
 }
 
-// do runs one command.
 func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error) {
 	var reply session.Reply
 	row, err := commandOf(c)
@@ -265,7 +266,7 @@ func (s *live) do(ctx context.Context, c session.Command) (session.Reply, error)
 	return s.stand(reply), err
 }
 
-// stand completes a reply by where the session stands.
+// stand fills in the reply's step and position.
 func (s *live) stand(r session.Reply) session.Reply {
 	r.Step, r.Position = s.text.Step(), s.text.Position()
 	return r
@@ -301,7 +302,7 @@ func (s *live) beginPrompt(c session.Command) (work, error) {
 	}, nil
 }
 
-// begins makes a text the session's.
+// begins replaces the session's text.
 func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.upto = t, nil
 	kept := ""
@@ -313,7 +314,7 @@ func (s *live) begins(t run.Transcript, kind string) {
 
 func (s *live) beginEdit(c session.Command) (work, error) {
 	if s.text.Position() == 0 {
-		return nil, session.Refusef("there is no text to edit: give a prompt first")
+		return nil, session.Refusef("there is no text to edit; give a prompt first")
 	}
 	t, err := s.m.edited(&s.text, c, s.chunk)
 	if err != nil {
@@ -326,11 +327,11 @@ func (s *live) beginEdit(c session.Command) (work, error) {
 func (s *live) beginRun(c session.Command) (work, error) {
 	switch at := s.text.Position(); {
 	case c.Until < 0, c.Until > s.m.context:
-		return nil, session.Refusef("run to position %d: the context has positions 1 to %d", c.Until,
+		return nil, session.Refusef("run to position %d: the position must be between 1 and %d", c.Until,
 			s.m.context)
 	case c.Until > 0 && c.Until <= at:
-		return nil, session.Refusef("run to position %d: the text is at %d; step back, or run further",
-			c.Until, at)
+		return nil, session.Refusef("run to position %d: the text is already at position %d. "+
+			"Give a higher position, or step back first", c.Until, at)
 	}
 	if err := s.watch.set(c.Breaks); err != nil {
 		return nil, err
@@ -346,14 +347,14 @@ func (s *live) beginTiming(c session.Command) (work, error) {
 	return nil, err
 }
 
-// timingOf is the timing level of a name, where the device has it.
+// timingOf parses the name of a timing level. It refuses a level that the device does not support.
 func (s *live) timingOf(level trace.Timing) (engine.Timing, error) {
 	to, err := engine.ParseTiming(string(level))
 	if err != nil {
 		return to, session.Refusef("%w", err)
 	}
 	if to != engine.TimingOff && !s.runner.Timed() {
-		return to, session.Refusef("timing level %s: this device has no timestamps", to)
+		return to, session.Refusef("timing level %s: not available: this device has no timestamps", to)
 	}
 	return to, nil
 }

@@ -31,44 +31,44 @@ func TestWrongUseIsRefusedBeforeAnythingRuns(t *testing.T) {
 		want string
 	}{
 		{session.Command{Kind: session.Prompt}, "the prompt is empty"},
-		{promptOf(65), "the prompt has 65 tokens, the context holds 64"},
+		{promptOf(65), "the prompt has 65 tokens, but the context holds 64"},
 		{
 			session.Command{Kind: session.Prompt, Text: strings.Repeat("x", 64)},
-			"the prompt has 65 tokens, the context holds 64",
+			"the prompt has 65 tokens, but the context holds 64",
 		},
 		{
 			session.Command{Kind: session.Prompt, Tokens: ids(60), N: 6},
-			"the prompt has 60 tokens and 6 are to follow, the context holds 64",
+			"the prompt has 60 tokens and 6 more were requested, but the context holds 64",
 		},
-		{session.Command{Kind: session.Prompt, Tokens: ids(1), N: 65}, "has 1 token and 65 are to follow"},
+		{session.Command{Kind: session.Prompt, Tokens: ids(1), N: 65}, "has 1 token and 65 more were requested"},
 		{
 			session.Command{Kind: session.Prompt, Tokens: ids(60), N: math.MaxInt},
-			"the prompt has 60 tokens and 9223372036854775807 are to follow, the context holds 64",
+			"the prompt has 60 tokens and 9223372036854775807 more were requested, but the context holds 64",
 		},
 		{
 			session.Command{Kind: session.Prompt, Tokens: []int{1, 257}},
-			"token 1 of the prompt is 257, the model has ids 0 to 256",
+			"token 1 of the prompt has id 257; the model has ids 0 to 256",
 		},
-		{session.Command{Kind: session.Prompt, Tokens: []int{-1}}, "token 0 of the prompt is -1"},
-		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "not both"},
+		{session.Command{Kind: session.Prompt, Tokens: []int{-1}}, "token 0 of the prompt has id -1"},
+		{session.Command{Kind: session.Prompt, Text: "x", Tokens: []int{1}}, "give only one of them"},
 		{
 			session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{17}},
-			"chunk 0 is 17 tokens: want 1 to 16; --max-chunk 17 lets a step take so many",
+			"chunk 0 is 17 tokens: want 1 to 16; to allow it, use --max-chunk 17",
 		},
 		{session.Command{Kind: session.Prompt, Tokens: ids(5), Chunks: []int{3, 0}}, "chunk 1 is 0 tokens"},
-		{session.Command{Kind: session.Run, N: -1}, "run: a count of -1"},
+		{session.Command{Kind: session.Run, N: -1}, "run: the count is -1"},
 		{session.Command{Kind: session.Timing, Level: "often"}, `timing level "often"`},
 		{
 			session.Command{
 				Kind: session.Verify, Parts: []trace.Part{{Dispatches: []trace.DispatchID{1 << 20}}},
 			},
-			"dispatch 1048576, the graph has",
+			"no dispatch 1048576; the graph has",
 		},
-		{session.Command{Kind: session.Verify, N: MostVerifyGFLOP + 1}, "1073741825 GFLOP, want at most"},
+		{session.Command{Kind: session.Verify, N: MostVerifyGFLOP + 1}, "1073741825 GFLOP requested; the maximum is"},
 		{session.Command{Kind: "jump"}, `command "jump": want one of prompt, next, run`},
-		{session.Command{Kind: session.Next, N: 3}, "next: it takes no n"},
-		{session.Command{Kind: session.Run, Text: "x"}, "run: it takes no text"},
-		{session.Command{Kind: session.Timing, Level: "off", Chunks: []int{1}}, "timing: it takes no chunks"},
+		{session.Command{Kind: session.Next, N: 3}, "next: the field n is not accepted"},
+		{session.Command{Kind: session.Run, Text: "x"}, "run: the field text is not accepted"},
+		{session.Command{Kind: session.Timing, Level: "off", Chunks: []int{1}}, "timing: the field chunks is not accepted"},
 	} {
 		err := r.try(context.Background(), test.c)
 		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), test.want) {

@@ -12,23 +12,24 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// A conversation is a text with its messages beside it. For each turn of the user the chat template renders
-// all messages again, because it may render earlier ones differently then: some templates move the system
-// message to the last turn, or remove the reasoning from answers that are complete. Tokens of the text that
-// the rendering begins with are kept as they came out, and only the rest is encoded; goesOn then keeps the
-// positions in the cache whose tokens did not change.
+// A conversation is a text together with its list of messages. At each turn of the user the chat template
+// renders all messages again, because the template may render earlier messages differently then. Some
+// templates move the system message to the last turn. Others remove the reasoning from complete answers.
+// The longest prefix of the rendering that equals the existing text keeps its tokens, and only the rest is
+// encoded. Then goesOn keeps the cache positions whose tokens did not change.
 
-// said is the transcript of a conversation after another turn of the user, which may be the first.
+// said returns the transcript of a conversation after another turn of the user. The turn may be the first
+// one.
 func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, error) {
 	if m.noText != nil {
 		return run.Transcript{}, session.Refusef("%w", m.noText)
 	}
 	if c.Text == "" {
-		return run.Transcript{}, session.Refusef("the turn is empty: say something")
+		return run.Transcript{}, session.Refusef("the turn is empty; type a message")
 	}
 	all := was.All()
 	if n := len(all); n > 0 && was.Given > 0 && m.tokens.IsEnd(all[n-1]) {
-		all = all[:n-1] // the template ends the answer itself
+		all = all[:n-1] // the template writes the end token of the answer itself
 	}
 	if len(was.Talk) == 0 && len(all) > 0 {
 		return m.behind(was, all, c)
@@ -51,7 +52,8 @@ func (m *Model) said(was *run.Transcript, c session.Command) (run.Transcript, er
 	return t, err
 }
 
-// finished completes the exchanges by the last answer: the text after the last turn of the user.
+// finished returns a copy of the exchanges in which the last answer is filled in with the text that was
+// generated after the last turn of the user.
 func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange {
 	talk = slices.Clone(talk)
 	if n := len(talk); n > 0 {
@@ -61,7 +63,8 @@ func (m *Model) finished(talk []session.Exchange, all []int) []session.Exchange 
 	return talk
 }
 
-// within are the exchanges of a text of which only the first n tokens are kept.
+// within returns the exchanges of a text of which only the first n tokens are kept. Token indices after n
+// become -1.
 func within(talk []session.Exchange, n int) []session.Exchange {
 	talk = slices.Clone(talk)
 	for i := range talk {
@@ -75,8 +78,8 @@ func within(talk []session.Exchange, n int) []session.Exchange {
 	return talk
 }
 
-// upTo are the exchanges of a text that was edited after its first n tokens. The last of them is the one
-// whose answer holds the edit.
+// upTo returns the exchanges of a text that was edited after its first n tokens. The last exchange returned
+// is the one whose answer contains the edit.
 func upTo(talk []session.Exchange, n int) []session.Exchange {
 	for i, e := range slices.Backward(talk) {
 		if e.From >= 0 && e.From <= n {
@@ -86,7 +89,7 @@ func upTo(talk []session.Exchange, n int) []session.Exchange {
 	return nil
 }
 
-// messages are those of a conversation with the next turn of the user.
+// messages returns the messages of a conversation, including the next turn of the user.
 func (m *Model) messages(talk []session.Exchange, user string) (list []chat.Message) {
 	if m.options.System != "" {
 		list = append(list, chat.Message{Role: "system", Content: m.options.System})
@@ -98,10 +101,11 @@ func (m *Model) messages(talk []session.Exchange, user string) (list []chat.Mess
 	return append(list, chat.Message{Role: "user", Content: user})
 }
 
-// answered is a placeholder for an answer of the model, which no template cuts or changes.
+// answered is a placeholder for an answer of the model. Its characters are chosen so that no template cuts
+// or changes it.
 const answered = "gpuscope-6f1c-answer"
 
-// checkHistory refuses a template that leaves out what the model has said.
+// checkHistory refuses a chat template that leaves out the model's earlier answers.
 func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	if len(talk) == 0 {
 		return nil
@@ -112,7 +116,8 @@ func (m *Model) checkHistory(talk []session.Exchange, user string) error {
 	return err
 }
 
-// afterAnswer is what the template renders after the last answer, which is the placeholder.
+// afterAnswer returns the part of the rendering that follows the last answer. The last answer must be the
+// placeholder.
 func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error) {
 	text, err := m.render(m.messages(talk, user))
 	if err != nil {
@@ -120,15 +125,15 @@ func (m *Model) afterAnswer(talk []session.Exchange, user string) (string, error
 	}
 	i := strings.LastIndex(text, answered)
 	if i < 0 {
-		return "", session.Refusef("%s: its chat template leaves out the model's answers: "+
-			"a conversation has one turn", m.file.Name())
+		return "", session.Refusef("%s: the chat template leaves out the model's answers, "+
+			"so a conversation can have only one turn", m.file.Name())
 	}
 	return text[i+len(answered):], nil
 }
 
-// common finds the longest prefix of the text's tokens that a rendering begins with, and the rest of the
-// rendering. The prefix ends where an answer begins or ends: elsewhere the tokenizer could split the text
-// differently.
+// common finds the longest prefix of the text's tokens with which a rendering begins, and returns the rest
+// of the rendering. The prefix ends where an answer begins or ends, because the tokenizer might split the
+// text differently at any other place.
 func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []int, rest string) {
 	for _, e := range slices.Backward(talk) {
 		for _, n := range []int{e.To, e.From} {
@@ -143,7 +148,8 @@ func (m *Model) common(talk []session.Exchange, all []int, text string) (kept []
 	return nil, text
 }
 
-// after is the transcript of a plain text after a turn of the user: the turn is appended.
+// behind returns the transcript of a plain text to which a turn of the user is appended. A plain text is
+// one that was not started as a conversation.
 func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.Transcript, error) {
 	rest, err := m.afterAnswer([]session.Exchange{{User: "?", Answer: answered}}, c.Text)
 	if err != nil {
@@ -156,8 +162,8 @@ func (m *Model) behind(was *run.Transcript, all []int, c session.Command) (run.T
 	return m.goesOn(was, ids, c)
 }
 
-// encodeBehind appends the tokens of a rendering to others. The template itself writes BOS where the model
-// wants it.
+// encodeBehind appends the tokens of a rendered text to other tokens. It adds no beginning-of-sequence
+// token, because the chat template writes this token if the model needs one.
 func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
 	ids, err := m.tokens.Encode(text, tokenizer.Options{Special: true, Continues: len(before) > 0})
 	if err != nil {
@@ -166,12 +172,12 @@ func (m *Model) encodeBehind(before []int, text string) ([]int, error) {
 	return slices.Concat(before, ids), nil
 }
 
-// render writes messages by the model's chat template, up to where the model's turn begins. A template that
-// fails is the file's fault.
+// render applies the model's chat template to the messages, up to the point where the model's answer
+// begins. An error of the template is reported as an error of the file.
 func (m *Model) render(messages []chat.Message) (string, error) {
 	source := m.tokens.Template()
 	if source == "" {
-		return "", session.Refusef("%s has no chat template: leave out --chat, and write the prompt as the model wants it",
+		return "", session.Refusef("%s has no chat template; omit --chat and write the prompt in the model's format",
 			m.file.Name())
 	}
 	var text string
@@ -183,7 +189,7 @@ func (m *Model) render(messages []chat.Message) (string, error) {
 		})
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w: run without --chat, and write the prompt as the model wants it", err)
+		return "", fmt.Errorf("%w. Run without --chat and write the prompt in the model's format", err)
 	}
 	return text, nil
 }

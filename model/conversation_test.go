@@ -131,7 +131,7 @@ func TestATemplateThatFailsIsTheFilesFault(t *testing.T) {
 	for template, want := range map[string]string{
 		"{{ messages[0].x.y }}":             "tiny.gguf: chat template, line 1: x is undefined",
 		"{% if %}":                          "tiny.gguf: chat template, line 1: unexpected",
-		"{{ raise_exception('no users') }}": "tiny.gguf: chat template, line 1: no users: run without --chat",
+		"{{ raise_exception('no users') }}": "tiny.gguf: chat template, line 1: no users. Run without --chat",
 	} {
 		r := newRigOn(t, Options{}, talking(template), fake.Options{NoLog: true})
 		err := r.try(context.Background(), says("hi"))
@@ -145,13 +145,13 @@ func TestATemplateThatFailsIsTheFilesFault(t *testing.T) {
 func TestTurnsThatCannotBeAreRefused(t *testing.T) {
 	none := newRigOn(t, Options{}, talking(""), fake.Options{NoLog: true})
 	if err := none.try(context.Background(), says("hi")); !errors.Is(err, session.ErrUsage) ||
-		!strings.Contains(err.Error(), "tiny.gguf has no chat template: leave out --chat") {
+		!strings.Contains(err.Error(), "tiny.gguf has no chat template; omit --chat") {
 		t.Errorf("no template: %v", err)
 	}
 	one := newRigOn(t, Options{}, talking("{{ messages[-1].content }}"), fake.Options{NoLog: true})
 	one.do(says("hi"))
 	if err := one.try(context.Background(), says("again")); !errors.Is(err, session.ErrUsage) ||
-		!strings.Contains(err.Error(), "has one turn") {
+		!strings.Contains(err.Error(), "only one turn") {
 		t.Errorf("a template of one turn: %v", err)
 	}
 	if err := one.try(context.Background(), says("")); !errors.Is(err, session.ErrUsage) {

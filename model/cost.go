@@ -13,26 +13,28 @@ import (
 	"gpuscope/trace"
 )
 
-// costed is the step whose costs were measured last, with all that its runs took: what is measured again
-// joins it, so that costs are told the better the more often they are asked for.
+// costed holds the step whose costs were measured last, and all samples of that step. New measurements of
+// the same step are added to the samples, so repeating the command makes the costs more precise.
 type costed struct {
 	step    int
 	samples *engine.CostSamples
 }
 
-// costFor is within how long the rounds of a cost end where their number was not asked for.
+// costFor limits the time for measuring costs if the number of rounds was not given.
 const costFor = 3 * time.Second
 
-// beginCost checks what does not take a run of the step.
+// beginCost checks a cost command before any step is run.
 func (s *live) beginCost(c session.Command) (work, error) {
 	if err := s.canRepeat(); err != nil {
 		return nil, err
 	}
 	if c.N > engine.MostCostRounds {
-		return nil, session.Refusef("cost: %d rounds, want at most %d", c.N, engine.MostCostRounds)
+		return nil, session.Refusef("cost: %d rounds requested; the maximum is %d", c.N,
+			engine.MostCostRounds)
 	}
 	if n := len(c.Parts); n > trace.MaxCosts/2 {
-		return nil, session.Refusef("cost: %d parts, want at most %d", n, trace.MaxCosts/2)
+		return nil, session.Refusef("cost: %d parts requested; the maximum is %d", n,
+			trace.MaxCosts/2)
 	}
 	t, err := s.turnAgain(c.Step)
 	if err != nil {
@@ -41,25 +43,27 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
-			return nil, session.Refusef("cost of %.40q: it has no dispatches", p.Name)
+			return nil, session.Refusef("cost of %.40q: the part has no dispatches", p.Name)
 		}
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
-				return nil, session.Refusef("cost of %.40q: dispatch %d, the graph has %d", p.Name, id, slots)
+				return nil, session.Refusef("cost of %.40q: no dispatch %d; the graph has %d dispatches",
+					p.Name, id, slots)
 			}
 		}
 	}
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.cost(ctx, t, c, r)
-		if ctx.Err() == nil { // else the next that needs the current step does it
+		// If cancelled, the next command restores the current step when it needs to.
+		if ctx.Err() == nil {
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil
 }
 
-// cost measures what a step takes without each of some parts, and whole.
+// cost measures the duration of a step with each of the given parts skipped, and of the whole step.
 func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *session.Reply) error {
 	if _, err := s.again(ctx, t, engine.TimingStep); err != nil {
 		return err
@@ -80,13 +84,13 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 	}
 	if c.N == 0 {
 		o.For = costFor
-		if end, ok := ctx.Deadline(); ok { // rounds that are whole rather than one that is cut
+		if end, ok := ctx.Deadline(); ok { // stop after a whole round instead of in the middle of one
 			o.For = min(o.For, max(time.Until(end), 1))
 		}
 	}
 	costs, err := s.runner.Exec.Costs(ctx, sets, o)
 	told := trace.Costs{Step: t.Index, Whole: costs.Whole}
-	r.Repeats = costs.Whole.N // of none there are whole runs alone
+	r.Repeats = costs.Whole.N // without parts, only the whole step runs
 	for i, cost := range costs.Sets {
 		if cost.Name = c.Parts[i].Name; cost.N > 0 {
 			told.Costs = append(told.Costs, cost)
@@ -112,10 +116,10 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 	return err
 }
 
-// progressEvery is how often a command that measures says how far it has come.
+// progressEvery is the minimum time between two progress reports of a measuring command.
 const progressEvery = 50 * time.Millisecond
 
-// progress tells the front end how far a command has come, not more often than anybody can see.
+// progress returns a function that reports progress to the front end, at most once per progressEvery.
 func (s *live) progress() engine.Progress {
 	var told time.Time
 	return func(phase string, done, total int) error {

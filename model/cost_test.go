@@ -164,11 +164,11 @@ func TestCostsThatNobodyCanMeasureAreRefused(t *testing.T) {
 		return []trace.Part{{Name: "x", Dispatches: ids}}
 	}
 	for want, c := range map[string]session.Command{
-		"it has no dispatches":          {Parts: part()},
-		"dispatch 9999, the graph has ": {Parts: part(9999)},
-		"dispatch -1, the graph has ":   {Parts: part(-1)},
-		"1001 rounds, want at most":     {Parts: part(0), N: 1001},
-		"3000 parts, want at most":      {Parts: make([]trace.Part, 3000)},
+		"the part has no dispatches":            {Parts: part()},
+		"no dispatch 9999; the graph has ":      {Parts: part(9999)},
+		"no dispatch -1; the graph has ":        {Parts: part(-1)},
+		"1001 rounds requested; the maximum is": {Parts: part(0), N: 1001},
+		"3000 parts requested; the maximum is":  {Parts: make([]trace.Part, 3000)},
 	} {
 		c.Kind = session.Cost
 		if err := r.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||

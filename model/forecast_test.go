@@ -141,9 +141,9 @@ func TestShapesThatNoStepHasAreRefused(t *testing.T) {
 		most, tokens, position int
 		want                   string
 	}{
-		{1, 5, 0, "5 tokens in a step: want 1; --max-chunk 5 lets a step take so many"},
-		{16, 17, 0, "17 tokens in a step: want 1 to 16; --max-chunk 17 lets a step take so many"},
-		{16, 65, 0, "65 tokens in a step: want 1 to 16; the context holds 64 (--context)"},
+		{1, 5, 0, "5 tokens in a step: want 1; to allow it, use --max-chunk 5"},
+		{16, 17, 0, "17 tokens in a step: want 1 to 16; to allow it, use --max-chunk 17"},
+		{16, 65, 0, "65 tokens in a step: want 1 to 16; the context holds 64 (see --context)"},
 		{16, 0, 0, "0 tokens in a step: want 1 to 16"},
 		{16, 1, -1, "position -1: want 0 or more"},
 		{16, 16, 49, "position 49 with 16 tokens: want at most 48, for a context of 64"},

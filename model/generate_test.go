@@ -307,7 +307,7 @@ func TestDamagedLogitsEndAPipelinedRun(t *testing.T) {
 	if err == nil || !errors.Is(err, r.s.text.Fault) {
 		t.Fatalf("error %v, the text says %v", err, r.s.text.Fault)
 	}
-	if want := "step 4 at position 8 gives no token"; !strings.HasPrefix(err.Error(), want) {
+	if want := "step 4 at position 8 produces no token"; !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v", err)
 	}
 	r.logit, r.token = 0, letters

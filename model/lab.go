@@ -27,11 +27,11 @@ import (
 	"gpuscope/trace"
 )
 
-// The kernel lab. A person writes another text of a kernel; it is compiled, runs in turns with the kernel on
-// the inputs that a dispatch has in a step, and can take the kernel's place.
+// The kernel lab. The user edits the source of a kernel. The edited kernel is compiled and runs alternately
+// with the original on the inputs of one dispatch of a step. It can then replace the original.
 
-// compile compiles another text of a kernel. What is wrong with it is an error of wrong use, with its line
-// where the compiler names it.
+// compile compiles an edited kernel. If the source has an error, compile refuses it as wrong use
+// (session.ErrUsage), with the line of the error if the compiler reports the line.
 func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	file := e.Kernel + session.KernelSuffix
 	k := r.Net.Graph.Kernel(e.Kernel)
@@ -62,14 +62,15 @@ func compile(r *run.Runner, e *session.KernelEdit) (*engine.Edit, error) {
 	return edit, nil
 }
 
-// The lines of the picture that a compiler draws of a place: where it is, and the text there or a mark below.
+// A compiler shows the place of an error as a small drawing. placeLine matches the line with the position,
+// and pictureLine matches a line of the source or a mark below it.
 var (
 	placeLine   = regexp.MustCompile(`^┌─.*?(:\d+:\d+)$`)
 	pictureLine = regexp.MustCompile(`^(\d*) *│ *(.*)$`)
 )
 
-// said is what a compiler said of a text, in a line after the place: ":12:5: expected ...; in "x = ;"". What
-// it draws of the place is told by the first line of the text there.
+// said condenses a compiler's error message into one line that begins with the position: ":12:5: expected
+// ...; in "x = ;"". Of the compiler's drawing it keeps the first line of source.
 func said(name string, err error) string {
 	text := err.Error()
 	for _, who := range []string{"compile kernel " + name + ": ", "pipeline " + name + ": ", "Shader '" + name + "' "} {
@@ -95,8 +96,9 @@ func said(name string, err error) string {
 	return place + ": " + strings.ReplaceAll(strings.Join(parts, "; "), ":; ", ": ")
 }
 
-// useShaders puts the texts of a folder in force that are of kernels of the model, and says which. A folder
-// may have those of other models as well.
+// useShaders loads the kernel sources of a folder and returns a line that lists the kernels that it
+// replaced. Sources of kernels that the model does not have are skipped, because the folder may serve
+// several models.
 func useShaders(r *run.Runner, dir string) (text string, err error) {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -134,16 +136,17 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 	return text, nil
 }
 
-// otherHead says why a model may have no kernel of those names that another call of the program has.
+// otherHead returns a hint if one of the missing kernels is used by the same model at another value of
+// --top-logits.
 func otherHead(names ...string) string {
 	finds := func(name string) bool { return strings.HasPrefix(name, "argmax") || strings.HasPrefix(name, "topk") }
 	if !slices.ContainsFunc(names, finds) {
 		return ""
 	}
-	return ": which ones find the token is by --top-logits (0 for graph and run, 5 on the screen)"
+	return "; --top-logits decides which kernels pick the token (0 for graph and run, 5 on the screen)"
 }
 
-// edited are the names of what runs in place of kernels of the model.
+// edited returns the names of the edited kernels in use.
 func edited(r *run.Runner) (names []string) {
 	for _, e := range r.Exec.Edits() {
 		names = append(names, e.Name())
@@ -151,17 +154,17 @@ func edited(r *run.Runner) (names []string) {
 	return names
 }
 
-// sameKernels refuses to measure a step again that ran other kernels than are in force: what is measured
-// would be told of those.
+// sameKernels refuses to measure a step that ran with other kernels than those now in use. The measurement
+// would be attributed to the kernels of the recorded step.
 func (s *live) sameKernels(t *run.Turn) error {
 	if slices.Equal(t.Edited, edited(s.runner)) {
 		return nil
 	}
-	return session.Refusef("step %d did not run the kernels that are in force now: make another, or take them out",
+	return session.Refusef("step %d ran with other kernels than those now in use; run a new step, or restore its kernels",
 		t.Index)
 }
 
-// tellEdited records what runs in place of a kernel from the step to come on.
+// tellEdited records which kernel replaces a kernel of the model from the next step on.
 func (s *live) tellEdited(of string) {
 	g := s.runner.Net.Graph
 	at := s.runner.Rec.Next()
@@ -175,14 +178,14 @@ func (s *live) tellEdited(of string) {
 	s.event(at, string(session.Kernel), "%s runs in place of %s", e.Name(), of)
 }
 
-// beginKernel puts a text in the place of a kernel, or the kernel itself again.
+// beginKernel replaces a kernel with an edited one, or restores the original.
 func (s *live) beginKernel(c session.Command) (work, error) {
 	if c.Edit == nil {
-		return nil, session.Refusef("kernel: want an edit")
+		return nil, session.Refusef("kernel: no edit given")
 	}
 	if c.Edit.Text == "" {
 		if s.runner.Exec.InPlace(c.Edit.Kernel) == nil {
-			return nil, session.Refusef("kernel %.80q: nothing runs in its place", c.Edit.Kernel)
+			return nil, session.Refusef("kernel %.80q: the original kernel is already in use", c.Edit.Kernel)
 		}
 		s.runner.Exec.UseOwn(c.Edit.Kernel)
 	} else {
@@ -192,18 +195,18 @@ func (s *live) beginKernel(c session.Command) (work, error) {
 		}
 		s.runner.Exec.Use(e)
 	}
-	s.costed = costed{} // its runs were of other kernels
+	s.costed = costed{} // the earlier samples were taken with other kernels
 	s.tellEdited(c.Edit.Kernel)
 	return nil, nil
 }
 
-// beginLab checks what is to be tried, and compiles it.
+// beginLab checks a lab command and compiles the edited kernel.
 func (s *live) beginLab(c session.Command) (work, error) {
 	switch {
 	case c.Edit == nil:
-		return nil, session.Refusef("lab: want another text of a kernel")
+		return nil, session.Refusef("lab: no kernel source given")
 	case c.N > engine.MostCostRounds:
-		return nil, session.Refusef("lab: %d rounds, want at most %d", c.N, engine.MostCostRounds)
+		return nil, session.Refusef("lab: %d rounds requested; the maximum is %d", c.N, engine.MostCostRounds)
 	}
 	e, err := compile(s.runner, c.Edit)
 	if err != nil {
@@ -216,14 +219,14 @@ func (s *live) beginLab(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error {
 		s.upto = nil
 		err := s.lab(ctx, t, e, c, r)
-		if ctx.Err() == nil { // else the next that needs the current step does it
+		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil
 }
 
-// lab runs a kernel and another text of it in turns, in a step.
+// lab compares a kernel with its edited source by running the two alternately in a step.
 func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.Command,
 	r *session.Reply,
 ) error {
@@ -242,11 +245,12 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	switch id := c.Edit.Dispatch; {
 	case id == nil && len(serves) == 0:
 		r.Tried = out
-		return nil // it compiles
+		return nil // no dispatch of the step runs the kernel, so compiling it is the whole test
 	case id == nil:
 		out.Dispatch = &serves[0]
 	case !slices.Contains(serves, *id):
-		return session.Refusef("lab: dispatch %d does not run %s in step %d", *id, c.Edit.Kernel, t.Index)
+		return session.Refusef("lab: dispatch %d does not run kernel %s in step %d",
+			*id, c.Edit.Kernel, t.Index)
 	default:
 		out.Dispatch = id
 	}
@@ -278,8 +282,9 @@ func (s *live) lab(ctx context.Context, t *run.Turn, e *engine.Edit, c session.C
 	return nil
 }
 
-// inTurns sums up what was run in turns, nil where nothing could be timed. Means and medians are where costs
-// have them: on a software device other programs hold up some runs by as much as they take.
+// inTurns summarizes durations that were measured alternately. It returns nil if nothing could be timed.
+// The gain is a trimmed mean on a GPU, as costs are. On a software device it is a median, because other
+// programs delay some of the runs.
 func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	if len(t.New) == 0 {
 		return nil
@@ -296,7 +301,7 @@ func inTurns(t *engine.Turns, software bool) *session.InTurns {
 	return out
 }
 
-// rewritten compares what a kernel and another text of it left of a value.
+// rewritten compares what the original and the edited kernel wrote to a value.
 func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	w := session.Rewritten{Value: o.Value}
 	info := s.runner.Net.Graph.Value(o.Value)
@@ -343,11 +348,12 @@ func (s *live) rewritten(o *engine.EditOutput) (session.Rewritten, error) {
 	return w, nil
 }
 
-// labFLOPs is what the reference of a dispatch that is tried may take; of more a part is compared.
+// labFLOPs is the maximum number of operations for the reference of a tested dispatch. If the reference
+// needs more, only a part of the elements is compared.
 const labFLOPs = 2e8
 
-// gapOf is how far what another text of a kernel gave is from the reference of its operator, nil where the
-// dispatch gives nothing that the operator does.
+// gapOf returns the error of an edited kernel's outputs against the reference of the dispatch's operator.
+// It returns nil if the dispatch writes none of the operator's outputs.
 func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outputs []engine.EditOutput) (
 	*trace.NumericError, error,
 ) {
@@ -371,7 +377,7 @@ func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outp
 	return nil, nil
 }
 
-// triedText is what came of a text, in a line.
+// triedText summarizes the result of a lab test in one line.
 func triedText(t *session.Tried) string {
 	parts := []string{fmt.Sprintf("%s tried on dispatch %d", t.Name, *t.Dispatch)}
 	if a := t.Alone; a != nil {
@@ -402,7 +408,8 @@ func triedText(t *session.Tried) string {
 
 func us(ns int64) float64 { return float64(ns) / 1e3 }
 
-// gained is a gain as a change of time, less is negative: "=" where its spread lies on both sides of none.
+// gained formats a gain as a change of the duration, so a negative change means faster. The change is "="
+// if the quartiles of the gain are on both sides of zero.
 func gained(t *session.InTurns) string {
 	g := &t.Gain
 	change := fmt.Sprintf("%+.1f µs", -us(g.NS))

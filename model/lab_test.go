@@ -158,7 +158,7 @@ func TestAStepIsNotMeasuredAgainByOtherKernels(t *testing.T) {
 		cost, {Kind: session.Repeat}, {Kind: session.Verify}, {Kind: session.Observe},
 	} {
 		err := r.try(context.Background(), c)
-		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "did not run the kernels") {
+		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "ran with other kernels") {
 			t.Errorf("%s: %v", c.Kind, err)
 		}
 	}
@@ -224,16 +224,17 @@ Operation Add can't work with [28] and [27]
 		}
 	}
 	for want, c := range map[string]session.Command{
-		"does not run rms_norm":      {Edit: e},
-		"want another text":          {},
-		"the first line must be":     {Edit: &session.KernelEdit{Kernel: "rms_norm"}}, // a file cut empty
-		"1001 rounds, want at most":  {Edit: r.edited("rms_norm"), N: 1001},
-		"step 9 cannot be run again": {Edit: r.edited("rms_norm"), Step: new(int)},
-		"nothing runs in its place":  {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},
-		`no kernel "tanh"`:           {Edit: &session.KernelEdit{Kernel: "tanh", Text: "x"}},
-		"kernel: want an edit":       {Kind: session.Kernel},
-		"kernel: it takes no n":      {Kind: session.Kernel, N: 1},
-		"lab: it takes no text":      {Text: "x"},
+		"does not run kernel rms_norm": {Edit: e},
+		"lab: no kernel source given":  {},
+		// A file that was cut empty.
+		"the first line must be":                {Edit: &session.KernelEdit{Kernel: "rms_norm"}},
+		"1001 rounds requested; the maximum is": {Edit: r.edited("rms_norm"), N: 1001},
+		"step 9 cannot be run again":            {Edit: r.edited("rms_norm"), Step: new(int)},
+		"the original kernel is already in use": {Kind: session.Kernel, Edit: &session.KernelEdit{Kernel: "rms_norm"}},
+		`no kernel "tanh"`:                      {Edit: &session.KernelEdit{Kernel: "tanh", Text: "x"}},
+		"kernel: no edit given":                 {Kind: session.Kernel},
+		"kernel: the field n is not accepted":   {Kind: session.Kernel, N: 1},
+		"lab: the field text is not accepted":   {Text: "x"},
 	} {
 		if c.Step != nil {
 			*c.Step = 9
@@ -315,7 +316,7 @@ func TestShadersOfAFolderAreInForceFromTheFirstStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("topk", "// of another head")
-	want = "no kernel topk: which ones find the token is by --top-logits"
+	want = "no kernel topk; --top-logits decides which kernels"
 	if err := opens(); !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 		t.Errorf("a text of another head: %v", err)
 	}

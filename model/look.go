@@ -15,42 +15,43 @@ import (
 	"gpuscope/trace"
 )
 
-// A look at the numbers in a value. What a step computed is still in memory only where nothing took that over
-// since, so the step runs again up to the dispatch that is asked for, and the value is read there. That is
-// exact: the KV cache holds what every step of the text found in it. Pages and statistics of one look after
-// another are read from where the first one stopped.
+// A look reads the elements of a value. After a step, the memory of a value may already be reused for other
+// values. The step therefore runs again up to the requested dispatch, and the value is read at that point.
+// The result is exact, because the KV cache still holds what every step of the text read from it. Several
+// looks at the same value after the same dispatch share one replay.
 
-// nowhere is no step.
+// nowhere is the step index that stands for no step.
 const nowhere = -1
 
-// replayed is how far a step was run again, and for which value: the memory of the device is as the dispatch
-// left it. That of another value may be taken over by then, which only another replay finds out.
+// replayed records the step, the dispatch and the value of the last replay. The device memory is as the
+// dispatch left it. The memory of another value may have been reused by then, so a look at another value
+// needs its own replay.
 type replayed struct {
 	step  int
 	after trace.DispatchID
 	value trace.ValueID
 }
 
-// beginLook checks what can be checked before anything runs.
+// beginLook checks a look command before any step is run.
 func (s *live) beginLook(c session.Command) (work, error) {
 	if c.At == nil {
-		return nil, session.Refusef("look: it says at no value")
+		return nil, session.Refusef("look: no value given")
 	}
 	at := *c.At
 	g := s.runner.Net.Graph
 	if at.Value < 0 || int(at.Value) >= g.NumValues() {
-		return nil, session.Refusef("look: value %d, the graph has %d", at.Value, g.NumValues())
+		return nil, session.Refusef("look: no value %d; the graph has %d values", at.Value, g.NumValues())
 	}
 	v := g.Value(at.Value)
 	switch {
 	case v.SymInt:
-		return nil, session.Refusef("look: %s is an integer of the host: the step's record has it", v.Name)
+		return nil, session.Refusef("look: %s is an integer on the host; see the step's record", v.Name)
 	case v.Role == graph.Fused:
-		return nil, session.Refusef("look: %s is never in memory: a fused operator does without it",
+		return nil, session.Refusef("look: %s is fused away and never in memory",
 			v.Name)
 	case at.Offset < 0 || at.Count < 0 || at.Count > session.MostNumbers || at.Rows < 0 || at.Stride < 0 ||
 		at.Rows > 0 && at.Count > session.MostNumbers/at.Rows:
-		return nil, session.Refusef("look: %s from element %d on, want at most %d elements",
+		return nil, session.Refusef("look: invalid page of %s from element %d on; the maximum is %d elements",
 			pageText(at), at.Offset, session.MostNumbers)
 	}
 	var t *run.Turn
@@ -70,23 +71,23 @@ func pageText(at session.LookAt) string {
 	return fmt.Sprintf("%d elements", at.Count)
 }
 
-// turnOf is the turn of the text with that step, the current one for nil.
+// turnOf returns the turn of the text that belongs to a step, or the current turn if step is nil.
 func (s *live) turnOf(step *int) (*run.Turn, error) {
 	if len(s.text.Turns) == 0 {
-		return nil, session.Refusef("there is no step to run again: give a prompt first")
+		return nil, session.Refusef("there is no step to run again; give a prompt first")
 	}
 	if step == nil {
 		return s.text.Last(), nil
 	}
 	i := slices.IndexFunc(s.text.Turns, func(t run.Turn) bool { return t.Index == *step })
 	if i < 0 {
-		return nil, session.Refusef("step %d cannot be run again: the text does not stand on it any more",
-			*step)
+		return nil, session.Refusef("step %d cannot be run again: it is not part of the current text", *step)
 	}
 	return &s.text.Turns[i], nil
 }
 
-// look reads what is asked for of a value; t is nil for one that no step changes.
+// look reads the requested elements and statistics of a value. t is nil for a constant, which no step
+// changes.
 func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *session.Reply) error {
 	out := &session.Tensor{Value: at.Value}
 	if t != nil {
@@ -124,7 +125,7 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 	return nil
 }
 
-// replayTo brings the value to where it is to be read.
+// replayTo runs the step t again so far that the value can be read, and records the dispatch in out.After.
 func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.ran != t.Index {
@@ -133,12 +134,12 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 			return err
 		}
 		if t.Gives && again.Token != t.Token {
-			why := "the device does not give the same twice"
+			why := "the device does not compute the same result twice"
 			if len(edited(s.runner)) > 0 {
-				why = "another text of a kernel runs"
+				why = "an edited kernel is in use"
 			}
-			return fmt.Errorf("step %d gave token %d, run again it gives %d: %s", t.Index, t.Token,
-				again.Token, why)
+			return fmt.Errorf("step %d produced token %d, but produces token %d when run again: %s",
+				t.Index, t.Token, again.Token, why)
 		}
 	}
 	x := s.runner.Exec
@@ -152,11 +153,10 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 	case v.Role == graph.Input:
 		return nil
 	case x.Live().Deferred(at.Value):
-		return fmt.Errorf("nothing writes %s in step %d: its operator leaves it, and what reads it takes others",
-			v.Name, t.Index)
+		return fmt.Errorf("nothing writes %s in step %d: it is fused away into its readers", v.Name, t.Index)
 	default:
-		return fmt.Errorf("nothing writes %s in step %d: its operator takes another route there", v.Name,
-			t.Index)
+		return fmt.Errorf("nothing writes %s in step %d: its operator uses a route that does not compute it",
+			v.Name, t.Index)
 	}
 	if to := (replayed{t.Index, *out.After, at.Value}); s.looked != to {
 		s.looked = replayed{step: nowhere}
@@ -168,7 +168,7 @@ func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out
 	return nil
 }
 
-// numbers are those in a value, read when they are wanted.
+// numbers describes the elements of a value. They are read only when requested.
 type numbers struct {
 	dtype string
 	dims  []int
@@ -176,11 +176,11 @@ type numbers struct {
 	read  reader
 }
 
-// reader reads some elements.
+// reader returns n elements from element first on.
 type reader func(first, n int) ([]float64, error)
 
-// numbers are those in a value's memory as it is now; of a constant matrix those that its format makes of the
-// bits.
+// numbers describes the elements that are in a value's memory now. For a constant matrix it describes the
+// elements that its storage format decodes to.
 func (s *live) numbers(v graph.ValueID) numbers {
 	for m := range ops.StoredMatrices(s.runner.Net.Graph) {
 		if m.Arrays[0] != v {
@@ -209,7 +209,7 @@ func (s *live) numbers(v graph.ValueID) numbers {
 		if n == 0 {
 			return nil, nil
 		}
-		const together = 8 // elements of any type fill whole words
+		const together = 8 // this many elements of any type fill whole 32-bit words
 		whole := first / together * together
 		var from int64
 		if whole > 0 {
@@ -231,7 +231,8 @@ func (s *live) numbers(v graph.ValueID) numbers {
 	return numbers{info.DType.String(), dims, count, read}
 }
 
-// inOrder reads a row of so many elements, which lies in another order, in the order of its columns.
+// inOrder wraps a reader of a row of count elements whose memory order differs from its column order. The
+// returned reader returns the elements in column order.
 func inOrder(read reader, count int, column func(at int) int) reader {
 	return func(first, n int) ([]float64, error) {
 		list, err := read(0, count)
@@ -246,10 +247,12 @@ func inOrder(read reader, count int, column func(at int) int) reader {
 	}
 }
 
-// statisticsPiece is how many elements are read at a time: a cancel waits for no more.
+// statisticsPiece is the number of elements that are read at a time. A cancel takes effect after at most
+// one such piece.
 const statisticsPiece = 1 << 20
 
-// statistics go through all elements twice: the range and the mean first, then what is told from these.
+// statistics computes the statistics of all elements in two passes. The first pass finds the range and the
+// mean; the second computes the standard deviation and the histogram from them.
 func statistics(ctx context.Context, n numbers, progress func(done, total int) error) (
 	*session.Statistics, error,
 ) {

@@ -214,16 +214,16 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("there is no step to run again", &session.LookAt{Value: r.value("embed")})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
-	try("nothing writes layers.0.attn.sdpa in step 1: its operator leaves it",
+	try("nothing writes layers.0.attn.sdpa in step 1: it is fused away into its readers",
 		&session.LookAt{Value: r.value("layers.0.attn.sdpa"), Count: 1})
 	r.do(session.Command{Kind: session.Previous})
 	one, late := 1, trace.DispatchID(9999)
-	try("look: it says at no value", nil)
-	try("value -1, the graph has", &session.LookAt{Value: -1})
-	try("value 99999, the graph has", &session.LookAt{Value: 99999})
-	try("pos is an integer of the host", &session.LookAt{Value: r.value("pos")})
+	try("look: no value given", nil)
+	try("no value -1; the graph has", &session.LookAt{Value: -1})
+	try("no value 99999; the graph has", &session.LookAt{Value: 99999})
+	try("pos is an integer on the host", &session.LookAt{Value: r.value("pos")})
 	try("-1 elements from element 0 on", &session.LookAt{Value: r.value("embed"), Count: -1})
-	try("16385 elements from element 0 on, want at most 16384",
+	try("16385 elements from element 0 on; the maximum is 16384",
 		&session.LookAt{Value: 0, Count: session.MostNumbers + 1})
 	try("129 rows of 128, 1 apart, from", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
 	try("step 1 cannot be run again", &session.LookAt{Value: r.value("embed"), Step: &one})

@@ -1,15 +1,17 @@
-// Package model turns a model file into a graph and runs it: it reads the file, builds the architecture's
-// graph for prefill and decode, and implements session.Session, which steps through a text token by token.
+// Package model turns a model file into a graph and runs the graph. It reads the file, builds the graph
+// that serves both prefill and decode, and implements session.Session, which steps through a text token by
+// token.
 //
 //	s, err := model.Open(ctx, model.Options{Driver: wgpu.New()}, progress)
 //	_, err = s.Do(ctx, session.Command{Kind: session.Prompt, Text: "Once upon a time"})
 //	_, err = s.Do(ctx, session.Command{Kind: session.Run, N: 47})
 //
-// Read does the part that needs no device: a Model knows its shape, its tokenizer and, through Plan, its
-// graph.
+// Read performs the steps that need no device. The Model that it returns has a configuration, a tokenizer
+// and, through Plan, a graph.
 //
-// Errors name the file and the thing, and what a person can do. Those of a request that cannot be met (a
-// prompt over the context, a token id outside of the vocabulary) are session.ErrUsage: nothing has run.
+// An error names the file, names what is wrong, and says what the user can do. An error that wraps
+// session.ErrUsage means that the request cannot be met, for example because a prompt is longer than the
+// context or a token id is outside of the vocabulary. No step has run when such an error is returned.
 package model
 
 import (
@@ -35,82 +37,93 @@ import (
 	"gpuscope/trace"
 )
 
-// Options say what to open, on which device, and how to run it. The zero value of a field is its default.
+// Options selects the model and the device, and how to run the model. The zero value of each field means
+// its default.
 type Options struct {
-	Path string // of the model; empty for the embedded one
-	// Tokenizer is the path of a vocabulary that is taken instead of the model's own; empty for that.
+	Path string // path of the model file; empty for the embedded model
+	// Tokenizer is the path of a vocabulary that replaces the model's own vocabulary; empty to use the
+	// model's own.
 	Tokenizer string
-	Driver    gpu.Driver   // finds the device
-	Device    string       // its number or a part of its name; empty for the best there is
-	Limits    gpu.LimitSet // that are planned for without a device; gpu.LimitSets[0] where empty
-	Context   int          // positions of the KV cache; the model's own, at most DefaultContext, where 0
-	MaxChunk  int          // tokens a step takes at most; 512 or the context where 0
-	Timing    engine.Timing
-	Live      graph.LiveOptions
-	Check     bool // plan again and compare before each step
-	HalfKV    bool // keep the KV cache in f16
-	// Quantize is "q4" where matrices of floats are to become q4gsw as they are loaded, "" for all as stored.
-	// GroupSize is how many columns share a scale then: 32, 64 or 128, and 32 where 0.
+	Driver    gpu.Driver // lists and opens devices
+	Device    string     // index of the device, or a part of its name; empty for the best device
+	// Limits are the device limits used for planning when there is no device; empty for gpu.LimitSets[0].
+	Limits gpu.LimitSet
+	// Context is the number of positions of the KV cache; 0 for the model's own, at most DefaultContext.
+	Context  int
+	MaxChunk int // maximum number of tokens in a step; 0 for 512, or the context if it is smaller
+	Timing   engine.Timing
+	Live     graph.LiveOptions
+	Check    bool // before each step, plan again from scratch and compare
+	HalfKV   bool // store the KV cache in f16
+	// Quantize is "q4" to quantize float matrices to q4gsw while they are loaded, or "" to keep all
+	// matrices as stored. GroupSize is the number of columns that share a scale: 32, 64 or 128. A GroupSize
+	// of 0 means 32.
 	Quantize  string
 	GroupSize int
-	// Routes asks for routes of operators: see graph.Builder.AskRoutes.
+	// Routes selects the routes of operators: see graph.Builder.AskRoutes.
 	Routes map[string]string
-	// Fuse says which rules of ops.Fusions are on: "on" or "" for all, "off" for none, or names with commas
-	// between them.
+	// Fuse selects the rules of ops.Fusions: "on" or "" for all, "off" for none, or a comma-separated list
+	// of names.
 	Fuse string
-	// Shaders is a folder whose files NAME.wgsl take the place of kernels of these names; "" for none.
+	// Shaders is a folder of files NAME.wgsl, each of which replaces the source of the kernel NAME; "" for
+	// no folder.
 	Shaders string
-	// DumpPass names a pass of planning whose report lists the graph before and after it; "" for none.
+	// DumpPass names a planning pass whose report lists the graph before and after the pass; "" for no
+	// report.
 	DumpPass string
-	// passBytes is graph.Builder.PassBytes, where a test wants small models treated as large ones.
+	// passBytes is passed to graph.Builder.PassBytes. Tests set it so that small models are treated as
+	// large ones.
 	passBytes int64
-	// IgnoreEOS lets a text go on after the model's end token.
+	// IgnoreEOS lets a text continue after the model's end-of-sequence token.
 	IgnoreEOS bool
-	// TopLogits is how many candidates a step tells. The GPU finds them, up to ops.MaxTopK; for more each
-	// step reads all logits back.
+	// TopLogits is the number of candidate tokens that each step reports. The GPU finds up to ops.MaxTopK
+	// candidates. For a larger number each step reads all logits back.
 	TopLogits int
 	Sampling  sample.Sampling
-	// Pipelined lets a step of a text that runs on begin before the one before was read, where its token is
-	// known on the device.
+	// Pipelined lets the next decode step start before the host has read the token of the previous step.
+	// This requires that the token is picked on the device.
 	Pipelined bool
-	// System is what conversations are to begin with, by the model's chat template; "" for nothing.
+	// System is the system message of conversations, rendered by the model's chat template; "" for no
+	// system message.
 	System string
-	// Cache is the folder where ceilings of devices are kept; "" for none.
+	// Cache is the folder in which measured ceilings of devices are stored; "" to store none.
 	Cache string
-	// Producer and Command go into the trace's header.
+	// Producer and Command are written to the trace's header.
 	Producer trace.Producer
 	Command  []string
 }
 
-// Model is a model file that has been read and checked. It needs no device.
+// Model is a model file that has been read and checked. A Model needs no device.
 type Model struct {
 	options Options
 	file    *arch.Checkpoint
 	config  arch.Config
-	// quantizer is nil where all weights stay as they are stored.
+	// quantizer is nil if all weights keep their stored format.
 	quantizer *arch.Quantizer
 	context   int
 	maxChunk  int
-	tokens    *tokenizer.Tokenizer // nil where the file has none
-	noText    error                // why text is refused; nil where it is not
-	sampling  map[string]any       // as steps tell it; never changed
-	opening   []trace.Opening      // what was done so far, and how long it took
+	tokens    *tokenizer.Tokenizer // nil if the file has no vocabulary
+	noText    error                // why text is refused; nil if text is accepted
+	sampling  map[string]any       // the sampling options as steps record them; never modified
+	opening   []trace.Opening      // the phases of opening so far, with their durations
 	warnings  []string
 }
 
-// Warnings are what a user should know before trusting what this model computes: a defect of its files that
-// was worked around, and how. They are complete once Read has returned; each is one line.
+// Warnings returns what a user should know before trusting the results of this model, such as a defect of
+// its files and how it was worked around. Each warning is one line. The list is complete once Read has
+// returned.
 func (m *Model) Warnings() []string { return m.warnings }
 
-// Ignored are the keys that the files state and that the model's class does not know.
+// Ignored returns the configuration keys that the model's files contain and that gpuscope does not know for
+// the model's class.
 func (m *Model) Ignored() []arch.Ignored { return m.config.Ignored }
 
-// warnf adds a warning.
 func (m *Model) warnf(format string, args ...any) {
 	m.warnings = append(m.warnings, fmt.Sprintf(format, args...))
 }
 
-// Read opens a model file and checks that this version can run it. Close gives the file back.
+// Read opens a model file and checks that this version of gpuscope can run it. Call Close to release the
+// file.
 func Read(o Options) (*Model, error) {
 	if o.TopLogits < 0 {
 		return nil, session.Refusef("--top-logits %d: want 0 or more", o.TopLogits)
@@ -133,14 +146,14 @@ func Read(o Options) (*Model, error) {
 	return m, nil
 }
 
-// Unplannable is why there is no graph of what a model's files hold. They can be read and listed.
+// Unplannable is the error of a model whose files can be read and listed, but not turned into a graph.
 type Unplannable struct{ error }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e Unplannable) Unwrap() error { return e.error }
 
-// unplannable is an error that is of the files, or the error itself where the request or the device is at
-// fault.
+// unplannable wraps err in Unplannable if the model's files are at fault. It returns err itself if the
+// request or the device is at fault.
 func unplannable(err error) error {
 	if err == nil || errors.Is(err, session.ErrUsage) || errors.Is(err, gpu.ErrUnsupported) {
 		return err
@@ -159,14 +172,14 @@ func (m *Model) read() error {
 	return m.readTokenizer()
 }
 
-// settle decides what the configuration leaves to the tensors and to the options.
+// settle fills in the settings that the configuration leaves to the tensors and to the options.
 func (m *Model) settle() error {
 	table, err := m.file.Tensor(m.config.Form.Names.Embed)
 	if err != nil {
 		return err
 	}
 	if len(table.Dims) != 2 || table.Dims[0] > arch.MaxVocab {
-		return fmt.Errorf("%s: tensor %s is %s, want [vocabulary, %d]", m.file.Name(),
+		return fmt.Errorf("%s: tensor %s has shape %s; expected [vocabulary, %d]", m.file.Name(),
 			table.Name, printable.Dims(table.Dims), m.config.Dim)
 	}
 	m.config.Vocab = table.Dims[0]
@@ -179,15 +192,15 @@ func (m *Model) settle() error {
 	return err
 }
 
-// settleHead decides which matrix gives the logits where the files contradict themselves: a stored one unless
-// it is the embedding once more, and without one the embedding.
+// settleHead decides which matrix computes the logits if the model's files contradict themselves. A stored
+// head matrix is used unless it equals the embedding. If no head matrix is stored, the embedding is used.
 func (m *Model) settleHead(table *arch.Tensor) error {
 	c := &m.config
 	head := m.file.ByName[c.Form.Names.Head]
 	switch {
 	case head == nil && !c.Tied:
 		c.Tied = true
-		m.warnf("%s: no tensor %s, and %s is not true: using the embedding in its place", m.file.Name(),
+		m.warnf("%s: no tensor %s although %s is not true; using the embedding instead", m.file.Name(),
 			c.Form.Names.Head, c.Form.Keys.Tied)
 	case head != nil && c.Tied:
 		same, err := table.Equal(head)
@@ -195,16 +208,17 @@ func (m *Model) settleHead(table *arch.Tensor) error {
 			return err
 		}
 		c.Tied = false
-		m.warnf("%s: %s is true, and tensor %s differs from the embedding: using it", m.file.Name(),
+		m.warnf("%s: %s is true, but tensor %s differs from the embedding; using the tensor", m.file.Name(),
 			c.Form.Keys.Tied, printable.Short(head.Name, 80))
 	}
 	return nil
 }
 
-// Close gives the file back. What was loaded from it stays good.
+// Close closes the model file. Everything that was loaded from the file stays valid.
 func (m *Model) Close() error { return m.file.Close() }
 
-// Plan is the model's graph for a device with these limits. Nothing is allocated but the graph itself.
+// Plan builds the model's graph for a device with these limits. It allocates no device memory and does not
+// read the weights.
 func (m *Model) Plan(limits gpu.Limits) (*graph.Graph, error) {
 	n, err := m.build(limits)
 	if err != nil {
@@ -247,13 +261,13 @@ func (m *Model) build(limits gpu.Limits) (*arch.Network, error) {
 	case errors.Is(err, graph.ErrRoute):
 		err = session.Refusef("--%w", err)
 	case errors.Is(err, gpu.ErrUnsupported):
-		err = fmt.Errorf("%w; a smaller --context (it is %d) or --max-chunk (%d) takes less", err, m.context,
-			m.maxChunk)
+		err = fmt.Errorf("%w; a smaller --context (now %d) or --max-chunk (now %d) needs less", err,
+			m.context, m.maxChunk)
 	}
 	return n, unplannable(err)
 }
 
-// bounded is a text of a file, as it is unless it is longer than a trace may hold it.
+// bounded shortens a string from a file if it is longer than a trace may hold.
 func bounded(s string) string {
 	if len(s) > 1<<10 {
 		return printable.Short(s, 1<<8)
@@ -261,7 +275,7 @@ func bounded(s string) string {
 	return s
 }
 
-// Info is the model as a trace has it.
+// Info describes the model for a trace.
 func (m *Model) Info() trace.Model {
 	c := &m.config
 	info := trace.Model{
@@ -293,7 +307,7 @@ func (m *Model) Info() trace.Model {
 	return info
 }
 
-// source is the file as a trace names it: without the folders, which are nobody's business.
+// source returns the model's file name for the trace. The folders are left out because they are private.
 func (m *Model) source() string {
 	if m.options.Path == "" {
 		return demo.Name

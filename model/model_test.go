@@ -390,11 +390,11 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		"negative candidates": {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
 		"cache over a binding": {
 			change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21},
-			want: "not supported by this device; a smaller --context (it is 2097152) or --max-chunk (512) takes less",
+			want: "not supported by this device; a smaller --context (now 2097152) or --max-chunk (now 512) needs less",
 		},
 		"positions that no kernel counts": {
 			change: set("llama.context_length", math.MaxInt32), o: Options{Context: math.MaxInt32},
-			want: "a smaller --context (it is 2147483647) or --max-chunk (512) takes less",
+			want: "a smaller --context (now 2147483647) or --max-chunk (now 512) needs less",
 		},
 		"no such device": {o: Options{Device: "7"}, want: "number 7", usage: true},
 		"no such route": {
@@ -499,7 +499,7 @@ func (*machineWithout) Adapters() ([]gpu.AdapterInfo, error) { return nil, gpu.E
 func TestMissingDeviceIsToldAsSuch(t *testing.T) {
 	_, err := Open(context.Background(), Options{Driver: &machineWithout{}}, nil)
 	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) ||
-		!strings.HasSuffix(err.Error(), "gpuscope --device none plans steps without one") {
+		!strings.HasSuffix(err.Error(), "use gpuscope --device none to plan steps without a device") {
 		t.Errorf("error %v", err)
 	}
 }

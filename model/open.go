@@ -22,9 +22,10 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Open reads a model and puts it on a device. Progress goes to emit, which may be nil, before Open returns;
-// after it the session's own events tell all, the trace's header first. A cancel of ctx is heard wherever
-// there is progress: between the phases of opening, tensors and kernels.
+// Open reads a model and loads it onto a device. Open reports its progress to emit, which may be nil. After
+// Open has returned, the session reports everything through its own events, of which the trace's header is
+// the first. A cancel of ctx takes effect at each progress report: between the phases of opening, between
+// tensors, and between kernels.
 func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Session, error) {
 	if emit == nil {
 		emit = func(session.Event) {}
@@ -49,14 +50,13 @@ func Open(ctx context.Context, o Options, emit func(session.Event)) (session.Ses
 	return s, nil
 }
 
-// warn emits the model's warnings as lines of the log.
 func (m *Model) warn(emit func(session.Event)) {
 	for _, w := range m.warnings {
 		emit(session.Event{Log: &session.Log{Level: "warn", Text: w}})
 	}
 }
 
-// opening tells how far opening has come, and how fast bytes are uploaded.
+// opening returns a function that emits progress events, and the rate of the upload in bytes per second.
 func opening(ctx context.Context, emit func(session.Event)) engine.Progress {
 	var uploading time.Time
 	return func(phase string, done, total int) error {
@@ -85,7 +85,7 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := n.PlanAhead(ctx, m.options.Live) // beside the upload, which takes longer
+	ahead := n.PlanAhead(ctx, m.options.Live) // runs during the upload, which takes longer
 	r, err := m.load(dev, n, progress, log)
 	if err != nil {
 		stop()
@@ -98,12 +98,13 @@ func (m *Model) open(ctx context.Context, progress engine.Progress, log func(str
 	}
 	header, planned := m.header(r), await(ahead, progress)
 	if header.Forecast = planned.Forecast; planned.Err != nil {
-		log(planned.Err.Error()) // what runs does not need it
+		log(planned.Err.Error()) // not fatal, because no step needs the forecast
 	}
 	return start(m, r, header), nil
 }
 
-// ChooseDevice is gpu.Choose; that there are devices, but not the one that was asked for, is wrong use.
+// ChooseDevice is gpu.Choose with one difference: if there are devices but none matches, the error is one
+// of wrong use (session.ErrUsage).
 func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason string, err error) {
 	index, reason, err = gpu.Choose(adapters, want)
 	if err != nil && len(adapters) > 0 {
@@ -112,14 +113,14 @@ func ChooseDevice(adapters []gpu.AdapterInfo, want string) (index int, reason st
 	return index, reason, err
 }
 
-// openDevice opens the adapter that want names, the best one where it is empty.
+// openDevice opens the adapter that want selects, or the best adapter if want is empty.
 func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	adapters, err := d.Adapters()
 	if errors.Is(err, gpu.ErrNoAdapter) {
-		err = fmt.Errorf("%w; gpuscope --device none plans steps without one", err)
+		err = fmt.Errorf("%w; use gpuscope --device none to plan steps without a device", err)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("look for devices: %w", err)
+		return nil, "", fmt.Errorf("list devices: %w", err)
 	}
 	i, why, err := ChooseDevice(adapters, want)
 	if err != nil {
@@ -132,7 +133,7 @@ func openDevice(d gpu.Driver, want string) (gpu.Device, string, error) {
 	return dev, why, nil
 }
 
-// deviceAndGraph opens the device that the options name, and builds the graph for it.
+// deviceAndGraph opens the selected device and builds the graph for its limits.
 func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.Device, *arch.Network,
 	error,
 ) {
@@ -151,7 +152,7 @@ func (m *Model) deviceAndGraph(progress engine.Progress, log func(string)) (gpu.
 	return dev, n, nil
 }
 
-// graphFor builds the graph for a device with these limits.
+// graphFor builds the graph for device limits.
 func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(string)) (*arch.Network,
 	error,
 ) {
@@ -168,7 +169,7 @@ func (m *Model) graphFor(limits gpu.Limits, progress engine.Progress, log func(s
 	return n, progress("build graph", 1, 1)
 }
 
-// load puts a graph on the device that it was built for.
+// load loads a graph onto the device whose limits it was built for.
 func (m *Model) load(dev gpu.Device, n *arch.Network, progress engine.Progress, log func(string)) (
 	*run.Runner, error,
 ) {
@@ -205,13 +206,13 @@ func (m *Model) load(dev gpu.Device, n *arch.Network, progress engine.Progress, 
 	return r, nil
 }
 
-// took notes a phase of opening that ends now.
+// took records the duration of a phase of opening that ends now.
 func (m *Model) took(phase string, begin time.Time) {
 	m.opening = append(m.opening,
 		trace.Opening{Phase: phase, NS: trace.Measured(time.Since(begin).Nanoseconds())})
 }
 
-// memoryLine is what a graph takes on the device, in all and by what it is for.
+// memoryLine formats the device memory of a graph, as a total and by role.
 func memoryLine(g *graph.Graph) string {
 	byRole := g.AllocatedBytes()
 	var total int64
@@ -223,7 +224,7 @@ func memoryLine(g *graph.Graph) string {
 	return fmt.Sprintf("%s (%s)", table.Memory(total), strings.Join(parts, ", "))
 }
 
-// header is the trace without what the steps make.
+// header returns the trace before its first step.
 func (m *Model) header(r *run.Runner) *trace.Trace {
 	device := r.Exec.Device()
 	device.Ceilings = CachedCeilings(&device, m.options.Cache)

@@ -13,14 +13,14 @@ import (
 	"gpuscope/session"
 )
 
-// Without a device (Options.Device is trace.NoDevice) a session steps through the plan alone: its steps have
-// shapes, grids, resize passes and modelled bytes, no times and no numbers. Weights are not read. Nothing
-// gives a token: the ids of decode steps are 0.
+// Without a device (Options.Device is trace.NoDevice) a session only plans the steps of a text. Each step
+// then has shapes, grids, resize passes and modelled bytes, but no times and no computed values. The
+// weights are not read. No token is computed, so the token ids of decode steps are 0.
 
-// errNothingRuns is why a session without a device does not do something.
-var errNothingRuns = errors.New("there is no device (--device none): steps are planned, and nothing runs")
+// errNothingRuns is the error of a command that needs a device in a session without one.
+var errNothingRuns = errors.New("not available with --device none: steps are planned but not run")
 
-// openPlanned is the session of a model without a device.
+// openPlanned opens a session without a device.
 func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log func(string)) (*live, error) {
 	set := cmp.Or(m.options.Limits, gpu.LimitSets[0])
 	log(fmt.Sprintf("no device: planned for the limits %s; nothing runs", set.Doc))
@@ -45,15 +45,16 @@ func (m *Model) openPlanned(ctx context.Context, progress engine.Progress, log f
 	return start(m, r, header), nil
 }
 
-// aheadWithin is how long opening without a device plans ahead: there is no upload to hide behind. Of the
-// largest models the forecast goes as far as that takes it.
+// aheadWithin limits the planning ahead of a session without a device. Such a session has no upload during
+// which to plan. For the largest models the forecast therefore covers only the positions that were planned
+// within this time.
 const aheadWithin = 400 * time.Millisecond
 
-// beginPlan makes a step of any shape the current one. The text is one that nobody knows, of which what is
-// before the step is in the cache.
+// beginPlan makes a step of the requested shape the current step. Its token ids are unknown, and all
+// positions before the step count as filled in the cache.
 func (s *live) beginPlan(c session.Command) (work, error) {
 	if s.runner.Exec.Loaded() {
-		return nil, session.Refusef("plan: steps of this session run; gpuscope --device none plans them at any shape, and gpuscope graph --at prints one")
+		return nil, session.Refusef("plan: needs a session without a device. Start gpuscope --device none to plan steps of any shape, or use gpuscope graph --at to print one")
 	}
 	if err := s.m.checkShape(c.N, c.Until); err != nil {
 		return nil, err
@@ -63,11 +64,12 @@ func (s *live) beginPlan(c session.Command) (work, error) {
 	return s.step, nil
 }
 
-// unknownText is a text of which the next step takes so many tokens in at a position.
+// unknownText returns a transcript with unknown token ids, whose next step processes the given number of
+// tokens at the given position.
 func unknownText(tokens, position int) run.Transcript {
 	n := position + tokens
 	if tokens == 1 && position > 0 {
-		n = position // it is a decode step then
+		n = position // the whole prompt is in the cache, so the next step is a decode step
 	}
 	return run.Transcript{IDs: make([]int, n), Kept: position, Chunks: []int{tokens}}
 }

@@ -15,8 +15,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Vocabulary is that of a GGUF file or of what else holds one (see tokenizer.Open); of the embedded model
-// where path is empty.
+// Vocabulary reads the vocabulary of a GGUF file, or of another kind of file that tokenizer.Open can read.
+// An empty path selects the vocabulary of the embedded model.
 func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	if path != "" {
 		if !gguf.Is(path) {
@@ -37,9 +37,10 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	return t, errors.Join(err, file.Close())
 }
 
-// readTokenizer takes the vocabulary from the model's files, or from the one that was named instead. A model
-// without one, or with one that is broken or of an unknown kind, runs token ids alone: the rule is in package
-// tokenizer. A vocabulary may have more tokens than the embedding has rows, as that of Gemma 3 has.
+// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If
+// the model has no vocabulary, or a broken or unsupported one, the model runs token ids only; package
+// tokenizer decides this. A vocabulary may have more tokens than the embedding has rows, as that of Gemma 3
+// does.
 func (m *Model) readTokenizer() error {
 	if named := m.options.Tokenizer; named != "" {
 		var err error
@@ -51,17 +52,17 @@ func (m *Model) readTokenizer() error {
 	}
 	m.warnings = append(m.warnings, m.tokens.Warnings()...)
 	if refused, ok := errors.AsType[*tokenizer.RefusedError](m.noText); ok {
-		m.warnf("only token ids run, no text: %v", refused.Err)
+		m.warnf("text is not available, only token ids: %v", refused.Err)
 	}
 	return nil
 }
 
-// OutsideError says that a token of a prompt has no row in the model's embedding.
+// OutsideError is the error of a prompt with a token that has no row in the model's embedding.
 type OutsideError struct {
-	At   int    // in the prompt
-	ID   int    // of the token
-	Text string // as the vocabulary writes it; empty where it has no such token
-	Rows int    // of the embedding
+	At   int    // index of the token in the prompt
+	ID   int    // id of the token
+	Text string // text of the token in the vocabulary; empty if the vocabulary has no such token
+	Rows int    // number of rows of the embedding
 }
 
 func (e *OutsideError) Error() string {
@@ -69,11 +70,12 @@ func (e *OutsideError) Error() string {
 	if e.Text != "" {
 		name = fmt.Sprintf(" (%s)", printable.Short(strconv.Quote(e.Text), 60))
 	}
-	return fmt.Sprintf("token %d of the prompt is %d%s, the model has ids 0 to %d: its embedding has %s",
+	return fmt.Sprintf("token %d of the prompt has id %d%s; the model has ids 0 to %d because its embedding has %s",
 		e.At, e.ID, name, e.Rows-1, table.Plural(e.Rows, "row"))
 }
 
-// prompt is the transcript that a prompt starts, every id and count of it checked.
+// prompt returns the transcript that starts with the prompt of a command. It checks every token id and
+// count.
 func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	ids, err := m.encode(c, true)
 	if err != nil {
@@ -82,20 +84,21 @@ func (m *Model) prompt(c session.Command) (run.Transcript, error) {
 	return m.promptOf(ids, c)
 }
 
-// promptOf is the transcript that the ids of a prompt start.
+// promptOf returns the transcript that starts with the given token ids.
 func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 	t := run.Transcript{IDs: ids, Voice: run.NewVoice(m.tokens)}
 	switch n := len(ids); {
 	case n == 0:
-		return t, session.Refusef("the prompt is empty: give at least one token")
+		return t, session.Refusef("the prompt is empty; give at least one token")
 	case n > m.context:
 		return t,
-			session.Refusef("the prompt has %s, the context holds %d: shorten it or raise --context",
+			session.Refusef("the prompt has %s, but the context holds %d. Shorten the prompt or raise --context",
 				table.Plural(n, "token"), m.context)
-	case c.N > m.context-n+1: // the last of them takes no place: nothing follows it
+	case c.N > m.context-n+1: // the last generated token occupies no position, because no step reads it
 		return t,
-			session.Refusef("the prompt has %s and %d are to follow, the context holds %d and what comes out last: "+
-				"ask for fewer or raise --context", table.Plural(n, "token"), c.N, m.context)
+			session.Refusef("the prompt has %s and %d more were requested, but the context holds %d and one "+
+				"last token. Request fewer tokens or raise --context", table.Plural(n, "token"), c.N,
+				m.context)
 	}
 	for i, id := range ids {
 		if id < 0 || id >= m.config.Vocab {
@@ -109,12 +112,13 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 	return t, err
 }
 
-// edited is the transcript of a text whose first tokens are kept and followed by others. Where those begin as
-// the text itself went on, that much more is kept.
+// edited returns the transcript after an edit: the first c.N tokens of the text, followed by the tokens of
+// the command. If these continue exactly as the old text did, the matching positions stay in the cache too.
 func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.Transcript, error) {
 	all := was.All()
 	if c.N > len(all) {
-		return run.Transcript{}, session.Refusef("edit: the text has %d tokens, %d of them cannot be kept",
+		return run.Transcript{}, session.Refusef(
+			"edit: the text has only %d tokens, so %d cannot be kept",
 			len(all), c.N)
 	}
 	added, err := m.encode(c, c.N == 0)
@@ -130,8 +134,8 @@ func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.T
 	return t, err
 }
 
-// goesOn is the transcript of ids as a prompt. Those that the text has had at their place stay in the cache,
-// but the last one is run again: something must come out.
+// goesOn returns a transcript with ids as its prompt. The positions whose tokens equal those of the old
+// text stay in the cache. The last token always runs again, because the step must produce a token.
 func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.Transcript, error) {
 	t, err := m.promptOf(ids, c)
 	if err != nil {
@@ -145,7 +149,7 @@ func (m *Model) goesOn(was *run.Transcript, ids []int, c session.Command) (run.T
 	return t, err
 }
 
-// told are ids of the vocabulary with the bytes that each of them stands for.
+// told pairs each id with the bytes that the vocabulary has for the id.
 func (m *Model) told(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -154,14 +158,15 @@ func (m *Model) told(ids []int) []session.Token {
 	return list
 }
 
-// encode gives the ids of a command: a text's, at the start with the token that starts texts where the
-// model's file says so, or ids as they are.
+// encode returns the token ids of a command. If the command has a text, encode tokenizes the text. At the
+// start of a text it adds the beginning-of-sequence token if the model's file asks for that token. If the
+// command has token ids, encode returns them unchanged.
 func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	switch {
 	case c.Text == "":
 		return c.Tokens, nil
 	case len(c.Tokens) > 0:
-		return nil, session.Refusef("a prompt is a text or token ids, not both")
+		return nil, session.Refusef("both a text and token ids were given; give only one of them")
 	case m.noText != nil:
 		return nil, session.Refusef("%w", m.noText)
 	}
@@ -172,8 +177,8 @@ func (m *Model) encode(c session.Command, start bool) ([]int, error) {
 	return ids, nil
 }
 
-// checkChunk refuses a number of tokens, of which what says whose it is, that no step can take, or that is
-// less than the least.
+// checkChunk refuses a number of tokens n that is below least or larger than a step can process. The string
+// what describes n in the error.
 func (m *Model) checkChunk(what string, n, least int) error {
 	want := table.Integer(m.maxChunk)
 	if least < m.maxChunk {
@@ -183,16 +188,16 @@ func (m *Model) checkChunk(what string, n, least int) error {
 	case n < least:
 		return session.Refusef("%s: want %s", what, want)
 	case n > m.context:
-		return session.Refusef("%s: want %s; the context holds %s (--context)", what, want,
+		return session.Refusef("%s: want %s; the context holds %s (see --context)", what, want,
 			table.Integer(m.context))
 	case n > m.maxChunk:
-		return session.Refusef("%s: want %s; --max-chunk %d lets a step take so many", what, want, n)
+		return session.Refusef("%s: want %s; to allow it, use --max-chunk %d", what, want, n)
 	}
 	return nil
 }
 
-// chunks are the sizes of the steps that prefill n tokens: those that were asked for, the last one repeating,
-// else as large as can be.
+// chunks returns the sizes of the steps that prefill n tokens. The requested sizes are used in order and
+// the last one repeats. Without requested sizes, every step is as large as possible.
 func (m *Model) chunks(n int, want []int) ([]int, error) {
 	for i, size := range want {
 		what := fmt.Sprintf("chunk %d is %s", i, table.Plural(size, "token"))

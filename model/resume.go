@@ -11,16 +11,17 @@ import (
 	"gpuscope/trace/table"
 )
 
-// beginResume makes the text of an engine that has gone this one's. The steps that led to where it stood run
-// again as they were, of as many tokens each, so that the cache holds the same. Each is given the token that
-// it gave then; where another comes out now that is told.
+// beginResume rebuilds the text of a crashed engine in this engine. The steps that led to the crashed
+// engine's position run again with the same number of tokens each, so that the cache holds the same
+// contents. Each step keeps the token that it produced originally. The event at the end reports how many
+// steps now produce another token.
 func (s *live) beginResume(c session.Command) (work, error) {
 	l := c.Left
 	switch {
 	case l == nil:
-		return nil, session.Refusef("resume: give what was left")
+		return nil, session.Refusef("resume: the field left is missing")
 	case s.text.Last() != nil || s.runner.Rec.Next() > 0:
-		return nil, session.Refusef("resume: this engine has run steps of its own")
+		return nil, session.Refusef("resume: this engine has already run steps")
 	}
 	if err := s.m.checkChunk("resume: chunks of "+table.Plural(l.Chunk, "token"), l.Chunk, 0); err != nil {
 		return nil, err
@@ -42,7 +43,8 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	}, nil
 }
 
-// left is the text that was left, before its first step, every count and id of it checked.
+// left returns the transcript of the crashed engine's text before its first step. It checks every count and
+// token id.
 func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	last := -1
 	if l.Last != nil {
@@ -50,13 +52,14 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		p, n := l.Last.Position, l.Last.Tokens
 		if last < 0 || p < 0 || n < 1 || n > m.maxChunk || p > m.context-n {
 			return run.Transcript{}, session.Refusef(
-				"resume: the last step, %d, had %d tokens at position %d: want at most %d, and a context of %d",
+				"resume: invalid last step %d with %d tokens at position %d; maximum %d tokens, context %d",
 				last, n, p, m.maxChunk, m.context)
 		}
 	}
 	if len(l.Prompt) == 0 {
 		if len(l.Turns)+len(l.Kept)+len(l.Talk) > 0 {
-			return run.Transcript{}, session.Refusef("resume: steps of no text")
+			return run.Transcript{}, session.Refusef(
+				"resume: there are steps, kept positions or exchanges, but no prompt")
 		}
 		return run.Transcript{}, nil
 	}
@@ -66,8 +69,9 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	}
 	for i, e := range l.Talk {
 		if last := i == len(l.Talk)-1; e.From > len(t.IDs) || e.To > len(t.IDs) || last && e.From < 0 {
-			return t, session.Refusef("resume: an answer at tokens %d to %d of a prompt of %d", e.From, e.To,
-				len(t.IDs))
+			return t, session.Refusef(
+				"resume: an answer covers tokens %d to %d, but the prompt has %d tokens",
+				e.From, e.To, len(t.IDs))
 		}
 	}
 	t.Talk = l.Talk
@@ -91,17 +95,18 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		gives := position >= len(t.IDs)
 		switch {
 		case turn.Step <= step || turn.Step > last:
-			return t, session.Refusef("resume: step %d after step %d, and the last is %d", turn.Step, step,
-				last)
+			return t, session.Refusef("resume: step %d follows step %d, but the last step is %d",
+				turn.Step, step, last)
 		case before < len(t.IDs) && position > len(t.IDs), before >= len(t.IDs) && turn.Tokens != 1,
 			position > m.context:
-			return t, session.Refusef("resume: a step of %d tokens at position %d; prompt %d, context %d",
-				turn.Tokens, before, len(t.IDs), m.context)
+			return t, session.Refusef("resume: invalid step of %d tokens at position %d; "+
+				"the prompt has %d tokens, the context %d", turn.Tokens, before, len(t.IDs), m.context)
 		case gives != (turn.Token != nil):
-			return t, session.Refusef("resume: the step at position %d gives a token or it does not", before)
+			return t, session.Refusef(
+				"resume: the step at position %d has a token but must not, or has none but must", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
-			return t, session.Refusef("resume: token %d, the vocabulary has ids 0 to %d", *turn.Token,
-				m.config.Vocab-1)
+			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
+				*turn.Token, m.config.Vocab-1)
 		}
 		step = turn.Step
 		if before < len(t.IDs) {
@@ -109,7 +114,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 		}
 	}
 	if t.Kept >= len(t.IDs) {
-		return t, session.Refusef("resume: %d positions were kept of a prompt of %d tokens", t.Kept,
+		return t, session.Refusef("resume: %d positions are kept, but the prompt has only %d tokens", t.Kept,
 			len(t.IDs))
 	}
 	rest, err := m.chunks(len(t.IDs)-min(position, len(t.IDs)), nil)
@@ -117,9 +122,10 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 	return t, err
 }
 
-// resume runs the steps of a text again. Where that is cancelled the text stands where it got to. First it
-// gives the graph the shapes of the last step that was recorded, from which the next one is told; what that
-// puts into the cache is written over, or is after the text.
+// resume runs the steps of a text again. After a cancel, the text is at the position that was reached.
+// First resume runs the last recorded step once, because the recorder describes the next step relative to
+// the shapes of that step. This run writes to the cache, but only at positions that are rewritten later or
+// are after the text.
 func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) error {
 	if last := l.Last; last != nil {
 		tokens := make([]int, last.Tokens)

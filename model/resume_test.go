@@ -126,22 +126,22 @@ func TestWhatCannotHaveBeenLeftIsRefused(t *testing.T) {
 		}
 	}
 	for want, spoil := range map[string]func(*session.Left){
-		"":                            func(*session.Left) {},
-		"the last step, -1, had":      func(l *session.Left) { l.Last.Step = -1 },
-		"had 1 tokens at position 64": func(l *session.Left) { l.Last.Position = 64 },
-		"had 99 tokens at":            func(l *session.Left) { l.Last.Tokens = 99 },
-		"chunks of 999":               func(l *session.Left) { l.Chunk = 999 },
-		"timing level":                func(l *session.Left) { l.Timing = "now" },
-		"token 0 of the prompt is -1": func(l *session.Left) { l.Prompt[0] = -1 },
-		"steps of no text":            func(l *session.Left) { l.Prompt = nil },
-		"a step of 0 tokens":          func(l *session.Left) { l.Turns[1].Tokens = 0 },
-		"a step of -2 tokens":         func(l *session.Left) { l.Kept = []int{-2} },
-		"a step of 2 tokens at":       func(l *session.Left) { l.Turns[2].Tokens = 2 },
-		"step 0 after step 0":         func(l *session.Left) { l.Turns[1].Step = 0 },
-		"step 2 after step 1, and":    func(l *session.Left) { l.Last.Step = 1 },
-		"gives a token or":            func(l *session.Left) { l.Turns[0].Token = token(1) },
-		"token 99999":                 func(l *session.Left) { l.Turns[2].Token = token(99999) },
-		"3 positions were kept":       func(l *session.Left) { l.Kept, l.Turns = []int{3}, nil },
+		"":                                func(*session.Left) {},
+		"invalid last step -1":            func(l *session.Left) { l.Last.Step = -1 },
+		"with 1 tokens at position 64":    func(l *session.Left) { l.Last.Position = 64 },
+		"with 99 tokens at":               func(l *session.Left) { l.Last.Tokens = 99 },
+		"chunks of 999":                   func(l *session.Left) { l.Chunk = 999 },
+		"timing level":                    func(l *session.Left) { l.Timing = "now" },
+		"token 0 of the prompt has id -1": func(l *session.Left) { l.Prompt[0] = -1 },
+		"but no prompt":                   func(l *session.Left) { l.Prompt = nil },
+		"a step of 0 tokens":              func(l *session.Left) { l.Turns[1].Tokens = 0 },
+		"a step of -2 tokens":             func(l *session.Left) { l.Kept = []int{-2} },
+		"invalid step of 2 tokens at":     func(l *session.Left) { l.Turns[2].Tokens = 2 },
+		"step 0 follows step 0":           func(l *session.Left) { l.Turns[1].Step = 0 },
+		"step 2 follows step 1":           func(l *session.Left) { l.Last.Step = 1 },
+		"has a token but must not":        func(l *session.Left) { l.Turns[0].Token = token(1) },
+		"invalid token id 99999":          func(l *session.Left) { l.Turns[2].Token = token(99999) },
+		"3 positions are kept":            func(l *session.Left) { l.Kept, l.Turns = []int{3}, nil },
 	} {
 		r := newRig(t, Options{})
 		l := whole()

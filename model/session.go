@@ -16,30 +16,34 @@ import (
 	"gpuscope/trace"
 )
 
-// live is a model on a device that commands step through its text. One goroutine owns the device, the engine
-// and the transcript; Do hands it commands one by one.
+// live is the session of a model on a device. One goroutine owns the device, the engine and the transcript.
+// Do passes commands to it one by one.
 type live struct {
-	m         *Model
-	runner    *run.Runner
-	text      run.Transcript
-	timing    engine.Timing
-	chunk     int         // tokens a step of a prompt takes, 0: as many as it can
-	clock     trace.Clock // as it was last told
-	ran       int         // the step that the executor ran last, nowhere where that is not known
-	looked    replayed    // up to where it was run again for a look, with nothing after that
-	costed    costed
-	upto      *trace.DispatchID // up to which the current step was run again, nil: it is whole
-	watch     *watch
-	resumed   bool          // the text is another engine's
-	reference *referenceRun // of the text, nil before it is wanted
+	m      *Model
+	runner *run.Runner
+	text   run.Transcript
+	timing engine.Timing
+	chunk  int         // tokens per prefill step; 0 for the maximum
+	clock  trace.Clock // the clock that was last recorded
+	// ran is the index of the step that the executor ran last, or nowhere if it is unknown.
+	ran int
+	// looked is the last replay of a look, if nothing has run after it.
+	looked replayed
+	costed costed
+	// upto is the dispatch up to which the current step was run again; nil if the step ran completely.
+	upto    *trace.DispatchID
+	watch   *watch
+	resumed bool // the text was taken over from a crashed engine
+	// reference is the reference run of the text; nil until it is first needed.
+	reference *referenceRun
 
 	requests chan request
 	stream   *session.Stream
 	teller   *teller
-	closing  context.Context // ends with Close
+	closing  context.Context // cancelled by Close
 	close    context.CancelFunc
 	done     chan struct{} // closed when the goroutine has ended
-	lost     error         // why it ended by itself; read after done
+	lost     error         // why the goroutine ended by itself; read only after done is closed
 	closed   sync.Once
 }
 
@@ -54,7 +58,8 @@ type answer struct {
 	err   error
 }
 
-// start runs the session. Its first events are the trace's header and where it stands.
+// start starts the goroutine of the session. The first events are the trace's header and the session's
+// state.
 func start(m *Model, r *run.Runner, header *trace.Trace) *live {
 	s := &live{
 		m: m, runner: r, timing: m.options.Timing, clock: header.Clock, watch: newWatch(header.Graph),
@@ -77,7 +82,6 @@ func start(m *Model, r *run.Runner, header *trace.Trace) *live {
 	return s
 }
 
-// serve runs commands until Close, or until the device is lost.
 func (s *live) serve() {
 	defer close(s.done)
 	defer s.teller.end()
@@ -134,7 +138,8 @@ func (s *live) Close() error {
 	return s.lost
 }
 
-// tell says where the session stands, and its text where that is another one than was told before.
+// tell sends the state of the session. It includes the text if the text has been replaced since the last
+// state.
 func (s *live) tell(running bool) {
 	st := session.State{
 		Context: s.m.context, MaxChunk: s.m.maxChunk, Position: s.text.Position(), Step: s.text.Step(),
@@ -150,44 +155,43 @@ func (s *live) tell(running bool) {
 	s.teller.tell(func() session.Event { return session.Event{State: &st} })
 }
 
-// record adds to the trace.
 func (s *live) record(r trace.Record) {
 	s.teller.tell(func() session.Event { return session.Event{Records: []trace.Record{r}} })
 }
 
-// canStep says why no step can follow the current one.
+// canStep returns an error if no step can follow the current one.
 func (s *live) canStep() error {
 	switch {
 	case len(s.text.IDs) == 0:
-		return session.Refusef("there is no text yet: give a prompt first")
+		return session.Refusef("there is no text yet; give a prompt first")
 	case s.text.Position() >= s.m.context:
 		return session.Refusef("the context is full: %d of %d positions are in use", s.text.Position(),
 			s.m.context)
 	case s.text.Fault != nil:
-		return session.Refusef("the text has ended: %w: go back a step, or give another prompt", s.text.Fault)
+		return session.Refusef("the text has ended: %w. Step back or give another prompt", s.text.Fault)
 	case s.text.Ended:
-		return session.Refusef("the text has ended with the model's end token: go back a step, or give another prompt")
+		return session.Refusef("the text has ended with the model's end token; step back or give another prompt")
 	}
 	return nil
 }
 
-// event records something that happened at a step.
+// event records an event of a step.
 func (s *live) event(step int, kind, format string, args ...any) *trace.Event {
 	e := &trace.Event{Step: step, Kind: kind, Text: fmt.Sprintf(format, args...)}
 	s.record(trace.Record{Event: e})
 	return e
 }
 
-// prefill takes the prompt in, up to the first token that comes out, or up to a step that meets one of the
-// conditions.
+// prefill returns the work that runs the prompt until the first token is produced, or until a step meets a
+// breakpoint.
 func (s *live) prefill(breaks []session.Break) work {
 	return func(ctx context.Context, r *session.Reply) error {
 		return s.run(ctx, session.Command{Until: len(s.text.IDs), Breaks: breaks}, r)
 	}
 }
 
-// run makes n tokens, or as many as there are, or those up to a position, or up to a step that meets one of
-// the conditions. A prompt that was not taken in to its end is first.
+// run generates c.N tokens, or as many as possible if c.N is 0. It stops early at position c.Until and at a
+// step that meets a breakpoint. It first runs the rest of a prompt whose prefill was interrupted.
 func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) error {
 	if len(c.Breaks) > 0 {
 		if err := s.hold(ctx); err != nil {
@@ -233,8 +237,9 @@ func (s *live) run(ctx context.Context, c session.Command, r *session.Reply) err
 	return nil
 }
 
-// step makes the next step. Where it fails the position is the old one. A step whose logits are no numbers is
-// told as it was, gives no token, and is an error: the text cannot go on.
+// step runs the next step. If the step fails, the position does not change. If the logits of the step are
+// not finite, the step is recorded, but produces no token, and step returns an error because the text
+// cannot continue.
 func (s *live) step(ctx context.Context, r *session.Reply) error {
 	phase, n := s.text.Next()
 	n.Gives = n.Gives && s.runner.Exec.Loaded()
@@ -247,7 +252,7 @@ func (s *live) step(ctx context.Context, r *session.Reply) error {
 	return s.ended(ctx, phase, n, out, s.runner.Snapshot(), r)
 }
 
-// ended takes in a step that the executor ran last: its token is in the text then, and it was told.
+// ended appends the step that the executor ran last to the text, and records the step.
 func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run.Picked, was run.Snapshot,
 	r *session.Reply,
 ) error {
@@ -257,7 +262,7 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 	if n.Gives && !out.Finite() {
 		n.Gives = false
 		s.text.Ended = true
-		s.text.Fault = fmt.Errorf("step %d at position %d gives no token: the highest of its logits is %v%s",
+		s.text.Fault = fmt.Errorf("step %d at position %d produces no token: its highest logit is %v%s",
 			n.Index, n.Position, out.Highest, s.runner.Blame(ctx))
 	}
 	text := s.text.Push(n)
@@ -272,7 +277,6 @@ func (s *live) ended(ctx context.Context, phase trace.Phase, n run.Turn, out run
 	return s.text.Fault
 }
 
-// play runs a turn of the text.
 func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run.Picked, error) {
 	var recent []int
 	if by := &s.m.options.Sampling; n.Gives && by.Penalises() {
@@ -281,15 +285,16 @@ func (s *live) play(ctx context.Context, n *run.Turn, timing engine.Timing) (run
 	return s.runner.Step(ctx, n.Position, n.Tokens, n.Gives, recent, timing)
 }
 
-// generates says whether the steps to come can be made one after another: nothing looks at what is between
-// them, and the current one, which the executor has in force, is one of them.
+// generates reports whether the next steps can run as one generation, without anything that reads the
+// device between two steps. The current step must be a decode step, must be the last one that the executor
+// ran, and must have run completely.
 func (s *live) generates(c *session.Command) bool {
 	last := s.text.Last()
 	return len(c.Breaks) == 0 && last != nil && last.Position >= len(s.text.IDs) && s.ran == last.Index &&
 		s.upto == nil && s.runner.Exec.CanPrepare(s.timing)
 }
 
-// generate makes the tokens that a run has left when it has made n, or as many as there are.
+// generate generates the remaining tokens of a run command that has generated n tokens so far.
 func (s *live) generate(ctx context.Context, c *session.Command, n int, r *session.Reply) error {
 	_, next := s.text.Next()
 	g := run.Generation{
@@ -307,7 +312,8 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	}
 	g.Gave = func(out run.Picked, was run.Snapshot) (more bool, err error) {
 		phase, n := s.text.Next()
-		if !out.Finite() { // which is looked into: the step is run again, for the next may have run
+		// Run a faulty step again, because the next step may have replaced the values that Blame examines.
+		if !out.Finite() {
 			if _, err := s.play(ctx, &n, engine.TimingOff); err != nil {
 				return false, err
 			}
@@ -323,12 +329,13 @@ func (s *live) generate(ctx context.Context, c *session.Command, n int, r *sessi
 	return err
 }
 
-// ends says whether the text ends with a token that came out.
+// ends reports whether the text ends with a generated token.
 func (s *live) ends(token int) bool {
 	return s.text.Position() >= s.m.context || !s.m.options.IgnoreEOS && s.m.tokens.IsEnd(token)
 }
 
-// stepEvent is a step with the plans that are new with it.
+// stepEvent returns the event with the record of a step and the records of the plans that first occur in
+// the step.
 func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []trace.Candidate,
 	text string,
 ) session.Event {
@@ -349,14 +356,16 @@ func (m *Model) stepEvent(s run.Snapshot, phase trace.Phase, n run.Turn, top []t
 	return session.Event{Records: records}
 }
 
-// How often, and for how long at most, observe runs the step at each of the two levels.
+// observe runs the step at each timing level at most observeRuns times. It starts no further round once
+// observeFor has passed.
 const (
 	observeRuns = 8
 	observeFor  = 2 * time.Second
 )
 
-// observe measures what timing costs: the current step again, untimed, with timestamps around it, and with
-// every dispatch timed, in turns, so that a drift of clocks meets all of them.
+// observe measures the overhead of timing. It runs the current step again untimed, with timestamps around
+// the step, and with every dispatch timed. The three levels alternate, so that a drift of the clocks
+// affects all of them equally.
 func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	t := s.text.Last()
 	walls := map[engine.Timing][]int64{}
@@ -386,7 +395,8 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	return nil
 }
 
-// median of times, not measured where there are none.
+// median returns the median of durations in ns. It returns the zero Time, which means not measured, for an
+// empty list.
 func median(list []int64) trace.Time {
 	n := len(list)
 	if n == 0 {
@@ -396,7 +406,7 @@ func median(list []int64) trace.Time {
 	return trace.Measured((list[(n-1)/2] + list[n/2]) / 2)
 }
 
-// offBy is what the median of times may be off by.
+// offBy returns the error of the median of durations in ns.
 func offBy(list []int64) trace.Time {
 	ns, ok := median(list).NS()
 	if !ok {
@@ -405,7 +415,7 @@ func offBy(list []int64) trace.Time {
 	return trace.OffBy(list, ns)
 }
 
-// tellClock says what the steps have taught of the GPU's clock.
+// tellClock records the GPU clock if the steps have changed what is known of it.
 func (s *live) tellClock() {
 	if c := s.runner.Exec.Clock(); c != s.clock {
 		s.clock = c

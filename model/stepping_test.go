@@ -46,7 +46,7 @@ func TestARunPausesAtAPosition(t *testing.T) {
 	r.do(session.Command{Kind: session.Run, N: 2, Until: 20})
 	r.wantStand(`step 6, position 11, "fghijkl"`)
 	for until, want := range map[int]string{
-		11: "the text is at 11; step back, or run further", tinyContext + 1: "positions 1 to 64", -1: "positions 1 to 64",
+		11: "the text is already at position 11", tinyContext + 1: "between 1 and 64", -1: "between 1 and 64",
 	} {
 		err := r.try(context.Background(), session.Command{Kind: session.Run, Until: until})
 		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
@@ -448,10 +448,10 @@ func TestAnEditKeepsWhatTheCacheHas(t *testing.T) {
 	}
 	r.do(promptOf(5))
 	for want, c := range map[string]session.Command{
-		"the text has 6 tokens, 7 of them cannot be kept": {Kind: session.Edit, N: 7},
-		"the prompt has 66 tokens, the context holds 64":  {Kind: session.Edit, N: 2, Tokens: ids(64)},
-		"the model has ids 0 to 256":                      {Kind: session.Edit, N: 2, Tokens: []int{257}},
-		"the prompt is empty":                             {Kind: session.Edit},
+		"the text has only 6 tokens, so 7 cannot be kept":    {Kind: session.Edit, N: 7},
+		"the prompt has 66 tokens, but the context holds 64": {Kind: session.Edit, N: 2, Tokens: ids(64)},
+		"the model has ids 0 to 256":                         {Kind: session.Edit, N: 2, Tokens: []int{257}},
+		"the prompt is empty":                                {Kind: session.Edit},
 	} {
 		err := r.try(context.Background(), c)
 		if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
@@ -474,7 +474,7 @@ func TestPromptsAreReadInChunksOfTheSessionsSize(t *testing.T) {
 		}
 	}
 	err := r.try(context.Background(), session.Command{Kind: session.Chunk, N: 17})
-	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "chunk: 17 tokens: want 0 to 16; --max-chunk 17 lets") {
+	if !errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), "chunk: 17 tokens: want 0 to 16; to allow it, use --max-chunk 17") {
 		t.Errorf("too large a chunk: %v", err)
 	}
 	c := promptOf(10)

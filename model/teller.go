@@ -2,17 +2,18 @@ package model
 
 import "gpuscope/session"
 
-// teller makes the events of a session beside its steps, in their order: what a trace says of a step is made
-// while the next step runs, and not before it is known what that took.
+// teller creates and sends the events of a session in order, on its own goroutine. The trace records of one
+// step are created while the next step runs. Events are held back until the GPU times of all earlier steps
+// have been read.
 type teller struct {
 	stream  *session.Stream
-	settled func() bool            // what they took is known of all steps
-	held    []func() session.Event // until it is
+	settled func() bool            // reports whether the GPU times of all ended steps are known
+	held    []func() session.Event // events waiting for settled to return true
 	todo    chan func()
 	done    chan struct{}
 }
 
-// maxLag is how many events the teller may lag before the steps wait for it.
+// maxLag is the number of batches of events that may be queued before the steps wait for the teller.
 const maxLag = 4
 
 func newTeller(stream *session.Stream, settled func() bool) *teller {
@@ -28,7 +29,8 @@ func newTeller(stream *session.Stream, settled func() bool) *teller {
 	return t
 }
 
-// tell sends the event that of makes. It is called on the teller's goroutine: what it uses must not change.
+// tell sends the event that of returns. The teller's goroutine calls of later, so the data that of reads
+// must not change.
 func (t *teller) tell(of func() session.Event) {
 	t.held = append(t.held, of)
 	if !t.settled() {
@@ -36,21 +38,22 @@ func (t *teller) tell(of func() session.Event) {
 	}
 	batch := t.held
 	t.held = nil
-	t.todo <- func() { // one for all: steps would wait for room for each
+	// The whole batch is one entry, because each entry takes one of the maxLag places in the queue.
+	t.todo <- func() {
 		for _, of := range batch {
 			t.stream.Send(of())
 		}
 	}
 }
 
-// flush returns when all is sent. No step is on its way.
+// flush waits until all events have been sent. It must not be called while a step is running.
 func (t *teller) flush() {
 	done := make(chan struct{})
 	t.todo <- func() { close(done) }
 	<-done
 }
 
-// end ends the stream after what was told.
+// end sends the queued events and ends the stream.
 func (t *teller) end() {
 	close(t.todo)
 	<-t.done

@@ -169,7 +169,7 @@ func TestTokenOutsideOfTheVocabularyFailsTheStep(t *testing.T) {
 	r.token = func(int, []int) int { return tinyVocab }
 	err := r.try(context.Background(), promptOf(5))
 	if err == nil || errors.Is(err, session.ErrUsage) ||
-		!strings.Contains(err.Error(), "the device gave token 257 of a vocabulary of 257") {
+		!strings.Contains(err.Error(), "the device produced token id 257") {
 		t.Errorf("error %v", err)
 	}
 	r.wantStand(`step -1, position 0, ""`)
@@ -203,7 +203,7 @@ func TestLogitsThatAreNoNumbersEndTheTextInWords(t *testing.T) {
 		for _, damage := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			r.logit = float32(damage)
 			err := r.try(context.Background(), session.Command{Kind: session.Run, N: 3})
-			want := fmt.Sprintf("at position 6 gives no token: the highest of its logits is %v", damage)
+			want := fmt.Sprintf("at position 6 produces no token: its highest logit is %v", damage)
 			if err == nil || errors.Is(err, session.ErrUsage) || !strings.Contains(err.Error(), want) {
 				t.Fatalf("error %v, want %q", err, want)
 			}

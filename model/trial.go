@@ -11,24 +11,26 @@ import (
 	"gpuscope/trace/table"
 )
 
-// usualTrials is how often a route is timed where nobody says, maxLengths at how many lengths at most.
+// usualTrials is the number of measurements of each route if the command gives none. maxLengths is the
+// maximum number of token counts.
 const (
 	usualTrials = 10
 	maxLengths  = 64
 )
 
-// beginTimeOp checks what is to be timed.
 func (s *live) beginTimeOp(c session.Command) (work, error) {
 	ops := s.runner.Net.Graph.NumOps()
 	switch {
 	case !s.runner.Timed():
-		return nil, session.Refusef("an operator cannot be timed: this device has no timestamps")
+		return nil, session.Refusef("cannot time an operator: this device has no timestamps")
 	case c.Op == nil || *c.Op < 0 || int(*c.Op) >= ops:
-		return nil, session.Refusef("time_op: want an operator, 0 to %d", ops-1)
+		return nil, session.Refusef("time_op: the operator is missing or invalid; give an id from 0 to %d",
+			ops-1)
 	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
-		return nil, session.Refusef("time_op: %d lengths, want 1 to %d", len(c.Lengths), maxLengths)
+		return nil, session.Refusef("time_op: %d lengths given; give 1 to %d", len(c.Lengths), maxLengths)
 	case c.N > engine.MostTrials:
-		return nil, session.Refusef("time_op: %d times, want at most %d", c.N, engine.MostTrials)
+		return nil, session.Refusef("time_op: %d times, want at most %d",
+			c.N, engine.MostTrials)
 	}
 	for _, m := range c.Lengths {
 		if err := s.m.checkChunk(fmt.Sprintf("time_op: a length of %d", m), m, 1); err != nil {
@@ -41,7 +43,8 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 	return func(ctx context.Context, r *session.Reply) error { return s.timeOp(ctx, c, r) }, nil
 }
 
-// timeOp times an operator at each length. What was timed before a cancel stays.
+// timeOp measures an operator at each token count. Measurements that are complete when a cancel arrives are
+// kept.
 func (s *live) timeOp(ctx context.Context, c session.Command, r *session.Reply) error {
 	progress := s.progress()
 	for i, m := range c.Lengths {

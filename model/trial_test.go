@@ -80,11 +80,11 @@ func TestTimingAnOperatorIsRefusedWhereItCannotBe(t *testing.T) {
 	r := newRig(t, Options{MaxChunk: 8})
 	op, none := r.opNamed("layers.0.attn.q"), trace.OpID(999)
 	for want, c := range map[string]session.Command{
-		"want an operator":    {Op: &none, Lengths: []int{1}},
-		"0 lengths":           {Op: op},
-		"a length of 9":       {Op: op, Lengths: []int{9}},
-		"2000 times":          {Op: op, Lengths: []int{1}, N: 2000},
-		"it takes no lengths": {Kind: session.Next, Lengths: []int{1}},
+		"the operator is missing or invalid": {Op: &none, Lengths: []int{1}},
+		"0 lengths":                          {Op: op},
+		"a length of 9":                      {Op: op, Lengths: []int{9}},
+		"2000 times":                         {Op: op, Lengths: []int{1}, N: 2000},
+		"the field lengths is not accepted":  {Kind: session.Next, Lengths: []int{1}},
 	} {
 		if c.Kind == "" {
 			c.Kind = session.TimeOp

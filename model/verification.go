@@ -15,7 +15,8 @@ import (
 	"gpuscope/trace"
 )
 
-// verification goes through the operators of a step that the device has just run, in their order.
+// verification compares the operators of the step that the device has just run with their references, in
+// the order of the graph.
 type verification struct {
 	graph    *graph.Graph
 	exec     *engine.Executor
@@ -23,28 +24,29 @@ type verification struct {
 	step     *graph.StepInput
 	position int
 	tokens   int
-	own      *reference.Interpreter // on what the device has
-	full     *reference.Interpreter // on what it computed itself; nil where there is none
-	part     float64                // of the elements of large operators that are compared
-	flops    float64                // of the step
+	own      *reference.Interpreter // runs each operator on the device's own inputs
+	full     *reference.Interpreter // runs on its own results; nil if it is not used
+	part     float64                // fraction of the elements of large operators to compare
+	flops    float64                // floating-point operations of the step
 	byOp     []opWork
-	bounded  bool // constants are too large to be kept
+	bounded  bool // constants are too large to keep all of them in memory
 	gaps     []trace.DispatchError
-	instead  map[graph.ValueID][]byte // of what the device has: what something else gave
+	// instead holds the outputs of an edited kernel. They are compared in place of the device's values.
+	instead map[graph.ValueID][]byte
 }
 
-// opWork is what a verification has to do with an operator.
+// opWork describes what a verification has to do for one operator.
 type opWork struct {
-	runs    bool // its reference
+	runs    bool // run the reference of the operator
 	looks   []engine.Look
 	compare bool
 	flops   float64
-	ends    []graph.ValueID  // tensors that nobody takes after it
-	last    trace.DispatchID // of its dispatches; -1: it has none
+	ends    []graph.ValueID  // tensors that no later operator reads
+	last    trace.DispatchID // last dispatch of the operator; -1 if it has none
 }
 
-// verifyWindow is how much of what the device has is read at a time, and keepConstants how much of constants
-// is kept from step to step.
+// verifyWindow is the number of bytes that are read from the device at a time. keepConstants is the number
+// of bytes of constants up to which they stay in memory from step to step.
 const (
 	verifyWindow  = 64 << 20
 	keepConstants = 1 << 30
@@ -74,7 +76,8 @@ func newVerification(s *live, t *run.Turn, only []trace.DispatchID) *verificatio
 	return v
 }
 
-// plan says what has to run and to be read: all of what is compared, what it takes, and integers.
+// plan decides which references run and which values are read from the device. These are all compared
+// values, the inputs of their operators, and integers on the host.
 func (v *verification) plan(slots []trace.Dispatch) {
 	after := map[graph.ValueID]trace.DispatchID{}
 	for _, l := range v.exec.OutputLooks() {
@@ -82,7 +85,8 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	}
 	for i := range v.ops {
 		for _, out := range v.ops[i].Outputs {
-			if id, looked := after[out]; looked && v.byOp[i].last < 0 { // it is left, and another makes it
+			// The operator launched nothing: its output was fused away, and another operator computed it.
+			if id, looked := after[out]; looked && v.byOp[i].last < 0 {
 				v.byOp[i].compare, v.byOp[i].last = v.byOp[slots[id].Op].compare, id
 			}
 		}
@@ -95,7 +99,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 		}
 	}
 	v.bounded = constants > keepConstants
-	wanted := map[graph.ValueID]bool{} // tensors
+	wanted := map[graph.ValueID]bool{} // tensors that a compared operator reads
 	seen := map[graph.ValueID]bool{}
 	for i := len(v.ops) - 1; i >= 0; i-- {
 		o, w := &v.ops[i], &v.byOp[i]
@@ -107,7 +111,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 			switch {
 			case looked && (w.compare || wanted[out]):
 				w.looks = append(w.looks, engine.Look{After: id, Value: out})
-			case !looked && wanted[out]: // an alias: its own reference gives it
+			case !looked && wanted[out]: // an alias has no dispatch, so its reference must compute it
 				takes = true
 			}
 		}
@@ -133,7 +137,7 @@ func (v *verification) plan(slots []trace.Dispatch) {
 	}
 }
 
-// run goes through the step.
+// run compares the operators of the step one after another.
 func (v *verification) run(ctx context.Context, progress engine.Progress) error {
 	if err := v.own.Begin(v.step); err != nil {
 		return err
@@ -161,7 +165,8 @@ func (v *verification) run(ctx context.Context, progress engine.Progress) error 
 	return progress("verify", len(v.byOp), len(v.byOp))
 }
 
-// read reads what operators gave, from one on as many as there is room for, and says up to which.
+// read reads the outputs of operators from the device, starting at operator from and continuing while they
+// fit in verifyWindow. It returns the index of the first operator that was not read.
 func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	var looks []engine.Look
 	size := int64(0)
@@ -186,12 +191,13 @@ func (v *verification) read(ctx context.Context, from int) (to int, err error) {
 	return to, v.exec.Replay(ctx, looks...)
 }
 
-// bytes is how much of a value is read.
+// bytes returns the number of bytes of a value that are read.
 func (v *verification) bytes(id graph.ValueID) int64 {
 	return v.graph.Value(id).DType.Bytes(v.elements(id))
 }
 
-// elements is how many elements of a value are read: of State those that may hold anything after the step.
+// elements returns the number of elements of a value that are read. For State it counts only the elements
+// that may be in use after the step.
 func (v *verification) elements(id graph.ValueID) int {
 	if v.graph.Value(id).Role == graph.State {
 		return v.held(id, v.position+v.tokens)
@@ -199,8 +205,8 @@ func (v *verification) elements(id graph.ValueID) int {
 	return arch.Numel(v.exec.LiveDims(id))
 }
 
-// held is how many elements of State hold something when so many positions are in use: those of a cache
-// [1, positions, ...] up to there.
+// held returns the number of elements of State that are in use when the given number of positions is
+// filled. A cache has dims [1, positions, ...], so only its first positions count.
 func (v *verification) held(id graph.ValueID, positions int) int {
 	dims := v.graph.Value(id).MaxDims
 	if len(dims) < 2 || dims[0] != 1 {
@@ -209,7 +215,7 @@ func (v *verification) held(id graph.ValueID, positions int) int {
 	return arch.Numel(dims[2:]) * min(dims[1], positions)
 }
 
-// operator runs the references of an operator, and compares what the device has.
+// operator runs the references of an operator and compares the results with the device's values.
 func (v *verification) operator(i int) error {
 	o, w := &v.ops[i], &v.byOp[i]
 	got := make([][]float64, len(w.looks))
@@ -222,7 +228,9 @@ func (v *verification) operator(i int) error {
 		if got[k], err = reference.Decode(info.DType, l.Into, v.elements(l.Value)); err != nil {
 			return err
 		}
-		if info.Role == graph.State { // as the device has it before the operator, and where it writes
+		// Start from the State that the device holds. The reference overwrites the positions that the
+		// operator writes. All other positions are as the operator found them.
+		if info.Role == graph.State {
 			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])
 			v.own.SetTensor(l.Value, held)
@@ -263,9 +271,10 @@ func (v *verification) operator(i int) error {
 	return nil
 }
 
-// partOf is the part of an operator's elements that are compared: all of those that take little.
+// partOf returns the fraction of an operator's elements to compare. It is 1 for an operator that needs few
+// operations.
 func (v *verification) partOf(w *opWork) float64 {
-	const little = 1e-3 // of the step
+	const little = 1e-3 // fraction of the step's operations
 	if w.flops <= little*v.flops {
 		return 1
 	}
@@ -279,8 +288,9 @@ func lastDim(dims []int) int {
 	return max(1, dims[len(dims)-1])
 }
 
-// compare takes the gap of a value that the operator gave to the dispatch that wrote it last. Of several
-// values of a dispatch the one stays that takes the largest share of its tolerance.
+// compare computes the error of one output of an operator and attributes it to the dispatch that wrote the
+// output last. If a dispatch wrote several outputs, the error that uses the largest share of its tolerance
+// is kept.
 func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []float64) {
 	info := v.graph.Value(l.Value)
 	want, all := v.own.Tensor(l.Value), []float64(nil)
@@ -297,7 +307,8 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 			return
 		}
 		id = writers[len(writers)-1]
-		if n := v.held(l.Value, v.position); n < len(got) { // what it held before is no gap of this step
+		// Skip the positions of earlier steps: their errors are not errors of this step.
+		if n := v.held(l.Value, v.position); n < len(got) {
 			from = n
 		}
 	} else if c := v.partOf(w); c < 1 {
@@ -322,7 +333,8 @@ func (v *verification) compare(o *trace.Op, w *opWork, l engine.Look, got []floa
 	v.gaps = append(v.gaps, trace.DispatchError{Dispatch: id, Gap: g})
 }
 
-// drop gives back what nobody takes any more.
+// drop releases the tensors that no later operator reads. If constants are too large to keep, it releases
+// the constants that the operator read.
 func (v *verification) drop(o *trace.Op, w *opWork) {
 	for _, x := range []*reference.Interpreter{v.own, v.full} {
 		if x == nil {

@@ -15,33 +15,35 @@ import (
 	"gpuscope/trace"
 )
 
-// A step is held to the float64 references of its operators. It runs again, and what each operator gave is
-// read while its memory is its own. Then each reference runs on what the device had as the operator's
-// inputs, so that the difference is the kernel's own error. Beside it another reference run takes the whole
-// text from its tokens on, with State of its own: the difference from that is all that has gathered.
+// Verifying compares a step with the float64 references of its operators. The step runs again, and the
+// output of each operator is read before its memory is reused. Then each reference runs on the device's own
+// inputs of the operator, so that the difference is the error of the kernel alone. A second interpreter,
+// the reference run, computes the whole text from its tokens on with its own State. The difference from the
+// reference run is the accumulated error.
 
-// verifyGFLOP is what each of the two references of a step may take where nothing else was asked for, in
-// 10^9 operations: a core of a laptop does one or two a second.
+// verifyGFLOP is the default limit for each of the two references of a step, in 10^9 floating-point
+// operations. A CPU core of a laptop does one or two 10^9 operations per second.
 const verifyGFLOP = 100
 
-// MostVerifyGFLOP is the most that can be asked for.
+// MostVerifyGFLOP is the largest limit that can be requested, in 10^9 operations.
 const MostVerifyGFLOP = 1 << 30
 
-// beginVerify checks what does not take a run of the step.
+// beginVerify checks a verify command before any step is run.
 func (s *live) beginVerify(c session.Command) (work, error) {
 	t, err := s.turnAgain(c.Step)
 	if err != nil {
 		return nil, err
 	}
 	if c.N > MostVerifyGFLOP {
-		return nil, session.Refusef("verify: %d GFLOP, want at most %d", c.N, MostVerifyGFLOP)
+		return nil, session.Refusef("verify: %d GFLOP requested; the maximum is %d", c.N, MostVerifyGFLOP)
 	}
 	var only []trace.DispatchID
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {
-				return nil, session.Refusef("verify %.40q: dispatch %d, the graph has %d", p.Name, id, slots)
+				return nil, session.Refusef("verify %.40q: no dispatch %d; the graph has %d dispatches",
+					p.Name, id, slots)
 			}
 			only = append(only, id)
 		}
@@ -53,15 +55,16 @@ func (s *live) beginVerify(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error {
 		s.upto = nil
 		err := s.verify(ctx, t, only, budget)
-		if ctx.Err() == nil { // else the next that needs the current step does it
+		if ctx.Err() == nil { // if cancelled, the next command restores the current step when it needs to
 			err = gpu.Join(err, s.hold(ctx))
 		}
 		return err
 	}, nil
 }
 
-// verify holds the dispatches of a step to the references: all, or those that are named, which are held to
-// the reference on their own inputs alone.
+// verify compares the dispatches of a step with the references. If only is empty, it compares all
+// dispatches and uses the reference run too. Otherwise it compares the given dispatches, with the reference
+// on their own inputs only.
 func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID, budget float64) error {
 	if s.ran != t.Index {
 		if _, err := s.again(ctx, t, engine.TimingOff); err != nil {
@@ -91,7 +94,7 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 		note += fmt.Sprintf("; samples of %.1f %% of the elements that take most", 100*v.part)
 	}
 	if v.full != nil {
-		s.reference.ids = nil // until it has come through
+		s.reference.ids = nil // invalid until the run has completed
 	}
 	err := v.run(ctx, s.progress())
 	if err == nil && v.full != nil {
@@ -104,10 +107,10 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	s.record(trace.Record{Gaps: &trace.NumericErrors{
 		Step: t.Index,
 		Gaps: v.gaps,
-	}}) // they do not change from here on
+	}}) // v.gaps must not change any more
 	asked := slices.Clone(s.runner.Exec.Live().Active())
 	if err != nil {
-		asked = nil // it broke off: of the others nothing is known
+		asked = nil // the verification stopped early, so do not report the other dispatches
 	} else if len(only) > 0 {
 		asked = slices.DeleteFunc(asked, func(id trace.DispatchID) bool { return !slices.Contains(only, id) })
 	}
@@ -115,8 +118,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	return err
 }
 
-// tellVerified records what came out, and how many of the dispatches asked for were held to nothing: what
-// they write is for the next of their operator.
+// tellVerified records the result, and counts the requested dispatches that were not compared. Such a
+// dispatch writes an intermediate value for the next dispatch of the same operator.
 func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })
@@ -145,16 +148,16 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	}})
 }
 
-// referenceRun runs the text by the references, step by step, with State of its own.
+// referenceRun runs the text with the references, step by step, with its own State.
 type referenceRun struct {
 	x   *reference.Interpreter
-	ids []int // that its State is of
+	ids []int // tokens that its State contains
 }
 
-// missing is how many tokens of a text it has to take in yet.
+// missing returns the number of tokens of a text that the reference run has not processed yet.
 func (r *referenceRun) missing(ids []int) int { return len(ids) - r.common(ids) }
 
-// common is how many of the tokens that it took in a text begins with.
+// common returns the length of the common prefix of ids and the processed tokens.
 func (r *referenceRun) common(ids []int) int {
 	n := 0
 	for n < min(len(ids), len(r.ids)) && ids[n] == r.ids[n] {
@@ -163,8 +166,8 @@ func (r *referenceRun) common(ids []int) int {
 	return n
 }
 
-// catchUp takes in what it has not of a text. State past the end of the text may be left over from another
-// text; it is never read.
+// catchUp processes the tokens of a text that the reference run has not processed yet. State beyond the end
+// of the text may be left over from another text, but it is never read.
 func (r *referenceRun) catchUp(ctx context.Context, s *live, ids []int, progress engine.Progress) error {
 	from := r.common(ids)
 	r.ids = nil

@@ -1,12 +1,13 @@
-// Package demo is the embedded model: 11M parameters, trained on public-domain text, CC0-1.0.
+// Package demo contains the embedded model. It has 11M parameters, was trained on public-domain text, and
+// is licensed CC0-1.0.
 package demo
 
 import _ "embed"
 
-// File is the model as a GGUF file.
+// File holds the model in the GGUF format.
 //
 //go:embed demo.gguf
 var File []byte
 
-// Name is the model's name for people.
+// Name is the display name of the embedded model.
 const Name = "demo (embedded)"

@@ -9,12 +9,12 @@ import (
 	"gpuscope/trace"
 )
 
-// ProbeEvery is how much time lies at least between two runs of the canary: it takes some 100 us with its
-// submit, which must not slow a run down.
+// ProbeEvery is the minimum time between two runs of the clock probe. A probe takes about 100 us including
+// its submit, which must not slow a run down.
 const ProbeEvery = 25 * time.Millisecond
 
-// UseClockProbe gets a canary ready on a GPU. The clock of a processor that stands in for one moves with all
-// that the machine does.
+// UseClockProbe prepares a clock probe if the device is a GPU with timestamps. A software device gets no
+// probe, because the clock of a CPU changes with everything that the machine does.
 func (r *Runner) UseClockProbe() error {
 	if r.Dev.Info().Type == gpu.CPU || !r.Timed() {
 		return nil
@@ -26,10 +26,11 @@ func (r *Runner) UseClockProbe() error {
 	return r.Exec.UseCanary(k)
 }
 
-// HeedClockProbe runs the canary after a step that was timed, where the last run was some time ago, and tells
-// its speed, 0 where it did not run, and whether the GPU's clock is slow by what is known last. Where the
-// next step is on its way it runs after that, and is told then. Nothing of the step has it in its times. What
-// ails it ails the next step, which says so.
+// HeedClockProbe runs the clock probe after a timed step if ProbeEvery has passed since the last probe. It
+// returns the speed of the clock relative to the warm GPU, or 0 if no probe ran. slow reports whether the
+// last known speed is low. If the next step is already submitted, the probe runs after that step and a
+// later call returns its speed. The times of a step never include the probe. An error of the probe is
+// ignored, because the next step then reports the same error.
 func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool) {
 	if timing == engine.TimingOff {
 		return 0, false
@@ -41,7 +42,8 @@ func (r *Runner) HeedClockProbe(timing engine.Timing) (speed float64, slow bool)
 	return speed, r.Slow
 }
 
-// ProbeClock runs the canary and tells its speed, 0 where there is none, or none is told yet.
+// ProbeClock runs the clock probe and returns the speed of the clock relative to the warm GPU. It returns 0
+// if there is no probe or if the result is not yet available.
 func (r *Runner) ProbeClock() float64 {
 	speed, err := r.Exec.Canary()
 	if err == nil && speed == 0 {

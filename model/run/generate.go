@@ -9,30 +9,34 @@ import (
 	"gpuscope/model/arch"
 )
 
-// Tokens that are made one after another need not wait for the host between two steps: what the next step
-// launches follows from its position alone. So it is prepared while the GPU is at the step before. Stepped,
-// it is sent when the token of that one was read; pipelined, before: the highest logit's token goes from
-// output to input on the device. That a text has ended is heard one step late then. The step too much is
-// thrown away; what it wrote to the cache is after the text, and is written again by whoever comes there.
+// Generating several tokens does not require the GPU to wait for the host between two steps. The shapes and
+// dispatches of the next step follow from its position alone, so the host prepares the next step while the
+// GPU runs the current one. In stepped mode the next step is submitted once the token of the current step
+// has been read. In pipelined mode it is submitted earlier: the GPU copies the token of the highest logit
+// from the output of the current step to the input of the next. The host then notices the end of the text
+// one step late. The surplus step is discarded. Its cache position is after the end of the text and is
+// overwritten by the next step at that position.
 
-// Generation is tokens to be made.
+// Generation describes a run of decode steps.
 type Generation struct {
-	Position, Token int // of the first step
-	Steps           int // at most
+	Position, Token int // position and input token of the first step
+	Steps           int // maximum number of steps
 	Timing          engine.Timing
 	Pipelined       bool
-	Recorded        bool // each step has a snapshot
-	// Recent are the tokens before a position that are not to be repeated; nil where there are none.
+	Recorded        bool // take a snapshot of each step
+	// Recent returns the tokens before a position that the repeat penalty applies to. It is nil if there is
+	// no penalty.
 	Recent func(position int) []int
-	// Gave is told what a step gave, and says whether there is to be another.
+	// Gave is called with the result of each step. It reports whether to run another step.
 	Gave func(out Picked, was Snapshot) (more bool, err error)
 }
 
-// Pipelines says whether the device has the token of a step before the host, and no more of it is told.
+// Pipelines reports whether the pipelined mode is possible. It requires greedy sampling and no reported
+// candidates, so that the next step needs only the token that is already on the device.
 func (r *Runner) Pipelines() bool { return r.Greedy() && r.Net.Told == 0 }
 
-// Generate makes tokens. The engine must be able to prepare the steps. A cancel is heard between two steps,
-// nowhere else: what has run was told.
+// Generate runs the decode steps. The engine must be able to prepare the steps (see CanPrepare). A cancel
+// takes effect only between two steps, and every step that has run is passed to Gave.
 func (r *Runner) Generate(ctx context.Context, g *Generation) (err error) {
 	defer func() { err = gpu.Join(err, r.Exec.Abandon()) }()
 	arch.SetInput(r.Input, g.Position, []int{g.Token})
@@ -73,7 +77,8 @@ func (r *Runner) prepare(ctx context.Context, in *graph.StepInput, timing engine
 	return r.Exec.Prepare(ctx, in, timing)
 }
 
-// finish ends the step that was sent, and has the next one on its way before, where there is to be one.
+// finish waits for the submitted step and picks its token. If more is true, it prepares the next step
+// before it waits, and in pipelined mode submits it too.
 func (r *Runner) finish(ctx context.Context, g *Generation, more bool) (out Picked, was Snapshot, err error) {
 	if g.Recorded {
 		was.Snapshot = r.Rec.Shapes()

@@ -12,22 +12,22 @@ import (
 	"gpuscope/trace"
 )
 
-// Runner is a network on a device: tokens at a position go in, the next token comes out. Its buffers are used
-// again from step to step.
+// Runner runs the steps of a network on a device. A step reads tokens at a position and produces the next
+// token. The buffers are reused from step to step.
 type Runner struct {
 	Dev gpu.Device
 	Rec *engine.Recorder
 	picker
 
-	Edits map[string]*engine.Edit // other texts of kernels, by name
+	Edits map[string]*engine.Edit // edited kernels, by name
 
-	// Input is that of the step that was sent last and is to be read next, next that of the one after it,
-	// where that is prepared.
+	// Input is the input of the step that was submitted last and is read next. next is the input of the
+	// following step, if that step is prepared.
 	Input, next *graph.StepInput
-	tokens      [1]int    // of a step of one
-	Probed      time.Time // when the canary ran last
-	Slow        bool      // the GPU's clock was slower then than it is when warm
-	SampleNS    int64     // ns that picking the last step's token took on the host; 0 where it gave none
+	tokens      [1]int    // token of a decode step
+	Probed      time.Time // time of the last clock probe
+	Slow        bool      // the last clock probe found the GPU's clock slower than on the warm GPU
+	SampleNS    int64     // host time in ns for picking the last token; 0 if the step produced none
 }
 
 func NewRunner(dev gpu.Device, exec *engine.Executor, n *arch.Network) *Runner {
@@ -37,7 +37,6 @@ func NewRunner(dev gpu.Device, exec *engine.Executor, n *arch.Network) *Runner {
 	}
 }
 
-// Release frees the device and everything on it.
 func (r *Runner) Release() {
 	r.Exec.Release()
 	if r.Exec.Loaded() {
@@ -45,11 +44,11 @@ func (r *Runner) Release() {
 	}
 }
 
-// Timed says whether the device can time dispatches.
+// Timed reports whether the device can time dispatches.
 func (r *Runner) Timed() bool { return r.Exec.Loaded() && r.Dev.Info().Timestamps }
 
-// Step runs tokens at a position. Where it gives a token what was picked has it; recent are the tokens that
-// it is not to repeat.
+// Step runs tokens at a position. If gives is true, it picks and returns the next token. recent lists the
+// tokens that the repeat penalty applies to.
 func (r *Runner) Step(ctx context.Context, position int, tokens []int, gives bool, recent []int,
 	timing engine.Timing,
 ) (Picked, error) {
@@ -75,14 +74,15 @@ func (r *Runner) ChooseSample(recent []int, position int) (Picked, error) {
 	return out, err
 }
 
-// Blame says where in the last step the first number arose that is none, by running it again.
+// Blame returns a phrase that says which dispatch of the last step wrote the first NaN or Inf. It runs the
+// step again to find the dispatch.
 func (r *Runner) Blame(ctx context.Context) string {
 	first, found, err := r.Exec.FirstNonFinite(ctx)
 	switch {
 	case err != nil:
-		return fmt.Sprintf(" (where it arose is not known: %v)", err)
+		return fmt.Sprintf(" (its origin is unknown: %v)", err)
 	case !found:
-		return " (run again the step has none like it: the device does not give the same twice)"
+		return " (run again, the step has no NaN or Inf: the device does not compute the same result twice)"
 	}
 	g := r.Net.Graph.Describe()
 	return fmt.Sprintf("; the first in the step is %v, element %d of %s, which dispatch %d (%s) wrote",
@@ -90,21 +90,21 @@ func (r *Runner) Blame(ctx context.Context) string {
 		g.Ops[g.Dispatches[first.Dispatch].Op].Kind)
 }
 
-// Snapshot is what the last step left.
+// Snapshot returns the results and times of the last step.
 func (r *Runner) Snapshot() Snapshot {
 	return Snapshot{Snapshot: r.Rec.Snapshot(), sampleNS: r.SampleNS}
 }
 
-// Snapshot is a step as it ended.
+// Snapshot describes a step that has ended.
 type Snapshot struct {
 	*engine.Snapshot
-	sampleNS   int64   // as in runner
-	ClockProbe float64 // that ran after it; 0 where none did
-	Slow       bool    // the last canary that ran found the GPU's clock slower than it is when warm
+	sampleNS   int64   // see Runner.SampleNS
+	ClockProbe float64 // speed found by the clock probe after the step; 0 if no probe ran
+	Slow       bool    // the last clock probe found the GPU's clock slower than on the warm GPU
 }
 
-// Record is the step as a trace has it, and the plans that are new with it. Its wall time ends when its token
-// is known: nobody can begin the next step before.
+// Record returns the trace record of the step and the plans that first occur in the step. The host time of
+// the step includes picking the token, because the next step cannot begin earlier.
 func (s Snapshot) Record() ([]trace.Plan, trace.Step) {
 	plans, step := s.Snapshot.Record()
 	if s.sampleNS > 0 {

@@ -14,31 +14,32 @@ import (
 	"gpuscope/trace"
 )
 
-// The next token is found on the GPU: of a vocabulary of 128,256 the host would take 2 ms, more than the rest
-// of a step. What is read back is the highest logits with their ids, best first and of equal ones the lower
-// id; a NaN is before any number, so that one anywhere among the logits is the first. Only candidates beyond
-// what an operator finds are looked for on the host, among all logits.
+// The GPU finds the next token. For a vocabulary of 128,256 tokens the host would need 2 ms, more than for
+// the rest of a step. A step reads back the highest logits and their token ids, best first. Among equal
+// logits the lower id is first. A NaN sorts before every number, so a NaN anywhere among the logits is the
+// first result. The host searches all logits only if more candidates are requested than the GPU operator
+// finds.
 
-// picker reads back what a step has picked. Its buffers are used again from step to step.
+// picker picks the token from what a step read back. Its buffers are reused from step to step.
 type picker struct {
 	Exec   *engine.Executor
 	Net    *arch.Network
-	read   []graph.ValueID // what a step that gives a token reads back
+	read   []graph.ValueID // the outputs that a step reads back if it produces a token
 	words  []byte
 	ids    []int
 	values []float64
-	ranked []int // ids of the highest logits, falling
+	ranked []int // token ids in descending order of their logits
 	sample.Sampler
 }
 
-// Picked is what a step that gives a token gives.
+// Picked is the result of a step that produces a token.
 type Picked struct {
 	Token   int
-	Highest float64 // logit; not finite where the logits are damaged
+	Highest float64 // the highest logit; not finite if the logits contain NaN or Inf
 	Top     []trace.Candidate
 }
 
-// Finite says whether the highest logit is a number. If it is, none of the others is NaN.
+// Finite reports whether the highest logit is finite. If it is, no other logit is NaN.
 func (p *Picked) Finite() bool { return !math.IsNaN(p.Highest) && !math.IsInf(p.Highest, 0) }
 
 func newPicker(exec *engine.Executor, n *arch.Network) picker {
@@ -53,8 +54,8 @@ func newPicker(exec *engine.Executor, n *arch.Network) picker {
 	return p
 }
 
-// Pick takes the token of a position, and the candidates where they are wanted, from what the step read
-// back. recent are the tokens before it that a penalty looks at.
+// Pick picks the token of a position from what the step read back. It also returns the candidates if they
+// were requested. recent lists the earlier tokens that the repeat penalty applies to.
 func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	if err := p.output(p.Net.IDs, "the token"); err != nil {
 		return Picked{}, err
@@ -65,7 +66,8 @@ func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	}
 	if bad := slices.IndexFunc(p.ids, func(id int) bool { return id < 0 || id >= p.Net.Vocab() }); bad >= 0 {
 		return Picked{},
-			fmt.Errorf("the device gave token %d of a vocabulary of %d", p.ids[bad], p.Net.Vocab())
+			fmt.Errorf("the device produced token id %d, but the vocabulary has only %d tokens",
+				p.ids[bad], p.Net.Vocab())
 	}
 	if err := p.floats(p.Net.Values, "the token's logit"); err != nil {
 		return Picked{}, err
@@ -86,13 +88,13 @@ func (p *picker) Pick(recent []int, position int) (Picked, error) {
 	return out, err
 }
 
-// among draws the token from candidates, or from all logits where those are not enough.
+// among draws the token from the candidates, or from all logits if the candidates are not sufficient.
 func (p *picker) among(list []trace.Candidate, sum float64, recent []int, position int) (int, error) {
 	token, ok := p.Draw(list, sum, len(list) == p.Net.Vocab(), recent, position)
 	if ok {
 		return token, nil
 	}
-	if p.Net.OnGPU() { // the others have been read
+	if p.Net.OnGPU() { // otherwise the logits have already been read
 		p.words = slices.Grow(p.words[:0], 4*p.Net.Vocab())[:4*p.Net.Vocab()]
 		if err := p.Exec.ReadValue(p.Net.Logits, p.words); err != nil {
 			return 0, fmt.Errorf("read the logits back: %w", err)
@@ -104,7 +106,7 @@ func (p *picker) among(list []trace.Candidate, sum float64, recent []int, positi
 	return token, nil
 }
 
-// output copies an output to words.
+// output copies a graph output to p.words.
 func (p *picker) output(v graph.ValueID, what string) error {
 	n := 4 * arch.Numel(p.Net.Graph.Value(v).MaxDims)
 	p.words = slices.Grow(p.words[:0], n)[:n]
@@ -114,7 +116,7 @@ func (p *picker) output(v graph.ValueID, what string) error {
 	return nil
 }
 
-// floats copies an output to values.
+// floats copies a graph output to p.values.
 func (p *picker) floats(v graph.ValueID, what string) error {
 	if err := p.output(v, what); err != nil {
 		return err
@@ -123,7 +125,6 @@ func (p *picker) floats(v graph.ValueID, what string) error {
 	return nil
 }
 
-// decode turns words into values.
 func (p *picker) decode() {
 	p.values = p.values[:0]
 	for word := range slices.Chunk(p.words, 4) {
@@ -131,8 +132,8 @@ func (p *picker) decode() {
 	}
 }
 
-// found are the candidates that an operator found, whose ids and values have been read, and the sum of
-// exp(logit - highest) over the vocabulary.
+// found returns the candidates that the GPU found, and the sum of exp(logit - highest) over the vocabulary.
+// The ids and values must have been read already.
 func (p *picker) found() ([]trace.Candidate, float64, error) {
 	list := make([]trace.Candidate, len(p.ids))
 	for i, id := range p.ids {
@@ -148,7 +149,7 @@ func (p *picker) found() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// ranking finds the candidates among all logits, as found gives them.
+// ranking finds the candidates on the host among all logits. It returns the same as found.
 func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	if err := p.floats(p.Net.Logits, "the logits"); err != nil {
 		return nil, 0, err
@@ -157,13 +158,14 @@ func (p *picker) ranking() ([]trace.Candidate, float64, error) {
 	return list, sum, nil
 }
 
-// rank gives the n highest of all logits, which are in values.
+// rank returns the n highest of the logits in p.values, and the sum of exp(logit - highest) over all of
+// them.
 func (p *picker) rank(n int) ([]trace.Candidate, float64) {
 	logits := p.values
 	higher := func(a, b int) int {
 		x, y := logits[a], logits[b]
 		if math.IsNaN(x) != math.IsNaN(y) {
-			x, y = y, x // Compare has a NaN before any number, and here the larger one is first
+			x, y = y, x // the order is descending, so swap to keep a NaN first
 		}
 		return cmp.Or(cmp.Compare(y, x), cmp.Compare(a, b))
 	}

@@ -8,36 +8,39 @@ import (
 	"gpuscope/trace"
 )
 
-// Transcript is where a session stands: the prompt, the steps that were made of it, and what they gave. The
-// next step follows from it alone: a piece of the prompt while there is some left, else the token that came
-// out last.
+// Transcript is the state of a text: the prompt, the steps that have run, and the tokens that they
+// produced. It determines the next step. While a part of the prompt is left, the next step processes a
+// piece of it. Otherwise it processes the token that was produced last.
 type Transcript struct {
 	Prompt []session.Token
-	IDs    []int // of prompt
-	Kept   int   // of them, the first ones, whose positions in the cache an earlier text has filled
-	Chunks []int // sizes of the prompt's steps, adding up to what was not kept of it
+	IDs    []int // token ids of the prompt
+	// Kept is the number of leading tokens of the prompt whose cache positions an earlier text has filled.
+	Kept int
+	// Chunks are the numbers of tokens of the prefill steps. Their sum is the length of the prompt minus
+	// Kept.
+	Chunks []int
 	Turns  []Turn
-	Given  int             // turns that gave a token
-	Before []session.Token // those of them that gave one before the text was told
+	Given  int             // number of turns that produced a token
+	Before []session.Token // the tokens that were produced before the text was sent to the front end
 	Ended  bool
-	Fault  error // why the current step gave no token where it should have, nil where it did
-	Told   bool  // to the front end
+	Fault  error // why the current step did not produce a token; nil if nothing is wrong
+	Told   bool  // the text has been sent to the front end
 	Voice  *voice
-	Talk   []session.Exchange // of a conversation; the last one has no answer yet
+	Talk   []session.Exchange // exchanges of a conversation; the last one has no answer yet
 }
 
-// Turn is a step of the text, which Previous takes back.
+// Turn is a step of the text. The command Previous removes the last turn.
 type Turn struct {
-	Index    int      // of its trace.Step
-	Position int      // before it
-	Tokens   []int    // that went in
-	Gives    bool     // a token; the steps of a prompt but the last do not
-	Token    int      // that came out
-	held     string   // bytes of a character that was not complete before it
-	Edited   []string // what ran in place of kernels
+	Index    int      // index of its trace.Step
+	Position int      // position before the step
+	Tokens   []int    // input tokens
+	Gives    bool     // the step produces a token, which a prefill step does only at the end of the prompt
+	Token    int      // the produced token
+	held     string   // bytes of an incomplete character before the step
+	Edited   []string // names of the edited kernels that were in use
 }
 
-// Last is the current step, nil before the first.
+// Last returns the current step, or nil before the first step.
 func (t *Transcript) Last() *Turn {
 	if len(t.Turns) == 0 {
 		return nil
@@ -45,7 +48,7 @@ func (t *Transcript) Last() *Turn {
 	return &t.Turns[len(t.Turns)-1]
 }
 
-// Step is the current step's index in the trace, -1 before the first.
+// Step returns the trace index of the current step, or -1 before the first step.
 func (t *Transcript) Step() int {
 	if last := t.Last(); last != nil {
 		return last.Index
@@ -53,7 +56,7 @@ func (t *Transcript) Step() int {
 	return -1
 }
 
-// Position is the number of positions in use.
+// Position returns the number of cache positions in use.
 func (t *Transcript) Position() int {
 	if last := t.Last(); last != nil {
 		return last.Position + len(last.Tokens)
@@ -61,7 +64,7 @@ func (t *Transcript) Position() int {
 	return t.Kept
 }
 
-// All are the ids of the text: the prompt's, and those that came out.
+// All returns the token ids of the text: those of the prompt and those that were produced.
 func (t *Transcript) All() []int {
 	ids := slices.Clone(t.IDs)
 	for i := range t.Turns {
@@ -72,7 +75,7 @@ func (t *Transcript) All() []int {
 	return ids
 }
 
-// Recent are the last n ids before a position of the text; -1: all of them.
+// Recent returns the last n token ids before a position of the text, or all of them if n is -1.
 func (t *Transcript) Recent(position, n int) []int {
 	from := 0
 	if n >= 0 {
@@ -88,12 +91,12 @@ func (t *Transcript) Recent(position, n int) []int {
 	return ids
 }
 
-// Next is the step that comes after the current one.
+// Next returns the step that follows the current one.
 func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	n.Position = t.Position()
 	if n.Position >= len(t.IDs) {
 		n.Tokens, n.Gives = []int{0}, true
-		if last := t.Last(); last != nil { // else the text was planned, and nobody knows
+		if last := t.Last(); last != nil { // otherwise the text was only planned, and the token is unknown
 			n.Tokens[0] = last.Token
 		}
 		return trace.Decode, n
@@ -108,7 +111,7 @@ func (t *Transcript) Next() (phase trace.Phase, n Turn) {
 	return trace.Prefill, n
 }
 
-// Push makes a turn the current step, and returns the text that became complete with its token.
+// Push appends a turn and returns the text that becomes complete with its token.
 func (t *Transcript) Push(n Turn) string {
 	n.held = t.Voice.Held()
 	t.Turns = append(t.Turns, n)
@@ -119,7 +122,7 @@ func (t *Transcript) Push(n Turn) string {
 	return t.Voice.say(n.Token)
 }
 
-// Pop takes the current step back.
+// Pop removes the current step.
 func (t *Transcript) Pop() {
 	last := t.Last()
 	if last.Gives {
@@ -130,8 +133,8 @@ func (t *Transcript) Pop() {
 	t.Ended, t.Fault = false, nil
 }
 
-// voice tells tokens as text, each character when it is complete. A nil voice, of a model without a
-// vocabulary, says nothing.
+// voice decodes tokens to text. It returns each character once all bytes of the character are known. A nil
+// voice, used for a model without a vocabulary, returns no text.
 type voice struct {
 	tokens *tokenizer.Tokenizer
 	stream *tokenizer.Stream
@@ -144,8 +147,8 @@ func NewVoice(t *tokenizer.Tokenizer) *voice {
 	return &voice{t, t.Stream()}
 }
 
-// say is the text that becomes complete with the next token. Tokens that steer the model or end a text have
-// none.
+// say returns the text that becomes complete with the next token. Control tokens and end tokens have no
+// text.
 func (v *voice) say(id int) string {
 	if v == nil || v.tokens.Kind(id) == tokenizer.Control || v.tokens.IsEnd(id) {
 		return ""
@@ -153,7 +156,7 @@ func (v *voice) say(id int) string {
 	return v.stream.Push(id)
 }
 
-// Held are the bytes of a character that is not complete yet.
+// Held returns the bytes of a character that is not complete yet.
 func (v *voice) Held() string {
 	if v == nil {
 		return ""
@@ -161,8 +164,8 @@ func (v *voice) Held() string {
 	return v.stream.Held()
 }
 
-// Read tells the tokens of a prompt as text, each character when it is complete, and goes on after them.
-// Tokens that steer the model are told by their names.
+// Read decodes the tokens of a prompt. The text of each token has only complete characters, and later calls
+// continue after the prompt. The text of a control token is its name.
 func (v *voice) Read(ids []int) []session.Token {
 	list := make([]session.Token, len(ids))
 	for i, id := range ids {
@@ -178,7 +181,7 @@ func (v *voice) Read(ids []int) []session.Token {
 	return list
 }
 
-// restart goes on after bytes that were held at another time.
+// restart continues after the bytes of an incomplete character that Held returned earlier.
 func (v *voice) restart(held string) {
 	if v != nil {
 		v.stream.Restart(held)

@@ -5,16 +5,17 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// Picks are the outputs of a graph that tell which tokens come next.
+// Picks describes the outputs of a graph from which the next token is picked.
 type Picks struct {
-	Told        int // candidates that a step tells; 0: the token alone
+	Told        int // number of candidates that a step reports; 0 for the token only
 	Sampling    Sampling
-	Candidates  int           // that are read back
-	IDs, Values graph.ValueID // i32 and f32, of the candidates, at least one
-	Stats       graph.ValueID // f32 [1, 4] as ops.TopK has them; None where the host finds the candidates
+	Candidates  int           // number of candidates that are read back
+	IDs, Values graph.ValueID // token ids (i32) and logits (f32) of the candidates, at least one
+	// Stats is the f32 [1, 4] output of ops.TopK; None if the host finds the candidates.
+	Stats graph.ValueID
 }
 
-// Pick adds them to a graph for a number of candidates to be told.
+// Pick adds the outputs to a graph. told is the number of candidates that a step reports.
 func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) Picks {
 	p := Picks{
 		Told: min(told, vocab), Sampling: by, Candidates: min(max(told, by.Candidates()), vocab),
@@ -33,5 +34,5 @@ func Pick(b *graph.Builder, logits graph.ValueID, vocab, told int, by Sampling) 
 	return p
 }
 
-// OnGPU says whether an operator finds the candidates, and not only the first.
+// OnGPU reports whether the GPU finds the candidates and not only the highest logit.
 func (p *Picks) OnGPU() bool { return p.Candidates > 0 && p.Candidates <= basic.MaxTopK }

@@ -11,25 +11,30 @@ import (
 	"gpuscope/trace"
 )
 
-// Sampling says how a step picks its token. The zero value takes the highest logit.
+// Sampling selects how a step picks its token. The zero value picks the highest logit.
 //
-// The order is that of llama.cpp's default chain. Tokens that the text had lately are penalised: a logit
-// above 0 is divided by the penalty, another multiplied. Of all tokens the TopK highest stay, of these the
-// likeliest that together have the probability TopP, of these those that are MinP times as likely as the
-// first or more. Probabilities are those of what the step before left, at temperature 1. The temperature
-// divides the logits of what is left, and one of these is drawn.
+// The order of the stages is that of llama.cpp's default sampler chain. First the repeat penalty is applied
+// to the tokens that occurred recently: a logit above 0 is divided by the penalty, and any other logit is
+// multiplied by it. Then top-k keeps the TopK highest logits. Top-p keeps the most likely tokens whose
+// probabilities together reach TopP. Min-p keeps the tokens that are at least MinP times as likely as the
+// first token. The probabilities at each stage are those of the tokens that the previous stage kept, at
+// temperature 1. Finally the remaining logits are divided by the temperature, and one token is drawn at
+// random.
 type Sampling struct {
-	Temperature   float64 // 0: the highest
-	TopK          int     // 0: all
-	TopP          float64 // 1: all
-	MinP          float64 // 0: all
-	RepeatPenalty float64 // 1: none
-	RepeatLastN   int     // tokens of the text, prompt included, that the penalty looks back over; -1: all
-	// Seed and the position alone decide what is drawn: a step back and on gives the same token.
+	Temperature   float64 // 0: pick the highest logit
+	TopK          int     // 0: keep all tokens
+	TopP          float64 // 1: keep all tokens
+	MinP          float64 // 0: keep all tokens
+	RepeatPenalty float64 // 1: no penalty
+	// RepeatLastN is the number of latest tokens of the text, including the prompt, that the penalty
+	// applies to; -1 for all.
+	RepeatLastN int
+	// Seed and the position alone determine the random number. A step back and forth therefore draws the
+	// same token.
 	Seed uint32
 }
 
-// Check says which setting is out of its range, by the flag that has it.
+// Check returns an error if a setting is out of range. The error names the flag of the setting.
 func (s *Sampling) Check() error {
 	if *s == (Sampling{}) {
 		return nil
@@ -43,25 +48,26 @@ func (s *Sampling) Check() error {
 	}{
 		{"temp", s.Temperature, 0, math.MaxFloat64, "0 (the highest logit) or more"},
 		{"top-k", float64(s.TopK), 0, math.MaxInt, "0 (all tokens) or more"},
-		{"top-p", s.TopP, 0, 1, "0 (the likeliest alone) to 1 (all tokens)"},
+		{"top-p", s.TopP, 0, 1, "0 (only the most likely token) to 1 (all tokens)"},
 		{"min-p", s.MinP, 0, 1, "0 (all tokens) to 1"},
 		{"repeat-penalty", s.RepeatPenalty, 1, math.MaxFloat64, "1 (none) or more"},
 		{"repeat-last-n", float64(s.RepeatLastN), -1, math.MaxInt, "0 (none) or more, or -1 for all"},
 	} {
-		if !(row.value >= row.least && row.value <= row.most) { // a NaN is neither
+		if !(row.value >= row.least && row.value <= row.most) { // refuses NaN too
 			return session.Refusef("--%s %v: want %s", row.flag, row.value, row.want)
 		}
 	}
 	return nil
 }
 
-// Penalises says whether logits depend on the text before them.
+// Penalises reports whether the repeat penalty is on, so that the logits depend on the earlier text.
 func (s *Sampling) Penalises() bool { return s.RepeatPenalty > 1 && s.RepeatLastN != 0 }
 
-// Greedy says that the highest logit is the token, whatever else there is.
+// Greedy reports whether the token is always the one with the highest logit.
 func (s *Sampling) Greedy() bool { return s.Temperature == 0 && !s.Penalises() }
 
-// keeps is how many tokens there are at most to draw from; 0: that depends on the logits.
+// keeps returns the maximum number of tokens to draw from. It returns 0 if the number depends on the
+// logits.
 func (s *Sampling) keeps() int {
 	if s.Temperature == 0 {
 		return 1
@@ -69,8 +75,9 @@ func (s *Sampling) keeps() int {
 	return s.TopK
 }
 
-// Candidates is how many of the highest logits a step reads back for it. A penalty lets others come up, and
-// what it needs without a bound is mostly among these too; where it is not all logits are read.
+// Candidates returns the number of highest logits that a step reads back for sampling. With a penalty or
+// without a bound on the number of tokens, basic.MaxTopK logits usually contain the token. If they do not,
+// all logits are read.
 func (s *Sampling) Candidates() int {
 	switch k := s.keeps(); {
 	case s.Greedy():
@@ -81,7 +88,7 @@ func (s *Sampling) Candidates() int {
 	return basic.MaxTopK
 }
 
-// Record is it as the steps of a trace have it, nil where the highest logit is the token.
+// Record returns the options as the steps of a trace record them, or nil for greedy sampling.
 func (s *Sampling) Record() map[string]any {
 	if s.Greedy() {
 		return nil
@@ -97,23 +104,23 @@ func (s *Sampling) Record() map[string]any {
 	return all
 }
 
-// option is a token that may be drawn.
 type option struct {
 	id        int
 	logit     float64 // after the penalty
 	penalised bool
 }
 
-// Sampler draws tokens. Its buffers are used again from step to step.
+// Sampler draws tokens. Its buffers are reused from step to step.
 type Sampler struct {
 	Sampling
 	options []option
 	recent  map[int]bool
 }
 
-// Draw picks the token of a position from the highest logits, best first, whose exp(logit - highest) of the
-// whole vocabulary add up to sum. all says that none are left out. It is false where tokens that were left
-// out might be drawn: then it wants them all.
+// Draw picks the token of a position from the highest logits, best first. sum is the sum of exp(logit -
+// highest) over the whole vocabulary. all means that the list contains every token of the vocabulary. ok is
+// false if a token that is not in the list might be drawn. The caller must then call Draw again with all
+// tokens.
 func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []int, position int) (token int,
 	ok bool,
 ) {
@@ -127,12 +134,13 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	left := s.options
 	if k := s.keeps(); k > 0 && (all || k <= len(left)) {
 		left = left[:min(k, len(left))]
-		// No other logit is over the lowest in the list, and a penalty has only made them less.
+		// No logit outside of the list is above the lowest logit of the list, and a penalty only lowers
+		// logits.
 		if last := left[len(left)-1]; !all && last.penalised && last.logit <= list[len(list)-1].Logit {
 			return 0, false
 		}
 		all, sum = true, weigh(left, 1)
-	} else if s.Penalises() || k > 0 && s.TopP < 1 { // which sum counts is not known of a part
+	} else if s.Penalises() || k > 0 && s.TopP < 1 { // the sum after these stages needs every token
 		if !all {
 			return 0, false
 		}
@@ -159,7 +167,7 @@ func (s *Sampler) Draw(list []trace.Candidate, sum float64, all bool, recent []i
 	return s.Pick(left, position), true
 }
 
-// penalise makes tokens that the text had lately less likely.
+// penalise applies the repeat penalty to the tokens in recent.
 func (s *Sampler) penalise(recent []int) {
 	if s.recent == nil {
 		s.recent = map[int]bool{}
@@ -185,7 +193,7 @@ func (s *Sampler) penalise(recent []int) {
 	})
 }
 
-// weigh adds up how likely options are at a temperature, the first one 1.
+// weigh returns the sum of the weights of options at a temperature. The weight of the first option is 1.
 func weigh(list []option, temperature float64) (sum float64) {
 	for _, o := range list {
 		sum += math.Exp((o.logit - list[0].logit) / temperature)
@@ -193,8 +201,8 @@ func weigh(list []option, temperature float64) (sum float64) {
 	return sum
 }
 
-// Pick takes one of the options, which stand best first, by chance. What chance says depends on nothing but
-// the seed and the position.
+// Pick draws one of the options, which must be in descending order. The random number depends only on the
+// seed and the position.
 func (s *Sampler) Pick(left []option, position int) int {
 	if len(left) == 1 {
 		return left[0].id
@@ -206,5 +214,5 @@ func (s *Sampler) Pick(left []option, position int) int {
 			return o.id
 		}
 	}
-	return left[0].id // rounding has left a little of the sum
+	return left[0].id // reached only by rounding errors
 }

@@ -1,3 +1,3 @@
-// Package verify compares what the device computed with a float64 reference: which elements are sampled, and
-// how far they are off.
+// Package verify compares the results of the device with a float64 reference. It chooses the elements that
+// are compared and computes their errors.
 package verify

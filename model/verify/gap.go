@@ -8,14 +8,15 @@ import (
 	"gpuscope/trace"
 )
 
-// Difference is the distance of numbers from those of a reference as it adds up.
+// Difference accumulates the differences between numbers and their reference values.
 type Difference struct {
 	n             int
 	MaxAbs        float64
-	noise, signal float64 // sums of squares
+	noise, signal float64 // sums of the squared differences and of the squared reference values
 }
 
-// Add compares a number. An infinity where the reference has one is no difference, nor is a NaN.
+// Add adds the difference of one number and returns its absolute value. Equal infinities have no
+// difference, and neither have two NaNs.
 func (d *Difference) Add(got, want float64) (off float64) {
 	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 		off = math.Abs(got - want)
@@ -31,7 +32,7 @@ func (d *Difference) Add(got, want float64) (off float64) {
 	return off
 }
 
-// drift is what was added up: largest and mean squared difference, and the signal over the noise in dB.
+// drift returns the largest difference, the mean squared difference and the signal-to-noise ratio in dB.
 func (d *Difference) drift() trace.Drift {
 	snr := math.Inf(1)
 	if d.noise != 0 {
@@ -43,16 +44,16 @@ func (d *Difference) drift() trace.Drift {
 	}
 }
 
-// Sample is a part of a value: rows of a width, of which the elements that were chosen are compared.
+// Sample selects elements of a value for comparison. The value consists of rows of Width elements.
 type Sample struct {
 	Width      int
-	Rows, Cols []int            // chosen; nil are all
-	Float      bool             // f32 or narrower: what it has no room for is infinite
-	From       int              // of the value's elements the first that is compared
-	Column     func(at int) int // as graph.ValueInfo has it
+	Rows, Cols []int            // indices of the chosen rows and columns; nil selects all
+	Float      bool             // stored as f32 or narrower, so that larger numbers become infinite
+	From       int              // index in the value of the first element of the compared slice
+	Column     func(at int) int // see graph.ValueInfo
 }
 
-// element is the index in the value's live dims of the i-th element that is compared.
+// element returns the index in the value's live dims of the i-th element of the compared slice.
 func (v *Sample) element(i int) int {
 	if v.Column != nil {
 		return v.Column(v.From + i)
@@ -60,7 +61,7 @@ func (v *Sample) element(i int) int {
 	return v.From + i
 }
 
-// each calls f for the elements that are compared, row by row.
+// each calls f for each chosen row with the indices of the chosen elements.
 func (v *Sample) each(n int, f func(row []int)) {
 	places := make([]int, 0, v.Width)
 	one := func(row int) {
@@ -85,7 +86,7 @@ func (v *Sample) each(n int, f func(row []int)) {
 	}
 }
 
-// expect is what a device can have of a number of the reference.
+// expect returns the number that a device can represent for a number of the reference.
 func (v *Sample) expect(want float64) float64 {
 	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))
@@ -93,7 +94,8 @@ func (v *Sample) expect(want float64) float64 {
 	return want
 }
 
-// Error holds what the device has to the reference on the same inputs, and to the tolerance of the operator.
+// Error compares the numbers of the device with a reference on the same inputs, and relates each difference
+// to the operator's tolerance.
 func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.NumericError {
 	g := trace.NumericError{Reference: "float64", Tolerance: t.String(), Elements: len(got)}
 	var d Difference
@@ -132,7 +134,7 @@ func (v *Sample) Error(got, want []float64, t *reference.Tolerance) trace.Numeri
 	return g
 }
 
-// Drift is how far what the device has is from the reference run.
+// Drift returns the differences between the numbers of the device and those of the reference run.
 func (v *Sample) Drift(got, want []float64) *trace.Drift {
 	var d Difference
 	v.each(len(got), func(row []int) {
@@ -144,9 +146,9 @@ func (v *Sample) Drift(got, want []float64) *trace.Drift {
 	return &all
 }
 
-// ChooseSample takes a part of the elements of an output of rows and columns, as many of the rows as of the
-// columns and a few of each at the least: always the same ones, spread over all, the first and the last among
-// them.
+// ChooseSample chooses a part of the elements of an output with rows and columns. It takes the same
+// fraction of the rows as of the columns, but at least a few of each. The choice is deterministic, is
+// distributed over the whole output, and includes the first and the last row and column.
 func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	const fewRows, fewCols = 4, 64
 	if part >= 1 {
@@ -157,8 +159,9 @@ func ChooseSample(name string, rows, cols int, part float64) reference.Choice {
 	return reference.Choice{Rows: Spread(name, rows, r), Cols: Spread(name, cols, min(c, cols))}
 }
 
-// Spread are k of n places: one from each of k stretches, by a hash of the name and its number, the first
-// place and the last among them. nil are all.
+// Spread returns k of n places in ascending order, or nil, which selects all, if k is at least n. It takes
+// one place from each of k equal sections, chosen by a hash of name and the section's number. The first and
+// the last place are always included.
 func Spread(name string, n, k int) []int {
 	if k >= n {
 		return nil
