@@ -8,13 +8,12 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// args are the arguments of a call.
 type args struct {
 	list  []any
-	named dict // by name, in their order
+	named dict // named arguments in the order of the call
 }
 
-// take is a named argument, which is no longer one of args then.
+// take removes a named argument from a and returns its value.
 func (a *args) take(name string) (any, bool) {
 	i := slices.Index(a.named.keys, any(name))
 	if i < 0 {
@@ -26,30 +25,30 @@ func (a *args) take(name string) (any, bool) {
 	return v, true
 }
 
-// builtin is a filter, a test, a method or a function. It is called with a value for each parameter of its
-// signature: that of *args is a tuple, that of **kwargs a dict.
+// builtin is a filter, a test, a method or a function. It is called with one value per parameter of its
+// signature. The value of a parameter *args is a tuple, and the value of **kwargs is a dict.
 type builtin struct {
 	signature
 	do func(s *state, a []any) any
 }
 
-// signature describes parameters as Python does.
+// signature describes the parameters of a Python function.
 type signature struct {
 	name       string
 	parameters []parameter
-	positional int  // the first ones, which have no names for callers
-	places     int  // how many can be given by their place; the others only by name
-	variadic   bool // the parameter after those is *args
-	keywords   bool // the last one is **kwargs
+	positional int  // number of positional-only parameters, which come first
+	places     int  // number of parameters that accept positional arguments
+	variadic   bool // the parameter after the positional ones is *args
+	keywords   bool // the last parameter is **kwargs
 }
 
 type parameter struct {
 	name     string
-	value    any // where no argument is given
+	value    any // default value
 	required bool
 }
 
-// builtins makes the table of a map from names, several with spaces between, to signatures and functions.
+// builtins returns a table of builtins by name. A row can have several names, separated by spaces.
 func builtins(rows []row) map[string]builtin {
 	table := map[string]builtin{}
 	for _, r := range rows {
@@ -65,7 +64,7 @@ type row struct {
 	do                func(s *state, a []any) any
 }
 
-// sign reads the parameters of a signature, as "value, /, width=4, *args, **kwargs".
+// sign parses a parameter list such as "value, /, width=4, *args, **kwargs".
 func sign(name, text string) signature {
 	sig := signature{name: name, places: -1}
 	for field := range strings.SplitSeq(text, ", ") {
@@ -100,7 +99,7 @@ func sign(name, text string) signature {
 	return sig
 }
 
-// literal is the value of a parameter in a signature.
+// literal parses the default value of a parameter.
 func literal(text string) any {
 	if v, ok := words[text]; ok {
 		return v
@@ -117,7 +116,7 @@ func literal(text string) any {
 	return strings.Trim(text, "'")
 }
 
-// bind gives each parameter its value. An argument without a parameter is an error.
+// bind returns the value of each parameter. Surplus, unknown, repeated and missing arguments are errors.
 func (s *state) bind(sig signature, a args) []any {
 	s.spend(len(a.list) + len(a.named.keys))
 	out := make([]any, len(sig.parameters))
@@ -129,7 +128,7 @@ func (s *state) bind(sig signature, a args) []any {
 		out[sig.places] = newTuple(a.list[min(len(a.list), sig.places):]...)
 		given[sig.places] = true
 	} else if len(a.list) > sig.places {
-		raise.At(s.line, "%s: %d arguments, takes at most %d", sig.name, len(a.list), sig.places)
+		raise.At(s.line, "%s: %d arguments, but at most %d are allowed", sig.name, len(a.list), sig.places)
 	}
 	rest := &dict{}
 	for i, key := range a.named.keys {
@@ -160,17 +159,18 @@ func (s *state) bind(sig signature, a args) []any {
 	return out
 }
 
-// invoke calls a builtin with a first argument: the value that a filter or a test is of, or the receiver.
+// invoke calls a builtin with a first argument, which is the input of a filter or a test or the receiver of
+// a method.
 func (s *state) invoke(b builtin, first any, a args) any {
 	return b.do(s, s.bind(b.signature, args{append([]any{first}, a.list...), a.named}))
 }
 
-// method makes a function of a builtin and its receiver.
+// method returns a function that calls the builtin with the given receiver.
 func method(b builtin, receiver any) *function {
 	return &function{func(s *state, a args) any { return s.invoke(b, receiver, a) }}
 }
 
-// builtinFunction makes a function of its own.
+// builtinFunction returns a function with the given parameter list and implementation.
 func builtinFunction(name, parameters string, do func(s *state, a []any) any) *function {
 	sig := sign(name, parameters)
 	return &function{func(s *state, a args) any { return do(s, s.bind(sig, a)) }}
@@ -192,21 +192,21 @@ func (s *state) call(f any, a args) any {
 	return nil
 }
 
-// filter is the filter of a name, looked up when it runs: a branch that is never taken may use one that does
-// not exist.
+// filter returns a filter by name. Filters are looked up at run time because a branch that is never
+// executed may use an unknown filter.
 func (s *state) filter(name string) builtin {
 	f, ok := filters[name]
 	if !ok {
-		raise.At(s.line, "there is no filter %q", name)
+		raise.At(s.line, "unknown filter %q", name)
 	}
 	return f
 }
 
-// test is the test of a name, looked up when it runs.
+// test returns a test by name. Tests are looked up at run time like filters.
 func (s *state) test(name string) builtin {
 	t, ok := tests[name]
 	if !ok {
-		raise.At(s.line, "there is no test %q", name)
+		raise.At(s.line, "unknown test %q", name)
 	}
 	return t
 }

@@ -1,20 +1,21 @@
-// Package chat renders the chat template of a model file: the messages of a conversation become the text that
-// the model was trained to go on from. Templates are written in Jinja, and mean what they mean in Hugging
-// Face's transformers: Jinja 2.11 or later with trim_blocks and lstrip_blocks, loop controls, and the values
-// and methods of Python.
+// Package chat renders the chat template of a model file. It turns the messages of a conversation into the
+// text that the model was trained to continue. Templates are written in Jinja and behave as in Hugging
+// Face's transformers: Jinja 2.11 or later with trim_blocks and lstrip_blocks, loop controls, and Python's
+// values and methods.
 //
 //	t, err := chat.Parse("model.gguf", source)
 //	text, err := t.Render(chat.Context{Messages: messages, Generate: true, Special: tokens.Named})
 //
-// No library is used for it, because none that there is in Go does what this needs: gonja ends the process at
-// a macro that calls itself, cannot read (a if b else c) and has no order in its dicts; minijinja-go has none
-// of the methods of Python that templates call, and neither can be told how much it may take.
+// The package does not use a library because no Go library is sufficient. gonja ends the process when a
+// macro calls itself, cannot parse (a if b else c), and has unordered dicts. minijinja-go lacks the Python
+// methods that templates call. Neither library can limit the work of a template.
 //
-// A template comes with the model and is not trusted: what it does is counted (see state.spend), so that one
-// that loops, recurses or makes gigabytes of text ends in an error. It reaches nothing but its context.
+// A template comes with the model and is not trusted. The package counts the work of a template (see
+// state.spend), so a template that loops, recurses or produces gigabytes of text ends with an error. A
+// template can only access its context.
 //
-// Errors are one line with the file, the line of the template, and the reason. Inside the package they are
-// panics, which Parse and Render turn into errors: an expression may fail anywhere.
+// Each error is one line with the file, the line of the template and the reason. Inside the package errors
+// are panics because any expression may fail. Parse and Render convert these panics to errors.
 package chat
 
 import (
@@ -26,44 +27,46 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// Limits of a template: its source, how deep its parts and its macros nest, and what rendering it may take,
-// in evaluated parts and bytes made: so much, and so many times the messages' bytes, up to what a context of
-// millions of tokens takes.
+// Limits of a template. Rendering counts evaluated parts and output bytes. Their limit is mostSpent plus
+// mostTimes times the bytes of the messages, at most mostInAll, which suffices for a context of millions of
+// tokens. mostSource limits the source in bytes, mostDepth the nesting of parts and macros, and mostInRange
+// the length of a range.
 const (
 	mostSource  = 1 << 20
 	mostDepth   = 100
 	mostSpent   = 1 << 22
 	mostTimes   = 64
 	mostInAll   = 1 << 28
-	mostInRange = 100_000 // as in Jinja's sandbox
+	mostInRange = 100_000 // the limit of Jinja's sandbox
 )
 
-// Template is a chat template that has been read. It does not change; any goroutine may render it.
+// Template is a parsed chat template. It is immutable, so several goroutines may render it at the same
+// time.
 type Template struct {
 	name string
 	body []stmt
 }
 
-// Message is a turn of a conversation.
+// Message is one turn of a conversation.
 type Message struct {
 	Role    string // system, user, assistant
 	Content string
 }
 
-// Context is what a template is given.
+// Context holds the input of a template.
 type Context struct {
 	Messages []Message
-	Generate bool              // add_generation_prompt: end with the beginning of the model's turn
-	Special  map[string]string // texts of the special tokens by their variables, such as bos_token
-	Extra    []string          // those that have no variable of their own
-	Now      time.Time         // for strftime_now
+	Generate bool              // add_generation_prompt: append the start of the model's turn
+	Special  map[string]string // texts of special tokens by variable name, such as bos_token
+	Extra    []string          // special tokens without a variable of their own
+	Now      time.Time         // the current time for strftime_now
 }
 
-// Parse reads a template. name is the template's file, for error messages.
+// Parse parses a template. name is the template's file, for error messages.
 func Parse(name, source string) (t *Template, err error) {
 	defer raise.Guard(name, &err)
 	if len(source) > mostSource {
-		raise.At(1, "it has %d bytes, want at most %d", len(source), mostSource)
+		raise.At(1, "the template has %d bytes, want at most %d", len(source), mostSource)
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
 	p := parser{tokens: scan.Split(strings.TrimSuffix(source, "\n"))}
@@ -71,7 +74,7 @@ func Parse(name, source string) (t *Template, err error) {
 	return &Template{name, body}, nil
 }
 
-// Render gives the text of a conversation.
+// Render returns the text of a conversation.
 func (t *Template) Render(c Context) (text string, err error) {
 	defer raise.Guard(t.name, &err)
 	s := &state{out: &strings.Builder{}, vars: &scope{vars: map[string]any{}}}

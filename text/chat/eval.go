@@ -8,32 +8,34 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// state is one rendering.
+// state is the state of one rendering.
 type state struct {
 	out   *strings.Builder
 	vars  *scope
-	line  int // of what is being done
+	line  int // line of the tag or operator that is being evaluated
 	spent int
-	most  int // that may be spent
-	depth int // of what calls itself, see nest
+	most  int // limit of spent
+	depth int // depth of recursion, see nest
 }
 
-// scope are the variables of a part of a template. It sees those around it, and sets its own.
+// scope holds the variables of a part of a template. Reads also see the scopes around it. Writes change
+// only this scope.
 type scope struct {
 	vars   map[string]any
 	around *scope
 }
 
-// spend counts n parts evaluated or bytes made, and ends what takes too much.
+// spend adds n to the work counter, which counts evaluated parts and bytes. Exceeding the limit is an
+// error.
 func (s *state) spend(n int) {
 	if s.spent += n; s.spent > s.most || n < 0 {
-		raise.At(s.line, "it does not come to an end: more than %d parts and bytes were made", s.most)
+		raise.At(s.line, "the template does too much work: over %d evaluated parts and bytes", s.most)
 	}
 }
 
-const deepValues = "values nest" // for nest
+const deepValues = "values nest" // argument of nest
 
-// nest counts how deep something is that calls itself; what it returns ends it.
+// nest limits the depth of a recursion that what describes. The returned function leaves the current level.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
 		raise.At(s.line, "%s more than %d deep", what, mostDepth)
@@ -55,14 +57,14 @@ func (s *state) run(body []stmt) flow {
 	return on
 }
 
-// scoped begins a scope within one; what it returns goes back.
+// scoped opens a new scope inside around. The returned function restores the previous scope.
 func (s *state) scoped(around *scope) func() {
 	was := s.vars
 	s.vars = &scope{map[string]any{}, around}
 	return func() { s.vars = was }
 }
 
-// written is what do writes.
+// written returns the output of do.
 func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}
@@ -71,8 +73,8 @@ func (s *state) written(do func()) string {
 	return s.out.String()
 }
 
-// capture is what a body writes, in a scope of its own. It is of no use where the body leaves the loop
-// around it.
+// capture runs a body in a new scope and returns its output. The output must be ignored if the flow leaves
+// the surrounding loop.
 func (s *state) capture(body []stmt) (text string, f flow) {
 	defer s.scoped(s.vars)()
 	text = s.written(func() { f = s.run(body) })
@@ -89,7 +91,7 @@ func (s *state) lookup(name string) any {
 	return undefined{name}
 }
 
-// list makes a list of what expressions give.
+// list evaluates expressions and returns their values as a list.
 func (s *state) list(exprs []expr, kind sequence) any {
 	s.spend(16 * len(exprs))
 	l := &list{items: make([]any, len(exprs)), Kind: kind}
@@ -99,7 +101,7 @@ func (s *state) list(exprs []expr, kind sequence) any {
 	return l
 }
 
-// attributeOnly is an attribute of a value that is no item of it.
+// attributeOnly returns an attribute of a value. Unlike attribute, it does not look up dict items.
 func (s *state) attributeOnly(v any, name string) any {
 	s.spend(1)
 	switch v := v.(type) {
@@ -126,7 +128,7 @@ func (s *state) attributeOnly(v any, name string) any {
 	return undefined{name}
 }
 
-// attribute is v.name: an attribute first, then an item.
+// attribute evaluates v.name: first as an attribute, then as an item.
 func (s *state) attribute(v any, name string) any {
 	got := s.attributeOnly(v, name)
 	if d, ok := v.(*dict); ok && isA[undefined](got) {
@@ -137,7 +139,7 @@ func (s *state) attribute(v any, name string) any {
 	return got
 }
 
-// item is v[key]: an item first, then an attribute.
+// item evaluates v[key]: first as an item, then as an attribute.
 func (s *state) item(v, key any) any {
 	s.spend(1)
 	at := func(n int) (int, bool) {
@@ -176,12 +178,12 @@ func (s *state) item(v, key any) any {
 	return undefined{"an item that is not there"}
 }
 
-// slice is v[from:to:by], of which nil is not given.
+// slice evaluates v[from:to:by]. A nil argument was omitted.
 func (s *state) slice(v, from, to, by any) any {
 	l, isList := v.(*list)
 	text, isString := isText(v)
 	if !isString && (!isList || !sequences[l.Kind].indexed) {
-		raise.At(s.line, "%s has no slices", typeName(v))
+		raise.At(s.line, "%s cannot be sliced", typeName(v))
 	}
 	n := int64(0)
 	var characters []rune
@@ -204,11 +206,11 @@ func (s *state) slice(v, from, to, by any) any {
 	}}
 }
 
-// bounds are where a slice of n items begins, before which place it ends, and its step.
+// bounds returns the first index, the exclusive last index and the step of a slice of n items.
 func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	if step = 1; by != nil {
 		if step = s.whole(by); step == 0 {
-			raise.At(s.line, "a slice goes by 0")
+			raise.At(s.line, "the step of a slice must not be 0")
 		}
 	}
 	bound := func(v any, otherwise, least, most int64) int64 {
@@ -227,10 +229,10 @@ func (s *state) bounds(n int64, from, to, by any) (first, last, step int64) {
 	return bound(from, 0, 0, n), bound(to, n, 0, n), step
 }
 
-// stepped are the items from the first one up to the last, which is not one of them.
+// stepped returns every step-th item from first up to, but not including, last.
 func stepped[T any](items []T, first, last, step int64) (out []T) {
 	n := int64(len(items))
-	step = max(-n-1, min(step, n+1)) // a larger one leads after the end as well
+	step = max(-n-1, min(step, n+1)) // a larger step also leads past the end
 	for i := first; step > 0 && i < last || step < 0 && i > last; i += step {
 		out = append(out, items[i])
 	}
@@ -269,7 +271,7 @@ func (s *state) contains(v, part any) bool {
 	if isA[*dict](v) {
 		s.hashable(part)
 	}
-	if it, ok := v.(*iterator); ok { // items after the one that is found stay
+	if it, ok := v.(*iterator); ok { // items after the match remain in the iterator
 		next := s.iterate(it)
 		for {
 			item, ok := next()
@@ -281,7 +283,7 @@ func (s *state) contains(v, part any) bool {
 	return s.find(s.items(v), part) >= 0
 }
 
-// calculate is what a binary operator gives.
+// calculate evaluates a binary operator.
 func (s *state) calculate(op string, a, b any) any {
 	s.spend(1)
 	if op == "~" {
@@ -323,11 +325,11 @@ func (s *state) calculate(op string, a, b any) any {
 		s.spend(16 * (len(p.items) + len(q.items)))
 		return &list{items: slices.Concat(p.items, q.items), Kind: sequences[p.Kind].like}
 	}
-	raise.At(s.line, "%s %s %s cannot be", typeName(a), op, typeName(b))
+	raise.At(s.line, "%s %s %s is not supported", typeName(a), op, typeName(b))
 	return nil
 }
 
-// concatenated are two values as one string. Where one is markup, the other one is escaped.
+// concatenated joins two values to a string. If one value is markup, the other value is escaped.
 func (s *state) concatenated(a, b any) any {
 	if !isA[markup](a) && !isA[markup](b) {
 		return s.join(s.text(a), s.text(b))
@@ -345,7 +347,7 @@ func (s *state) join(a, b string) string {
 	return a + b
 }
 
-// repeat is a string or a list so many times.
+// repeat returns a string or a list repeated n times.
 func (s *state) repeat(v any, n int64) any {
 	n = max(0, min(n, int64(s.most)+1))
 	if text, ok := isText(v); ok {

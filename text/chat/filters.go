@@ -10,10 +10,11 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// filters are the filters by name. This file has those of one value; those of many are in series.go.
+// filters holds the filters by name. This file implements the filters of single values, and series.go those
+// of sequences.
 var filters map[string]builtin
 
-func init() { // some of them look others up
+func init() { // not an initializer because some filters use this table
 	filters = builtins(append(seriesFilters(), []row{
 		{"trim", "value, chars=None", func(s *state, a []any) any {
 			return s.sameKind(a[0], strings.Trim(s.text(a[0]), s.cutset(s.text(a[0]), a[1])))
@@ -58,7 +59,7 @@ func init() { // some of them look others up
 		{"format", "value, *args, **kwargs", func(s *state, a []any) any {
 			positional, named := a[1].(*list), a[2].(*dict)
 			if len(positional.items) > 0 && len(named.keys) > 0 {
-				raise.At(s.line, "format: arguments have names, or they have not")
+				raise.At(s.line, "format: positional and named arguments cannot be mixed")
 			}
 			with := any(positional)
 			if len(named.keys) > 0 {
@@ -85,12 +86,12 @@ func init() { // some of them look others up
 	}...))
 }
 
-// changed is a filter that makes a string of a string, and markup of markup.
+// changed returns a row for a filter that converts a string. The result is markup if the input is markup.
 func changed(names string, do func(string) string) row {
 	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
 }
 
-// sameKind is a text as markup where the value that it was made of is.
+// sameKind returns text as markup if the value of is markup, else as a plain string.
 func (s *state) sameKind(of any, text string) any {
 	s.spend(len(text))
 	if isA[markup](of) {
@@ -99,7 +100,8 @@ func (s *state) sameKind(of any, text string) any {
 	return text
 }
 
-// headline begins each word with a capital, as the filter title does: words end at space and brackets.
+// headline implements the filter title: each word starts with a capital. Words are separated by spaces,
+// hyphens and opening brackets.
 func headline(v string) string {
 	var b strings.Builder
 	for v != "" {
@@ -117,7 +119,7 @@ func headline(v string) string {
 	return b.String()
 }
 
-// capitalizeUpper is a string whose first character is upper case, and the others lower.
+// capitalizeUpper returns a string with its first character in upper case and the rest in lower case.
 func capitalizeUpper(v string) string {
 	for i := range v {
 		if i > 0 {
@@ -184,10 +186,10 @@ func round(s *state, a []any) any {
 		raise.At(s.line, "round: unknown method %q", method)
 	}
 	scale := math.Pow(10, float64(digits))
-	return (to(s.real(a[0])*scale) + 0) / scale // ceil and floor are whole numbers, which have no -0
+	return (to(s.real(a[0])*scale) + 0) / scale // + 0 turns -0 into 0, as in Python
 }
 
-// roundWhole rounds to tens, hundreds and so on; half goes to the even one.
+// roundWhole rounds to tens, hundreds and so on. Half is rounded to the even multiple.
 func (s *state) roundWhole(n, digits int64) any {
 	unit, fits := power(10, max(0, -digits))
 	switch {
@@ -269,7 +271,7 @@ func truncate(s *state, a []any) any {
 	return cut + end
 }
 
-// sizes are the units of filesizeformat, decimal and binary.
+// sizes holds the units of filesizeformat: decimal, then binary.
 var sizes = [2][]string{
 	{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"},
 	{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"},
@@ -294,7 +296,7 @@ func fileSize(s *state, a []any) any {
 	return strconv.FormatFloat(base*x/unit, 'f', 1, 64) + " " + units[i]
 }
 
-// realOrText is a number, or the one that a string spells.
+// realOrText returns a number, or the number in a string.
 func (s *state) realOrText(v any) float64 {
 	if text, ok := isText(v); ok {
 		if x, ok := parseReal(text); ok {
@@ -317,15 +319,15 @@ func urlEncode(s *state, a []any) any {
 	for _, pair := range pairs {
 		both := s.items(pair)
 		if len(both) != 2 {
-			raise.At(s.line, "urlencode: want keys with values")
+			raise.At(s.line, "urlencode: want pairs of a key and a value")
 		}
 		parts = append(parts, s.urlQuoted(both[0], "+")+"="+s.urlQuoted(both[1], "+"))
 	}
 	return strings.Join(parts, "&")
 }
 
-// urlQuoted is a value with escapes for an address; keep is one more character that stays, and a + stands for
-// a space then.
+// urlQuoted returns a value with URL escapes. If keep is "/", slashes are not escaped. If keep is "+", a
+// space is written as +.
 func (s *state) urlQuoted(v any, keep string) string {
 	var b strings.Builder
 	text := s.text(v)

@@ -10,41 +10,43 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// Python's format mini-language, of str.format; numbers are written here for printf too.
+// This file implements the format specifications of Python's str.format. printf also uses its number
+// formatting.
 
-// spec is a format specification, as ">8,.2f".
+// spec is a format specification such as ">8,.2f".
 type spec struct {
 	fill      string
-	align     byte // < > = ^, 0 where it is not given
-	sign      byte // + - or space, 0 where it is not given
-	positive  bool // z: no minus before zero
-	alternate bool // #
+	align     byte // one of < > = ^; 0 if absent
+	sign      byte // + - or space; 0 if absent
+	positive  bool // option z: negative zero is written without a minus
+	alternate bool // option #
 	width     int64
-	group     byte  // , or _, 0 for none
-	precision int64 // -1 where it is not given
-	verb      byte  // 0 where it is not given
+	group     byte  // , or _; 0 if absent
+	precision int64 // -1 if absent
+	verb      byte  // type character; 0 if absent
 }
 
-// fill is Python's str.format.
+// fill implements Python's str.format.
 func (s *state) fill(v string, list []any, named *dict) string {
 	f := &filler{s: s, list: list, named: named}
 	return f.fill(v, 2)
 }
 
-// filler is one call of str.format.
+// filler is the state of one str.format call.
 type filler struct {
 	s      *state
 	list   []any
 	named  *dict
-	next   int  // the place of the next {}
-	places bool // there was a {0}
+	next   int  // index of the argument for the next {}
+	places bool // a numbered field such as {0} was used
 }
 
-// fill replaces the fields of a text; deep is how often their specifications may have fields of their own.
+// fill replaces the fields of a text. deep is the number of further levels at which specifications may
+// contain fields.
 func (f *filler) fill(v string, deep int) string {
 	s := f.s
 	if deep < 0 {
-		raise.At(s.line, "format: fields nest more than 2 deep")
+		raise.At(s.line, "format: fields nest more than 2 levels deep")
 	}
 	s.spend(len(v))
 	var b strings.Builder
@@ -62,7 +64,7 @@ func (f *filler) fill(v string, deep int) string {
 		}
 		n := fieldEnd(rest[i:])
 		if rest[i] == '}' || n < 0 {
-			raise.At(s.line, "format: %q has a single %q", v, rest[i])
+			raise.At(s.line, "format: %q has an unmatched %q", v, rest[i])
 		}
 		text := f.field(rest[i+1:i+n], deep)
 		s.spend(len(text))
@@ -72,7 +74,8 @@ func (f *filler) fill(v string, deep int) string {
 	return b.String()
 }
 
-// fieldEnd is where the field that begins a text ends, -1 where it does not.
+// fieldEnd returns the index of the closing brace of the field at the start of text, or -1 if it is
+// missing.
 func fieldEnd(text string) int {
 	open, index := 0, false
 	for i := range len(text) {
@@ -93,11 +96,11 @@ func fieldEnd(text string) int {
 	return -1
 }
 
-// field is what a field such as "0.name[1]!r:>8" stands for.
+// field returns the text for a field such as "0.name[1]!r:>8".
 func (f *filler) field(field string, deep int) string {
 	s := f.s
 	end := strings.IndexAny(field, "!:")
-	if i := strings.IndexByte(field, '['); i >= 0 && i < end { // a key may have them
+	if i := strings.IndexByte(field, '['); i >= 0 && i < end { // a key may contain ! and :
 		if j := strings.IndexByte(field[i:], ']'); j >= 0 {
 			if k := strings.IndexAny(field[i+j:], "!:"); k >= 0 {
 				end = i + j + k
@@ -113,7 +116,7 @@ func (f *filler) field(field string, deep int) string {
 	v := f.value(name)
 	if conversion, ok := strings.CutPrefix(rest, "!"); ok {
 		if len(conversion) == 0 || len(conversion) > 1 && conversion[1] != ':' {
-			raise.At(s.line, "format: %q has no conversion", field)
+			raise.At(s.line, "format: %q has no valid conversion after !", field)
 		}
 		v, rest = f.converted(conversion[0], v), conversion[1:]
 	}
@@ -124,7 +127,7 @@ func (f *filler) field(field string, deep int) string {
 	return s.formatted(v, specification)
 }
 
-// converted is a value by !s, !r or !a.
+// converted applies the conversion !s, !r or !a.
 func (f *filler) converted(conversion byte, v any) any {
 	switch conversion {
 	case 's':
@@ -138,7 +141,7 @@ func (f *filler) converted(conversion byte, v any) any {
 	return nil
 }
 
-// value is the argument of a field's name, with the attributes and items after it.
+// value returns the argument that a field names, after following the field's attributes and items.
 func (f *filler) value(name string) any {
 	s := f.s
 	first := name
@@ -157,7 +160,7 @@ func (f *filler) value(name string) any {
 			f.places = true
 		}
 		if f.places && f.next > 0 {
-			raise.At(s.line, "format: fields have places, or they have not")
+			raise.At(s.line, "format: numbered and unnumbered fields cannot be mixed")
 		}
 		if n >= len(f.list) {
 			raise.At(s.line, "format: argument %d is missing", n)
@@ -180,7 +183,7 @@ func (f *filler) value(name string) any {
 		} else {
 			i := strings.IndexByte(rest, ']')
 			if i < 0 || i+1 < len(rest) && rest[i+1] != '.' && rest[i+1] != '[' {
-				raise.At(s.line, "format: %q has a [ without its end", name)
+				raise.At(s.line, "format: %q has a [ without a ]", name)
 			}
 			part, rest = rest[1:i], rest[i+1:]
 			if n, err := strconv.ParseInt(part, 10, 64); err == nil && n >= 0 {
@@ -196,7 +199,7 @@ func (f *filler) value(name string) any {
 	return v
 }
 
-// parseSpec reads a format specification; align is where the value stands if that is not given.
+// parseSpec parses a format specification. align is the default alignment.
 func (s *state) parseSpec(text string, align byte) spec {
 	f := spec{fill: " ", align: align, precision: -1}
 	rest := text
@@ -237,7 +240,7 @@ func (s *state) parseSpec(text string, align byte) spec {
 	return f
 }
 
-// digits are the digits that begin a text as a number, -1 where there are none.
+// digits parses the digits at the start of text. It returns -1 if there are no digits.
 func (s *state) digits(text string) (int64, string) {
 	n := len(text) - len(strings.TrimLeft(text, "0123456789"))
 	if n == 0 {
@@ -250,7 +253,7 @@ func (s *state) digits(text string) (int64, string) {
 	return v, text[n:]
 }
 
-// formatted is a value by a format specification.
+// formatted formats a value with a format specification.
 func (s *state) formatted(v any, text string) string {
 	if text == "" {
 		return s.text(v)
@@ -266,14 +269,14 @@ func (s *state) formatted(v any, text string) string {
 	case isNumber(v) && strings.IndexByte("\x00eEfFgGn%", f.verb) >= 0:
 		return s.formatReal(s.real(v), f)
 	}
-	raise.At(s.line, "format: the specification %q is not for %s", text, typeName(v))
+	raise.At(s.line, "format: the specification %q does not apply to %s", text, typeName(v))
 	return ""
 }
 
 func (s *state) formatText(v string, f spec) string {
 	if f.verb != 0 && f.verb != 's' || f.sign != 0 || f.positive || f.alternate || f.group != 0 ||
 		f.align == '=' {
-		raise.At(s.line, "format: the specification is not for strings")
+		raise.At(s.line, "format: the specification does not apply to strings")
 	}
 	if r := []rune(v); f.precision >= 0 && int64(len(r)) > f.precision {
 		v = string(r[:f.precision])
@@ -281,7 +284,7 @@ func (s *state) formatText(v string, f spec) string {
 	return s.aligned("", v, f)
 }
 
-// bases are the bases of whole numbers, by their letters, with the prefixes of their alternate forms.
+// bases holds the base, prefix and group size of the integer types, by their type character.
 var bases = map[byte]struct {
 	base   int
 	prefix string
@@ -294,11 +297,11 @@ var bases = map[byte]struct {
 func (s *state) formatWhole(n int64, f spec) string {
 	if f.precision >= 0 || f.positive || f.group == ',' && strings.IndexByte("\x00d", f.verb) < 0 ||
 		f.group == '_' && strings.IndexByte("cn", f.verb) >= 0 {
-		raise.At(s.line, "format: the specification is not for whole numbers")
+		raise.At(s.line, "format: the specification does not apply to whole numbers")
 	}
 	if f.verb == 'c' {
 		if f.sign != 0 || f.alternate {
-			raise.At(s.line, "format: the specification is not for a character")
+			raise.At(s.line, "format: the specification does not apply to a character")
 		}
 		return s.aligned("", s.character(n), f)
 	}
@@ -314,17 +317,17 @@ func (s *state) formatWhole(n int64, f spec) string {
 	return s.aligned(sign, s.grouped(text, "", len(sign), base.group, f), f)
 }
 
-// character is the character of a number.
+// character returns the character with the code point n.
 func (s *state) character(n int64) string {
 	if n < 0 || n > utf8.MaxRune {
-		raise.At(s.line, "format: %d is no character", n)
+		raise.At(s.line, "format: %d is not a code point", n)
 	}
 	return string(rune(n))
 }
 
 func (s *state) formatReal(x float64, f spec) string {
 	if f.group != 0 && f.verb == 'n' {
-		raise.At(s.line, "format: the specification is not for numbers")
+		raise.At(s.line, "format: the specification does not apply to numbers")
 	}
 	text := s.realDigits(math.Abs(x), f)
 	negative := math.Signbit(x) && !math.IsNaN(x) && (!f.positive || strings.Trim(text, "0.%eE+-") != "")
@@ -333,13 +336,13 @@ func (s *state) formatReal(x float64, f spec) string {
 	if n < 0 {
 		n = len(text)
 	}
-	if n > 0 { // a number
+	if n > 0 { // neither NaN nor infinite
 		text = s.grouped(text[:n], text[n:], len(sign), 3, f)
 	}
 	return s.aligned(sign, text, f)
 }
 
-// realDigits are the digits of a number that is not negative.
+// realDigits formats a float that is not negative.
 func (s *state) realDigits(x float64, f spec) string {
 	verb, precision := f.verb, f.precision
 	s.spendWidth(max(precision, 0))
@@ -350,7 +353,7 @@ func (s *state) realDigits(x float64, f spec) string {
 	if precision < 0 {
 		precision = 6
 	}
-	kind := verb | 0x20 // lower case
+	kind := verb | 0x20 // type character in lower case
 	text := ""
 	switch {
 	case math.IsInf(x, 0):
@@ -375,15 +378,15 @@ func (s *state) realDigits(x float64, f spec) string {
 	return text + percent
 }
 
-// general is a float by Python's g: as many digits as the precision, with an exponent where it is shorter.
-// keep has a digit after the point at least, as str has.
+// general formats a float as Python's type g: with as many digits as the precision, and with an exponent
+// for very large or small numbers. keep requires at least one digit after the point, like str.
 func general(x float64, precision int64, alternate, keep bool) string {
 	precision = max(1, precision)
 	text := strconv.FormatFloat(x, 'e', int(precision-1), 64)
 	mantissa, exponent, _ := strings.Cut(text, "e")
 	e, _ := strconv.ParseInt(exponent, 10, 64)
 	most := precision
-	if keep { // the point takes a place
+	if keep { // the decimal point uses one of the digits
 		most--
 	}
 	scientific := e < -4 || e >= most
@@ -404,7 +407,7 @@ func general(x float64, precision int64, alternate, keep bool) string {
 	return mantissa
 }
 
-// withPoint has a point in a number that has none.
+// withPoint adds a decimal point to a number that has none.
 func withPoint(text string) string {
 	mantissa, exponent, scientific := strings.Cut(text, "e")
 	if !strings.Contains(mantissa, ".") {
@@ -426,8 +429,8 @@ func (f *spec) signOf(negative bool) string {
 	return ""
 }
 
-// grouped puts separators between the digits of a number's whole part. Where zeros fill the width, they are
-// digits too; before is how much of the width comes before them.
+// grouped inserts separators between groups of digits in the integer part. If the width is filled with
+// zeros, these zeros are grouped too. before is the width of the text before the digits.
 func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 	if f.group == 0 {
 		return whole + rest
@@ -450,7 +453,7 @@ func (s *state) grouped(whole, rest string, before, each int, f spec) string {
 	return b.String() + rest
 }
 
-// aligned fills a text up to its width; what stands before it is its sign.
+// aligned pads a text to its width. sign is written before the text.
 func (s *state) aligned(sign, text string, f spec) string {
 	fill := f.width - int64(pytext.Runes(sign)+pytext.Runes(text))
 	if fill <= 0 {

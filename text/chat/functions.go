@@ -6,7 +6,7 @@ import (
 
 import "time"
 
-// globals are the variables of every template, beside those of its context.
+// globals returns the variables that every template has besides those of its context.
 func globals(now time.Time) map[string]any {
 	return map[string]any{
 		"raise_exception": builtinFunction("raise_exception", "message", func(s *state, a []any) any {
@@ -26,11 +26,11 @@ func globals(now time.Time) map[string]any {
 	}
 }
 
-// newRange is range: whole numbers from the first up to the last, which is not one of them.
+// newRange implements range: integers from the first argument up to, but not including, the last.
 func newRange(s *state, a []any) any {
 	given := a[0].(*list).items
 	if len(given) < 1 || len(given) > 3 {
-		raise.At(s.line, "range: %d arguments, takes 1 to 3", len(given))
+		raise.At(s.line, "range: %d arguments, want 1 to 3", len(given))
 	}
 	from, to, step := int64(0), s.whole(given[0]), int64(1)
 	if len(given) > 1 {
@@ -40,27 +40,27 @@ func newRange(s *state, a []any) any {
 		step = s.whole(given[2])
 	}
 	if step == 0 {
-		raise.At(s.line, "range: a step of 0")
+		raise.At(s.line, "range: the step must not be 0")
 	}
 	l := &list{Kind: aRange, bounds: [3]int64{from, to, step}}
 	for i := from; step > 0 && i < to || step < 0 && i > to; i += step {
 		if len(l.items) == mostInRange {
-			raise.At(s.line, "range: more than %d numbers", mostInRange)
+			raise.At(s.line, "range: more than %d numbers are not allowed", mostInRange)
 		}
 		if l.items = append(l.items, i); step > 0 && i > to-step || step < 0 && i < to-step {
-			break // before the next one overflows
+			break // adding the step would overflow
 		}
 	}
 	s.spend(16 * len(l.items))
 	return l
 }
 
-// newDict is dict: a dict, or pairs, with named values after.
+// newDict implements dict: the entries of a dict or of pairs, followed by the named arguments.
 func newDict(s *state, a []any) *dict {
 	d := &dict{}
 	from := a[0].(*list).items
 	if len(from) > 1 {
-		raise.At(s.line, "dict: %d arguments, takes at most 1", len(from))
+		raise.At(s.line, "dict: %d arguments, want at most 1", len(from))
 	}
 	if len(from) == 1 {
 		var pairs []any
@@ -72,7 +72,7 @@ func newDict(s *state, a []any) *dict {
 		for _, pair := range pairs {
 			both := s.items(pair)
 			if len(both) != 2 {
-				raise.At(s.line, "dict: want keys with values")
+				raise.At(s.line, "dict: want pairs of a key and a value")
 			}
 			s.set(d, both[0], both[1])
 		}
@@ -87,11 +87,11 @@ func newDict(s *state, a []any) *dict {
 
 func newNamespace(s *state, a []any) any { return &namespace{*newDict(s, a)} }
 
-// newCycler is cycler: its method next gives the items in turns.
+// newCycler implements cycler. Its method next returns the items in a cycle.
 func newCycler(s *state, a []any) any {
 	items, at := a[0].(*list).items, 0
 	if len(items) == 0 {
-		raise.At(s.line, "cycler: there is nothing to go through")
+		raise.At(s.line, "cycler: no items were given")
 	}
 	return &object{attributes: func(_ *state, name string) (any, bool) {
 		switch name {
@@ -113,7 +113,8 @@ func newCycler(s *state, a []any) any {
 	}}
 }
 
-// newJoiner is joiner: the first call gives nothing, the others the separator.
+// newJoiner implements joiner. The first call returns an empty string, and later calls return the
+// separator.
 func newJoiner(s *state, a []any) any {
 	used := false
 	sep := a[0]

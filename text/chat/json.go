@@ -9,10 +9,10 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// jsonForm is how a value is written as JSON, by the arguments of Python's json.dumps.
+// jsonForm is the layout of JSON text. Its fields are the arguments of Python's json.dumps.
 type jsonForm struct {
-	lines       bool   // each item on a line of its own
-	indent      string // of a line, for each level
+	lines       bool   // each item is on a separate line
+	indent      string // indentation per level
 	item, value string // separators
 	sorted      bool
 	ascii       bool
@@ -60,7 +60,7 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		b.WriteString(jsonString(s.text(v), form.ascii))
 	case *list:
 		if sequences[v.Kind].like > aTuple {
-			raise.At(s.line, "tojson: %s is not for JSON", typeName(v))
+			raise.At(s.line, "tojson: %s cannot be converted to JSON", typeName(v))
 		}
 		defer s.nest(deepValues)()
 		b.WriteString("[")
@@ -95,11 +95,11 @@ func (s *state) json(b *strings.Builder, form *jsonForm, v any, depth int) {
 		}
 		b.WriteString("}")
 	default:
-		raise.At(s.line, "tojson: %s is not for JSON", typeName(v))
+		raise.At(s.line, "tojson: %s cannot be converted to JSON", typeName(v))
 	}
 }
 
-// jsonKey is a key of a dict as text.
+// jsonKey converts the key of a dict to text.
 func (s *state) jsonKey(v any) string {
 	switch v := v.(type) {
 	case string, markup:
@@ -113,7 +113,7 @@ func (s *state) jsonKey(v any) string {
 	case float64:
 		return jsonFloat(v)
 	}
-	raise.At(s.line, "tojson: %s is no key of JSON", typeName(v))
+	raise.At(s.line, "tojson: %s cannot be a JSON key", typeName(v))
 	return ""
 }
 

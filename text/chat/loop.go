@@ -4,16 +4,16 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// loop is a for tag.
+// loop is a parsed for tag.
 type loop struct {
 	target    target
-	test      expr // nil: all items
+	test      expr // filters the items; nil keeps all items
 	body      []stmt
-	otherwise []stmt // where no turn came to its end
+	otherwise []stmt // else branch; runs if no iteration completed without break or continue
 	recursive bool
 }
 
-// run runs a for tag over a value; depth is how often it has called itself.
+// run executes a for tag for the items of over. depth is the recursion depth of a recursive loop.
 func (l *loop) run(s *state, over any, depth int) flow {
 	items := s.items(over)
 	defer s.scoped(s.vars)()
@@ -31,10 +31,10 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	t := &turns{loop: l, items: items, depth: depth}
 	t.object = &object{t.attribute, t.again}
 	home := s.vars
-	ended := false // a turn, without break or continue
+	ended := false // an iteration completed without break or continue
 	for i, item := range items {
 		t.at = i
-		clear(home.vars) // what a turn has set is its own
+		clear(home.vars) // variables set in an iteration are local to it
 		l.target(s, item)
 		s.vars.vars["loop"] = t.object
 		s.spend(16)
@@ -51,17 +51,17 @@ func (l *loop) run(s *state, over any, depth int) flow {
 	return on
 }
 
-// turns is what the variable loop stands for: it has attributes, and is called to go over other items.
+// turns is the value of the variable loop. It has attributes, and calling it runs a recursive loop for
+// other items.
 type turns struct {
 	*object
 	loop    *loop
 	items   []any
 	at      int
 	depth   int
-	changed *list // what loop.changed was given last
+	changed *list // arguments of the previous call of loop.changed
 }
 
-// attribute is an attribute of the variable loop.
 func (t *turns) attribute(s *state, name string) (any, bool) {
 	i, n := t.at, len(t.items)
 	switch name {
@@ -97,7 +97,7 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 		return builtinFunction("loop.cycle", "*args", func(s *state, a []any) any {
 			choices := a[0].(*list).items
 			if len(choices) == 0 {
-				raise.At(s.line, "loop.cycle: there is nothing to go through")
+				raise.At(s.line, "loop.cycle: no items were given")
 			}
 			return choices[t.at%len(choices)]
 		}), true
@@ -112,13 +112,13 @@ func (t *turns) attribute(s *state, name string) (any, bool) {
 	return nil, false
 }
 
-// again is what a recursive loop writes for other items.
+// again runs a recursive loop for other items and returns its output.
 func (t *turns) again(s *state, a args) any {
 	over := s.bind(recursionSignature, a)[0]
 	if !t.loop.recursive {
 		raise.At(s.line, "the loop is not recursive")
 	}
-	defer s.nest("loops call themselves")()
+	defer s.nest("recursive loops nest")()
 	return s.written(func() { t.loop.run(s, over, t.depth+1) })
 }
 

@@ -12,10 +12,10 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// The methods of values, as Python has them for each type. Those that change a value do not exist, as in
+// This file implements the methods of Python's types. Methods that modify a value do not exist, as in
 // Jinja's sandbox.
 
-// method is a method of a value, bound to it.
+// method returns a method of v, bound to v.
 func (s *state) method(v any, name string) (*function, bool) {
 	s.spend(len(name) / 16)
 	var table map[string]builtin
@@ -37,8 +37,7 @@ func (s *state) method(v any, name string) (*function, bool) {
 	return method(m, v), ok
 }
 
-// markupMethod is a method of a string that is markup: what is put into it is escaped, and what comes out is
-// markup.
+// markupMethod returns a string method for markup. Its arguments are escaped, and its result is markup.
 func (s *state) markupMethod(m builtin, v markup) *function {
 	return &function{func(s *state, a args) any {
 		for i := range a.list {
@@ -51,7 +50,7 @@ func (s *state) markupMethod(m builtin, v markup) *function {
 	}}
 }
 
-// marked makes markup of strings.
+// marked converts strings to markup.
 func marked(v any) any {
 	switch v := v.(type) {
 	case string:
@@ -66,7 +65,7 @@ func marked(v any) any {
 	return v
 }
 
-// escaped is a string with escapes for HTML, unless it is markup; other values as they are.
+// escaped returns a plain string with HTML escapes. Markup and other types are returned unchanged.
 func (s *state) escaped(v any) any {
 	if text, ok := v.(string); ok {
 		s.spend(5 * len(text))
@@ -75,7 +74,7 @@ func (s *state) escaped(v any) any {
 	return v
 }
 
-// ofText makes a builtin's function of one that takes a string and nothing else.
+// ofText adapts a function of a string to a builtin without further arguments.
 func ofText[T any](do func(string) T) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		text := a[0].(string)
@@ -84,24 +83,24 @@ func ofText[T any](do func(string) T) func(*state, []any) any {
 	}
 }
 
-// every says whether a string is not empty and all its characters are of a kind.
+// every returns a builtin that reports whether a string is not empty and all its characters satisfy is.
 func every(is func(rune) bool) func(*state, []any) any {
 	return ofText(func(v string) bool {
 		return v != "" && strings.IndexFunc(v, func(r rune) bool { return !is(r) }) < 0
 	})
 }
 
-// cutset are the characters that a strip of v removes: white space where none are given.
+// cutset returns the set of characters to strip from v. The default is white space.
 func (s *state) cutset(v string, chars any) string {
 	if chars == nil {
 		return pytext.Space
 	}
 	set := s.string(chars)
-	s.spend(len(v) * len(set) / 16) // each character is looked for
+	s.spend(len(v) * len(set) / 16) // each character of v is looked up in the set
 	return set
 }
 
-// stripped is a string without the characters of a cutset at its ends.
+// stripped returns a row for a method that strips a set of characters from the ends of a string.
 func stripped(names string, trim func(v, cutset string) string) row {
 	return row{names, "self, chars=None, /", func(s *state, a []any) any {
 		v := a[0].(string)
@@ -110,7 +109,7 @@ func stripped(names string, trim func(v, cutset string) string) row {
 	}}
 }
 
-// affix says whether a part of a string has one of some beginnings or ends.
+// affix returns a row for startswith or endswith. The prefix or suffix may be a tuple of alternatives.
 func affix(names string, has func(s, part string) bool) row {
 	return row{names, "self, prefix, start=None, end=None, /", func(s *state, a []any) any {
 		v, _, ok := s.window(a[0].(string), a[2], a[3])
@@ -127,8 +126,8 @@ func affix(names string, has func(s, part string) bool) row {
 	}}
 }
 
-// window is the part of a string between two places, of which None is not given, and how many characters come
-// before it; false where it begins after its end.
+// window returns the part of a string between two character positions and the number of characters before
+// the part. A nil position is the default. The bool is false if the start is after the end.
 func (s *state) window(v string, start, end any) (string, int, bool) {
 	s.spend(len(v) / 16)
 	if start == nil && end == nil {
@@ -154,7 +153,8 @@ func (s *state) window(v string, start, end any) (string, int, bool) {
 	return string(all[from:to]), from, true
 }
 
-// located is where a part of a string is, in characters; where it is nowhere, -1 or an error.
+// located returns a row for find or index. A missing substring is an error if must is set, else the result
+// is -1.
 func located(names string, index func(s, part string) int, must bool) row {
 	return row{names, "self, sub, start=None, end=None, /", func(s *state, a []any) any {
 		v, before, ok := s.window(a[0].(string), a[2], a[3])
@@ -168,20 +168,21 @@ func located(names string, index func(s, part string) int, must bool) row {
 			return int64(before + pytext.Runes(v[:i]))
 		}
 		if must {
-			raise.At(s.line, "%s: the string has no such part", names)
+			raise.At(s.line, "%s: substring not found", names)
 		}
 		return int64(-1)
 	}}
 }
 
-// affixed removes a beginning or an end.
+// affixed returns a row for removeprefix or removesuffix.
 func affixed(names string, trim func(s, part string) string) row {
 	return row{names, "self, affix, /", func(s *state, a []any) any {
 		return trim(a[0].(string), s.string(a[1]))
 	}}
 }
 
-// divided is a string in three: before a separator, it, and after it.
+// divided returns a row for partition or rpartition: the text before the separator, the separator, and the
+// rest.
 func divided(names string, index func(s, part string) int, missing func(v string) *list) row {
 	return row{names, "self, sep, /", func(s *state, a []any) any {
 		v, sep := a[0].(string), s.string(a[1])
@@ -197,7 +198,7 @@ func divided(names string, index func(s, part string) int, missing func(v string
 	}}
 }
 
-// justified fills a string up to a width.
+// justified returns a row for a method that pads a string to a width.
 func justified(names string, sides func(string, int) (int, int)) row {
 	return row{names, "self, width, fillchar=' ', /", func(s *state, a []any) any {
 		v, fill := a[0].(string), s.string(a[2])
@@ -218,12 +219,12 @@ func (s *state) padded(v string, width int64, fill string, sides func(string, in
 	return strings.Repeat(fill, left) + v + strings.Repeat(fill, right)
 }
 
-// spendWidth counts the characters that a width takes, which may be any number.
+// spendWidth charges for n characters. It accepts any n, even one larger than the limit.
 func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1))) * utf8.UTFMax) }
 
 func leftSide(_ string, n int) (int, int)  { return 0, n }
 func rightSide(_ string, n int) (int, int) { return n, 0 }
-func middle(v string, n int) (int, int) { // the odd one stands where Python has it
+func middle(v string, n int) (int, int) { // an odd space is on the same side as in Python
 	left := n / 2
 	if n%2 == 1 && (pytext.Runes(v)+n)%2 == 1 {
 		left++
@@ -233,7 +234,7 @@ func middle(v string, n int) (int, int) { // the odd one stands where Python has
 
 var stringMethods map[string]builtin
 
-func init() { // some of them look others up
+func init() { // not an initializer because some methods use this table
 	stringMethods = builtins([]row{
 		stripped("strip", strings.Trim), stripped("lstrip", strings.TrimLeft),
 		stripped("rstrip", strings.TrimRight),
@@ -361,7 +362,7 @@ func init() {
 			from, to := place(s.whole(a[2])), place(s.whole(a[3]))
 			i := s.find(items[from:max(from, to)], a[1])
 			if i < 0 {
-				raise.At(s.line, "index: the list has no such item")
+				raise.At(s.line, "index: item not found")
 			}
 			return from + int64(i)
 		}},
@@ -378,7 +379,7 @@ func init() {
 	})
 }
 
-// sequenceMethods are the methods of a list or another sequence.
+// sequenceMethods returns the methods of a list or another sequence type.
 func sequenceMethods(l *list) map[string]builtin {
 	switch {
 	case l.Kind == aList:
@@ -389,7 +390,7 @@ func sequenceMethods(l *list) map[string]builtin {
 	return nil
 }
 
-// replace is a string with one part in the place of another, so many times at most.
+// replace replaces up to most occurrences of from. A negative most replaces all occurrences.
 func (s *state) replace(v, from, to string, most int64) string {
 	if most < 0 || most > int64(len(v))+1 {
 		most = int64(len(v)) + 1
@@ -398,8 +399,8 @@ func (s *state) replace(v, from, to string, most int64) string {
 	return strings.Replace(v, from, to, int(most))
 }
 
-// split cuts a string at a separator, or at white space; into so many parts and one at most, from the right
-// where that is asked for.
+// split splits a string at a separator, or at white space if there is no separator. It returns at most
+// maxsplit+1 parts. If right is set, it splits from the right.
 func (s *state) split(a []any, right bool) any {
 	v, most := a[0].(string), s.whole(a[2])
 	parts := []any{}
@@ -458,7 +459,7 @@ func (s *state) split(a []any, right bool) any {
 	return newList(parts...)
 }
 
-// expandTabs fills up to columns with spaces in the place of tabs.
+// expandTabs replaces tabs with spaces up to the next multiple of size.
 func (s *state) expandTabs(v string, size int64) string {
 	var b strings.Builder
 	column := int64(0)

@@ -11,7 +11,7 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// real is a number as a float; a bool is one.
+// real returns a number or a bool as a float.
 func real(v any) (float64, bool) {
 	if n, ok := whole(v); ok {
 		return float64(n), true
@@ -20,7 +20,7 @@ func real(v any) (float64, bool) {
 	return x, ok
 }
 
-// whole is a number that has no fraction by its type.
+// whole returns an integer or a bool as an integer. A float is not accepted, even without a fraction.
 func whole(v any) (int64, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -41,7 +41,7 @@ func isWhole(v any) bool {
 
 func isNumber(v any) bool { return isWhole(v) || isA[float64](v) }
 
-// whole is a value that must be a whole number.
+// whole returns v as an integer. Any other type is an error.
 func (s *state) whole(v any) int64 {
 	n, ok := whole(v)
 	if !ok {
@@ -50,7 +50,7 @@ func (s *state) whole(v any) int64 {
 	return n
 }
 
-// real is a value that must be a number.
+// real returns v as a float. A value that is not a number is an error.
 func (s *state) real(v any) float64 {
 	x, ok := real(v)
 	if !ok {
@@ -59,7 +59,7 @@ func (s *state) real(v any) float64 {
 	return x
 }
 
-// unordered is what compareNumbers gives for NaN.
+// unordered is the result of compareNumbers if one of the numbers is NaN.
 const unordered = 2
 
 func compareNumbers(a, b any) int {
@@ -75,7 +75,6 @@ func compareNumbers(a, b any) int {
 	return cmp.Compare(p, q)
 }
 
-// negative is -v.
 func (s *state) negative(v any) any {
 	if x, ok := v.(float64); ok {
 		return -x
@@ -83,7 +82,6 @@ func (s *state) negative(v any) any {
 	return s.wholes("-", 0, s.whole(v))
 }
 
-// positive is +v.
 func (s *state) positive(v any) any {
 	if x, ok := v.(float64); ok {
 		return x
@@ -91,7 +89,8 @@ func (s *state) positive(v any) any {
 	return s.whole(v)
 }
 
-// wholes calculates with whole numbers. Numbers of more than 63 bits, which Python has, are an error.
+// wholes computes x op y for integers. A result that does not fit into 64 bits is an error, unlike in
+// Python.
 func (s *state) wholes(op string, x, y int64) any {
 	v, fits := int64(0), true
 	switch op {
@@ -145,7 +144,7 @@ func magnitude(x int64) uint64 {
 }
 
 func power(x, y int64) (v int64, fits bool) {
-	if x == 0 || x == 1 || x == -1 { // of any exponent
+	if x == 0 || x == 1 || x == -1 { // their powers repeat, so a small exponent suffices
 		y = min(y, 2+y%2)
 	}
 	for v, fits = 1, true; y > 0 && fits; y-- {
@@ -154,7 +153,7 @@ func power(x, y int64) (v int64, fits bool) {
 	return v, fits
 }
 
-// reals calculates with floats.
+// reals computes x op y for floats.
 func (s *state) reals(op string, x, y float64) any {
 	switch op {
 	case "+":
@@ -200,7 +199,7 @@ func (s *state) reals(op string, x, y float64) any {
 	return math.Ceil(quotient)
 }
 
-// truncated is a float without its fraction.
+// truncated returns x without its fraction. An x outside the 64-bit integers is an error.
 func (s *state) truncated(x float64) int64 {
 	if math.IsNaN(x) || x < -(1<<63) || x >= 1<<63 {
 		raise.At(s.line, "%s does not fit into a whole number of 64 bits", float(x))
@@ -208,8 +207,8 @@ func (s *state) truncated(x float64) int64 {
 	return int64(x)
 }
 
-// parseWhole reads a whole number as Python's int does, with the prefix of its base where the base is 0 or
-// the prefix's own. It fails where the number is one but does not fit.
+// parseWhole parses an integer as Python's int does. A base prefix such as 0x is accepted if base is 0 or
+// matches the prefix. An integer that does not fit into 64 bits is an error.
 func (s *state) parseWhole(text string, base int) (int64, bool) {
 	digits, negative := strings.Trim(text, pytext.Space), false
 	if rest, ok := strings.CutPrefix(digits, "-"); ok {
@@ -239,7 +238,7 @@ func (s *state) parseWhole(text string, base int) (int64, bool) {
 	return n, err == nil
 }
 
-// parseReal reads a float as Python's float does.
+// parseReal parses a float as Python's float does.
 func parseReal(text string) (float64, bool) {
 	plain, ok := withoutUnderscores(strings.Trim(text, pytext.Space))
 	if !ok || strings.ContainsAny(plain, "xXpP") {
@@ -252,7 +251,8 @@ func parseReal(text string) (float64, bool) {
 	return x, err == nil
 }
 
-// withoutUnderscores takes out the underscores between digits; one elsewhere is no part of a number.
+// withoutUnderscores removes the underscores between digits. It returns false if the text has other
+// underscores.
 func withoutUnderscores(text string) (string, bool) {
 	if strings.HasPrefix(text, "_") || strings.HasSuffix(text, "_") || strings.Contains(text, "__") ||
 		strings.HasPrefix(text, "-") && strings.HasPrefix(text[1:], "_") || text == "" {

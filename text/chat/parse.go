@@ -9,9 +9,10 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// An expr is an expression that has been read: it gives its value. A stmt is a part of a template's body: it
-// writes, and says how the loop around it goes on. Steps make a value of a value, one after the other: what
-// has no end of operators is a list and does not nest, so that the stack holds whatever a template is.
+// The results of parsing are closures. An expr evaluates an expression. A stmt executes a part of a
+// template's body: it writes output and returns how the surrounding loop continues. Steps transform a value
+// one after the other. Operator chains have no length limit, so they are lists and do not nest. This bounds
+// the stack depth for any template.
 type (
 	expr  func(*state) any
 	stmt  func(*state) flow
@@ -28,18 +29,18 @@ func (l steps) take(s *state, v any) any {
 type flow int
 
 const (
-	on flow = iota // with what follows
+	on flow = iota // continue with the next statement
 	next
 	leave
 )
 
-// parser makes closures of tokens. Precedences and what a name may stand for are Jinja's.
+// parser converts tokens to closures. Operator precedence and the meaning of names follow Jinja.
 type parser struct {
 	tokens []scan.Token
 	at     int
 	depth  int
 	inLoop bool            // break and continue are allowed
-	used   map[string]bool // names that were read, for the macro around
+	used   map[string]bool // names that were read, for the enclosing macro
 }
 
 func (p *parser) peek() scan.Token { return p.tokens[p.at] }
@@ -56,7 +57,7 @@ func (p *parser) is(k scan.Kind, text string) bool {
 	return p.peek().Kind == k && p.peek().Text == text
 }
 
-// skip takes an operator, or a word, if it is next.
+// skip consumes the next token if it is the given operator or word. It reports whether it did.
 func (p *parser) skip(k scan.Kind, text string) bool {
 	if p.is(k, text) {
 		p.at++
@@ -89,20 +90,20 @@ func (p *parser) name() string {
 	return t.Text
 }
 
-// nest counts how deep a part is; what it returns ends the part.
+// nest enters a nested part and limits the depth. The returned function leaves the part.
 func (p *parser) nest() func() {
 	if p.depth++; p.depth > mostDepth {
-		raise.At(p.peek().Line, "parts nest more than %d deep", mostDepth)
+		raise.At(p.peek().Line, "the template nests more than %d levels deep", mostDepth)
 	}
 	return func() { p.depth-- }
 }
 
-// expression is what may stand in a tag: with commas it is a tuple.
+// expression parses the expression of a tag. Commas make a tuple.
 func (p *parser) expression() expr {
 	return p.tuple(p.condition, func() bool { return p.peek().Kind == scan.CloseToken })
 }
 
-// tuple is an expression, or several with commas between.
+// tuple parses one expression, or a tuple of comma-separated expressions.
 func (p *parser) tuple(one func() expr, ends func() bool) expr {
 	first := one()
 	if !p.is(scan.OpToken, ",") {
@@ -115,7 +116,7 @@ func (p *parser) tuple(one func() expr, ends func() bool) expr {
 	return func(s *state) any { return s.list(list, aTuple) }
 }
 
-// condition is a or a if b else c.
+// condition parses an expression with an optional inline if: a if b else c.
 func (p *parser) condition() expr {
 	defer p.nest()()
 	then := p.binary(0)
@@ -132,7 +133,7 @@ func (p *parser) condition() expr {
 		return then
 	}
 	return func(s *state) any {
-		for _, b := range slices.Backward(branches) { // the last is around the others
+		for _, b := range slices.Backward(branches) { // the last branch encloses the others
 			if !truth(b.test(s)) {
 				return b.other(s)
 			}
@@ -141,8 +142,8 @@ func (p *parser) condition() expr {
 	}
 }
 
-// levels are the binary operators, from the loosest to the tightest, but for comparisons, which stand at
-// compareLevel and chain.
+// levels lists the binary operators from the lowest to the highest precedence. Comparisons are at
+// compareLevel and are parsed separately because they can be chained.
 var levels = [][]string{{"or"}, {"and"}, {}, {"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}}
 
 const compareLevel = 2
@@ -183,7 +184,7 @@ func (p *parser) binary(level int) expr {
 	}
 }
 
-// link is an operator with what stands on its right.
+// link is an operator and its right operand.
 type link struct {
 	op    scan.Token
 	right expr
@@ -226,7 +227,8 @@ func (p *parser) not() expr {
 	}
 }
 
-// unary is a value with what stands before and after it; filters bind looser than a sign.
+// unary parses an operand with its signs, attributes, calls and filters. A sign binds tighter than a
+// filter.
 func (p *parser) unary(filters bool) expr {
 	defer p.nest()()
 	var e expr
@@ -257,13 +259,13 @@ func (p *parser) unary(filters bool) expr {
 			filters = false
 		}
 	}
-	return func(s *state) any { // every operand is one, so whatever is evaluated is counted here
+	return func(s *state) any { // every operand passes here, so this counts all evaluated parts
 		s.spend(1)
 		return trailing.take(s, e(s))
 	}
 }
 
-// filter is the filter whose name is next.
+// filter parses a filter.
 func (p *parser) filter() func(*state, any) any {
 	line := p.peek().Line
 	name := p.dottedName()
@@ -278,7 +280,7 @@ func (p *parser) filter() func(*state, any) any {
 	}
 }
 
-// dottedName is the name of a filter or a test, which may have dots.
+// dottedName parses the name of a filter or a test, which may contain dots.
 func (p *parser) dottedName() string {
 	name := p.name()
 	for p.skip(scan.OpToken, ".") {
@@ -287,7 +289,7 @@ func (p *parser) dottedName() string {
 	return name
 }
 
-// filters are those that stand here, each after its sign.
+// filters parses a chain of filters, each after a |.
 func (p *parser) filters() (list steps) {
 	for p.skip(scan.OpToken, "|") {
 		list = append(list, p.filter())
@@ -295,7 +297,7 @@ func (p *parser) filters() (list steps) {
 	return list
 }
 
-// test is the test whose name is next.
+// test parses a test after the word is.
 func (p *parser) test() func(*state, any) any {
 	not := p.skip(scan.NameToken, "not")
 	line := p.peek().Line
@@ -304,7 +306,7 @@ func (p *parser) test() func(*state, any) any {
 	switch a := p.peek(); {
 	case p.tokens[p.at-1].Text == ")":
 	case p.is(scan.NameToken, "is"):
-		raise.At(a.Line, "tests with is do not chain")
+		raise.At(a.Line, "tests cannot be chained: unexpected is")
 	case a.Kind == scan.NameToken && !slices.Contains([]string{"else", "or", "and"}, a.Text),
 		a.Kind == scan.StringToken, a.Kind == scan.IntToken, a.Kind == scan.FloatToken,
 		a.Kind == scan.OpToken && (a.Text == "[" || a.Text == "{"):
@@ -321,7 +323,7 @@ func (p *parser) test() func(*state, any) any {
 	}
 }
 
-// postfix are the attributes, items and calls of a value.
+// postfix parses the attributes, items and calls after a value.
 func (p *parser) postfix() (list steps) {
 	for {
 		switch t := p.peek(); {
@@ -337,7 +339,7 @@ func (p *parser) postfix() (list steps) {
 	}
 }
 
-// dot is an attribute, or an item by its place, whose dot was taken.
+// dot parses an attribute, or a numeric item, after its dot.
 func (p *parser) dot(line int) func(*state, any) any {
 	if k := p.peek(); k.Kind == scan.IntToken {
 		p.at++
@@ -351,7 +353,7 @@ func (p *parser) dot(line int) func(*state, any) any {
 	}
 }
 
-// subscript is an item or a slice, whose [ was taken.
+// subscript parses an index or a slice after its opening bracket.
 func (p *parser) subscript(line int) func(*state, any) any {
 	bound := func() expr {
 		if p.is(scan.OpToken, ":") || p.is(scan.OpToken, "]") {
@@ -398,7 +400,7 @@ func (p *parser) call(line int) func(*state, any) any {
 	}
 }
 
-// optionalArguments are those in parentheses, if there are any.
+// optionalArguments parses the arguments in parentheses, if there are any.
 func (p *parser) optionalArguments() func(*state) args {
 	if !p.skip(scan.OpToken, "(") {
 		return func(*state) args { return args{} }
@@ -406,8 +408,8 @@ func (p *parser) optionalArguments() func(*state) args {
 	return p.arguments()
 }
 
-// arguments are those of a call, whose ( was taken: values, names with values, and * and ** before what has
-// more of them.
+// arguments parses the arguments of a call after the opening parenthesis: positional arguments, named
+// arguments, and the unpacking arguments *list and **dict.
 func (p *parser) arguments() func(*state) args {
 	type argument struct {
 		sign, name string
@@ -428,7 +430,7 @@ func (p *parser) arguments() func(*state) args {
 			a.name, rank = t.Text, 1
 		}
 		if rank < last && (rank != 1 || last == 3) || rank == last && rank > 1 {
-			raise.At(t.Line, "an argument is in the wrong place")
+			raise.At(t.Line, "arguments are out of order: positional first, then *, then **")
 		}
 		a.value = p.condition()
 		list, last = append(list, a), max(last, rank)
@@ -455,7 +457,7 @@ func (p *parser) arguments() func(*state) args {
 			case g.sign == "**":
 				d, ok := v.(*dict)
 				if !ok {
-					raise.At(s.line, "** wants a dict, not %s", typeName(v))
+					raise.At(s.line, "** needs a dict, not %s", typeName(v))
 				}
 				for i, key := range d.keys {
 					name(s.string(key), d.values[i])
@@ -469,7 +471,7 @@ func (p *parser) arguments() func(*state) args {
 	}
 }
 
-// words are the names that are values.
+// words holds the constants that are written as names.
 var words = map[string]any{
 	"true": true, "True": true, "false": false, "False": false, "none": nil, "None": nil,
 }
@@ -530,7 +532,7 @@ func (p *parser) primary() expr {
 	return nil
 }
 
-// number is a whole number.
+// number returns the value of an integer token.
 func number(t scan.Token) any {
 	n, err := strconv.ParseInt(t.Text, 0, 64)
 	if err != nil {
@@ -539,7 +541,7 @@ func number(t scan.Token) any {
 	return n
 }
 
-// items are parts with commas between, up to an operator that ends them.
+// items parses comma-separated items up to the closing operator.
 func (p *parser) items(end string, one func() expr) (list []expr) {
 	for !p.skip(scan.OpToken, end) {
 		list = append(list, one())

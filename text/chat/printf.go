@@ -8,7 +8,7 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// printf is Python's % of a string: conversions with flags, width and precision.
+// printf implements Python's % operator for strings: conversions with flags, width and precision.
 func (s *state) printf(v string, with any) string {
 	p := &printer{s: s, format: v, list: []any{with}}
 	if l, ok := with.(*list); ok && sequences[l.Kind].like == aTuple {
@@ -29,31 +29,31 @@ func (s *state) printf(v string, with any) string {
 		}
 	}
 	if len(p.list) > 0 && p.mapping == nil {
-		raise.At(s.line, "the format %q takes fewer values", v)
+		raise.At(s.line, "too many values for the format %q", v)
 	}
 	return b.String()
 }
 
-// printer is one use of %.
+// printer is the state of one % operation.
 type printer struct {
 	s       *state
 	format  string
-	rest    string // of the format
-	list    []any  // the values that are not written yet
-	mapping any    // whose items have names
+	rest    string // unread part of the format
+	list    []any  // remaining values
+	mapping any    // value for conversions with a name
 }
 
-// next is the next value.
+// next returns the next value.
 func (p *printer) next() any {
 	if len(p.list) == 0 {
-		raise.At(p.s.line, "the format %q wants more values", p.format)
+		raise.At(p.s.line, "too few values for the format %q", p.format)
 	}
 	v := p.list[0]
 	p.list = p.list[1:]
 	return v
 }
 
-// byte is the next character of the format, 0 at its end.
+// byte returns the next byte of the format, or 0 at its end.
 func (p *printer) byte() byte {
 	if p.rest == "" {
 		return 0
@@ -61,7 +61,7 @@ func (p *printer) byte() byte {
 	return p.rest[0]
 }
 
-// number is a width or a precision: digits, or * for the next value, which may be negative.
+// number parses a width or a precision. A * reads the next value, which may be negative.
 func (p *printer) number() int64 {
 	if p.byte() == '*' {
 		p.rest = p.rest[1:]
@@ -72,22 +72,22 @@ func (p *printer) number() int64 {
 	return max(0, n)
 }
 
-// conversion is the text of the conversion whose % was taken.
+// conversion formats one conversion. The % has already been consumed.
 func (p *printer) conversion() string {
 	s := p.s
 	named := p.byte() == '('
 	if named {
 		name, rest, ok := parenthesized(p.rest)
 		if !ok || p.mapping == nil {
-			raise.At(s.line, "the format %q wants a dict", p.format)
+			raise.At(s.line, "the format %q needs a dict", p.format)
 		}
 		d, ok := p.mapping.(*dict)
 		if !ok {
-			raise.At(s.line, "the format %q wants a dict, not %s", p.format, typeName(p.mapping))
+			raise.At(s.line, "the format %q needs a dict, not %s", p.format, typeName(p.mapping))
 		}
 		v, ok := s.get(d, name)
 		if !ok {
-			raise.At(s.line, "the format %q: there is no value %s", p.format, name)
+			raise.At(s.line, "the format %q has no value for %s", p.format, name)
 		}
 		p.rest, p.list = rest, []any{v}
 	}
@@ -117,7 +117,7 @@ func (p *printer) conversion() string {
 	}
 	verb := p.byte()
 	if verb == 0 {
-		raise.At(s.line, "the format %q has no end", p.format)
+		raise.At(s.line, "the format %q ends inside a conversion", p.format)
 	}
 	p.rest = p.rest[1:]
 	if verb == '%' {
@@ -129,7 +129,7 @@ func (p *printer) conversion() string {
 	return p.converted(verb, p.next(), f)
 }
 
-// parenthesized is the name in parentheses that begins a text.
+// parenthesized splits a text that starts with a name in parentheses.
 func parenthesized(text string) (name, rest string, ok bool) {
 	open := 0
 	for i := range len(text) {
@@ -145,7 +145,7 @@ func parenthesized(text string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// converted is one value by its conversion.
+// converted formats one value.
 func (p *printer) converted(verb byte, v any, f spec) string {
 	s := p.s
 	switch verb {
@@ -164,7 +164,7 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 		if r := []rune(text); f.precision >= 0 && int64(len(r)) > f.precision && verb != 'c' {
 			text = string(r[:f.precision])
 		}
-		if f.align == '=' { // zeros are for numbers
+		if f.align == '=' { // only numbers are padded with zeros
 			f.align, f.fill = '>', " "
 		}
 		return s.aligned("", text, f)
@@ -174,7 +174,7 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 			n, ok = s.truncated(x), true
 		}
 		if !ok {
-			raise.At(s.line, "the format %%%c wants a whole number, not %s", verb, typeName(v))
+			raise.At(s.line, "the format %%%c needs a whole number, not %s", verb, typeName(v))
 		}
 		base := bases[0]
 		if b, ok := bases[verb]; ok {
@@ -201,7 +201,7 @@ func (p *printer) converted(verb byte, v any, f spec) string {
 	return ""
 }
 
-// character is the value of %c: a character, or its number.
+// character returns the text for %c. The value is a single character or its code point.
 func (p *printer) character(v any) string {
 	if text, ok := isText(v); ok && pytext.Runes(text) == 1 {
 		return text

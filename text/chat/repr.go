@@ -9,14 +9,14 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// reprOf is a value as Python's repr writes it.
+// reprOf returns the text of Python's repr for a value.
 func (s *state) reprOf(v any) string {
 	var b strings.Builder
 	s.repr(&b, v)
 	return b.String()
 }
 
-// repr writes a value as Python's repr does.
+// repr writes the text of Python's repr for a value.
 func (s *state) repr(b *strings.Builder, v any) {
 	s.spend(8)
 	switch v := v.(type) {
@@ -48,7 +48,7 @@ func (s *state) repr(b *strings.Builder, v any) {
 		s.reprDict(b, &v.dict)
 		b.WriteString(">")
 	default:
-		raise.At(s.line, "%s cannot be written out", typeName(v))
+		raise.At(s.line, "%s cannot be converted to text", typeName(v))
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *state) reprDict(b *strings.Builder, d *dict) {
 	b.WriteString("}")
 }
 
-// float is a float as Python writes it: with a point, or with an exponent of two digits.
+// float formats a float as Python does, with a decimal point or with an exponent of at least two digits.
 func float(v float64) string {
 	switch {
 	case math.IsNaN(v):
@@ -104,10 +104,10 @@ func float(v float64) string {
 	return text
 }
 
-// reprEscapes are the characters that repr writes as a backslash with a letter.
+// reprEscapes holds the characters that repr writes as a backslash and a letter.
 var reprEscapes = map[rune]string{'\n': `\n`, '\t': `\t`, '\r': `\r`, '\\': `\\`}
 
-// quoted is a string as Python's repr writes it.
+// quoted returns the text of Python's repr for a string.
 func quoted(v string) string {
 	quote := '\''
 	if strings.Contains(v, "'") && !strings.Contains(v, `"`) {
@@ -130,7 +130,7 @@ func quoted(v string) string {
 	return b.String() + string(quote)
 }
 
-// ascii is what repr wrote, with an escape for each character outside of ASCII.
+// ascii escapes all non-ASCII characters in the output of repr.
 func ascii(repr string) string {
 	var b strings.Builder
 	for _, r := range repr {

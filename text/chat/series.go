@@ -9,7 +9,7 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// seriesFilters are the filters of lists, dicts and other values with items.
+// seriesFilters returns the filters of lists, dicts and other values with items.
 func seriesFilters() []row {
 	return []row{
 		{"length count", "obj, /", func(s *state, a []any) any {
@@ -57,7 +57,7 @@ func seriesFilters() []row {
 			d, ok := a[0].(*dict)
 			at := slices.Index([]any{"key", "value"}, a[2])
 			if !ok || at < 0 {
-				raise.At(s.line, "dictsort: %s by %s: want a dict by key or value", typeName(a[0]),
+				raise.At(s.line, "dictsort: cannot sort %s by %q; want key or value", typeName(a[0]),
 					s.text(a[2]))
 			}
 			return s.sorted(d.pairs(), a[3], func(v any) any { return s.folded(v.(*list).items[at], a[1]) })
@@ -77,7 +77,7 @@ func seriesFilters() []row {
 		{"groupby", "value, attribute, default=None, case_sensitive=False", groupBy},
 		{"sum", "iterable, attribute=None, start=0", func(s *state, a []any) any {
 			if _, ok := isText(a[2]); ok {
-				raise.At(s.line, "sum: strings have no sum")
+				raise.At(s.line, "sum: strings cannot be added")
 			}
 			total := a[2]
 			for _, item := range s.items(a[0]) {
@@ -114,7 +114,8 @@ func seriesFilters() []row {
 	}
 }
 
-// generated gives the items that make gives, which runs when the first is asked for.
+// generated returns an iterator over the items that generate returns. generate runs when the first item is
+// requested.
 func (s *state) generated(generate func() []any) *iterator {
 	var items []any
 	begun := false
@@ -131,10 +132,10 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// of is the attribute of an item under a dotted name, the item itself where there is no name.
+// of returns the attribute of an item with a dotted name, or the item itself if name is None.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
-// ofOr is of, with a value in the place of what is undefined, unless that is None.
+// ofOr is like of, but it replaces undefined values with otherwise unless otherwise is None.
 func (s *state) ofOr(item, name, otherwise any) any {
 	for _, part := range s.path(name) {
 		if item = s.item(item, part); isA[undefined](item) && otherwise != nil {
@@ -144,7 +145,7 @@ func (s *state) ofOr(item, name, otherwise any) any {
 	return item
 }
 
-// path are the keys that a dotted name stands for.
+// path splits a dotted name into keys.
 func (s *state) path(name any) []any {
 	text, ok := isText(name)
 	switch {
@@ -178,7 +179,8 @@ func (s *state) joined(between string, items any) string {
 	return b.String()
 }
 
-// folded is what a value is compared by: where case does not count, strings are lower case.
+// folded returns the value that comparisons use. Strings become lower case unless the comparison is
+// case-sensitive.
 func (s *state) folded(v, caseSensitive any) any {
 	if text, ok := isText(v); ok && !truth(caseSensitive) {
 		s.spend(len(text))
@@ -187,7 +189,7 @@ func (s *state) folded(v, caseSensitive any) any {
 	return v
 }
 
-// keys are what a value is sorted by: attributes with commas between their names, or itself.
+// keys returns the sort key of a value: the attributes with the comma-separated names, or the value itself.
 func (s *state) keys(v, names, caseSensitive any) any {
 	split := []any{names}
 	if text, ok := isText(names); ok {
@@ -203,7 +205,7 @@ func (s *state) keys(v, names, caseSensitive any) any {
 	return newList(out...)
 }
 
-// sorted is a list in the order of keys. What is equal keeps its order, in reverse too.
+// sorted returns a list sorted by key. The sort is stable, also in reverse.
 func (s *state) sorted(items []any, reverse any, key func(any) any) *list {
 	s.spend(16 * len(items))
 	type entry struct{ key, item any }
@@ -244,7 +246,7 @@ func groupBy(s *state, a []any) any {
 	return out
 }
 
-// extreme is the least or the most of the items, undefined where there are none.
+// extreme returns the implementation of min or max. The result is undefined if there are no items.
 func extreme(sign int) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		var best, bestKey any = undefined{"the extreme of nothing"}, nil
@@ -302,7 +304,7 @@ func (s *state) slices(a []any) (out []any) {
 	return out
 }
 
-// mapped is an attribute of each item, or what a filter makes of each.
+// mapped implements map, which returns an attribute of each item or applies a filter to each item.
 func mapped(s *state, a []any) any {
 	given := args{a[1].(*list).items, *a[2].(*dict)}
 	if !truth(a[0]) {
@@ -326,7 +328,8 @@ func mapped(s *state, a []any) any {
 	})
 }
 
-// chosen are the items, or those with an attribute, for which a test holds or does not.
+// chosen implements select, reject, selectattr and rejectattr. It returns the items for which a test,
+// optionally of an attribute, has the result want.
 func chosen(byAttribute, want bool) func(*state, []any) any {
 	return func(s *state, a []any) any {
 		if !truth(a[0]) {

@@ -9,8 +9,8 @@ import (
 	"gpuscope/text/chat/internal/scan"
 )
 
-// body reads up to the end of the template, or to a tag that begins with one of the words, whose word was
-// taken then.
+// body parses up to the end of the template or up to a tag that begins with one of the words in ends. It
+// consumes that word and returns it.
 func (p *parser) body(ends ...string) (list []stmt, end string) {
 	defer p.nest()()
 	for {
@@ -41,7 +41,7 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 			}
 			read, ok := statements[word]
 			if !ok {
-				raise.At(t.Line, "there is no tag %q here", word)
+				raise.At(t.Line, "unexpected tag %q", word)
 			}
 			do := read(p, t.Line)
 			list = append(list, func(s *state) flow {
@@ -53,10 +53,10 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 	}
 }
 
-// statements are the tags, by their first word, which was taken.
+// statements holds the parsers of the tags by their first word. The parser is called after this word.
 var statements map[string]func(p *parser, line int) stmt
 
-func init() { // they hold bodies, which hold them
+func init() { // not an initializer because the bodies of tags use this table
 	statements = map[string]func(*parser, int) stmt{
 		"if": (*parser).ifTag, "for": (*parser).forTag, "set": (*parser).setTag,
 		"macro": (*parser).macroTag, "call": (*parser).callTag, "filter": (*parser).filterTag,
@@ -67,13 +67,13 @@ func init() { // they hold bodies, which hold them
 
 func (p *parser) closed() { p.want(scan.CloseToken, "%}") }
 
-// begun is the end of a tag that has a body; a colon may come before it.
+// begun parses the end of a tag that has a body. A colon before the end is optional.
 func (p *parser) begun() {
 	p.skip(scan.OpToken, ":")
 	p.closed()
 }
 
-// block is the body of a tag, whose end is taken too, up to its end tag.
+// block parses the rest of a tag, its body and its end tag.
 func (p *parser) block(end string) []stmt {
 	p.begun()
 	body, _ := p.body(end)
@@ -84,14 +84,14 @@ func (p *parser) block(end string) []stmt {
 func flowTag(f flow) func(*parser, int) stmt {
 	return func(p *parser, line int) stmt {
 		if !p.inLoop {
-			raise.At(line, "break and continue are for loops")
+			raise.At(line, "break and continue are only allowed in loops")
 		}
 		p.closed()
 		return func(*state) flow { return f }
 	}
 }
 
-// generationTag marks what the model says, for training; here it says nothing.
+// generationTag parses a tag that marks the model's output for training. Rendering only writes its body.
 func (p *parser) generationTag(int) stmt {
 	body := p.block("endgeneration")
 	return func(s *state) flow { return s.run(body) }
@@ -99,7 +99,7 @@ func (p *parser) generationTag(int) stmt {
 
 func (p *parser) ifTag(int) stmt {
 	type branch struct {
-		test expr // nil: else
+		test expr // nil for else
 		body []stmt
 	}
 	var branches []branch
@@ -127,7 +127,7 @@ func (p *parser) ifTag(int) stmt {
 	}
 }
 
-// printTag writes values, as {{ }} does.
+// printTag writes values like {{ }}.
 func (p *parser) printTag(int) stmt {
 	var list []expr
 	for !p.is(scan.CloseToken, "%}") {
@@ -145,18 +145,18 @@ func (p *parser) printTag(int) stmt {
 	}
 }
 
-// withoutIf is an expression, or several with commas between, where an if is no part of it.
+// withoutIf parses one or more comma-separated expressions that do not contain an inline if.
 func (p *parser) withoutIf() expr {
 	return p.tuple(func() expr { return p.binary(0) }, func() bool {
 		return p.peek().Kind == scan.CloseToken
 	})
 }
 
-// target is what a value is given to.
+// target assigns a value to a variable or an attribute.
 type target func(s *state, v any)
 
-// targets are a target, or several with commas between, which a value is taken apart for. Attributes of
-// namespaces are targets where that is said.
+// targets parses one or more comma-separated targets. Several targets unpack a value. attributes allows
+// attributes of namespaces as targets.
 func (p *parser) targets(attributes bool) target {
 	list, several := []target{p.target(attributes)}, false
 	for p.skip(scan.OpToken, ",") {
@@ -172,7 +172,7 @@ func (p *parser) targets(attributes bool) target {
 	return func(s *state, v any) {
 		items := s.items(v)
 		if len(items) != len(list) {
-			raise.At(s.line, "%d values for %d names", len(items), len(list))
+			raise.At(s.line, "cannot assign %d values to %d names", len(items), len(list))
 		}
 		for i, t := range list {
 			t(s, items[i])
@@ -195,13 +195,13 @@ func (p *parser) target(attributes bool) target {
 	return func(s *state, v any) {
 		n, ok := s.lookup(name).(*namespace)
 		if !ok {
-			raise.At(line, "%s is no namespace", name)
+			raise.At(line, "%s is not a namespace", name)
 		}
 		s.set(&n.dict, attribute, v)
 	}
 }
 
-// variable is a name that can be set.
+// variable parses the name of a variable that can be set.
 func (p *parser) variable() string {
 	t := p.peek()
 	name := p.name()
@@ -295,17 +295,18 @@ func (p *parser) withTag(int) stmt {
 	}
 }
 
-// macro is a part of a template that is called: of a macro tag, or of a call tag as caller.
+// macro is a callable part of a template. It comes from a macro tag, or from a call tag as its caller.
 type macro struct {
 	name     string
-	names    []string // of its parameters
-	defaults []expr   // nil: undefined
+	names    []string // parameter names
+	defaults []expr   // default values; nil means undefined
 	body     []stmt
-	// What the body reads decides what a call may have beside the parameters.
+	// These report which implicit variables the body reads. They determine which extra arguments a call
+	// accepts.
 	caller, varargs, kwargs bool
 }
 
-// parameters are those of a macro or a caller, with what they are where nothing is given.
+// parameters parses the parameters of a macro or a caller and their default values.
 func (p *parser) parameters(m *macro) {
 	p.want(scan.OpToken, "(")
 	for !p.skip(scan.OpToken, ")") {
@@ -315,7 +316,7 @@ func (p *parser) parameters(m *macro) {
 		if p.skip(scan.OpToken, "=") {
 			e = p.condition()
 		} else if n := len(m.defaults); n > 0 && m.defaults[n-1] != nil {
-			raise.At(t.Line, "the parameter %s has no value, the one before it has", t.Text)
+			raise.At(t.Line, "parameter %s needs a default value because the previous one has one", t.Text)
 		}
 		m.defaults = append(m.defaults, e)
 		if !p.is(scan.OpToken, ")") {
@@ -324,7 +325,6 @@ func (p *parser) parameters(m *macro) {
 	}
 }
 
-// macroBody reads the body of a macro.
 func (p *parser) macroBody(m *macro, end string) {
 	around, inLoop := p.used, p.inLoop
 	p.used, p.inLoop = map[string]bool{}, false
@@ -336,11 +336,12 @@ func (p *parser) macroBody(m *macro, end string) {
 	p.used, p.inLoop = around, inLoop
 }
 
-// function is what calls a macro, which sees the variables of where it was defined.
+// function returns a function that calls the macro. The macro sees the variables of the scope in which it
+// was defined.
 func (m *macro) function(s *state) *function {
 	home := s.vars
 	return &function{func(s *state, a args) any {
-		defer s.nest("macros call one another")()
+		defer s.nest("macro calls nest")()
 		defer s.scoped(home)()
 		s.spend(len(m.names))
 		given := make([]any, len(m.names))
@@ -370,7 +371,7 @@ func (m *macro) function(s *state) *function {
 	}}
 }
 
-// extra gives a macro what a call has beside its parameters: the variables caller, varargs and kwargs.
+// extra sets the variables caller, varargs and kwargs of a macro from the surplus arguments of a call.
 func (m *macro) extra(s *state, a *args) {
 	if m.caller && !slices.Contains(m.names, "caller") {
 		caller, ok := a.take("caller")
@@ -387,7 +388,7 @@ func (m *macro) extra(s *state, a *args) {
 	if n := len(m.names); m.varargs {
 		s.vars.vars["varargs"] = newTuple(a.list[min(n, len(a.list)):]...)
 	} else if len(a.list) > n {
-		raise.At(s.line, "%s: %d arguments, takes at most %d", m.name, len(a.list), n)
+		raise.At(s.line, "%s: %d arguments, but at most %d are allowed", m.name, len(a.list), n)
 	}
 }
 
@@ -425,7 +426,7 @@ func (p *parser) callTag(line int) stmt {
 	}
 }
 
-// callee are the attributes and items of what a call tag calls.
+// callee parses the attributes and items in the callee of a call tag.
 func (p *parser) callee() (list steps) {
 	for {
 		switch t := p.peek(); {

@@ -8,13 +8,14 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// directive is a code of strftime in the C locale: a text, or a number with its width and what fills it up.
+// directive is a strftime code in the C locale. It produces a text, or a number with a width and a fill
+// character.
 type directive struct {
 	text   func(t time.Time) string
 	number func(t time.Time) int64
 	width  int
 	fill   byte
-	plain  bool // takes no flags and no width
+	plain  bool // accepts no flags and no width
 }
 
 func layout(text string) directive {
@@ -25,10 +26,11 @@ func counted(width int, fill byte, number func(t time.Time) int64) directive {
 	return directive{number: number, width: width, fill: fill}
 }
 
-// hour12 is the hour of a clock with twelve of them.
+// hour12 returns the hour on a 12-hour clock.
 func hour12(t time.Time) int64 { return int64((t.Hour()+11)%12 + 1) }
 
-// weekOf is the week of the year, where weeks begin at a day; days before the first are in week 0.
+// weekOf returns a function for the week of the year. Weeks start on the given weekday, and the days before
+// the first such day are in week 0.
 func weekOf(begins time.Weekday) func(t time.Time) int64 {
 	return func(t time.Time) int64 { return int64(t.YearDay()+6-int(t.Weekday()-begins+7)%7) / 7 }
 }
@@ -40,7 +42,7 @@ func isoYear(t time.Time) int64 {
 	return int64(year)
 }
 
-// directives are the codes of strftime by their letter. The time has no zone, as datetime.now() has none.
+// directives holds the strftime codes by letter. The time zone is empty, as for Python's datetime.now().
 var directives = map[byte]directive{
 	'a': layout("Mon"), 'A': layout("Monday"), 'b': layout("Jan"), 'B': layout("January"), 'h': layout("Jan"),
 	'c': layout("Mon Jan _2 15:04:05 2006"), 'x': layout("01/02/06"), 'X': layout("15:04:05"),
@@ -74,8 +76,8 @@ var directives = map[byte]directive{
 	}),
 }
 
-// strftime writes a time by a format, as Python does on Linux: with the flags of the GNU C library, _ for
-// spaces, 0 for zeros, - for no filling, ^ for upper case and # for the other case, and with a width.
+// strftime formats a time as Python does on Linux. It supports a width and the flags of the GNU C library:
+// _ pads with spaces, 0 pads with zeros, - does not pad, ^ converts to upper case, and # swaps the case.
 func (s *state) strftime(at time.Time, format string) string {
 	s.spend(len(format))
 	var b strings.Builder
@@ -88,9 +90,9 @@ func (s *state) strftime(at time.Time, format string) string {
 		n := len(code) - len(strings.TrimLeft(code, "_-0^#"))
 		flags := code[:n]
 		digits, code := s.digits(code[n:])
-		code = strings.TrimLeft(code, "EO") // other forms of other locales
+		code = strings.TrimLeft(code, "EO") // modifiers without effect in the C locale
 		if code == "" {
-			raise.At(s.line, "strftime_now: the format %q has no end", format)
+			raise.At(s.line, "strftime_now: the format %q ends inside a code", format)
 		}
 		d, ok := directives[code[0]]
 		if !ok || d.plain && (flags != "" || digits >= 0) {
@@ -104,7 +106,7 @@ func (s *state) strftime(at time.Time, format string) string {
 	return b.String()
 }
 
-// directed is one code of a format.
+// directed formats one code.
 func (s *state) directed(d directive, at time.Time, flags string, width int64) string {
 	fill, text := byte(' '), ""
 	if d.number != nil {

@@ -6,20 +6,20 @@ import (
 
 import "strings"
 
-// tests are the tests by name.
+// tests holds the Jinja tests by name.
 var tests map[string]builtin
 
-// kindTest is a test of a value's type.
+// kindTest returns a row for a test of the value's type.
 func kindTest(names string, is func(v any) bool) row {
 	return row{names, "value, /", func(_ *state, a []any) any { return is(a[0]) }}
 }
 
-// compared is a test that is a comparison.
+// compared returns a row for a test that compares two values.
 func compared(names, op string) row {
 	return row{names, "a, b, /", func(s *state, a []any) any { return s.compare(op, a[0], a[1]) }}
 }
 
-func init() { // some of them look others up
+func init() { // not an initializer because some tests use this table
 	tests = builtins([]row{
 		kindTest("defined", func(v any) bool { return !isA[undefined](v) }),
 		kindTest("undefined", isA[undefined]),
@@ -64,7 +64,7 @@ func isName(s *state, table map[string]builtin, v any) bool {
 	return ok && known
 }
 
-// isSequence says whether a value has a length and items by their index.
+// isSequence reports whether a value has a length and can be indexed.
 func isSequence(v any) bool {
 	if l, ok := v.(*list); ok {
 		return sequences[l.Kind].indexed
@@ -80,7 +80,8 @@ func isCallable(v any) bool {
 	return ok && o.call != nil || isA[*function](v) || isA[undefined](v)
 }
 
-// same says whether two values are one object, as far as Python promises it: small values are what they are.
+// same reports whether two values are the same object, as far as Python defines this. Small values are the
+// same object if they are equal.
 func (s *state) same(a, b any) bool {
 	switch a.(type) {
 	case undefined, float64:
@@ -95,7 +96,7 @@ func (s *state) same(a, b any) bool {
 	return a == b
 }
 
-// cased says whether a string has letters with a case, and all of one.
+// cased reports whether a string has cased letters and all of them have the case that fold produces.
 func cased(v string, fold func(string) string) bool {
 	return v == fold(v) && pytext.Lower(v) != pytext.Upper(v)
 }

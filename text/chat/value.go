@@ -8,38 +8,40 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// Values are those of Python: nil is None, bool, int64, float64, string, and the types here. A list or a dict
-// does not change once it is made.
+// Values represent Python values. nil is None. The Go types bool, int64, float64 and string represent
+// themselves. All other types are defined here. A list or a dict never changes after it was made.
 type (
-	// undefined is the value of a name that was never set: false, empty, and without attributes.
+	// undefined is the value of a name that was never set. It is false and empty, and reading an attribute
+	// of it is an error.
 	undefined struct{ name string }
-	// markup is a string that the filters safe and escape made. What is joined to it is escaped.
+	// markup is a string that the filter safe or escape returned. Strings that are joined to markup are
+	// escaped.
 	markup string
-	// list is a list, or another sequence that Python has a type of its own for.
+	// list is a list or another Python sequence type.
 	list struct {
 		items  []any
 		Kind   sequence
-		bounds [3]int64 // of a range: its arguments
+		bounds [3]int64 // arguments of a range
 	}
-	// dict keeps its keys in the order in which they came.
+	// dict keeps its keys in insertion order.
 	dict struct {
 		keys   []any
 		values []any
 	}
-	// iterator gives its items one after the other, each once.
+	// iterator returns each of its items once.
 	iterator struct{ next func() (any, bool) }
-	// namespace is what set gives attributes to.
+	// namespace is an object whose attributes can be set with the set tag.
 	namespace struct{ dict }
-	// function is a function, a method with its receiver, or a macro.
+	// function is a function, a method bound to its receiver, or a macro.
 	function struct{ call func(*state, args) any }
-	// object has attributes, and a call where that is not nil.
+	// object has attributes. It can be called if call is not nil.
 	object struct {
 		attributes func(s *state, name string) (any, bool)
 		call       func(*state, args) any
 	}
 )
 
-// sequence is the type of a list.
+// sequence is the Python type of a list.
 type sequence int
 
 const (
@@ -52,10 +54,10 @@ const (
 	itemsView
 )
 
-// sequences describes each type of list.
+// sequences describes the sequence types.
 var sequences = [...]struct {
-	name      string // for errors
-	open, end string // around its items in text
+	name      string // name in error messages
+	open, end string // text around the items
 	like      sequence
 	indexed   bool
 }{
@@ -71,7 +73,7 @@ var sequences = [...]struct {
 func newList(items ...any) *list  { return &list{items: items} }
 func newTuple(items ...any) *list { return &list{items: items, Kind: aTuple} }
 
-// isText gives a string, plain or markup.
+// isText returns the text of a plain or markup string. The bool is false for other types.
 func isText(v any) (string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -82,13 +84,14 @@ func isText(v any) (string, bool) {
 	return "", false
 }
 
-// isA says whether a value is of a type.
+// isA reports whether v has the type T.
 func isA[T any](v any) bool {
 	_, ok := v.(T)
 	return ok
 }
 
-// find is where an item is, -1 where it is not. It does not count the first few, as loop's attributes are.
+// find returns the index of an item, or -1. It does not charge for short lists, such as the attributes of
+// loop.
 func (s *state) find(items []any, item any) int {
 	s.spend(len(items) / 16)
 	return slices.IndexFunc(items, func(v any) bool { return s.equal(v, item) })
@@ -110,7 +113,7 @@ func (s *state) set(d *dict, key, v any) {
 	d.keys, d.values = append(d.keys, key), append(d.values, v)
 }
 
-// hashable fails for a value that cannot be a key of a dict.
+// hashable raises an error if a value cannot be a key of a dict.
 func (s *state) hashable(v any) {
 	switch v := v.(type) {
 	case *dict:
@@ -127,10 +130,10 @@ func (s *state) hashable(v any) {
 	default:
 		return
 	}
-	raise.At(s.line, "%s cannot be a key", typeName(v))
+	raise.At(s.line, "%s cannot be a dict key", typeName(v))
 }
 
-// pairs are the keys with their values, as tuples.
+// pairs returns each key with its value as a tuple.
 func (d *dict) pairs() []any {
 	out := make([]any, len(d.keys))
 	for i := range d.keys {
@@ -139,7 +142,7 @@ func (d *dict) pairs() []any {
 	return out
 }
 
-// truth says whether a value counts as true.
+// truth reports whether a value is true in a condition.
 func truth(v any) bool {
 	switch v := v.(type) {
 	case nil, undefined:
@@ -162,7 +165,7 @@ func truth(v any) bool {
 	return true
 }
 
-// equal compares two values. The time for long strings, and for what is in lists and dicts, is counted.
+// equal reports whether two values are equal. It charges for comparing long strings, lists and dicts.
 func (s *state) equal(a, b any) bool {
 	if isNumber(a) {
 		return isNumber(b) && compareNumbers(a, b) == 0
@@ -179,7 +182,7 @@ func (s *state) equal(a, b any) bool {
 			return false
 		}
 		x, y := sequences[a.Kind].like, sequences[b.Kind].like
-		if x == valuesView || x != y && (x < keysView || y < keysView) { // views of keys and items are sets
+		if x == valuesView || x != y && (x < keysView || y < keysView) { // keys and items compare as sets
 			return a == b
 		}
 		defer s.nest(deepValues)()
@@ -210,7 +213,7 @@ func (s *state) equal(a, b any) bool {
 	return !isA[undefined](b) && a == b
 }
 
-// order compares two values of types that have an order, and counts as equal does.
+// order compares two values of ordered types. It charges like equal.
 func (s *state) order(a, b any) int {
 	if isNumber(a) && isNumber(b) {
 		return compareNumbers(a, b)
@@ -233,11 +236,11 @@ func (s *state) order(a, b any) int {
 		}
 		return cmp.Compare(len(p.items), len(q.items))
 	}
-	raise.At(s.line, "%s and %s have no order", typeName(a), typeName(b))
+	raise.At(s.line, "cannot order %s and %s", typeName(a), typeName(b))
 	return 0
 }
 
-// typeName describes a value's type in errors.
+// typeName returns the type of a value for error messages.
 func typeName(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -262,7 +265,7 @@ func typeName(v any) string {
 	return "an object"
 }
 
-// iterate gives the items of a value one after the other.
+// iterate returns a function that returns the items of a value one by one.
 func (s *state) iterate(v any) func() (any, bool) {
 	if it, ok := v.(*iterator); ok {
 		return func() (any, bool) {
@@ -281,7 +284,7 @@ func (s *state) iterate(v any) func() (any, bool) {
 	}
 }
 
-// items are all items of a value. Those of an iterator are used up.
+// items returns all items of a value. It consumes an iterator.
 func (s *state) items(v any) []any {
 	switch v := v.(type) {
 	case undefined:
@@ -293,7 +296,7 @@ func (s *state) items(v any) []any {
 		s.spend(len(v.keys) / 16)
 		return v.keys
 	case *iterator:
-		defer s.nest("iterators call one another")()
+		defer s.nest("iterators nest")()
 		var out []any
 		for {
 			item, ok := v.next()
@@ -316,7 +319,7 @@ func (s *state) items(v any) []any {
 	return nil
 }
 
-// sized are the items of a value that has a length, which an iterator has not.
+// sized returns the items of a value with a length. An iterator has no length, so it is an error.
 func (s *state) sized(v any) []any {
 	if isA[*iterator](v) {
 		raise.At(s.line, "%s has no length", typeName(v))
@@ -324,15 +327,15 @@ func (s *state) sized(v any) []any {
 	return s.items(v)
 }
 
-// iterator gives what make makes of the items of a value, each when it is asked for. An item is left out
-// where make says false.
+// iterator returns an iterator over the converted items of a value. Each item is converted on demand. An
+// item is skipped if convert returns false.
 func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
 	var next func() (any, bool)
 	return &iterator{func() (any, bool) {
 		if next == nil {
 			next = s.iterate(v)
 		}
-		defer s.nest("iterators call one another")()
+		defer s.nest("iterators nest")()
 		for {
 			item, ok := next()
 			if !ok {
@@ -346,16 +349,16 @@ func (s *state) iterator(v any, convert func(any) (any, bool)) *iterator {
 	}}
 }
 
-// copied is a list of items of its own.
+// copied returns a list with a copy of the items.
 func (s *state) copied(items []any) *list {
 	s.spend(16 * len(items))
 	return &list{items: slices.Clone(items)}
 }
 
-// text is a value as it is written out.
+// text converts a value to output text.
 func (s *state) text(v any) string {
 	if text, ok := isText(v); ok {
-		s.spend(len(text)) // whoever asks reads it
+		s.spend(len(text)) // the caller will read the text
 		return text
 	}
 	if isA[undefined](v) {
@@ -366,7 +369,7 @@ func (s *state) text(v any) string {
 	return b.String()
 }
 
-// string is a value that must be a string.
+// string returns the text of a string. Any other type is an error.
 func (s *state) string(v any) string {
 	text, ok := isText(v)
 	if !ok {

@@ -1,4 +1,4 @@
-// Package pytext has Python's string functions, which chat templates call: case, digits, spaces, lines.
+// Package pytext implements the string functions of Python that chat templates call.
 package pytext
 
 import (
@@ -10,16 +10,16 @@ import (
 	"golang.org/x/text/language"
 )
 
-// What Python says of characters where Go's tables differ: white space, digits, numbers, and cases of which
-// one character becomes several.
+// Python and Go classify some characters differently: white space, digits and numbers. Changing the case of
+// one character may produce several.
 
 const Space = " \t\n\r\v\f\x1c\x1d\x1e\x1f\u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006" +
 	"\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 
-// lineEnds are the characters at which splitlines splits.
+// lineEnds holds the characters at which splitlines splits.
 const lineEnds = "\n\r\v\f\x1c\x1d\x1e\u0085\u2028\u2029"
 
-// digits are those that are not decimal, as ².
+// digits holds the digits that are not decimal digits, such as ².
 var digits = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0xb2, Hi: 0xb3, Stride: 1},
@@ -47,7 +47,7 @@ var digits = &unicode.RangeTable{
 	},
 }
 
-// numerals are the letters that are numbers.
+// numerals holds the letters that are numbers.
 const numerals = "㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾廿弌弍弎弐拾捌柒漆玖" +
 	"百肆萬貮貳贰阡陆陌陸零\uf96b\uf973\uf978\uf9b2\uf9d1\uf9d3\uf9fd\U00020001\U00020064\U000200e2" +
 	"\U00020121\U0002092a\U00020983\U0002098c\U0002099c\U00020aea\U00020afd\U00020b19\U00022390" +
@@ -59,7 +59,7 @@ func IsDigit(r rune) bool   { return IsDecimal(r) || unicode.Is(digits, r) }
 func IsNumeric(r rune) bool { return unicode.IsNumber(r) || strings.ContainsRune(numerals, r) }
 func IsAlnum(r rune) bool   { return unicode.IsLetter(r) || IsNumeric(r) }
 
-// hasCase says whether a character is a letter with a case.
+// hasCase reports whether a character is a cased letter.
 func hasCase(r rune) bool {
 	return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt, unicode.Other_Lowercase, unicode.Other_Uppercase)
 }
@@ -68,7 +68,7 @@ func Lower(v string) string { return cases.Lower(language.Und).String(v) }
 func Fold(v string) string  { return cases.Fold().String(v) }
 func Upper(v string) string { return cases.Upper(language.Und).String(v) }
 
-// capital is a character as it begins a word.
+// capital returns a character in title case.
 func capital(r rune) string { return cases.Title(language.Und, cases.NoLower).String(string(r)) }
 
 func Capitalize(v string) string {
@@ -91,7 +91,7 @@ func SwapCase(v string) string {
 	return b.String()
 }
 
-// Title begins each word with a capital; what has no case ends a word.
+// Title converts the first letter of each word to title case. A character without case ends a word.
 func Title(v string) string {
 	word := false
 	var b strings.Builder
@@ -106,7 +106,7 @@ func Title(v string) string {
 	return b.String()
 }
 
-// IsTitle says whether capitals begin all words, and nothing else is one.
+// IsTitle reports whether every word starts with a capital and has no other capitals.
 func IsTitle(v string) bool {
 	word, any := false, false
 	for _, r := range v {
@@ -119,7 +119,7 @@ func IsTitle(v string) bool {
 	return any
 }
 
-// IsIdentifier says whether a string could be a name in Python.
+// IsIdentifier reports whether a string is a valid identifier in Python.
 func IsIdentifier(v string) bool {
 	for i, r := range v {
 		continues := unicode.In(r, unicode.Nd, unicode.Mn, unicode.Mc, unicode.Pc)
@@ -130,7 +130,7 @@ func IsIdentifier(v string) bool {
 	return v != ""
 }
 
-// Lines are the lines of a string, with their ends where that is wanted.
+// Lines splits a string into lines. If ends is set, the lines keep their line ends.
 func Lines(v string, ends bool) (out []any) {
 	for v != "" {
 		i := strings.IndexAny(v, lineEnds)
@@ -151,5 +151,5 @@ func Lines(v string, ends bool) (out []any) {
 	return out
 }
 
-// Runes is how many characters a string has.
+// Runes returns the number of code points of a string.
 func Runes(v string) int { return utf8.RuneCountInString(v) }

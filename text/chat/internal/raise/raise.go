@@ -1,4 +1,5 @@
-// Package raise ends the run of a chat template with an error that names the line.
+// Package raise reports errors of chat templates with their line. It uses panics that Guard converts to
+// errors.
 package raise
 
 import (
@@ -7,18 +8,18 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// failure is an error on its way to Parse or Render.
+// failure is the panic value of an error.
 type failure struct {
 	line int
 	text string
 }
 
-// At ends what is being done.
+// At aborts parsing or rendering with an error at a line of the template.
 func At(line int, format string, args ...any) {
 	panic(failure{line, fmt.Sprintf(format, args...)})
 }
 
-// Guard makes an error of a failure.
+// Guard recovers a failure and stores it in err. It must be deferred. Other panics continue.
 func Guard(name string, err *error) {
 	switch f := recover().(type) {
 	case nil:

@@ -14,15 +14,15 @@ import (
 	"gpuscope/text/chat/internal/raise"
 )
 
-// Kind says what a token is.
+// Kind is the kind of a token.
 type Kind int
 
 const (
-	TextToken  Kind = iota // of the template, as it is
+	TextToken  Kind = iota // text of the template outside tags
 	openToken              // {{ or {%
 	CloseToken             // }} or %}
 	NameToken
-	StringToken // what its escapes stand for
+	StringToken // string literal with its escapes replaced
 	IntToken
 	FloatToken
 	OpToken
@@ -35,20 +35,20 @@ type Token struct {
 	Line int
 }
 
-// ops are the operators, longer ones first.
+// ops lists the operators. Longer operators come first.
 var ops = []string{
 	"//", "**", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
 	"=", ".", ":", "|", ",",
 }
 
-// lexer cuts a template into tokens.
+// lexer splits a template into tokens.
 type lexer struct {
 	source string
 	at     int
 	line   int
 	tokens []Token
-	begins bool // the next text begins a line
-	strips bool // the last tag takes the space after it
+	begins bool // the next text starts at the beginning of a line
+	strips bool // the last tag removes the white space after it
 }
 
 func Split(source string) []Token {
@@ -62,13 +62,13 @@ func Split(source string) []Token {
 
 func (l *lexer) add(k Kind, text string) { l.tokens = append(l.tokens, Token{k, text, l.line}) }
 
-// move goes on by n bytes.
+// move advances by n bytes.
 func (l *lexer) move(n int) {
 	l.line += strings.Count(l.source[l.at:l.at+n], "\n")
 	l.at += n
 }
 
-// outside takes the text up to the next tag, and that tag.
+// outside reads the text up to the next tag, and then the tag.
 func (l *lexer) outside() {
 	rest := l.source[l.at:]
 	end := 0
@@ -96,10 +96,10 @@ func (l *lexer) outside() {
 	case open == "{#":
 		text, _, found := strings.Cut(l.source[l.at+n:], "#}")
 		if !found {
-			raise.At(l.line, "a comment has no end")
+			raise.At(l.line, "a comment is not closed")
 		}
 		sign := byte(0)
-		if text != "" { // the sign of its beginning is not that of its end
+		if text != "" { // the sign after {# cannot also be the sign before #}
 			sign = text[len(text)-1]
 		}
 		l.leave(sign, n+len(text)+2)
@@ -111,7 +111,7 @@ func (l *lexer) outside() {
 	}
 }
 
-// text adds what stands before a tag, without what the tags around it take.
+// text adds the text before a tag, without the white space that the neighbouring tags remove.
 func (l *lexer) text(text, next string) {
 	if l.strips {
 		text = strings.TrimLeft(text, pytext.Space)
@@ -132,7 +132,8 @@ func (l *lexer) text(text, next string) {
 	l.strips, l.begins = false, false
 }
 
-// leave goes after a tag that ends in n bytes; before its end stands a sign, which may be one.
+// leave moves past the last n bytes of a tag. sign is the byte before the tag's end and can be a + or -
+// that controls white space.
 func (l *lexer) leave(sign byte, n int) {
 	variable := strings.HasSuffix(l.source[:l.at+n], "}}")
 	l.move(n)
@@ -143,14 +144,14 @@ func (l *lexer) leave(sign byte, n int) {
 	}
 }
 
-// raw takes a raw block, whose {% stands here.
+// raw reads a raw block if one starts here. It reports whether it did.
 func (l *lexer) raw() bool {
 	n := tagOf("raw", l.source[l.at:])
 	if n == 0 {
 		return false
 	}
 	l.move(n)
-	l.strips = l.source[l.at-3] == '-' // a line's end stays, unlike after other tags
+	l.strips = l.source[l.at-3] == '-' // unlike other tags, raw keeps the following line end
 	for i := l.at; ; i += 2 {
 		j := strings.Index(l.source[i:], "{%")
 		if j < 0 {
@@ -166,7 +167,8 @@ func (l *lexer) raw() bool {
 	}
 }
 
-// tagOf is how long the tag is that begins here and has only a word, 0 where it is another.
+// tagOf returns the length of the tag at the start of source if the tag contains only the given word, else
+// 0.
 func tagOf(word, source string) int {
 	const around = " \t\n\v\f-+"
 	rest, ok := strings.CutPrefix(strings.TrimLeft(source[len("{%"):], around), word)
@@ -177,7 +179,7 @@ func tagOf(word, source string) int {
 	return len(source) - len(rest) + len("%}")
 }
 
-// inside takes the tokens of a tag, up to its end.
+// inside reads the tokens of a tag up to its end.
 func (l *lexer) inside(end string) {
 	deep := 0
 	for {
@@ -186,7 +188,7 @@ func (l *lexer) inside(end string) {
 		l.move(len(rest) - len(trimmed))
 		rest = trimmed
 		if rest == "" {
-			raise.At(l.line, "a tag has no %s", end)
+			raise.At(l.line, "a tag is not closed with %s", end)
 		}
 		signed := strings.HasPrefix(rest[1:], end) && strings.IndexByte("-+", rest[0]) >= 0
 		if deep == 0 && (signed || strings.HasPrefix(rest, end)) {
@@ -209,7 +211,7 @@ func (l *lexer) inside(end string) {
 	}
 }
 
-// word adds the token that begins here and says how long it is.
+// word adds the token that starts here and returns its length.
 func (l *lexer) word(rest string) int {
 	c, _ := utf8.DecodeRuneInString(rest)
 	switch {
@@ -233,7 +235,7 @@ func (l *lexer) word(rest string) int {
 			n++
 		}
 		if n >= len(rest) {
-			raise.At(l.line, "a string has no end")
+			raise.At(l.line, "a string is not closed")
 		}
 		l.add(StringToken, l.unescape(rest[1:n]))
 		return n + 1
@@ -246,7 +248,7 @@ func (l *lexer) word(rest string) int {
 	return len(ops[i])
 }
 
-// numbers are the forms of numbers: whole ones of each base, and floats.
+// wholeForm and floatForm match the literals of integers in each base and of floats.
 var (
 	wholeForm = regexp.MustCompile(`^(0[bB](_?[01])+|0[oO](_?[0-7])+|0[xX](_?[0-9a-fA-F])+|[1-9](_?[0-9])*|0(_?0)*)`)
 	floatForm = regexp.MustCompile(`^([0-9]+_)*[0-9]+(\.([0-9]+_)*[0-9]+)?([eE][+-]?([0-9]+_)*[0-9]+)?`)
@@ -263,16 +265,16 @@ func (l *lexer) number(rest string) int {
 	return len(whole)
 }
 
-// escapes are what a letter after a backslash stands for.
+// escapes holds the meaning of a character after a backslash.
 var escapes = map[byte]string{
 	'n': "\n", 't': "\t", 'r': "\r", 'b': "\b", 'f': "\f", 'v': "\v", 'a': "\a", '\\': "\\", '\'': "'",
 	'"': `"`, '\n': "",
 }
 
-// hexDigits are how many digits follow a letter after a backslash.
+// hexDigits is the number of hexadecimal digits after an escape letter.
 var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
 
-// unescape gives what a string literal stands for; a backslash before anything else is itself.
+// unescape returns the value of a string literal. A backslash before an unknown character is kept.
 func (l *lexer) unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -298,7 +300,7 @@ func (l *lexer) unescape(s string) string {
 		}
 		code, err := strconv.ParseUint(s[i+1:min(i+1+digits, len(s))], base, 32)
 		if err != nil || i+digits >= len(s) || code > unicode.MaxRune || utf16.IsSurrogate(rune(code)) {
-			raise.At(l.line, "a string has an escape that is no character")
+			raise.At(l.line, "a string has an escape that is not a valid character")
 		}
 		b.WriteRune(rune(code))
 		i += digits
