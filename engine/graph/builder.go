@@ -10,40 +10,43 @@ import (
 	"gpuscope/trace"
 )
 
-// Building. Operators are added in execution order, and each is planned at all its corners when it is added.
-// So the next operator knows the largest and smallest shapes of its inputs, and an operator with a wrong plan
-// is rejected by name where it was added. Work that needs the whole graph is done in Finish (passes.go).
+// Operators are added in execution order, and the builder plans each operator at all its corners when it is
+// added. Therefore the largest and smallest shapes of the inputs are known when the next operator is added,
+// and the error for a wrong plan names the operator. Work that needs the whole graph is done in Finish
+// (passes.go).
 
 // OpID names an operator of a graph.
 type OpID = trace.OpID
 
 const (
-	maxRank   = 8  // of a tensor
-	MaxRoutes = 64 // of an operator: sets of them are bits of a uint64
+	maxRank   = 8  // largest rank of a tensor
+	MaxRoutes = 64 // largest number of routes of an operator, because sets of routes are bits of a uint64
 )
 
 // Op is an operator in a graph.
 type Op struct {
 	ID     OpID
 	Name   string
-	Layer  int // -1: none
+	Layer  int // -1 outside of layers
 	Block  string
 	Spec   Spec
 	impl   Operator
-	corner []Plan // the plans of its corners
-	// Aliased: the first output shares memory with the first input, and no slot is dispatched.
+	corner []Plan // plans at the operator's corners
+	// Aliased means that the first output shares memory with the first input, so no slot is dispatched.
 	Aliased   bool
-	readsHost bool // its plan reads host integers of an input
-	// Dispatches are the ids of its slots, by slot index.
+	readsHost bool // the plan reads the host integers of an input
+	// Dispatches are the dispatch ids of the operator's slots, by slot index. The id is -1 for a slot that no
+	// corner uses.
 	Dispatches []trace.DispatchID
-	request    routeRequest // the route that the user requested
-	// largest is the index of the corner with the largest arguments (the most work, if several are equal).
-	// Static mode pins the operator to it.
+	request    routeRequest // route that the user requested
+	// largest is the index of the corner with the most input elements. Among equal corners it is the corner
+	// with the most work. LiveOptions.Static pins the operator to this corner.
 	largest int
-	parts   []string // names of the operators that were fused into it; nil if none
+	parts   []string // names of the operators that were fused into this one; nil if none
 }
 
-// Use is the kernel that a slot runs on a route. It is the zero Use if the route does not use the slot.
+// Use returns the kernel that a slot runs on a route. It returns the zero Use if the route does not use the
+// slot.
 func (o *Op) Use(slot, route int) Use {
 	uses := o.Spec.Slots[slot].Uses
 	if len(uses) == 1 {
@@ -55,7 +58,7 @@ func (o *Op) Use(slot, route int) Use {
 	return uses[route]
 }
 
-// newPlan allocates a plan for the operator, with the memory that its corners needed.
+// newPlan allocates an empty plan of the operator, with room for the dims of every output.
 func (o *Op) newPlan() Plan {
 	p := Plan{
 		outs:     make([]outPlan, len(o.Spec.Outputs)+len(o.Spec.Scratch)),
@@ -67,52 +70,51 @@ func (o *Op) newPlan() Plan {
 	return p
 }
 
-// Builder builds a graph, operator by operator in execution order. Add plans the operator's corners, so the
-// maximum shapes of its outputs are known when the next operator is added. After the first error all calls do
-// nothing; Finish returns that error.
+// Builder builds a graph from operators, which are added in execution order. Add plans the operator's
+// corners, so the maximum shapes of its outputs are known when the next operator is added. After the first
+// error all calls do nothing, and Finish returns the error.
 type Builder struct {
-	limits  gpu.Limits
-	values  []Value
-	ops     []Op
-	outputs []ValueID
-	// constants are the ids of constants by name.
-	constants map[string]ValueID
+	limits    gpu.Limits
+	values    []Value
+	ops       []Op
+	outputs   []ValueID
+	constants map[string]ValueID // constants by name
 	env       env
 	layer     int
 	block     string
 	prefix    string
-	routes    map[string]string // requested, by operator kind or kind@name
-	asked     map[string]bool   // requested routes that some operator accepted
+	routes    map[string]string // requested routes by operator kind or kind@name
+	asked     map[string]bool   // keys of routes that match an operator of the graph
 	fusions   []Fusion
 	passBytes int64
-	remade    *remade // the operator that a fusion rule is building, or nil
-	dump      string  // the pass to list the graph before and after
+	remade    *remade // operator that a fusion rule is building, or nil
+	dump      string  // name of the pass before and after which the graph is listed
 	err       error
 }
 
-// NewBuilder starts a graph for a device with these limits.
+// NewBuilder returns a builder of an empty graph for a device with these limits.
 func NewBuilder(limits gpu.Limits) *Builder {
 	return &Builder{
 		limits: limits, layer: -1, constants: map[string]ValueID{}, passBytes: defaultPassBytes,
 	}
 }
 
-// PassBytes sets how much new memory a compute pass may always use. Steps are not split into more passes
-// below that.
+// PassBytes sets how many bytes of new memory a compute pass may always use. The memory plan splits a step
+// into more compute passes only if a pass would need more.
 func (b *Builder) PassBytes(n int64) { b.passBytes = n }
 
-// Err is the first error, or nil.
+// Err returns the builder's first error, or nil.
 func (b *Builder) Err() error { return b.err }
 
-// Errorf records an error of the caller.
+// Errorf records an error of the code that builds the graph, unless the builder already has an error.
 func (b *Builder) Errorf(format string, args ...any) {
 	if b.err == nil {
 		b.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Scope sets the layer (-1: none) and block of the operators that follow, and a prefix for the names of
-// operators and values.
+// Scope sets the layer and block of the operators that are added next, and a prefix for the names of
+// operators and values. Layer -1 means outside of layers.
 func (b *Builder) Scope(prefix string, layer int, block string) {
 	b.prefix, b.layer, b.block = prefix, layer, block
 }
@@ -122,12 +124,13 @@ func (b *Builder) Input(name string, t DType, lowest, highest []int) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: Input, minDims: lowest, MaxDims: highest})
 }
 
-// Constant declares a tensor whose bytes load returns when the graph is uploaded to a device. Declaring the
-// same name again with the same type and dims returns the same value, so operators share weights by name.
+// Constant declares a constant tensor. The function load returns its bytes when the graph is uploaded to a
+// device. Declaring the same name again with the same type and dims returns the same value, so operators
+// share weights by name.
 func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	if v, ok := b.constants[name]; ok && b.err == nil {
 		if val := &b.values[v]; val.DType != t || !slices.Equal(val.MaxDims, dims) {
-			b.Errorf("constant %s: declared twice, as %s %v and as %s %v", name, val.DType, val.MaxDims, t,
+			b.Errorf("constant %s: declared as %s %v and again as %s %v", name, val.DType, val.MaxDims, t,
 				dims)
 			return None
 		}
@@ -140,13 +143,14 @@ func (b *Builder) Constant(name string, t DType, dims []int, load func() ([]byte
 	return v
 }
 
-// State declares a tensor that operators update in place and that keeps its content between steps. It starts
-// as zeros.
+// State declares a tensor that operators update in place and that keeps its content between steps. Its
+// initial content is zeros.
 func (b *Builder) State(name string, t DType, dims []int) ValueID {
 	return b.StateFrom(name, t, dims, nil)
 }
 
-// StateFrom declares a State tensor with initial content: the bytes that load returns.
+// StateFrom declares a State tensor whose initial content is the bytes that load returns, or zeros if load is
+// nil.
 func (b *Builder) StateFrom(name string, t DType, dims []int, load func() ([]byte, error)) ValueID {
 	return b.tensor(Value{Name: name, DType: t, Role: State, minDims: dims, MaxDims: dims, Load: load})
 }
@@ -156,30 +160,31 @@ func (b *Builder) Tensor(name string, t DType) ValueID {
 	return b.output(Value{Name: b.prefix + name, DType: t, Role: Intermediate})
 }
 
-// Permuted says that the rows of a tensor are stored in another order:
-// column(at) is the column that is stored at a place.
+// Permuted declares that the elements of each row of a tensor are stored in another order. column returns the
+// column of the element that is stored at an index.
 func (b *Builder) Permuted(v ValueID, column func(at int) int) {
 	if b.has(v) {
 		b.values[v].Column = column
 	}
 }
 
-// Packs says that a constant holds the weights of a rows x cols matrix in a weight format.
+// Packs declares that a constant holds the weights of a rows x cols matrix in the given weight format.
 func (b *Builder) Packs(v ValueID, format string, rows, cols int) {
 	if b.has(v) {
 		b.values[v].matrix = &trace.Matrix{Format: format, Rows: rows, Cols: cols}
 	}
 }
 
-// Scratch declares memory that only the next operator uses while it runs. Its plan sets the size.
+// Scratch declares a tensor of temporary memory for the next operator to be added. The operator's plan sets
+// its shape.
 func (b *Builder) Scratch(name string, t DType) ValueID {
 	return b.add(Value{Name: b.prefix + name, DType: t, Role: Scratch})
 }
 
-// SymInt declares an integer that the host sets before a step: its range and its initial value.
+// SymInt declares an integer that the host sets before a step. It ranges from lo to hi and starts as first.
 func (b *Builder) SymInt(name string, lo, hi, first int64) ValueID {
 	if b.err == nil && (lo > hi || first < lo || first > hi) {
-		b.Errorf("symint %s: bad range %d to %d with first value %d", name, lo, hi, first)
+		b.Errorf("symint %s: invalid range %d to %d with initial value %d", name, lo, hi, first)
 	}
 	return b.add(Value{Name: name, Kind: SymInt, Role: Input, Lo: lo, Hi: hi, first: first})
 }
@@ -189,22 +194,22 @@ func (b *Builder) SymIntOut(name string) ValueID {
 	return b.output(Value{Name: b.prefix + name, Kind: SymInt, Role: Intermediate})
 }
 
-// Output makes a tensor a graph output, whose live bytes can be read after a step. An operator's output gets
-// its own buffer; inputs, constants and State are read from the buffer they have. A tensor may be an output
-// more than once.
+// Output makes a tensor a graph output, whose live bytes can be read after a step. An operator's output
+// gets its own buffer. Inputs, constants and State already have a buffer and are read from it. A tensor may
+// be an output more than once.
 func (b *Builder) Output(v ValueID) {
 	if b.err != nil {
 		return
 	}
 	if !b.has(v) {
-		b.Errorf("output: the graph has no value %d", v)
+		b.Errorf("output: the graph has no value with id %d", v)
 		return
 	}
 	val := &b.values[v]
 	switch {
 	case val.Kind != Tensor || val.Role == Scratch:
-		b.Errorf("output %s: is a %s %s; want a tensor that exists after a step", val.Name, val.Role,
-			val.Kind)
+		b.Errorf("output %s: a %s %s cannot be an output; want a tensor that exists after a step", val.Name,
+			val.Role, val.Kind)
 		return
 	case val.Role == Intermediate && val.Producer < 0:
 		b.Errorf("output %s: no operator computes it", val.Name)
@@ -215,10 +220,10 @@ func (b *Builder) Output(v ValueID) {
 	b.outputs = append(b.outputs, v)
 }
 
-// has reports whether the graph has the value.
 func (b *Builder) has(v ValueID) bool { return v >= 0 && int(v) < len(b.values) }
 
-// MaxDims are the largest live dims of a tensor, nil after an error or for None. They must not be changed.
+// MaxDims returns the largest live dims of a tensor. It returns nil after an error or for None. The caller
+// must not change the dims.
 func (b *Builder) MaxDims(v ValueID) []int {
 	if b.err != nil || !b.has(v) {
 		return nil
@@ -226,8 +231,8 @@ func (b *Builder) MaxDims(v ValueID) []int {
 	return b.values[v].MaxDims
 }
 
-// MinDims are the smallest live dims of a tensor, dim by dim, nil after an error or for None. They must not
-// be changed.
+// MinDims returns the smallest live value of each dim of a tensor. It returns nil after an error or for None.
+// The caller must not change the dims.
 func (b *Builder) MinDims(v ValueID) []int {
 	if b.err != nil || !b.has(v) {
 		return nil
@@ -235,7 +240,7 @@ func (b *Builder) MinDims(v ValueID) []int {
 	return b.values[v].minDims
 }
 
-// Producer is the operator that outputs a value, or nil.
+// Producer returns the operator that outputs a value, or nil if there is none.
 func (b *Builder) Producer(v ValueID) Operator {
 	if !b.has(v) || b.values[v].Producer < 0 {
 		return nil
@@ -243,7 +248,7 @@ func (b *Builder) Producer(v ValueID) Operator {
 	return b.ops[b.values[v].Producer].impl
 }
 
-// DType is the element type of a tensor, F32 after an error or for None.
+// DType returns the element type of a tensor. It returns F32 after an error or for None.
 func (b *Builder) DType(v ValueID) DType {
 	if b.err != nil || !b.has(v) {
 		return F32
@@ -251,10 +256,10 @@ func (b *Builder) DType(v ValueID) DType {
 	return b.values[v].DType
 }
 
-// Limits are the device's limits.
+// Limits returns the device's limits.
 func (b *Builder) Limits() *gpu.Limits { return &b.limits }
 
-// Name is the name of a value.
+// Name returns the name of a value, or "nothing" if there is no such value.
 func (b *Builder) Name(v ValueID) string {
 	if !b.has(v) {
 		return "nothing"
@@ -262,8 +267,8 @@ func (b *Builder) Name(v ValueID) string {
 	return b.values[v].Name
 }
 
-// Value describes a value, or returns false if there is no such value. MaxDims is nil until the tensor's
-// producer has been added.
+// Value returns the description of a value, or false if there is no such value. MaxDims is nil until the
+// operator that outputs the tensor has been added.
 func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
 	if !b.has(v) {
 		return ValueInfo{}, false
@@ -271,7 +276,7 @@ func (b *Builder) Value(v ValueID) (ValueInfo, bool) {
 	return b.values[v].info(), true
 }
 
-// Scoped is name with the prefix of the current scope.
+// Scoped returns the name with the prefix of the current scope.
 func (b *Builder) Scoped(name string) string { return b.prefix + name }
 
 func (b *Builder) tensor(v Value) ValueID {
@@ -300,7 +305,7 @@ func (b *Builder) add(v Value) ValueID {
 	return ValueID(len(b.values) - 1)
 }
 
-// Add appends an operator.
+// Add appends an operator to the graph and plans its corners.
 func (b *Builder) Add(name string, impl Operator) {
 	if b.err != nil {
 		return
@@ -320,8 +325,8 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks what an operator declares, applies the route requested for one of its targets, and plans its
-// corners.
+// admit checks the Spec of an operator, finds the route requested for one of its targets, and plans the
+// operator's corners.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {
 		return fmt.Errorf("%s (%s): %w", o.Name, o.Spec.Kind, err)
@@ -339,7 +344,8 @@ func (b *Builder) admit(o *Op, targets []string) (err error) {
 	return nil
 }
 
-// connect records the operator as the producer of its outputs and a consumer of its inputs.
+// connect records the operator as the producer of its outputs, the materializer of the values in
+// Spec.Materializes, and a consumer of its inputs.
 func (b *Builder) connect(o *Op) {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		b.values[v].Producer = o.ID
@@ -359,28 +365,28 @@ func (b *Builder) checkSpec(o *Op) error {
 	args := slices.Concat(s.Inputs, s.State, s.Outputs, s.Scratch, s.Materializes)
 	for _, v := range args {
 		if !b.has(v) {
-			return fmt.Errorf("the graph has no value %d", v)
+			return fmt.Errorf("the graph has no value with id %d", v)
 		}
 	}
 	for _, v := range s.Inputs {
 		if val := &b.values[v]; val.Role == Intermediate && val.Producer < 0 || val.Role == Scratch {
-			return fmt.Errorf("reads %s before any operator computes it", val.Name)
+			return fmt.Errorf("the operator reads %s before any operator computes it", val.Name)
 		}
 	}
 	for _, v := range s.State {
 		if val := &b.values[v]; val.Role != State {
-			return fmt.Errorf("state %s is %s; want state", val.Name, val.Role)
+			return fmt.Errorf("the operator lists %s as state, but its role is %s", val.Name, val.Role)
 		}
 	}
 	for _, v := range slices.Concat(s.Outputs, s.Scratch) {
 		if val := &b.values[v]; val.Producer >= 0 || val.Role != Intermediate && val.Role != Scratch {
-			return fmt.Errorf("writes %s, which is %s and not its output", val.Name, val.Role)
+			return fmt.Errorf("the operator writes %s (role %s), which is not its output", val.Name, val.Role)
 		}
 	}
 	for _, v := range s.Materializes {
 		if val := &b.values[v]; val.Kind != Tensor || val.Role != Intermediate || val.Producer < 0 ||
 			val.Producer >= o.ID || val.materializer >= 0 && val.materializer != o.ID {
-			return fmt.Errorf("materializes %s, which no earlier operator outputs", val.Name)
+			return fmt.Errorf("the operator materializes %s, which no earlier operator outputs", val.Name)
 		}
 	}
 	for _, slot := range s.Slots {
@@ -392,11 +398,11 @@ func (b *Builder) checkSpec(o *Op) error {
 				return fmt.Errorf("slot %q %w", slot.Label, err)
 			}
 			if n := uint32(len(use.Bind)); n > b.limits.MaxStorageBuffers {
-				return fmt.Errorf("kernel %s: %d storage buffers, device limit %d: %w",
+				return fmt.Errorf("kernel %s uses %d storage buffers; the device limit is %d: %w",
 					use.Kernel.Name, n, b.limits.MaxStorageBuffers, gpu.ErrUnsupported)
 			}
 			if n := uint32(use.Kernel.WorkgroupBytes); n > b.limits.MaxWorkgroupStorage {
-				return fmt.Errorf("kernel %s: %d bytes of workgroup memory, device limit %d: %w",
+				return fmt.Errorf("kernel %s uses %d bytes of workgroup memory; the device limit is %d: %w",
 					use.Kernel.Name, n, b.limits.MaxWorkgroupStorage, gpu.ErrUnsupported)
 			}
 			for i, bind := range use.Bind {
@@ -406,12 +412,12 @@ func (b *Builder) checkSpec(o *Op) error {
 						slot.Label, v)
 				}
 				if use.Kernel.Storage[i].Access == gpu.ReadWrite && slices.Contains(s.Inputs, v) {
-					return fmt.Errorf("kernel %s writes %s, an input of the operator", use.Kernel.Name,
-						b.values[v].Name)
+					return fmt.Errorf("kernel %s writes %s, which is an input of the operator",
+						use.Kernel.Name, b.values[v].Name)
 				}
 			}
 			if n := invocations(use.Kernel); n > int64(b.limits.MaxInvocations) {
-				return fmt.Errorf("kernel %s: %d invocations per workgroup, device limit %d: %w",
+				return fmt.Errorf("kernel %s has %d invocations per workgroup; the device limit is %d: %w",
 					use.Kernel.Name, n, b.limits.MaxInvocations, gpu.ErrUnsupported)
 			}
 		}
@@ -419,7 +425,7 @@ func (b *Builder) checkSpec(o *Op) error {
 	return nil
 }
 
-// elements is the number of elements in the operator's inputs, at the current dims.
+// elements returns the total number of elements in the operator's input tensors at the current dims.
 func (b *Builder) elements(o *Op) (n int64) {
 	for _, v := range o.Spec.Inputs {
 		if b.values[v].Kind == Tensor {
@@ -433,12 +439,12 @@ func invocations(k *Kernel) int64 {
 	return int64(k.WorkgroupSize[0]) * int64(k.WorkgroupSize[1]) * int64(k.WorkgroupSize[2])
 }
 
-// planCorners plans the operator at every corner. The plans give the maximum shapes, sizes and ranges of its
-// outputs.
+// planCorners plans the operator at every corner. The maximum shapes, sizes and ranges of the operator's
+// outputs follow from these plans.
 func (b *Builder) planCorners(o *Op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
-		return fmt.Errorf("%s (%s): Corners returned none", o.Name, o.Spec.Kind)
+		return fmt.Errorf("%s (%s): the operator has no corners", o.Name, o.Spec.Kind)
 	}
 	p := Planner{limits: &b.limits, values: b.values, env: b.env}
 	largest := [2]int64{-1}
@@ -455,7 +461,8 @@ func (b *Builder) planCorners(o *Op) error {
 			o.largest, largest = i, size
 		}
 	}
-	// With LiveOptions.Static every shape that can takes the route of the largest shape.
+	// With LiveOptions.Static the route of the largest corner is used at every shape that supports it. So
+	// each corner is planned on this route too.
 	static := routeRequest{route: o.corner[o.largest].Route}
 	for i, corner := range corners {
 		if o.corner[i].Route == static.route {
@@ -472,13 +479,13 @@ func (b *Builder) planCorners(o *Op) error {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		if val := &b.values[v]; val.Kind == Tensor {
 			if val.MaxDims == nil && val.Role == Scratch {
-				val.minDims, val.MaxDims = []int{0}, []int{0} // its route is never taken
+				val.minDims, val.MaxDims = []int{0}, []int{0} // no corner uses this scratch tensor
 			} else if val.MaxDims == nil {
 				return fmt.Errorf("%s (%s): no corner sets the dims of %s", o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
 				return fmt.Errorf("%s (%s): over all corners: %s: %w", o.Name, o.Spec.Kind, val.Name, err)
 			}
-			val.Bytes = max(4, val.DType.Bytes(Numel(val.MaxDims))) // no buffer is empty
+			val.Bytes = max(4, val.DType.Bytes(Numel(val.MaxDims))) // a buffer cannot be empty
 			b.env.dims[v] = val.MaxDims
 		} else {
 			b.env.ints[v] = val.Hi
@@ -487,8 +494,8 @@ func (b *Builder) planCorners(o *Op) error {
 	return nil
 }
 
-// planCorner plans one corner, extends the ranges of the operator's outputs, and returns how many elements
-// the operator reads there.
+// planCorner plans one corner and extends the ranges of the operator's outputs. It returns the plan and the
+// number of elements in the operator's inputs at this corner.
 func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made Plan, elements int64,
 	err error,
 ) {
@@ -506,8 +513,8 @@ func (b *Builder) planCorner(p *Planner, o *Op, c Corner, r routeRequest) (made 
 	return made, elements, nil
 }
 
-// startHost takes the host integers of an operator's first corner, if not 0, as the ones that the graph
-// starts with.
+// startHost copies the nonzero host integers of an operator's first corner to the initial host integers of
+// the graph.
 func (b *Builder) startHost(c Corner) {
 	for _, a := range c {
 		val := &b.values[a.Value]
@@ -522,7 +529,7 @@ func (b *Builder) startHost(c Corner) {
 	}
 }
 
-// enter sets the environment to a corner; the function it returns restores it.
+// enter sets the environment to the arguments of a corner. The returned function restores the environment.
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {
@@ -541,7 +548,7 @@ func (b *Builder) enter(c Corner) (leave func()) {
 	}
 }
 
-// atCorner adds the operator and the corner to an error about its outputs.
+// atCorner adds the operator and the shapes of a corner to an error about the operator's outputs.
 func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	where := "at its largest shapes"
 	var at []string
@@ -558,7 +565,7 @@ func (b *Builder) atCorner(o *Op, c Corner, err error) error {
 	return fmt.Errorf("%s (%s), %s: %w", o.Name, o.Spec.Kind, where, err)
 }
 
-// widen extends the ranges of the operator's outputs by the outputs of a corner's plan.
+// widen extends the ranges of the operator's outputs so that they include the outputs of a corner's plan.
 func (b *Builder) widen(o *Op, made *Plan) error {
 	for i, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		out, val := &made.outs[i], &b.values[v]
@@ -581,8 +588,8 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 			continue
 		}
 		if len(val.MaxDims) != len(out.dims) {
-			return fmt.Errorf("%s: rank %d here, %d at another corner", val.Name, len(out.dims),
-				len(val.MaxDims))
+			return fmt.Errorf("%s has rank %d at this corner and rank %d at another corner", val.Name,
+				len(out.dims), len(val.MaxDims))
 		}
 		for j, d := range out.dims {
 			val.minDims[j], val.MaxDims[j] = min(val.minDims[j], d), max(val.MaxDims[j], d)
@@ -591,7 +598,7 @@ func (b *Builder) widen(o *Op, made *Plan) error {
 	return nil
 }
 
-// work is the modelled work of a plan, to tell which of two does more.
+// work returns the modelled FLOPs plus bytes of a plan. It is only used to compare two plans.
 func (p *Plan) work() int64 {
 	var w int64
 	for i := range p.Launches {
@@ -602,21 +609,22 @@ func (p *Plan) work() int64 {
 	return w
 }
 
-// checkDims checks a tensor's smallest and largest dims.
+// checkDims returns an error if a tensor cannot have these smallest and largest dims.
 func checkDims(lowest, highest []int) error {
 	if len(lowest) != len(highest) {
-		return fmt.Errorf("smallest dims have rank %d, largest have rank %d", len(lowest), len(highest))
+		return fmt.Errorf("the smallest dims have rank %d, but the largest dims have rank %d", len(lowest),
+			len(highest))
 	}
 	if len(highest) > maxRank {
-		return fmt.Errorf("rank %d, at most %d", len(highest), maxRank)
+		return fmt.Errorf("the rank is %d; the maximum is %d", len(highest), maxRank)
 	}
 	for i, d := range highest {
 		if lowest[i] < 1 || d < lowest[i] {
-			return fmt.Errorf("dim %d is %d to %d: dims must be positive", i, lowest[i], d)
+			return fmt.Errorf("dim %d ranges from %d to %d; want a range of positive values", i, lowest[i], d)
 		}
 	}
 	if Numel(highest) == 0 {
-		return fmt.Errorf("%v: more than %d elements", highest, maxElements)
+		return fmt.Errorf("dims %v have more than %d elements", highest, maxElements)
 	}
 	return nil
 }

@@ -1,8 +1,9 @@
 package graph
 
-// CeilingKernels measure what a device can do. Each invocation repeats its work for a number of rounds: Copy
-// moves a 16-byte element from its first binding to its second, FMA does FlopsPerRound operations in
-// registers, Empty does nothing. Fill runs once and fills the memory to copy with data like a model's.
+// CeilingKernels are the kernels that measure the peak rates of a device. In each round, an invocation of
+// Copy copies a 16-byte element from its first binding to its second, and an invocation of FMA does
+// FlopsPerRound operations in registers. Empty does nothing. Fill runs once and fills the memory to be
+// copied with data that resembles model weights.
 type CeilingKernels struct {
 	Fill, Copy, FMA, Empty *Kernel
 	FlopsPerRound          int

@@ -1,17 +1,20 @@
-// Package graph plans dynamic-shape graphs of operators. It needs no device.
+// Package graph builds graphs of operators with dynamic shapes and plans their dispatches. It does not need a
+// GPU.
 //
-// An operator is one pure function, its plan. From the live shapes of its arguments the plan computes the
-// shapes of its outputs and the dispatches, each with its kernel, workgroup count and params. The builder
-// calls it at the corners of the operator's range to find what to compile and how much to allocate; at run
-// time it is called at live shapes.
+// An operator is defined by a pure function, its plan. From the live shapes of its arguments the plan
+// computes the shapes of its outputs and the dispatches, each with its kernel, workgroup count and params.
+// The builder calls the plan at the corners of the operator's range of shapes, to find which kernels to
+// compile and how much memory to allocate. At run time the plan is called at the live shapes.
 //
-// A Builder records operators. Finish turns them into a Graph by a table of passes: check types, fuse
-// operators, settle aliases, order dispatches into levels, and plan memory. A Graph never changes.
+// A Builder records operators. Builder.Finish turns them into a Graph by a table of passes: check types, fuse
+// operators, grant aliases, order dispatches into levels, and plan memory. A Graph never changes.
 //
-// Live is the changing half of a graph: the shapes and plans in force. A resize is a transaction. It re-plans
-// only the operators that new shapes reach, and takes effect as a whole or not at all.
+// A Live holds the state of a graph that changes: the live shapes and the plans in force. A resize is a
+// transaction. It re-plans only the operators that depend on the changed shapes, and it takes effect as a
+// whole or not at all.
 //
-// A Tracer turns resizes into trace records.
+// A Tracer converts resizes to trace records.
 //
-// docs/internals/engine.md explains how it works. Package ops has the operators, package engine runs graphs.
+// docs/internals/engine.md explains the design. Package ops contains the operators, and package engine runs
+// graphs.
 package graph

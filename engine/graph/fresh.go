@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// A plan is pure, so planning again at the shapes in force must give the same plan. A difference means that
-// the plan in force is stale: a trigger was missed, or the plan is not pure.
+// A plan is a pure function, so planning again at the shapes in force must return the same plan. If the new
+// plan differs, the plan in force is stale: an operator was not re-planned after a change, or its plan is
+// not pure.
 
-// StaleError reports a plan in force, or its params on the device, that differs from a fresh plan.
+// StaleError is the error of a plan in force, or of its params on the device, that differs from a fresh plan.
 type StaleError struct {
 	Op, Kind, Dispatch string
 	What               string
@@ -42,7 +43,7 @@ func (l *Live) planAfresh(o *Op, into *Plan) error {
 	return nil
 }
 
-// stale compares the plan in force with a fresh one.
+// stale compares the plan in force with a fresh plan, and returns a *StaleError for the first difference.
 func (l *Live) stale(o *Op, fresh *Plan) error {
 	inForce := &l.Plans[o.ID]
 	for i := range fresh.outs {
@@ -50,35 +51,35 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 		if l.G.Values[v].Kind == SymInt {
 			if out.int != l.now.ints[v] {
 				return l.Stale(o, -1,
-					fmt.Sprintf("%s is %d, but a fresh plan gives %d", l.G.Values[v].Name, l.now.ints[v],
+					fmt.Sprintf("%s is %d, but a fresh plan computes %d", l.G.Values[v].Name, l.now.ints[v],
 						out.int))
 			}
 		} else if !slices.Equal(out.dims, l.now.dims[v]) {
 			return l.Stale(o, -1,
-				fmt.Sprintf("%s is %v, but a fresh plan gives %v", l.G.Values[v].Name, l.now.dims[v],
+				fmt.Sprintf("%s is %v, but a fresh plan computes %v", l.G.Values[v].Name, l.now.dims[v],
 					out.dims))
 		}
 	}
 	if inForce.Route != fresh.Route {
 		return l.Stale(o, -1,
-			fmt.Sprintf("runs route %s, but a fresh plan takes %s", o.routeLabel(inForce.Route),
+			fmt.Sprintf("runs route %s, but a fresh plan chooses route %s", o.routeLabel(inForce.Route),
 				o.routeLabel(fresh.Route)))
 	}
 	for s := range fresh.Launches {
 		a, b := &inForce.Launches[s], &fresh.Launches[s]
 		switch {
 		case a.Active != b.Active:
-			return l.Stale(o, s, fmt.Sprintf("dispatched: %v, but in a fresh plan: %v", a.Active, b.Active))
+			return l.Stale(o, s, fmt.Sprintf("slot in use: %v, but a fresh plan has: %v", a.Active, b.Active))
 		case a.Active && a.Grid.Counts() != b.Grid.Counts():
 			return l.Stale(o, s,
-				fmt.Sprintf("grid %v, but a fresh plan gives %v", a.Grid.Counts(), b.Grid.Counts()))
+				fmt.Sprintf("grid is %v, but a fresh plan has %v", a.Grid.Counts(), b.Grid.Counts()))
 		}
 	}
 	return nil
 }
 
-// Stale returns the *StaleError for an operator (slot -1) or one of its dispatch slots that differs from a
-// fresh plan; what says how.
+// Stale returns a *StaleError for a dispatch slot of an operator, or for the operator itself if slot is -1.
+// what describes the difference from the fresh plan.
 func (l *Live) Stale(o *Op, slot int, what string) error {
 	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
 	if slot >= 0 && o.Dispatches[slot] >= 0 {

@@ -1,2 +1,2 @@
-// Package graphtest has operators, fusion rules and random graphs for tests of the engine.
+// Package graphtest contains operators, fusion rules and random graphs for tests of the engine.
 package graphtest

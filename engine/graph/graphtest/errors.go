@@ -2,8 +2,9 @@ package graphtest
 
 import "strings"
 
-// Mentions reports whether an error mentions names and numbers, separated by spaces in facts, in that order.
-// Tests check the facts of an error with it, so that its wording can change.
+// Mentions reports whether an error contains the names and numbers in facts, in the same order. facts is a
+// list separated by spaces. Tests use Mentions to check the facts of an error without depending on its
+// wording.
 func Mentions(err error, facts string) bool {
 	if err == nil {
 		return false

@@ -13,12 +13,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Rows is the largest number of rows of a test graph's inputs, and Width is the length of each row.
 const Rows, Width = 512, 16
 
+// RowsInput declares a graph input with 1 to Rows rows.
 func RowsInput(b *graph.Builder, name string) graph.ValueID {
 	return b.Input(name, graph.U32, []int{1, Width}, []int{Rows, Width})
 }
 
+// Finish declares the outputs of a graph, builds it, and fails the test on an error.
 func Finish(t testing.TB, b *graph.Builder, outputs ...graph.ValueID) *graph.Graph {
 	t.Helper()
 	for _, v := range outputs {
@@ -31,6 +34,7 @@ func Finish(t testing.TB, b *graph.Builder, outputs ...graph.ValueID) *graph.Gra
 	return g
 }
 
+// NewLive returns the live state of a graph, and fails the test on an error.
 func NewLive(t testing.TB, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	t.Helper()
 	l, err := graph.NewLive(g, o)
@@ -40,6 +44,7 @@ func NewLive(t testing.TB, g *graph.Graph, o graph.LiveOptions) *graph.Live {
 	return l
 }
 
+// Resize sets the live dims of one input and commits the change. After an error the graph is unchanged.
 func Resize(l *graph.Live, v graph.ValueID, dims ...int) error {
 	if err := l.SetDims(v, dims...); err != nil {
 		l.Discard()
@@ -52,7 +57,7 @@ func Resize(l *graph.Live, v graph.ValueID, dims ...int) error {
 	return nil
 }
 
-// State is all that a resize may change, in a form that compares and prints.
+// State returns everything that a resize may change, as strings that tests can compare and print.
 func State(l *graph.Live) []string {
 	var s []string
 	for i := range l.Graph().Values {
@@ -65,9 +70,10 @@ func State(l *graph.Live) []string {
 	return append(s, fmt.Sprint("levels", l.Levels()))
 }
 
-// RandomGraph draws a graph of residual branches, routes, aliases, operators of several dispatches, what one
-// leaves and another makes, and SymInt arithmetic over one or two dynamic lengths. What no operator reads is
-// an output, so that nothing is computed in vain.
+// RandomGraph draws a random graph with one or two inputs of dynamic length. The graph may contain residual
+// branches, routes, aliases, operators with several dispatches, deferred outputs that another operator
+// materializes, and SymInt arithmetic. Every tensor that no operator reads becomes a graph output, so that no
+// result is unused. It returns the graph, its inputs and the input SymInt "pos".
 func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, graph.ValueID) {
 	b := graph.NewBuilder(limits)
 	if rapid.Bool().Draw(t, "fuse") {
@@ -82,13 +88,13 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 	}
 	pos := b.SymInt("pos", 1, Rows, Rows)
 	symInts := []graph.ValueID{pos}
-	same := [][]graph.ValueID{} // by input: tensors of that input's length
+	same := [][]graph.ValueID{} // groups of tensors with the same shape, one group per input at first
 	for _, v := range inputs {
 		same = append(same, []graph.ValueID{v})
 	}
 	read := map[graph.ValueID]bool{}
 	for _, v := range inputs {
-		read[v] = true // or an input, which is no output
+		read[v] = true // an input must not become an output, even if no operator reads it
 	}
 	pick := func(list []graph.ValueID) graph.ValueID {
 		v := rapid.SampledFrom(list).Draw(t, "operand")
@@ -142,7 +148,7 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 	return g, inputs, pos
 }
 
-// Draws sets the number of checks per property to n for this test, or n/10 with -short.
+// Draws sets the number of random cases per rapid property to n for this test, or to n/10 with -short.
 func Draws(t *testing.T, n int) {
 	if testing.Short() {
 		n /= 10
@@ -155,8 +161,9 @@ func Draws(t *testing.T, n int) {
 	}
 }
 
-// Evaluate is what a graph of test operators gives, on the host: every value by its own rule, in graph order,
-// each in memory of its own. Dims are taken from nowhere but the inputs and SymInts.
+// Evaluate computes all values of a graph of test operators on the host, as a reference for tests. It
+// evaluates the operators in graph order, with separate memory for each value. It derives the shapes only
+// from the inputs and SymInts, not from the graph's plans.
 func Evaluate(
 	g *graph.Graph,
 	inputs map[graph.ValueID][]uint32,
@@ -207,7 +214,7 @@ func Evaluate(
 			ints[o.Out] = len(at[o.In]) / Width
 		case *plusOp:
 			ints[o.Out] = ints[o.A] + ints[o.B]
-		case *FuncOp: // leaves, or makes what is left
+		case *FuncOp: // made by DeferOp or MaterializeOp
 			x := at[o.Declares.Inputs[0]]
 			one := each(x, func(_ int, x uint32) uint32 { return x + 1 })
 			for _, v := range o.Declares.Outputs {
@@ -226,7 +233,7 @@ func Evaluate(
 	return at
 }
 
-// Words is bytes as a kernel sees them.
+// Words converts the bytes of a buffer to little-endian u32 words.
 func Words(data []byte) []uint32 {
 	list := make([]uint32, len(data)/4)
 	for i := range list {
@@ -235,7 +242,7 @@ func Words(data []byte) []uint32 {
 	return list
 }
 
-// BytesOf is words as a buffer holds them.
+// BytesOf converts u32 words to the little-endian bytes of a buffer.
 func BytesOf(words []uint32) []byte {
 	data := make([]byte, 0, 4*len(words))
 	for _, w := range words {
@@ -244,7 +251,7 @@ func BytesOf(words []uint32) []byte {
 	return data
 }
 
-// Pattern is n rows of words that differ.
+// Pattern returns n rows of words that all differ. Another seed yields other words.
 func Pattern(n int, seed uint32) []uint32 {
 	list := make([]uint32, n*Width)
 	for i := range list {

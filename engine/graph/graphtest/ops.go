@@ -11,11 +11,12 @@ import (
 	"gpuscope/trace"
 )
 
-// Operators for tests of the engine. Their kernels work on u32 words that wrap, so that results are exact on
-// every device; random_test.go does the same on the host.
+// These operators are for tests of the engine. Their kernels compute on u32 words that wrap around, so their
+// results are exact on every device. Evaluate computes the same results on the host.
 
-// TestKernel has one storage binding for each letter ('r' read, 'w' read_write), called x, y, z, and n u32
-// params p0, p1.
+// TestKernel returns a kernel with the given WGSL body. Each letter of accesses declares a storage binding:
+// 'r' is a read binding and 'w' is a read_write binding. The bindings are named x, y, z in this order. The
+// kernel has n u32 params named p0, p1 and so on.
 func TestKernel(name, accesses string, n int, body string) *graph.Kernel {
 	k := &graph.Kernel{Name: name, WorkgroupSize: [3]uint32{64, 1, 1}}
 	var src strings.Builder
@@ -59,7 +60,7 @@ var (
 	CopyKernel = TestKernel("copy", "rw", 1, "if (i < params.p0) { y[i] = x[i]; }")
 )
 
-// On is a kernel bound to values, in the order of its bindings.
+// On binds values to the bindings of a kernel made by TestKernel, in order.
 func On(k *graph.Kernel, values ...graph.ValueID) graph.Use {
 	u := graph.Use{Kernel: k}
 	for i, v := range values {
@@ -74,10 +75,10 @@ func (r testReason) String() string { return string(r) }
 
 var ReasonOne, ReasonMany graph.Reason = testReason("rows = 1"), testReason("rows > 1")
 
-// UnaryOp gives a tensor of its input's shape.
+// UnaryOp adds 1 to each element of a tensor.
 type UnaryOp struct{ In, Out graph.ValueID }
 
-// Shift adds an operator whose param follows from a SymInt.
+// Shift adds an operator whose kernel param is computed from a SymInt by the function param.
 func Shift(b *graph.Builder, name string, x, pos graph.ValueID, param func(pos int) int) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
@@ -95,6 +96,7 @@ func Shift(b *graph.Builder, name string, x, pos graph.ValueID, param func(pos i
 	return out
 }
 
+// Unary adds a UnaryOp and returns its output.
 func Unary(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &UnaryOp{in, out})
@@ -117,9 +119,10 @@ func (o *UnaryOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// BinaryOp adds tensors of one shape, and refuses others, as upstream's add does.
+// BinaryOp adds two tensors of the same shape. Its plan rejects different shapes, as ExecuTorch's add does.
 type BinaryOp struct{ A, B, Out graph.ValueID }
 
+// AddOp adds a BinaryOp and returns its output.
 func AddOp(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &BinaryOp{x, y, out})
@@ -144,10 +147,11 @@ func (o *BinaryOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// routedOp maps rows with one kernel where there is one row and another where there are more; each row needs
-// a word of scratch.
+// routedOp replaces each element of a row by the sum of the row. It has a route for one row and a route for
+// several rows. The route for several rows needs one word of scratch per row.
 type routedOp struct{ In, Out, Scratch graph.ValueID }
 
+// Routed adds a routedOp and returns its output.
 func Routed(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &routedOp{in, out, b.Scratch(name+".partial", graph.U32)})
@@ -187,10 +191,11 @@ func (o *routedOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// ForkOp gives x + 1, and 2x + 2 by a longer way: its first output is there long before its last dispatch has
-// read its input.
+// ForkOp computes x + 1 and 2x + 2 in three dispatches. Its first output is complete before its last dispatch
+// reads the input.
 type ForkOp struct{ In, Near, Far, Scratch graph.ValueID }
 
+// Fork adds a ForkOp and returns its outputs.
 func Fork(b *graph.Builder, name string, in graph.ValueID) (near, far graph.ValueID) {
 	o := &ForkOp{
 		in,
@@ -225,9 +230,10 @@ func (o *ForkOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// sizeOp gives a tensor's first dim as a SymInt.
+// sizeOp computes a SymInt from the first dim of a tensor.
 type sizeOp struct{ In, Out graph.ValueID }
 
+// Size adds an operator that computes a SymInt from the first dim of a tensor.
 func Size(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
 	out := b.SymIntOut(name)
 	b.Add(name, &sizeOp{in, out})
@@ -246,6 +252,7 @@ func (o *sizeOp) Plan(p *graph.Planner) error {
 // plusOp adds two SymInts.
 type plusOp struct{ A, B, Out graph.ValueID }
 
+// Plus adds an operator that adds two SymInts, and returns its output.
 func Plus(b *graph.Builder, name string, x, y graph.ValueID) graph.ValueID {
 	out := b.SymIntOut(name)
 	b.Add(name, &plusOp{x, y, out})
@@ -261,9 +268,11 @@ func (o *plusOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// CutOp keeps as many leading rows as a SymInt says, at most all.
+// CutOp copies the leading rows of a tensor. A SymInt sets the number of rows; CutOp copies all rows if the
+// tensor has fewer.
 type CutOp struct{ In, Rows, Out graph.ValueID }
 
+// Cut adds a CutOp and returns its output.
 func Cut(b *graph.Builder, name string, in, rows graph.ValueID) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &CutOp{in, rows, out})
@@ -284,9 +293,10 @@ func (o *CutOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// aliasOp gives its input, as the same bytes where it may.
+// aliasOp copies its input, or shares memory with the input if the graph grants the alias.
 type aliasOp struct{ In, Out graph.ValueID }
 
+// Alias adds an aliasOp and returns its output.
 func Alias(b *graph.Builder, name string, in graph.ValueID) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &aliasOp{in, out})
@@ -308,7 +318,8 @@ func (o *aliasOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// Residual is x + f(f(...f(x))), the block that a pass-by-pass order meets with operands of two lengths.
+// Residual adds a residual block: x plus the output of depth unary operators applied to x. In Fixpoint order
+// the final addition may be planned while its operands still have different lengths.
 func Residual(b *graph.Builder, name string, x graph.ValueID, depth int) graph.ValueID {
 	y := x
 	for i := range depth {
@@ -317,10 +328,10 @@ func Residual(b *graph.Builder, name string, x graph.ValueID, depth int) graph.V
 	return AddOp(b, name+".add", x, y)
 }
 
-// Threads is a grid of one thread for each of n elements.
+// Threads returns a grid with one thread per element, in workgroups of the given number of lanes.
 func Threads(p *graph.Planner, n, lanes int) grid.Grid { return p.Vectors(n, 1, lanes) }
 
-// FuncOp is an operator made of functions, for what a well-behaved one never does.
+// FuncOp is an operator whose methods are functions. Tests use it for operators that behave wrongly.
 type FuncOp struct {
 	Declares graph.Spec
 	Bounds   func(r *graph.Ranges) []graph.Corner
@@ -333,7 +344,7 @@ func (o *FuncOp) Corners(r *graph.Ranges) []graph.Corner { return o.Bounds(r) }
 
 func (o *FuncOp) Plan(p *graph.Planner) error { return o.Plans(p) }
 
-// LeftOp gives x + 1, and leaves a single row of it.
+// DeferOp adds an operator that computes x + 1 for several rows, and defers its output for a single row.
 func DeferOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	left := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
@@ -355,7 +366,8 @@ func DeferOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return left
 }
 
-// MakesOp gives x + 1, and makes a single row of what is left to it, unless it forgets to.
+// MaterializeOp adds an operator that computes x + 1. For a single row it also materializes left, the
+// output of DeferOp. If forgets is true it does not, which is an error.
 func MaterializeOp(b *graph.Builder, name string, x, left graph.ValueID, forgets bool) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{
@@ -380,7 +392,7 @@ func MaterializeOp(b *graph.Builder, name string, x, left graph.ValueID, forgets
 	return out
 }
 
-// StoreOp copies a tensor over the start of State.
+// StoreOp adds an operator that copies a tensor to the start of a State tensor.
 func StoreOp(b *graph.Builder, x, state graph.ValueID) {
 	b.Add("store", &FuncOp{
 		Declares: graph.Spec{

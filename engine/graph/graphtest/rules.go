@@ -6,10 +6,10 @@ import (
 
 import "slices"
 
-// addOneKernel is what unary and binary do, in one.
+// addOneKernel fuses the unary kernel into the binary kernel.
 var addOneKernel = TestKernel("addone", "rrw", 1, "if (i < params.p0) { z[i] = x[i] + y[i] + 1u; }")
 
-// AddOneOp is binary with one of its operands through unary.
+// AddOneOp is a binary operator fused with a unary operator that computes one operand: a + b + 1.
 type AddOneOp struct{ A, B, Out graph.ValueID }
 
 func (o *AddOneOp) Spec() graph.Spec {
@@ -30,7 +30,8 @@ func (o *AddOneOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// SumRule fuses a unary into the binary that reads it; where another operator reads it too, it stays.
+// SumRule fuses a unary operator into the binary operator that reads it. It does not match if another
+// operator also reads the unary operator's output.
 var SumRule = graph.Fusion{
 	Name: "sum", Doc: "x + (y + 1) in one dispatch",
 	Pattern: graph.Pattern{Kinds: []string{"binary"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
@@ -44,8 +45,8 @@ var SumRule = graph.Fusion{
 	},
 }
 
-// MapRule takes a unary into the first kernel of the routed operator that reads it, as far as this test goes:
-// it reads the unary's input in place of its output.
+// MapRule fuses a unary operator into the routed operator that reads it. For this test it is sufficient that
+// the fused operator reads the unary operator's input in place of its output.
 var MapRule = graph.Fusion{
 	Name: "map", Doc: "drop a unary before a routed",
 	Pattern: graph.Pattern{Kinds: []string{"routed"}, Of: []graph.Pattern{{Kinds: []string{"unary"}}}},
@@ -55,7 +56,7 @@ var MapRule = graph.Fusion{
 	},
 }
 
-// PairRule makes one operator of two unaries that feed the same reader.
+// PairRule fuses two unary operators that feed the same reader into one operator.
 var PairRule = graph.Fusion{
 	Name: "pair", Doc: "two unaries are one operator",
 	Pattern: graph.Pattern{Kinds: []string{"unary"}}, Beside: []string{"unary"},
@@ -63,13 +64,13 @@ var PairRule = graph.Fusion{
 		first, ok := m.Ops[0].(*UnaryOp)
 		second, both := m.Last().(*UnaryOp)
 		if !ok || !both {
-			return nil // one of them is a pair
+			return nil // one of the operators is already a pair
 		}
 		return &pairOp{first, second}
 	},
 }
 
-// pairOp is two unaries.
+// pairOp runs two unary operators, each in its own dispatch.
 type pairOp struct{ first, second *UnaryOp }
 
 func (o *pairOp) Spec() graph.Spec {

@@ -1,5 +1,6 @@
-// Package grid has the arithmetic from the counts of a live shape to the workgroups of a dispatch. A grid is
-// made of terms (elements, rows, tiles), so that it can say how it follows from the shape.
+// Package grid computes the workgroup counts of a dispatch from a live shape. A Grid also stores the terms of
+// the computation, such as numbers of rows or tiles, so that reports can show how the grid follows from the
+// shape.
 package grid
 
 import (
@@ -10,23 +11,25 @@ import (
 	"gpuscope/trace"
 )
 
-// Grid is the workgroup count of a dispatch, and how much of it the live shape needs.
+// Grid is the workgroup counts of a dispatch, with the number of workgroups and lanes that have work.
 type Grid struct {
 	X, Y, Z uint32
-	// Groups is how many workgroups have work. X*Y*Z may be larger if a count was folded into two dimensions.
+	// Groups is the number of workgroups that have work. X*Y*Z may be larger if a count was folded into two
+	// dimensions.
 	Groups int64
-	// Idle counts the lanes of those workgroups that have no work.
+	// Idle is the number of lanes without work in the workgroups that have work.
 	Idle int64
-	// Terms are the factors of Groups, and Rule says how they are combined. Unnamed terms are unused.
+	// Terms are the factors of Groups, and Rule names the way in which they are combined. Terms without a
+	// name are unused.
 	Rule  string
 	Terms [MaxTerms]trace.Term
 }
 
-// Workgroups is X*Y*Z.
+// Workgroups returns the total number of workgroups, X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-// Cover enlarges g so that it has room for other's workgroups. Tiled grids grow in each dimension; of folded
-// grids the larger one is taken.
+// Cover enlarges g so that it has at least the workgroups of other. A tiled grid grows in each dimension.
+// Other grids may be folded, so g takes the dimensions of the grid with more workgroups.
 func (g *Grid) Cover(other Grid) {
 	switch {
 	case other.Rule == Tiled:
@@ -37,23 +40,23 @@ func (g *Grid) Cover(other Grid) {
 }
 
 const (
-	MaxTerms = 3
-	Tiled    = "tiles" // the rule of grids that are not folded
+	MaxTerms = 3       // largest number of terms of a grid
+	Tiled    = "tiles" // rule of the grids made by Tiles, which are not folded
 )
 
-// Each is a count with one item per workgroup.
+// Each returns a term with one workgroup per item.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split is a count with per items per workgroup.
+// Split returns a term of n items, of which each workgroup handles per items.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
 
-// RowsOf is n elements in rows of width, one row per workgroup.
+// RowsOf returns a term of n elements in rows of the given width, with one workgroup per row.
 func RowsOf(n, width int) trace.Term { return Split("elements", n, width) }
 
-// Describe is the grid's arithmetic in trace format. It returns last, which must not be changed, if that says
-// the same.
+// Describe returns the grid's rule and terms in trace format. If last has the same rule and terms, Describe
+// returns last, so the result must not be changed.
 func (g *Grid) Describe(last *trace.Grid) *trace.Grid {
 	if g.Rule == "" {
 		return nil
@@ -68,35 +71,38 @@ func (g *Grid) Describe(last *trace.Grid) *trace.Grid {
 	return &trace.Grid{Rule: g.Rule, Terms: slices.Clone(g.Terms[:n])}
 }
 
-// Counts is the grid's workgroups in x, y and z.
+// Counts returns the workgroup counts in x, y and z.
 func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 
-// The functions below are the only arithmetic from element counts to grids. They compute in 64 bits; limit is
-// the device's largest number of workgroups per dimension. A grid beyond it is an error.
+// Only the functions below compute grids from element counts. They compute in 64 bits. Their parameter
+// limit is the device's largest number of workgroups per dimension; they return an error if a grid exceeds
+// the limit.
 //
-// Kernels compute their position from builtins alone, so that any folding works: a thread kernel by gid.x +
-// gid.y*(num_workgroups.x*workgroup_size), a group kernel by wid.x + wid.y*num_workgroups.x.
+// Kernels compute their position only from WGSL builtins, so they work with any folding. A kernel with one
+// thread per item uses gid.x + gid.y*(num_workgroups.x*workgroup_size). A kernel with one workgroup per item
+// uses wid.x + wid.y*num_workgroups.x.
 
-// Vectors is a grid with one thread per each elements of n, in workgroups of lanes threads. It is folded into
-// x and y if x alone is too small.
+// Vectors returns a grid for n elements. Each thread handles each elements, and each workgroup has lanes
+// threads. The grid is folded into x and y if x alone is too small.
 func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 	threads := divUp(n, each)
 	groups := divUp(threads, lanes)
 	return flat(limit, "linear", int64(groups)*int64(lanes)-int64(threads), Split("elements", n, each*lanes))
 }
 
-// Rows is a grid of one workgroup for each row, head or block: the product of the terms, folded if x alone is
-// too small. busy of the lanes of each workgroup have work.
+// Rows returns a grid with one workgroup for each item, for example each row of each head. The number of
+// items is the product of the terms. The grid is folded into x and y if x alone is too small. In each
+// workgroup, busy of the lanes have work.
 func Rows(limit uint32, lanes, busy int, terms ...trace.Term) (Grid, error) {
 	return flat(limit, "rows", GroupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
 
-// Tiles is a grid of column tiles x row tiles x the product of rest, whose workgroups of lanes threads share
-// each tile evenly.
+// Tiles returns a grid with one workgroup per tile: x counts column tiles, y counts row tiles, and z is the
+// product of rest. The lanes of a workgroup share the outputs of a tile evenly.
 func Tiles(limit uint32, lanes int, cols, rows trace.Term, rest ...trace.Term) (Grid, error) {
 	x, y, z := cols.Groups(), rows.Groups(), GroupsOf(rest)
 	groups := x * y * z
-	// A lane computes tile/lanes outputs.
+	// Each lane computes tile/lanes outputs.
 	outputs, tile := cols.Value*rows.Value*z, cols.Per*rows.Per
 	busy := (outputs*int64(lanes) + tile - 1) / tile
 	g := Grid{Groups: groups, Idle: groups*int64(lanes) - busy, Rule: Tiled}
@@ -105,8 +111,9 @@ func Tiles(limit uint32, lanes int, cols, rows trace.Term, rest ...trace.Term) (
 	return g.sized(limit, Tiled, x, y, z)
 }
 
-// Stride is a grid of up to as many workgroups as fit one dimension, each of which loops over the n pieces of
-// work with the grid as its stride.
+// Stride returns a one-dimensional grid for n items. It has one workgroup per item, up to the device limit.
+// If there are more items than workgroups, each workgroup loops over items with the grid size as its
+// stride.
 func Stride(limit uint32, n int) (Grid, error) {
 	x := min(int64(n), int64(limit))
 	g := Grid{Groups: x, Rule: "grid_stride"}
@@ -114,7 +121,7 @@ func Stride(limit uint32, n int) (Grid, error) {
 	return g.sized(limit, "grid-stride groups", x, 1, 1)
 }
 
-// flat is a one-dimensional grid, folded into two if x alone is too small.
+// flat returns a one-dimensional grid, folded into two dimensions if x alone is too small.
 func flat(limit uint32, rule string, idle int64, terms ...trace.Term) (Grid, error) {
 	g := Grid{Groups: GroupsOf(terms), Idle: idle, Rule: rule}
 	copy(g.Terms[:], terms)
@@ -125,14 +132,14 @@ func flat(limit uint32, rule string, idle int64, terms ...trace.Term) (Grid, err
 func (g Grid) sized(limit uint32, what string, x, y, z int64) (Grid, error) {
 	most := int64(limit)
 	if x < 1 || y < 1 || z < 1 || x > most || y > most || z > most {
-		return Grid{}, fmt.Errorf("%s: a grid of %d x %d x %d workgroups; device limit is 1 to %d per dimension",
+		return Grid{}, fmt.Errorf("%s: grid has %d x %d x %d workgroups; the device allows 1 to %d per dimension",
 			what, x, y, z, limit)
 	}
 	g.X, g.Y, g.Z = uint32(x), uint32(y), uint32(z)
 	return g, nil
 }
 
-// GroupsOf is the number of workgroups for the terms.
+// GroupsOf returns the number of workgroups for the terms, which is the product of their group counts.
 func GroupsOf(terms []trace.Term) int64 {
 	n := int64(1)
 	for i := range terms {
@@ -141,8 +148,9 @@ func GroupsOf(terms []trace.Term) int64 {
 	return n
 }
 
-// Fold distributes n workgroups over two dimensions, nearly square. The folded grid has fewer than 2*sqrt(n)
-// idle workgroups; filling x to the limit first could launch almost 2n.
+// Fold distributes n workgroups over two dimensions of nearly equal size if n exceeds limit. The folded
+// grid has fewer than 2*sqrt(n) idle workgroups. Filling x up to the limit first could launch almost 2n
+// workgroups.
 func Fold(n, limit int64) (x, y int64) {
 	if n <= limit {
 		return n, 1
@@ -151,10 +159,10 @@ func Fold(n, limit int64) (x, y int64) {
 	return x, (n + x - 1) / x
 }
 
-// sqrtUp is the smallest r with r*r >= n.
+// sqrtUp returns the smallest r with r*r >= n.
 func sqrtUp(n int64) int64 {
 	r := int64(1) << ((bits.Len64(uint64(n)) + 1) / 2)
-	for { // Newton from above
+	for { // Newton's method, starting above the root
 		next := (r + n/r) / 2
 		if next >= r {
 			break

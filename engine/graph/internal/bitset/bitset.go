@@ -1,9 +1,9 @@
-// Package bitset has sets of small numbers, which do not allocate once made.
+// Package bitset implements sets of small integers. Only New allocates memory.
 package bitset
 
 import "math/bits"
 
-// Set is a set of numbers from 0 on.
+// Set is a set of integers from 0 to below the n that was passed to New.
 type Set []uint64
 
 func New(n int) Set          { return make(Set, (n+63)/64) }
@@ -11,14 +11,14 @@ func (s Set) Add(i int)      { s[i/64] |= 1 << (i % 64) }
 func (s Set) Remove(i int)   { s[i/64] &^= 1 << (i % 64) }
 func (s Set) Has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
 
-// Union adds the members of another set of the same size.
+// Union adds all members of other, which must have the same size.
 func (s Set) Union(other Set) {
 	for i, w := range other {
 		s[i] |= w
 	}
 }
 
-// Pop removes and returns the first member at or after from, or -1.
+// Pop removes and returns the smallest member that is at least from. It returns -1 if there is none.
 func (s Set) Pop(from int) int {
 	for w := from / 64; w < len(s); w++ {
 		word := s[w]
@@ -34,7 +34,7 @@ func (s Set) Pop(from int) int {
 	return -1
 }
 
-// Empty says whether the set has no member.
+// Empty reports whether the set has no members.
 func (s Set) Empty() bool {
 	for _, w := range s {
 		if w != 0 {
