@@ -8,8 +8,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Neighbour is an operator near another operator in the graph. It may also be a value without a producer or
-// consumer: an input or output of the graph, a constant, or state.
+// Neighbour is an operator near another operator in the graph. A Neighbour may also be a value without a
+// producer or consumer: an input or output of the graph, a constant, or state.
 type Neighbour struct {
 	Op    *trace.Op // nil for a value
 	Value trace.ValueID

@@ -11,8 +11,8 @@ import (
 
 // Rows without a barrier between their dispatches run concurrently and hide each other's time. Each of
 // three parallel projections alone costs almost nothing, although the three together cost their full time.
-// Therefore concurrent rows are also skipped together. If that cost was measured, it has its own row in
-// tables that are not grouped under headings.
+// Therefore concurrent rows are also skipped together. If the cost of skipping them together was measured,
+// it has its own row in tables that are not grouped under headings.
 
 // AtOnce is the suffix of the name of several concurrent rows.
 const AtOnce = " at once"

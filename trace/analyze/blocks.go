@@ -14,8 +14,8 @@ type BlockTimes struct {
 	busyNS float64 // ns of all blocks
 }
 
-// BlockTimes returns the block times of a selection. It returns nil unless the selection is one step that
-// was timed by blocks.
+// BlockTimes returns the block times of a selection. BlockTimes returns nil unless the selection is one
+// step that was timed by blocks.
 func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 	step, one := selection.One()
 	if !one || x.Trace.Steps[step].Timing != trace.TimingBlock {
@@ -31,7 +31,7 @@ func (x *Index) BlockTimes(selection Selection) *BlockTimes {
 }
 
 // Of returns the times of several sets of dispatches, their sum in ns, and the sum's share of all blocks.
-// It returns false if a set does not consist of whole blocks.
+// Of returns false if a set does not consist of whole blocks.
 func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bool) {
 	if b == nil {
 		return nil, 0, 0, false
@@ -49,7 +49,7 @@ func (b *BlockTimes) Of(sets [][]int) (each []float64, sum, share float64, ok bo
 	return each, sum, share, len(sets) > 0
 }
 
-// sum returns the time in ns of the blocks that consist of the given dispatches. It returns false if the
+// sum returns the time in ns of the blocks that consist of the given dispatches. sum returns false if the
 // dispatches do not form whole blocks that were timed.
 func (b *BlockTimes) sum(dispatches []int) (sum float64, ok bool) {
 	others := map[int]int{} // by block, the number of its dispatches that are not in the set

@@ -23,13 +23,13 @@ const (
 	ComputeBound
 )
 
-// Bound is the reason why a dispatch is not faster, and how close the dispatch comes to that limit. It is
-// modelled from bytes, FLOPs and measured ceilings.
+// Bound is the reason why a dispatch is not faster, and how close the dispatch comes to that limit. The
+// bound is modelled from bytes, FLOPs and measured ceilings.
 type Bound struct {
 	Kind       BoundKind
 	Workgroups int64   // number of workgroups launched, if Kind is FillBound
 	Share      float64 // fraction of the copy rate or of the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. They
+	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. Both
 	// are 0 if there is no such work, and for a dispatch at the floor.
 	BytesPerS, FlopsPerS float64
 	ExcessNS             float64 // measured time minus the best possible time; 0 if not known
@@ -66,8 +66,8 @@ func atFloor(d *trace.Device, t Stats) bool {
 	return measured && t.Median <= FloorFactor*float64(floor)
 }
 
-// boundOf finds the bound of a dispatch. It needs a GPU with measured ceilings, and a dispatch that was
-// timed in isolation.
+// boundOf finds the bound of a dispatch. boundOf needs a GPU with measured ceilings, and a dispatch that
+// was timed in isolation.
 func boundOf(d *trace.Device, w *Launch, t Stats, first bool) Bound {
 	var l Bound
 	if !t.Measured() || d.Software() || d.Ceilings == nil {

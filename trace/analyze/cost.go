@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace"
 )
 
-// NoSave explains why potential savings cannot be computed on a device. It returns "" if they can be
-// computed.
+// NoSave explains why potential savings cannot be computed on a device. NoSave returns "" if potential
+// savings can be computed.
 func NoSave(d *trace.Device) string {
 	switch {
 	case d.Software():
@@ -40,10 +40,10 @@ func (c cover) with(d cover) cover {
 	return cover{c.Ns + d.Ns, math.Hypot(c.SpreadNS, d.SpreadNS), append(c.Rows, d.Rows...)}
 }
 
-// Cover selects measured rows that together contain every dispatch of the step once. With finest it selects
-// the smallest measured rows. Without finest it selects the lowest headings with a known cost, such as
-// attention, the rest of a layer, the prologue and the epilogue. It returns false if some dispatches are in
-// no measured row, or only in rows whose error is not known.
+// Cover selects measured rows that together contain every dispatch of the step once. With finest, Cover
+// selects the smallest measured rows. Without finest, Cover selects the lowest headings with a known cost,
+// such as attention, the rest of a layer, the prologue and the epilogue. Cover returns false if some
+// dispatches are in no measured row, or only in rows whose error is not known.
 func (t *DispatchTree) Cover(finest bool) (c cover, ok bool) {
 	children := t.children()
 	var of func(row int) (cover, bool)
@@ -91,7 +91,7 @@ func (t *DispatchTree) children() [][]int {
 	return children
 }
 
-// Shared is the cost of the whole step minus the costs of rows that cover the step. This remainder is the
+// Shared is the cost of the whole step minus the costs of rows that cover the step. The remainder is the
 // time that the rows overlap or wait together. The remainder depends on which rows cover the step.
 type Shared struct {
 	NS, ErrorNS float64
@@ -125,10 +125,10 @@ func ClockMovedBy(w *trace.Whole) float64 {
 	return w.CanaryQ3/w.CanaryQ1 - 1
 }
 
-// judgeCosts counts the leaf rows with and without a cost. It also decides whether the costed rows make up
-// at least half of the isolated time, because rows are ranked by one kind of number only. If the step was
-// measured under another grouping, few rows may have a cost. Costs without a known error are not used to
-// rank rows.
+// judgeCosts counts the leaf rows with and without a cost. judgeCosts also decides whether the costed rows
+// make up at least half of the isolated time, because rows are ranked by one kind of number only. If the
+// step was measured under another grouping, few rows may have a cost. Costs without a known error are not
+// used to rank rows.
 func (t *DispatchTree) judgeCosts() {
 	var with, known, all float64
 	for i := range t.Grouped {
@@ -155,8 +155,8 @@ func (t *DispatchTree) judgeCosts() {
 	t.CostOrder = t.AnyCost && known >= all/2
 }
 
-// Most returns the row with the largest potential saving, and whether that figure is a saving or a cost. It
-// returns -1 if no row has a figure above its error.
+// Most returns the row with the largest potential saving, and whether that figure is a saving or a cost.
+// Most returns -1 if no row has a figure above its error.
 func (t *DispatchTree) Most() (first int, most float64, what string) {
 	first = -1
 	for i := range t.Grouped {
@@ -178,7 +178,7 @@ func (t *DispatchTree) FewRounds() bool {
 	return slices.ContainsFunc(t.Grouped, few)
 }
 
-// Uncosted returns how many leaf rows have no cost. It returns 0 if no costs were measured in the
+// Uncosted returns how many leaf rows have no cost. Uncosted returns 0 if no costs were measured in the
 // selection.
 func (t *DispatchTree) Uncosted() int {
 	if t.Costs == nil {

@@ -66,12 +66,12 @@ func (d PlanDiff) String() string {
 // Delta compares one or several dispatches with a baseline.
 type Delta struct {
 	PlanDiff
-	// From is the plan at the baseline. It is nil if the dispatch did not run at the baseline, and for
+	// From is the plan at the baseline. From is nil if the dispatch did not run at the baseline, and for
 	// several dispatches.
 	From *trace.Plan
 	// Timed reports that both sides have enough repeats to be compared. TimeNS is then the time minus
 	// BaselineNS. Equal reports that this difference is within the larger of twice the timer resolution and
-	// the IQR. If there are too few samples for an IQR, their range is used instead.
+	// the IQR. If there are too few samples for an IQR, the range of the samples is used instead.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool
@@ -91,7 +91,7 @@ func deltaOf(now, baseline *Launch, resolutionNS float64, sameClock bool) Delta 
 	return d
 }
 
-// Baseline is the selection that tables compare with. It may be in another trace.
+// Baseline is the selection that tables compare with. The baseline may be in another trace.
 type Baseline struct {
 	Index     *Index
 	Selection Selection
@@ -153,8 +153,8 @@ type BaselineCosts struct {
 	Baseline *Baseline
 }
 
-// CostsBeside returns the costs of the baseline that may be compared with those of a step. It returns nil
-// if there are none, or if the GPU clock moved between the two measurements. b may be nil.
+// CostsBeside returns the costs of the baseline that may be compared with those of a step. CostsBeside
+// returns nil if there are none, or if the GPU clock moved between the two measurements. b may be nil.
 func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	if b == nil || now == nil {
 		return nil

@@ -13,8 +13,8 @@ type Detail struct {
 	Launch
 	Index *Index
 	Name  string
-	// Baseline is the plan in the baseline step. It is nil if there is no baseline, or if the dispatch did
-	// not run there.
+	// Baseline is the plan in the baseline step. Baseline is nil if there is no baseline, or if the
+	// dispatch did not run there.
 	Baseline *trace.Plan
 	Params   []ParamValue // decoded, with the values of the baseline
 	Inputs   []ValueDetail
@@ -34,8 +34,8 @@ type ValueDetail struct {
 	Live []int // live dims; nil if the step does not compute the value
 }
 
-// Detail describes a dispatch in a step, an index into Trace.Steps. It returns nil if the dispatch did not
-// run in the step. baseline may be nil.
+// Detail describes a dispatch in a step, an index into Trace.Steps. Detail returns nil if the dispatch did
+// not run in the step. baseline may be nil.
 func (x *Index) Detail(ctx context.Context, step int, id trace.DispatchID, baseline *Baseline) (*Detail,
 	error,
 ) {
@@ -79,8 +79,8 @@ const DetailLabel = 7
 // Labelled returns a detail line: a label of fixed width, then the text.
 func Labelled(label, text string) string { return fmt.Sprintf("%-*s%s", DetailLabel, label, text) }
 
-// Tenant returns the value by which the dispatch w.For used the memory that a barrier protects. It is the
-// value of the wait itself, or an earlier value in the same memory slot.
+// Tenant returns the value by which the dispatch w.For used the memory that a barrier protects. The result
+// is the value of the wait itself, or an earlier value in the same memory slot.
 func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	d := &x.Trace.Graph.Dispatches[w.For]
 	used := slices.Concat(d.Writes, d.Reads)
@@ -101,7 +101,7 @@ func (x *Index) Tenant(w trace.Wait) trace.ValueID {
 	return w.Value
 }
 
-// maxAliases limits how many aliases are followed. It is more than can share one piece of memory.
+// maxAliases limits how many aliases are followed. More aliases than this cannot share one piece of memory.
 const maxAliases = 1000
 
 // Root follows the aliases of a value to the value that owns the memory.

@@ -53,8 +53,8 @@ type DispatchRow struct {
 	// unit, the fastest and the slowest.
 	Time Stats
 	IQR  float64 // interquartile range of repeats; for several dispatches their median
-	// SumNS is the sum of all dispatches of the row. Summed reports whether all of them were measured.
-	// Share is their fraction of the time of all dispatches.
+	// SumNS is the sum of all dispatches of the row. Summed reports whether all dispatches of the row were
+	// measured. Share is the row's fraction of the time of all dispatches.
 	SumNS  float64
 	Summed bool
 	Share  float64
@@ -184,15 +184,16 @@ func (t *DispatchTree) Single(row int) bool {
 // heading reports whether the numbers of a row are sums over its child rows.
 func (r *DispatchRow) heading() bool { return r.Group || !r.Equal }
 
-// compare sets Delta of every launch. It returns the corresponding launch of the baseline for each launch.
+// compare sets Delta of every launch. compare returns the corresponding launch of the baseline for each
+// launch.
 func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	c, err := t.Baseline.Compare(ctx, t.Index, t.Selection, t.Launches)
 	t.Gone, t.ByOrder, t.ClockMoved, t.baseTotal = c.gone, c.byOrder, c.ClockMoved, c.total
 	return c.Of, err
 }
 
-// canary returns the speed of the canary kernel relative to the warm device. It is the median over the
-// steps, and 0 if the canary did not run.
+// canary returns the speed of the canary kernel relative to the warm device. For several steps it is their
+// median. canary returns 0 if the canary kernel did not run.
 func (x *Index) canary(s Selection) float64 {
 	var ratios []float64
 	for _, step := range s.Steps {
@@ -366,8 +367,8 @@ func (t *DispatchTree) Row(key string) int {
 	return slices.IndexFunc(t.Grouped, func(r DispatchRow) bool { return r.Key == key })
 }
 
-// Launch returns the first dispatch of a row. For a row of dispatches that no longer run, it returns the
-// first dispatch of the baseline.
+// Launch returns the first dispatch of a row. For a row of dispatches that no longer run, Launch returns
+// the first dispatch of the baseline.
 func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 	if r.Gone() {
 		return r.Missing[0]
@@ -379,7 +380,7 @@ func (t *DispatchTree) Launch(r *DispatchRow) *Launch {
 func (r *DispatchRow) Gone() bool { return r.Missing != nil }
 
 // goneRows returns rows for the dispatches that ran only at the baseline, below one heading. The same
-// dispatch of equal layers is one row, with a child row for each layer.
+// dispatch of several equal layers becomes one row, with a child row for each layer.
 func (t *DispatchTree) goneRows() []DispatchRow {
 	if len(t.Gone) == 0 {
 		return nil
@@ -449,7 +450,8 @@ func (t *DispatchTree) Same(r *DispatchRow, text func(*Launch) string) (string, 
 	return first, true
 }
 
-// Repeats returns the smallest number of samples of any dispatch. It is 0 if a dispatch was not measured.
+// Repeats returns the smallest number of samples of any dispatch. Repeats returns 0 if a dispatch was not
+// measured.
 func (t *DispatchTree) Repeats() int {
 	n := 0
 	for i := range t.Launches {

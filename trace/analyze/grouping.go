@@ -252,8 +252,8 @@ func (f *grouper) equalLayers(layers []*layer) [][]*layer {
 	return groups
 }
 
-// layers adds the rows of equal layers: their blocks, and below each block one row for each dispatch. This
-// row covers the dispatch in every layer.
+// layers adds the rows of equal layers: their blocks, and below each block one row for each dispatch. The
+// row of a dispatch covers the dispatch in every layer.
 func (f *grouper) layers(equal []*layer) {
 	var list []int
 	units := make([][]int, len(equal))

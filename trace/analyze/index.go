@@ -44,7 +44,7 @@ type dimsSince struct {
 type levelsSince struct {
 	step int
 	of   map[trace.DispatchID]int // the level that begins with each dispatch
-	// waits lists what the barrier before a dispatch waits for. It is nil if the trace did not record
+	// waits lists what the barrier before a dispatch waits for. waits is nil if the trace did not record
 	// waits.
 	waits map[trace.DispatchID][]trace.Wait
 }
@@ -232,8 +232,8 @@ func Largest(v *trace.Value) []int {
 }
 
 // Dims returns the live dims of a value at a step, an index into Trace.Steps. If the value has not changed
-// up to the step, they are the maximum dims. They are nil if the step does not compute the value. The
-// caller must not change the slice.
+// up to the step, Dims returns the maximum dims. The result is nil if the step does not compute the value.
+// The caller must not change the slice.
 func (x *Index) Dims(step int, v trace.ValueID) []int {
 	history := x.dims.Of(int(v))
 	i := sort.Search(len(history), func(i int) bool { return history[i].step > step })
@@ -257,7 +257,7 @@ func (x *Index) LevelStarts(step int) map[trace.DispatchID]int {
 	return x.levelsAt(step).starts()
 }
 
-// starts returns the levels keyed by the dispatch that begins each level. It returns nil if l is nil.
+// starts returns the levels keyed by the dispatch that begins each level. starts returns nil if l is nil.
 func (l *levelsSince) starts() map[trace.DispatchID]int {
 	if l == nil {
 		return nil

@@ -9,16 +9,17 @@ import (
 	"gpuscope/trace"
 )
 
-// Launch is a dispatch with its computed numbers. It covers one step, or all steps of a selection in which
-// the dispatch did the same work by the same route.
+// Launch is a dispatch with its computed numbers. Launch covers one step, or all steps of a selection in
+// which the dispatch did the same work by the same route.
 type Launch struct {
-	// Index is the position in order of submission. If the launch covers several steps, it is the position
-	// in the last of them.
+	// Index is the position in order of submission. If the launch covers several steps, Index is the
+	// position in the last of them.
 	Index    int
 	ID       trace.DispatchID
 	Dispatch *trace.Dispatch
 	Op       *trace.Op
-	// Plan is the plan in the step. If the launch covers several steps, it is the plan in the last of them.
+	// Plan is the plan in the step. If the launch covers several steps, Plan is the plan in the last of
+	// them.
 	Plan    *trace.Plan
 	Kernel  *trace.Kernel // nil if the trace does not describe the kernel
 	Tokens  int           // number of input tokens of the step
@@ -26,8 +27,8 @@ type Launch struct {
 	Step    int           // the last step covered, an index into Trace.Steps
 	Time    Stats         // median over its repeats, or over the steps covered
 	Samples []int64       // ns, one for each repeat, or for each timed step
-	// Level is the barrier level in the last step of the selection. It is -1 if levels were not recorded,
-	// or if the last step did not run this dispatch.
+	// Level is the barrier level in the last step of the selection. Level is -1 if levels were not
+	// recorded, or if the last step did not run this dispatch.
 	Level int
 	Waste Waste
 	Limit Bound
@@ -46,7 +47,7 @@ type Launch struct {
 func (l *Launch) Name() string { return l.Dispatch.Named(l.Op.Name) }
 
 // Launches returns the dispatches of a selection in the submission order of its last step. Dispatches that
-// the last step did not run follow, each as in the last step that ran it.
+// the last step did not run follow, each as planned in the last step that ran it.
 func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, error) {
 	if step, one := selection.One(); one {
 		return x.LaunchesOf(step), ctx.Err()
@@ -204,7 +205,7 @@ func (x *Index) time(l *Launch) {
 }
 
 // sameSlot returns the dispatches of a selection that have the same id or the same name as l. For a
-// selection of several steps it returns all dispatches.
+// selection of several steps sameSlot returns all dispatches.
 func (x *Index) sameSlot(ctx context.Context, selection Selection, l *Launch) ([]Launch, error) {
 	step, one := selection.One()
 	if !one {

@@ -29,7 +29,7 @@ func layersOf(g *trace.Graph) *layering {
 	return l
 }
 
-// Part returns "prologue" or "epilogue" for an operator outside of the layers. It returns "" for an
+// Part returns "prologue" or "epilogue" for an operator outside of the layers. Part returns "" for an
 // operator inside a layer, and for every operator of a graph without layers.
 func (l *layering) Part(o *trace.Op) string {
 	switch {

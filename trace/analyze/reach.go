@@ -66,7 +66,7 @@ func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
 }
 
-// Meant returns the dispatches that a user names. It tries three kinds of names, and the first kind that
+// Meant returns the dispatches that a user names. Meant tries three kinds of names, and the first kind that
 // matches decides: the number or full name of a dispatch or the name of an operator; the name within a
 // layer ("attn.q", "q"); a block, an operator kind, a kernel, or "prologue" or "epilogue". Of the matches
 // it returns those that run in the step, or all if none of them runs.

@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRow is a row of a step's shape propagation. It shows a pass, a hook of the pass, hooks of equal
-// layers that did the same, or a value or plan that a hook changed.
+// ResizeRow is a row of a step's shape propagation. ResizeRow shows a pass, a hook of the pass, hooks of
+// equal layers that did the same, or a value or plan that a hook changed.
 type ResizeRow struct {
 	tree.Row
 	Pass *trace.Pass
@@ -24,9 +24,9 @@ type ResizeRow struct {
 	Plan    *trace.PlanChange // the change of a dispatch's plan, nil for other rows
 }
 
-// Dispatch returns the dispatch whose plan the row is about. For a row of hooks it is the first dispatch
-// that got a plan, or if the hooks only removed plans, the first dispatch that lost its plan. It returns
-// false if the row is about no dispatch.
+// Dispatch returns the dispatch whose plan the row is about. For a row of hooks, Dispatch returns the first
+// dispatch that got a plan, or if the hooks only removed plans, the first dispatch that lost its plan.
+// Dispatch returns false if the row is about no dispatch.
 func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	if r.Plan != nil {
 		return Changed(t, *r.Plan), true
@@ -45,8 +45,8 @@ func (r *ResizeRow) Dispatch(t *trace.Trace) (id trace.DispatchID, ok bool) {
 	return id, ok
 }
 
-// Values returns the values that the row changed. For a row of a pass it returns the values that were dirty
-// before the pass.
+// Values returns the values that the row changed. For a row of a pass, Values returns the values that were
+// dirty before the pass.
 func (r *ResizeRow) Values() (ids []trace.ValueID) {
 	switch {
 	case r.Change != nil:
@@ -72,7 +72,8 @@ func Resizes(t *trace.Trace, h *trace.Hook) bool {
 	})
 }
 
-// SomeOf joins names with commas. Of more than four names it lists the first three and the total number.
+// SomeOf joins names with commas. Of more than four names, SomeOf lists the first three and the total
+// number.
 func SomeOf(names []string) string {
 	if len(names) > 4 {
 		return fmt.Sprintf("%s, … %d", strings.Join(names[:3], ", "), len(names))

@@ -91,8 +91,8 @@ func (c *RowCost) Marked(text string) string {
 // Short returns the cost in few words: "178 µs", "= 4 µs".
 func (c *RowCost) Short() string { return c.Marked(fmt.Sprintf("%.0f µs", float64(c.NS)/1e3)) }
 
-// manyRounds is the number of rounds from which the quartiles show the error of a cost. Further rounds do
-// not reduce this error.
+// manyRounds is the number of rounds that suffice to estimate the error of a cost from quartiles. Further
+// rounds do not reduce the error.
 const manyRounds = 16
 
 // OfRounds returns the number of rounds and the number needed to know the error of a cost: "1 of 5 rounds".
@@ -105,7 +105,7 @@ func OfRounds(n int) string {
 }
 
 // costError returns the error of a cost in ns, and whether it is known. Older traces do not record the
-// error. For them it is half the interquartile range, which needs many rounds.
+// error. In older traces the error is half the interquartile range, which needs many rounds.
 func costError(c *trace.Cost) (ns float64, ok bool) {
 	if off, ok := c.OffNS.NS(); ok {
 		return float64(off), true

@@ -54,7 +54,7 @@ func (x *Index) All() Selection {
 	return x.several("all", 0, len(x.Trace.Steps))
 }
 
-// Phase selects the warm steps of a phase. The result may have no steps.
+// Phase selects the warm steps of a phase. The selection may have no steps.
 func (x *Index) Phase(phase trace.Phase) Selection {
 	s := x.phases[phase].Selection(string(phase))
 	if step, one := s.One(); one && s.Cold > 0 {

@@ -56,7 +56,7 @@ func (s Stats) Noise() float64 {
 	return s.Max - s.Min
 }
 
-// StatsOf summarizes times in ns. It sorts its argument in place.
+// StatsOf summarizes times in ns. StatsOf sorts its argument in place.
 func StatsOf[N int64 | float64](ns []N) Stats {
 	if len(ns) == 0 {
 		return Stats{}
@@ -91,8 +91,8 @@ func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 }
 
 // judging is the number of repeats needed to tell an outlier from noise. With one repeat, many of a hundred
-// equal dispatches are far from the median by chance. Even if two of three or three of five repeats must be
-// far off, some still are.
+// equal dispatches are far from the median by chance. Some dispatches still seem to be outliers if two of
+// three or three of five repeats must be far from the median.
 const judging = 8
 
 // outlier finds the slowest or fastest of several equal dispatches. samples[i] holds the repeats of the

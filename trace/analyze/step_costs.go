@@ -20,7 +20,8 @@ func (c *StepCosts) Of(ids []trace.DispatchID) *RowCost { return c.sets[trace.Se
 
 // Beside returns the cost of skipping some launches together. The cost does not apply if one of the
 // launches ran differently when the cost was measured: by another route, with another kernel or number of
-// tokens, or not at all. Beside then returns a nil cost, and that launch as other.
+// tokens, or not at all. In this case Beside returns a nil cost, and the launch that ran differently as
+// other.
 func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	if c == nil {
 		return nil, nil
@@ -45,8 +46,8 @@ func (c *StepCosts) Beside(launches []*Launch) (cost *RowCost, other *Launch) {
 	return cost, nil
 }
 
-// Costs returns the costs of the last step of a selection that has costs. Of several selections it uses the
-// first that has such a step. It returns nil if no step has costs.
+// Costs returns the costs of the last step of a selection that has costs. Of several selections Costs uses
+// the first that has such a step. Costs returns nil if no step has costs.
 func (x *Index) Costs(selections ...Selection) *StepCosts {
 	for _, s := range selections {
 		for _, step := range slices.Backward(s.Steps) {

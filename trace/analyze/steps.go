@@ -4,8 +4,8 @@ import (
 	"gpuscope/trace"
 )
 
-// CompileTime returns how long the pipelines of a step took to compile. It is not measured if the step
-// compiled no pipeline.
+// CompileTime returns how long the pipelines of a step took to compile. The time is not measured if the
+// step compiled no pipeline.
 func CompileTime(s *trace.Step) trace.Time {
 	var all trace.Time
 	for _, c := range s.CPU.Compiled {

@@ -5,7 +5,7 @@ import (
 )
 
 // StepSummary holds the times of a step: its wall time, and how this time divides between the CPU and the
-// GPU. A time that was not measured says so.
+// GPU. A time that was not measured is marked as such.
 type StepSummary struct {
 	Step    *trace.Step
 	Index   *Index
@@ -36,7 +36,8 @@ func Measured(t trace.Time) bool {
 	return ok
 }
 
-// GPUOf returns the GPU times of a step. All of them are unmeasured if the trace has none.
+// GPUOf returns the GPU times of a step. All times in the result are unmeasured if the trace has no GPU
+// times for the step.
 func GPUOf(s *trace.Step) trace.GPU {
 	if s.GPU == nil {
 		return trace.GPU{}
@@ -120,7 +121,7 @@ func sumOfMedians(s *trace.Step) stepSum {
 }
 
 // TokensPerS returns the number of input tokens of a step per second, at the timing level of the recorded
-// run. It is 0 if the wall time was not measured.
+// run. The rate is 0 if the wall time was not measured.
 func TokensPerS(s *trace.Step) float64 {
 	u := Untimed{Wall: s.CPU.TotalNS}
 	return u.TokensPerS(len(s.Tokens))

@@ -16,7 +16,7 @@ type Untimed struct {
 	GPU    trace.Time // from the first tick to the last
 	After  trace.Time // from the last tick to the end of the step
 	N      int        // number of runs; the times are their medians
-	// WallOff and GPUOff are the errors of Wall and GPU. They are not known if there are few runs.
+	// WallOff and GPUOff are the errors of Wall and GPU. Errors are not known if there are few runs.
 	WallOff, GPUOff trace.Time
 	// Pipelined reports that each step was submitted before the result of the previous step was read.
 	// Repeated steps are never pipelined.
@@ -36,8 +36,8 @@ func (u *Untimed) Split() bool { return Measured(u.CPU()) }
 // CPU returns the part of the wall time in which the GPU has no work of this step.
 func (u *Untimed) CPU() trace.Time { return Minus(u.Wall, u.GPU) }
 
-// Untimed returns the untimed times of a step. If only the whole step was timed, they are its own times,
-// else those of its untimed repeats. Times of other steps are never used, because they differ.
+// Untimed returns the untimed times of a step. If only the whole step was timed, Untimed returns its own
+// times, else those of its untimed repeats. Times of other steps are never used, because they differ.
 func (x *Index) Untimed(step int) Untimed {
 	s := &x.Trace.Steps[step]
 	if TimedWhole(s) {
@@ -47,8 +47,7 @@ func (x *Index) Untimed(step int) Untimed {
 }
 
 // UntimedAgain returns the times of the untimed repeats of a step. The repeats were run by the observer or
-// while costs were measured. The result uses only one of these two measurements, because their times cannot
-// be combined.
+// while costs were measured. Times of these two measurements are never combined.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {
@@ -80,8 +79,8 @@ func inRounds(s *trace.Step) Untimed {
 	return u
 }
 
-// added returns by how many percent a timed wall time exceeds an untimed one: "+260%". It returns "" if one
-// of them was not measured.
+// added returns by how many percent a timed wall time exceeds an untimed one: "+260%". added returns "" if
+// one of the two times was not measured.
 func added(timed, untimed trace.Time) string {
 	more, ok := Minus(timed, untimed).NS()
 	if ns, _ := untimed.NS(); ok && ns > 0 {
@@ -129,8 +128,8 @@ func (u *Untimed) Rest() {
 	}
 }
 
-// Observes reports whether the measurement of an observer applies to one of the given steps. It also
-// applies if the observed step is not in the trace.
+// Observes reports whether the measurement of an observer applies to one of the given steps. The
+// measurement also applies if the observed step is not in the trace.
 func (x *Index) Observes(o *trace.Observer, steps []int) bool {
 	is := func(step int) bool { return o.Step != nil && x.Trace.Steps[step].Index == *o.Step }
 	return slices.ContainsFunc(steps, is) || !slices.ContainsFunc(x.EveryStep(), is)
@@ -163,8 +162,8 @@ func (x *Index) RanUntimed(selection Selection) []int {
 	return by[len(by[true]) > len(by[false])]
 }
 
-// UntimedOf returns the untimed times of a selection. They are medians of the steps that ran untimed in one
-// mode. If no step ran untimed, they are the times of the last step with untimed repeats.
+// UntimedOf returns the untimed times of a selection. The times are medians of the steps that ran untimed
+// in one mode. If no step ran untimed, UntimedOf returns the times of the last step with untimed repeats.
 func (x *Index) UntimedOf(selection Selection) Untimed {
 	if step, one := selection.One(); one {
 		return x.Untimed(step)
@@ -230,8 +229,8 @@ func (s Stats) Time() trace.Time {
 	return trace.Measured(Whole(s.Median))
 }
 
-// TokensPerS returns the rate of steps that read the given number of tokens each. It is 0 if the wall time
-// is not known.
+// TokensPerS returns the rate of steps that read the given number of tokens each. The rate is 0 if the wall
+// time is not known.
 func (u *Untimed) TokensPerS(tokens int) float64 {
 	if ns, ok := u.Wall.NS(); ok && ns > 0 {
 		return float64(tokens) * 1e9 / float64(ns)
@@ -253,7 +252,7 @@ type Waiting struct {
 	ToDone trace.Time // from the last tick until the host was notified
 }
 
-// Waiting computes these times for a step. None of them is measured if the step was not timed.
+// Waiting divides the time of a step. No time in the result is measured if the step was not timed.
 func (x *Index) Waiting(step int) Waiting {
 	s := &x.Trace.Steps[step]
 	gpu, c := GPUOf(s), &s.CPU

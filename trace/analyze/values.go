@@ -17,8 +17,8 @@ func NotStored(v *trace.Value) string {
 	return ""
 }
 
-// TypeOf returns the data type of a value. For the weights of a matrix it is their quantization format, not
-// the type of the words that hold them.
+// TypeOf returns the data type of a value. For the weights of a matrix, TypeOf returns their quantization
+// format, not the type of the words that hold them.
 func TypeOf(v *trace.Value) string {
 	if v.Matrix != nil {
 		return v.Matrix.Format

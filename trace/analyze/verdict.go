@@ -18,7 +18,7 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 // FewSamples reports whether the step was run untimed, but too few times to tell what bounds it.
 func (u *Untimed) FewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
 
-// OwnNS returns the time in ns that the CPU worked in a recorded step, including the work of timing. It
+// OwnNS returns the time in ns that the CPU worked in a recorded step, including the work of timing. OwnNS
 // excludes the wait for the GPU and the CPU work that overlapped with GPU work. OwnNS returns false if the
 // encoding time was not measured.
 func OwnNS(s *trace.Step) (int64, bool) {

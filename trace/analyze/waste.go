@@ -39,16 +39,16 @@ func (w Waste) Plus(v Waste) Waste {
 	}
 }
 
-// scaled multiplies the waste by a / b and rounds to the nearest integer. It converts a sum over several
-// steps to the mean of a step.
+// scaled multiplies the waste by a / b and rounds to the nearest integer. scaled converts a sum over
+// several steps to the mean of a step.
 func (w Waste) scaled(a, b int) Waste {
 	s := func(n int64) int64 { return int64(math.Round(float64(n) * float64(a) / float64(b))) }
 	return Waste{s(w.Shape), s(w.Fold), s(w.Launched), s(w.Tail), s(w.Lanes)}
 }
 
 // StaticTimes compares the GPU time of a step with dynamic grids (the baseline) and with static grids. Both
-// times are sums of isolated dispatches, or both are GPU spans of untimed steps. They are 0 if neither kind
-// was measured on both sides, or if the clock moved.
+// times are sums of isolated dispatches, or both are GPU spans of untimed steps. Both times are 0 if
+// neither kind was measured on both sides, or if the clock moved.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0

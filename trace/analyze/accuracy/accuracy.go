@@ -116,7 +116,8 @@ func (g *Tree) count(h *Comparison) bool {
 	return h.Diverges()
 }
 
-// addStep adds the rows of a step. The same dispatch of equal layers is one row that can be opened.
+// addStep adds the rows of a step. The same dispatch of several equal layers becomes one row that can be
+// opened.
 func (g *Tree) addStep(x *analyze.Index, step int, list []*Comparison) {
 	if len(list) == 0 {
 		return

@@ -51,8 +51,8 @@ type CurveRow struct {
 	Modelled bool     // Share is computed from planned bytes, not from times
 	Changes  []Change // grid and route changes of the first dispatch along the line
 	Routes   []RouteSpan
-	// Trials are isolated timings of the row's operators, the last one for each shape and route. They exist
-	// only along the axis of tokens.
+	// Trials are isolated timings of the row's operators, the last one for each shape and route. Trials
+	// exist only along the axis of tokens.
 	Trials   []trace.Trial
 	Baseline *CurveBaseline // time at the baseline; nil if not known
 	courses  map[int]int    // number of dispatches for each course of the line
@@ -75,7 +75,7 @@ type RouteSpan struct {
 // Quantity is a property of a row that is drawn along the axis.
 type Quantity int
 
-// The quantities. All except Time are exact, from the plans.
+// The quantities. All quantities except Time are computed exactly from plans.
 const (
 	Time  Quantity = iota // in ns
 	Grid                  // number of workgroups
@@ -91,8 +91,9 @@ func Quantities() []Quantity { return []Quantity{Time, Grid, Bytes, Idle} }
 func (q Quantity) String() string { return [...]string{"time", "grid", "bytes", "waste"}[q] }
 
 // OfInterest returns the part of the axis to show first. Planned quantities are exact everywhere, so the
-// whole axis is shown. For times it is the part with measured steps and some margin. This part extends to
-// the next grid change of the row if the change is no further away than the measured part is long.
+// whole axis is shown. For times, OfInterest returns the part with measured steps and some margin. The part
+// is extended to the next grid change of the row, unless that change is further away than the length of the
+// measured part.
 func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	if q != Time || c.Along != trace.AlongPosition || c.First > c.Last {
 		return c.From, c.To
@@ -109,7 +110,7 @@ func (c *Curves) OfInterest(r *CurveRow, q Quantity) (from, to int) {
 	return max(from, c.From), min(to, c.To)
 }
 
-// Exact returns a planned quantity of a row at a place. It returns false if there are no plans for the
+// Exact returns a planned quantity of a row at a place. Exact returns false if there are no plans for the
 // place, or if no dispatch of the row runs.
 func (c *Curves) Exact(r *CurveRow, q Quantity, at int) (float64, bool) {
 	if c.Line == nil || at < c.Line.From || at > c.Line.To || q == Time {
@@ -399,9 +400,9 @@ func (c *Curves) steady(r *CurveRow) bool {
 }
 
 // share divides the slope of the whole step among the rows. If dispatches were timed, the share of a row is
-// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if that is larger.
-// Otherwise shares are computed from how much the planned bytes grow along the line. The share of a steady
-// row becomes its Drift.
+// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if that is larger. If
+// no dispatch was timed, shares are computed from how much the planned bytes grow along the line. The share
+// of a steady row becomes its Drift.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -521,8 +522,8 @@ func (c *Curves) addTrials() {
 	}
 }
 
-// Drift returns the percentage of the slope that the position does not explain. It is the slope of rows
-// that do the same work at every place.
+// Drift returns the percentage of the slope that the position does not explain. That part is the slope of
+// rows that do the same work at every place.
 func (c *Curves) Drift() float64 {
 	all := 0.0
 	for i := range c.Rows {

@@ -8,8 +8,8 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// CurveBaseline is the time of a row at the baseline. It is taken from the fitted line at the last baseline
-// step, or it is the median if there are too few steps for a line.
+// CurveBaseline is the time of a row at the baseline. The time is that of the fitted line at the last
+// baseline step, or the median if there are too few steps for a line.
 type CurveBaseline struct {
 	At, NS  float64
 	N       int     // number of baseline steps
@@ -64,8 +64,8 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	return nil
 }
 
-// compare sets the difference between the row's time at its last position and its time at the baseline. It
-// reads all points of the row, which is too slow to do for each frame.
+// compare sets the difference between the row's time at its last position and its time at the baseline.
+// compare reads all points of the row, which is too slow to do for each frame.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)

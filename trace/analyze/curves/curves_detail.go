@@ -14,8 +14,8 @@ type RowChange struct {
 	Row *CurveRow
 }
 
-// ChangesOf returns the changes of a row along the axis, in order of place. For the whole step it returns
-// the changes of all rows.
+// ChangesOf returns the changes of a row along the axis, in order of place. For the whole step, ChangesOf
+// returns the changes of all rows.
 func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 	var list []RowChange
 	for i := range c.Rows {
@@ -30,7 +30,7 @@ func (c *Curves) ChangesOf(r *CurveRow) []RowChange {
 }
 
 // RouteOf returns the route of a plan, or its kernel if the dispatch has no choice of routes. For a nil
-// plan it returns "not run".
+// plan, RouteOf returns "not run".
 func RouteOf(p *trace.Plan) string {
 	switch {
 	case p == nil:

@@ -93,8 +93,8 @@ type Shift struct {
 // leastPart is the smallest number of points on each side of a shift.
 const leastPart = 8
 
-// Shifts finds the places where times change level. It cuts the points, in order of place, where the means
-// of both parts differ most relative to their variation. Then it searches each part again.
+// Shifts finds the places where times change level. Shifts cuts the points, in order of place, where the
+// means of both parts differ most relative to their variation. Then each part is searched again.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)
 	if f == nil {
@@ -104,7 +104,7 @@ func Shifts(xs, ys []float64) []Shift {
 	for i := range xs {
 		rest[i] = ys[i] - f.At(xs[i])
 	}
-	if f.Significant() { // check whether steps in the times explain the slope better than a line
+	if f.Significant() { // a level shift may explain the slope better than a line
 		flat := analyze.StatsOf(slices.Clone(ys)).Median
 		if s, t := cut(xs, ys); s != nil && t > 2*math.Abs(f.B)/f.SE && flat > 0 {
 			copy(rest, ys)
@@ -130,8 +130,8 @@ func Shifts(xs, ys []float64) []Shift {
 	return found
 }
 
-// cut finds the place that divides points most clearly into two levels. It also returns the difference of
-// the levels divided by its standard error. It returns nil if there are too few points.
+// cut finds the place that divides points most clearly into two levels. cut also returns the difference of
+// the levels divided by its standard error. cut returns nil if there are too few points.
 func cut(xs, ys []float64) (*Shift, float64) {
 	n := len(ys)
 	if n < 2*leastPart {

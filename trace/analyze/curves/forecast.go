@@ -9,8 +9,8 @@ import (
 )
 
 // Change is a change of a dispatch's grid or route along a line of the forecast. The grid or route changes
-// at each place from At to Until. The change is exact, from plans. A plan is nil if the dispatch does not
-// run.
+// at each place from At to Until. The forecast is exact, because it is computed from plans. A plan is nil
+// if the dispatch does not run.
 type Change struct {
 	At, Until int
 	From, To  *trace.Plan // plans before At, and at Until
@@ -71,8 +71,8 @@ func ChangesOn(l *trace.Line, id trace.DispatchID) []Change {
 }
 
 // line returns the line of the forecast along which a step may move, and nil if no line contains the step.
-// Along the axis of tokens it is the line of prompts that begin at position 0, whatever the position of the
-// step is.
+// Along the axis of tokens, line returns the line of prompts that begin at position 0, whatever the
+// position of the step is.
 func line(x *analyze.Index, tokens, position int, along string) *trace.Line {
 	if x.Trace.Forecast == nil {
 		return nil
@@ -102,7 +102,7 @@ type Changes struct {
 	Next, Previous *Change // each at one place; nil if there is none
 }
 
-// Around finds the changes of a dispatch before and after a step. It returns false if the trace has no
+// Around finds the changes of a dispatch before and after a step. Around returns false if the trace has no
 // forecast for the step. Along the axis of tokens they are the changes for prompts that begin at position
 // 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {

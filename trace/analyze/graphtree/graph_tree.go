@@ -39,7 +39,8 @@ type GraphNode struct {
 	Edge  string
 
 	Dispatches []trace.DispatchID // dispatches of all operators of the node that ran in the selection
-	// NS is the time of the dispatches in one step in ns. They were timed in isolation, or as whole blocks.
+	// NS is the time of the dispatches in one step in ns. The dispatches were timed in isolation, or as
+	// whole blocks.
 	NS       float64
 	Measured bool // NS includes every dispatch of the node
 	Share    float64
@@ -51,7 +52,7 @@ type GraphNode struct {
 	// Other is a launch of the node that ran differently when the cost was measured. Cost is then nil.
 	Other *analyze.Launch
 	Costs *analyze.StepCosts // the costs that Other was compared with
-	// Delta compares the time with the baseline. Its plan differences are not set.
+	// Delta compares the time with the baseline. The plan differences in Delta are not set.
 	Delta analyze.Delta
 }
 
@@ -93,7 +94,8 @@ type Weights struct {
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
 	// baseline maps a launch to the launch of the baseline, baseSteps is the number of baseline steps, and
-	// resolutionNS is the smallest difference that the timers resolve. They are not set without a baseline.
+	// resolutionNS is the smallest difference that the timers resolve. All three are unset if there is no
+	// baseline.
 	baseline      map[*analyze.Launch]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64

@@ -10,7 +10,8 @@ import (
 )
 
 // Tenant is a value that has memory, with the time of its use. First and Last are the positions of the
-// first and the last dispatch that touch the value or an alias of it. They are -1 if no dispatch does.
+// first and the last dispatch that touch the value or an alias of it. First and Last are -1 if no dispatch
+// touches the value.
 type Tenant struct {
 	Value       *trace.Value
 	First, Last int
@@ -144,8 +145,8 @@ type Holding struct {
 	Peak       *Tenant      // the tenant of Largest
 }
 
-// Add counts a value. If shared is true, the values share memory, so the size is the largest of theirs,
-// else the sum.
+// Add counts a value. If shared is true, the values share memory, so the size of the holding is the largest
+// of their sizes, else the sum.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++
 	if shared {

@@ -27,7 +27,7 @@ type Rate struct {
 	// Mode is "stepped" if the token of each step was read before the next step, else "pipelined".
 	Mode  string
 	Steps int // number of steps included in the rate
-	// Cold is the number of excluded cold steps. If OnlyCold is true, it is the number of included steps.
+	// Cold is the number of excluded cold steps. If OnlyCold is true, Cold is the number of included steps.
 	Cold int
 	// OnlyCold reports that all steps were cold.
 	OnlyCold bool
@@ -40,8 +40,8 @@ type Rate struct {
 	// the steps are at different positions.
 	LeastNS, MostNS int64
 	TokensPerS      float64 // 0 if no wall time was measured
-	// Untimed is the rate of decode steps without timing of dispatches or blocks. It is set only if the
-	// recorded steps were timed in such detail, and 0 if it is not known.
+	// Untimed is the rate of decode steps without timing of dispatches or blocks. Untimed is set only if
+	// the recorded steps were timed in such detail. It is 0 if the rate is not known.
 	Untimed float64
 }
 
@@ -52,11 +52,11 @@ type KernelProfile struct {
 	Count   int     // number of dispatches
 	Timed   int     // number of measured dispatches
 	TotalNS float64 // sum of the measured dispatches in ns
-	// Share is the fraction of the phase's total time. It is 0 if some dispatches of the phase were not
+	// Share is the fraction of the phase's total time. Share is 0 if some dispatches of the phase were not
 	// measured.
 	Share float64
-	// Cost is the cost of the kernel in the last step of the phase that has costs. It is nil if the kernel
-	// was not skipped alone.
+	// Cost is the cost of the kernel in the last step of the phase that has costs. Cost is nil if the
+	// kernel was not skipped alone.
 	Cost *analyze.RowCost
 }
 
@@ -275,7 +275,7 @@ func (r *Rate) steps() int {
 	return r.Steps + r.Cold
 }
 
-// Timed reports whether some dispatches were timed.
+// Timed reports whether at least one dispatch was timed.
 func (p *Profile) Timed() bool {
 	return slices.ContainsFunc(p.Kernels, func(k KernelProfile) bool { return k.Timed > 0 })
 }

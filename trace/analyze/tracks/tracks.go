@@ -11,7 +11,7 @@ import (
 type Span struct {
 	Name     string
 	From, To int64
-	// Busy are the parts of the span in which the GPU worked. It is nil if neither dispatches nor blocks
+	// Busy are the parts of the span in which the GPU worked. Busy is nil if neither dispatches nor blocks
 	// were timed.
 	Busy []Span
 	// Dispatches is the number of dispatches in the span. First is the position of the first of them in the
@@ -26,10 +26,10 @@ func (s *Span) NS() int64 { return s.To - s.From }
 type Tracks struct {
 	End      int64 // end of the axis, in ns from the begin of the step
 	CPU, GPU []Span
-	// Placed reports that the GPU spans are at their measured times. Otherwise they are drawn directly
-	// after the submit.
+	// Placed reports that the GPU spans are at their measured times. Otherwise the GPU spans are drawn
+	// directly after the submit.
 	Placed bool
-	// Runs is the number of runs of the step, including this first one. It is 0 if the step was not
+	// Runs is the number of runs of the step, including this first one. Runs is 0 if the step was not
 	// repeated, or only timed as a whole.
 	Runs int
 }
@@ -71,8 +71,8 @@ func Of(x *analyze.Index, step int) *Tracks {
 	return r
 }
 
-// gpuTrack adds the GPU spans. They start at the first tick of the GPU, or after the submit if that tick is
-// not known.
+// gpuTrack adds the GPU spans. The spans start at the first tick of the GPU, or after the submit if that
+// tick is not known.
 func gpuTrack(x *analyze.Index, r *Tracks, s *trace.Step, submitted int64) {
 	gpu := analyze.GPUOf(s)
 	span, ok := gpu.SpanNS.NS()
@@ -144,7 +144,8 @@ func blockOf(x *analyze.Index, id trace.DispatchID) string {
 	return name
 }
 
-// Inside returns the dispatches of a GPU span, one after another. It returns nil if they were not timed.
+// Inside returns the dispatches of a GPU span, one after another. Inside returns nil if the dispatches were
+// not timed.
 func Inside(x *analyze.Index, step int, part *Span) []Span {
 	s := &x.Trace.Steps[step]
 	list := make([]Span, 0, len(part.Busy))
@@ -161,7 +162,7 @@ func Inside(x *analyze.Index, step int, part *Span) []Span {
 }
 
 // ColdStart returns what had to be done until the first token: the phases of opening the model, and the
-// first step. It returns nothing if the trace does not record this.
+// first step. ColdStart returns nil if the trace does not record these phases.
 func ColdStart(x *analyze.Index) []trace.Opening {
 	t := x.Trace
 	if len(t.Opening) == 0 || len(t.Steps) == 0 || t.Steps[0].Index != 0 {

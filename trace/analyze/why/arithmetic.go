@@ -7,7 +7,7 @@ import (
 )
 
 // changedTerms returns the terms of a grid whose counts differ between two plans, with the changes of these
-// counts. It returns nil if a plan is nil or does not record its terms.
+// counts. changedTerms returns nil if a plan is nil or does not record its terms.
 func changedTerms(from, to *trace.Plan) (names []string, changes []goal) {
 	if from == nil || to == nil || from.Grid == nil || to.Grid == nil {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 )
 
 // propagation is the net result of a step's shape propagation. The pass-by-pass order plans an operator
-// each time something before it changes. Here each operator and each value occurs once, with its state
-// before the step and in the step.
+// each time something before it changes. In a propagation each operator and each value occurs once, with
+// its state before the step and in the step.
 type propagation struct {
 	x       *analyze.Index
 	step    int
@@ -90,9 +90,9 @@ func (p *propagation) moved(values []trace.ValueID) []goal {
 	return list
 }
 
-// explains rates how well the change of a trigger (g) explains another change (of). It returns 3 if both
-// numbers of elements change equally, 2 if a dim changes equally in both, 1 if both change in proportion,
-// else 0.
+// explains rates how well the change of a trigger (g) explains another change (of). explains returns 3 if
+// both numbers of elements change equally, 2 if a dim changes equally in both, 1 if both change in
+// proportion, else 0.
 func (g goal) explains(of goal) int {
 	if g.from == nil || g.to == nil || of.from == nil || of.to == nil {
 		return 0
@@ -157,7 +157,7 @@ func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID
 	return best
 }
 
-// chains follows the changes of the step from an operator back to the graph's inputs, breadth first. It
+// chains follows the changes of the step from an operator back to the graph's inputs, breadth first. chains
 // returns the shortest chain to each input that caused the change.
 func (p *propagation) chains(op trace.OpID, of goal, gives []goal) []Chain {
 	type way struct {

@@ -15,11 +15,11 @@ type Why struct {
 	Name  string
 	Step  *trace.Step
 	Plan  *trace.Plan // nil if the dispatch does not run in the step
-	// Grid is the change that set the grid. It is nil if the grid is that of the built graph, or if it was
-	// set in a step that is not in the trace.
+	// Grid is the change that set the grid. Grid is nil if the grid is that of the built graph, or if it
+	// was set in a step that is not in the trace.
 	Grid *Origin
 	// Params is the change that set the params. If the params changed together with the grid, it equals
-	// Grid. It may be nil as Grid may.
+	// Grid. Params may be nil for the same reasons as Grid.
 	Params *Origin
 	Ends   *Origin // the next change that stops the dispatch; nil if there is none
 	At     int     // index into Trace.Steps
@@ -134,9 +134,9 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 
 // instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in
 // a step. If dispatches of its own operator are new or changed their route in the step, instead returns
-// those. Otherwise it returns new or rerouted dispatches of operators that consume its output, directly or
-// through operators that do not run. These dispatches must also read the inputs of the stopped dispatch, or
-// other outputs of the operators that produced these inputs.
+// these dispatches. Otherwise instead returns new or rerouted dispatches of operators that consume its
+// output, directly or through operators that do not run. The returned dispatches must also read the inputs
+// of the stopped dispatch, or other outputs of the operators that produced these inputs.
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
@@ -225,7 +225,7 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 			o.add(terms[i], chain)
 		}
 	}
-	// Of several causes, a shape explains more than a SymInt.
+	// Sort shapes first: a shape explains more than a SymInt.
 	slices.SortStableFunc(o.Causes, func(a, b Cause) int {
 		return inputOrder(x, a.Input) - inputOrder(x, b.Input)
 	})

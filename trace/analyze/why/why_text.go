@@ -27,7 +27,7 @@ func (w *Why) Around() (earlier, later int) {
 	return earlier, later
 }
 
-// LayersLink is a link of a chain. It may represent the same link in several layers.
+// LayersLink is a link of a chain. A LayersLink may represent the same link in several layers.
 type LayersLink struct {
 	Link
 	Layers []int // layers that the link represents; nil if there is only one
