@@ -265,7 +265,7 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
-	const want = `config.json: line 2 is no JSON from "nan" on: correct it, or fetch the file again`
+	const want = `config.json: invalid JSON at line 2: "nan": correct it, or fetch the file again`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}

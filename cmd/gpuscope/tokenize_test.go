@@ -150,7 +150,7 @@ func TestIDsOutsideTheVocabularyAreRefused(t *testing.T) {
 		{"--decode -p 5,4095", "", exitDone, ""},
 		{"--decode --jsonl", "[5]\n[5, 4096]\n", exitFailed, "line 2: token id 4096" + outside},
 		{"--decode --jsonl", "[5, \"a\"]\n", exitFailed, "line 1: "},
-		{"--decode --jsonl", "[5, 1\n", exitFailed, "[0, 47]: its JSON breaks off at byte 5"},
+		{"--decode --jsonl", "[5, 1\n", exitFailed, "[0, 47]: the JSON ends unexpectedly at byte 5"},
 		{"--decode --jsonl", "\n", exitFailed, "line 1: "},
 	} {
 		status, _, stderr := tokenized(t, c.stdin, strings.Fields(c.args)...)

@@ -1,15 +1,16 @@
-// Package cells decides how many columns of a terminal a text takes. Everything that measures, cuts or places
-// text on a screen asks this package, so no two parts of a line disagree.
+// Package cells determines how many columns of a terminal a text occupies. All code that measures, cuts or
+// places text on a screen uses this package, so that all parts of a line agree.
 //
-// Terminals do disagree. Some add up the widths of code points, as wcwidth(3) has them (tmux, xterm); others
-// measure grapheme clusters (kitty, Ghostty, mode 2027). A thumb with a skin tone takes four columns in the
-// first kind and two in the second, a Devanagari conjunct three and one, and each kind has its own edition of
-// Unicode. A program that trusts one answer draws shifted rows on the other terminal.
+// Terminals measure text differently. Some add up the widths of code points, like wcwidth(3) (tmux, xterm).
+// Others measure grapheme clusters (kitty, Ghostty, mode 2027). A thumb with a skin tone occupies four
+// columns in the first kind of terminal and two in the second. A Devanagari conjunct occupies three columns
+// and one. The terminals also use different versions of Unicode. A program that relies on one rule draws
+// shifted rows on the other terminals.
 //
-// So a text has the room that either kind needs: each code point counts what the more generous of the two
-// gives it, and the width of a text is the sum. Width(a+b) is Width(a)+Width(b) for all a and b, whatever
-// clusters form where they meet. Place draws a frame so that what follows such a text is in its column on
-// every terminal.
+// This package therefore reserves enough room for both kinds. Each code point counts with the larger of its
+// two widths, and the width of a text is the sum. Width(a+b) equals Width(a)+Width(b) for all a and b,
+// whatever clusters form at the boundary. Place draws a frame so that the text after a cluster is in its
+// correct column on every terminal.
 package cells
 
 import (
@@ -21,7 +22,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Width is how many columns s takes. Escape sequences and control characters take none.
+// Width returns the number of columns of s. Escape sequences and control characters have width 0.
 func Width(s string) int {
 	n := 0
 	for len(s) > 0 {
@@ -41,8 +42,8 @@ func Width(s string) int {
 	return n
 }
 
-// Cut is the first w columns of s, with tail as their end where something is missing. Clusters are kept
-// whole, and so are escape sequences, including those after the cut.
+// Cut returns the first w columns of s. If text is removed, tail replaces the end of the result. Cut never
+// splits a cluster, and it keeps all escape sequences, including those after the cut.
 func Cut(s string, w int, tail string) string {
 	if Width(s) <= w {
 		return s
@@ -71,8 +72,8 @@ func Cut(s string, w int, tail string) string {
 	return b.String()
 }
 
-// CutLeft is s without its first n columns. Of a cluster that is cut through, blanks stay. Escape sequences
-// are kept, including those before the cut.
+// CutLeft returns s without its first n columns. Blanks replace the rest of a cluster that is split. All
+// escape sequences stay, including those before the cut.
 func CutLeft(s string, n int) string {
 	var b strings.Builder
 	for len(s) > 0 && n > 0 {
@@ -87,7 +88,8 @@ func CutLeft(s string, n int) string {
 	return b.String() + strings.Repeat(" ", max(0, -n)) + s
 }
 
-// Cluster is the first grapheme cluster of s, which is not empty: what a person takes for one character.
+// Cluster returns the first grapheme cluster of s, which must not be empty. A person sees a cluster as one
+// character.
 func Cluster(s string) string {
 	if s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf) {
 		return s[:1]
@@ -96,10 +98,10 @@ func Cluster(s string) string {
 	return c
 }
 
-// Place is a frame of lines that begin at the left edge, with cursor movements around each cluster that
-// terminals may measure differently: its room is erased, the cluster drawn, and the cursor set after the
-// room. A renderer that adds up the widths of clusters finds the same widths in the result as Width does in
-// the frame.
+// Place adds cursor movements to a frame whose lines begin at the left edge. The movements surround each
+// cluster whose width may differ between terminals: they erase its room, draw the cluster, and move the
+// cursor to the end of the room. A renderer that adds up cluster widths measures the same widths in the
+// result as Width does in the frame.
 func Place(frame string) string {
 	if plain(frame) {
 		return frame
@@ -118,11 +120,11 @@ func Place(frame string) string {
 			column += n
 		default:
 			if n > 0 {
-				sequence(&b, n, 'X') // ECH
+				sequence(&b, n, 'X') // ECH, erase characters
 			}
 			if more := n - ansi.StringWidth(piece); more > 0 {
 				b.WriteString(strings.Repeat(" ", more))
-				sequence(&b, column+1, 'G') // CHA
+				sequence(&b, column+1, 'G') // CHA, move the cursor to a column
 			}
 			b.WriteString(piece)
 			column += n
@@ -139,7 +141,8 @@ func sequence(b *strings.Builder, n int, final byte) {
 	b.WriteByte(final)
 }
 
-// next is the first piece of s, which is not empty: a control character or escape sequence, or a cluster.
+// next returns the first piece of s, which must not be empty. A piece is a cluster, a control character or
+// an escape sequence.
 func next(s string) (piece string, isControl bool) {
 	if c := s[0]; c < ' ' || c == 0x7f {
 		return control(s), true
@@ -147,20 +150,20 @@ func next(s string) (piece string, isControl bool) {
 	return Cluster(s), false
 }
 
-// control is the control character or escape sequence that s begins with.
+// control returns the control character or escape sequence at the start of s.
 func control(s string) string {
 	_, _, n, _ := ansi.DecodeSequence(s, ansi.NormalState, nil)
 	return s[:max(1, n)]
 }
 
-// Code points that some terminal gives more columns than the two tables of x/ansi do.
+// Some terminals draw these code points wider than both width tables of x/ansi say.
 const (
-	emojiVariation = 0xfe0f // makes a narrow sign a wide emoji where clusters are measured
-	circledFirst   = 0x3248 // circled numbers on black squares are wide in the C library of GNU
+	emojiVariation = 0xfe0f // makes a narrow symbol a wide emoji if clusters are measured
+	circledFirst   = 0x3248 // circled numbers on black squares; wide in the GNU C library
 	circledLast    = 0x324f
 )
 
-// room is how many columns a code point takes at most, alone or as a part of a cluster.
+// room returns the maximum width of a code point in columns, by itself or as a part of a cluster.
 func room(r rune) int {
 	switch {
 	case lone(r):
@@ -174,7 +177,8 @@ func room(r rune) int {
 	return max(ansi.StringWidth(s), ansi.StringWidthWc(s))
 }
 
-// plain says that a text has only signs that are in their own cell on every terminal, and colours.
+// plain reports whether a text consists only of colours and of characters that occupy their own cell on
+// every terminal.
 func plain(s string) bool {
 	for _, r := range s {
 		if (r < ' ' || r >= 0x7f) && r != 0x1b && r != '\n' && !lone(r) {
@@ -184,8 +188,9 @@ func plain(s string) bool {
 	return true
 }
 
-// lone holds the signs that the screens draw most: each takes one cell and joins nothing before it. Latin and
-// Greek letters, arrows and operators, boxes and blocks, Braille.
+// lone reports whether a character is one of those that the screens draw most: Latin and Greek letters,
+// arrows, operators, boxes, blocks and Braille. Each occupies one cell and never joins the character before
+// it.
 func lone(r rune) bool {
 	switch {
 	case r >= 0xa1 && r < 0x250:
@@ -201,9 +206,10 @@ func lone(r rune) bool {
 	return false
 }
 
-// agreed says that all terminals give a cluster the same columns: it is one letter, digit or punctuation mark
-// of the first plane. Symbols are left out, since every edition of Unicode makes some of them wide, and the
-// vowels and final consonants of Hangul, which join what is before them.
+// agreed reports whether all terminals give a cluster the same width, because it is one letter, digit or
+// punctuation mark of the Basic Multilingual Plane. Symbols do not count, because each version of Unicode
+// makes some of them wide. Hangul vowels and final consonants do not count, because they join the preceding
+// character.
 func agreed(cluster string) bool {
 	r, size := utf8.DecodeRuneInString(cluster)
 	if size != len(cluster) {

@@ -1,4 +1,4 @@
-// Package imports holds the import rule of this module: which package may import which
-// (docs/internals/architecture.md). It has tests only. A new package needs a line in their table, and that
-// line is the question: where does it belong?
+// Package imports contains the test of this module's import rule: which package may import which other
+// packages (docs/internals/architecture.md). It has only tests. A new package needs a line in the test's
+// table, which forces its author to decide where the package belongs.
 package imports

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-const doNotWait = 0 // no names in a folder are pipes
+const doNotWait = 0 // these systems have no named pipes in folders
 
 func mapFile(*os.File, int) ([]byte, error) { return nil, errors.ErrUnsupported }
 

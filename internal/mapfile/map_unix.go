@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// doNotWait is a flag with which opening waits for nothing.
+// doNotWait is a flag for opening a file without blocking.
 const doNotWait = syscall.O_NONBLOCK
 
-// mapFile gives the bytes of a file that is not empty. Some file systems cannot map.
+// mapFile maps a file that is not empty into memory. Some file systems do not support mapping.
 func mapFile(file *os.File, size int) ([]byte, error) {
 	return syscall.Mmap(int(file.Fd()), 0, size, syscall.PROT_READ, syscall.MAP_SHARED)
 }
 
 func unmap(data []byte) error { return syscall.Munmap(data) }
 
-// hasRoom says whether there is memory for so many bytes. Where a file cannot be mapped the address space may
-// be limited, and a Go program ends without a word of its own where an allocation fails.
+// hasRoom returns an error if size bytes cannot be allocated. If a file cannot be mapped, the address space
+// may be limited, and a Go program crashes when an allocation fails.
 func hasRoom(size int) error {
-	const slack = 128 << 20 // for all else, and what the heap grows by
+	const slack = 128 << 20 // for other memory and for growth of the heap
 	room, err := syscall.Mmap(-1, 0, size+slack, syscall.PROT_NONE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
 	if err != nil {
 		return err

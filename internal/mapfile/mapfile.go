@@ -1,5 +1,6 @@
-// Package mapfile gives the bytes of a file that is only read. They lie in a mapping, so that they come from
-// disk when they are used; where a system or a file system has none, each part is read when it is asked for.
+// Package mapfile provides read-only access to the bytes of a file. It maps the file into memory, so that
+// the system loads bytes from disk on first use. If the system or file system does not support mapping, it
+// reads each part on request.
 package mapfile
 
 import (
@@ -11,26 +12,27 @@ import (
 	"os"
 )
 
-// File is an open file, which must not be cut shorter while it is open. Its methods may be called from any
-// goroutine, Close excepted.
+// File is an open file. The file must not be truncated while it is open. Any goroutine may call the methods
+// of a File, except for Close.
 type File struct {
 	size int64
-	// Bytes are in data, or where the file could not be mapped they are read from file.
+	// data holds the mapped bytes. If the file could not be mapped, data is nil and the bytes are read from
+	// file.
 	data   []byte
 	file   *os.File
-	mapped bool // data is, and Close must give it back
+	mapped bool // data is a mapping that Close must unmap
 	closed bool
 }
 
-// Open opens a file, which must be a regular one. Errors name it.
+// Open opens a regular file. Errors contain the path.
 func Open(path string) (*File, error) { return open(path, mapFile) }
 
-// OpenUnmapped is Open where no file can be mapped, for tests.
+// OpenUnmapped opens a file like Open but never maps it. It is for tests.
 func OpenUnmapped(path string) (*File, error) {
 	return open(path, func(*os.File, int) ([]byte, error) { return nil, os.ErrInvalid })
 }
 
-// Of is a file that is in memory already. It keeps data, which must not change.
+// Of returns a File of bytes in memory. It keeps data, which must not change.
 func Of(data []byte) *File { return &File{data: data, size: int64(len(data))} }
 
 func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, error) {
@@ -39,24 +41,24 @@ func open(path string, mapFile func(*os.File, int) ([]byte, error)) (*File, erro
 		return nil, err
 	}
 	f := &File{size: info.Size(), file: file}
-	if f.size == 0 || f.size > math.MaxInt { // what no system maps
+	if f.size == 0 || f.size > math.MaxInt { // no system can map such a file
 		return f, nil
 	}
 	if f.data, err = mapFile(file, int(f.size)); err != nil {
 		f.data = nil
 		return f, nil
 	}
-	file.Close() // the mapping stays
+	file.Close() // the mapping stays valid
 	f.file, f.mapped = nil, true
 	return f, nil
 }
 
-// Regular opens a file for reading that must be a regular one. What is said of it is of the open file,
-// whatever has its name by then. Opening waits for nothing, as that of a pipe would. Errors name it.
+// Regular opens a regular file for reading. The returned FileInfo describes the open file, even if the path
+// refers to a different file by then. Regular never blocks, unlike opening a pipe. Errors contain the path.
 func Regular(path string) (*os.File, os.FileInfo, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|doNotWait, 0)
 	if err != nil {
-		return nil, nil, err // *PathError names the operation, the file and the cause
+		return nil, nil, err // *PathError contains the operation, the path and the cause
 	}
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -69,7 +71,7 @@ func Regular(path string) (*os.File, os.FileInfo, error) {
 	return file, info, nil
 }
 
-// kind says what it is that is no regular file.
+// kind describes a file that is not a regular file.
 func kind(mode os.FileMode) string {
 	switch {
 	case mode.IsDir():
@@ -84,7 +86,8 @@ func kind(mode os.FileMode) string {
 	return mode.Type().String()
 }
 
-// Read is all of a regular file, which may have so many bytes at most. Errors name it.
+// Read returns the contents of a regular file of at most the given number of bytes. Errors contain the
+// path.
 func Read(path string, most int64) ([]byte, error) {
 	file, info, err := Regular(path)
 	if err != nil {
@@ -92,9 +95,9 @@ func Read(path string, most int64) ([]byte, error) {
 	}
 	defer file.Close()
 	data := bytes.NewBuffer(make([]byte, 0, min(info.Size(), most)+bytes.MinRead))
-	_, err = data.ReadFrom(io.LimitReader(file, most+1)) // it may grow, or not say its size
+	_, err = data.ReadFrom(io.LimitReader(file, most+1)) // the file may grow or may not report its size
 	if size := max(info.Size(), int64(data.Len())); err == nil && size > most {
-		err = fmt.Errorf("%s: it has %d bytes or more, and no such file should have over %d", path, size,
+		err = fmt.Errorf("%s: the file has at least %d bytes; the maximum is %d", path, size,
 			most)
 	}
 	if err != nil {
@@ -103,10 +106,10 @@ func Read(path string, most int64) ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// Size is how many bytes the file has.
+// Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Head is the start of the file: n bytes or more, or all there are.
+// Head returns at least the first n bytes of the file, or the whole file if it is shorter.
 func (f *File) Head(n int64) ([]byte, error) {
 	if f.file == nil {
 		return f.data, nil
@@ -114,19 +117,20 @@ func (f *File) Head(n int64) ([]byte, error) {
 	return f.read(0, int(min(n, f.size)))
 }
 
-// Bytes are n bytes from a place on. They must not be changed, nor used after Close.
+// Bytes returns n bytes from offset at on. The caller must not change the bytes and must not use them after
+// Close.
 func (f *File) Bytes(at int64, n int) ([]byte, error) {
 	switch {
 	case f.closed:
-		return nil, fmt.Errorf("bytes were asked for after the file was closed: %w", os.ErrClosed)
+		return nil, fmt.Errorf("read from a closed file: %w", os.ErrClosed)
 	case at < 0 || n < 0 || at > f.size || int64(n) > f.size-at:
-		return nil, fmt.Errorf("%d bytes at %d are not in a file of %d", n, at, f.size)
+		return nil, fmt.Errorf("%d bytes at offset %d exceed the file of %d bytes", n, at, f.size)
 	case f.file == nil:
 		end := at + int64(n)
 		return f.data[at:end:end], nil
 	}
-	if err := hasRoom(2 * n); err != nil { // packing makes a copy
-		return nil, fmt.Errorf("no memory for %d bytes, and the file cannot be mapped: %w", n, err)
+	if err := hasRoom(2 * n); err != nil { // packing weights needs a copy
+		return nil, fmt.Errorf("no memory for %d bytes of a file that cannot be mapped: %w", n, err)
 	}
 	return f.read(at, n)
 }
@@ -135,16 +139,16 @@ func (f *File) read(at int64, n int) ([]byte, error) {
 	data := make([]byte, n)
 	_, err := f.file.ReadAt(data, at)
 	if errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("the file ends before byte %d and had %d when it was opened: it was cut short since, open it again",
+		return nil, fmt.Errorf("the file now ends before byte %d, but it had %d bytes when it was opened. Open it again",
 			at+int64(n), f.size)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %d bytes at %d: %w", n, at, err)
+		return nil, fmt.Errorf("read %d bytes at offset %d: %w", n, at, err)
 	}
 	return data, nil
 }
 
-// Close gives the mapping or the file back. Closing twice does nothing.
+// Close unmaps or closes the file. Calling Close again does nothing.
 func (f *File) Close() error {
 	data, file, mapped := f.data, f.file, f.mapped
 	*f = File{closed: true}

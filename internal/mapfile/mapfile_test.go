@@ -115,7 +115,7 @@ func TestAFileThatIsReadWholeIsBounded(t *testing.T) {
 	if data, err := Read(path, 10); err != nil || string(data) != "0123456789" {
 		t.Errorf("%q, %v", data, err)
 	}
-	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: it has 10 bytes or more, and no such file should have over 9") {
+	if _, err := Read(path, 9); err == nil || !strings.Contains(err.Error(), "f: the file has at least 10 bytes; the maximum is 9") {
 		t.Errorf("of 10 bytes: %v", err)
 	}
 	if _, err := Read(t.TempDir(), 9); err == nil || !strings.Contains(err.Error(), "not a regular file") {
@@ -148,7 +148,7 @@ func TestAFileThatWasCutWhileItWasOpenSaysSo(t *testing.T) {
 	if err := os.Truncate(path, 4); err != nil {
 		t.Fatal(err)
 	}
-	const want = "the file ends before byte 8 and had 10 when it was opened"
+	const want = "the file now ends before byte 8, but it had 10 bytes when it was opened"
 	if _, err := f.Bytes(2, 6); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Dims is a shape as a sentence has it: "[256, 512]".
+// Dims formats a shape for use in a sentence: "[256, 512]".
 func Dims[T any](dims []T) string { return "[" + strings.Join(words(dims), ", ") + "]" }
 
-// Choice is what there is to choose from, as a sentence lists it: "32, 64 or 128"; "none" where there is
-// nothing.
+// Choice formats a list of alternatives for use in a sentence: "32, 64 or 128". It returns "none" for an
+// empty list.
 func Choice[T any](items []T) string {
 	list := words(items)
 	switch n := len(list); n {
@@ -23,7 +23,7 @@ func Choice[T any](items []T) string {
 	}
 }
 
-// Ranges are rising numbers with those that follow each other as one: "0–4, 6".
+// Ranges formats rising numbers and joins consecutive numbers: "0–4, 6".
 func Ranges(list []int) string {
 	var out []string
 	for i := 0; i < len(list); {

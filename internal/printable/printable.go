@@ -1,18 +1,18 @@
-// Package printable makes text that others wrote fit to be shown: names and tokens of a model, strings of a
-// trace, words of a native library. Any of it may hold what a terminal obeys (ESC and the C1 controls begin
-// commands that move the cursor, change the title or write the clipboard), what breaks a line, or what turns
-// the order of letters around or is not seen at all.
+// Package printable makes untrusted text safe to display: names and tokens of a model, strings of a trace,
+// messages of a native library. Such text may contain terminal commands: ESC and the C1 controls start
+// commands that move the cursor, change the title or write the clipboard. It may also contain line breaks,
+// characters that reverse the order of letters, and invisible characters.
 //
-// Such text is cleaned once, where it enters a line that people will see:
+// Text is cleaned once, when it becomes part of a line that people see:
 //
 //	Clean  one line: a name in a table, a title
-//	Short  one line of a bounded length: a value in an error
-//	Text   several lines: what a model generates
-//	Error  an error that may quote such a value
-//	Styled one line that has our own colours in it: the canvas, behind all the others
-//	Writer Text, for whatever is written through it: standard output on a terminal, standard error
+//	Short  one line of a limited length: a value in an error
+//	Text   several lines: the output of a model
+//	Error  an error that may quote an untrusted value
+//	Styled one line with our own colours: the canvas, after all other cleaning
+//	Writer Text for a stream: standard output on a terminal, standard error
 //
-// What is written for programs (JSON, CSV, a trace) is not cleaned: its text stays what it was.
+// Output for programs (JSON, CSV, a trace) is not cleaned, so that its text stays unchanged.
 package printable
 
 import (
@@ -22,9 +22,10 @@ import (
 	"unicode/utf8"
 )
 
-// Clean is s on one line, with a visible sign in place of each character that is not printed: ⏎ of a line
-// break, ⇥ of a tab, · of any other, and U+FFFD of a byte that is not UTF-8. A mark at the beginning has a
-// dotted circle to stand on, since a terminal would draw it over what is before the text.
+// Clean returns s as one line. Visible symbols replace characters that are not printable: ⏎ for a line
+// break, ⇥ for a tab, U+FFFD for a byte that is not UTF-8, and · for all others. If s begins with a
+// combining mark, Clean puts a dotted circle before it, because a terminal would draw the mark over the
+// preceding text.
 func Clean(s string) string {
 	s = clean(s, line)
 	if r, _ := utf8.DecodeRuneInString(s); r >= utf8.RuneSelf && joins(r) {
@@ -33,17 +34,17 @@ func Clean(s string) string {
 	return s
 }
 
-// joins says that a rune is drawn over the one before it: accents, vowel signs, skin tones.
+// joins reports whether a rune is drawn over the preceding rune: an accent, a vowel sign or a skin tone.
 func joins(r rune) bool { return unicode.IsMark(r) || r >= 0x1f3fb && r <= 0x1f3ff }
 
-// Text is Clean, but line breaks and tabs stay, and so do the joiners within words and emoji.
+// Text cleans s like Clean but keeps line breaks, tabs, and the joiners within words and emoji.
 func Text(s string) string { return clean(s, text) }
 
-// Styled is Clean, but sequences that set colours and weights (SGR) stay.
+// Styled cleans s like Clean but keeps escape sequences that set colours and weights (SGR).
 func Styled(s string) string { return clean(s, styled) }
 
-// Short is Clean, and at most n characters long: what is longer loses its middle, since names and messages
-// tell most at their ends. It takes no longer for a long s than for a short one.
+// Short cleans s like Clean and shortens it to at most n characters. It removes the middle, because the
+// ends of names and messages are the most informative. Its run time does not grow with the length of s.
 func Short(s string, n int) string {
 	n = max(n, 3)
 	if len(s) > 2*utf8.UTFMax*n {
@@ -57,7 +58,8 @@ func Short(s string, n int) string {
 	return string(runes[:n-1-tail]) + "…" + string(runes[len(runes)-tail:])
 }
 
-// Error is err with at most n characters of text. What it wraps is still found in it.
+// Error returns err with a message of at most n characters. errors.Is and errors.As still find the wrapped
+// errors.
 func Error(err error, n int) error {
 	if text := err.Error(); Short(text, n) != text {
 		return shortError{Short(text, n), err}
@@ -73,7 +75,7 @@ type shortError struct {
 func (e shortError) Error() string { return e.text }
 func (e shortError) Unwrap() error { return e.err }
 
-// form says what is left as it is.
+// form determines which characters are kept unchanged.
 type form int
 
 const (
@@ -108,7 +110,7 @@ func clean(s string, f form) string {
 	return b.String()
 }
 
-// sign is what stands for the rune r, which was written as s.
+// sign returns the replacement for the rune r, whose encoding is s.
 func sign(s string, r rune, f form) string {
 	const nonJoiner, joiner = '\u200c', '\u200d'
 	switch {
@@ -124,20 +126,20 @@ func sign(s string, r rune, f form) string {
 	return "·"
 }
 
-// hidden says that a rune draws nothing of its own: a control, a format character (bidirectional marks, zero
-// widths, tags), a separator of lines, or what is to be ignored where it is not known.
+// hidden reports whether a rune is not visible: a control character, a format character (bidirectional
+// marks, zero widths, tags), a line separator, or a code point that may be ignored by default.
 func hidden(r rune) bool {
 	switch {
 	case r < 0x7f:
 		return r < ' '
 	case r >= 0xae && r < 0x300, r >= 0x2070 && r < 0x3164:
-		return false // what frames are drawn of: lines, blocks, arrows, signs
+		return false // drawing characters of the frames: lines, blocks, arrows, symbols
 	}
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// sgr is the length of the sequence ESC [ parameters m that s begins with, or 0.
+// sgr returns the length of the colour sequence (ESC [ parameters m) at the start of s, or 0.
 func sgr(s string) int {
 	if len(s) < 3 || s[0] != 0x1b || s[1] != '[' {
 		return 0
@@ -153,14 +155,14 @@ func sgr(s string) int {
 	return 0
 }
 
-// NewWriter is a writer that gives w the Text of what is written to it. A character whose bytes come in two
-// writes waits for its end; Flush writes what waits.
+// NewWriter returns a Writer that passes the cleaned Text of its input to w. A character that is split over
+// two writes is held back until it is complete. Flush writes the held bytes.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w} }
 
-// Writer cleans what is written through it.
+// Writer cleans a stream of text. See NewWriter.
 type Writer struct {
 	to   io.Writer
-	rest []byte // of an unfinished character
+	rest []byte // bytes of an incomplete character
 }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -181,7 +183,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush writes the bytes of a character that was never finished, as U+FFFD.
+// Flush writes the bytes of a character that was never completed, as U+FFFD.
 func (w *Writer) Flush() error {
 	rest := string(w.rest)
 	w.rest = nil

@@ -1,7 +1,7 @@
-// Package readjson reads JSON that others wrote. Its errors say in words what stands where, and what was
-// wanted there: those of encoding/json speak of Go's types, and of offsets that no editor shows.
+// Package readjson decodes JSON from external sources. Its errors name the place and the expected type in
+// words. The errors of encoding/json name Go types instead, and offsets that editors do not show.
 //
-//	line 7 is no JSON from "NaN" on
+//	invalid JSON at line 7: "NaN"
 //	model.vocab: a string where an integer is wanted
 package readjson
 
@@ -17,18 +17,19 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Unmarshal is json.Unmarshal with errors in words.
+// Unmarshal decodes like json.Unmarshal but returns readable errors.
 func Unmarshal(data []byte, into any) error { return Error(json.Unmarshal(data, into), data) }
 
-// Check says where data is not one JSON value, with nothing after it.
+// Check returns an error unless data is exactly one JSON value.
 func Check(data []byte) error { return Unmarshal(data, new(ignored)) }
 
-// ignored takes any value and keeps nothing.
+// ignored accepts any JSON value and discards it.
 type ignored struct{}
 
 func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
-// Error is what encoding/json says of data, in words. An error of another kind stays as it is.
+// Error converts an error of encoding/json about data to a readable error. It returns other errors
+// unchanged.
 func Error(err error, data []byte) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return notJSON(e, data)
@@ -43,24 +44,25 @@ func Error(err error, data []byte) error {
 	return err
 }
 
-// notJSON says where data stops to be JSON: by the line, or where all is in the first by the byte, from 0.
+// notJSON returns an error with the position of the first invalid JSON. The position is a line number, or a
+// byte offset from 0 if the error is in the first line.
 func notJSON(e *json.SyntaxError, data []byte) error {
-	at := min(max(int(e.Offset)-1, 0), len(data)) // of the first byte that does not fit
+	at := min(max(int(e.Offset)-1, 0), len(data)) // offset of the first invalid byte
 	rest := data[at:]
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
-		return errors.New("it is empty, and no JSON")
+		return errors.New("the input is empty, not JSON")
 	case strings.HasPrefix(e.Error(), "unexpected end"):
-		return fmt.Errorf("its JSON breaks off at byte %d", len(data))
+		return fmt.Errorf("the JSON ends unexpectedly at byte %d", len(data))
 	case strings.HasSuffix(e.Error(), "exceeded max depth"):
-		return errors.New("lists and objects of its JSON are nested too deep")
+		return errors.New("lists and objects of the JSON are nested too deep")
 	}
 	start := bytes.LastIndexFunc(data[:at], apart) + 1
 	end := bytes.IndexFunc(rest, apart)
 	switch {
 	case end < 0:
 		end = len(rest)
-	case end == 0: // what does not fit is no word
+	case end == 0: // the invalid text is not a word
 		_, end = utf8.DecodeRune(rest)
 		start = at
 	}
@@ -68,15 +70,15 @@ func notJSON(e *json.SyntaxError, data []byte) error {
 	if lines := bytes.Count(data[:at], []byte("\n")); lines > 0 {
 		place = fmt.Sprintf("line %d", lines+1)
 	}
-	return fmt.Errorf("%s is no JSON from %q on", place, printable.Short(string(data[start:at+end]), 20))
+	return fmt.Errorf("invalid JSON at %s: %q", place, printable.Short(string(data[start:at+end]), 20))
 }
 
-// apart says that a rune is not of a word of JSON, such as a number, true, or what was meant to be one.
+// apart reports whether a rune cannot be part of a JSON word such as a number, true, or a misspelled word.
 func apart(r rune) bool {
 	return r <= ' ' || r >= utf8.RuneSelf || strings.ContainsRune(`{}[]:,"'\`, r)
 }
 
-// found is in words what encoding/json calls a value.
+// found describes a JSON value in words, given the name that encoding/json uses.
 func found(value string) string {
 	switch number, is := strings.CutPrefix(value, "number "); {
 	case is:
@@ -91,7 +93,7 @@ func found(value string) string {
 	return "a " + printable.Short(value, 40)
 }
 
-// wanted is in words what a Go type takes.
+// wanted describes in words the JSON values that a Go type accepts.
 func wanted(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -112,8 +114,9 @@ func wanted(t reflect.Type) string {
 	return "an object"
 }
 
-// Python is data with the numbers that Python's json module writes and JSON does not have (NaN, Infinity and
-// -Infinity) as strings: they are read as what they are, and are no numbers to who wants one.
+// Python replaces the words NaN, Infinity and -Infinity by JSON strings. Python's json module writes these
+// words for numbers that are not finite, but they are not valid JSON. A field that requires a number
+// rejects the strings.
 func Python(data []byte) []byte {
 	if !bytes.Contains(data, []byte("NaN")) && !bytes.Contains(data, []byte("Infinity")) {
 		return data
@@ -142,7 +145,7 @@ func Python(data []byte) []byte {
 	return out
 }
 
-// notFinite is the number that data begins with, where it is one that JSON does not have.
+// notFinite returns the word NaN, Infinity or -Infinity if data begins with it, else "".
 func notFinite(data []byte) string {
 	for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
 		if bytes.HasPrefix(data, []byte(word)) {

@@ -1,11 +1,12 @@
-// Command testsum runs go test and says what ran.
+// Command testsum runs go test and summarizes the results.
 //
 //	go run ./internal/testsum [go test arguments] [-- go test arguments]...
 //
-// Each group of arguments is one go test. A package prints one line, a failed test what it said. At the end
-// stand the tests that were skipped with their reasons, how many ran on a GPU and on which (a GPU test
-// carries the attribute "adapter"), and one closing line over all groups. The exit status is 1 if a test
-// failed, and with CI=true also if one was skipped because an adapter or the shared test data was missing.
+// Each group of arguments is one run of go test. The output has one line for each package and the output of
+// each failed test. A summary over all groups follows. It lists the skipped tests with their reasons, and
+// how many tests ran on which GPU (a GPU test has the attribute "adapter"). The exit status is 1 if a test
+// failed. With CI=true it is also 1 if a test was skipped because an adapter or the shared test data was
+// missing.
 package main
 
 import (
@@ -44,7 +45,7 @@ func groups(args []string) func(yield func([]string) bool) {
 	}
 }
 
-// run is one go test; false if it did not succeed.
+// run runs one go test and reports whether it succeeded.
 func run(sum *summary, args []string) bool {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	cmd.Stderr = os.Stderr

@@ -9,38 +9,39 @@ import (
 	"strings"
 )
 
-// event is a line of go test -json (go doc test2json), with the fields that are read here.
+// event is a line of the output of go test -json (see go doc test2json), with the fields that this program
+// needs.
 type event struct {
 	Action      string
 	Package     string
 	ImportPath  string
 	Test        string
-	Elapsed     float64 // s
+	Elapsed     float64 // seconds
 	Output      string
-	Key, Value  string // of an attribute
+	Key, Value  string // of an "attr" event
 	FailedBuild string
 }
 
-// name of a test in its package.
+// name identifies a test by its package and its name.
 type name struct{ pkg, test string }
 
-// children counts the subtests of a test.
+// children counts the failed subtests of a test.
 type children struct{ failed int }
 
-// summary counts over the events of any number of go test runs.
+// summary adds up the events of any number of go test runs.
 type summary struct {
 	out                     io.Writer
 	passed, failed, skipped int
-	missing                 int // skips for want of an adapter or of test data
+	missing                 int // tests skipped because an adapter or test data is missing
 	adapters                map[string]int
-	output                  map[name][]string // of tests and packages that have not ended
+	output                  map[name][]string // output of tests and packages that are still running
 	children                map[name]*children
-	failures                map[string][]string // by package: what its failed tests said
+	failures                map[string][]string // output of failed tests, by package
 	skips                   []skip
-	large                   int // skips of tests for a real GPU
+	large                   int // skipped large tests for a real GPU
 }
 
-// skip is a test that was skipped, with its subtests, and the reason of the first of them.
+// skip is a skipped test with its skipped subtests. The reason is that of the first one.
 type skip struct {
 	name
 	n      int
@@ -54,7 +55,7 @@ func newSummary(out io.Writer) *summary {
 	}
 }
 
-// read takes the events of one run. Lines that are no events are passed on.
+// read processes the events of one run. It prints lines that are not events.
 func (s *summary) read(r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 16<<20)
@@ -91,7 +92,8 @@ func (s *summary) event(e event) {
 	}
 }
 
-// endTest counts a test. One that has subtests stands for them alone, unless it failed by itself.
+// endTest counts a finished test. A test with subtests does not count, unless it failed and no subtest
+// failed.
 func (s *summary) endTest(at name, action string) {
 	if i := strings.LastIndexByte(at.test, '/'); i >= 0 {
 		parent := name{at.pkg, at.test[:i]}
@@ -118,7 +120,7 @@ func (s *summary) endTest(at name, action string) {
 	}
 }
 
-// fail keeps what a failed test said until its package ends.
+// fail keeps the output of a failed test until its package ends.
 func (s *summary) fail(at name) {
 	for _, line := range s.output[at] {
 		if !strings.HasPrefix(line, "=== ") {
@@ -146,7 +148,7 @@ func (s *summary) skip(at name) {
 	s.skips = append(s.skips, skip{at, 1, reason})
 }
 
-// skipReason is what the test said when it skipped, without the go tool's marks.
+// skipReason returns the message of a skipped test without the marks of the go tool.
 func skipReason(output []string) string {
 	var words []string
 	for _, line := range output {
@@ -171,8 +173,8 @@ func (s *summary) endPackage(e event) {
 			fmt.Fprint(s.out, strings.Join(s.output[name{pkg: e.FailedBuild}], ""))
 			s.failed++
 		}
-		// A panic or a time limit ends the process in the middle of a test: what it said belongs to a test
-		// that never ended.
+		// A panic or a timeout ends the process in the middle of a test. The output then belongs to a test
+		// without an end event.
 		for at := range s.output {
 			if at.pkg == e.Package && at.test != "" {
 				s.fail(at)
@@ -187,7 +189,7 @@ func (s *summary) endPackage(e event) {
 	}
 }
 
-// close prints the skips, the devices and the closing line.
+// close prints the skipped tests, the devices and the totals.
 func (s *summary) close() {
 	for _, k := range s.skips {
 		fmt.Fprintf(s.out, "skip  %s %s (%d): %s\n", k.pkg, k.test, k.n, k.reason)

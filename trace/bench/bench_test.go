@@ -294,14 +294,14 @@ func TestFilesThatAreNoResultsAreRefused(t *testing.T) {
 	}
 	whole := b.String()
 	for want, text := range map[string]string{
-		"breaks off":    whole[:len(whole)/2],
-		"schema is":     strings.Replace(whole, "bench/1", "bench/2", 1),
-		"test 0 has no": strings.Replace(whole, "36000000,", "-1,", 1),
-		"wall times":    strings.Replace(whole, "36000000,", "36000001,", 1),
-		"512 tokens at": strings.Replace(whole, `"steps": 1,`, `"steps": 0,`, 1),
-		"a floor of":    strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
-		"a list where":  "[]",
-		"is no JSON":    "hello",
+		"ends unexpectedly":           whole[:len(whole)/2],
+		"schema is":                   strings.Replace(whole, "bench/1", "bench/2", 1),
+		"times are missing":           strings.Replace(whole, "36000000,", "-1,", 1),
+		"do not match its wall times": strings.Replace(whole, "36000000,", "36000001,", 1),
+		"tokens (512)":                strings.Replace(whole, `"steps": 1,`, `"steps": 0,`, 1),
+		"of the floor":                strings.Replace(whole, `"share": 0.62`, `"share": -1`, 1),
+		"a list where":                "[]",
+		"invalid JSON":                "hello",
 	} {
 		if text == whole {
 			t.Errorf("%s: the file is as it was", want)

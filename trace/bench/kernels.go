@@ -10,29 +10,30 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Kernel is operators that are alike, one after the other on one route at one shape: what each took.
+// Kernel is the measured time of a group of equal operators on one route at one shape. The operators ran
+// one after the other.
 type Kernel struct {
-	Ops      []string `json:"ops"`              // their names without the layer
-	Layers   []int    `json:"layers,omitempty"` // those they are of; none of what stands outside of layers
-	Count    int      `json:"count"`            // operators that ran one after the other
+	Ops      []string `json:"ops"`              // names of the operators without the layer
+	Layers   []int    `json:"layers,omitempty"` // layers of the operators; nil outside of the layers
+	Count    int      `json:"count"`            // number of operators in the sequence
 	Kind     string   `json:"kind"`
-	In       int      `json:"in,omitempty"` // columns and rows of the weights of a matrix product
+	In       int      `json:"in,omitempty"` // columns (In) and rows (Out) of the weights of a matrix product
 	Out      int      `json:"out,omitempty"`
 	Tokens   int      `json:"tokens"`
 	Position int      `json:"position"`
-	Route    string   `json:"route,omitempty"` // "" where there is no choice
+	Route    string   `json:"route,omitempty"` // "" if there is only one route
 	Planned  bool     `json:"planned,omitempty"`
 	Kernels  []string `json:"kernels"`
-	NS       int64    `json:"ns"` // of one operator: the median of N runs, and their quartiles
+	NS       int64    `json:"ns"` // time of one operator: median of N runs; Q1NS and Q3NS are the quartiles
 	Q1NS     int64    `json:"q1_ns"`
 	Q3NS     int64    `json:"q3_ns"`
 	N        int      `json:"n"`
-	Bytes    int64    `json:"bytes"` // modelled, of one operator
+	Bytes    int64    `json:"bytes"` // modelled bytes of one operator; FLOPs likewise
 	FLOPs    int64    `json:"flops"`
 }
 
-// Crossover is which route is the fastest, and which one the plan takes, by length of a prompt or by the
-// position of a token.
+// Crossover shows where the fastest route and the planned route of a group of operators change. The axis is
+// the length of a prompt, or the position of a token if ByPosition is set.
 type Crossover struct {
 	Ops        []string `json:"ops"`
 	Layers     []int    `json:"layers,omitempty"`
@@ -44,23 +45,23 @@ type Crossover struct {
 	Planned    []Span   `json:"planned"`
 }
 
-// Span is the lengths or positions, of those that were measured, from one to another.
+// Span is a range of measured prompt lengths or positions with the same routes.
 type Span struct {
-	Routes []string `json:"routes"` // several where they cannot be distinguished at any of them
+	Routes []string `json:"routes"` // several if no measurement in the span separates them
 	From   int      `json:"from"`
 	To     int      `json:"to"`
 }
 
-// check says what of a kernel cannot be.
+// check validates the numbers of a kernel.
 func (k *Kernel) check() error {
 	if k.Tokens < 1 || k.Position < 0 || k.N < 1 || k.NS < 0 || k.Count < 1 || k.Bytes < 0 || k.FLOPs < 0 {
-		return fmt.Errorf("%s has an impossible count or time", printable.Short(k.Kind, 40))
+		return fmt.Errorf("%s: a count or a time is out of range", printable.Short(k.Kind, 40))
 	}
 	return nil
 }
 
-// subject names what a kernel is of. Operators of one name and kind are several where some layers differ: a
-// window, a sum that is fused into some of them.
+// subject returns a name for the operators of a kernel. It includes the layers, because operators with the
+// same name and kind can differ between layers: by a sliding window, or by a fused addition.
 func (k *Kernel) subject() string {
 	words := []string{names(k.Ops), k.Kind}
 	if k.In > 0 {
@@ -77,13 +78,13 @@ func (k *Kernel) sameShape(l *Kernel) bool {
 	return k.subject() == l.subject() && k.Tokens == l.Tokens && k.Position == l.Position
 }
 
-// fasterThan reports whether a kernel took less than another by more than both scatter.
+// fasterThan reports whether k is significantly faster than l: the interquartile ranges must not overlap.
 func (k *Kernel) fasterThan(l *Kernel) bool {
 	return min(k.N, l.N) >= trace.FewestWithin && k.Q3NS < l.Q1NS
 }
 
-// fastest says of each kernel whether no other route of its shape is faster, as far as that can be told: of
-// a shape whose routes cannot be distinguished it is several.
+// fastest reports for each kernel whether no other route of its shape is significantly faster. Several
+// routes of a shape can be fastest.
 func (r *Result) fastest() []bool {
 	best := make([]bool, len(r.Kernels))
 	for i := range r.Kernels {
@@ -93,7 +94,7 @@ func (r *Result) fastest() []bool {
 	return best
 }
 
-// shapeOf are all routes of a kernel's shape, which are one after the other.
+// shapeOf returns all routes of a kernel's shape. They are adjacent in r.Kernels.
 func (r *Result) shapeOf(i int) []Kernel {
 	from, to := i, i+1
 	for from > 0 && r.Kernels[from-1].sameShape(&r.Kernels[i]) {
@@ -105,14 +106,15 @@ func (r *Result) shapeOf(i int) []Kernel {
 	return r.Kernels[from:to]
 }
 
-// FindCrossovers says which routes are the fastest, and which ones the plans take, by length of a prompt from
-// its beginning, and then by position of one token. A route is the fastest up to where another is told to be
-// faster. Operators that were measured at one length or position, or have one route, have none.
+// FindCrossovers returns the fastest and the planned routes of each group of operators: first by prompt
+// length from position 0, then by the position of one token. A route counts as fastest until another route
+// is significantly faster. Operators with one measured length or position, or with one route, have no
+// crossovers.
 func (r *Result) FindCrossovers() []Crossover {
 	return append(r.crossovers(false), r.crossovers(true)...)
 }
 
-// crossovers are those by length, or those by position.
+// crossovers returns the crossovers by position, or by prompt length.
 func (r *Result) crossovers(byPosition bool) []Crossover {
 	var list []Crossover
 	subject, best := "", r.fastest()
@@ -151,8 +153,8 @@ func (r *Result) crossovers(byPosition bool) []Crossover {
 	})
 }
 
-// along is the spans with a length or position more, at which any of some routes will do. The last of them
-// goes on with those of its routes that do.
+// along adds a length or position with its routes to the spans. It extends the last span by the routes that
+// the last span and the new point share. If there is no shared route, it starts a new span.
 func along(spans []Span, routes []string, at int) []Span {
 	if n := len(spans); n > 0 {
 		last := &spans[n-1]
@@ -170,8 +172,8 @@ func along(spans []Span, routes []string, at int) []Span {
 	return append(spans, Span{routes, at, at})
 }
 
-// limit is the ceiling that a kernel could reach first, by its modelled work, and the share of it that it
-// reaches: 1 is at the ceiling. It is "" where that is not known.
+// limit returns the ceiling that the kernel would reach first by its modelled work, and the reached share
+// of the ceiling (1 means at the ceiling). It returns "" if the ceilings are unknown.
 func (r *Result) limit(k *Kernel) (of string, share float64) {
 	c := r.Device.Ceilings
 	if c == nil || k.NS == 0 {
@@ -188,10 +190,10 @@ func (r *Result) limit(k *Kernel) (of string, share float64) {
 	return "fp", fp / float64(k.NS)
 }
 
-// names are the distinct names of operators, for people.
+// names joins the distinct names of operators for display.
 func names(ops []string) string { return strings.Join(ops, ", ") }
 
-// kernelTable has a row for each route at each shape.
+// kernelTable returns a table with a row for each route at each shape.
 func (r *Result) kernelTable() *table.Table {
 	at, best := table.By(r.Kernels), r.fastest()
 	count := func(name, title, doc string, of func(*Kernel) int) table.Column {
@@ -299,7 +301,7 @@ func (r *Result) kernelTable() *table.Table {
 	}))
 }
 
-// by is what a crossover is along, as columns of kernels are titled.
+// by returns the axis of a crossover, named like the column in the table of kernels.
 func (c *Crossover) by() string {
 	if c.ByPosition {
 		return "pos"
@@ -307,7 +309,7 @@ func (c *Crossover) by() string {
 	return "M"
 }
 
-// crossoverTable says which route is the fastest, and which one is planned, by length or position.
+// crossoverTable returns a table of the fastest and the planned routes by length or position.
 func (r *Result) crossoverTable() *table.Table {
 	at := table.By(r.Crossovers)
 	spans := func(list []Span) table.Cell {

@@ -13,7 +13,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Formats are the forms in which a result is printed.
+// Formats lists the output formats of a result.
 var Formats = []string{"md", "json", "csv"}
 
 // Print prints a result in one of Formats.
@@ -23,7 +23,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 		return r.Write(w)
 	case "csv":
 		t := r.Table()
-		t.Flat = true // a depth of rows would be read as that of tests, which is n_depth
+		t.Flat = true // a depth column could be mistaken for n_depth, the depth of a test
 		t.Columns = append(t.Columns, r.more()...)
 		for _, a := range r.about() {
 			t.Columns = append(t.Columns, table.Column{
@@ -35,7 +35,7 @@ func (r *Result) Print(ctx context.Context, w io.Writer, format string) error {
 	return r.printMarkdown(ctx, w)
 }
 
-// more are columns that no page has room for.
+// more returns columns that only CSV has, because a page has no room for them.
 func (r *Result) more() []table.Column {
 	number := func(name, unit string, of func(row int) int64) table.Column {
 		return table.Column{
@@ -68,10 +68,10 @@ func (r *Result) more() []table.Column {
 		end("cost_high", func(e *Overhead) float64 { return e.High }))
 }
 
-// fact is something that is said of all of a result.
+// fact is a named property of the whole result.
 type fact struct{ name, is string }
 
-// about says of what and by what a result was measured.
+// about returns the facts about what was measured and with what.
 func (r *Result) about() []fact {
 	version := strings.TrimSpace(r.Producer.Version + " " + r.Producer.Commit)
 	facts := []fact{
@@ -85,13 +85,13 @@ func (r *Result) about() []fact {
 		{"edited", strings.Join(r.Edited, ", ")},
 		{"stopped", r.Stopped},
 	}
-	if len(r.Kernels) > 0 || r.traced() { // which are timed in isolation, or say it each
+	if len(r.Kernels) > 0 || r.traced() { // isolated operators have no timing level
 		return facts
 	}
 	return append(facts, fact{"timing", string(r.Timing)})
 }
 
-// printMarkdown prints what was measured, tables and notes as a page has them.
+// printMarkdown prints the facts, tables and notes of the result as Markdown.
 func (r *Result) printMarkdown(ctx context.Context, w io.Writer) error {
 	var facts []string
 	for _, a := range r.about() {
@@ -130,7 +130,7 @@ func printAll(ctx context.Context, w io.Writer, format string, t *table.Table) e
 	return t.Print(ctx, w, format, rows, 0)
 }
 
-// notes are what a reader has to know of the numbers.
+// notes returns the explanations that a reader of the numbers needs.
 func (r *Result) notes() []string {
 	var notes []string
 	if r.Stopped != "" {
@@ -174,7 +174,7 @@ func (r *Result) notes() []string {
 	return notes
 }
 
-// Table is what was measured: a row for each test, or for each route of a kernel.
+// Table returns the table of a result: a row for each test, or for each route of each kernel.
 func (r *Result) Table() *table.Table {
 	if len(r.Kernels) > 0 {
 		return r.kernelTable()
@@ -275,12 +275,13 @@ func (r *Result) testTable() *table.Table {
 	}))
 }
 
-// traced reports whether tests ran at levels of their own.
+// traced reports whether tests ran at different timing levels.
 func (r *Result) traced() bool {
 	return slices.ContainsFunc(r.Tests, func(t Test) bool { return t.Timing != "" })
 }
 
-// shareCell is a share of a ceiling. One of over 100 % is none, and is marked.
+// shareCell returns a cell of a share of a ceiling. A share over 100% is not plausible and is marked with
+// "?".
 func shareCell(share float64) table.Cell {
 	c := table.Number(100*share, 1)
 	if share > 1 {
@@ -289,7 +290,7 @@ func shareCell(share float64) table.Cell {
 	return c
 }
 
-// significant is a number with four digits or so.
+// significant returns a cell of a number with about four significant digits.
 func significant(v float64) table.Cell {
 	decimals := 0
 	for limit := 1000.0; v < limit && decimals < 6; limit /= 10 {

@@ -1,6 +1,6 @@
 package table
 
-// ColumnsOf makes columns over typed rows, a line each. The order of a table's columns is that of its list.
+// ColumnsOf returns a builder of columns over typed rows. Each builder call is one line:
 //
 //	of := table.ColumnsOf(runners)
 //	t := table.New("runners", []table.Column{
@@ -8,20 +8,20 @@ package table
 //		of.Int(80, "laps", "laps", "laps", "laps that were run", func(r *runner) int64 { return r.laps }),
 //	}, rows)
 //
-// Every builder takes the screen width from which on the column is shown, its name for CSV, JSON and filters,
-// its title and its doc; one of numbers takes their unit before the doc.
+// Every builder method accepts the minimum screen width of the column, its name in CSV, JSON and filters,
+// its title and its doc. Methods for columns of numbers also accept the unit, before the doc.
 func ColumnsOf[R any](rows []R) Columns[R] { return Columns[R]{rows: rows} }
 
-// Columns builds columns over rows of a type.
+// Columns builds columns over rows of one type.
 type Columns[R any] struct {
 	rows []R
-	has  func(*R) bool // nil: every row has cells
+	has  func(*R) bool // nil if every row has a cell
 }
 
-// Where is a builder of columns that are empty except for some rows.
+// Where returns a builder of columns that have cells only in the rows for which has returns true.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.rows, has} }
 
-// cells gives the cells of the rows that have some.
+// cells turns a function of a typed row into one of a row index. It skips rows without a cell.
 func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	return func(row int) Cell {
 		if r := &b.rows[row]; b.has == nil || b.has(r) {
@@ -31,7 +31,7 @@ func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	}
 }
 
-// Text is a column of words.
+// Text returns a column of text.
 func (b Columns[R]) Text(width int, name, title, doc string, of func(*R) string) Column {
 	return Column{
 		Name: name, Title: title, Doc: doc, Width: width,
@@ -39,7 +39,7 @@ func (b Columns[R]) Text(width int, name, title, doc string, of func(*R) string)
 	}
 }
 
-// Int is a column of counts, aligned right.
+// Int returns a right-aligned column of counts.
 func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) int64) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: Exact, Right: true,
@@ -47,7 +47,7 @@ func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) in
 	}
 }
 
-// Cell is a column of numbers of any basis, aligned right, whose cells are made by a function.
+// Cell returns a right-aligned column of numbers of any basis. The function of computes the cells.
 func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: is, Right: true,
@@ -55,7 +55,7 @@ func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of 
 	}
 }
 
-// Words is a column of cells without a number, such as texts with a short form.
+// Words returns a column of cells without numbers, such as texts with a short form.
 func (b Columns[R]) Words(width int, name, title, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Doc: doc, Width: width,

@@ -10,29 +10,29 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Filter picks rows of a table. The zero Filter picks all.
+// Filter selects rows of a table. The zero Filter selects every row.
 type Filter struct{ terms []term }
 
 // term is one word of a filter.
 type term struct {
 	invert  bool
-	col     int // -1: any
+	col     int // column index, or -1 for any column
 	text    string
-	whole   bool // the text is all that the field has
+	whole   bool // the whole text of the field must be equal
 	re      *regexp.Regexp
-	compare string // <, <=, >, >=, =; "" for a text term
+	compare string // <, <=, >, >= or =; "" for a text term
 	number  float64
 }
 
-// ParseFilter reads a filter of words, all of which must hold:
+// ParseFilter parses a filter. A row must satisfy every word of the filter:
 //
-//	norm         some field has this text, or the name of a row that it stands in, in letters of any case
-//	!norm        none has
-//	re:^fd_      some field matches the regular expression
-//	kernel:mul   the column has this text
-//	op:=k        the column of names is this text and nothing more, in letters of any case
-//	us:>10       the column's number is over 10; also <, >=, <=, =, and with a unit: us:>0.1ms
-//	#37          the number of the column # is 37
+//	norm         a field of the row, or the name of an enclosing row, contains this text (case-insensitive)
+//	!norm        no such field or name contains this text
+//	re:^fd_      a field matches the regular expression
+//	kernel:mul   the field in this column contains this text
+//	op:=k        the field in this text column equals this text (case-insensitive)
+//	us:>10       the number in this column is over 10; also <, >=, <=, =; with a unit: us:>0.1ms
+//	#37          the number in the column # is 37
 func (t *Table) ParseFilter(s string) (Filter, error) {
 	var f Filter
 	for _, word := range strings.Fields(s) {
@@ -45,14 +45,14 @@ func (t *Table) ParseFilter(s string) (Filter, error) {
 	return f, nil
 }
 
-// CheckFilter says what is wrong with a filter whatever columns there are: an expression in it, or what a
-// number is compared with.
+// CheckFilter reports errors of a filter that do not depend on the columns of a table: an invalid regular
+// expression or an invalid number.
 func CheckFilter(s string) error {
 	for _, word := range strings.Fields(s) {
 		bare := strings.TrimPrefix(word, "!")
 		re, err := expression(bare)
 		if _, rest, ok := strings.Cut(bare, ":"); ok && re == nil && err == nil {
-			if op, value := comparison(rest); op != "" && op != "=" { // which may be of a name
+			if op, value := comparison(rest); op != "" && op != "=" { // "=" may also compare text
 				_, _, err = quantity(value)
 			}
 		}
@@ -67,7 +67,7 @@ func wrongTerm(word string, err error) error {
 	return fmt.Errorf("filter %s: %w", printable.Short(word, 40), err)
 }
 
-// expression is the regular expression of a word of a filter, nil where it is none.
+// expression returns the regular expression of a filter word, or nil if the word is not one.
 func expression(word string) (*regexp.Regexp, error) {
 	pattern, ok := strings.CutPrefix(word, "re:")
 	if !ok {
@@ -110,7 +110,8 @@ func (t *Table) parseTerm(word string) (term, error) {
 	return r, err
 }
 
-// comparison is how a number is compared, "" where it is not, and with what.
+// comparison splits a comparison into its operator and its value. The operator is "" if there is no
+// comparison.
 func comparison(s string) (op, value string) {
 	for _, op := range []string{">=", "<=", ">", "<", "="} {
 		if value, ok := strings.CutPrefix(s, op); ok {
@@ -120,10 +121,10 @@ func comparison(s string) (op, value string) {
 	return "", s
 }
 
-// nsPer are the units of time.
+// nsPer holds the length of each time unit in nanoseconds.
 var nsPer = map[string]float64{"ns": 1, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
 
-// quantity reads a number with an optional unit.
+// quantity parses a number with an optional unit.
 func quantity(s string) (n float64, unit string, err error) {
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZµ/%")
 	if n, err = strconv.ParseFloat(digits, 64); err != nil {
@@ -132,7 +133,7 @@ func quantity(s string) (n float64, unit string, err error) {
 	return n, s[len(digits):], nil
 }
 
-// parseQuantity reads a number with an optional unit into the unit of a column.
+// parseQuantity parses a number with an optional unit and converts it to the unit of a column.
 func parseQuantity(s, unit string) (float64, error) {
 	n, given, err := quantity(s)
 	if err != nil {
@@ -143,16 +144,16 @@ func parseQuantity(s, unit string) (float64, error) {
 	}
 	from, to := nsPer[given], nsPer[unit]
 	if from == 0 || to == 0 {
-		return 0, fmt.Errorf("the column is in %q, not %q", unit, printable.Short(given, 40))
+		return 0, fmt.Errorf("the unit of the column is %q, not %q", unit, printable.Short(given, 40))
 	}
 	return n * from / to, nil
 }
 
-// Match reports whether a row is one that the filter picks by itself.
+// Match reports whether the row itself satisfies the filter.
 func (f Filter) Match(t *Table, row int) bool {
 	for _, m := range f.terms {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
-			return false // a heading is there for its rows: numbers and exclusions are about them
+			return false // numbers and exclusions apply to the rows under a heading
 		}
 		if m.match(t, row) == m.invert {
 			return false
@@ -161,7 +162,8 @@ func (f Filter) Match(t *Table, row int) bool {
 	return true
 }
 
-// Equal is the number that a filter wants a column to have, and whether it wants that and nothing else.
+// Equal returns the number that the filter requires in the column col. The bool reports whether the filter
+// consists of this comparison alone.
 func (f Filter) Equal(col int) (float64, bool) {
 	if len(f.terms) != 1 {
 		return 0, false
@@ -170,7 +172,7 @@ func (f Filter) Equal(col int) (float64, bool) {
 	return m.number, m.col == col && m.compare == "=" && !m.invert
 }
 
-// excludes reports whether an exclusion takes a row out.
+// excludes reports whether an exclusion (!word) of the filter removes the row.
 func (f Filter) excludes(t *Table, row int) bool {
 	return slices.ContainsFunc(f.terms, func(m term) bool { return m.invert && m.match(t, row) })
 }

@@ -7,15 +7,17 @@ import (
 	"gpuscope/internal/cells"
 )
 
-// gutter is how many cells stand between the columns of a printed table.
+// gutter is the number of blank cells between the columns of a printed table.
 const gutter = 2
 
-// leasts are the cells that a column of words keeps before columns are dropped for it, and at the least.
+// leasts holds the minimum widths of a text column, in cells. Columns are dropped if a table does not fit
+// with the first width. The next widths are tried in turn, and the last one is final.
 var leasts = []int{24, 12, 8}
 
-// fitted are columns in at most so many cells, and how wide each is. Words are broken into lines; numbers
-// are not, for a part of one is another number. Where that is not enough, columns go: those that need the
-// widest screens first, from the right. The first column and that of the tree stay.
+// fitted selects the columns that fit into the given width and returns their widths in cells. It wraps text
+// but never numbers, because a part of a number is a different number. If wrapping is not enough, it drops
+// columns. It starts with those that need the widest screens, from the right. The first column and the tree
+// column always stay.
 func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	kept, widths = slices.Clone(cols), slices.Clone(natural)
 	words := func(k int) bool { return !t.Columns[kept[k]].Right && t.Columns[kept[k]].Unit == "" }
@@ -30,7 +32,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		return total
 	}
 	stays := func(k int) bool { return k == 0 || t.Columns[kept[k]].Tree }
-	drop := func(from int) bool { // a column of screens of so many cells or more
+	// drop removes one column whose Width is at least from, and reports whether there was one.
+	drop := func(from int) bool {
 		at := -1
 		for k, c := range kept {
 			if w := t.Columns[c].Width; !stays(k) && w >= from && (at < 0 || w >= t.Columns[kept[at]].Width) {
@@ -42,7 +45,7 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		}
 		return at >= 0
 	}
-	const everywhere = 80 // the Width of columns that every screen has
+	const everywhere = 80 // Width of the columns that every screen shows
 	for i, least := range leasts {
 		from := everywhere + 1
 		if i == len(leasts)-1 {
@@ -51,7 +54,7 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 		for sum(least) > width && drop(from) {
 		}
 	}
-	for total := sum(width); total > width; total = sum(width) { // the widest first
+	for total := sum(width); total > width; total = sum(width) { // shrink the widest text column first
 		at := -1
 		for k := range kept {
 			if words(k) && widths[k] > 1 && (at < 0 || widths[k] > widths[at]) {
@@ -69,8 +72,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	return kept, widths
 }
 
-// Wrap breaks a text into lines of at most w cells, at spaces where it has some. Lines after the first are
-// indented by so many cells more than it is.
+// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Lines after the first have
+// hanging more cells of indentation than the first line.
 func Wrap(s string, w, hanging int) []string {
 	if w <= 0 || Width(s) <= w {
 		return []string{s}
@@ -78,17 +81,17 @@ func Wrap(s string, w, hanging int) []string {
 	words := strings.TrimLeft(s, " ")
 	indent := strings.Repeat(" ", min(len(s)-len(words), w/2))
 	under := strings.Repeat(" ", min(len(indent)+hanging, w/2))
-	line, empty := indent, true // no word is in it yet
+	line, empty := indent, true // the line has no word yet
 	var lines []string
 	for _, word := range strings.Fields(words) {
 		if !empty && Width(line+" "+word) > w {
 			lines = append(lines, line)
 			line, empty = under, true
 		}
-		for empty && Width(line+word) > w { // too long for any line
+		for empty && Width(line+word) > w { // the word is too long for any line
 			part := cells.Cut(word, w-Width(line), "")
 			if part == "" {
-				part = "…" // not even one sign has room
+				part = "…" // not even one character fits
 				word = ""
 			}
 			lines = append(lines, line+part)

@@ -9,12 +9,12 @@ import (
 	"gpuscope/internal/cells"
 )
 
-// What tables, titles and sentences write alike.
+// This file formats text that tables, titles and sentences share.
 
-// Width is how many cells s takes on a screen.
+// Width returns the number of screen cells that s occupies.
 func Width(s string) int { return cells.Width(s) }
 
-// Cut shortens s to at most w cells, with an ellipsis where something is missing.
+// Cut shortens s to at most w cells. An ellipsis marks the removed text.
 func Cut(s string, w int) string {
 	if w <= 0 {
 		return ""
@@ -22,8 +22,8 @@ func Cut(s string, w int) string {
 	return cells.Cut(s, w, "…")
 }
 
-// Clauses is as much of a sentence as w cells hold, without what follows the last colon, comma or full stop
-// that has room: a figure of which digits are cut off is another figure. It is "" where no clause has room.
+// Clauses shortens a sentence to at most w cells. It cuts only after a colon, semicolon, comma or full
+// stop, because a number with missing digits is a different number. It returns "" if no clause fits.
 func Clauses(s string, w int) string {
 	if Width(s) <= w {
 		return s
@@ -36,7 +36,7 @@ func Clauses(s string, w int) string {
 	return ""
 }
 
-// Integer writes a number with thousands separators.
+// Integer formats a number with thousands separators.
 func Integer[N ~int | ~int64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	digits := strings.TrimPrefix(s, "-")
@@ -54,7 +54,7 @@ func Integer[N ~int | ~int64](n N) string {
 	return b.String()
 }
 
-// Plural is "1 step" or "2 steps".
+// Plural formats a count with its noun: "1 step" or "2 steps".
 func Plural[N ~int | ~int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -65,7 +65,7 @@ func Plural[N ~int | ~int64](n N, noun string) string {
 	return Integer(n) + " " + noun + "s"
 }
 
-// Bytes writes what is moved: "10.5 MB".
+// Bytes formats an amount of moved data with a decimal prefix: "10.5 MB".
 func Bytes(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -78,7 +78,7 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// Scaled writes how much there is of a unit, with three digits and a prefix: "4.24 TB/s", "6.31 GFLOP".
+// Scaled formats a value with three digits and a prefix for its unit: "4.24 TB/s", "6.31 GFLOP".
 func Scaled(v float64, unit string) string {
 	prefixes := []string{"", "k", "M", "G", "T", "P"}
 	i := 0
@@ -88,13 +88,12 @@ func Scaled(v float64, unit string) string {
 	return fmt.Sprintf("%s %s%s", Digits(v), prefixes[i], unit)
 }
 
-// Digits writes an amount with the three digits that say what there is to know of it; before its point it may
-// have more.
+// Digits formats a value with three significant digits. It never rounds digits before the decimal point.
 func Digits(v float64) string {
 	return fmt.Sprintf("%.*f", max(0, 3-len(strconv.Itoa(int(math.Abs(v))))), v)
 }
 
-// Memory writes what is held, in the largest binary unit that keeps three digits or so: "1.5 MiB".
+// Memory formats a memory size with a binary prefix and about three digits: "1.5 MiB".
 func Memory[N uint64 | int64](n N) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
 	v, i := float64(n), 0
@@ -107,7 +106,7 @@ func Memory[N uint64 | int64](n N) string {
 	return fmt.Sprintf("%.1f %s", v, units[i])
 }
 
-// Shape writes dims as 1×32×64.
+// Shape formats dims as 1×32×64.
 func Shape(dims []int) string {
 	var b []byte
 	for i, d := range dims {
@@ -119,7 +118,7 @@ func Shape(dims []int) string {
 	return string(b)
 }
 
-// Grid writes a workgroup count, without trailing ones: 32, 32×8.
+// Grid formats a workgroup count without trailing ones: 32 or 32×8.
 func Grid(g [3]int) string {
 	switch {
 	case g[2] != 1:
@@ -130,7 +129,7 @@ func Grid(g [3]int) string {
 	return Shape(g[:1])
 }
 
-// Millis is a time in ns as ms with its unit; what was not measured is –.
+// Millis formats a time in ns as milliseconds with the unit. It returns "–" if the time was not measured.
 func Millis(ns int64, measured bool) string {
 	s := MillisBare(ns, measured)
 	if measured {
@@ -139,7 +138,7 @@ func Millis(ns int64, measured bool) string {
 	return s
 }
 
-// MillisBare is Millis without the unit.
+// MillisBare formats a time like Millis but without the unit.
 func MillisBare(ns int64, measured bool) string {
 	if !measured {
 		return Unmeasured
@@ -154,13 +153,13 @@ func MillisBare(ns int64, measured bool) string {
 	}
 }
 
-// Micros writes a time in µs with at most so many decimals.
+// Micros formats a time in µs with at most the given number of decimals.
 func Micros(us float64, decimals int) string {
 	return fmt.Sprintf("%.*f", MicrosDecimals(us, decimals), us)
 }
 
-// MicrosDecimals is how many of so many decimals a time in µs is written with: fewer from 100 on, and none
-// from 1,000 on, for four digits say what there is to know of a time.
+// MicrosDecimals returns the number of decimals for a time in µs. It allows at most one decimal from 100 µs
+// on and none from 1,000 µs on, because four digits are enough for a time.
 func MicrosDecimals(us float64, decimals int) int {
 	switch v := math.Abs(us); {
 	case v >= 999.95:
@@ -171,7 +170,8 @@ func MicrosDecimals(us float64, decimals int) int {
 	return decimals
 }
 
-// DecimalsOfUS is how many decimals of a µs a clock can tell.
+// DecimalsOfUS returns the number of decimals of a µs that a clock with the given timer resolution can
+// resolve.
 func DecimalsOfUS(quantumNS float64) int {
 	if quantumNS <= 0 {
 		return 1

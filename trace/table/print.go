@@ -15,14 +15,14 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// outputFormat is a way to print a table.
+// outputFormat is a format in which a table can be printed.
 type outputFormat struct {
-	name, suffix string // as --format takes it; of a file that holds it
-	// print writes rows. Of what people read it takes the columns that a screen of so many cells shows.
+	name, suffix string // value of --format; file name suffix
+	// print writes the given rows. Formats for people omit the columns that need a wider screen than width.
 	print func(t *Table, ctx context.Context, w *bufio.Writer, rows []int, width int) error
 }
 
-// outputFormats are all there are: to add one is to add a row.
+// outputFormats lists all output formats. Adding a row adds a format everywhere.
 var outputFormats = []outputFormat{
 	{"text", ".txt", (*Table).printText},
 	{"csv", ".csv", (*Table).printCSV},
@@ -30,10 +30,10 @@ var outputFormats = []outputFormat{
 	{"md", ".md", (*Table).printMarkdown},
 }
 
-// Formats are the forms in which a table can be printed.
+// Formats lists the names of the formats in which a table can be printed.
 var Formats = each(func(f outputFormat) string { return f.name })
 
-// Suffixes are what the name of a file with a table may end in.
+// Suffixes returns the file name suffixes of all output formats.
 func Suffixes() []string {
 	return slices.Sorted(slices.Values(each(func(f outputFormat) string { return f.suffix })))
 }
@@ -46,24 +46,24 @@ func each(of func(outputFormat) string) []string {
 	return list
 }
 
-// FormatOf is the form that a file's name says.
+// FormatOf returns the name of the output format that belongs to the suffix of a file name.
 func FormatOf(path string) (string, error) {
 	for _, f := range outputFormats {
 		if strings.HasSuffix(strings.ToLower(path), f.suffix) {
 			return f.name, nil
 		}
 	}
-	return "", fmt.Errorf("%s: unknown table format: want a name ending in %s", printable.Short(path, 120),
+	return "", fmt.Errorf("%s: unknown table format; known suffixes: %s", printable.Short(path, 120),
 		strings.Join(Suffixes(), ", "))
 }
 
-// Print writes rows of a table in one of Formats. Text has the columns that a screen of so many cells shows,
-// and no line is wider (0: of any width); Markdown has those of any, in lines as long as they are; CSV and
-// JSON are for programs and have all columns, with numbers as they are.
+// Print writes rows of a table in one of Formats. The text format has the columns for a screen of the given
+// width, and no line is wider; a width of 0 means no limit. Markdown has the columns for any screen and
+// lines of any length. CSV and JSON are for programs: they have all columns and unrounded numbers.
 func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []int, width int) error {
 	i := slices.Index(Formats, format)
 	if i < 0 {
-		return fmt.Errorf("unknown format %q: want %s", printable.Short(format, 40),
+		return fmt.Errorf("unknown format %q; known formats: %s", printable.Short(format, 40),
 			strings.Join(Formats, ", "))
 	}
 	out := bufio.NewWriter(w)
@@ -73,7 +73,7 @@ func (t *Table) Print(ctx context.Context, w io.Writer, format string, rows []in
 	return out.Flush()
 }
 
-// Shown lists the columns that a screen of a width shows; 0 is one of any width.
+// Shown returns the columns for a screen of the given width. A width of 0 means no limit.
 func (t *Table) Shown(width int) []int {
 	var cols []int
 	for i, c := range t.Columns {
@@ -84,7 +84,7 @@ func (t *Table) Shown(width int) []int {
 	return cols
 }
 
-// label is the text of a cell with the indentation of its row.
+// label returns the text of a cell, indented if the column is the tree column.
 func (t *Table) label(row, col int) string {
 	s := t.Cell(row, col).Text
 	if t.Columns[col].Tree {
@@ -93,7 +93,8 @@ func (t *Table) label(row, col int) string {
 	return s
 }
 
-// heading is what stands over a column's numbers. Where a screen draws them the title has no unit.
+// heading returns the heading of a printed column. It adds the unit for bar columns, whose titles have no
+// unit.
 func (c *Column) heading() string {
 	if c.Bar {
 		return c.Title + " " + c.Unit
@@ -101,7 +102,8 @@ func (c *Column) heading() string {
 	return c.Title
 }
 
-// widths are those of columns over rows; 0 where no row has anything, or nothing was measured.
+// widths returns the width of each column over the given rows. A column without any measured cell has width
+// 0.
 func (t *Table) widths(ctx context.Context, rows, cols []int) ([]int, error) {
 	widths := make([]int, len(cols))
 	for i, r := range rows {
@@ -168,14 +170,15 @@ func (t *Table) printText(ctx context.Context, w *bufio.Writer, rows []int, widt
 	return nil
 }
 
-// printRow prints a row of cells in columns of so many cells each. Words that are longer go on below.
+// printRow prints a row of cells in columns of the given widths. Text that is too long continues on the
+// next line.
 func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int) string) {
 	broken, high := make([][]string, len(cols)), 1
 	for k, c := range cols {
 		s := cell(c)
 		if broken[k] = []string{s}; Width(s) > widths[k] {
 			hanging := 0
-			if k == 0 || t.Columns[c].Tree { // what goes on is no row of its own
+			if k == 0 || t.Columns[c].Tree { // marks the continuation line, which is not a row of its own
 				hanging = 2
 			}
 			if broken[k] = Wrap(s, widths[k], hanging); t.Columns[c].Right {
@@ -205,8 +208,8 @@ func (t *Table) printRow(w *bufio.Writer, cols, widths []int, cell func(col int)
 	}
 }
 
-// value is a cell for a program: the number where the column has numbers, the text where it has none, ""
-// where there is nothing. A number that is not finite is a word: NaN, Infinity or -Infinity.
+// value returns a cell for a program: the number if the column has numbers, else the text. An empty cell is
+// "". A number that is not finite becomes one of the words NaN, Infinity and -Infinity.
 func (t *Table) value(row, col int) (s string, number bool) {
 	c := t.Columns[col].Of(row)
 	switch {
@@ -256,13 +259,13 @@ func (t *Table) printCSV(ctx context.Context, w *bufio.Writer, rows []int, _ int
 	return out.Error()
 }
 
-// printJSON writes {"table", "title", "columns", "rows", "notes"}; a row has its key, its depth and the
-// columns that it has something in. JSON has no numbers that are not finite: those are words.
+// printJSON writes {"table", "title", "columns", "rows", "notes"}. A row has its key, its depth and its
+// non-empty columns. JSON cannot represent numbers that are not finite, so printJSON writes them as words.
 func (t *Table) printJSON(ctx context.Context, w *bufio.Writer, rows []int, _ int) error {
 	quote := func(v any) string {
 		s, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // strings and lists of them
+			panic(err) // v consists of strings and lists of strings
 		}
 		return string(s)
 	}

@@ -7,22 +7,21 @@ import (
 	"strings"
 )
 
-// Selection says which rows of a table to show, in which order.
+// Selection determines which rows of a table are shown, and their order.
 type Selection struct {
-	// Open overrides, by key, whether a row is unfolded. All unfolds every row.
+	// Open overrides by key whether a row is unfolded. All unfolds every row.
 	Open map[string]bool
 	All  bool
-	// Filter keeps the rows that match, what they stand in, and what stands in them. It unfolds the way to
-	// what it finds in a closed row that does not match itself.
+	// Filter keeps the matching rows, the rows that enclose them, and the rows inside them. It unfolds a
+	// closed row that contains a match but does not match itself.
 	Filter Filter
-	// Sort is the name of a column by which rows are ordered among those that stand in the same row; "" is
-	// the table's own order. Rows that have no number come last either way. (Table.Apart is for an order of
-	// all rows, whatever heading they are under.)
+	// Sort is the name of the column that orders sibling rows; "" keeps the table's own order. Rows without
+	// a number always come last. (Use Table.Apart to order all rows regardless of their headings.)
 	Sort    string
 	Reverse bool
 }
 
-// open reports whether a row is unfolded.
+// open reports whether the row is unfolded.
 func (s *Selection) open(r *Row) bool {
 	if s.All {
 		return true
@@ -33,11 +32,11 @@ func (s *Selection) open(r *Row) bool {
 	return r.Open
 }
 
-// Rows between two looks at a context.
+// stride is the number of rows between two checks of a context.
 const stride = 1024
 
-// Select lists the indices of the rows to show. An unknown sort column is an error that names the columns; a
-// cancelled context is its error.
+// Select returns the indices of the rows to show. For an unknown sort column it returns an error that lists
+// the columns. For a cancelled context it returns the context's error.
 func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	sortBy := -1
 	if s.Sort != "" {
@@ -45,7 +44,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 			return nil, t.noColumn(s.Sort)
 		}
 	}
-	children := make([][]int, len(t.Rows)+1) // of row i at i+1
+	children := make([][]int, len(t.Rows)+1) // children of row i are at index i+1
 	for i := range t.Rows {
 		if !t.Rows[i].Joint && (t.empty == nil || !t.empty[i]) {
 			parent := t.Rows[i].Parent + 1
@@ -71,7 +70,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 		open := parent < 0 || s.open(&t.Rows[parent])
 		for _, i := range children[parent+1] {
 			hit := m.self[i] || m.below[i]
-			// A filter unfolds the way to what it found, but not what stands in a row that matches itself.
+			// A filter unfolds the rows that enclose a match, but it does not unfold the match itself.
 			if open && (hit || inside) || hit && parent >= 0 && !m.self[parent] {
 				out = append(out, i)
 				walk(i, inside || m.self[i])
@@ -82,7 +81,7 @@ func (t *Table) Select(ctx context.Context, s Selection) ([]int, error) {
 	return out, nil
 }
 
-// matches are by row: whether it matches, and whether one that stands in it does.
+// matches holds, for each row, whether the row itself matches and whether a row inside it does.
 type matches struct{ self, below []bool }
 
 func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
@@ -91,14 +90,14 @@ func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
 		if i%stride == 0 && ctx.Err() != nil {
 			return m, ctx.Err()
 		}
-		hidden := false // in a closed row that an exclusion hides: it hides all that the row stands for
+		hidden := false // the closed parent row is excluded, which also hides its rows
 		if p := t.Rows[i].Parent; p >= 0 && !t.Rows[p].Group && !s.open(&t.Rows[p]) {
 			hidden = s.Filter.excludes(t, p)
 		}
 		m.self[i] = len(s.Filter.terms) == 0 || !hidden && s.Filter.Match(t, i)
 	}
 	if len(s.Filter.terms) == 0 {
-		return m, nil // nothing is hidden, so nothing needs to be unfolded
+		return m, nil // no row is hidden, so no row needs to be unfolded
 	}
 	for i := len(t.Rows) - 1; i >= 0; i-- {
 		if p := t.Rows[i].Parent; p >= 0 && (m.self[i] || m.below[i]) {
@@ -108,7 +107,7 @@ func (t *Table) match(ctx context.Context, s *Selection) (matches, error) {
 	return m, nil
 }
 
-// sort orders the rows of each list by a column, whose cells are made once.
+// sort orders the rows of each list by a column. It computes each cell of the column once.
 func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) error {
 	cells := make([]Cell, len(t.Rows))
 	for row := range cells {
@@ -137,7 +136,7 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 			if reverse {
 				c = -c
 			}
-			if c == 0 && numbers && x.Mark != y.Mark { // one of both is Zero
+			if c == 0 && numbers && x.Mark != y.Mark { // one of the marks is Zero
 				c = strings.Compare(x.Mark, y.Mark)
 			}
 			return c
@@ -146,7 +145,7 @@ func (t *Table) sort(ctx context.Context, lists [][]int, col int, reverse bool) 
 	return ctx.Err()
 }
 
-// Sortable reports whether there is a column of a name with something in it to sort by.
+// Sortable reports whether the named column exists and has a cell to sort by.
 func (t *Table) Sortable(name string) bool {
 	c := t.Column(name)
 	if name == "" || c < 0 {
@@ -160,13 +159,14 @@ func (t *Table) Sortable(name string) bool {
 	return false
 }
 
-// LargestFirst reports whether who sorts by a column wants to see its largest first: where it has numbers.
+// LargestFirst reports whether sorting by a column should start with the largest value. This holds for
+// columns of numbers.
 func (t *Table) LargestFirst(name string) bool {
 	c := t.Column(name)
 	return name != "" && c >= 0 && t.Columns[c].Right
 }
 
-// order is by what rows are ordered that have a number.
+// order returns the sort key of a cell with a number.
 func (c *Cell) order() float64 {
 	if c.Mark == Zero {
 		return 0
@@ -174,11 +174,11 @@ func (c *Cell) order() float64 {
 	return c.Number
 }
 
-// ranked reports that a cell has a number that can be compared.
+// ranked reports whether the cell has a number that can be compared.
 func (c *Cell) ranked() bool { return c.Has && c.Number == c.Number && c.Mark != Unknown }
 
-// Uniform lists the columns that say the same in all of the rows, and something: they can stand in the title.
-// The tree's column never does.
+// Uniform returns the columns whose text is equal and not empty in all of the rows. Such a column can move
+// to the title. The tree column is never uniform.
 func (t *Table) Uniform(ctx context.Context, rows []int) ([]int, error) {
 	var cols []int
 	for c := range t.Columns {

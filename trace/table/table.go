@@ -1,9 +1,10 @@
-// Package table is tables of typed columns: which rows of a tree are shown (folded, filtered, sorted), and
-// their printing as text, CSV, JSON and Markdown. It also writes what tables and sentences share: sizes,
-// shapes, grids, times. It knows nothing of what its tables are about.
+// Package table implements tables of typed columns. It selects the rows of a tree by folding, filtering and
+// sorting. It prints tables as text, CSV, JSON and Markdown. It also formats sizes, shapes, grids and times
+// for tables and sentences. It is independent of the contents of the tables.
 //
-// A table is a list of columns over a list of rows. A column is a literal with its name, its unit, where its
-// numbers come from, and a function from the row's index to a cell, which is called for what is looked at.
+// A table consists of a list of columns and a list of rows. A column has a name, a unit, a basis of its
+// numbers, and a function that computes the cell of a row. The function is called only for cells that are
+// needed.
 //
 //	at := table.By(runners)
 //	t := table.New("runners", []table.Column{
@@ -14,8 +15,8 @@
 //	...
 //	err = t.Print(ctx, os.Stdout, "text", rows, 80)
 //
-// Tables do not change once they are made, and may be read from several goroutines. What takes as long as the
-// table is takes a context and ends with it.
+// Tables are immutable and may be read from several goroutines. Functions whose run time grows with the
+// table accept a context and stop when it is cancelled.
 package table
 
 import (
@@ -28,109 +29,114 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Table is what a view shows and a command prints: columns, rows that may be a tree, and what is said above
-// and below. Cells are made when they are asked for, so a long table costs what is looked at.
+// Table is shown by a screen and printed by a command. It has columns, rows that may form a tree, a title
+// above and notes below. Cells are computed on demand, so a long table costs only the cells that are looked
+// at.
 type Table struct {
 	Name    string // "dispatches"
-	Title   []Line // lines above
+	Title   []Line // lines above the columns
 	Columns []Column
-	Rows    []Row    // a tree in pre-order
-	Flat    bool     // never a tree: as CSV a row has no depth
-	Notes   []string // lines below
-	// From is what the rows were made from, for those who know the table and say more of a row than it does.
+	Rows    []Row    // rows in pre-order if they form a tree
+	Flat    bool     // the table is never a tree, so its CSV has no depth column
+	Notes   []string // lines below the rows
+	// From is the data that the rows were made from. Code for a specific table uses it to show more about a
+	// row than the table has.
 	From any
 
-	empty []bool    // headings that their rows have left; nil before
-	below []int32   // by row, how many rows stand in it
-	kept  *sync.Map // cells of rows that stand for many, by place: each costs what they all do
+	empty []bool    // by row: headings without rows after Apart; else nil
+	below []int32   // by row: number of rows inside the row
+	kept  *sync.Map // cached cells of rows with many rows inside, by place
 }
 
-// place is where a cell is.
+// place is the position of a cell.
 type place struct{ row, col int }
 
-// manyRows is how many rows stand in one whose cells are kept once they were made.
+// manyRows is the number of rows inside a row from which on the cells of that row are cached. Each cell of
+// such a row costs as much as the cells of all rows inside it.
 const manyRows = 64
 
-// Column describes a column and gives its cells.
+// Column describes a column and computes its cells.
 type Column struct {
-	Name  string // of CSV, JSON and filters: "sum_us"
-	Title string // on the screen: "Σµs"
-	Unit  string // of Cell.Number: "us", "GB/s", "%"; "" where cells are words
-	Is    Basis  // of the numbers
-	Right bool   // aligned right
-	// Width is the width of the screen from which on the column is shown: 80, 110, 140 or 200, or Unseen.
+	Name  string // name in CSV, JSON and filters: "sum_us"
+	Title string // title on the screen: "Σµs"
+	Unit  string // unit of Cell.Number: "us", "GB/s", "%"; "" for text
+	Is    Basis  // basis of the numbers
+	Right bool   // right-aligned
+	// Width is the minimum width of a screen that shows the column: 80, 110, 140 or 200 cells, or Unseen.
 	Width int
-	// Bar reports that the screen draws the numbers as bars, the largest of the rows that are no headings
-	// full.
+	// Bar reports whether the screen draws the numbers as bars. A full bar is the largest number of all
+	// rows except headings.
 	Bar  bool
 	Doc  string
-	Tree bool // carries the indentation of the rows
-	// Of is the cell of a row. It may be called from several goroutines.
+	Tree bool // the column shows the tree by indentation
+	// Of returns the cell of a row. Several goroutines may call it.
 	Of func(row int) Cell
 }
 
-// Unseen is the Width of a column that no screen shows: filters and programs read it.
+// Unseen is the Width of a column that is not shown on any screen. Filters and programs can read the
+// column.
 const Unseen = 1 << 20
 
-// Basis is where the numbers of a column come from.
+// Basis is the origin of the numbers in a column.
 type Basis string
 
-// The baselines.
+// These are the bases of numbers.
 const (
-	Words    Basis = ""         // there are none
+	Words    Basis = ""         // the column has no numbers
 	Exact    Basis = "exact"    // counted, or known from the graph and its plans
-	Measured Basis = "measured" // by a clock
-	Modelled Basis = "modelled" // computed from what is exact or measured, under an assumption; marked ~
+	Measured Basis = "measured" // measured by a clock
+	Modelled Basis = "modelled" // computed from exact or measured numbers under an assumption; marked ~
 )
 
-// Row is a place in the tree of rows.
+// Row is a position in the tree of rows.
 type Row = tree.Row
 
-// Cell is one field of a table. A number that was not measured, or does not apply, is absent: Has is false.
+// Cell is one field of a table. Has is false if the number was not measured or does not apply.
 type Cell struct {
-	Text   string  // as shown
-	Short  string  // what of Text must not be lost, where there is no room for all of it; "" where it is cut
-	Number float64 // in the column's unit
+	Text   string  // displayed text
+	Short  string  // essential part of Text for narrow columns; "" if Text may be cut
+	Number float64 // number in the column's unit
 	Has    bool
-	Mark   string // what Text begins with where the number is not significant; Marks has it for programs
+	Mark   string // prefix of Text that marks an insignificant number; see Marks
 }
 
-// Unknown is the mark of a number of which it is not known what it may be off by: rows are neither ordered
-// nor filtered by it.
+// Unknown is the mark of a number whose error is not known. Rows are neither sorted nor filtered by such a
+// number.
 const Unknown = "?"
 
-// Zero is the mark of a number that cannot be told from 0: it is ordered as 0, after a 0 without a mark.
+// Zero is the mark of a number that does not differ significantly from 0. It is sorted as 0, after an
+// unmarked 0.
 const Zero = "="
 
-// Unmeasured is shown where a time could stand and none was measured.
+// Unmeasured is displayed in place of a time that was not measured.
 const Unmeasured = "–"
 
-// Text is a cell of words.
+// Text returns a cell of text.
 func Text[S ~string](s S) Cell { return Cell{Text: string(s)} }
 
-// Count is a cell of a whole number.
+// Count returns a cell of a whole number.
 func Count[N int | int64](n N) Cell {
 	return Cell{Text: fmt.Sprint(n), Number: float64(n), Has: true}
 }
 
-// Number is a cell of a number with so many decimals.
+// Number returns a cell of a number with the given number of decimals.
 func Number(v float64, decimals int) Cell {
 	return Cell{Text: fmt.Sprintf("%.*f", decimals, v), Number: v, Has: true}
 }
 
-// Microseconds is a cell of a time in µs, as Micros writes it.
+// Microseconds returns a cell of a time in µs, formatted by Micros.
 func Microseconds(us float64, decimals int) Cell {
 	return Cell{Text: Micros(us, decimals), Number: us, Has: true}
 }
 
-// Missing is a cell where something could have been measured and was not.
+// Missing returns a cell for a figure that could have been measured but was not.
 func Missing() Cell { return Cell{Text: Unmeasured} }
 
-// markSuffix ends the names of the columns that Marks makes.
+// markSuffix ends the name of every column that Marks returns.
 const markSuffix = "_mark"
 
-// Marks is a column of the marks that stand before the numbers of another on the screen, for filters and
-// programs.
+// Marks returns a column with the marks that the screen shows before the numbers of another column. Filters
+// and programs read this column.
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
@@ -139,14 +145,14 @@ func Marks(of Column) Column {
 	}
 }
 
-// By turns a function of a typed row into one of the row's index, for Column.Of.
+// By converts a function of a typed row to a function of a row index, for Column.Of.
 func By[R any](rows []R) func(func(*R) Cell) func(int) Cell {
 	return func(of func(*R) Cell) func(int) Cell {
 		return func(row int) Cell { return of(&rows[row]) }
 	}
 }
 
-// New is a table of rows, which stand in pre-order. Their Children are found from their parents.
+// New returns a table of rows in pre-order. It sets the Children field of each row that is a parent.
 func New(name string, columns []Column, rows []Row) *Table {
 	for i := range rows {
 		if p := rows[i].Parent; p >= 0 {
@@ -162,7 +168,7 @@ func New(name string, columns []Column, rows []Row) *Table {
 	return &Table{Name: name, Columns: columns, Rows: rows, below: below, kept: new(sync.Map)}
 }
 
-// WithColumns is the table with other columns over the same rows.
+// WithColumns returns a table with different columns over the same rows.
 func (t *Table) WithColumns(columns []Column) *Table {
 	return &Table{
 		Name: t.Name, Title: t.Title, Columns: columns, Rows: t.Rows, Notes: t.Notes, From: t.From,
@@ -170,7 +176,7 @@ func (t *Table) WithColumns(columns []Column) *Table {
 	}
 }
 
-// Flat are n rows without a tree.
+// Flat returns n rows that do not form a tree.
 func Flat(n int, key func(row int) string) []Row {
 	rows := make([]Row, n)
 	for i := range rows {
@@ -179,7 +185,7 @@ func Flat(n int, key func(row int) string) []Row {
 	return rows
 }
 
-// Tree are the rows of a table whose typed rows say themselves where they stand.
+// Tree returns the rows of a table whose typed rows know their position in the tree.
 func Tree[R any](list []R, of func(*R) Row) []Row {
 	rows := make([]Row, len(list))
 	for i := range list {
@@ -188,9 +194,9 @@ func Tree[R any](list []R, of func(*R) Row) []Row {
 	return rows
 }
 
-// Apart is the table with its rows out of their headings, under the names that they have apart, so that one
-// order goes through all of them. Rows have the indices that they had; headings that are empty then are not
-// shown. A table whose rows never leave their headings stays as it is.
+// Apart returns a table in which rows have left their headings, so that one order can apply to all rows.
+// Rows that leave their heading use the name in Row.Apart. The row indices stay the same. Headings without
+// remaining rows are not shown. If no row can leave its heading, Apart returns the table itself.
 func (t *Table) Apart() *Table {
 	if t.empty != nil || !slices.ContainsFunc(t.Rows, func(r Row) bool { return r.Apart != "" }) {
 		return t
@@ -201,7 +207,7 @@ func (t *Table) Apart() *Table {
 	for i := range t.Rows {
 		apart.empty[i] = t.Rows[i].Group && t.Rows[i].Children
 	}
-	for i := len(t.Rows) - 1; i >= 0; i-- { // rows come after what they stand in
+	for i := len(t.Rows) - 1; i >= 0; i-- { // rows come after their parents
 		if r := &t.Rows[i]; r.Parent >= 0 && r.Apart == "" && !apart.empty[i] {
 			apart.empty[r.Parent] = false
 		}
@@ -230,8 +236,8 @@ func (t *Table) Apart() *Table {
 	return apart
 }
 
-// Cell is the field at a row and a column as it is shown: what a file put into its text is on one line and
-// holds nothing that a terminal obeys.
+// Cell returns the displayed field at a row and a column. It puts the text on one line and removes control
+// characters, because the text may come from a file.
 func (t *Table) Cell(row, col int) Cell {
 	if t.below[row] < manyRows {
 		return t.make(row, col)
@@ -250,7 +256,7 @@ func (t *Table) make(row, col int) Cell {
 	return c
 }
 
-// Column is the index of a column by its name or title, or -1.
+// Column returns the index of a column by its name or title, or -1.
 func (t *Table) Column(name string) int {
 	return slices.IndexFunc(t.Columns, func(c Column) bool {
 		return strings.EqualFold(c.Name, name) || strings.EqualFold(c.Title, name)
@@ -260,7 +266,7 @@ func (t *Table) Column(name string) int {
 func (t *Table) noColumn(name string) error {
 	var names []string
 	for _, c := range t.Columns {
-		if !strings.HasSuffix(c.Name, markSuffix) { // they go with the columns that they are of
+		if !strings.HasSuffix(c.Name, markSuffix) { // omit mark columns; they belong to their number columns
 			names = append(names, c.Name)
 		}
 	}

@@ -11,35 +11,36 @@ import (
 
 // Segment is a part of a title.
 type Segment struct {
-	// Rank says how much the part matters: where there is no room the parts of the highest rank go first, and
-	// those of rank 0 stay longest. What must not be lost (an error, what timing costs, what to fix first,
-	// what changed) is 0, what is nice to have 5 and above. A part of rank 0 is rather cut, after a
-	// clause, than lost.
+	// Rank is the priority of the segment. If a title is too long, segments with the highest rank are
+	// removed first, and those with rank 0 last. Rank 0 is for essential facts: an error, the overhead of
+	// timing, what to fix first, what changed. Rank 5 and above is for facts that are nice to have. A
+	// segment with rank 0 is shortened after a clause before it is removed.
 	Rank int
 	Text string
-	// Short is what is said where there is no room for Text; it may be "".
+	// Short replaces Text if there is no room for Text; it may be "".
 	Short string
-	// With reports that the part goes on from the one before it, after a space, and is lost with it.
+	// With reports whether the segment continues the previous segment after a space. It is removed together
+	// with the previous segment.
 	With bool
 }
 
-// Say is a part that is put together from a format.
+// Say returns a segment with a formatted text.
 func Say(rank int, format string, args ...any) Segment {
 	return Segment{Rank: rank, Text: fmt.Sprintf(format, args...)}
 }
 
-// Line is a line of a title: parts, from left to right.
+// Line is a line of a title. Its segments are ordered from left to right.
 type Line struct {
-	Separator string // between parts; "" is " · "
+	Separator string // text between segments; "" means " · "
 	Segments  []Segment
 }
 
-// Title is a line of a title with the usual separator. Parts without text are left out.
+// Title returns a title line with the default separator. It omits segments without text.
 func Title(parts ...Segment) Line {
 	return Line{Segments: slices.DeleteFunc(parts, func(p Segment) bool { return p.Text == "" })}
 }
 
-// String is the whole line.
+// String returns the whole line.
 func (l Line) String() string { return l.clean().joined() }
 
 func (l Line) joined() string {
@@ -58,7 +59,7 @@ func (l Line) joined() string {
 	return b.String()
 }
 
-// clean is the line without what a terminal obeys: parts may hold names of models.
+// clean returns the line without control characters, because segments may contain names from a model file.
 func (l Line) clean() Line {
 	parts := slices.Clone(l.Segments)
 	for i := range parts {
@@ -68,10 +69,10 @@ func (l Line) clean() Line {
 	return l
 }
 
-// cutOff stands for what of a part there is no room for.
+// cutOff marks a segment whose end was cut off.
 const cutOff = " …"
 
-// cutWords is as much of a text that is too long as w cells hold, by whole words where one has room.
+// cutWords shortens a text to at most w cells. It cuts between words if at least one word fits.
 func cutWords(s string, w int) string {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i] == ' ' && Width(s[:i]+cutOff) <= w {
@@ -81,11 +82,10 @@ func cutWords(s string, w int) string {
 	return Cut(s, w)
 }
 
-// Fit is the line in at most w cells: as many of its parts as there is room for, those that matter most
-// first.
+// Fit returns the line in at most w cells. It keeps as many segments as fit, the most important ones first.
 func (l Line) Fit(w int) string {
 	l = l.clean()
-	ranks := make([]int, len(l.Segments)) // of each part, no less than that of the one that it goes on from
+	ranks := make([]int, len(l.Segments)) // no lower than the rank of the continued segment
 	order := make([]int, len(l.Segments))
 	for i, p := range l.Segments {
 		order[i], ranks[i] = i, p.Rank
@@ -94,9 +94,9 @@ func (l Line) Fit(w int) string {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return ranks[a] - ranks[b] })
-	said := make([]string, len(l.Segments)) // of each part, "" where it is lost
+	said := make([]string, len(l.Segments)) // displayed text of each segment, "" if it was removed
 	whole := make([]bool, len(l.Segments))
-	with := func(i int, text string) string { // the line, with one more text
+	with := func(i int, text string) string { // the line with text as segment i
 		some := Line{Separator: l.Separator}
 		for k, p := range l.Segments {
 			if p.Text = said[k]; k == i {

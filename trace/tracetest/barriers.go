@@ -6,12 +6,12 @@ import (
 	"gpuscope/trace"
 )
 
-// Barrier is a dispatch that begins a level, and one that it waits for.
+// Barrier is a pair of dispatches: Dispatch begins a level, and its barrier waits for the dispatch For.
 type Barrier struct{ Dispatch, For trace.DispatchID }
 
-// Barriers derives the levels of a step and what their barriers wait for from the trace alone, by the rule
-// of docs/reference/trace-format.md, for a graph of one compute pass. It follows neither the recorded levels
-// nor the engine.
+// Barriers derives the levels of a step and their waits from the trace alone. It applies the rule of
+// docs/reference/trace-format.md for a graph with one compute pass. It uses neither the recorded levels nor
+// the engine.
 func Barriers(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barrier) {
 	type memory struct {
 		slot bool
@@ -34,7 +34,7 @@ func Barriers(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barr
 	for i, ran := range t.Steps[step].Dispatches {
 		plan := &t.Plans[ran.Plan]
 		d := &t.Graph.Dispatches[plan.Dispatch]
-		uses := map[memory]bool{} // whether it writes
+		uses := map[memory]bool{} // whether the dispatch writes the memory
 		for _, v := range t.BoundTo(plan) {
 			uses[in(v)] = uses[in(v)] || slices.Contains(d.Writes, v)
 		}
@@ -56,7 +56,7 @@ func Barriers(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barr
 	return levels, waits
 }
 
-// Recorded are the levels of the last step that says them, up to a step, and what its barriers wait for.
+// Recorded returns the recorded levels and waits that are in force at a step.
 func Recorded(t *trace.Trace, step int) (levels []trace.DispatchID, waits []Barrier) {
 	for len(t.Steps[step].Levels) == 0 && step > 0 {
 		step--

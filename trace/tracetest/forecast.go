@@ -6,8 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// forecasts are the courses of the operators of a model of one layer, by line and by what they are called in
-// a layer. Every layer of every model has the same.
+// forecasts holds the courses of the operators of a one-layer model, by line and by the operator's name
+// within a layer. Every layer of every model has the same courses.
 var forecasts = sync.OnceValue(func() []map[string][]trace.Course {
 	m := newModel(1)
 	var all []map[string][]trace.Course
@@ -26,7 +26,7 @@ var forecastLines = []trace.Line{
 	{Along: trace.AlongTokens, At: 0, From: 1, To: maxChunk},
 }
 
-// coursesOf are what the slots of an operator are given along a line: a stretch for each place where that
+// coursesOf returns the courses of an operator's slots along a line. A new stretch starts wherever a plan
 // changes.
 func coursesOf(o *operator, l *trace.Line) []trace.Course {
 	courses := make([]trace.Course, len(o.slots))
@@ -59,8 +59,8 @@ func coursesOf(o *operator, l *trace.Line) []trace.Course {
 	return courses
 }
 
-// Forecast is what the dispatches of a Run of so many layers would be given at every position of decoding and
-// every length of a prompt. It is large, so runs do not have it by themselves.
+// Forecast returns the plans of a Run with the given number of layers, for every decode position and every
+// prompt length. Runs do not include a forecast, because it is large.
 func Forecast(layers int) *trace.Forecast {
 	m, f := newModel(layers), &trace.Forecast{}
 	for i, line := range forecastLines {

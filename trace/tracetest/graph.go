@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace"
 )
 
-// kernelParams are the params blocks of the model's kernels, all u32.
+// kernelParams lists the fields of each kernel's params block. All fields are u32.
 var kernelParams = map[string][]string{
 	"embedding_q4gsw":          {"tokens", "dim"},
 	"slice":                    {"rows", "start"},
@@ -51,7 +51,8 @@ func kernel(name string) trace.Kernel {
 	return k
 }
 
-// graph lists the dispatch slots of the operators in order, with the kernels and grids of the corners.
+// graph returns the graph of the model: the dispatch slots of the operators in order, with the kernels and
+// grids for the largest and smallest shapes.
 func (m *model) graph() trace.Graph {
 	g := trace.Graph{
 		Values:  m.values,
@@ -60,7 +61,7 @@ func (m *model) graph() trace.Graph {
 	slots := 0
 	for i := range g.Values {
 		if v := &g.Values[i]; v.Kind == "tensor" {
-			slot := slots // every value has its own: nothing shares memory here
+			slot := slots // each value has its own slot, so no memory is shared
 			v.Slot = &slot
 			slots++
 		}

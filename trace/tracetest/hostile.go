@@ -8,18 +8,18 @@ import (
 	"gpuscope/trace"
 )
 
-// HostileText is text that a terminal would obey or that a line cannot hold: it clears the screen, writes the
-// clipboard (OSC 52), sets a colour, breaks the line, and hides and reverses letters.
+// HostileText is a text with terminal commands and characters that break a line. It clears the screen,
+// writes the clipboard (OSC 52), sets a colour, breaks the line, and hides and reverses letters.
 const HostileText = "\x1b[2J\x1b]52;c;aGk=\x07\u009b31m\x1b[31mred\n\r\tx\u202eltr\u2066\u200b\ufeff\x00\x7f\xff"
 
-// fixedWords are fields that hold one of a few words, or no words at all: a trace with others is refused.
+// fixedWords lists the fields that Check restricts to certain words or to no words.
 var fixedWords = []string{
 	"Trace.Schema", "Value.Kind", "Value.Role", "Step.Phase", "Step.Timing", "Resize.Order", "Plan.Params",
 	"Wait.Kind",
 }
 
-// Hostile appends HostileText to everything that a trace may say in its own words: names, texts, reasons,
-// keys, the device and the model.
+// Hostile appends HostileText to every free text of a trace: names, texts, reasons, keys, the device and
+// the model.
 func Hostile(t *trace.Trace) *trace.Trace {
 	spoil(reflect.ValueOf(t))
 	return t
@@ -42,7 +42,7 @@ func spoil(v reflect.Value) {
 				spoil(v.Field(i))
 			}
 		}
-	case reflect.Map: // what is looked up by its key is still found
+	case reflect.Map: // appending to every key keeps lookups by key working
 		for _, key := range v.MapKeys() {
 			if !strings.HasSuffix(key.String(), HostileText) {
 				v.SetMapIndex(reflect.ValueOf(key.String()+HostileText).Convert(key.Type()), v.MapIndex(key))

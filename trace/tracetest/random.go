@@ -10,7 +10,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Random fills every field of a trace by its type, and then puts ids and words where they may be.
+// Random fills every field of a trace with random data of its type and then corrects ids and words, so that
+// the trace is valid.
 func Random(t *rapid.T) *trace.Trace {
 	tr := &trace.Trace{}
 	fill(t, reflect.ValueOf(tr).Elem())
@@ -90,16 +91,16 @@ func fill(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// fixer makes a random trace one that hangs together.
+// fixer corrects a random trace so that it passes Check.
 type fixer struct {
 	tr *trace.Trace
 	t  *rapid.T
 }
 
-// pick sets a word to one of a list.
+// pick sets a word to a random element of a list.
 func pick[S ~string](f fixer, s *S, of []S) { *s = rapid.SampledFrom(of).Draw(f.t, "word") }
 
-// ids brings ids into range, or drops them where there is nothing to name.
+// ids brings ids into the range 0 to n-1, or removes them if n is 0.
 func ids[T ~int32](list *[]T, n int) {
 	if n == 0 {
 		*list = nil
@@ -109,7 +110,7 @@ func ids[T ~int32](list *[]T, n int) {
 	}
 }
 
-// kernelName is what the i-th kernel of a graph is called, which the i-th plan takes.
+// kernelName returns the name of the i-th kernel of a graph. The i-th plan uses this kernel.
 func kernelName(i int) string { return string(rune('a' + i)) }
 
 func (f fixer) graph() {
@@ -180,7 +181,7 @@ func (f fixer) trials() {
 	}
 }
 
-// forecast makes lines of some length whose numbers stay where they may be.
+// forecast makes lines of a random length with valid numbers.
 func (f fixer) forecast() {
 	if f.tr.Forecast == nil {
 		return
@@ -219,7 +220,7 @@ func (f fixer) forecast() {
 	}
 }
 
-// ranges puts ranges of a text of n bytes by their places: of one byte each, as many as there is room for.
+// ranges sets the list to ordered ranges of one byte each in a text of n bytes, as many as fit.
 func (f fixer) ranges(list *[][2]int, n int) {
 	*list = (*list)[:min(len(*list), n)]
 	if len(*list) == 0 {
@@ -317,7 +318,7 @@ func (f fixer) costs(s *trace.Step) {
 	for j := range s.Costs {
 		c := &s.Costs[j]
 		median(&c.Q1NS, &c.NS, &c.Q3NS, &c.N)
-		c.NS, c.Q1NS = c.NS-c.Q3NS, c.Q1NS-c.Q3NS // some are below 0
+		c.NS, c.Q1NS = c.NS-c.Q3NS, c.Q1NS-c.Q3NS // makes some times negative
 		c.Q3NS = 0
 		ids(&c.Dispatches, len(f.tr.Graph.Dispatches))
 		slices.Sort(c.Dispatches)
@@ -355,8 +356,8 @@ func (f fixer) pass(p *trace.Pass) {
 	}
 }
 
-// shapes makes changes begin at live shapes, and end at others: of some values none, where no dispatch is
-// bound to them.
+// shapes makes each change start at the live shape and end at a different shape. It makes some values
+// absent if no dispatch binds them.
 func (f fixer) shapes() {
 	tr, live := f.tr, map[trace.ValueID][]int{}
 	tr.DroppedSteps = 0

@@ -6,7 +6,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Record plays a trace into a recorder, as a session does: plans when they come into force, then the step.
+// Record replays a trace into a recorder like a session: first the plans that come into force, then their
+// step.
 func Record(t interface{ Fatal(...any) }, r *trace.Recorder, from *trace.Trace, each func()) {
 	var ids trace.Interner
 	for _, s := range from.Steps {

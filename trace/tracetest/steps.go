@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 )
 
-// runner records steps. Its maps hold what is in force.
+// runner records steps. Its maps hold the current plans and shapes.
 type runner struct {
 	t       *trace.Trace
 	m       *model
@@ -22,10 +22,10 @@ type runner struct {
 	nextNS  int64
 }
 
-// quantum is the tick of the device's clock in ns.
+// quantum is the resolution of the device's clock in ns.
 const quantum = 32
 
-// noise is a number of 0 to n-1 that depends on what it is for and on nothing else.
+// noise returns a deterministic pseudo-random number from 0 to n-1 that depends only on the arguments.
 func noise(n int, what ...int) int64 {
 	h := fnv.New64a()
 	for _, w := range what {
@@ -36,12 +36,12 @@ func noise(n int, what ...int) int64 {
 	return int64(h.Sum64() >> 20 % uint64(n))
 }
 
-// jitter moves a time by up to 3 % either way and puts it on a tick.
+// jitter changes a time by up to 3% and rounds it to a tick of the clock.
 func jitter(ns int64, what ...int) int64 {
 	return (ns*(970+noise(61, what...))/1000 + quantum/2) / quantum * quantum
 }
 
-// step records the next n tokens.
+// step records a step with the next n tokens.
 func (r *runner) step(n int) {
 	t, index := r.t, len(r.t.Steps)
 	s := trace.Step{
@@ -64,7 +64,7 @@ func (r *runner) step(n int) {
 				Raw: [2]trace.Tick{trace.Tick(1<<60 + at), trace.Tick(1<<60 + at + ns)},
 			})
 			ids = append(ids, id)
-			at += ns + 1280 // the gap to the next
+			at += ns + 1280 // the idle time before the next dispatch
 		}
 	}
 	span := at - 1280 - r.nextNS
@@ -108,7 +108,7 @@ func (r *runner) step(n int) {
 var words = []string{" the", " cat", " sat", " on", " a", " mat", ",", " and", " looked", "\n"}
 
 func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
-	encode := int64(dispatches) * 15_000 // a pass for each
+	encode := int64(dispatches) * 15_000 // 15 µs for each pass
 	c := trace.CPU{
 		ResizeNS: trace.Measured(41_000 + noise(900, index, 1)), UploadNS: trace.Measured(12_000),
 		EncodeNS: trace.Measured(encode),
@@ -127,14 +127,15 @@ func cpu(dispatches int, span int64, index int, cold bool) trace.CPU {
 	return c
 }
 
-// slot is the dispatch id of slot k of operator op.
+// slot returns the dispatch id of slot k of operator op.
 func (r *runner) slot(op, k int) trace.DispatchID {
 	of := r.t.Graph.Dispatches // in the order of the operators
 	i := sort.Search(len(of), func(i int) bool { return int(of[i].Op) >= op })
 	return of[i].ID + trace.DispatchID(k)
 }
 
-// resize plans every operator that n tokens at the position reach, in one topological pass.
+// resize plans every operator that depends on the number of tokens or the position, in one topological
+// pass.
 func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
 	resize = trace.Resize{Order: "topological"}
 	first := len(r.t.Steps) == 0
@@ -147,7 +148,7 @@ func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
 		woken[tokens] = true
 		pass.Dirty = append(pass.Dirty, tokens)
 	}
-	woken[r.m.pos] = true // the position is another one in every step
+	woken[r.m.pos] = true // the position changes in every step
 	pass.Dirty = append(pass.Dirty, r.m.pos)
 	total := int64(0)
 	for i := range r.m.ops {
@@ -187,7 +188,7 @@ func (r *runner) resize(n int) (changed []trace.LiveDims, resize trace.Resize) {
 	return changed, resize
 }
 
-// plan puts the plans of an operator in force and says what that changed.
+// plan puts the plans of an operator in force and returns the changes.
 func (r *runner) plan(op, n int) (changes []trace.PlanChange) {
 	launches := r.m.ops[op].launch(n, r.pos)
 	for k := range r.m.ops[op].slots {
@@ -234,8 +235,8 @@ func (r *runner) intern(id trace.DispatchID, l launch) trace.PlanID {
 	return p.ID
 }
 
-// levelsOf replays a barrier rule: a dispatch that reads what another since the last barrier wrote, or
-// writes what another read or wrote, begins a level and waits for the other.
+// levelsOf computes levels by a barrier rule. A dispatch begins a level if it conflicts with a dispatch
+// after the last barrier: it reads what that dispatch wrote, or writes what that dispatch read or wrote.
 func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID, waits []trace.Wait) {
 	read, written := map[trace.ValueID]trace.DispatchID{}, map[trace.ValueID]trace.DispatchID{}
 	for i, id := range ids {
@@ -268,7 +269,7 @@ func (r *runner) levelsOf(ids []trace.DispatchID) (levels []trace.DispatchID, wa
 	return levels, waits
 }
 
-// repeat gives a step n samples of each dispatch.
+// repeat adds n samples of each dispatch to a step.
 func (r *runner) repeat(step, n int) {
 	s := &r.t.Steps[step]
 	for i := range s.Dispatches {
@@ -279,7 +280,7 @@ func (r *runner) repeat(step, n int) {
 	}
 }
 
-// Renumber is a step whose plans have other ids.
+// Renumber returns a step with its plan ids mapped by to.
 func Renumber(s trace.Step, to func(trace.PlanID) trace.PlanID) trace.Step {
 	s.Resize.Passes = slices.Clone(s.Resize.Passes)
 	for i := range s.Resize.Passes {

@@ -2,8 +2,8 @@ package tracetest
 
 import "gpuscope/trace"
 
-// Tiny is the smallest trace that has something of most things: a graph of one operator, a prefill of three
-// tokens and a decode step that was repeated three times.
+// Tiny returns a very small trace with an example of most records: a graph of one operator, a prefill of
+// three tokens, and a decode step that was repeated three times.
 func Tiny() *trace.Trace {
 	at := func(ns int64) trace.Time { return trace.Measured(ns) }
 	plan := func(id trace.PlanID) *trace.PlanID { return &id }

@@ -1,6 +1,6 @@
-// Package tracetest makes traces for tests: believable runs of a Llama on an H200, the same every time, with
-// exact grids, params, levels and resize passes. Times follow those of ExecuTorch's runtime, in whole ticks
-// of 32 ns with a little spread.
+// Package tracetest generates traces for tests. They are realistic, deterministic runs of a Llama model on
+// an H200, with exact grids, params, levels and resize passes. The times resemble those of ExecuTorch's
+// runtime. They are whole ticks of 32 ns and vary a little.
 //
 //	t := tracetest.Llama(16, 24) // prefill of 42 tokens, 22 decode steps, one repeated 20 times
 package tracetest
@@ -12,27 +12,27 @@ import (
 	"gpuscope/trace"
 )
 
-// Repeats is how often the last step of Llama was repeated in place.
+// Repeats is the number of in-place repeats of the last step of Llama.
 const Repeats = 20
 
-// PromptTokens is the length of the prefill that Llama begins with.
+// PromptTokens is the length of the prefill at the start of Llama.
 const PromptTokens = 42
 
-// Llama is a run of so many layers and steps (at least 1 and 2): a cold prefill of PromptTokens tokens, then
-// decode steps. The context passes a multiple of 64 at step 23, where the attention's grid grows. The last
-// step has the samples of Repeats repeats, and is the one that was observed.
+// Llama returns a run with the given numbers of layers (at least 1) and steps (at least 2): a cold prefill
+// of PromptTokens tokens, then decode steps. At step 23 the context exceeds a multiple of 64, and the grid
+// of the attention grows. The last step has Repeats samples, and the Observer refers to it.
 func Llama(layers, steps int) *trace.Trace {
 	chunks := slices.Repeat([]int{1}, steps)
 	chunks[0] = PromptTokens
 	t := Run(layers, chunks...)
 	r, last := runner{t: t}, len(t.Steps)-1
 	r.repeat(last, Repeats)
-	t.Observer.Step = &last // whose index is its place
+	t.Observer.Step = &last // the index of a step equals its place in the list
 	return t
 }
 
-// Run is a run of so many layers with a step for each chunk of tokens: a chunk of one is a decode step, of
-// more a prefill.
+// Run returns a run with the given number of layers and a step for each chunk of tokens. A chunk of one
+// token is a decode step, and a longer chunk is a prefill.
 func Run(layers int, chunks ...int) *trace.Trace {
 	m := newModel(layers)
 	t := &trace.Trace{
@@ -82,31 +82,31 @@ func Run(layers int, chunks ...int) *trace.Trace {
 	return t
 }
 
-// The shape of the model: Llama 1B with a small vocabulary.
+// The constants are the shape of the model: Llama 1B with a small vocabulary.
 const (
 	dim, heads, kvHeads, headDim, ffn, vocab = 2048, 32, 8, 64, 8192, 4096
 	context, maxChunk                        = 1024, 512
-	split                                    = 64 // positions of a FlashDecoding split
+	split                                    = 64 // positions in one split of FlashDecoding
 )
 
-// launch is what an operator gives to one dispatch slot at a live shape.
+// launch describes what an operator runs in one dispatch slot at a live shape.
 type launch struct {
 	slot          int
 	kernel, route string
 	reason        string
 	grid          [3]int
-	groups        int64 // of grid, that have work
+	groups        int64 // workgroups of grid that have work
 	idle          int64
 	params        []uint32
 	bytes, flops  int64
-	ns            int64 // of a run that nothing disturbs
+	ns            int64 // undisturbed run time in ns
 }
 
-// operator is an op of the model with what it does for m tokens at position pos.
+// operator is an operator of the model and its behaviour for m tokens at position pos.
 type operator struct {
 	trace.Op
 	slots  []string
-	dims   func(m, pos int) [][]int // of the outputs
+	dims   func(m, pos int) [][]int // shapes of the outputs
 	launch func(m, pos int) []launch
 }
 
@@ -181,7 +181,7 @@ func (m *model) value(name, dtype string, role trace.Role, dims ...int) trace.Va
 	return id
 }
 
-// op adds an operator of one slot and one output.
+// op adds an operator with one slot and one output.
 func (m *model) op(name, kind string, inputs []trace.ValueID, out trace.ValueID,
 	dims func(n, pos int) [][]int, f func(n, pos int) []launch,
 ) *operator {
