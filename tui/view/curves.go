@@ -19,18 +19,19 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// CurvesPage is view 5: what moves with the position of decode steps, or with the length of a prompt. The
-// list has the whole step and its operators; above it the chart of the selected one. Along another axis it is
-// all drawn once its curves are there: until then everything on the page is along the one before.
+// CurvesPage is view 5. It shows what depends on the position of decode steps, or on the length of a
+// prompt. The list holds the whole step and its operators, and the chart above the list shows the selected
+// row. When the user switches the axis, the whole page keeps the previous axis until the curves of the new
+// one are ready.
 type CurvesPage struct {
 	ListPage
 	host  Host
-	Along string // as a person wants it
+	Along string // axis that the user chose
 	shows map[string]curves.Quantity
-	at    map[string]int       // cursor on each axis; where there is none it is at the shown step
-	Drawn map[string]AxisRange // of each axis, where a person chose one
+	at    map[string]int       // cursor of each axis; by default it is at the shown step
+	Drawn map[string]AxisRange // part of each axis that the user chose to draw
 	chart widget.Task[chartKey, *chart]
-	W     int // columns of the chart as last drawn
+	W     int // width of the chart as last drawn, in columns
 }
 
 func newCurvesPage(h Host, _ *widget.Log) View {
@@ -39,17 +40,17 @@ func newCurvesPage(h Host, _ *widget.Log) View {
 		Drawn: map[string]AxisRange{},
 		shows: map[string]curves.Quantity{
 			trace.AlongPosition: curves.Time,
-			trace.AlongTokens:   curves.Grid, // there is an exact line of it; few prompts are timed
+			trace.AlongTokens:   curves.Grid, // known exactly from the plans; few prompts are timed
 		},
 	}
 	p.Rows.GiveUp = []string{"times", "last_us", "n", "error_us"}
 	return p
 }
 
-// Takes says that curves are of all steps, whatever the scope.
+// Takes returns WholeRun, because curves cover all steps whatever the selection is.
 func (p *CurvesPage) Takes() report.Takes { return report.WholeRun }
 
-// curvesKey is what the table of the curves is of, chartKey what a chart is of.
+// curvesKey identifies the table of the curves; chartKey identifies a chart.
 type (
 	curvesKey struct {
 		version int
@@ -64,7 +65,7 @@ type (
 	}
 )
 
-// curvesLook is how a person looks at the curves.
+// curvesLook is the part of the page's state that undo restores.
 type curvesLook struct {
 	along             string
 	positions, tokens axisLook
@@ -75,7 +76,7 @@ type axisLook struct {
 	drawn AxisRange
 }
 
-// Look is what undo gives back.
+// Look returns the axis, the quantities and the drawn parts, which undo restores.
 func (p *CurvesPage) Look() any {
 	of := func(along string) axisLook { return axisLook{p.shows[along], p.Drawn[along]} }
 	return curvesLook{p.Along, of(trace.AlongPosition), of(trace.AlongTokens)}
@@ -98,7 +99,7 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	}
 	along := p.Along
 	against := s.Against
-	if s.Chosen == NoBase { // the step before says nothing of a line through all of them
+	if s.Chosen == NoBase { // the previous step cannot be compared with a line through all steps
 		against = nil
 	}
 	key := curvesKey{curvesVersion(s), along, s.Chosen}
@@ -118,8 +119,9 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.chart.Want(j, chartKey{p.Rows.Listings, r.Name, d.shows, d.part}, d.filled, nil)
 }
 
-// curvesVersion is another with every change of the data while nothing runs. Curves are of all steps: while a
-// model runs they are made anew when the steps are some more, not with each of them.
+// curvesVersion returns the version of the data that the curves depend on. While nothing runs, every
+// change of the data changes it. While a model runs, it changes only after several more steps, because
+// curves cover all steps and are expensive to rebuild.
 func curvesVersion(s Snapshot) int {
 	if !s.State.Running {
 		return s.Version
@@ -128,7 +130,7 @@ func curvesVersion(s Snapshot) int {
 	return -1 - n/max(4, 1<<bits.Len(uint(n))/16)
 }
 
-// Current is the selected row, nil where there is none.
+// Current returns the curves and the selected row, or nil if there are none.
 func (p *CurvesPage) Current() (*curves.Curves, *curves.CurveRow) {
 	if p.Rows.Table == nil {
 		return nil, nil
@@ -141,7 +143,7 @@ func (p *CurvesPage) Current() (*curves.Curves, *curves.CurveRow) {
 	return c, &c.Rows[r]
 }
 
-// nextAxis looks along the other axis, redraw at the next quantity.
+// nextAxis switches to the other axis; redraw switches to the next quantity.
 func (p *CurvesPage) nextAxis() {
 	p.Along = map[string]string{
 		trace.AlongPosition: trace.AlongTokens, trace.AlongTokens: trace.AlongPosition,
@@ -161,7 +163,7 @@ func (p *CurvesPage) Title(w int) []table.Segment {
 	return slices.Concat(t.Title[0].Segments, p.Rows.Own(w))
 }
 
-// Cursor is the place that is looked at: where the person put it, else where the shown step stands.
+// Cursor returns the position of the cursor on the axis: where the user put it, or else at the shown step.
 func (p *CurvesPage) Cursor(c *curves.Curves) int {
 	at, chosen := p.at[c.Along]
 	if s := p.ListPage.at(); !chosen && s.Step >= 0 && s.Step < len(s.Trace.Steps) {
@@ -174,7 +176,7 @@ func (p *CurvesPage) Cursor(c *curves.Curves) int {
 	return widget.Clamp(at, c.From, c.To)
 }
 
-// Move goes up and down the list, and left and right along the axis by a column of the chart.
+// Move moves up and down the list, and left and right along the axis by one column of the chart.
 func (p *CurvesPage) Move(m widget.Motion) {
 	by := map[widget.Motion]int{widget.Left: -1, widget.Right: 1}[m]
 	c, r := p.Current()
@@ -191,7 +193,8 @@ func (p *CurvesPage) Move(m widget.Motion) {
 	p.at[c.Along] = widget.Clamp(next, c.From, c.To)
 }
 
-// Jump puts the cursor on the next or previous change of the selected row's grid.
+// Jump moves the cursor to the next or previous change of the selected row's grid, and reports whether
+// there is one.
 func (p *CurvesPage) Jump(by int) bool {
 	c, r := p.Current()
 	if c == nil {
@@ -233,7 +236,7 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	return append(lines, p.draw(t, w, h-len(lines), focused, "The graph has no dispatches.")...)
 }
 
-// PointAt puts the cursor on the place of the axis that the chart has there.
+// PointAt moves the cursor to the clicked place of the chart.
 func (p *CurvesPage) PointAt(x, y, _ int) bool {
 	c, r := p.Current()
 	if c == nil || y >= p.Rows.Line {
@@ -245,7 +248,7 @@ func (p *CurvesPage) PointAt(x, y, _ int) bool {
 	return true
 }
 
-// drawChart draws the chart of a row: what it shows, the plot, and what its signs mean.
+// drawChart draws the chart of a row below a heading that names the quantity and explains the signs.
 func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curves, r *curves.CurveRow,
 	w, h int,
 ) []string {
@@ -260,7 +263,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	label := slopes.AxisText(d.shows, ys.Lo, ys.Hi)
 	plot.Label = func(y float64) string {
 		if d.lo > d.hi {
-			return "" // there is nothing to read off
+			return "" // the chart has no values to label
 		}
 		return strings.TrimSuffix(label(y), " wg")
 	}
@@ -268,7 +271,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if d.part.To < c.To {
 		plot.Beyond = " of " + widget.Count(c.To)
 	}
-	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // the chart may be of a part drawn before
+	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // an older chart may not show the cursor
 		plot.Column, plot.At = col, float64(at)
 	}
 	said := "exact, from the plans"
@@ -280,7 +283,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	routes := false
 	for _, change := range c.ChangesOf(r) {
 		if change.Until-change.At > p.W || change.Until > change.At {
-			continue // at every place: no sign for each
+			continue // changes at every place need no signs
 		}
 		sign := '·'
 		if change.Rerouted() {
@@ -309,7 +312,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	return append([]string{head}, plot.Render(t)...)
 }
 
-// atCursor is what there is at the cursor.
+// atCursor returns the value of the row at the cursor, as text.
 func (d *chart) atCursor(at int) string {
 	r := d.row
 	if d.shows != curves.Time {
@@ -327,7 +330,7 @@ func (d *chart) atCursor(at int) string {
 		if point.At == at && len(r.Trials) == 0 {
 			said := slopes.QuantityText(d.shows, point.NS)
 			if r.Dispatches == nil && d.curves.Level == trace.TimingDispatch {
-				said = "Σ " + said // no step takes that long
+				said = "Σ " + said // a sum of isolated times; no step takes that long
 			}
 			return fmt.Sprintf("at %s: %s", widget.Count(at), said)
 		}
@@ -335,7 +338,7 @@ func (d *chart) atCursor(at int) string {
 	return fmt.Sprintf("at %s: –", widget.Count(at))
 }
 
-// Detail says what there is at the cursor, and where it changes.
+// Detail returns the values of the row at the cursor, and where they change.
 func (p *CurvesPage) Detail() *Detail {
 	c, r := p.Current()
 	if c == nil {
@@ -347,7 +350,7 @@ func (p *CurvesPage) Detail() *Detail {
 	return &Detail{of, r.Name, lines}
 }
 
-// why explains the dispatch of the row in the shown step.
+// why explains the dispatch of the selected row in the shown step.
 func (p *CurvesPage) why() (Text, bool) {
 	_, r := p.Current()
 	switch {
@@ -360,8 +363,8 @@ func (p *CurvesPage) why() (Text, bool) {
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
 }
 
-// timed is the operator of the selected row, to be timed where its routes change, to both sides, and at the
-// cursor.
+// timed returns the operator of the selected row and the numbers of tokens at which to time it: on both
+// sides of each change of route, and at the cursor. why is the reason that no operator is selected, or "".
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
@@ -374,7 +377,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	return p.ListPage.at().Trace.Graph.Dispatches[r.Dispatches[0]].Op, lengths, ""
 }
 
-// cannotTime says why no operator can be timed.
+// cannotTime returns the reason that no operator can be timed, or "".
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
@@ -383,12 +386,12 @@ func (p *CurvesPage) cannotTime() string {
 	return why
 }
 
-// showRoutes draws times against the length of a prompt: there routes are compared.
+// showRoutes switches to the time over the length of a prompt, the chart that compares routes.
 func (p *CurvesPage) showRoutes() {
 	p.Along, p.shows[trace.AlongTokens] = trace.AlongTokens, curves.Time
 }
 
-// timeOperator has the selected operator timed, and shows the times.
+// timeOperator times the selected operator and shows the times.
 func (p *CurvesPage) timeOperator() {
 	op, lengths, _ := p.timed()
 	p.showRoutes()
@@ -411,7 +414,7 @@ func (p *CurvesPage) Actions() []command.Action {
 
 func (p *CurvesPage) Detailed() bool { return true }
 
-// Turn goes to the next change of the row's grid, or the one before.
+// Turn moves the cursor to the next change of the row's grid, or to the previous one if by is negative.
 func (p *CurvesPage) Turn(by int) bool {
 	if !p.Jump(by) {
 		p.host.Remark("no further change of this row in that direction")
@@ -419,7 +422,7 @@ func (p *CurvesPage) Turn(by int) bool {
 	return true
 }
 
-// drawMore draws so many times as much of the axis, or says why it cannot.
+// drawMore multiplies the drawn part of the axis by times, or tells the user why it cannot.
 func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)

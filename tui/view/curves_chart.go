@@ -12,30 +12,31 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// chart is a row of the curves as it is drawn.
+// chart holds the drawn data of one row of the curves.
 type chart struct {
 	curves *curves.Curves
 	row    *curves.CurveRow
 	shows  curves.Quantity
-	part   AxisRange // of the axis
-	xs, ys []float64 // the exact line
-	lo, hi float64   // of all values
-	higher int       // times over hi, which are not drawn
+	part   AxisRange // drawn part of the axis
+	xs, ys []float64 // points of the exact line
+	lo, hi float64   // range of all values
+	higher int       // number of times above hi, which are not drawn
 }
 
-// AxisRange is the part of an axis that is drawn, with both its ends.
+// AxisRange is the drawn part of an axis, including both ends.
 type AxisRange struct{ From, To int }
 
-// LeastPart is how many places are drawn at least.
+// LeastPart is the minimum number of places that a chart shows.
 const LeastPart = 4
 
-// axisOf is the axis of a part: lengths of prompts matter by their ratio.
+// axisOf returns the scale of a part of an axis. The scale of prompt lengths is logarithmic, because their
+// ratios matter.
 func axisOf(c *curves.Curves, p AxisRange) widget.Scale {
 	return widget.Scale{Lo: float64(p.From), Hi: float64(p.To), Log: c.Along == trace.AlongTokens}
 }
 
-// Part is the part of the axis that is drawn for a row: what a person chose, else what is of interest. The
-// cursor is always on it.
+// Part returns the part of the axis to draw for a row: the part that the user chose, else the part of
+// interest. It always includes the cursor.
 func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	at := p.Cursor(c)
 	chosen, ok := p.Drawn[c.Along]
@@ -48,7 +49,8 @@ func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
-// between is the part of an axis between two shares of what is drawn of it, moved to where the axis is.
+// between returns the part of the axis between two shares of the drawn part, shifted so that it stays
+// within the axis.
 func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
 	switch {
@@ -61,7 +63,8 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	return AxisRange{place(lo), place(hi)}
 }
 
-// widen draws so many times as much of the axis, with the cursor where it is; it says why it cannot.
+// widen multiplies the drawn part of the axis by times and keeps the cursor at its place on the screen. It
+// returns the reason if it cannot.
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
@@ -81,17 +84,18 @@ func (p *CurvesPage) widen(times float64) string {
 	return ""
 }
 
-// chartPlaces is at how many places of the axis an exact line is looked at: more than a screen has columns.
+// chartPlaces is the number of places at which an exact line is evaluated. It exceeds the number of
+// columns of a screen.
 const chartPlaces = 1024
 
-// emptyChart is the chart of a row with nothing in it yet.
+// emptyChart returns the chart of a row without data.
 func (p *CurvesPage) emptyChart(c *curves.Curves, r *curves.CurveRow) *chart {
 	return &chart{
 		curves: c, row: r, shows: p.shows[c.Along], part: p.Part(c, r), lo: math.Inf(1), hi: math.Inf(-1),
 	}
 }
 
-// filled looks at the row along the axis.
+// filled computes the data of the chart along the axis.
 func (d *chart) filled(ctx context.Context) (*chart, error) {
 	c, r := d.curves, d.row
 	take := func(v float64) { d.lo, d.hi = min(d.lo, v), max(d.hi, v) }
@@ -100,11 +104,11 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 			d.ys = append(d.ys, float64(m.NS))
 		}
 		for _, point := range r.Points {
-			if len(r.Trials) == 0 { // those are of one operator, these of all layers
+			if len(r.Trials) == 0 { // trials time a single operator, while points cover all layers
 				d.ys = append(d.ys, point.NS)
 			}
 		}
-		// A step that was held up would leave nothing of the others.
+		// Leave out outliers: one delayed step would squash all other points.
 		slices.Sort(d.ys)
 		if n := len(d.ys); n > 0 && len(r.Trials) == 0 {
 			limit := d.ys[3*n/4] + 4*(d.ys[3*n/4]-d.ys[n/4])
@@ -133,25 +137,26 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 	return d, ctx.Err()
 }
 
-// axis is that of the places: lengths of prompts matter by their ratio.
 func (d *chart) axis() widget.Scale {
 	return axisOf(d.curves, d.part)
 }
 
-// flat is the least part of a time that the axis of times shows, so that differences of nothing look small.
+// flat is the minimum range of the time axis, as a fraction of the largest time. It keeps tiny differences
+// looking small.
 const flat = 0.04
 
-// values is the axis of the values: from 0, but for times, whose slope would not be seen from there.
+// values returns the scale of the values. It starts at 0, except for times, whose slope would be invisible
+// from there.
 func (d *chart) values() widget.Scale {
 	if d.lo > d.hi {
 		return widget.Scale{Lo: 0, Hi: 1}
 	}
 	if len(d.row.Trials) > 0 && d.shows == curves.Time {
-		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true} // a crossover is one of ratios
+		return widget.Scale{Lo: d.lo * 0.8, Hi: d.hi * 1.2, Log: true} // routes are compared by time ratio
 	}
 	s := widget.Scale{Lo: 0, Hi: d.hi}
 	if d.shows == curves.Time && d.lo > d.hi/2 {
-		least := flat * d.hi // times that hardly differ are no slope
+		least := flat * d.hi // times that hardly differ must not look like a slope
 		room := max(d.hi-d.lo, least) / 8
 		s.Lo, s.Hi = d.lo-room, d.hi+max(0, least-(d.hi-d.lo))/2
 	}
@@ -161,14 +166,15 @@ func (d *chart) values() widget.Scale {
 	return s
 }
 
-// place is the place of the axis that a column of n stands for, or one next to them.
+// place returns the place of the axis that a column of n stands for.
 func (d *chart) place(column, n int) int {
 	xs := d.axis()
 	at := int(math.Round(xs.At(float64(column) / float64(max(2, n)-1))))
 	return widget.Clamp(at, d.curves.From, d.curves.To)
 }
 
-// drawTimes draws what was measured, with the line through it, and says what that is.
+// drawTimes draws the measured times and the line fitted to them. It returns a description of what is
+// drawn.
 func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	for _, point := range d.row.Points {
 		if len(d.row.Trials) == 0 {
@@ -208,7 +214,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	return "not timed: needs steps at timing level dispatch"
 }
 
-// measured says that times were, and how many are too high for the chart.
+// measured says that the times were measured, and how many are above the chart.
 func (d *chart) measured() string {
 	if d.higher > 0 {
 		return fmt.Sprintf("measured, %d above the chart", d.higher)

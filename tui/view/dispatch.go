@@ -13,7 +13,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// DispatchPage is view 2: what ran, with which grid, how long, what to fix first, what changed.
+// DispatchPage is view 2. It shows which dispatches ran, with which grid, how long they took, what
+// changed, and what to fix first.
 type DispatchPage struct {
 	ListPage
 	host Host
@@ -33,7 +34,7 @@ func newDispatchPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-// Table is the table that is shown, nil before there is one.
+// Table returns the shown table, or nil if it is not ready yet.
 func (p *DispatchPage) Table() *report.DispatchTable {
 	if p.Rows.Table == nil {
 		return nil
@@ -42,7 +43,8 @@ func (p *DispatchPage) Table() *report.DispatchTable {
 	return t
 }
 
-// joined draws a bracket before rows whose dispatches run side by side: no barrier stands between them.
+// joined returns the bracket before a row whose dispatches run without a barrier between them and those of
+// the next or previous row.
 func (p *DispatchPage) joined(i int) string {
 	t := p.Table()
 	if t == nil || p.Rows.Choice.Sort != "" || p.Rows.Choice.Reverse {
@@ -67,7 +69,8 @@ func (p *DispatchPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.want(j, s, p.fold)
 }
 
-// firstDispatch tells rows of different folds apart, and finds the same again: by what they stand for.
+// firstDispatch identifies a row by the first dispatch that it stands for, so that the same row is found
+// again after the grouping changes.
 func firstDispatch(t *table.Table, row int) any {
 	d, ok := t.From.(*report.DispatchTable)
 	if !ok {
@@ -101,7 +104,8 @@ func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Grouping) }
 
 func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
 
-// About is what the steps cost that the table is of; nothing where that is of others than are looked at.
+// About returns the cost of the steps that the table covers. It returns an empty line if those are not the
+// selected steps.
 func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
 	if t := p.Rows.Table; t != nil && len(t.Title) > 1 && p.at().Named(p.Takes()) == s.Named(p.Takes()) {
 		return t.Title[0], true
@@ -114,7 +118,7 @@ func (p *DispatchPage) Title(w int) []table.Segment {
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
-	// The cost of the step has a line of its own on the screen; this is the other.
+	// The first title line, the cost of the step, is shown by About. This is the second one.
 	said := t.Title[len(t.Title)-1].Segments
 	first := min(2, len(said))
 	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)
@@ -126,7 +130,7 @@ func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 	for _, n := range p.Rows.Notes {
 		broken := widget.WrapUnder("   "+n, w, 3, 5)
 		if len(lines)+len(broken) > h {
-			break // a part of it could say something else
+			break // a truncated note could be misleading
 		}
 		for _, l := range broken {
 			lines = append(lines, t.Put(widget.Dim, l))
@@ -135,7 +139,7 @@ func (p *DispatchPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focuse
 	return lines
 }
 
-// Launch is the launch of the selected row, of a fold its first.
+// Launch returns the launch of the selected row, or the first launch if the row groups several.
 func (p *DispatchPage) Launch() *analyze.Launch {
 	t, r := p.Table(), p.Rows.Current()
 	if t == nil || r < 0 {
@@ -144,7 +148,8 @@ func (p *DispatchPage) Launch() *analyze.Launch {
 	return t.Launch(&t.Grouped[r])
 }
 
-// Detail is what is known of the dispatch, under what the row says of all that it stands for.
+// Detail returns the facts about all dispatches of the row, followed by the facts about the first
+// dispatch.
 func (p *DispatchPage) Detail() *Detail {
 	t, r, s := p.Table(), p.Rows.Current(), p.at()
 	if t == nil || r < 0 {
@@ -180,7 +185,7 @@ func (p *DispatchPage) Detail() *Detail {
 			return append(lines, t.NotesOf(r)...), nil
 		}
 		l, x := t.Launch(row), s.Index
-		if of := firstOfAll(t, row); of != "" { // what stands above is of all
+		if of := firstOfAll(t, row); of != "" { // the lines above cover all dispatches of the row
 			lines = append(lines, of)
 		}
 		if row.Gone() {
@@ -194,7 +199,7 @@ func (p *DispatchPage) Detail() *Detail {
 		d, err := x.Detail(ctx, l.Step, l.ID, s.lastOfBase())
 		if d != nil {
 			if t.CostKnown(row) {
-				d.Limit.ExcessNS = 0 // the cost stands above
+				d.Limit.ExcessNS = 0 // the line of the cost already covers it
 			}
 			lines = append(lines, report.DetailLines(d)...)
 			if d.Time.N == 1 && s.Live && row.Count() == 1 {
@@ -205,14 +210,14 @@ func (p *DispatchPage) Detail() *Detail {
 	}}
 }
 
-// ofSteps says that a row is of several steps: what is gone is of the base.
+// ofSteps reports whether a row covers several steps. A row that ran only in the baseline covers one step.
 func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	_, one := t.Selection.One()
 	return !one && !row.Gone()
 }
 
-// firstOfAll names the dispatch that is described where a row stands for several, and its step where the
-// table is of several; "" where the row is that one.
+// firstOfAll names the dispatch that the detail describes if the row stands for several, and its step if
+// the table covers several. It returns "" if the row is just that dispatch.
 func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {
@@ -228,7 +233,7 @@ func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	return said + ":"
 }
 
-// timesOf is a name, with how many it stands for where they are several.
+// timesOf returns a name, followed by the number of things it stands for if there is more than one.
 func timesOf(name string, n int) string {
 	if n > 1 {
 		name = fmt.Sprintf("%s ×%d", name, n)
@@ -236,7 +241,7 @@ func timesOf(name string, n int) string {
 	return name
 }
 
-// firstOf says of what answers for n that this is the first of them.
+// firstOf returns a note that a description covers the first of n things, or "" if n is 1.
 func firstOf(n int) string {
 	if n < 2 {
 		return ""
@@ -244,7 +249,7 @@ func firstOf(n int) string {
 	return fmt.Sprintf(", first of ×%d", n)
 }
 
-// several says what a row that stands for more than one dispatch adds up to.
+// several returns the lines that sum up a row that stands for more than one dispatch.
 func several(t *report.DispatchTable, r int) []string {
 	row := &t.Grouped[r]
 	cell := func(name string) string { return t.Cell(r, t.Column(name)).Text }
@@ -286,7 +291,7 @@ func several(t *report.DispatchTable, r int) []string {
 		add("alone", "not timed")
 	case !row.Summed:
 		add("alone", "not all were timed")
-	case row.Count() == 1: // what follows is its own
+	case row.Count() == 1: // the times below belong to a single dispatch
 		add("alone", with("", cell("us"), " µs"), with("", cell("layers"), ""),
 			with("~", cell("lost_us"), " µs lost"))
 		return lines
@@ -314,13 +319,14 @@ func (p *DispatchPage) why() (Text, bool) {
 	t, s := p.Table(), p.at()
 	row := &t.Grouped[p.Rows.Current()]
 	of := firstOf(row.Count())
-	if (row.Group || !row.Equal) && row.Count() > 1 { // they are different ones
+	if (row.Group || !row.Equal) && row.Count() > 1 { // the dispatches of the row differ from each other
 		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)
 	}
 	if !row.Gone() {
 		return whyAt(s.Index, l.Step, l.ID, of, false), true
 	}
-	// That it is gone is of this run, unless only the base's model has it.
+	// The dispatch did not run in this step. Explain that for this run, unless only the model of the
+	// baseline has the dispatch.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
 		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", of the baseline", false), true
@@ -328,7 +334,7 @@ func (p *DispatchPage) why() (Text, bool) {
 	return whyDispatch(s, id, of), true
 }
 
-// edited names what runs in place of kernels.
+// edited names the edited kernels in use.
 func (p *DispatchPage) edited() table.Segment {
 	names := p.now.State.Edited
 	if len(names) == 0 {

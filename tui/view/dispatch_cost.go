@@ -13,7 +13,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// costOfRows measures what each row that is shown costs.
+// costOfRows measures the cost of each visible row.
 func (p *DispatchPage) costOfRows() {
 	parts, step := p.Parts(false)
 	if len(parts) > trace.MaxCosts/2 {
@@ -25,27 +25,28 @@ func (p *DispatchPage) costOfRows() {
 	p.ask(session.Cost, step, parts...)
 }
 
-// costOfMarked measures what the marked rows cost together.
+// costOfMarked measures the cost of all marked rows together.
 func (p *DispatchPage) costOfMarked() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Cost, step, analyze.Together(parts))
 	}
 }
 
-// verifyRows compares the dispatches of the marked rows, or of the selected one, with their references.
 func (p *DispatchPage) verifyRows() {
 	if parts, step, ok := p.markedParts(); ok {
 		p.ask(session.Verify, step, analyze.Together(parts))
 	}
 }
 
-// verifyStep compares all dispatches of the step with the references, and with a reference run of the text.
+// verifyStep compares all dispatches of the step with their references, and with a reference run of the
+// text.
 func (p *DispatchPage) verifyStep() {
 	_, step := p.Parts(true)
 	p.ask(session.Verify, step)
 }
 
-// markedParts are the marked rows, or the selected one; it says so where the table has none of them.
+// markedParts returns the marked rows, or else the selected row. If the table has none of the marked rows,
+// it tells the user and returns false.
 func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok bool) {
 	if parts, step = p.Parts(true); len(parts) == 0 {
 		p.host.Remark("the marked rows are not in this table")
@@ -53,7 +54,7 @@ func (p *DispatchPage) markedParts() (parts []trace.Part, step *trace.Step, ok b
 	return parts, step, len(parts) > 0
 }
 
-// ask sends a command about parts of a step.
+// ask sends the session a command about parts of a step.
 func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...trace.Part) {
 	c := session.Command{Kind: kind, Parts: parts}
 	if step.Index != p.now.State.Step {
@@ -62,8 +63,8 @@ func (p *DispatchPage) ask(kind session.CommandKind, step *trace.Step, parts ...
 	p.host.Do(c)
 }
 
-// Parts are the rows that are shown, or the marked ones (the selected where none is marked), and the step
-// that they are of.
+// Parts returns the visible rows and the step they belong to. If marked is set, it returns only the marked
+// rows, or the selected row if none is marked.
 func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	t := p.Table()
 	step := &t.Index.Trace.Steps[t.Selection.Last()]
@@ -78,9 +79,9 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 	return t.Parts(rows), step
 }
 
-// withHeadings are rows and the headings that they stand under in the graph, in its order: an order by a
-// column shows no headings, and without them their costs would stay of fewer rounds. What a filter leaves of
-// a heading is not what it stands for.
+// withHeadings adds to rows the group headings above them, in the order of the graph. A table sorted by a
+// column shows no headings, so without this the costs of headings would get fewer rounds. It adds nothing
+// if a filter is active, because a heading then no longer stands for all its rows.
 func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
@@ -94,21 +95,22 @@ func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	return slices.Compact(all)
 }
 
-// member says that a row is a member of one that is measured as a whole: what a member costs alone is too
-// little to tell from noise. Members that a filter chose are what somebody asks for.
+// member reports whether a row belongs to a parent row that is measured as a whole. The cost of a single
+// member is usually too small to distinguish from noise. A member that a filter selected is measured,
+// because the user asked for it.
 func (p *DispatchPage) member(t *report.DispatchTable, row int) bool {
 	up := t.Grouped[row].Parent
 	return up >= 0 && !t.Grouped[up].Group && (p.Rows.Shown == nil || p.Rows.Shown[up] == p.Rows.Leaves[up])
 }
 
-// Ranked shows first what there is most to save in, where nobody chose another order.
+// Ranked sorts the rows with the largest potential saving first, unless the user chose another order.
 func (p *DispatchPage) Ranked() {
 	if p.Rows.Wanted.Sort == "" && !p.Rows.Wanted.Reverse {
 		p.Rows.SortBy(p.at().Index.CostOrder())
 	}
 }
 
-// markedRows are the marked rows of what is shown.
+// markedRows returns the marked rows of the shown table.
 func (p *DispatchPage) markedRows() (rows []int) {
 	t := p.Table()
 	if t == nil {
@@ -122,7 +124,7 @@ func (p *DispatchPage) markedRows() (rows []int) {
 	return rows
 }
 
-// together says in a line what marked rows cost that were left out together, and what that is for.
+// together returns the cost of skipping all marked rows together, and what that cost means.
 func (p *DispatchPage) together() []table.Segment {
 	t := p.Table()
 	if t == nil || t.Costs == nil {
@@ -151,13 +153,13 @@ func (p *DispatchPage) together() []table.Segment {
 	return parts
 }
 
-// canCost says that costs can be measured now.
+// canCost reports whether costs can be measured now.
 func (p *DispatchPage) canCost() bool {
 	t := p.Table()
 	return t != nil && p.now.Live && !p.now.Running && !t.Index.Trace.Device.None()
 }
 
-// measureOn says in a title where nothing stands out of the scatter what goes on until something does.
+// measureOn adds to the title which key keeps measuring, if no cost exceeds the noise yet.
 func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	t := p.Table()
 	if !p.canCost() || t.Costs == nil || t.Uncosted() > 0 || !t.FewRounds() {
@@ -170,7 +172,7 @@ func (p *DispatchPage) measureOn(title []table.Segment) []table.Segment {
 	return title
 }
 
-// uncosted says how the rows get a cost that have none, where they can get it.
+// uncosted returns a hint how to measure the rows that have no cost yet, if they can be measured now.
 func (p *DispatchPage) uncosted() table.Segment {
 	t := p.Table()
 	switch {
@@ -190,7 +192,7 @@ func (p *DispatchPage) uncosted() table.Segment {
 	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures them")}
 }
 
-// cannotCost says why rows cannot be left out now.
+// cannotCost returns the reason that rows cannot be measured now, or "".
 func (p *DispatchPage) cannotCost() string {
 	if p.at().Step != p.now.Step {
 		return "the rows of the step are still being computed"
@@ -198,13 +200,13 @@ func (p *DispatchPage) cannotCost() string {
 	return ""
 }
 
-// From roomy cells on there is room for all that a row says.
+// Roomy is the screen width, in cells, from which every column fits.
 const Roomy = 200
 
-// spare leaves out beside the detail what it says too, where there is no room for all: sums of times alone,
-// where no costs stand beside them, and where rows have costs, which say more, of how many steps they are.
-// What was not needed is of all dispatches of a row, and so is then the time that stands beside it, as it is
-// beside a cost.
+// spare reports whether to hide a column that the detail also shows, on a screen without room for all
+// columns. It hides the sum of isolated times if there are no costs. It hides the number of steps if there
+// are costs, which tell more. In a run with static grids the table shows the waste, which covers all
+// dispatches of a row. There it hides the time of a single dispatch and keeps the sum.
 func (p *DispatchPage) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {
@@ -220,13 +222,14 @@ func (p *DispatchPage) spare(name string, screen int) bool {
 	return name == "sum_us" && beside && !static && !t.Costed()
 }
 
-// guest says that what costs may be off by, which the detail has too, stands beside it where there is room.
+// guest reports whether to show a column only if there is room for it. It does so for the error of the costs
+// on a wide screen, because the detail shows this error too.
 func (p *DispatchPage) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }
 
-// stays says that the sum of times alone stays beside costs, which are of all dispatches of a row as well,
-// but where the detail has it.
+// stays reports whether to keep a column as long as possible. It keeps the sum of isolated times beside the
+// costs, because both cover all dispatches of a row. On a wide screen the detail shows the sum instead.
 func (p *DispatchPage) stays(name string) bool {
 	t := p.Table()
 	return t != nil && name == "sum_us" && t.Costed() && p.Rows.Screen < widget.SideWidth

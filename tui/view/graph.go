@@ -17,23 +17,23 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// graphPage is view 4: operators, values and memory, one list at a time. Neighbourhoods and values open over
-// it.
+// graphPage is view 4. It shows the operators, the values or the memory, one list at a time.
+// Neighbourhoods and values open on top of it.
 type graphPage struct {
 	Basics
 	host  Host
-	lists []ListPage // of graphLists
+	lists []ListPage // one page for each of graphLists
 	at    int
 	fold  analyze.Grouping
-	mark  int // of graphtree.GraphWeights: by what operators are marked
+	mark  int // index in graphtree.GraphWeights of the quantity by which operators are marked
 }
 
-// graphLists are the tables that the page shows, and what a title calls them.
+// graphLists lists the tables that the page shows, with their names in the title.
 var graphLists = []struct{ table, name string }{
 	{"graph", "Operators"}, {"values", "Values"}, {"memory", "Memory"}, {"tenants", "Slots"},
 }
 
-// operatorList is the place of the operators among them, slotList that of the slots.
+// operatorList and slotList are indices in graphLists.
 const operatorList, slotList = 0, 3
 
 func newGraphPage(h Host, _ *widget.Log) View {
@@ -48,7 +48,8 @@ func newGraphPage(h Host, _ *widget.Log) View {
 	return p
 }
 
-// kinship is what a row of the tree is, whatever the fold: its first operator, or a value of it.
+// kinship identifies a row of the tree in any grouping: by its first operator, and for the row of a value
+// also by the value.
 type kinship struct {
 	op    trace.OpID
 	edge  string
@@ -63,13 +64,13 @@ func firstOperator(t *table.Table, row int) any {
 	return kinship{n.Ops[0][0], n.Edge, n.Value}
 }
 
-// graphLook is how a person looks at the graph.
+// graphLook is the part of the page's state that undo restores.
 type graphLook struct {
 	at, mark int
 	fold     analyze.Grouping
 }
 
-// Look is what undo gives back.
+// Look returns the list, the grouping and the marked quantity, which undo restores.
 func (p *graphPage) Look() any { return graphLook{p.at, p.mark, p.fold} }
 
 func (p *graphPage) Restore(s any) {
@@ -81,7 +82,7 @@ func (p *graphPage) list() *ListPage { return &p.lists[p.at] }
 
 func (p *graphPage) Takes() report.Takes { return p.list().Takes() }
 
-// graphKey is what a list is of.
+// graphKey identifies the contents of a list.
 type graphKey struct {
 	listKey
 	mark int
@@ -129,10 +130,10 @@ func (p *graphPage) Actions() []command.Action {
 
 func (p *graphPage) Detailed() bool { return true }
 
-// nextList shows another list.
 func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
 
-// refold folds operators by layer, by kind, or not at all: an operator may have several kernels.
+// refold changes the grouping of operators: by layer, by kind or not at all. It omits grouping by kernel,
+// because an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
 		p.host.Remark("group by: only operators can be grouped")
@@ -142,7 +143,7 @@ func (p *graphPage) refold() {
 	p.fold = folds[(slices.Index(folds, p.fold)+1)%len(folds)]
 }
 
-// reweigh marks operators by another quantity.
+// reweigh switches to the next quantity by which operators are marked.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
 		p.host.Remark("mark by: only operators can be coloured")
@@ -207,7 +208,7 @@ func (p *graphPage) picked() picked {
 	return none
 }
 
-// Open opens a value; of a slot in the list of memory it shows who has it.
+// Open opens the selected value. For a slot in the list of memory, it shows which values use the slot.
 func (p *graphPage) Open() bool {
 	if v := p.picked().value; v >= 0 {
 		OpenValue(p.host, v, p.list().at())
@@ -222,8 +223,8 @@ func (p *graphPage) Open() bool {
 	return p.list().Open()
 }
 
-// near shows the neighbourhood of the operator under the cursor, of a value that of one which gives or takes
-// it.
+// near opens the neighbourhood of the selected operator. For a value, it opens the neighbourhood of an
+// operator that writes or reads the value.
 func (p *graphPage) near(consumers bool) {
 	got, s := p.picked(), p.list().at()
 	op := got.op
@@ -274,7 +275,8 @@ func (p *graphPage) Detail() *Detail {
 	return &Detail{}
 }
 
-// standsFor says what a row costs, and of more than one operator what it has in it.
+// standsFor returns the cost of a row. For a row with several operators, it also returns what the row
+// contains.
 func standsFor(n *graphtree.GraphNode) (lines []string) {
 	ops := 0
 	for _, unit := range n.Ops {
@@ -295,10 +297,10 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 	return lines
 }
 
-// noNumbers is why a value has none where steps are planned.
+// noNumbers is the reason that a value has no contents if steps are only planned.
 const noNumbers = "No contents: there is no device, so steps are only planned."
 
-// numbersWhere says how the numbers of a trace's values are to be seen.
+// numbersWhere says how to see the contents of a value.
 func numbersWhere(t *trace.Trace, isTrace bool) string {
 	switch {
 	case t.Device.None():
@@ -309,7 +311,8 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	return command.Keyed("{open} shows its numbers")
 }
 
-// why explains the operator, or the first of those that the row stands for, or lists what a value reaches.
+// why explains the selected operator, or the first operator of the row. For a value, it lists the
+// operators that the value can re-plan.
 func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {

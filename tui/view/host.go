@@ -1,5 +1,6 @@
-// Package view has the screens of the terminal program, a file each. A view holds what a person did to it and
-// draws what a Snapshot has; it knows the program through Host and returns what its commands do.
+// Package view holds the screens of the terminal program, one in each file. A view keeps its own display
+// state and draws the data of a Snapshot. It uses the program only through Host, and it returns the
+// actions that implement its commands.
 package view
 
 import (
@@ -14,8 +15,8 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// Views are the screens that keys choose, in the order of their tabs. A view is a row here and a file with
-// its type: keys, tabs, help and docs/reference/keys.md follow.
+// Views lists the screens that have a key, in the order of their tabs. To add a view, add a row here and a
+// file with its type. The keys, tabs, help and docs/reference/keys.md are derived from this table.
 var Views = []Row{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
@@ -40,20 +41,20 @@ var Views = []Row{
 	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
 }
 
-// inner are the screens that lie over a view until they are left. Commands of the view open them.
+// inner lists the screens that commands open on top of a view. They stay until they are closed.
 var inner = []*Row{&nearRow, &valueRow}
 
-// Row is a row of the table of views.
+// Row describes one view.
 type Row struct {
 	Key   string
 	Name  string
-	Doc   string        // a sentence
-	Needs command.Needs // before there is something to show
+	Doc   string        // one sentence
+	Needs command.Needs // what is required before the view has something to show
 	New   func(Host, *widget.Log) View
-	First bool // it is what a person sees at first
+	First bool // the view shown when the program starts
 }
 
-// Label names a view, and the key that chooses it where it has one.
+// Label returns the name of a view, preceded by its key if it has one.
 func (r *Row) Label() string {
 	if r.Key == "" {
 		return r.Name
@@ -61,12 +62,12 @@ func (r *Row) Label() string {
 	return command.KeyOf(r.Name) + " " + r.Name
 }
 
-// Offers says whether the views of a row offer a command.
+// Offers reports whether the view offers a command.
 func (r *Row) Offers(name string) bool {
 	return ActionOf(r.New(nil, widget.NewLog()).Actions(), name) != nil
 }
 
-// Offering are the views that offer a command, as they are called.
+// Offering returns the names of the views that offer a command. called returns the name of a view.
 func Offering(name string, called func(*Row) string) (names []string) {
 	for i := range Views {
 		if Views[i].Offers(name) {
@@ -81,7 +82,7 @@ func Offering(name string, called func(*Row) string) (names []string) {
 	return names
 }
 
-// ActionOf is the action of a name, nil where there is none.
+// ActionOf returns the action with the given name, or nil if there is none.
 func ActionOf(list []command.Action, name string) *command.Action {
 	for i := range list {
 		if list[i].Name == name {
@@ -91,77 +92,83 @@ func ActionOf(list []command.Action, name string) *command.Action {
 	return nil
 }
 
-// Host is the program as a view sees it.
+// Host is the interface through which a view uses the program.
 type Host interface {
-	Size() (w, h int)      // cells that the view has for its list
-	Remark(text string)    // says why a key does nothing
-	ShowStep(by int)       // shows the recorded step so many further on
-	LookAt(step int)       // shows a recorded step
-	Push(row *Row, v View) // opens a view over this one
-	Show(t Text)           // shows a text over the view, once it is made
+	Size() (w, h int)      // size of the view's list, in cells
+	Remark(text string)    // tells the user why a key does nothing
+	ShowStep(by int)       // moves by a number of recorded steps
+	LookAt(step int)       // shows the recorded step with this index
+	Push(row *Row, v View) // opens a view on top of this one
+	Show(t Text)           // builds a text in a job and shows it over the view
 	Do(c session.Command)  // sends a command to the session
 }
 
-// View is one of the screens. A view holds what a person did to it (cursor, folding, order, filter); what it
-// shows comes from the snapshot, by jobs. Its methods are called by the event loop only. A view embeds basics
-// and has the methods of what it can do.
+// View is one of the screens. A view keeps its display state: cursor, grouping, order and filter. The data
+// that it shows comes from the snapshot and is computed by jobs. Only the event loop calls its methods. A
+// view embeds Basics and overrides the methods it supports.
 type View interface {
-	// Load wants what there is to see in a snapshot, on a screen of w cells. It is called after every message
-	// and must cost nothing where nothing changed.
+	// Load requests the data to show from a snapshot, for a screen of w cells. It is called after every
+	// message, so it must be cheap if nothing has changed.
 	Load(j *widget.Jobs, s Snapshot, w int)
-	// Title says what the list shows, on a screen of w cells.
+	// Title returns what the list shows, for a screen of w cells.
 	Title(w int) []table.Segment
-	// Render draws into w by h cells: at most h lines of at most w cells.
+	// Render draws the view: at most h lines of at most w cells.
 	Render(t *widget.Theme, g widget.Glyphs, w, h int, focused bool) []string
-	// Actions are the commands that the view offers besides those that every view has.
+	// Actions returns the commands that this view offers in addition to those of every view.
 	Actions() []command.Action
 	// Move moves the cursor.
 	Move(m widget.Motion)
-	// Takes says which steps the view shows: as many as the selection has, the last of them, or the whole
+	// Takes returns which steps the view shows: the selected steps, only the last of them, or the whole
 	// run.
 	Takes() report.Takes
-	// Pane has the rows, with a cursor; nil where there are none.
+	// Pane returns the rows of the view with their cursor, or nil if the view has no rows.
 	Pane() *widget.TablePane
-	// Detailed says that the view has a pane with more about the selected row, detail is what it shows.
+	// Detailed reports whether the view has a detail pane for the selected row; Detail returns its
+	// contents.
 	Detailed() bool
 	Detail() *Detail
-	// About is the line under the tabs, false where that is what the steps cost. It must cost nothing.
+	// About returns the line below the tabs. It returns false if the line should show the cost of the
+	// steps. It must be cheap.
 	About(s Snapshot) (table.Line, bool)
-	// Filter is how lines are filtered; nil where they cannot be.
+	// Filter returns the filter of the view, or nil if the view has none.
 	Filter() *filter
-	// Copied is the selected row as text.
+	// Copied returns the selected row as text.
 	Copied() string
-	// Open opens the selected row, back leaves one level of the view's own; false where there is none.
+	// Open opens the selected row. Back leaves one level inside the view. Both return false if there is
+	// nothing to do.
 	Open() bool
 	Back() bool
-	// Turn goes to the next or the former of what the view shows one at a time; false where there is no such
-	// thing: then it is what happened in the run.
+	// Turn moves to the next or previous item of a view that shows one item at a time. It returns false if
+	// the view has no such items; the caller then moves to the next or previous event of the run.
 	Turn(by int) bool
-	// PointAt takes a click at a cell of what was drawn in w cells; false where nothing is there.
+	// PointAt handles a click on a cell of the view as drawn w cells wide. It returns false if nothing is
+	// drawn at that cell.
 	PointAt(x, y, w int) bool
-	// Has says whether an event of the run is of interest here; nil: all are.
+	// Has returns a function that reports whether an event is relevant in this view; nil means that all
+	// events are.
 	Has() func(analyze.Event) bool
-	// Stop stops what the view asked of the model; false where there was nothing.
+	// Stop cancels what the view requested from the model, and reports whether there was a request.
 	Stop() bool
-	// Launch is the dispatch under the cursor, nil for none.
+	// Launch returns the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
-	// Look is what undo remembers besides rows, a comparable value, and restore takes it.
+	// Look returns the state, besides the rows, that undo saves. It must be comparable. Restore sets this
+	// state.
 	Look() any
 	Restore(look any)
-	// Scrolls is how many lines a turn of the wheel goes.
+	// Scrolls returns how many lines one turn of the wheel moves.
 	Scrolls() int
 }
 
-// filter is the filter of a view.
+// filter is the filter of a view: its text and the function that sets it.
 type filter struct {
 	Text string
 	Set  func(string)
 }
 
-// WheelLines is how many lines a turn of the wheel scrolls.
+// WheelLines is the number of lines that one turn of the wheel scrolls.
 const WheelLines = 3
 
-// Basics are the methods of a view that can do nothing.
+// Basics provides default methods of a View, which do nothing.
 type Basics struct{}
 
 func (Basics) Actions() []command.Action         { return nil }
@@ -184,35 +191,37 @@ func (Basics) Look() any                         { return nil }
 func (Basics) Restore(any)                       {}
 func (Basics) Scrolls() int                      { return WheelLines }
 
-// Detail is what the pane of details shows. A job makes its lines, nil for none; of names what they are of
-// wherever it is shown, title says it to a person.
+// Detail is the contents of the detail pane. Lines is run by a job and is nil if there are no lines. Of
+// identifies what the lines describe, and Title names it for the user.
 type Detail struct {
 	Of, Title string
 	Lines     func(context.Context) ([]string, error)
 }
 
-// Text is what a job makes to lie over a view, and what is said where there are no lines.
+// Text is a text that a job builds and that is shown over a view. None is the message shown if the text
+// has no lines.
 type Text struct {
 	Of   func(context.Context) (Page, error)
 	None string
-	Code bool // its lines are not broken where they are too long
+	Code bool // the lines are not wrapped
 }
 
-// Page is a text that was made, and where keys go from it.
+// Page is a built text, with the texts that keys lead to.
 type Page struct {
 	Title string
 	Lines []string
-	Marks [][]widget.Stretch // by line, nil for none
-	// Broken breaks a line to so many cells; nil: they stay as they are, and have marks.
+	Marks [][]widget.Stretch // marks of each line, or nil
+	// Broken wraps a line to w cells. It is nil for lines that are not wrapped, which can have marks.
 	Broken func(line string, w int) []string
-	Whole  string // what is copied; "": the lines
-	// Earlier and later are the same of another step, nil where there is none; folded is the same with more
-	// or less in it.
+	Whole  string // what the copy command copies; "" copies the lines
+	// Earlier and Later are the same text for another step, or nil if there is none. Folded is the same
+	// text with more or fewer lines.
 	Earlier, Later, Folded *Text
-	First, Last            string // why there is no earlier one, or no later one
+	First, Last            string // reason that there is no earlier or no later text
 }
 
-// WrapHanging breaks a line of a detail to w cells; what follows is aligned with the text after the label.
+// WrapHanging wraps a line of a detail to w cells. Continuation lines are aligned with the text after the
+// label.
 func WrapHanging(l string, w int) []string {
 	const deep = analyze.DetailLabel
 	switch {
@@ -224,5 +233,5 @@ func WrapHanging(l string, w int) []string {
 	return widget.WrapText(l, w)
 }
 
-// MostShown is how many characters of an error are shown; the log has it whole.
+// MostShown is the maximum number of characters of an error on the screen. The log holds the full error.
 const MostShown = 1000

@@ -13,14 +13,15 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// ListPage is what views of one table of the registry have in common.
+// ListPage is the common part of the views that show one table of the registry.
 type ListPage struct {
 	Basics
 	Rows widget.TablePane
 	From report.Table
 }
 
-// listOf is the page of a table. Tables are registered before the program starts.
+// listOf returns the page of a table. It panics if no table has that name, since tables are registered
+// before the program starts.
 func listOf(name string) ListPage {
 	t, err := report.TableNamed(name)
 	if err != nil {
@@ -31,13 +32,14 @@ func listOf(name string) ListPage {
 
 func (p *ListPage) Takes() report.Takes { return p.From.Takes }
 
-// listKey is what a table is of. The version rises with every change of scope and base as well.
+// listKey identifies the contents of a table. The version also rises with every change of the selection or
+// the baseline.
 type listKey struct {
 	version int
 	fold    analyze.Grouping
 }
 
-// want shows the table of the snapshot's scope.
+// want requests the table of the selected steps.
 func (p *ListPage) want(j *widget.Jobs, s Snapshot, fold analyze.Grouping) {
 	if s.Step < 0 || s.Trace == nil {
 		p.Rows.Unload(j)
@@ -54,7 +56,7 @@ func (p *ListPage) Move(m widget.Motion) { p.Rows.Move(m) }
 
 func (p *ListPage) Filter() *filter { return &filter{p.Rows.Wanted.Typed, p.Rows.SetFilter} }
 
-// Actions are those of all rows; the program has its own way to do them.
+// Actions returns the commands that work on any list of rows. The program implements them.
 func (p *ListPage) Actions() []command.Action {
 	return []command.Action{
 		{Name: "open"},
@@ -67,12 +69,12 @@ func (p *ListPage) Actions() []command.Action {
 	}
 }
 
-// Open opens the row or closes it.
+// Open opens or closes the selected row.
 func (p *ListPage) Open() bool { return p.Rows.Toggle() }
 
 func (p *ListPage) Copied() string { return p.Rows.RowText() }
 
-// Complain is the picture of what went wrong: nothing else stands there, and it is not dismissed.
+// Complain returns the lines that show an error in place of a view. The error cannot be dismissed.
 func Complain(t *widget.Theme, w int, what string) []string {
 	lines := []string{""}
 	for _, l := range widget.WrapText(widget.MarkFail+" "+printable.Short(what, MostShown), w-4) {
@@ -81,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere is the dispatch that a filter of Dispatches asks for by its id and nothing else, in how many
-// steps it runs, and the last of them, where it runs in none the one that is shown; false where it asks for
-// none.
+// elsewhere looks for a dispatch id that is the only condition of a filter of Dispatches. It returns the
+// dispatch, the number of steps that run it, and the last of these steps, or the shown step if none runs
+// it. asked is false if the filter is not of this kind.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {
@@ -101,11 +103,11 @@ func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) 
 	return id, steps, at, true
 }
 
-// draw draws the list, or says why it is empty: of a step that has no rows, in these words.
+// draw draws the list, or says why it is empty. none is the text shown for a step without rows.
 func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []string {
 	l := &p.Rows.Listing
 	switch {
-	case p.Rows.Job.Err != nil: // what is there is of something else
+	case p.Rows.Job.Err != nil: // the old rows belong to other steps
 		return Complain(t, w, "Could not compute this table: "+p.Rows.Job.Err.Error())
 	case l.Table == nil:
 		none = "Computing …"
@@ -129,10 +131,10 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 	return p.Rows.Render(t, w, h, focused, none)
 }
 
-// at is what the screen showed when the rows were made.
+// at returns the snapshot from which the rows were computed.
 func (p *ListPage) at() Snapshot { return MadeAt(&p.Rows) }
 
-// MadeAt is what the screen showed when the rows of a pane were made.
+// MadeAt returns the snapshot from which the rows of a pane were computed.
 func MadeAt(p *widget.TablePane) Snapshot {
 	s, _ := p.At.(Snapshot)
 	return s

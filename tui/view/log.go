@@ -11,30 +11,30 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// logPage is view 0: everything said, compiled, refused. It stays at its end as the log grows, unless
-// somebody scrolled up.
+// logPage is view 0, the log of all messages. It follows the end of the log unless the user has scrolled
+// up.
 type logPage struct {
 	Basics
 	log    *widget.Log
-	wanted string // that is wanted
+	wanted string // filter that the user typed
 	text   widget.TextPane
 	task   widget.Task[logKey, logText]
 }
 
-// logKey is what the lines on the screen depend on.
+// logKey identifies the contents of the log page.
 type logKey struct {
 	version, width int
 	filter         string
 }
 
-// logText is the log as it is shown.
+// logText holds the wrapped and filtered log.
 type logText struct {
 	lines  []string
-	of     []int // by line, which of the log it is a part of,
-	nth    []int // and the how manieth of those found
-	all    int   // lines of the log
+	of     []int // index of the log entry of each line
+	nth    []int // position of that entry among the found entries, from 1
+	all    int   // number of log entries
 	filter string
-	found  int // lines that the filter lets through
+	found  int // number of entries that match the filter
 }
 
 func newLogPage(_ Host, l *widget.Log) View {
@@ -48,7 +48,7 @@ func (p *logPage) Load(j *widget.Jobs, _ Snapshot, w int) {
 		func(t logText) { p.text.Load(t.lines, t.of) })
 }
 
-// wrapLog breaks what is too long for the screen: nothing that was said is cut off.
+// wrapLog filters the log and wraps the entries to the width of the screen. It never cuts text off.
 func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, error) {
 	t := logText{all: len(lines), filter: key.filter}
 	for i, l := range lines {
@@ -80,7 +80,7 @@ func wrapLog(ctx context.Context, lines []widget.LogLine, key logKey) (logText, 
 	return t, nil
 }
 
-// lets says whether a filter lets a line through.
+// lets reports whether a line passes the filter.
 func lets(filter, s string) bool {
 	want, invert := strings.CutPrefix(filter, "!")
 	return strings.Contains(strings.ToLower(s), strings.ToLower(want)) != invert || filter == ""
@@ -94,7 +94,7 @@ func (p *logPage) Title(int) []table.Segment {
 			table.Say(0, "filter %s: %s of %s", t.filter, widget.Count(t.found),
 				widget.Plural(t.all, "line")))
 	}
-	if p.text.Where() != "" { // in lines of the log, whatever they are broken into
+	if p.text.Where() != "" { // counts log entries, not wrapped lines
 		parts = append(parts, table.Say(1, "%s/%s", widget.Count(t.nth[p.text.Last()]),
 			widget.Count(t.found)))
 	}
@@ -121,7 +121,7 @@ func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 	return lines
 }
 
-// Move goes up and down: of lines that are broken for the screen nothing stands further right.
+// Move moves up and down only, because the wrapped lines never extend past the right edge.
 func (p *logPage) Move(m widget.Motion) {
 	if m != widget.Left && m != widget.Right {
 		p.text.Move(m)

@@ -16,44 +16,44 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// nearRow is what the table of views would say of a neighbourhood.
+// nearRow is the table entry of the neighbourhood, which commands open.
 var nearRow = Row{
 	Name: "Neighbourhood", Needs: command.Opened, Doc: "An operator with its producers and consumers.",
 	New: func(h Host, _ *widget.Log) View { return newNearPage(h, 0, false) },
 }
 
-// NearPage is the neighbourhood of an operator: who gives what it takes on its left, who takes what it gives
-// on its right, with the live shapes on the edges.
+// NearPage is the neighbourhood of an operator. The operators that write its inputs are on the left, and
+// the operators that read its outputs are on the right. The edges show the live shapes.
 type NearPage struct {
 	Basics
 	host   Host
 	Op     trace.OpID
-	former []trace.OpID // centres before this one
-	Column int          // of the cursor: 0 is the operator, below it stands on the left
-	Line   int          // of the cursor in its column
-	seek   int          // column to go to once it is there: -1, 1; 0: none
+	former []trace.OpID // operators that were in the centre before
+	Column int          // column of the cursor: 0 is the centre, negative columns are on the left
+	Line   int          // line of the cursor in its column
+	seek   int          // column to move to once it is loaded: -1 or 1; 0 for none
 	at     Snapshot
 	Task   widget.Task[nearKey, *nearness]
-	first  int // line at the top of the window
+	first  int // index of the top line of the window
 	page   int
 }
 
-// nearKey is what a neighbourhood is of.
+// nearKey identifies the contents of a neighbourhood.
 type nearKey struct {
 	version, step, far int
 	op                 trace.OpID
 }
 
-// nearness is a neighbourhood with its place on the screen.
+// nearness is a neighbourhood with the positions of its nodes on the screen.
 type nearness struct {
-	far    int // columns on each side
+	far    int // number of columns on each side
 	Spots  map[int][]stand
 	height int
-	full   []int // cells that the columns take, those of names and those of edges between them in turns
+	full   []int // widths of the columns in cells, alternating between names and the edges between them
 }
 
-// stand is where a neighbour stands: its line, that of the one it belongs to, and whether more of that one's
-// stand below.
+// stand is a node of the neighbourhood. It holds the node's line, the line of the node it is attached to,
+// and whether it is the last node attached there.
 type stand struct {
 	analyze.Neighbour
 	Line, of int
@@ -68,11 +68,11 @@ func newNearPage(h Host, op trace.OpID, consumers bool) *NearPage {
 	return p
 }
 
-// Cells of an edge with a shape on it, of the least that an edge takes, and of a column of short names; and
-// those of an edge and of a name that are not for their text.
+// Widths in cells: an edge with a shape, the narrowest edge, and a column of short names. besideShape and
+// besideName are the cells of an edge and of a name that hold no text.
 const edgeCells, leastEdge, leastName, besideShape, besideName = 14, 9, 15, 6, 2
 
-// nearFar is how many steps there is room for on each side.
+// nearFar returns how many columns fit on each side.
 func nearFar(w int) int {
 	if w >= 5*leastName+4*edgeCells {
 		return 2
@@ -100,7 +100,7 @@ func (p *NearPage) Load(j *widget.Jobs, s Snapshot, w int) {
 	}, p.placed)
 }
 
-// width is how many cells there are for the list.
+// width returns the width of the list in cells.
 func (p *NearPage) width() int {
 	w, _ := p.host.Size()
 	return w
@@ -122,8 +122,8 @@ func (p *NearPage) Detailed() bool { return true }
 
 func (p *NearPage) Takes() report.Takes { return report.OneStep }
 
-// place puts neighbours one below the other, each beside the first of its own, and says where the next line
-// is.
+// place arranges nodes one below the other, each beside the first of its own neighbours. It returns the
+// next free line.
 func (n *nearness) place(list []analyze.Neighbour, column, line, of int) int {
 	side := 1
 	if column < 0 {
@@ -136,7 +136,7 @@ func (n *nearness) place(list []analyze.Neighbour, column, line, of int) int {
 	return line
 }
 
-// placed brings the cursor to where it was to go.
+// placed moves the cursor to the requested column once the neighbourhood is loaded.
 func (p *NearPage) placed(n *nearness) {
 	if p.seek != 0 && len(n.Spots[p.seek]) > 0 {
 		p.Column, p.Line = p.seek, n.Spots[p.seek][0].Line
@@ -147,7 +147,7 @@ func (p *NearPage) placed(n *nearness) {
 	}
 }
 
-// spot is what the cursor is on, nil for nothing.
+// spot returns the node under the cursor, or nil if there is none.
 func (p *NearPage) spot() *stand {
 	n := p.Task.Value
 	if n == nil {
@@ -161,7 +161,7 @@ func (p *NearPage) spot() *stand {
 	return nil
 }
 
-// Move goes along a column, or to the nearest in the next one.
+// Move moves the cursor along its column, or to the nearest node of the next column.
 func (p *NearPage) Move(m widget.Motion) {
 	n, here := p.Task.Value, p.spot()
 	if here == nil {
@@ -181,7 +181,7 @@ func (p *NearPage) Move(m widget.Motion) {
 			return
 		}
 		line := p.Line
-		if (to < p.Column) == (p.Column > 0) { // towards the operator
+		if (to < p.Column) == (p.Column > 0) { // towards the centre
 			line = here.of
 		}
 		p.Column, p.Line = to, nearest(n.Spots[to], line)
@@ -190,7 +190,7 @@ func (p *NearPage) Move(m widget.Motion) {
 	}
 }
 
-// nearest is the line of the spot that is nearest to a line.
+// nearest returns the line of the node that is nearest to the given line.
 func nearest(list []stand, line int) int {
 	best := list[0].Line
 	for _, s := range list {
@@ -201,8 +201,8 @@ func nearest(list []stand, line int) int {
 	return best
 }
 
-// Open makes the operator under the cursor the one in the middle; of what is only a value, and of the middle
-// itself, it opens the value.
+// Open moves the operator under the cursor to the centre. If the cursor is on a value, it opens the value;
+// on the centre, it opens the centre's first output.
 func (p *NearPage) Open() bool {
 	s := p.spot()
 	switch {
@@ -219,13 +219,13 @@ func (p *NearPage) Open() bool {
 	return true
 }
 
-// goTo puts another operator into the middle.
+// goTo moves another operator to the centre.
 func (p *NearPage) goTo(op trace.OpID, seek int) {
 	p.former = append(p.former, p.Op)
 	p.Op, p.Column, p.Line, p.seek, p.first = op, 0, 0, seek, 0
 }
 
-// Back goes to the operator that was in the middle before.
+// Back returns to the operator that was in the centre before.
 func (p *NearPage) Back() bool {
 	n := len(p.former)
 	if n == 0 {
@@ -236,7 +236,7 @@ func (p *NearPage) Back() bool {
 	return true
 }
 
-// near goes on in that direction: from the operator under the cursor.
+// near moves towards the producers or consumers, starting from the node under the cursor.
 func (p *NearPage) near(consumers bool) {
 	side := -1
 	if consumers {
@@ -247,7 +247,7 @@ func (p *NearPage) near(consumers bool) {
 	case s == nil:
 	case s.Op != nil && s.Op.ID != p.Op:
 		p.goTo(s.Op.ID, side)
-	case s.Op == nil && p.Column*side < 0: // back to the one that it stands beside
+	case s.Op == nil && p.Column*side < 0: // go back to the node it is attached to
 		p.Move(map[int]widget.Motion{-1: widget.Left, 1: widget.Right}[side])
 	case s.Op == nil:
 		what := map[int]string{-1: "no other operator writes ", 1: "no other operator reads "}
@@ -260,7 +260,7 @@ func (p *NearPage) near(consumers bool) {
 	}
 }
 
-// nameAt and edgeAt are the places of a column's names, and of its edges, among all columns.
+// nameAt and edgeAt return the index of a column's names, and of its edges, among all columns.
 func (n *nearness) nameAt(column int) int { return 2 * (column + n.far) }
 
 func (n *nearness) edgeAt(column int) int {
@@ -270,7 +270,7 @@ func (n *nearness) edgeAt(column int) int {
 	return n.nameAt(column) - 1
 }
 
-// measure finds what the columns take.
+// measure computes the width that each column needs.
 func (n *nearness) measure() {
 	n.full = make([]int, 4*n.far+1)
 	for column, list := range n.Spots {
@@ -284,8 +284,9 @@ func (n *nearness) measure() {
 	}
 }
 
-// widths are the cells of the columns on a page of w cells. Where these are too few those give way first that
-// have the most over the least that they should have; what is left all have in turns.
+// widths returns the widths of the columns on a page of w cells. If the page is too narrow, the columns
+// that exceed their minimum width the most shrink first. Spare cells are handed out to the columns in
+// turn.
 func (n *nearness) widths(w int) []int {
 	widths := slices.Clone(n.full)
 	left := w
@@ -310,7 +311,7 @@ func (n *nearness) widths(w int) []int {
 	return widths
 }
 
-// PointAt puts the cursor on the neighbour that is there.
+// PointAt moves the cursor to the clicked node.
 func (p *NearPage) PointAt(x, y, w int) bool {
 	n := p.Task.Value
 	if n == nil || y < 1 || y > p.page {
@@ -376,7 +377,7 @@ func (p *NearPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// name is a neighbour in its column, with the level that it runs at.
+// name draws a node with the level at which it runs.
 func (p *NearPage) name(t *widget.Theme, s *stand, w int, cursor bool) string {
 	mark, style := " ", widget.Plain
 	switch {
@@ -395,7 +396,7 @@ func (s *stand) label() string { return printable.Clean(s.Label) }
 
 func (s *stand) shape() string { return printable.Clean(s.Edge) }
 
-// tail is the level that it runs at.
+// tail returns the level at which the node runs.
 func (s *stand) tail() string {
 	if s.Level < 0 {
 		return ""
@@ -403,8 +404,8 @@ func (s *stand) tail() string {
 	return fmt.Sprintf(" L%d", s.Level)
 }
 
-// drawEdge draws the line from a neighbour to the one that it belongs to, in a column of edges; side is below
-// 0 where that is on the right.
+// drawEdge draws the line from a node to the node it is attached to, in a column of edges. side is
+// negative if the attached node is on the right.
 func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	first := s.Line == s.of
 	shape := widget.CutMiddle(s.shape(), w-besideShape)
@@ -435,7 +436,7 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 		cell = " " + join + line + "→"
 	}
 	grid[s.Line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
-	for i := s.Line - 1; i > s.of && !first; i-- { // past what stands between it and the one before
+	for i := s.Line - 1; i > s.of && !first; i-- { // pass the nodes between this one and the previous one
 		if strings.TrimSpace(grid[i][at]) != "" {
 			break
 		}
@@ -447,7 +448,7 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 	}
 }
 
-// Detail is of what the cursor is on.
+// Detail describes the node under the cursor.
 func (p *NearPage) Detail() *Detail {
 	s, at := p.spot(), p.at
 	switch {
@@ -464,7 +465,8 @@ func (p *NearPage) Detail() *Detail {
 	}}
 }
 
-// why explains the operator under the cursor, or lists what the value there reaches.
+// why explains the operator under the cursor. For a value, it lists the operators that the value can
+// re-plan.
 func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {

@@ -14,7 +14,7 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// resizePage is view 3: which change woke which operator, pass by pass.
+// resizePage is view 3. It shows which change re-planned which operator, pass by pass.
 type resizePage struct {
 	ListPage
 	host Host
@@ -39,7 +39,7 @@ func (p *resizePage) Title(w int) []table.Segment {
 		return []table.Segment{{Rank: 0, Text: "Resize"}}
 	}
 	parts := slices.Concat(p.Rows.Own(w), t.Title[0].Segments)
-	if s := p.at(); s.Stands(p).Text != "" { // the other steps of the scope that are worth a look
+	if s := p.at(); s.Stands(p).Text != "" { // other steps of the selection in which grids changed
 		parts = append(parts, table.Say(0, "%s", s.Index.Regrids(s.Scope)))
 	}
 	return append(parts, p.Rows.Alike(w)...)
@@ -50,12 +50,12 @@ func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 		"Nothing changed in this step: no shape and no SymInt, so no operator was re-planned and no params were written.")
 }
 
-// Has leaves of what happened the changes of grids, which are what a resize makes.
+// Has selects the events in whose step a grid changed, because a resize changes grids.
 func (p *resizePage) Has() func(analyze.Event) bool {
 	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
 
-// current is what the selected row stands for, nil for none.
+// current returns the entry of the selected row, or nil if there is none.
 func (p *resizePage) current() *analyze.ResizeRow {
 	if p.Rows.Table == nil {
 		return nil
@@ -67,7 +67,7 @@ func (p *resizePage) current() *analyze.ResizeRow {
 	return nil
 }
 
-// Detail says in full what the table has room for in part.
+// Detail shows in full what the table shortens.
 func (p *resizePage) Detail() *Detail {
 	r, l, s := p.current(), p.Rows.Listing, p.at()
 	if r == nil {
@@ -95,7 +95,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 		add("re-planned by %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
 			add("the same in %s", widget.Plural(len(r.Hooks), "layer"))
-			at++ // the first of them
+			at++ // the first hook of the group
 		}
 		for i := range l.Table.Rows {
 			if l.Table.Rows[i].Parent == at || r.Plan != nil && i == at {
@@ -123,8 +123,8 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why explains the dispatch of the row, or lists what its values reach: what the row changed, of a pass what
-// was dirty.
+// why explains the dispatch of the row. A row without a dispatch lists the operators that its values can
+// re-plan. These values are the changed value of the row, or the changed values of the whole pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

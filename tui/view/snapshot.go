@@ -13,24 +13,24 @@ import (
 	"gpuscope/tui/command"
 )
 
-// Snapshot is what the views draw from. It does not change after it was handed out.
+// Snapshot is the data that the views draw. It never changes after it has been created.
 type Snapshot struct {
-	Index *analyze.Index // nil until the trace's header is there
+	Index *analyze.Index // nil until the trace's header has arrived
 	Trace *trace.Trace
-	Step  int // that is shown, the last of scope, -1: none
-	// Scope is the steps that tables speak of, against what they are compared with, nil for nothing; both
-	// are there with the step. base is that step where it is one of this trace, else -1.
+	Step  int // the shown step, which is the last of Scope; -1: none
+	// Scope holds the selected steps. Against is their baseline, or nil if there is none. Both are set if
+	// Step is. Base is the step of the baseline if the baseline is a single step of this trace, else -1.
 	Scope   analyze.Selection
 	Against *analyze.Baseline
 	Base    int
-	Chosen  Base            // what a person chose to compare with
-	Events  []analyze.Event // of all steps, or of those when a job last looked
-	// From and to are the ends of the range of steps that is marked, -1 where none is.
+	Chosen  Base            // baseline that the user chose
+	Events  []analyze.Event // events of all steps, up to the last time a job collected them
+	// From and To are the first and last step of the marked range, or -1 if no range is marked.
 	From, To int
 	State    session.State
 	Text     session.Text
-	Live     bool // it is of a session, not of a recorded trace
-	Running  bool // it is doing something
+	Live     bool // the data belongs to a session, not to a recorded trace
+	Running  bool // the session is running a command
 	Recorded bool // a recorded trace is shown
 	Lost     bool // the engine has crashed
 	Session  session.Session
@@ -38,25 +38,26 @@ type Snapshot struct {
 	Version  int
 }
 
-// SummaryKey is what a summary is of: a step, in a version of the data.
+// SummaryKey identifies a summary by its step and the version of the data.
 type SummaryKey struct{ Version, Step int }
 
-// Base is what tables are compared with: without a choice the step before, for several steps the prefill.
+// Base is the choice of a baseline. Without a choice, the baseline is the previous step, or the prefill if
+// several steps are selected.
 type Base struct {
-	Scope int // in scopes; of this step: step; -1: no choice
+	Scope int // index of the selection; for "this step" see Step; -1: no choice
 	Step  int
-	File  string // path of another trace, "": this one
+	File  string // path of another trace; "": this trace
 }
 
 var NoBase = Base{Scope: -1, Step: -1}
 
-// Of is the part of the scope that is spoken of where so many steps are taken.
+// Of returns the selected steps that a view with the given Takes shows.
 func (s Snapshot) Of(takes report.Takes) analyze.Selection {
 	return command.Part(s.Index, s.Scope, takes)
 }
 
-// Named is what the steps are called that a view takes; "" where there are none. What is of steps of another
-// name is not of these.
+// Named returns the name of the steps that a view with the given Takes shows, or "" if there are none.
+// Data with another name belongs to other steps.
 func (s Snapshot) Named(takes report.Takes) string {
 	if s.Step < 0 || s.Trace == nil {
 		return ""
@@ -64,13 +65,13 @@ func (s Snapshot) Named(takes report.Takes) string {
 	return s.Of(takes).Name
 }
 
-// options are what a table is asked with.
+// options returns the options for computing a table.
 func (s Snapshot) options(takes report.Takes, fold analyze.Grouping) analyze.Options {
 	return analyze.Options{Selection: s.Of(takes), Baseline: s.Against, Grouping: fold}
 }
 
-// Stands says of a view of one step which of the scope's that is, where it has several: "" where it does not
-// go without saying.
+// Stands returns a note saying which of several selected steps a view of one step shows. It is empty if
+// only one step is selected.
 func (s Snapshot) Stands(v View) table.Segment {
 	if _, one := s.Scope.One(); s.Step < 0 || one || v.Takes() != report.OneStep {
 		return table.Segment{}
@@ -82,7 +83,7 @@ func (s Snapshot) Stands(v View) table.Segment {
 	}
 }
 
-// lastOfBase is the base with the last of its steps alone: what a plan is compared with.
+// lastOfBase returns the baseline reduced to the last of its steps, with which plans are compared.
 func (s Snapshot) lastOfBase() *analyze.Baseline {
 	b := s.Against
 	if b == nil {

@@ -10,11 +10,12 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// markTemplated stands before a line of a kernel of which constants made something.
+// markTemplated marks a line of a kernel that constants have changed.
 const markTemplated = "▎"
 
-// SourceOf is a kernel's source, with numbers to its lines. What a constant filled in is painted, and so is
-// what was taken in for one: the rest is the same in every kernel of the template.
+// SourceOf returns a kernel's source with line numbers. It highlights the text that constants inserted,
+// and the code that was included because of a constant. The rest is the same in all kernels of the
+// template.
 func SourceOf(name string, k *trace.Kernel) Text {
 	none := "the trace has no source of " + name
 	return Text{Code: true, None: none, Of: func(ctx context.Context) (Page, error) {
@@ -58,7 +59,7 @@ func SourceOf(name string, k *trace.Kernel) Text {
 	}}
 }
 
-// printableCode is source without control characters.
+// printableCode replaces tabs and removes control characters.
 func printableCode(s string) string {
 	return printable.Clean(strings.ReplaceAll(s, "\t", "    "))
 }

@@ -16,47 +16,48 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// StepPage is view 1: what was generated, what a step costs and where its wall time goes, and where in the
-// run something happened.
+// StepPage is view 1. It shows the generated text, the cost of a step and where its wall time went, and
+// the events of the run.
 type StepPage struct {
 	Basics
 	Steps ListPage
 	Task  widget.Task[summaryBase, *StepFacts]
 	host  Host
-	part  int      // of the GPU's track, that is drawn alone; -1: all of it is drawn
-	now   Snapshot // that was loaded last: what happened, and what is marked
+	part  int      // index of the part of the GPU track that is shown on its own; -1: the whole track
+	now   Snapshot // the last loaded snapshot, for its events and marks
 
 	strip   *strip
 	stripOf stripKey
-	High    int // lines of the strip with its lanes, as last drawn
+	High    int // height of the strip with its lanes as last drawn, in lines
 
-	// What takes its time to draw, as it was drawn last.
+	// Parts that are slow to draw, as drawn last.
 	tracks drawn[tracksKey]
 	text   drawn[textKey]
 }
 
-// summaryBase is what the page is of: a step and what it is compared with, in a version of the data.
+// summaryBase identifies the contents of the page: a step and its baseline in one version of the data.
 type summaryBase struct {
 	SummaryKey
 	base int
 }
 
-// stepsKey is what the list of steps is of: the steps, and what they are compared with.
+// stepsKey identifies the list of steps: the trace and the baseline.
 type stepsKey struct {
 	index   *analyze.Index
 	against *analyze.Baseline
 }
 
-// StepFacts are what takes the longer the more steps there are. A job gathers them; they do not change.
+// StepFacts holds what takes longer to compute the more steps there are. A job computes it, and it never
+// changes afterwards.
 type StepFacts struct {
 	s               Snapshot
 	Sum             *analyze.StepSummary
 	prefill, decode int
-	costed          bool    // costs of a step were measured
-	scale           float64 // ns at the top of the strip
-	Words           []word  // of the text around the step
+	costed          bool    // the costs of some step were measured
+	scale           float64 // time at the top of the strip, in ns
+	Words           []word  // the text around the step
 	Tracks          *tracks.Tracks
-	pace            table.Line // how fast the run is
+	pace            table.Line // the speed of the run
 }
 
 func newStepPage(h Host, _ *widget.Log) View {
@@ -73,14 +74,14 @@ func (p *StepPage) Actions() []command.Action {
 	return []command.Action{{Name: "mark step"}, {Name: "zoom in", Off: p.undivided, Run: p.zoomIn}}
 }
 
-// Move goes to another step, or while a part of the GPU's track is open up and down through the parts.
+// Move moves to another step. While a part of the GPU track is open, up and down move through the parts.
 func (p *StepPage) Move(m widget.Motion) {
 	if by := p.stepsBy(m); by != 0 {
 		p.host.ShowStep(by)
 	}
 }
 
-// Scrolls is one: the wheel goes to the next step.
+// Scrolls returns 1, because the wheel moves to the next step.
 func (p *StepPage) Scrolls() int { return 1 }
 
 func (p *StepPage) Takes() report.Takes { return report.OneStep }
@@ -101,7 +102,7 @@ func (p *StepPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.Steps.Rows.GoTo(s.Step)
 }
 
-// gather looks at all steps.
+// gather computes the facts from all steps.
 func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	f := &StepFacts{s: s, Sum: s.Index.Summary(s.Step), Tracks: tracks.Of(s.Index, s.Step)}
 	var decodes []float64
@@ -119,8 +120,8 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 			decodes = append(decodes, wallNS(step))
 		}
 	}
-	// The scale is that of decode steps that were not cold, at most three times their median: a prefill, or
-	// one step that was held up, would leave nothing of the others.
+	// The scale is the longest warm decode step, but at most three times the median. With a prefill or a
+	// delayed step as the scale, the other steps would be too small to see.
 	if slices.Sort(decodes); len(decodes) > 0 {
 		f.scale = min(decodes[len(decodes)-1], 3*decodes[len(decodes)/2])
 	}
@@ -132,7 +133,7 @@ func gather(ctx context.Context, s Snapshot) (*StepFacts, error) {
 	return f, ctx.Err()
 }
 
-// wallNS is the wall time of a step, 0 where it was not measured.
+// wallNS returns the wall time of a step, or 0 if it was not measured.
 func wallNS(s *trace.Step) float64 {
 	ns, _ := s.CPU.TotalNS.NS()
 	return float64(ns)
@@ -145,7 +146,7 @@ func (p *StepPage) Title(int) []table.Segment {
 	}
 	t := f.s.Trace
 	steps := widget.Plural(len(t.Steps), "step")
-	if n := t.DroppedSteps; n > 0 { // out of the recorder's budget
+	if n := t.DroppedSteps; n > 0 { // dropped to stay within the recorder's memory budget
 		steps += fmt.Sprintf(" (%s older dropped)", widget.Count(n))
 	}
 	parts := []table.Segment{table.Say(0, "%s: %d prefill ▒, %d decode █", steps, f.prefill, f.decode)}
@@ -161,7 +162,7 @@ func (p *StepPage) Title(int) []table.Segment {
 	return parts
 }
 
-// About is the line over the page: how fast the run is, up to the step that is looked at.
+// About returns the speed of the run up to the shown step.
 func (p *StepPage) About(s Snapshot) (table.Line, bool) {
 	if f := p.Task.Value; f != nil && f.s.Named(p.Takes()) == s.Named(p.Takes()) {
 		return f.pace, true
@@ -169,15 +170,15 @@ func (p *StepPage) About(s Snapshot) (table.Line, bool) {
 	return table.Line{}, true
 }
 
-// steps that a motion goes.
+// steps maps each motion to the number of steps it moves.
 var steps = map[widget.Motion]int{
 	widget.Left: -1, widget.Up: -1, widget.Right: 1, widget.Down: 1, widget.HalfUp: -5, widget.HalfDown: 5,
 	widget.PageUp: -10, widget.PageDown: 10, widget.Top: -1 << 30,
 	widget.Bottom: 1 << 30,
 }
 
-// stepsBy is how many steps a motion goes. While a part of the GPU's track is open, up and down go through
-// the parts.
+// stepsBy returns the number of steps that a motion moves. While a part of the GPU track is open, up and
+// down move through the parts and the result is 0.
 func (p *StepPage) stepsBy(m widget.Motion) int {
 	if p.part >= 0 && (m == widget.Up || m == widget.Down) {
 		if f := p.Task.Value; f != nil {
@@ -188,7 +189,7 @@ func (p *StepPage) stepsBy(m widget.Motion) int {
 	return steps[m]
 }
 
-// undivided says why no part of the GPU's track can be opened, nor closed; "" where one can.
+// undivided returns the reason that no part of the GPU track can be opened or closed, or "" if one can.
 func (p *StepPage) undivided() string {
 	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
 		return "the parts of this step were not timed: set timing to block or dispatch"
@@ -196,7 +197,7 @@ func (p *StepPage) undivided() string {
 	return ""
 }
 
-// zoomIn opens a part of the GPU's track, the longest first, or closes it.
+// zoomIn opens the longest part of the GPU track, or closes the open part.
 func (p *StepPage) zoomIn() {
 	if p.Back() {
 		return
@@ -210,7 +211,7 @@ func (p *StepPage) zoomIn() {
 	}
 }
 
-// Back closes the part that is open, and says whether one was.
+// Back closes the open part, and reports whether one was open.
 func (p *StepPage) Back() bool {
 	was := p.part >= 0
 	p.part = -1
@@ -219,15 +220,15 @@ func (p *StepPage) Back() bool {
 
 func (p *StepPage) Copied() string { return p.Steps.Rows.RowText() }
 
-// stripKey is what a strip is made of.
+// stripKey identifies the contents of a strip.
 type stripKey struct {
 	facts   *StepFacts
-	events  *analyze.Event // the first of them
+	events  *analyze.Event // first event
 	n       int
 	columns int
 }
 
-// stripIn is the strip on a page of w cells.
+// stripIn returns the strip for a page of w cells, rebuilt only if it has changed.
 func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 	key := stripKey{facts: f, n: len(p.now.Events), columns: stripColumns(w)}
 	if key.n > 0 {
@@ -239,7 +240,7 @@ func (p *StepPage) stripIn(f *StepFacts, w int) *strip {
 	return p.strip
 }
 
-// tracksKey is what the lines of the tracks are made of.
+// tracksKey identifies the drawn lines of the tracks.
 type tracksKey struct {
 	facts   *StepFacts
 	theme   *widget.Theme
@@ -247,14 +248,14 @@ type tracksKey struct {
 	figures bool
 }
 
-// textKey is what the lines of the text are made of.
+// textKey identifies the drawn lines of the text.
 type textKey struct {
 	facts *StepFacts
 	theme *widget.Theme
 	w, h  int
 }
 
-// drawn are lines that are drawn anew only where what they show is another.
+// drawn caches drawn lines. The lines are drawn again only if their key has changed.
 type drawn[K comparable] struct {
 	of    K
 	lines []string
@@ -267,7 +268,7 @@ func (d *drawn[K]) with(of K, draw func() []string) []string {
 	return slices.Clone(d.lines)
 }
 
-// tracksIn are the tracks on a page of w cells.
+// tracksIn returns the lines of the tracks on a page of w cells.
 func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) []string {
 	return p.tracks.with(tracksKey{f, t, p.part, w, figures}, func() []string {
 		var part *tracks.Span
@@ -278,10 +279,10 @@ func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) 
 	})
 }
 
-// stripColumns are the columns of the strip on a page of w cells.
+// stripColumns returns the width of the strip on a page of w cells, in columns.
 func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
-// StepAt is the step whose column in the strip is at a cell of a page of w cells.
+// StepAt returns the step whose column of the strip is at cell x of a page of w cells.
 func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
@@ -291,7 +292,7 @@ func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 	return step, step < len(f.s.Trace.Steps)
 }
 
-// PointAt shows the step whose column of the strip, or whose row, is there.
+// PointAt shows the clicked step, in the strip or in the list.
 func (p *StepPage) PointAt(x, y, w int) bool {
 	step, ok := p.Steps.Rows.RowAt(y), false
 	switch {
@@ -320,7 +321,7 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	high := widget.Clamp(h-len(lines)-len(facts), 1, max(2, h/5))
 	text := func() []string { return f.Text(t, w, high) }
 	lines = append(lines, p.text.with(textKey{f, t, w, high}, text)...)
-	const listed = 5 // lines that the list of steps needs
+	const listed = 5 // number of lines that the list of steps needs
 	rest := h - len(lines) - len(facts)
 	if rest >= listed && p.Steps.Rows.Table != nil {
 		rest -= listed
@@ -337,8 +338,8 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts are what stands under the text. What does not fit in the lines that it has on a page of this height
-// takes more of them where as many would be blank.
+// facts returns the lines below the text. Lines that do not fit at this page height use up to blank more
+// lines, which would otherwise stay empty.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}
 	if drawn := f.Drawn(); h >= 18 && drawn != nil {
@@ -372,7 +373,8 @@ func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []strin
 	return facts
 }
 
-// verdict says what bounds the step, and where no costs were measured yet how to find out what to fix.
+// verdict says what the step is bound by. If no costs were measured yet, it also says how to find out what
+// to fix.
 func (p *StepPage) verdict(f *StepFacts) string {
 	said := widget.MarkClosed + " " + report.Verdict(f.Sum)
 	switch {
@@ -386,11 +388,11 @@ func (p *StepPage) verdict(f *StepFacts) string {
 	return said + command.Keyed("; {Dispatches}, then {cost}: what each row costs")
 }
 
-// run draws the strip with its lanes, of which a low page has fewer.
+// run draws the strip with its lanes. A low page shows fewer lanes.
 func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip, w, chart, h int) []string {
 	lines := s.Chart(t, g, chart)
 	cursor, legend := "", s.Legend()
-	for n := len(legend); n >= 0; n-- { // as much of it as fits
+	for n := len(legend); n >= 0; n-- { // as much of the legend as fits
 		var fits bool
 		if cursor, fits = s.lane("", s.Cursor(f.s.Step, f.s.Base), strings.Join(legend[:n], "  "), w); fits {
 			break
@@ -405,7 +407,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 		if !fits {
 			line, fits = s.lane("event", signs, words, w)
 		}
-		const least = 12 // cells that words say something in
+		const least = 12 // minimum width at which the words are useful, in cells
 		if room := w - widget.Width(line) - 3; !fits && h < 18 && room >= least {
 			line, _ = s.lane("event", signs, Clauses(words, room), w)
 		}
@@ -420,7 +422,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split says what the step takes untimed: before, on and after the GPU.
+// Split returns the time that the step takes untimed: before, on and after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {
@@ -444,7 +446,7 @@ func (f *StepFacts) Split() table.Line {
 			long, short = append(long, figure+" "+part.what), append(short, figure+" "+part.shortWhat)
 		}
 	}
-	if cpu, ok := u.CPU().NS(); ok && len(long) == 1 { // what of it came first was not measured
+	if cpu, ok := u.CPU().NS(); ok && len(long) == 1 { // the CPU time was not split into parts
 		figure := []string{table.MillisBare(cpu, true) + " CPU"}
 		long, short = append(figure, long...), append(figure, short...)
 	}
@@ -465,7 +467,7 @@ func (f *StepFacts) Split() table.Line {
 	return table.Title(parts...)
 }
 
-// coldStart says where the time before the first token went, nil where the trace does not.
+// coldStart returns where the time before the first token went, or nil if the trace does not contain it.
 func (f *StepFacts) coldStart() []string {
 	list := tracks.ColdStart(f.s.Index)
 	if len(list) == 0 {

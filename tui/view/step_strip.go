@@ -11,20 +11,21 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// strip is the run, a column for each step, or for several where there are more steps than columns: how long
-// they took, and in lanes under it what happened and what is marked.
+// strip draws the run as columns, one for each step, or one for several steps if there are more steps than
+// columns. The columns show how long the steps took. The lanes below show events and marks.
 type strip struct {
 	steps  []trace.Step
-	Per    int // steps a column stands for
+	Per    int // number of steps that a column stands for
 	Median []float64
 	Most   []float64
-	scale  float64         // ns at the top
-	events []analyze.Event // by their steps
+	scale  float64         // time at the top, in ns
+	events []analyze.Event // sorted by step
 	Signs  []string
-	first  []analyze.Event // of each column the event that its sign is for
+	first  []analyze.Event // for each column, the event that its sign stands for
 }
 
-// eventSigns are how events stand in their lane; of several in a column the first of these.
+// eventSigns maps kinds of events to the signs in their lane. If a column has several events, the first
+// kind in this list is shown.
 var eventSigns = []struct{ kind, sign, word string }{
 	{"breakpoint", "B", "breakpoint"},
 	{analyze.OutlierEvent, widget.MarkWarn, "outlier"},
@@ -39,10 +40,10 @@ var eventSigns = []struct{ kind, sign, word string }{
 	{"plan", "P", "text"},
 	{"reset", "P", "text"},
 	{analyze.ColdEvent, "c", "cold"},
-	{"", "•", "other"}, // any other
+	{"", "•", "other"}, // any other kind
 }
 
-// signOf is the place in eventSigns of a kind.
+// signOf returns the index in eventSigns of a kind of event.
 func signOf(kind string) int {
 	for i := range eventSigns {
 		if eventSigns[i].kind == kind {
@@ -52,7 +53,7 @@ func signOf(kind string) int {
 	return len(eventSigns) - 1
 }
 
-// NewStrip fits the steps of a run into so many columns.
+// NewStrip fits the steps of a run into the given number of columns.
 func NewStrip(steps []trace.Step, events []analyze.Event, scale float64, columns int) *strip {
 	per := max(1, (len(steps)+columns-1)/max(1, columns))
 	p := &strip{steps: steps, events: events, scale: scale, Per: per}
@@ -81,11 +82,11 @@ func NewStrip(steps []trace.Step, events []analyze.Event, scale float64, columns
 	return p
 }
 
-// Column is where a step stands.
+// Column returns the column of a step.
 func (p *strip) Column(step int) int { return step / p.Per }
 
-// Chart draws the times in h rows: up to the median of a column filled, up to its longest step lighter. What
-// is higher than the scale is cut off and says so.
+// Chart draws the times in h rows. A column is filled up to the median of its steps, and lighter up to the
+// longest step. Times above the scale are cut off and marked with an arrow.
 func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	share := func(list []float64) []float64 {
 		out := make([]float64, len(list))
@@ -135,7 +136,7 @@ func (p *strip) Chart(t *widget.Theme, g widget.Glyphs, h int) []string {
 	return lines
 }
 
-// over lays the signs of top over a row of equal width.
+// over puts the characters of top, except blanks, over a row of the same width.
 func over(row, top string) string {
 	under, signs := []rune(row), []rune(top)
 	for i := range signs {
@@ -146,7 +147,7 @@ func over(row, top string) string {
 	return string(under)
 }
 
-// lane is a line under the chart, with its name on the left, and words about it on the right where they fit.
+// lane returns a line below the chart: its name on the left, and the words on the right if they fit.
 func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 	line = widget.FitLeft(name, widget.Axis-1) + " " + widget.MarkBar + row
 	if widget.Width(line)+3+widget.Width(words) > w {
@@ -155,7 +156,7 @@ func (p *strip) lane(name, row, words string, w int) (line string, fits bool) {
 	return strings.TrimRight(line+"   "+words, " "), true
 }
 
-// Legend explains the signs that are there, each in a part of its own.
+// Legend explains the signs in use, one string for each sign.
 func (p *strip) Legend() []string {
 	var parts []string
 	if p.Per > 1 {
@@ -173,7 +174,7 @@ func (p *strip) Legend() []string {
 	return parts
 }
 
-// Cursor is the line that says which step is shown, and which is the base.
+// Cursor returns the line that marks the shown step and the baseline step.
 func (p *strip) Cursor(shown, base int) string {
 	row := slices.Repeat([]string{" "}, len(p.Median))
 	if base >= 0 && base < len(p.steps) {
@@ -185,7 +186,7 @@ func (p *strip) Cursor(shown, base int) string {
 	return strings.Join(row, "")
 }
 
-// Marked is the lane of the range that a person marked.
+// Marked returns the lane of the range that the user marked.
 func (p *strip) Marked(from, to int) string {
 	row := slices.Repeat([]string{" "}, len(p.Median))
 	a, b := p.Column(from), min(p.Column(to), len(row)-1)
@@ -206,7 +207,8 @@ func (p *strip) Marked(from, to int) string {
 	return strings.Join(row, "")
 }
 
-// Said is what happened at the shown step, or else in its column, or next after that, in words.
+// Said describes the event of the shown step, else an event in the column of that step, else the next
+// event.
 func (p *strip) Said(shown int) string {
 	from := p.Column(shown)
 	for c := from; c < len(p.first); c++ {
@@ -227,7 +229,7 @@ func (p *strip) Said(shown int) string {
 	return ""
 }
 
-// at is the event of a step that has the first sign, or another where it has none.
+// at returns the most important event of a step, or e if e is more important or the step has no event.
 func (p *strip) at(step int, e analyze.Event) analyze.Event {
 	i, _ := slices.BinarySearchFunc(p.events, step,
 		func(e analyze.Event, step int) int { return e.Step - step })

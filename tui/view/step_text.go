@@ -14,22 +14,22 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// word is a token with what it is to the shown step.
+// word is a token of the text and its role relative to the shown step.
 type word struct {
 	text    string
 	prompt  bool
 	current bool
 }
 
-// around is how many tokens before the current one are shown at least, where there are so many.
+// around is the minimum number of tokens shown before the current one, if the text has that many.
 const around = 4096
 
-// WordsAround are the tokens of the run around the step of a snapshot. A long text begins at one token for
-// thousands of steps, so that its lines stay where they are while the run goes on.
+// WordsAround returns the tokens of the text around the shown step. In a long text, the first token stays
+// the same for thousands of steps, so that the lines do not move while the run continues.
 func WordsAround(s Snapshot) []word {
 	var out []word
 	step := &s.Trace.Steps[s.Step]
-	at := step.Position + len(step.Tokens) // position of the token that came out
+	at := step.Position + len(step.Tokens) // position of the generated token
 	if s.Live {
 		prompt, given := s.Text.Prompt, s.Text.Given
 		from, to := 0, min(len(prompt)+len(given), max(0, at)+around)
@@ -47,7 +47,7 @@ func WordsAround(s Snapshot) []word {
 		}
 		return out
 	}
-	// A trace has the texts of what was generated only: the way to the shown step, position by position.
+	// A trace holds only the generated text. Collect the tokens on the way to the shown step, by position.
 	texts := map[int]string{}
 	for i := range s.Trace.Steps[:s.Step+1] {
 		if s := &s.Trace.Steps[i]; s.Token != nil {
@@ -57,7 +57,7 @@ func WordsAround(s Snapshot) []word {
 	places := slices.Sorted(maps.Keys(texts))
 	to, _ := slices.BinarySearch(places, at+1)
 	places = places[:to]
-	next := 0 // the first position that nothing was said of
+	next := 0 // the first position without known text
 	if n := len(places); n > 2*around {
 		places = places[n/around*around-around:]
 		next = places[0]
@@ -78,7 +78,7 @@ func WordsAround(s Snapshot) []word {
 	return out
 }
 
-// Text draws the tokens in at most h lines of w cells, those around the current one.
+// Text draws the lines around the current token: at most h lines of w cells.
 func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 	var lines []string
 	var b strings.Builder
@@ -92,7 +92,7 @@ func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 		s := printable.Clean(x.text)
 		if x.current {
 			if s == "" {
-				s = "…" // a part of a character that is not whole yet, or a token that has no text
+				s = "…" // an incomplete UTF-8 character, or a token without text
 			}
 			s = "[" + s + "]"
 		}
@@ -124,7 +124,7 @@ func (f *StepFacts) Text(t *widget.Theme, w, h int) []string {
 	return lines[from:min(len(lines), from+h)]
 }
 
-// Candidates are the tokens that the model thought of, as many as w cells hold.
+// Candidates returns the model's most likely tokens, as many as fit into w cells.
 func (f *StepFacts) Candidates(w int) string {
 	s := f.Sum.Step
 	if len(s.Top) == 0 {
@@ -140,7 +140,7 @@ func (f *StepFacts) Candidates(w int) string {
 	used := 0
 	told := func(c trace.Candidate) bool { return s.Token != nil && c.ID == *s.Token }
 	if s.Token != nil && !slices.ContainsFunc(s.Top, told) {
-		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // sampled from outside of these
+		parts = append(parts, fmt.Sprintf("%s %q", widget.MarkOK, s.Text)) // not a top candidate
 		used = widget.Width(parts[0]) + 3
 	}
 	for _, c := range s.Top {
@@ -164,12 +164,12 @@ func (f *StepFacts) Candidates(w int) string {
 	return strings.Join(parts, " · ")
 }
 
-// samplingNames are what a trace says of how a token was drawn, in the order of their filters.
+// samplingNames lists the sampling parameters in a trace, in the order in which their filters are applied.
 var samplingNames = []string{
 	"repeat_penalty", "repeat_last_n", "top_k", "top_p", "min_p", "temperature", "seed",
 }
 
-// Drawn says how the token was picked where it is not simply the highest logit.
+// Drawn says how the token was sampled, or returns nil if it simply has the highest logit.
 func (f *StepFacts) Drawn() []string {
 	var parts []string
 	for _, name := range samplingNames {
@@ -183,8 +183,8 @@ func (f *StepFacts) Drawn() []string {
 	return parts
 }
 
-// Packed sets parts into at most so many lines. A part is whole or left out: half of one would be read as a
-// fact of its own. The end says that some are left out.
+// Packed arranges parts into at most `most` lines of w cells. Parts are never cut, because half a part
+// could be misread as a different fact. If parts are left out, the last line ends with an ellipsis.
 func Packed(parts []string, w, most int) []string {
 	const more = " …"
 	var lines []string
@@ -207,17 +207,18 @@ func Packed(parts []string, w, most int) []string {
 	return lines
 }
 
-// Clauses is as much of a sentence as w cells hold, by whole clauses where one has room.
+// Clauses returns as much of a sentence as fits into w cells, cut between clauses if at least one clause
+// fits.
 func Clauses(s string, w int) string { return cmp.Or(table.Clauses(s, w), widget.Cut(s, w)) }
 
-// counted is what a step did, counted and not timed, the most telling first.
+// counted returns the counts of what a step did, most useful first.
 func counted(sum *analyze.StepSummary) []string {
 	c := &sum.Step.CPU
 	dispatches := widget.Plural(sum.Dispatches, "dispatch")
 	if sum.Levels > 0 {
 		dispatches += fmt.Sprintf(" in %s", widget.Plural(sum.Levels, "level"))
 	}
-	if sum.Planned { // what the host does to run it was not counted: it did not run
+	if sum.Planned { // a planned step did not run, so its host work was not counted
 		return append([]string{dispatches}, memories(sum.Step, " to allocate")...)
 	}
 	parts := []string{
@@ -241,7 +242,7 @@ func counted(sum *analyze.StepSummary) []string {
 	return append(parts, memories(sum.Step, " allocated")...)
 }
 
-// memories are what a step's values have on the device, where that is known.
+// memories returns how much device memory the values of a step use, or nil if that is unknown.
 func memories(step *trace.Step, allocated string) []string {
 	m := step.Memory
 	if m.AllocatedBytes <= 0 {

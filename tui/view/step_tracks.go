@@ -16,10 +16,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// longTime is from where on times are written in ms.
+// longTime is the time in ns from which times are written in ms.
 const longTime = 100e6
 
-// micros writes a time in µs, a long one in ms.
+// micros formats a time in µs, or in ms if it is long.
 func micros(ns int64) string {
 	if ns >= longTime {
 		return table.Millis(ns, true)
@@ -27,8 +27,8 @@ func micros(ns int64) string {
 	return fmt.Sprintf("%d µs", (ns+500)/1000)
 }
 
-// Tracks draws what the host and the GPU did in a step, on one axis of w cells. in is the part of the GPU's
-// track that is drawn alone, nil for all.
+// Tracks draws what the host and the GPU did in a step, on one time axis of w cells. If in is not nil,
+// only that part of the GPU track is drawn.
 func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *tracks.Span, w int,
 	figures bool,
 ) []string {
@@ -61,12 +61,14 @@ func Tracks(t *widget.Theme, x *analyze.Index, step int, r *tracks.Tracks, in *t
 	return lines
 }
 
-// inTimed says whether times within a step were taken, which makes all of it longer than it is untimed.
+// inTimed reports whether times inside the step were measured, which makes the whole step longer than an
+// untimed one.
 func inTimed(s *trace.Step) bool {
 	return s.Timing == trace.TimingDispatch || s.Timing == trace.TimingBlock
 }
 
-// GPUTexts say what the GPU's track shows, from long to short, with a word before that on how it was timed.
+// GPUTexts describes the GPU track in several lengths, longest first. timed is a prefix that says how the
+// step was timed.
 func GPUTexts(r *tracks.Tracks, timed string) []string {
 	busy, n, last := int64(0), 0, r.GPU[len(r.GPU)-1].To
 	for i := range r.GPU {
@@ -95,7 +97,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 	}
 }
 
-// inside draws the dispatches of one part of the GPU's track.
+// inside draws the dispatches of one part of the GPU track.
 func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room int, figures bool) []string {
 	list := tracks.Inside(x, step, in)
 	name := widget.Cut(fmt.Sprintf(" GPU, %s by itself: %s in %s", printable.Clean(in.Name),
@@ -114,7 +116,8 @@ func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room i
 	return lines
 }
 
-// LongestSpans are names with their times, of which the shortest are left out until w cells hold the others.
+// LongestSpans returns names with their times. It leaves out the shortest spans until the text fits into w
+// cells.
 func LongestSpans(list []tracks.Span, w int) string {
 	text := spans(list, " ")
 	for list = slices.Clone(list); widget.Width(text) > w && len(list) > 1; text = spans(list, " ") + " …" {
@@ -129,7 +132,7 @@ func LongestSpans(list []tracks.Span, w int) string {
 	return text
 }
 
-// spans are names with their times, in one unit.
+// spans returns names with their times, all in the same unit.
 func spans(list []tracks.Span, sep string) string {
 	var parts []string
 	unit := " µs"
@@ -143,9 +146,9 @@ func spans(list []tracks.Span, sep string) string {
 	return printable.Clean(strings.Join(parts, sep) + unit)
 }
 
-// lay draws spans between two instants in w cells, each with an edge, and with its name and time where these
-// fit. The cells of a span are busy where the GPU worked for half of them, or for all where that is not
-// known.
+// lay draws the spans between two times in w cells. Each span starts with an edge, followed by its name
+// and time if they fit. A cell of a span is drawn busy if the GPU worked for at least half of it. If the
+// busy times are unknown, all its cells are drawn busy.
 func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	if to <= from || w < 2 || len(list) == 0 {
 		return ""
@@ -157,9 +160,9 @@ func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	}
 	at := func(ns int64) int { return widget.Clamp(int(float64(ns-from)/cell+0.5), 0, w) }
 	for c := at(list[0].From); c < at(list[len(list)-1].To); c++ {
-		row[c] = waits // between two of them
+		row[c] = waits // cells between two spans
 	}
-	worked := make([]float64, w) // the part of each cell in which the GPU worked
+	worked := make([]float64, w) // fraction of each cell in which the GPU worked
 	for i := range list {
 		p := &list[i]
 		a, b := min(at(p.From), w-1), at(p.To)
@@ -176,11 +179,11 @@ func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 		}
 		row[a] = widget.MarkBar
 		if b-a < 3 {
-			continue // no name has room
+			continue // too narrow for a name
 		}
 		for _, label := range []string{p.Name + " " + micros(p.NS()), p.Name} {
 			label = printable.Clean(label)
-			if n := widget.Width(label); n < b-a && n == len([]rune(label)) { // a sign a cell
+			if n := widget.Width(label); n < b-a && n == len([]rune(label)) { // one cell per character
 				for k, r := range []rune(label) {
 					row[a+1+k] = string(r)
 				}
@@ -191,7 +194,7 @@ func lay(list []tracks.Span, from, to int64, w int, busy, waits string) string {
 	return strings.Join(row, "")
 }
 
-// cover adds what lies between two places, in cells, to each cell.
+// cover adds to each cell how much of it lies between two places, given in cells.
 func cover(cells []float64, from, to float64) {
 	from, to = min(max(0, from), float64(len(cells))), min(float64(len(cells)), to)
 	for c := int(from); c < len(cells) && float64(c) < to; c++ {

@@ -19,51 +19,52 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// valueRow is what the table of views would say of an opened value.
+// valueRow is the table entry of an opened value, which commands open.
 var valueRow = Row{
 	Name: "Value", Needs: command.Opened, Doc: "The contents of a value, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
-// ValuePage is a value opened: what its numbers come to, how they are spread, and a window of them. The model
-// is asked for what is in sight and no more: a step runs again up to a dispatch, and the value is read there.
+// ValuePage shows an opened value: its statistics, its histogram and a window of its elements. It asks the
+// model only for the elements in the window. The model re-runs a step up to a dispatch and reads the value
+// there.
 type ValuePage struct {
 	Basics
 	host   Host
 	jobs   *widget.Jobs
 	value  trace.ValueID
-	write  int // place in writes of the dispatch that was chosen, -1: the last that writes the value
+	write  int // index in writes of the chosen dispatch; -1: the last dispatch that writes the value
 	writes []analyze.Written
 	find   widget.Task[writesKey, []analyze.Written]
-	Row    int // of the grid, at the top of the window
-	column int // of the grid, at its left
+	Row    int // row of the grid at the top of the window
+	column int // column of the grid at the left of the window
 	at     Snapshot
 
-	stopped *valueKey // of what a person did not want to be read to its end
+	stopped *valueKey // value whose complete reading the user has stopped
 	stats   widget.Task[valueKey, seen]
 	page    widget.Task[windowKey, seen]
 }
 
-// valueKey is which numbers are looked at.
+// valueKey identifies the contents to show: a value after a dispatch of a step.
 type valueKey struct {
-	step  int // by its number
+	step  int // step number as recorded in the trace
 	value trace.ValueID
-	after trace.DispatchID // -1: the last that writes it
+	after trace.DispatchID // -1: after the last dispatch that writes the value
 }
 
-// writesKey is what a list of writes is of: a value at a step, by its number.
+// writesKey identifies a list of writes by the value and the number of the step.
 type writesKey struct {
 	step  int
 	value trace.ValueID
 }
 
-// windowKey is which of them are in sight.
+// windowKey identifies the visible window of a value.
 type windowKey struct {
 	valueKey
 	row, column, rows, columns int
 }
 
-// seen is what the model told, or why it did not.
+// seen is the model's answer, or the error of reading the value.
 type seen struct {
 	key valueKey
 	t   *session.Tensor
@@ -74,14 +75,14 @@ func newValuePage(h Host, v trace.ValueID) *ValuePage {
 	return &ValuePage{host: h, value: v, write: -1}
 }
 
-// OpenValue opens a value over the view, as it is in a snapshot's step.
+// OpenValue opens a value on top of the view, at the step of a snapshot.
 func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	p := newValuePage(h, v)
 	p.at = s
 	h.Push(&valueRow, p)
 }
 
-// why lists what the value that is shown reaches.
+// why lists the operators that the shown value can re-plan.
 func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }
@@ -97,7 +98,7 @@ func (p *ValuePage) Detailed() bool { return true }
 
 func (p *ValuePage) Takes() report.Takes { return report.OneStep }
 
-// info is the value as the trace has it, nil where there is none.
+// info returns the value as recorded in the trace, or nil if there is none.
 func (p *ValuePage) info() *trace.Value {
 	if p.at.Trace == nil || int(p.value) >= len(p.at.Trace.Graph.Values) {
 		return nil
@@ -105,7 +106,7 @@ func (p *ValuePage) info() *trace.Value {
 	return &p.at.Trace.Graph.Values[p.value]
 }
 
-// key is what is to be looked at; why says why nothing can be.
+// key returns what to show, or the reason that nothing can be shown.
 func (p *ValuePage) key() (k valueKey, why string) {
 	v := p.info()
 	switch {
@@ -149,7 +150,7 @@ func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
 		})
 	}
 	key, why := p.key()
-	if why != "" || s.Session == nil || s.Running { // what is shown stays, and is stale
+	if why != "" || s.Session == nil || s.Running { // keep the old contents on the screen, marked as stale
 		p.stats.Drop(j)
 		p.page.Drop(j)
 		return
@@ -160,14 +161,15 @@ func (p *ValuePage) Load(j *widget.Jobs, s Snapshot, _ int) {
 	p.page.Want(j, windowKey{key, p.Row, p.column, rows, columns}, p.ask(key, session.LookAt{
 		Offset: p.Row*width + p.column, Count: min(columns, width-p.column), Rows: rows, Stride: width,
 	}), nil)
-	// What is in sight comes first: all of a large value takes its time, and commands wait for each other.
+	// Read the visible window first. Reading all of a large value takes long, and commands run one after
+	// the other.
 	stopped := p.stopped != nil && *p.stopped == key
 	if got := p.page.Value; !stopped && got.t != nil && got.key == key {
 		p.stats.Want(j, key, p.ask(key, session.LookAt{Statistics: true}), nil)
 	}
 }
 
-// Stop stops reading all of the value; what is in sight stays.
+// Stop stops the reading of the whole value. The visible window stays.
 func (p *ValuePage) Stop() bool {
 	if p.stats.Cancel == nil {
 		return false
@@ -178,7 +180,8 @@ func (p *ValuePage) Stop() bool {
 	return true
 }
 
-// ask looks at a value. That it cannot be seen is told in its place, and is no error of the program.
+// ask returns a job that reads a value. If the value cannot be read, the page shows the reason; the job
+// itself does not fail.
 func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (seen, error) {
 	s := p.at.Session
 	at.Value = key.value
@@ -197,7 +200,7 @@ func (p *ValuePage) ask(key valueKey, at session.LookAt) func(context.Context) (
 	}
 }
 
-// dims are the live dims: those that the model told, before that those of the trace.
+// dims returns the live dimensions: as reported by the model, or else as recorded in the trace.
 func (p *ValuePage) dims() []int {
 	if t := p.page.Value.t; t != nil && t.Value == p.shownValue() {
 		return t.Dims
@@ -211,7 +214,8 @@ func (p *ValuePage) dims() []int {
 	return p.at.Index.Dims(p.at.Step, p.shownValue())
 }
 
-// shownValue is the value whose numbers are wanted: another that has the memory, where that was chosen.
+// shownValue returns the value whose contents are shown. It is another value in the same memory if the
+// user chose one.
 func (p *ValuePage) shownValue() trace.ValueID {
 	if p.write >= 0 && p.write < len(p.writes) {
 		return p.writes[p.write].Value
@@ -219,8 +223,8 @@ func (p *ValuePage) shownValue() trace.ValueID {
 	return p.value
 }
 
-// shape is how many rows and columns the grid has: the columns are the last dim. A single row is broken into
-// as many as it takes on the screen.
+// shape returns the size of the grid. Its columns are the last dimension of the value. A value with a
+// single row is broken into as many rows as fit the screen's width.
 func (p *ValuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
 
 func gridOf(dims []int, fits int) (rows, columns int) {
@@ -238,19 +242,19 @@ func gridOf(dims []int, fits int) (rows, columns int) {
 	return (n + columns - 1) / columns, columns
 }
 
-// Cells of a number and of the name of a row, and lines that stand over the grid.
+// Widths in cells of a number and of a row name, and the number of lines above the grid.
 const numberCells, rowCells, statLines = 11, 14, 3
 
-// chartLines is how high the histogram is in a pane of h lines.
+// chartLines returns the height of the histogram in a pane of h lines.
 func chartLines(h int) int { return widget.Clamp(h/5, 2, 8) }
 
-// fits is how many columns of numbers there is room for.
+// fits returns how many columns of numbers fit on the screen.
 func (p *ValuePage) fits() int {
 	w, _ := p.host.Size()
 	return max(1, (w-rowCells)/numberCells)
 }
 
-// window is how many rows and columns of the grid are in sight at most.
+// window returns the maximum number of visible rows and columns of the grid.
 func (p *ValuePage) window() (rows, columns int) {
 	_, h := p.host.Size()
 	rows = max(1, h-statLines-chartLines(h)-2)
@@ -287,14 +291,15 @@ func (p *ValuePage) Move(m widget.Motion) {
 	p.column = widget.Clamp(p.column, 0, max(0, width-columns))
 }
 
-// Turn goes to the next dispatch of the step that writes this memory, or the one before.
+// Turn moves to the next dispatch of the step that writes this memory, or to the previous one if by is
+// negative.
 func (p *ValuePage) Turn(by int) bool {
 	if len(p.writes) == 0 {
 		p.host.Remark("no dispatch of the step writes this value")
 		return true
 	}
 	at := p.write
-	if at < 0 { // the last that writes the value
+	if at < 0 { // start from the last dispatch that writes the value
 		for i, w := range p.writes {
 			if w.Value == p.value {
 				at = i
@@ -332,7 +337,7 @@ func (p *ValuePage) Title(int) []table.Segment {
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
 
-// stands says what the numbers on the screen are of, and that they are old where they are.
+// stands says where the shown contents come from, and whether they are out of date.
 func (p *ValuePage) stands() (text string, stale bool) {
 	t := p.page.Value.t
 	if t == nil {
@@ -375,7 +380,7 @@ func (p *ValuePage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) [
 	return append(lines, p.grid(t, w, h-len(lines))...)
 }
 
-// summary is what the numbers come to and how they are spread: always as many lines.
+// summary draws the statistics and the histogram. It always returns the same number of lines.
 func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []string {
 	where, stale := p.stands()
 	style := widget.Dim
@@ -397,7 +402,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	switch {
 	case s.err != nil:
 		lines = append(lines, t.Put(widget.Bad, widget.Cut(" "+widget.MarkFail+" "+printable.Clean(s.err.Error()), w)), "")
-	case p.page.Value.err != nil: // below: nothing is read
+	case p.page.Value.err != nil: // the grid below shows this error
 		lines = append(lines, "", "")
 	case told == nil:
 		lines = append(lines, t.Put(widget.Dim, " "+p.reading()), "")
@@ -435,7 +440,7 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	return append(lines, t.Put(widget.Dim, " "+line.Fit(w-2)))
 }
 
-// reading says how far the reading of all elements is.
+// reading says how far the reading of the whole value has progressed.
 func (p *ValuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
 		return "reading was stopped"
@@ -446,7 +451,7 @@ func (p *ValuePage) reading() string {
 	return "reading all of it …"
 }
 
-// odd says which elements are no numbers, and how far the value is from its reference.
+// odd says how many elements are NaN or infinite, and how far the value is from its reference.
 func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	gap := "not verified"
 	got := p.page.Value.t
@@ -473,7 +478,7 @@ func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	return t.Put(widget.Warn, widget.Cut(text+" · "+printable.Clean(gap), w))
 }
 
-// indices are where an element stands: its index in each dim.
+// indices returns the index of an element in each dimension.
 func indices(at int, dims []int) []string {
 	words := make([]string, len(dims))
 	for i := len(dims) - 1; i >= 0; i-- {
@@ -483,7 +488,7 @@ func indices(at int, dims []int) []string {
 	return words
 }
 
-// grid is the window of numbers, with the names of rows and columns.
+// grid draws the window of elements with the indices of its rows and columns.
 func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	got := p.page.Value
 	switch {
@@ -514,7 +519,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 		b.Reset()
 		at := indices((k.row+row)*across, dims)
 		if n := len(at); n > 0 && dims[n-1] == across && height > 1 {
-			at = at[:n-1] // the rows of a matrix
+			at = at[:n-1] // label the rows of a matrix without the column index
 		}
 		name := "[" + strings.Join(at, ",") + "]"
 		b.WriteString(t.Put(widget.Dim, widget.Fit(" "+widget.CutMiddle(name, rowCells-2), rowCells)))
@@ -563,7 +568,7 @@ func (p *ValuePage) Copied() string {
 	return b.String()
 }
 
-// Detail is what the trace knows of the value.
+// Detail returns what the trace holds about the value.
 func (p *ValuePage) Detail() *Detail {
 	v, s := p.info(), p.at
 	if v == nil {
@@ -577,5 +582,3 @@ func (p *ValuePage) Detail() *Detail {
 		},
 	}
 }
-
-// copied is the window, by tabs.

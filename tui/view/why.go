@@ -13,11 +13,12 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// What w shows: why a dispatch has its grid, or none, and what a value reaches.
+// The texts of the why command: why a dispatch has its grid or did not run, and which operators a value
+// can re-plan.
 
-// whyOperator explains the first dispatch of an operator that runs in the step that is shown, where none does
-// the first of all, and of an operator that has none what its values reach. It is false where there is none
-// of these.
+// whyOperator explains the operator's first dispatch that runs in the shown step. If none runs, it
+// explains the operator's first dispatch. For an operator without dispatches, it lists the operators that
+// its outputs can re-plan. It returns false if the operator has neither dispatches nor outputs.
 func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	first := trace.DispatchID(-1)
 	for i := range s.Trace.Graph.Dispatches {
@@ -39,7 +40,7 @@ func whyOperator(s Snapshot, op trace.OpID, of string) (Text, bool) {
 	return whatWakes(s, values...), len(values) > 0
 }
 
-// whatWakes lists the operators that changes of values reach.
+// whatWakes lists the operators that a change of the values can re-plan.
 func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	return Text{Of: func(ctx context.Context) (Page, error) {
 		p := Page{Title: "Why " + valueNames(&s.Trace.Graph, ids)}
@@ -50,13 +51,13 @@ func whatWakes(s Snapshot, ids ...trace.ValueID) Text {
 	}}
 }
 
-// whyDispatch is the way from a dispatch back to the inputs of the graph. Of several that a row stands for it
-// says so.
+// whyDispatch explains the grid of a dispatch by the changes that lead to it from the graph's inputs. of
+// is a note for the title, such as which of several dispatches this is.
 func whyDispatch(s Snapshot, id trace.DispatchID, of string) Text {
 	return whyAt(s.Index, s.Step, id, of, false)
 }
 
-// whyAt explains a dispatch in a step, with its chains open or closed.
+// whyAt explains a dispatch in a step. open says whether the chains of changes are shown in full.
 func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool) Text {
 	make := func(ctx context.Context) (Page, error) {
 		w := why.Of(x, step, id)
@@ -86,7 +87,7 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 	return Text{Of: make}
 }
 
-// explain shows why what is selected is as it is, or says why there is nothing to explain.
+// explain shows the text t if explains is set, or tells the user why there is nothing to explain.
 func explain(h Host, rows *widget.TablePane, t Text, explains bool) {
 	switch {
 	case explains:
