@@ -16,8 +16,9 @@ import (
 //
 // Two dispatches are alike if they run the same kernels and start with the same params, as the layers of a
 // model do. A dispatch reads the block of the first dispatch that is like it, as long as both hold the same
-// params, and otherwise its own block. A step then reads only a few blocks. This saves time because a GPU
-// fetches each block from memory when a submit first reads it, and the dispatch waits for the fetch.
+// params, and otherwise its own block. A step then reads only a few blocks. Sharing blocks saves time
+// because a GPU fetches each block from memory when a submit first reads it, and the dispatch waits for the
+// fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte

@@ -29,13 +29,13 @@ const warmUp = 100 * time.Millisecond
 type CostOptions struct {
 	// Rounds is the number of differences to measure for each set; 0 means CostRounds.
 	Rounds int
-	// For limits the duration of the measurement; 0 means no limit. No round starts if it would end later,
-	// and in the first round no set starts if it would end later.
+	// For limits the duration of the measurement; 0 means no limit. No round starts if it would end after
+	// the limit. In the first round no set starts if it would end after the limit.
 	For time.Duration
-	// Progress may be nil. It is called before each run without a set, with the measured percentage. An
-	// error of Progress ends the measurement in the same way as a cancellation.
+	// Progress may be nil. Costs calls Progress before each run without a set, with the measured
+	// percentage. An error of Progress ends the measurement in the same way as a cancellation.
 	Progress Progress
-	// Samples may be nil. It holds the earlier samples of the same step. Costs adds the new samples to
+	// Samples may be nil. Samples holds the earlier samples of the same step. Costs adds the new samples to
 	// Samples and computes the costs from all of them.
 	Samples *CostSamples
 	// Empty is a kernel that binds one writable buffer and does nothing. Costs dispatches Empty to keep the
@@ -58,7 +58,7 @@ type Costs struct {
 	Sets  []trace.Cost // in the requested order, without names; N is 0 if a set was not measured
 }
 
-// Costs measures how much time the last step saves when sets of its dispatches are skipped. It runs the
+// Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs runs the
 // step again and again: whole, without the first set, whole, without the second set, and so on. One pass
 // over all sets is a round. Rounds spread a drift of the clocks evenly over the sets. Each round visits the
 // sets in a different order, so that a periodic disturbance does not always hit the same sets. On a GPU
@@ -69,10 +69,10 @@ type Costs struct {
 // after. On a software device a sample uses the median of the whole runs.
 //
 // A run without a set computes garbage. The whole runs after it write everything again that the step wrote:
-// all values, and the rows that were appended to State. Afterwards the memory is therefore unchanged. This
-// also holds after a cancellation, which Costs checks between runs and which keeps the samples measured so
-// far. As in Replay, the exception is State that an operator computes from its own previous content. The
-// outputs and the record of the last step do not change.
+// all values, and the rows that were appended to State. Afterwards the memory is therefore unchanged. A
+// cancellation does not change this. Costs checks for a cancellation between runs, and keeps the samples
+// measured so far. As in Replay, the exception is State that an operator computes from its own previous
+// content. The outputs and the record of the last step do not change.
 func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
 	m, err := x.newCostRun(sets, &o)
 	if err != nil {
@@ -106,8 +106,8 @@ type costRun struct {
 	random *rand.Rand
 	// heldUp reports whether other load on the machine can stretch some runs, and the runs next to them, to
 	// a multiple of their duration, as happens on a software device. The measurement then uses medians,
-	// because a mean would be dominated by the stretched runs. It also never runs two runs without a set in
-	// a row.
+	// because a mean would be dominated by the stretched runs. The measurement also never makes two runs
+	// without a set in a row.
 	heldUp bool
 	// clock holds speeds of the clock probe: one from before the first round, and one from after each group
 	// of consecutive rounds.
@@ -163,13 +163,13 @@ func (m *costRun) gain(p partRun) int64 {
 func (x *Executor) newCostRun(sets [][]trace.DispatchID, o *CostOptions) (*costRun, error) {
 	switch {
 	case x.clock == nil:
-		return nil, errors.New("the device has no timestamps")
+		return nil, errors.New("the device does not support GPU timestamps")
 	case !x.clock.Scale.Known():
 		return nil, errors.New("the period of the GPU clock is unknown, so GPU times cannot be compared")
 	case !x.Stands():
 		return nil, ErrNoStep
 	case o.Rounds < 0 || o.Rounds > MostCostRounds:
-		return nil, fmt.Errorf("%d rounds requested, but the limits are 1 and %d", o.Rounds, MostCostRounds)
+		return nil, fmt.Errorf("%d rounds requested, but 1 to %d are allowed", o.Rounds, MostCostRounds)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, int, int) error { return nil }
@@ -242,7 +242,7 @@ func (m *costRun) release() {
 	}
 }
 
-// leave marks a set as skipped in the next runs, or as run again.
+// leave marks a set as skipped in the following runs, or removes the mark.
 func (m *costRun) leave(set *absent, out bool) {
 	for _, id := range set.dispatches {
 		m.left[id] = out
@@ -335,14 +335,15 @@ func (m *costRun) late(takes time.Duration) bool {
 	return m.o.For > 0 && time.Since(m.started)+takes >= m.within
 }
 
-// tell reports the progress. It returns an error if the measurement must stop.
+// tell reports the progress, and returns an error if the measurement must stop.
 func (m *costRun) tell(ctx context.Context) error {
 	return cmp.Or(m.o.Progress("measure costs", m.percent(), 100), ctx.Err())
 }
 
 // percent returns the progress as the share of the finished rounds or of the elapsed time, whichever is
-// larger. The value never decreases, because the final number of rounds is only known at the end. The time
-// alone does not count in the first round, because the first round is measured no matter how long it takes.
+// larger. The percentage never decreases: it relates to the requested rounds and the time limit, because
+// the final number of rounds is known only at the end. In the first round the elapsed time alone does not
+// count as progress, because the first round may exceed the time limit.
 func (m *costRun) percent() int {
 	rounds := float64(m.done) / float64(m.perRound())
 	share := rounds / float64(m.o.Rounds)

@@ -419,7 +419,7 @@ func TestCostsThatCannotBeMeasuredAreRefused(t *testing.T) {
 	if err := without.x.Step(ctx, without.input(7, 5), TimingOff); err != nil {
 		t.Fatal(err)
 	}
-	refused(without, "no timestamps", CostOptions{}, []trace.DispatchID{0})
+	refused(without, "does not support GPU timestamps", CostOptions{}, []trace.DispatchID{0})
 }
 
 func TestARunWithoutSomethingAllocatesNothing(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Executor runs a graph on a device. It owns all objects that it creates on the device; the caller keeps
-// owning the device. Only one goroutine at a time may use an Executor.
+// Executor runs a graph on a device. An Executor owns all objects that it creates on the device; the caller
+// keeps owning the device. Only one goroutine at a time may use an Executor.
 type Executor struct {
 	dev     gpu.Device
 	g       *graph.Graph
@@ -293,7 +293,7 @@ func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
 	return nil
 }
 
-// fill uploads a constant or the initial content of State. It writes in pieces, because the staging of
+// fill uploads a constant or the initial content of State. fill writes in pieces, because the staging of
 // drivers handles moderate sizes well.
 func (x *Executor) fill(v graph.ValueID) error {
 	val, b, begin := &x.g.Values[v], x.buffers[x.g.FirstOwn+int(v)], x.begins[x.g.FirstOwn+int(v)]
@@ -461,8 +461,8 @@ func (x *Executor) Release() {
 // ErrNotRead reports that the last step did not read an output back.
 var ErrNotRead = errors.New("output was not read back")
 
-// Output copies an output that the last step read back to dst, and returns the number of bytes copied. It
-// copies at most the live bytes of the output.
+// Output copies an output that the last step read back to dst, and returns the number of bytes copied.
+// Output copies at most the live bytes of the output.
 func (x *Executor) Output(v graph.ValueID, dst []byte) (int, error) {
 	i := slices.Index(x.last.read, v)
 	if !x.last.ran || i < 0 {

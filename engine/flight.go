@@ -148,8 +148,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked returns the flight to whose log the host's work for f is added. This is the flight that the GPU is
-// running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
+// booked returns the flight to whose log the host's work for f is added. The result is the flight that the
+// GPU is running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true
@@ -212,7 +212,7 @@ func (x *Executor) Send(in *graph.StepInput) error {
 	return nil
 }
 
-// Finish waits for the oldest step that was sent. That step becomes the last step.
+// Finish waits for the oldest step that was sent. The finished step becomes the executor's last step.
 func (x *Executor) Finish() error {
 	f := x.at(sent)
 	if f == nil {
@@ -280,9 +280,9 @@ func (x *Executor) lengthen(s *stepLog) {
 }
 
 // Abandon gives up the steps in flight. A prepared step never runs, and steps that were sent run to their
-// end. None of these steps becomes the last step. They may have written State at and after their positions;
-// the next step writes the same positions again. Finished steps receive the timestamps that they still
-// lack.
+// end. None of the abandoned steps becomes the executor's last step. Abandoned steps may have written State
+// at and after their positions; the next step writes the same positions again. Abandon also reads the GPU
+// timestamps of finished steps that have not been read yet.
 func (x *Executor) Abandon() error {
 	var err error
 	for i := range x.flights {

@@ -49,17 +49,18 @@ func (t *Turns) Gains() []int64 {
 	return gains
 }
 
-// TryEdit compares an edit with its kernel in the last step. First it runs the step again up to the
-// dispatch id, so that the dispatch has the same inputs as in the step. It then runs the isolated dispatch
-// once with the kernel and once with the edit to compare the outputs, and alternates between the two to
-// compare the times. Finally it alternates between whole steps with the kernel and with the edit.
+// TryEdit compares an edit with its kernel in the last step. First TryEdit runs the step again up to the
+// dispatch id, so that the dispatch has the same inputs as in the step. TryEdit then runs the isolated
+// dispatch once with the kernel and once with the edit to compare the outputs, and alternates between the
+// two to compare the times. Finally TryEdit alternates between whole steps with the kernel and with the
+// edit.
 //
 // In a step with the edit, the edit and all dispatches that depend on it may compute garbage. The last
 // action of TryEdit is therefore a run of the whole step, which writes everything again that the step
-// wrote, including rows of State. This also happens after a cancellation, which TryEdit checks between
-// runs. As in Replay, the exception is State that an operator computes from its own previous content.
-// TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of State
-// never runs in a whole step. The outputs and the record of the last step do not change.
+// wrote, including rows of State. The final run also happens after a cancellation, which TryEdit checks
+// between runs. As in Replay, the exception is State that an operator computes from its own previous
+// content. TryEdit restores the State that the isolated dispatch wrote. An edit that writes other words of
+// State never runs in a whole step. The outputs and the record of the last step do not change.
 func (x *Executor) TryEdit(ctx context.Context, e *Edit, id trace.DispatchID, o CostOptions) (
 	EditTrial, error,
 ) {
@@ -263,9 +264,9 @@ func unwritten(n int) []byte {
 	return data
 }
 
-// findPlaces finds the words of State that the kernel writes. It fills the State with Unwritten and runs
-// the kernel. The State left by the step cannot show these words, because it already holds the kernel's
-// results.
+// findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
+// runs the kernel. The State left by the step cannot show these words, because it already holds the
+// kernel's results.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {
@@ -351,8 +352,8 @@ func (r *editRun) run() (ns int64, err error) {
 	return ns, nil
 }
 
-// turns calls run alternately with the kernel and with the edit. It stops after the requested number of
-// rounds or at the time limit. The first run of each does not count. The comparison of the isolated
+// turns calls run alternately with the kernel and with the edit. turns stops after the requested number of
+// rounds or at the time limit. The first run of each variant does not count. The comparison of the isolated
 // dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent is the
 // time that the first comparison took; 0 selects the first comparison.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,

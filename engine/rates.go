@@ -14,7 +14,7 @@ type rates struct {
 	balance float64
 }
 
-// These values are rough: the peak rates of GPUs correspond to 10 to 100 FLOPs per byte.
+// The balance values are rough: the peak rates of GPUs correspond to 10 to 100 FLOPs per byte.
 const (
 	balanceGPU = 32
 	balanceCPU = 8

@@ -64,7 +64,7 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 	return plans, step
 }
 
-// CPU returns the host's time and calls in the last step.
+// CPU returns the time that the host spent in the last step, and the number of its GPU calls.
 func (x *Executor) CPU() trace.CPU { return x.last.cpu() }
 
 func (s *stepLog) cpu() trace.CPU {

@@ -27,7 +27,7 @@ var ErrNoStep = errors.New("no step to run again")
 const replayBytes = 64 << 20
 
 // Replay runs the dispatches of the last step again, from the first dispatch to the last one named by a
-// look. It reads each value right after the dispatch of the look, before other values reuse the memory.
+// look. Replay reads each value right after the dispatch of the look, before other values reuse the memory.
 //
 // The replay uses the current shapes, plans and params, and the graph inputs that the step uploaded. Only
 // State differs from the original run, because the step has already changed it. Rows appended at a position
@@ -117,7 +117,8 @@ func (x *Executor) checkLooks(looks []placedLook) error {
 			return fmt.Errorf("look at %s after dispatch %d: no dispatch has written the value yet", val.Name,
 				l.After)
 		case holder != root:
-			return fmt.Errorf("look at %s after dispatch %d: the memory already holds %s", val.Name, l.After,
+			return fmt.Errorf("look at %s after dispatch %d: the memory of the value has been reused for %s",
+				val.Name, l.After,
 				g.Values[holder].Name)
 		}
 	}

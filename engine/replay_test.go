@@ -105,7 +105,7 @@ func TestReplayRefusesWhatItCannotShow(t *testing.T) {
 	large := make([]byte, 2048)
 	for want, l := range map[string]Look{
 		"b.add after dispatch 0: no dispatch has":   {After: active[0], Value: r.of},
-		"the memory already holds":                  {After: last, Value: named("a.f0")},
+		"the memory of the value has been reused":   {After: last, Value: named("a.f0")},
 		"the dispatch did not run in the last step": {After: 4, Value: r.in},
 		"the graph has no tensor with this number":  {After: 0, Value: r.n},
 		"a.f0: 2048 bytes requested":                {After: active[0], Value: named("a.f0"), Into: large},

@@ -40,7 +40,7 @@ type sheet struct {
 type line struct {
 	number       int       // number of the step's flight
 	begun, ended time.Time // host times; ended is zero until the step has ended
-	snapshot     *Snapshot // waits for the timestamps; nil if there is none
+	snapshot     *Snapshot // snapshot of the step; nil if there is none
 }
 
 func (x *Executor) newSheets() error {
@@ -68,7 +68,7 @@ func (s *sheets) place(f *flight) {
 	f.resolves = len(f.sheet.lines) == sheetLines-1 || time.Since(s.resolved) >= s.every
 }
 
-// enter adds a prepared step to its sheet. It does nothing if the step has no sheet.
+// enter adds a prepared step to its sheet. enter does nothing if the step has no sheet.
 func (s *sheets) enter(f *flight) {
 	if f.sheet == nil {
 		return

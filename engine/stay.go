@@ -19,8 +19,8 @@ import (
 // buffer that the previous dispatch wrote. The placeholder runs in parallel with the first dispatches of
 // the level, so it adds no level.
 
-// stay is a placeholder dispatch that replaces a missing barrier. It runs right before the dispatch named
-// by before.
+// stay is a placeholder dispatch that replaces a missing barrier. The placeholder runs right before the
+// dispatch named by before.
 type stay struct {
 	before trace.DispatchID
 	empty  measure.Metered

@@ -38,9 +38,9 @@ type stepLog struct {
 	gcs   int // number of pauses of Go's garbage collector; gcNS is their total duration
 	gcNS  int64
 	ran   bool
-	read  []graph.ValueID // outputs that were read back
-	// start is the start of the step, begun its first submit, and ended the end of the wait for its last
-	// submit.
+	read  []graph.ValueID // outputs copied to the readback buffer
+	// start is the time at which the step started, begun the time of its first submit, and ended the time
+	// at which the wait for its last submit ended.
 	start, begun, ended time.Time
 }
 
@@ -222,8 +222,8 @@ func (x *Executor) execute(ctx context.Context, f *flight, in *graph.StepInput) 
 	return x.end(f)
 }
 
-// readTicks reads the timestamps that a finished step resolved. These can include timestamps of earlier
-// steps.
+// readTicks reads the timestamps that a finished step resolved. The resolved timestamps can include those
+// of earlier steps.
 func (x *Executor) readTicks(f *flight) error {
 	if f.timing == TimingOff {
 		return nil
@@ -297,7 +297,7 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 
 // encode encodes a run of dispatches. from is the index of the first of them in the step, and all is the
 // number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs that
-// come from the device. After the last one it copies the outputs to be read back.
+// come from the device. After the last dispatch of the step it copies the outputs to be read back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {

@@ -10,9 +10,9 @@ import (
 )
 
 // firstPiece is the number of dispatches in the first submit of a step. While the GPU runs them, the host
-// encodes the same number again, then twice that number, and so on. This keeps the GPU busy if a dispatch
-// takes the GPU at least as long as the host. A step of n dispatches needs about log2(n / firstPiece)
-// submits.
+// encodes the same number again, then twice that number, and so on. Doubling keeps the GPU busy if a
+// dispatch takes the GPU at least as long as the host. A step of n dispatches needs about log2(n /
+// firstPiece) submits.
 const firstPiece = 32
 
 // submit encodes dispatches, submits them piece by piece and waits. from is the index of the first of them
@@ -49,9 +49,9 @@ func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *
 	return nil
 }
 
-// piece returns the number of dispatches to submit next, starting at index at of a run. The number is at
-// least as large as the number already submitted, and a piece ends at the end of a level, where a barrier
-// is needed anyway. Dispatches that share a pair of timestamps stay in one piece.
+// piece returns the number of dispatches to submit next, starting at index at of a run. A piece has at
+// least as many dispatches as all earlier pieces together. A piece ends at the end of a level, where a
+// barrier is needed anyway. Dispatches that share a pair of timestamps stay in one piece.
 func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	end := max(x.firstPiece, 2*at)
 	if !s.pieces || end > len(run)-x.firstPiece {

@@ -25,7 +25,7 @@ type RouteTime struct {
 	// submit.
 	Ops          int
 	Kernels      []string // kernels of the dispatches of one operator
-	Bytes, FLOPs int64    // modelled, for one operator
+	Bytes, FLOPs int64    // modelled memory traffic and FLOPs of one operator
 }
 
 // MostTrials is the maximum number of times that TimeRoutes runs a route.
@@ -41,7 +41,7 @@ const MostTrials = 1000
 // of memory as in a step.
 //
 // The live shapes do not change. TimeRoutes restores the State that the operators write before it returns.
-// It may overwrite the memory of other values, which a Replay computes again.
+// TimeRoutes may overwrite the memory of other values, which a Replay computes again.
 func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set func(*graph.Live) error) (
 	times []RouteTime, err error,
 ) {
@@ -63,7 +63,7 @@ func (x *Executor) TimeRoutes(ctx context.Context, ops []graph.OpID, n int, set 
 // routeRun is one measurement of operators that do the same work.
 type routeRun struct {
 	x      *Executor
-	ops    []*graph.Op // at least one
+	ops    []*graph.Op // never empty
 	n      int
 	trials []trial
 	// real holds the executor's live shapes, which the trials replace temporarily.
@@ -109,9 +109,9 @@ func (x *Executor) newRouteRun(ids []graph.OpID, n int, set func(*graph.Live) er
 	case len(ids) == 0:
 		return nil, errors.New("no operators to time")
 	case n < 1 || n > MostTrials:
-		return nil, fmt.Errorf("%d runs of each route requested, but the limits are 1 and %d", n, MostTrials)
+		return nil, fmt.Errorf("%d runs of each route requested, but 1 to %d are allowed", n, MostTrials)
 	case x.clock == nil:
-		return nil, errors.New("the device has no timestamps")
+		return nil, errors.New("the device does not support GPU timestamps")
 	case !x.clock.Scale.Known():
 		return nil, measure.ErrNoPeriod
 	}

@@ -300,7 +300,7 @@ func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
 		Kind: session.Look,
 		At:   &session.LookAt{Value: r.value("embed"), After: &last, Count: 1},
 	})
-	if err == nil || !strings.Contains(err.Error(), "the memory already holds") {
+	if err == nil || !strings.Contains(err.Error(), "has been reused for") {
 		t.Error(err)
 	}
 }

@@ -1,14 +1,15 @@
 package gpu
 
 // Barriers predicts where the native library (wgpu 0.20) inserts barriers into a recording, from the
-// buffers that each dispatch uses. In wgpu the usage tracker records transitions, and a barrier applies
-// them before each dispatch. Dispatches between two barriers may overlap; such a group of dispatches is a
-// level. The time of a step depends more on the number of levels than on the number of dispatches.
+// buffers that each dispatch uses. In wgpu a usage tracker records the transitions of the buffers, and wgpu
+// inserts a barrier for these transitions before each dispatch. Dispatches between two barriers may
+// overlap; such a group of dispatches is a level. The time of a step depends more on the number of levels
+// than on the number of dispatches.
 //
 // The rule is applied to each buffer. A use of a buffer needs a barrier before it in two cases: the
-// previous use in the recording had another kind, or the previous use was read_write. It does not matter
-// whether another barrier was inserted in between. One barrier makes all transitions of a dispatch. One
-// barrier before a pass makes the transitions of all buffers that appear in the pass for the first time.
+// previous use in the recording had another kind, or the previous use was read_write. The rule does not
+// depend on whether another barrier was inserted in between. All transitions of a dispatch share one
+// barrier. All buffers that appear in a pass for the first time share one barrier before the pass.
 // Transitions of buffers that appear in the recording for the first time happen at submit and are not
 // counted.
 //
@@ -106,8 +107,8 @@ func (b *Barriers) EndPass() { b.inPass = false }
 // Touch adds a buffer, with its access, to the uses of the next dispatch.
 func (b *Barriers) Touch(buffer int, a Access) { b.use(buffer, useKind(a)) }
 
-// Dispatch combines the uses since the last Dispatch into one dispatch. It reports whether the dispatch has
-// a barrier before it inside its pass.
+// Dispatch combines the uses since the last Dispatch into one dispatch. Dispatch reports whether a barrier
+// is needed before the dispatch, inside its pass.
 func (b *Barriers) Dispatch() bool {
 	forced := b.forced
 	switch {

@@ -5,8 +5,8 @@
 // Only one goroutine may use a device and its objects. The owner of an object releases the object exactly
 // once. Releasing the device releases all remaining objects. Objects that a recording uses may be released
 // before the recording's Submit. All sizes are in bytes. Errors are lower case and name the object's label
-// and the limit that was exceeded. They wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or ErrOutOfMemory
-// if the caller can react to the cause.
+// and the limit that was exceeded. Errors wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or
+// ErrOutOfMemory if the caller can react to the cause.
 //
 // The hot path of a step consists of Begin, BeginPass, Dispatch..., EndPass, Submit and Wait, or of Finish
 // and the methods of Recording instead of Submit and Wait. Implementations make no Go allocations on the
@@ -61,8 +61,8 @@ type AdapterInfo struct {
 	Type    AdapterType
 	// Timestamps reports whether Encoder.Timestamp works.
 	Timestamps bool
-	// NSPerTick is the period of a timestamp tick in ns. It is 0 if the driver does not report the period,
-	// which must then be measured. No WebGPU implementation reports it.
+	// NSPerTick is the period of a timestamp tick in ns. NSPerTick is 0 if the driver does not report the
+	// period, which must then be measured. No WebGPU implementation reports it.
 	NSPerTick float64
 	Limits    Limits
 }
@@ -74,15 +74,15 @@ type Limits struct {
 	MaxUniformBinding                uint64
 	UniformAlignment                 uint32 // for the offset of a uniform binding
 	StorageAlignment                 uint32 // for the offset of a storage binding
-	MaxStorageBuffers                uint32 // per shader stage
+	MaxStorageBuffers                uint32 // maximum for each shader stage
 	MaxWorkgroupStorage              uint32
-	MaxInvocations                   uint32 // per workgroup
+	MaxInvocations                   uint32 // maximum for each workgroup
 	MaxWorkgroupX, MaxWorkgroupY     uint32
 	MaxWorkgroupZ                    uint32
-	MaxWorkgroups                    uint32 // per dimension of a dispatch
+	MaxWorkgroups                    uint32 // maximum for each dimension of a dispatch
 	MaxBindGroups, MaxBindingsPerGrp uint32
-	// FlushesHalves reports whether the device converts subnormal f16 numbers to 0. It is known only for an
-	// open device.
+	// FlushesHalves reports whether the device converts subnormal f16 numbers to 0. The value is known only
+	// for an open device.
 	FlushesHalves bool
 }
 
@@ -164,7 +164,7 @@ type Binding struct {
 	Size   uint64 // 0 means up to the end of the buffer
 }
 
-// Device creates GPU objects and runs commands. It is not safe for concurrent use.
+// Device creates GPU objects and runs commands. A Device is not safe for concurrent use.
 type Device interface {
 	// Info returns the adapter's description, with the limits granted to this device.
 	Info() AdapterInfo
@@ -172,17 +172,18 @@ type Device interface {
 	NewBuffer(label string, size uint64, usage Usage) (Buffer, error)
 	// NewPipeline compiles a kernel. If compilation fails, the error contains the compiler's message.
 	NewPipeline(desc PipelineDesc) (Pipeline, error)
-	// NewBindGroup binds buffers to a pipeline's bindings 0..n-1.
+	// NewBindGroup creates a bind group, which binds buffers to the bindings 0..n-1 of a pipeline.
 	NewBindGroup(label string, p Pipeline, bindings []Binding) (BindGroup, error)
 	// NewReadback creates a buffer of size bytes that an Encoder can copy to and the host can read.
 	NewReadback(label string, size uint64) (Readback, error)
-	// NewTimestamps allocates n timestamp slots. It returns ErrUnsupported if Info().Timestamps is false.
+	// NewTimestamps allocates n timestamp slots. NewTimestamps returns ErrUnsupported if Info().Timestamps
+	// is false.
 	NewTimestamps(n int) (Timestamps, error)
 	// Write queues data to be written to the buffer at offset. Every later Submit sees the data. The offset
 	// and the length must be multiples of 4.
 	Write(b Buffer, offset uint64, data []byte) error
-	// Flush sends queued writes to the device immediately instead of with the next Submit. It does not wait
-	// for them.
+	// Flush sends queued writes to the device immediately instead of with the next Submit. Flush does not
+	// wait for the writes.
 	Flush() error
 	// Begin starts recording commands. Only one encoder can record at a time.
 	Begin(label string) (Encoder, error)
@@ -201,36 +202,37 @@ type Encoder interface {
 	// EndPass closes the pass and returns the first error in it. Submit reports the errors that only the
 	// kernel's compiler can detect, for example a params block that is too small.
 	EndPass() error
-	// Timestamp writes the GPU clock to slot i. Call it between passes.
+	// Timestamp writes the GPU clock to slot i. Call Timestamp between passes.
 	Timestamp(t Timestamps, i int) error
-	// Resolve makes slots [0, n) readable after Wait. This recording or an already submitted one must have
-	// written all of these slots.
+	// Resolve makes slots [0, n) readable after Wait. Each of these slots must have been written by this
+	// recording or by a recording that was submitted earlier.
 	Resolve(t Timestamps, n int) error
-	// Copy copies size bytes from one buffer to another. Call it between passes.
+	// Copy copies size bytes from one buffer to another. Call Copy between passes.
 	Copy(src Buffer, srcOffset uint64, dst Buffer, dstOffset, size uint64) error
-	// CopyOut copies size bytes from a buffer to a readback. Call it between passes.
+	// CopyOut copies size bytes from a buffer to a readback. Call CopyOut between passes.
 	CopyOut(src Buffer, srcOffset uint64, dst Readback, dstOffset, size uint64) error
 	// Submit sends the commands to the GPU and frees the encoder. If Submit or an earlier call returned an
 	// error, none of the commands runs.
 	Submit() error
 	// Finish frees the encoder and returns the recorded commands, which can be submitted later. After an
-	// error there is no recording.
+	// error, Finish returns no recording.
 	Finish() (Recording, error)
 	// Discard frees the encoder without running its commands.
 	Discard()
 }
 
-// Recording is a list of recorded commands. It ends with Wait, Discard or a failed Submit and must not be
-// used afterwards.
+// Recording is a list of recorded commands. A Recording ends with Wait, Discard or a failed Submit and must
+// not be used afterwards.
 type Recording interface {
-	// Submit sends the commands to the GPU. They run after all earlier writes and submits. After an error
-	// none of the commands runs.
+	// Submit sends the commands to the GPU. The commands run after all earlier writes and submits. After an
+	// error none of the commands runs.
 	Submit() error
 	// Wait blocks until these commands are done, but not until later submits are done. The data that the
 	// commands copied out and the timestamps that they resolved can then be read, unless a later submit
 	// overwrites them.
 	Wait() error
-	// Discard drops commands that have not been submitted. It has no effect on other recordings.
+	// Discard drops commands that have not been submitted. Discard has no effect on recordings that were
+	// submitted.
 	Discard()
 }
 
@@ -242,7 +244,7 @@ type Buffer interface {
 
 // Readback is memory that the device writes and the host reads.
 type Readback interface {
-	// Read copies data that the GPU wrote at offset to dst. Call it after Device.Wait.
+	// Read copies data that the GPU wrote at offset to dst. Call Read after Device.Wait.
 	Read(dst []byte, offset uint64) error
 	Release()
 }
@@ -255,7 +257,7 @@ type BindGroup interface{ Release() }
 
 // Timestamps is a set of slots for GPU clock readings.
 type Timestamps interface {
-	// Read fills ticks with the first len(ticks) readings. Call it after Encoder.Resolve, Submit and
+	// Read fills ticks with the first len(ticks) readings. Call Read after Encoder.Resolve, Submit and
 	// Device.Wait. Ticks are raw, because no WebGPU call returns their period.
 	Read(ticks []uint64) error
 	Release()

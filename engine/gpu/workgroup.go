@@ -8,9 +8,9 @@ import (
 
 // WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
 // section "Alignment and Size" of the WGSL specification. ok is false if WorkgroupBytes cannot parse a
-// declaration: structs, and array lengths that are not products of numbers and constants. This check is
-// needed because the native library does not enforce the limit, and the behaviour of a device beyond the
-// limit is undefined.
+// declaration: structs, and array lengths that are not products of numbers and constants. Drivers use
+// WorkgroupBytes because the native library does not enforce the limit, and the behaviour of a device
+// beyond the limit is undefined.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}

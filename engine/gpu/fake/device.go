@@ -10,8 +10,8 @@ import (
 
 // Device is a fake device. Its exported fields may be changed at any time.
 type Device struct {
-	// OnDispatch is called for each dispatch when it runs, during Submit. It may change the bytes of the
-	// read_write bindings.
+	// OnDispatch is called for each dispatch when it runs, during Submit. OnDispatch may change the bytes
+	// of the read_write bindings.
 	OnDispatch func(Dispatch)
 	// Duration returns the time of a dispatch in ns. If Duration is nil, every dispatch takes 1000 ns.
 	Duration func(pipeline string, x, y, z uint32) int64

@@ -1,5 +1,6 @@
-// Package fake is a driver of engine/gpu in pure Go for tests. It records every call and computes nothing,
-// so the engine and whole sessions can be tested without a GPU and with reproducible results.
+// Package fake is a driver of engine/gpu in pure Go for tests. The fake driver records every call and
+// computes nothing, so the engine and whole sessions can be tested without a GPU and with reproducible
+// results.
 //
 // Buffers hold real bytes. Write changes them at once, Copy and CopyOut copy them during Submit, in order,
 // and a readback returns them. A dispatch does not change any bytes unless the test computes results
@@ -95,10 +96,10 @@ func New(o Options) *Device {
 
 // Dispatch describes a dispatch that is running.
 type Dispatch struct {
-	Pipeline string // label
+	Pipeline string // label of the pipeline
 	Source   string // WGSL
 	Entry    string
-	Pass     string // label
+	Pass     string // label of the pass
 	Group    string // label of the bind group
 	Bound    []Bound
 	X, Y, Z  uint32
@@ -111,7 +112,7 @@ func (d Dispatch) String() string {
 
 // Bound is a binding of a dispatch.
 type Bound struct {
-	Buffer string // label
+	Buffer string // label of the buffer
 	Access gpu.Access
 	Offset uint64 // offset of Bytes in the buffer
 	// Bytes is the bound range of the buffer itself. A test writes to it to act as the kernel.

@@ -16,7 +16,7 @@ const (
 	Flush
 	Begin
 	BeginPass
-	Run // Encoder.Dispatch
+	Run // a call of Encoder.Dispatch
 	EndPass
 	Timestamp
 	Resolve
@@ -25,8 +25,8 @@ const (
 	Submit
 	Discard
 	Wait
-	Read           // Readback.Read
-	ReadTimestamps // Timestamps.Read
+	Read           // a call of Readback.Read
+	ReadTimestamps // a call of Timestamps.Read
 	kinds
 )
 

@@ -1,5 +1,6 @@
-// Package gputest opens a GPU for the tests of other packages. It also contains the test suite that every
-// driver of engine/gpu must pass. Only tests import this package, which imports engine/gpu/wgpu for them.
+// Package gputest opens a GPU for the tests of other packages. The package also contains the test suite
+// that every driver of engine/gpu must pass. Only tests import this package, which imports engine/gpu/wgpu
+// for them.
 package gputest
 
 import (

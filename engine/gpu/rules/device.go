@@ -4,7 +4,7 @@
 // objects (Buffer, Readback, Pipeline, BindGroup, Timestamps, Encoder, Device) and calls them first. All
 // drivers therefore reject the same calls with the same errors.
 //
-// These are the rules:
+// The rules are as follows:
 //
 //   - An object is used only on the device that created it, and only before its release.
 //   - Offsets, lengths, sizes, bindings and grids respect the alignments and limits of the device.
@@ -88,8 +88,8 @@ func (d *Device) Lose(cause error) {
 	}
 }
 
-// Release frees all remaining objects and makes the device unusable. It reports whether this is the first
-// call.
+// Release frees all remaining objects and makes the device unusable. Release reports whether this is the
+// first call.
 func (d *Device) Release() bool {
 	if errors.Is(d.gone, errReleased) {
 		d.misuse(errors.New("device: released twice"))
@@ -148,9 +148,8 @@ type Object struct {
 	released bool
 }
 
-// Made counts the object as live after the driver has created it. free frees the native memory; it is
-// called once, by the object's Release or by the device's Release. Call Made on the final address of the
-// object.
+// Made counts the object as live after the driver has created it. The Release of the object, or of the
+// device, later calls free once to free the native memory. Call Made on the final address of the object.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}

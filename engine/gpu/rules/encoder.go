@@ -82,7 +82,7 @@ func (e *Encoder) BeginPass(label string) error {
 	return nil
 }
 
-// Dispatch validates a dispatch. EndPass returns the error again.
+// Dispatch validates a dispatch. EndPass later returns the same error.
 func (e *Encoder) Dispatch(p *Pipeline, g *BindGroup, x, y, z uint32) error {
 	err := e.checkDispatch(p, g, x, y, z)
 	if err != nil {
@@ -299,7 +299,7 @@ func (e *Encoder) finished() error {
 	return nil
 }
 
-// Discard ends the recording without running it. It has no effect if nothing is being recorded.
+// Discard ends the recording without running it. Discard has no effect if nothing is being recorded.
 func (e *Encoder) Discard() {
 	if !e.Recording() {
 		return

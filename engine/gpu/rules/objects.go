@@ -80,7 +80,7 @@ type Readback struct {
 	Object
 	size uint64
 	// inFlight is the serial number of the last submit that copies to the readback and was not waited for.
-	// It is 0 if there is no such submit.
+	// inFlight is 0 if there is no such submit.
 	inFlight uint64
 	filled   bool // a submitted copy to the readback has finished
 }
@@ -249,8 +249,8 @@ func (d *Device) checkBound(b *Bound) error {
 type Timestamps struct {
 	Object
 	written []uint64 // serial number of the encoder that wrote each slot; 0 if none
-	// inFlight is the serial number of the last submit that resolves slots and was not waited for. It is 0
-	// if there is no such submit.
+	// inFlight is the serial number of the last submit that resolves slots and was not waited for. inFlight
+	// is 0 if there is no such submit.
 	inFlight uint64
 	// resolved is the number of slots resolved by submits that were not waited for.
 	resolved int

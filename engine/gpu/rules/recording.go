@@ -131,7 +131,8 @@ func (r *Recording) Waited() {
 	r.End()
 }
 
-// Discard ends a recording that was not submitted and will not run. It has no effect in any other state.
+// Discard ends a recording that was not submitted and will not run. Discard has no effect on recordings in
+// any other state.
 func (r *Recording) Discard() {
 	if r.state != recorded {
 		return

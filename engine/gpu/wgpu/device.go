@@ -61,7 +61,7 @@ func (d *device) Live() rules.Live { return d.rules.Live() }
 // Levels returns the number of levels of the last submitted recording (see gpu.Barriers).
 func (d *device) Levels() int { return d.rules.Levels }
 
-// Release implements gpu.Device. It waits for running work.
+// Release implements gpu.Device. Release waits for running work.
 func (d *device) Release() {
 	if d.rules.Err() == nil {
 		_ = d.native.wait() // nobody can handle the error any more

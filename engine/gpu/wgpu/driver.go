@@ -79,8 +79,8 @@ func (f *foundAdapters) release() {
 }
 
 // find lists the adapters of the platform's native back ends: Vulkan, Metal or DX12. GL is not used for two
-// reasons: it has no timestamps, and the library aborts the process in some cases. It aborts if EGL is
-// installed without a driver, or when one of two GL devices is released.
+// reasons: GL has no timestamps, and with GL the library aborts the process in some cases. The library
+// aborts if EGL is installed without a driver, or when one of two GL devices is released.
 func find() (*foundAdapters, error) {
 	quiet()
 	if err := stayLoaded(); err != nil {
@@ -123,8 +123,8 @@ func sorted(adapters []*binding.Adapter) *foundAdapters {
 	return f
 }
 
-// quiet stops native code from writing to file descriptor 2 where possible. It turns off the library's
-// warnings; the library's errors are returned from calls. It also disables Mesa's device-select layer,
+// quiet stops native code from writing to file descriptor 2 where possible. quiet turns off the library's
+// warnings; the library's errors are returned from calls. quiet also disables Mesa's device-select layer,
 // which asks a Wayland server for the preferred GPU and prints a complaint if there is no server.
 // gpu.Choose orders the adapters, so this layer is useful only if the user has set the layer's own
 // variable.

@@ -114,10 +114,10 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 	return takeError(device);
 }
 
-// A wait must not use the waiting mode of the library. That mode gives up after 5 s, then treats the work
-// as done and frees memory that the device still uses. Instead a wait polls. It polls without sleeping
-// until patience has passed. After that it sleeps between two polls for a hundredth of the time since the
-// wait began, but for at most 1 ms.
+// A wait must not use the waiting mode of the library. The library stops waiting after 5 s, then treats the
+// work as done and frees memory that the device still uses. Instead, a wait polls the library. Until
+// patience has passed, the wait polls without sleeping. After that, the wait sleeps between two polls for a
+// hundredth of the time since the wait began, but for at most 1 ms.
 typedef struct { int64_t begin, patience; } watch;
 
 static int64_t now(void) {
@@ -165,7 +165,7 @@ enum { opBeginPass, opDispatch, opEndPass, opTimestamp, opResolve, opCopy };
 // command is one recorded call. Pointers are stored as integers so that Go neither scans nor checks them.
 typedef struct {
 	uint32_t op;
-	uint32_t x, y, z;    // grid of a dispatch; for queries, x is the first one and y their number
+	uint32_t x, y, z;    // grid of a dispatch; for opResolve x is the first query and y the number of queries
 	uintptr_t a, b;      // a: pass label, pipeline, query set or source; b: bind group or destination
 	uint64_t from, to, size;
 } command;
@@ -269,8 +269,8 @@ type native struct {
 	patience      time.Duration
 }
 
-// catchErrors opens the two error scopes that catch errors which would otherwise abort the process. Call it
-// once.
+// catchErrors opens the two error scopes that catch errors which would otherwise abort the process. Call
+// catchErrors only once for each device.
 func (n native) catchErrors() { C.pushScopes(n.device) }
 
 // caught returns the error since the last call, if any.

@@ -19,8 +19,8 @@ type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
 	mapping mapping
-	// filledBy is the serial number of the last submitted recording that copies to the buffer. It is 0 if
-	// the buffer is not in device.pending.
+	// filledBy is the serial number of the last submitted recording that copies to the buffer. filledBy is
+	// 0 if the buffer is not in device.pending.
 	filledBy uint64
 	freed    bool
 }
@@ -80,7 +80,7 @@ func (r *readback) Read(dst []byte, offset uint64) error {
 	return nil
 }
 
-// queriesPerSet is WebGPU's limit on a query set.
+// queriesPerSet is WebGPU's maximum number of queries in a query set.
 const queriesPerSet = 4096
 
 // timestamps implements gpu.Timestamps with query sets, a buffer for the resolved queries, and a host

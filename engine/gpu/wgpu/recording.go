@@ -56,7 +56,7 @@ func (r *recording) Submit() error {
 	return nil
 }
 
-// Wait implements gpu.Recording. It maps the buffers that the recording copied to, and the mapping
+// Wait implements gpu.Recording. Wait maps the buffers that the recording copied to, and the mapping
 // completes when the commands are done. If there is no such buffer, Wait waits for all submitted work. If
 // the device has finished this recording in an earlier wait, Wait does not wait again, because that would
 // wait for later submits.
