@@ -97,7 +97,7 @@ func TestFilterThatMeansNothingIsRefused(t *testing.T) {
 	for _, c := range []struct{ filter, want string }{
 		{"speed:>1", `no column "speed"; it has id, op, kernel`},
 		{"us:>fast", `"fast" is not a number`},
-		{"grid:>3ms", `the column is in "workgroups", not "ms"`},
+		{"grid:>3ms", `the unit of the column is "workgroups", not "ms"`},
 		{"re:(", "missing closing )"},
 	} {
 		if _, err := tab.ParseFilter(c.filter); err == nil || !strings.Contains(err.Error(), c.want) {
