@@ -63,7 +63,7 @@ func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	return n
 }
 
-// levelOf returns the level of an operator's first dispatch in a step, or -1 if it has no level.
+// levelOf returns the level of an operator's first dispatch in a step, or -1 if the dispatch has no level.
 func (x *Index) levelOf(step int, op trace.OpID) int {
 	starts, level := x.LevelStarts(step), -1
 	s := &x.Trace.Steps[step]

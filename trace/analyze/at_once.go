@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// Rows without a barrier between their dispatches run concurrently and hide each other's time. Each of
-// three parallel projections alone costs almost nothing, although the three together cost their full time.
+// Rows without a barrier between their dispatches run concurrently and hide each other's time. Skipping one
+// of three parallel projections saves almost nothing, although skipping all three saves their full time.
 // Therefore concurrent rows are also skipped together. If the cost of skipping them together was measured,
 // it has its own row in tables that are not grouped under headings.
 

@@ -29,13 +29,13 @@ type Bound struct {
 	Kind       BoundKind
 	Workgroups int64   // number of workgroups launched, if Kind is FillBound
 	Share      float64 // fraction of the copy rate or of the FLOP rate
-	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. Both
-	// are 0 if there is no such work, and for a dispatch at the floor.
+	// BytesPerS and FlopsPerS are modelled work divided by the measured time without timing overhead. A
+	// rate is 0 if the dispatch has no work of this kind, or if the dispatch is at the floor.
 	BytesPerS, FlopsPerS float64
 	ExcessNS             float64 // measured time minus the best possible time; 0 if not known
 }
 
-// String returns the short text of the column limit.
+// String returns the short text for the column "limit".
 func (l Bound) String() string {
 	switch l.Kind {
 	case FirstBound:

@@ -7,8 +7,8 @@ import (
 )
 
 // ClockAt describes the speed of the GPU clock at a step: "clk 1.00 ok (s120)". If the canary kernel did
-// not run at the step, the last earlier step with a canary is used and named. ClockAt returns "" if no
-// canary ran.
+// not run at the step, ClockAt uses the last earlier step in which the canary ran, and names this step.
+// ClockAt returns "" if no canary ran.
 func (x *Index) ClockAt(step int) string {
 	if x.Trace.Device.Software() {
 		return ""

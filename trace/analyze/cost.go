@@ -28,8 +28,8 @@ func (x *Index) CostOrder() string {
 	return "cost_us"
 }
 
-// cover is a set of rows that together contain every dispatch of a step exactly once. Ns is the sum of
-// their costs, and SpreadNS is the error of this sum.
+// cover is a set of rows that together contain every dispatch of a step exactly once. Ns is the sum of the
+// costs of these rows, and SpreadNS is the error of this sum.
 type cover struct {
 	Ns, SpreadNS float64
 	Rows         []int
@@ -116,8 +116,8 @@ func (s Shared) Nothing() bool { return math.Abs(s.NS) <= s.ErrorNS }
 func (s Shared) Less() bool { return s.NS < 0 && !s.Nothing() }
 
 // ClockMovedBy returns by which fraction the GPU clock differed between the faster and the slower rounds of
-// a cost measurement. The fraction is the ratio of the quartiles of the clock probe minus 1, and 0 if no
-// probe ran.
+// a cost measurement. The fraction is the ratio of the quartiles of the canary kernel's speed minus 1, and
+// 0 if the canary did not run.
 func ClockMovedBy(w *trace.Whole) float64 {
 	if w == nil || w.CanaryQ1 <= 0 {
 		return 0

@@ -188,7 +188,7 @@ func (x *Index) Nameable(names string) error {
 func (t *DispatchTree) answers(row int, name string) (is bool, err error) {
 	r, first := &t.Grouped[row], t.Launch(&t.Grouped[row])
 	if r.Joint {
-		return false, nil // match the rows that it joins instead
+		return false, nil // a joint row has no name of its own; names match the rows that it joins
 	}
 	has := []string{t.Called(row), r.Label}
 	if !r.Group && r.Equal {

@@ -22,7 +22,7 @@ type CostRow struct {
 }
 
 // compare orders rows by cost. Of rows in the same cost class, those with child rows come last. If costs
-// are equal or not known, the excess and the isolated time decide.
+// are equal or not known, rows are ordered by their excess, then by their isolated time.
 func (r CostRow) compare(s CostRow) int {
 	holds := func(r CostRow) int { return min(r.holds, 1) }
 	if c := cmp.Compare(r.Cost.class(), s.Cost.class()); c != 0 {

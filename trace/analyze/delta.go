@@ -12,7 +12,7 @@ import (
 type PlanDiff struct {
 	Grid, Route, Params bool
 	Text                bool // the kernel's source was edited
-	New, Gone           bool // only the second plan exists, or only the first
+	New, Gone           bool // New: only the second plan exists; Gone: only the first
 }
 
 // DiffPlans compares two plans of one dispatch. A nil plan means that the dispatch did not run.
@@ -38,7 +38,7 @@ func LaunchesOtherwise(a, b *trace.Plan) bool { return diffLaunches(a, b).Any() 
 // Any reports whether anything differs.
 func (d PlanDiff) Any() bool { return d != PlanDiff{} }
 
-// Regrids reports whether more than params or a kernel's source differs.
+// Regrids reports whether the grid or the route differs, or whether only one of the two plans exists.
 func (d PlanDiff) Regrids() bool { return d.Grid || d.Route || d.New || d.Gone }
 
 // Or returns the union of two sets of differences.
@@ -154,7 +154,8 @@ type BaselineCosts struct {
 }
 
 // CostsBeside returns the costs of the baseline that may be compared with those of a step. CostsBeside
-// returns nil if there are none, or if the GPU clock moved between the two measurements. b may be nil.
+// returns nil if there are no such costs, or if the GPU clock moved between the two measurements. b may be
+// nil.
 func (b *Baseline) CostsBeside(now *StepCosts) *BaselineCosts {
 	if b == nil || now == nil {
 		return nil

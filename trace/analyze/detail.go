@@ -16,7 +16,7 @@ type Detail struct {
 	// Baseline is the plan in the baseline step. Baseline is nil if there is no baseline, or if the
 	// dispatch did not run there.
 	Baseline *trace.Plan
-	Params   []ParamValue // decoded, with the values of the baseline
+	Params   []ParamValue // decoded params, next to those of the baseline
 	Inputs   []ValueDetail
 	Outputs  []ValueDetail
 	Levels   int  // number of levels of the step

@@ -62,14 +62,15 @@ type DispatchRow struct {
 	Equal  bool      // all dispatches have the same kernel, grid, bytes and FLOPs
 	Bound  Bound
 	Cost   *RowCost // nil if the cost was not measured
-	// Other is a dispatch of the row that ran differently when the cost was measured. Cost is then nil.
+	// Other is a dispatch of the row that ran differently when the cost was measured. If Other is set, Cost
+	// is nil.
 	Other    *Launch
 	ExcessNS float64   // excess of all dispatches of the row
 	Floors   int       // number of rows below this heading that are at the floor
-	Waste    Waste     // of all dispatches; the mean if there are several steps
+	Waste    Waste     // waste of all dispatches; the mean if there are several steps
 	Delta    Delta     // Delta.TimeNS is the change of SumNS against the baseline
 	Joins    []int     // for a row of concurrent rows: the indices of those rows
-	Missing  []*Launch // launches of the baseline; set instead of Units in rows of Gone
+	Missing  []*Launch // launches that ran only at the baseline; set instead of Units
 	Outlier  int       // index of the unit that is an outlier; -1 if there is none
 	Judged   bool      // there were enough samples to look for an outlier
 }
@@ -87,7 +88,7 @@ func (r *DispatchRow) Count() int {
 type Options struct {
 	Selection Selection
 	Grouping  Grouping  // ignored by tables that do not group rows
-	Baseline  *Baseline // nil for no comparison
+	Baseline  *Baseline // nil to compare with nothing
 }
 
 // DispatchTree computes the dispatches of a selection, grouped into rows.

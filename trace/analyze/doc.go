@@ -1,6 +1,6 @@
 // Package analyze computes the numbers of a recorded run: which dispatches ran in a step, how long each took
 // and what bounds it, what changed and why, what each row costs, and how much of the launched work was not
-// needed. It formats no tables; package report presents the results.
+// needed. The package formats no tables: package report presents the results.
 //
 // An Index adds to a trace the state that each step inherits from earlier steps. A Selection chooses steps.
 // Launches, rows, costs and comparisons are computed from an Index and a Selection:

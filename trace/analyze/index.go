@@ -223,7 +223,8 @@ func liveDims(t *trace.Trace, d *trace.LiveDims) []int {
 	return d.Dims
 }
 
-// Largest returns the maximum dims of a value. For a scalar it returns an empty slice that is not nil.
+// Largest returns the maximum dims of a value. For a scalar, Largest returns an empty slice that is not
+// nil.
 func Largest(v *trace.Value) []int {
 	if v.MaxDims == nil {
 		return []int{}

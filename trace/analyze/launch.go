@@ -27,8 +27,9 @@ type Launch struct {
 	Step    int           // the last step covered, an index into Trace.Steps
 	Time    Stats         // median over its repeats, or over the steps covered
 	Samples []int64       // ns, one for each repeat, or for each timed step
-	// Level is the barrier level in the last step of the selection. Level is -1 if levels were not
-	// recorded, or if the last step did not run this dispatch.
+	// A level is a group of dispatches between two barriers. Level is the number of the dispatch's level in
+	// the last step of the selection. Level is -1 if levels were not recorded, or if the last step did not
+	// run this dispatch.
 	Level int
 	Waste Waste
 	Limit Bound
@@ -149,7 +150,7 @@ func (l *Launch) again(p *trace.Plan, gap *trace.NumericError, step, index, leve
 }
 
 // Farther returns the worse of two numeric errors: an SNR of NaN is worst, otherwise the lower SNR is
-// worse. Either may be nil for not compared.
+// worse. A nil error means that the dispatch was not compared with a reference.
 func Farther(a, b *trace.NumericError) *trace.NumericError {
 	switch {
 	case a == nil:

@@ -68,8 +68,8 @@ func FirstCalled(name, whole string, n int, what string) string {
 
 // Meant returns the dispatches that a user names. Meant tries three kinds of names, and the first kind that
 // matches decides: the number or full name of a dispatch or the name of an operator; the name within a
-// layer ("attn.q", "q"); a block, an operator kind, a kernel, or "prologue" or "epilogue". Of the matches
-// it returns those that run in the step, or all if none of them runs.
+// layer ("attn.q", "q"); a block, an operator kind, a kernel, or "prologue" or "epilogue". Of the matches,
+// Meant returns those that run in the step, or all if none of them runs.
 func (x *Index) Meant(step int, name string) []trace.DispatchID {
 	if name == "" { // an empty name would match dispatches without a block or label
 		return nil

@@ -79,8 +79,8 @@ func (c *RowCost) CostText() string {
 	return line
 }
 
-// Marked puts the mark before a text if the cost is not significant. If the error is not known, it returns
-// the mark alone.
+// Marked puts the mark before a text if the cost is not significant. If the error is not known, Marked
+// returns the mark alone.
 func (c *RowCost) Marked(text string) string {
 	if !c.ErrorKnown {
 		return MarkUnknown
@@ -98,7 +98,7 @@ const manyRounds = 16
 // OfRounds returns the number of rounds and the number needed to know the error of a cost: "1 of 5 rounds".
 func OfRounds(n int) string {
 	of := trace.FewestWithin
-	if n >= of { // only costs in older traces still need more rounds here
+	if n >= of { // costs in older traces need more rounds
 		of = manyRounds
 	}
 	return fmt.Sprintf("%d of %d rounds", n, of)
@@ -123,8 +123,8 @@ func (c *RowCost) worth() (ns float64, what string) {
 }
 
 // CompareCosts orders rows by potential saving, largest first. Rows with a cost significantly above 0 come
-// first, then rows with a cost not different from 0, then rows with a cost below 0. Rows with an unknown
-// cost or none come last.
+// first, then rows with a cost not different from 0, then rows with a cost below 0. Rows without a known
+// cost come last.
 func CompareCosts(a, b *RowCost) int {
 	if c := cmp.Compare(a.class(), b.class()); c != 0 || !a.Known() {
 		return c

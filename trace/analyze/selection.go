@@ -84,7 +84,7 @@ func (x *Index) chunk(step int) (k, of int) {
 	return step - first + 1, last - first + 1
 }
 
-// Range selects the warm steps from index from to index to, both inclusive.
+// Range selects the warm steps of the closed index range [from, to].
 func (x *Index) Range(from, to int) Selection {
 	steps := x.Trace.Steps
 	if from == to {
@@ -112,7 +112,7 @@ func (s Selection) Short() string {
 	return cmp.Or(chunk, s.Which, s.Name)
 }
 
-// several selects the steps from index from up to, but not including, index to.
+// several selects the warm steps of the half-open index range [from, to).
 func (x *Index) several(name string, from, to int) Selection {
 	var k StepGroup
 	for i := from; i < to; i++ {
@@ -223,8 +223,8 @@ func (s Selection) Counted() string {
 // Chosen reports whether several steps were selected, counting excluded steps.
 func (s Selection) Chosen() bool { return len(s.Steps)+s.Cold+s.Rerouted > 1 }
 
-// Routed returns options for a table that sums up several steps. In the selection and in the baseline it
-// keeps only steps that took the same routes as their last step.
+// Routed returns options for a table that sums up several steps. In the selection and in the baseline,
+// Routed keeps only steps that took the same routes as their last step.
 func (o Options) Routed(x *Index) Options {
 	o.Selection = x.Routed(o.Selection)
 	if b := o.Baseline; b != nil {
@@ -233,8 +233,8 @@ func (o Options) Routed(x *Index) Options {
 	return o
 }
 
-// Routed excludes the steps that took other routes than the last step with as many tokens. A sum over
-// different routes would describe no step that ever ran.
+// Routed excludes the steps that took other routes than the last step with the same number of tokens. A sum
+// over different routes would describe no step that ever ran.
 func (x *Index) Routed(s Selection) Selection {
 	other := func(step int) bool { return x.routes[step] != x.routes[s.Last()] }
 	if !slices.ContainsFunc(s.Steps, other) { // the usual case; this function runs for each frame

@@ -38,7 +38,7 @@ type Stats struct {
 	IQR      float64 // interquartile range; 0 if Known is false
 }
 
-// Enough is the number of times from which quartiles are meaningful.
+// Enough is the smallest number of times with meaningful quartiles.
 const Enough = 4
 
 // Measured reports whether there is at least one time.

@@ -7,7 +7,7 @@ import "gpuscope/trace"
 type StepBaseline struct {
 	Baseline *Baseline
 	Walls    map[trace.Timing]Stats
-	Canary   float64 // median speed of the clock probe; 0 if no probe ran
+	Canary   float64 // median speed of the canary kernel; 0 if it did not run
 }
 
 // NewStepBaseline computes the wall times of a baseline by timing level.

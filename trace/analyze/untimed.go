@@ -47,7 +47,8 @@ func (x *Index) Untimed(step int) Untimed {
 }
 
 // UntimedAgain returns the times of the untimed repeats of a step. The repeats were run by the observer or
-// while costs were measured. Times of these two measurements are never combined.
+// while costs were measured. The two measurements are never combined, because the GPU time of one is not
+// part of the wall time of the other.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {

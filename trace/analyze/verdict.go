@@ -4,8 +4,8 @@ import (
 	"gpuscope/trace"
 )
 
-// fewSamples reports whether there are too few untimed runs to tell what bounds a step. For a cold step it
-// counts the warm repeats of the step if there are any.
+// fewSamples reports whether there are too few untimed runs to tell what bounds a step. For a cold step,
+// fewSamples counts the warm repeats of the step if there are any.
 func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	if s.Cold && TimedWhole(s) {
 		if warm := x.UntimedAgain(s); warm.Split() {

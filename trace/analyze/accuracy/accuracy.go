@@ -16,8 +16,8 @@ import (
 type Tree struct {
 	Places []Row
 	// Compared is the number of compared dispatches. Diverge is the number of dispatches whose error
-	// exceeds their tolerance. Inherit is the number of dispatches that read the output of an earlier
-	// divergence.
+	// exceeds their tolerance. Inherit is the number of dispatches that read data from an earlier diverging
+	// dispatch.
 	Compared, Diverge, Inherit int
 	First                      *Comparison // the first dispatch that diverges
 	NotFinite                  *Comparison // the first dispatch that produced NaN or Inf
@@ -44,7 +44,7 @@ type Row struct {
 	tree.Row
 	Label       string        // "" for a step
 	Step        int           // index of the row's step
-	Comparisons []*Comparison // the one with the largest error comes first
+	Comparisons []*Comparison // sorted by error, largest first
 }
 
 // Worst returns the comparison with the largest error, and nil for a step.

@@ -42,11 +42,11 @@ type CurveRow struct {
 	Points     []CurvePoint // measured times, sorted by place
 	Fit        *Fit         // fitted line; nil if there are too few points
 	Shifts     []Shift
-	// Share is the row's percentage of the slope of the whole step. If Modelled is true, it is the row's
+	// Share is the row's percentage of the slope of the whole step. If Modelled is true, Share is the row's
 	// percentage of the growth of bytes.
 	Share float64
-	// Drift is the share of a row that does the same work at every place. The position cannot be the reason
-	// for its slope.
+	// Drift is the share of a row that does the same work at every place. The slope of such a row cannot
+	// depend on the position.
 	Drift    float64
 	Modelled bool     // Share is computed from planned bytes, not from times
 	Changes  []Change // grid and route changes of the first dispatch along the line
@@ -401,8 +401,8 @@ func (c *Curves) steady(r *CurveRow) bool {
 
 // share divides the slope of the whole step among the rows. If dispatches were timed, the share of a row is
 // its slope divided by the slope of the whole step, or by the sum of the rows' slopes if that is larger. If
-// no dispatch was timed, shares are computed from how much the planned bytes grow along the line. The share
-// of a steady row becomes its Drift.
+// no dispatch was timed, shares are computed from how much the planned bytes grow along the line. For a
+// steady row the result is stored in Drift instead of Share.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {
@@ -522,7 +522,7 @@ func (c *Curves) addTrials() {
 	}
 }
 
-// Drift returns the percentage of the slope that the position does not explain. That part is the slope of
+// Drift returns the percentage of the slope that the position does not explain. The drift is the slope of
 // rows that do the same work at every place.
 func (c *Curves) Drift() float64 {
 	all := 0.0

@@ -15,14 +15,14 @@ type CurveBaseline struct {
 	N       int     // number of baseline steps
 	scatter float64 // interquartile range around the line; 0 if there are too few steps
 	// By is how much longer the row takes at its last position than at the baseline. Equal reports that the
-	// difference is within the noise of both. By is 0 if the row has no fitted line.
+	// difference is within the noise of both times. By is 0 if the row has no fitted line.
 	By    float64
 	Equal bool
 }
 
 // compare sets the baseline time of each row. The baseline may consist of steps of the same run. Times of
-// the whole step are compared only if both have the same timing level. No times are compared if the GPU
-// clock differs.
+// the whole step are compared only if the run and the baseline have the same timing level. No times are
+// compared if the GPU clock differs.
 func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 	then := c
 	if b.Index != c.Index {

@@ -9,7 +9,7 @@ import (
 
 // Fit is a straight line through measured times, by least squares. A is the time in ns where x is 0, B is
 // the slope in ns per place, and SE is the standard error of B. Points more than 3 MAD away from a first
-// fit are excluded from the second.
+// fit are excluded from the final fit.
 type Fit struct {
 	A, B, SE float64
 	N        int     // number of fitted points

@@ -17,7 +17,7 @@ type Change struct {
 }
 
 // Rerouted reports whether the kernel or the route changes, or whether the dispatch starts or stops
-// running. An edited kernel source does not count.
+// running. An edited kernel source does not count as another kernel.
 func (c *Change) Rerouted() bool { return c.From.Reroutes(c.To) }
 
 // PlanOn returns the plan of a dispatch at a place of a line, and nil if the dispatch does not run there.
@@ -99,12 +99,11 @@ type Changes struct {
 	// Place is the place of the step on the line, and Last is the end of the line. If Next is nil, the
 	// dispatch keeps its grid up to Last.
 	Place, Last    int
-	Next, Previous *Change // each at one place; nil if there is none
+	Next, Previous *Change // nil if the forecast has no such change
 }
 
 // Around finds the changes of a dispatch before and after a step. Around returns false if the trace has no
-// forecast for the step. Along the axis of tokens they are the changes for prompts that begin at position
-// 0.
+// forecast for the step. Along the axis of tokens, the result is about prompts that begin at position 0.
 func Around(x *analyze.Index, step int, id trace.DispatchID, along string) (Changes, bool) {
 	s := &x.Trace.Steps[step]
 	l := line(x, len(s.Tokens), s.Position, along)

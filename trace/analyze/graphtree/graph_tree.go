@@ -17,7 +17,7 @@ import (
 type GraphTree struct {
 	Index     *analyze.Index
 	Selection analyze.Selection // if it has no steps, no times are known
-	Baseline  *analyze.Baseline // nil for no comparison
+	Baseline  *analyze.Baseline // nil to compare with nothing
 	Nodes     []GraphNode
 	// Tree has a row for each node, including the name to show when the row is not below its heading.
 	Tree     []tree.Row
@@ -49,7 +49,8 @@ type GraphNode struct {
 	ErrorDB  float64 // lowest SNR of the node's dispatches in dB
 	HasError bool
 	Cost     *analyze.RowCost // cost of skipping exactly these dispatches; nil if not measured
-	// Other is a launch of the node that ran differently when the cost was measured. Cost is then nil.
+	// Other is a launch of the node that ran differently when the cost was measured. If Other is set, Cost
+	// is nil.
 	Other *analyze.Launch
 	Costs *analyze.StepCosts // the costs that Other was compared with
 	// Delta compares the time with the baseline. The plan differences in Delta are not set.
@@ -94,8 +95,8 @@ type Weights struct {
 	Blocks *analyze.BlockTimes // nil if the step was not timed by blocks
 	costs  *analyze.StepCosts  // nil if no costs were measured
 	// baseline maps a launch to the launch of the baseline, baseSteps is the number of baseline steps, and
-	// resolutionNS is the smallest difference that the timers resolve. All three are unset if there is no
-	// baseline.
+	// resolutionNS is the smallest difference that the timers resolve. All three fields are unset if there
+	// is no baseline.
 	baseline      map[*analyze.Launch]*analyze.Launch
 	baseSteps     float64
 	resolutionNS  float64

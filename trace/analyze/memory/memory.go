@@ -145,8 +145,8 @@ type Holding struct {
 	Peak       *Tenant      // the tenant of Largest
 }
 
-// Add counts a value. If shared is true, the values share memory, so the size of the holding is the largest
-// of their sizes, else the sum.
+// Add adds a value to the holding. If shared is true, the values share memory, so the size of the holding
+// is the largest of their sizes, else the sum.
 func (h *Holding) Add(n *Tenant, shared bool) {
 	h.Values++
 	if shared {

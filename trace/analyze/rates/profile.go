@@ -41,7 +41,7 @@ type Rate struct {
 	LeastNS, MostNS int64
 	TokensPerS      float64 // 0 if no wall time was measured
 	// Untimed is the rate of decode steps without timing of dispatches or blocks. Untimed is set only if
-	// the recorded steps were timed in such detail. It is 0 if the rate is not known.
+	// the recorded steps were timed in such detail. Untimed is 0 if the rate is not known.
 	Untimed float64
 }
 
@@ -234,7 +234,7 @@ func shared(list []KernelProfile) []KernelProfile {
 	return list
 }
 
-// Of computes the profile of the steps of a selection. If selection.Steps is nil, it uses all steps.
+// Of computes the profile of the steps of a selection. If selection.Steps is nil, Of uses all steps.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Profile, error) {
 	var y Tally
 	var decode analyze.StepGroup
@@ -254,9 +254,9 @@ func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Pr
 	return y.profile(x, steps, decode.Selection(string(trace.Decode))), nil
 }
 
-// Rate returns the rate of a phase, and nil if no step has the phase. Of several timing levels or modes it
-// returns the one with the most steps, and the later one if the numbers are equal. Cold steps are counted
-// too, because the number of cold steps varies from run to run.
+// Rate returns the rate of a phase, and nil if no step has the phase. Of several timing levels or modes,
+// Rate returns the one with the most steps, and the later one if the numbers are equal. Cold steps are
+// counted too, because the number of cold steps varies from run to run.
 func (p *Profile) Rate(phase trace.Phase) *Rate {
 	var best *Rate
 	for i := range p.Rates {

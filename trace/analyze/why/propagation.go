@@ -70,7 +70,7 @@ func propagate(x *analyze.Index, step int) *propagation {
 	return p
 }
 
-// change returns the change of a trigger from before the step to the step.
+// change returns the state of a trigger before the step and in the step.
 func (p *propagation) change(v trace.ValueID) goal {
 	if c, given := p.changes[v]; given {
 		return c.goal

@@ -18,7 +18,7 @@ type Why struct {
 	// Grid is the change that set the grid. Grid is nil if the grid is that of the built graph, or if it
 	// was set in a step that is not in the trace.
 	Grid *Origin
-	// Params is the change that set the params. If the params changed together with the grid, it equals
+	// Params is the change that set the params. If the params changed together with the grid, Params equals
 	// Grid. Params may be nil for the same reasons as Grid.
 	Params *Origin
 	Ends   *Origin // the next change that stops the dispatch; nil if there is none
@@ -31,9 +31,10 @@ type Why struct {
 
 // Origin is a change that set the grid or the params of a dispatch.
 type Origin struct {
-	At       int // index into Trace.Steps
-	Step     *trace.Step
-	From, To *trace.Plan // From is nil if the dispatch did not run before, To if it stopped
+	At   int // index into Trace.Steps
+	Step *trace.Step
+	// From is nil if the dispatch did not run before, and To is nil if it stopped running.
+	From, To *trace.Plan
 	// Instead holds the plans of the dispatches that took over the work of a dispatch that stopped running.
 	Instead []*trace.Plan
 	Causes  []Cause
@@ -133,10 +134,11 @@ func originAt(x *analyze.Index, step int, id trace.DispatchID, c analyze.Planned
 }
 
 // instead returns the plans of the dispatches that took over the work of a dispatch that stopped running in
-// a step. If dispatches of its own operator are new or changed their route in the step, instead returns
-// these dispatches. Otherwise instead returns new or rerouted dispatches of operators that consume its
-// output, directly or through operators that do not run. The returned dispatches must also read the inputs
-// of the stopped dispatch, or other outputs of the operators that produced these inputs.
+// a step. If other dispatches of the same operator are new or changed their route in the step, instead
+// returns these dispatches. Otherwise instead returns new or rerouted dispatches of operators that consume
+// the output of the stopped dispatch, directly or through operators that do not run. The returned
+// dispatches must also read the inputs of the stopped dispatch, or other outputs of the operators that
+// produced these inputs.
 func instead(x *analyze.Index, step int, id trace.DispatchID) []*trace.Plan {
 	t := x.Trace
 	gone := &t.Graph.Dispatches[id]
@@ -182,8 +184,8 @@ func takers(x *analyze.Index, op trace.OpID, runs map[trace.OpID]bool) map[trace
 }
 
 // readsFor reports whether a plan's dispatch reads the inputs that another dispatch read. For an input that
-// a running operator produced, any output of this operator will do. Other inputs must be read themselves,
-// except constants.
+// a running operator produced, any output of this operator will do. Any other input must be read directly,
+// unless it is a constant.
 func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[trace.OpID]bool) bool {
 	reads, _ := x.Touches(p)
 	for _, v := range gone.Reads {

@@ -33,7 +33,8 @@ type LayersLink struct {
 	Layers []int // layers that the link represents; nil if there is only one
 }
 
-// GroupLinks shortens a chain: of several layers that the chain passes in the same way it keeps one.
+// GroupLinks shortens a chain. If the chain passes several layers in the same way, GroupLinks keeps only
+// the first of these layers.
 func GroupLinks(links []Link) []LayersLink {
 	type span struct {
 		layer    int // -1 if the operators are outside of the layers
