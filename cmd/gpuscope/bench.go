@@ -68,7 +68,7 @@ first. Token ids are random, so no vocabulary is needed. docs/guide/bench.md des
 	}
 }
 
-// benchmark is one call of the bench command.
+// benchmark holds the arguments of one bench command.
 type benchmark struct {
 	model.Benchmark
 	p      *program
@@ -77,7 +77,7 @@ type benchmark struct {
 	model  *modelOptions
 }
 
-// idle are the flags that change nothing of what is measured, and why.
+// idle returns the flags that have no effect on the requested measurements, and the reason.
 func (b *benchmark) idle() (why string, flags []string) {
 	switch {
 	case b.Kernels:
@@ -101,7 +101,7 @@ func (b *benchmark) validate(operands []string) error {
 	return cmp.Or(b.format.check(), b.mode.check(), asUsage(b.Check()), b.model.validate(operands))
 }
 
-// run measures and prints. What is stopped on its way prints what it has.
+// run measures and prints the results. A benchmark that is stopped still prints the results so far.
 func (b *benchmark) run(ctx context.Context) error {
 	options, err := b.p.forModel(b.model)
 	if err != nil {

@@ -19,33 +19,33 @@ import (
 	"gpuscope/tui"
 )
 
-// The exit statuses.
+// Exit statuses.
 const (
 	exitDone   = 0
 	exitFailed = 1
 	exitUsage  = 2
-	exitBug    = 2 // as Go itself ends after a panic
+	exitBug    = 2 // the exit status of a Go program after a panic
 )
 
 // command is a subcommand.
 type command struct {
-	name     string // "" for the one that runs without a name; of two words where several share the first
-	operand  string // of the usage line: "[MODEL]"; an ellipsis at its end stands for any more
-	doc      string // one line
-	more     string // a paragraph of help, or none
+	name     string // "" for the command without a name; two words if commands share the first
+	operand  string // operands in the usage line: "[MODEL]"; a final ellipsis allows any number
+	doc      string // one-line description
+	more     string // further help text, may be empty
 	examples []example
-	hidden   bool // not for people
-	screen   bool // takes the signals itself, to leave the terminal as it was
-	// setup declares the flags and returns what runs once they are parsed.
+	hidden   bool // not shown in the help
+	screen   bool // handles signals itself, to restore the terminal
+	// setup declares the flags and returns the action, which runs after the flags are parsed.
 	setup func(p *program, flags *pflag.FlagSet) action
 }
 
-// action does what a command is for. A usageError ends in exit status 2, any other error in 1.
+// action executes a command. The exit status is 2 for a usageError and 1 for any other error.
 type action func(ctx context.Context, operands []string) error
 
 type example struct{ line, doc string }
 
-// commands are all there are, in the order of the help.
+// commands returns all commands in the order of the help.
 func commands() []*command {
 	return []*command{
 		rootCommand(), runCommand(), verifyCommand(), benchCommand(), graphCommand(), tokenizeCommand(),
@@ -55,17 +55,17 @@ func commands() []*command {
 	}
 }
 
-// usageError says that the command line is wrong.
+// usageError reports a wrong command line.
 type usageError struct{ text string }
 
 func (e usageError) Error() string { return e.text }
 
-// saidError is an error that a person has read already.
+// saidError wraps an error that was already shown to the user.
 type saidError struct{ error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Sprintf(format, args...)} }
 
-// main runs the command that args ask for and returns the exit status.
+// main runs the command in args and returns the exit status.
 func (p *program) main(ctx context.Context, args []string) int {
 	p.args = args
 	defer p.cleanOutput()()
@@ -79,19 +79,19 @@ func (p *program) main(ctx context.Context, args []string) int {
 	return p.report(ctx, c, p.run(ctx, c, args))
 }
 
-// report says how a command ended, where it did not end well, and gives the exit status.
+// report prints the error of a command, if any, and returns the exit status.
 func (p *program) report(ctx context.Context, c *command, err error) int {
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, syscall.EPIPE):
-		return exitDone // whoever read the output has seen enough
+		return exitDone // the reader of the output closed it on purpose
 	}
 	name := "gpuscope"
 	if c.name != "" && !c.hidden {
 		name += " " + c.name
 	}
-	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the terminal is as it was
+	if bug, ok := errors.AsType[*tui.Panic](err); ok { // the terminal has been restored
 		fmt.Fprintf(p.stderr, "%s\n%s: %s\n", bytes.TrimSpace(bug.Stack), name, oneLine(err))
 		return exitBug
 	}
@@ -110,9 +110,10 @@ func (p *program) report(ctx context.Context, c *command, err error) int {
 	return exitFailed
 }
 
-// cleanOutput puts a writer that cleans before standard error, and before standard output where people read
-// it: names and texts of models and traces may hold what a terminal obeys. A program that reads the output
-// gets it as it is. What it returns is to be called at the end.
+// cleanOutput replaces standard error by a writer that removes control characters. It does the same for
+// standard output if that is a terminal. Names and texts of models and traces may contain terminal escape
+// sequences. A program that reads the output gets the original bytes. The caller must call end after the
+// last write.
 func (p *program) cleanOutput() (end func()) {
 	err := printable.NewWriter(p.stderr)
 	p.stderr = err
@@ -125,10 +126,11 @@ func (p *program) cleanOutput() (end func()) {
 	return end
 }
 
-// maxErrorLine is how many characters an error's text has at most; a line has its command's name beside it.
+// maxErrorLine is the maximum length in characters of an error message, without the command's name.
 const maxErrorLine = 340
 
-// oneLine is an error's text. Compilers and native libraries speak in several lines.
+// oneLine returns the error message on one line, because compilers and native libraries report several
+// lines.
 func oneLine(err error) string {
 	lines := strings.Split(err.Error(), "\n")
 	for i := range lines {
@@ -138,7 +140,7 @@ func oneLine(err error) string {
 	return printable.Short(text, maxErrorLine)
 }
 
-// pick finds the command. Words that name none belong to the command without a name.
+// pick finds the command. If the words name no command, they are operands of the command without a name.
 func pick(args []string) (c *command, rest []string, err error) {
 	if len(args) > 0 && args[0] == "help" {
 		return pickHelp(args[1:])
@@ -151,7 +153,7 @@ func pick(args []string) (c *command, rest []string, err error) {
 	return rootCommand(), args, nil
 }
 
-// pickHelp is the command of which "help" is asked for, with the flag for it.
+// pickHelp returns the command for which "help" was requested, with the flag -h.
 func pickHelp(words []string) (c *command, rest []string, err error) {
 	c = rootCommand()
 	switch {
@@ -165,7 +167,7 @@ func pickHelp(words []string) (c *command, rest []string, err error) {
 	return c, []string{"-h"}, nil
 }
 
-// named is the command of those words, or nil.
+// named returns the command with this name, or nil.
 func named(words ...string) *command {
 	for _, c := range commands() {
 		if c.name != "" && c.name == strings.Join(words, " ") {
@@ -193,7 +195,7 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 		first, err := findModel(flags.Args())
 		switch {
 		case c.name == "" && err != nil:
-			return err // the first word may be meant as a command
+			return err // the first word may be a misspelled command
 		case c.name == "" && trace.IsTrace(first):
 			return usagef("unexpected argument %q%s", flags.Arg(most), comparing)
 		}
@@ -202,7 +204,7 @@ func (p *program) run(ctx context.Context, c *command, args []string) error {
 	return act(ctx, flags.Args())
 }
 
-// flagError says in one line what pflag refused.
+// flagError describes an error of pflag in one line.
 func flagError(err error, flags *pflag.FlagSet) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -226,7 +228,7 @@ func flagError(err error, flags *pflag.FlagSet) error {
 	return usageError{err.Error()}
 }
 
-// wanted says in words what a flag's type takes.
+// wanted describes the values of each flag type.
 var wanted = map[string]string{
 	"int": "a whole number", "intSlice": "whole numbers separated by commas", "bool": "true or false",
 	"uint64":   "a whole number, 0 or more",
@@ -234,7 +236,7 @@ var wanted = map[string]string{
 	"float64":  "a number", "string": "text", "uint32": "a whole number from 0 to 4294967295",
 }
 
-// positive is a flag's whole number, 1 or more; 0 where nothing is said.
+// positive is the value of a flag that must be an integer of at least 1. It is 0 if the flag is not given.
 type positive int
 
 func (n *positive) String() string { return strconv.Itoa(int(*n)) }
@@ -256,8 +258,9 @@ func flagName(f *pflag.Flag) string {
 	return "--" + f.Name
 }
 
-// suggest is "; did you mean X?" where one of the names is close: it begins with the word or denies it, or
-// is two edits away at most, and of a short word at least half is left.
+// suggest returns "; did you mean X?" if a name is close to the word. A name is close if it starts with the
+// word, if it is the word with the prefix "no-", or if its edit distance is at most 2 and at most half the
+// length of the word.
 func suggest(word string, names []string, prefix string) string {
 	best, least := "", 3
 	for _, n := range names {
@@ -275,8 +278,8 @@ func suggest(word string, names []string, prefix string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
-// distance is the number of bytes to insert, delete or replace, or of neighbours to swap, that makes b of a
-// (optimal string alignment).
+// distance returns the optimal string alignment distance: the number of bytes to insert, delete, replace or
+// swap with a neighbour that turns a into b.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
@@ -337,7 +340,7 @@ func usageLine(c *command) string {
 		func(s string) bool { return s == "" }), " ")
 }
 
-// commandNames are the names that people may type.
+// commandNames returns the names of the commands that users may type.
 func commandNames() []string {
 	var names []string
 	for _, c := range commands() {

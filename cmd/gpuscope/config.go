@@ -19,11 +19,11 @@ import (
 	"gpuscope/tui"
 )
 
-// Settings are what a person wants of every gpuscope screen: flags, and keys. A flag that is typed comes
-// before GPUSCOPE_FLAG of the environment, and that before the file. Only the screen has settings: what
-// other commands do is what their command line says, on any machine.
+// Settings are the user's defaults for the screen: flags and keys. A flag on the command line overrides
+// GPUSCOPE_FLAG of the environment, which overrides the settings file. Only the screen uses settings. Other
+// commands depend only on their command line, so that they behave the same on every machine.
 
-// configFile is where a person's settings are, "" where there is no place for them.
+// configFile returns the path of the settings file, or "" if there is no folder for it.
 func configFile() string {
 	dir, err := os.UserConfigDir() // XDG_CONFIG_HOME on Linux
 	if err != nil {
@@ -32,7 +32,7 @@ func configFile() string {
 	return filepath.Join(dir, "gpuscope", "config.toml")
 }
 
-// cacheFolder is where what was measured of devices is kept, "" where a person has no such place.
+// cacheFolder returns the folder for cached device measurements, or "" if the user has none.
 func cacheFolder() string {
 	dir, err := os.UserCacheDir() // XDG_CACHE_HOME on Linux
 	if err != nil {
@@ -41,25 +41,25 @@ func cacheFolder() string {
 	return filepath.Join(dir, "gpuscope")
 }
 
-// mostConfig is how many bytes of settings are read.
+// mostConfig is the maximum size in bytes of the settings file.
 const mostConfig = 1 << 20
 
-// setting is what a flag is to be where nobody typed it.
+// setting is a value for a flag that is not on the command line.
 type setting struct {
 	flag   string
-	values []string // several for a flag that may be repeated
-	from   string   // for people: "config.toml:3" or the name of a variable
+	values []string // several values for a flag that may be repeated
+	from   string   // source in messages: "config.toml:3" or the name of a variable
 }
 
-// config is what the file says.
+// config is the content of the settings file.
 type config struct {
 	path, text string
 	settings   []setting
-	keys       map[string][]string // of actions, by their names
+	keys       map[string][]string // keys of actions, by action name
 	warnings   []string
 }
 
-// at is where a key of the file stands.
+// at returns the file and line of a setting.
 func (c *config) at(table, key string) string {
 	in, line := "", 0
 	for l := range strings.Lines(c.text) {
@@ -76,8 +76,8 @@ func (c *config) at(table, key string) string {
 
 var tableHead = regexp.MustCompile(`^\s*\[\s*([^\]]*?)\s*\]`)
 
-// readConfig reads settings; a file that is not there has none. A key that no flag has is a warning, so that
-// one file serves several versions.
+// readConfig reads the settings file. A missing file has no settings. An unknown setting is only a warning,
+// so that one file can serve several versions.
 func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 	c := &config{path: path}
 	info, err := os.Stat(path)
@@ -122,7 +122,7 @@ func readConfig(path string, flags *pflag.FlagSet) (*config, error) {
 	return c, c.readKeys(file["keys"])
 }
 
-// readKeys takes the table of keys.
+// readKeys reads the table of keys.
 func (c *config) readKeys(v any) error {
 	if v == nil {
 		return nil
@@ -154,7 +154,7 @@ func (c *config) readKeys(v any) error {
 	return nil
 }
 
-// words are a setting's values as they would be typed.
+// words returns the values of a setting as they would be typed.
 func words(v any) ([]string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -175,7 +175,7 @@ func words(v any) ([]string, bool) {
 	return nil, false
 }
 
-// settable are the flags that settings can stand for.
+// settable returns the names of the flags that settings can set.
 func settable(flags *pflag.FlagSet) []string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -186,14 +186,14 @@ func settable(flags *pflag.FlagSet) []string {
 	return names
 }
 
-// variable is what a flag is called in the environment.
+// variable returns the name of the environment variable for a flag.
 func variable(flag string) string {
 	return "GPUSCOPE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// settle gives the flags that nobody typed what the environment and the file say, and puts them in front of
-// what was typed: the engine process is given the same, and a trace tells how it was made. check says
-// whether the flags are right.
+// settle sets the flags that are not on the command line from the environment and the settings file. It
+// also adds these flags to the arguments, so that the engine process gets the same flags and a trace
+// records them. check validates the flags.
 func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, error) {
 	c, err := readConfig(p.config, flags)
 	if err != nil {
@@ -223,8 +223,9 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 	return c, p.blame(check())
 }
 
-// blame puts before an error about flags, which begins with one, where that flag was set, or the next that it
-// names: in no command line that a person could look at. Of flags that were typed it says nothing.
+// blame adds the source of a setting to an error about a flag. The error must begin with a flag. The first
+// flag in the error that was set by a setting determines the source. An error about typed flags is returned
+// unchanged.
 func (p *program) blame(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "--") {
 		return err

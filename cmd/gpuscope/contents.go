@@ -15,27 +15,27 @@ import (
 	"gpuscope/trace/table"
 )
 
-// contents are what a model file holds, whether or not it can be run.
+// contents describes a model file, even if the model is not supported.
 type contents struct {
 	File     string        `json:"file"`
 	Metadata []metadata    `json:"metadata"`
 	Ends     []ending      `json:"ends"`
 	Tensors  []tensorEntry `json:"tensors"`
-	// Refused is why this version does not run the file; empty where it does.
+	// Refused is the reason why this version does not support the model; empty if it does.
 	Refused string `json:"refused,omitempty"`
-	// Warnings are model.Model.Warnings.
+	// Warnings is the result of model.Model.Warnings.
 	Warnings []string `json:"warnings,omitempty"`
-	// Ignored are model.Model.Ignored.
+	// Ignored is the result of model.Model.Ignored.
 	Ignored []ignored `json:"ignored,omitempty"`
 }
 
-// ignored is a key that nothing was done with.
+// ignored is a metadata key that was not used.
 type ignored struct {
 	Key string `json:"key"`
 	Why string `json:"why"`
 }
 
-// metadata is a pair of the file; a long value is cut.
+// metadata is a key-value pair of the file. Long values are cut.
 type metadata struct {
 	Key   string `json:"key"`
 	Type  string `json:"type"`
@@ -45,8 +45,8 @@ type metadata struct {
 // ending is a token that ends a text.
 type ending struct {
 	ID   int    `json:"id"`
-	Text string `json:"text,omitempty"` // absent where the vocabulary has no such token
-	From string `json:"from"`           // the metadata key or file that names it
+	Text string `json:"text,omitempty"` // empty if the vocabulary lacks the token
+	From string `json:"from"`           // the metadata key or file that names the token
 }
 
 type tensorEntry struct {
@@ -54,11 +54,12 @@ type tensorEntry struct {
 	Type  string `json:"type"`
 	Dims  []int  `json:"dims"` // row-major: a matrix is [rows, cols]
 	Bytes int64  `json:"bytes"`
-	// NotYet: no operator takes the type.
+	// NotYet reports that no operator supports the type.
 	NotYet bool `json:"not_yet,omitempty"`
 }
 
-// printContents prints what a file holds, and why it cannot be planned where that is known already.
+// printContents prints the content of a model file. cannot is the reason why the model cannot be planned,
+// if known.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
 		return usagef("--metadata cannot be drawn: want --format text or json")
@@ -73,7 +74,8 @@ func (p *program) printContents(o *modelOptions, format *choice, cannot error) e
 	return c.printText(p.stdout)
 }
 
-// contents reads what a file holds, and tries whether its graph can be built where nobody has.
+// contents reads a model file. If cannot is nil, it plans the graph to find out whether the model is
+// supported.
 func (p *program) contents(o *modelOptions, cannot error) (c *contents, err error) {
 	options, err := p.forModel(o)
 	if err != nil {
@@ -88,7 +90,7 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	for _, pair := range f.Metadata() {
 		c.Metadata = append(c.Metadata, metadata(pair))
 	}
-	tokens, _ := f.Tokenizer() // what is wrong with it is among the warnings
+	tokens, _ := f.Tokenizer() // warnings report any error in the vocabulary
 	if options.Tokenizer != "" {
 		tokens, _ = model.Vocabulary(options.Tokenizer)
 	}
@@ -109,8 +111,8 @@ func (p *program) contents(o *modelOptions, cannot error) (c *contents, err erro
 	return c, nil
 }
 
-// plan reads the model and plans it for a device with the limits that each has. It takes in what the model
-// says of its files, and gives why there is no plan.
+// plan reads the model, collects its warnings, and plans it for the limits that every device has. It
+// returns the reason if the model cannot be planned.
 func (c *contents) plan(o model.Options) error {
 	m, err := model.Read(o)
 	if err != nil {
@@ -158,13 +160,13 @@ func (c *contents) printText(w io.Writer) error {
 	return err
 }
 
-// longestReason is how many characters there are of why a file does not run.
+// longestReason is the maximum length in characters of the reason why a file is not supported.
 const longestReason = 400
 
-// notSupported begins the line that says why a model cannot run.
+// notSupported is the start of the line with the reason why a model is not supported.
 const notSupported = "not supported by this version: "
 
-// longestName is how many characters a table shows of a name: of real files all.
+// longestName is the maximum length in characters of a name in a table. Real names are shorter.
 const longestName = 120
 
 func (c *contents) metadataTable() *table.Table {

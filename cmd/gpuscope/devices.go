@@ -57,7 +57,7 @@ func devicesCommand() *command {
 	}
 }
 
-// deviceList is what devices prints.
+// deviceList is the result of the devices command.
 type deviceList struct {
 	Devices []deviceEntry `json:"devices"`
 	Chosen  int           `json:"chosen"`
@@ -72,7 +72,7 @@ type deviceEntry struct {
 	info     gpu.AdapterInfo
 }
 
-// measure measures the chosen device.
+// measure measures the ceilings of the chosen device.
 func (p *program) measure(ctx context.Context, device string, found *deviceList) error {
 	progress := newProgress(p)
 	defer progress.done()
@@ -89,7 +89,7 @@ func (p *program) measure(ctx context.Context, device string, found *deviceList)
 	return nil
 }
 
-// listDevices lists the devices, with the ceilings that are known of them.
+// listDevices lists the devices with their cached ceilings.
 func (p *program) listDevices(want string) (*deviceList, error) {
 	infos, err := p.driver.Adapters()
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *program) listDevices(want string) (*deviceList, error) {
 	return list, nil
 }
 
-// typeWords says what a type of adapter means for a measurement.
+// typeWords describes the adapter types and what they mean for measurements.
 var typeWords = map[gpu.AdapterType]string{
 	gpu.Discrete:       "discrete GPU",
 	gpu.Integrated:     "integrated GPU",
@@ -122,7 +122,7 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 
-// table has a row for each adapter, with what is known of it in it.
+// table returns a table with a row for each adapter and child rows for its properties.
 func (d *deviceList) table() *table.Table {
 	var rows []table.Row
 	var names, words []string
@@ -184,7 +184,7 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// choice is a flag whose value is one of a few words.
+// choice is a flag that accepts one of several words.
 type choice struct {
 	name, value string
 	words       []string
@@ -194,7 +194,7 @@ func formatFlag(flags *pflag.FlagSet, words ...string) *choice {
 	return choiceFlag(flags, "format", "output format `FORMAT`", words...)
 }
 
-// choiceFlag declares a flag that takes one of words, by default the first.
+// choiceFlag declares a flag that accepts one of words. The first word is the default.
 func choiceFlag(flags *pflag.FlagSet, name, doc string, words ...string) *choice {
 	c := &choice{name: name, words: words}
 	flags.StringVar(&c.value, name, words[0], doc+": "+printable.Choice(words))

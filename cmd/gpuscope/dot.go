@@ -13,12 +13,13 @@ import (
 	"gpuscope/trace/table"
 )
 
-// undrawn are the roles of values that no edge leads to.
+// undrawn lists the roles of values that are not drawn as nodes.
 var undrawn = []trace.Role{trace.RoleConstant, trace.RoleScratch, trace.RoleFused}
 
-// printDOT draws the graph for Graphviz: operators as boxes, in a cluster for each layer, and an edge for
-// each tensor or SymInt from who gives it to who reads it, and a dashed one from who makes it where that is
-// left. Constants are named in their reader's box; KV caches are drawn, because they order what touches them.
+// printDOT draws the graph for Graphviz. Operators are boxes, clustered by layer. Each tensor or SymInt has
+// an edge from the operator that writes it to the operators that read it. A value that is fused away has a
+// dashed edge from the operator that would compute it. Constants are named in the boxes of their readers.
+// KV caches are drawn because they order the operators that access them.
 func (g *plannedGraph) printDOT(w io.Writer) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n  edge [fontname=\"monospace\", fontsize=8];\n")
@@ -46,7 +47,7 @@ func (g *plannedGraph) printDOT(w io.Writer) error {
 			producer[id] = g.Ops[i].ID
 		}
 	}
-	for i := range g.Values { // what the host gives, and the caches
+	for i := range g.Values { // host inputs and caches
 		v := &g.Values[i]
 		if _, made := producer[v.ID]; !made && !slices.Contains(undrawn, v.Role) {
 			fmt.Fprintf(&b, "  v%d [label=%s, shape=ellipse];\n", v.ID,
@@ -85,7 +86,7 @@ func layerOf(op *trace.Op) int {
 	return *op.Layer
 }
 
-// box is what stands in an operator's box: its name, its kind and the constants it reads.
+// box returns the text in an operator's box: its name, its kind and the constants that it reads.
 func (g *plannedGraph) box(op *trace.Op) string {
 	text := op.Name + "\n" + op.Kind
 	for _, id := range op.Inputs {

@@ -18,12 +18,12 @@ import (
 	"gpuscope/session"
 )
 
-// Behind the screen the engine runs in a process of its own: this same program, as the command "engine". The
-// native WebGPU library ends its process on some errors, and a profiler should survive what it profiles. The
-// two speak session over pipes, and what native code writes to descriptor 2 reaches the log view, not
-// the screen.
+// The screen runs the engine in a separate process, which is this program with the command "engine". The
+// native WebGPU library ends its process on some errors, and a profiler should survive such an end. The two
+// processes use the session protocol over pipes. Output of native code to file descriptor 2 is shown in the
+// log view and does not disturb the screen.
 
-// endWithin is how long an engine may take to end after it was told to; it may be waiting for the GPU.
+// endWithin is how long an engine may take to end after a request. It may be waiting for the GPU.
 const endWithin = 5 * time.Second
 
 func engineCommand() *command {
@@ -36,7 +36,7 @@ func engineCommand() *command {
 				if err := r.validate(operands); err != nil {
 					return err
 				}
-				// Keys of the terminal are meant for the screen, which tells us when to end.
+				// Keys such as Ctrl+C are meant for the screen, which tells the engine when to end.
 				signal.Ignore(os.Interrupt, syscall.SIGQUIT)
 				requests := &endReader{
 					p.stdin,
@@ -49,7 +49,7 @@ func engineCommand() *command {
 						return s, refused
 					})
 				if err != nil && err == refused {
-					return saidError{err} // by the screen, which was told
+					return saidError{err} // the screen has already shown it
 				}
 				return err
 			}
@@ -57,8 +57,8 @@ func engineCommand() *command {
 	}
 }
 
-// endReader calls ended when the input ends: whatever this process is stuck in, it does not outlive its
-// screen by much.
+// endReader calls ended when the input ends. So this process soon ends after its screen, even if it is
+// stuck.
 type endReader struct {
 	io.Reader
 	ended func()
@@ -72,19 +72,20 @@ func (r *endReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// engineArgs are the arguments of the engine process: those that this program was given, as they were given.
+// engineArgs returns the arguments of the engine process: the engine command and the arguments of this
+// program.
 func (p *program) engineArgs() []string { return append([]string{engineCommand().name}, p.args...) }
 
-// screenProcessors is how many processors the screen has at most beside a running model, which it must leave
-// the others to: each time that it is woken, and each time that its garbage is collected, all that it has
-// look for work.
+// screenProcessors is the maximum number of CPU cores that the screen process uses while a model runs in
+// the engine. On each wake-up and each garbage collection, all its cores would look for work and take time
+// from the engine.
 const screenProcessors = 2
 
-// screenGarbage is how much garbage the screen collects at a time beside a running model, in percent of what
-// it keeps: its recording is large, and going through it is what collecting takes.
+// screenGarbage is the GOGC percentage of the screen process. It is higher than the default because the
+// recording is large, and scanning it is the main cost of a garbage collection.
 const screenGarbage = 200
 
-// startEngine starts the engine process and is the session that it serves.
+// startEngine starts the engine process and connects to its session.
 func (p *program) startEngine() (session.Session, error) {
 	file, err := p.executable()
 	if err != nil {
@@ -116,14 +117,14 @@ func (p *program) startEngine() (session.Session, error) {
 	}), nil
 }
 
-// killer ends a process that does not end by itself after its input was closed.
+// killer ends a process that is still running some time after its input was closed.
 type killer struct {
 	io.WriteCloser
 	process *os.Process
 }
 
 func (k *killer) Close() error {
-	// fails where it has ended, as it should
+	// Kill fails if the process has already ended, which is the normal case.
 	time.AfterFunc(endWithin+time.Second, func() { _ = k.process.Kill() })
 	return k.WriteCloser.Close()
 }

@@ -128,7 +128,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 	}
 }
 
-// printKernel prints the text of a kernel as a file of --shaders has it.
+// printKernel prints the source of a kernel in the format that --shaders reads.
 func (g *plannedGraph) printKernel(out io.Writer, name string) error {
 	var names []string
 	for i := range g.Kernels {
@@ -142,22 +142,23 @@ func (g *plannedGraph) printKernel(out io.Writer, name string) error {
 	return usagef("--kernel %q: the graph has %s", printable.Short(name, 80), printable.Choice(names))
 }
 
-// plannedGraph is a model's graph that has not run.
+// plannedGraph is the graph of a model that was planned but not run.
 type plannedGraph struct {
 	Model trace.Model `json:"model"`
-	For   string      `json:"for"` // the device, in words
-	// AllocatedBytes is what the device would hold, by role; params are not counted.
+	For   string      `json:"for"` // description of the device
+	// AllocatedBytes is the device memory by role, without kernel parameters.
 	AllocatedBytes map[string]int64 `json:"allocated_bytes"`
-	// Active are the dispatches that run at the largest shapes, in order; Levels the first of each run of
-	// them between barriers.
+	// Active lists the dispatches that run at the largest shapes, in order. Levels lists the first dispatch
+	// after each barrier.
 	Active []trace.DispatchID `json:"active"`
 	Levels []trace.DispatchID `json:"levels"`
-	// Passes are what made the graph of the operators that the model's builder gave.
+	// Passes lists the passes that transformed the operators of the model's builder.
 	Passes      []graph.PassReport `json:"passes"`
 	trace.Graph `json:"graph"`
 }
 
-// planGraph plans a model's graph; the report of the pass dump, if that is not "", lists it before and after.
+// planGraph plans a model's graph. If dump names a pass, the report of the pass lists the graph before and
+// after.
 func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph, err error) {
 	limits, words, err := p.limits(o)
 	if err != nil {
@@ -188,14 +189,14 @@ func (p *program) planGraph(o *modelOptions, dump string) (planned *plannedGraph
 	}, nil
 }
 
-// warn prints a model's warnings to standard error.
 func (p *program) warn(m *model.Model) {
 	for _, w := range m.Warnings() {
 		fmt.Fprintf(p.stderr, "warn: %s\n", w)
 	}
 }
 
-// limits are those of the adapter that --device names, or where there is none those of --limits.
+// limits returns the limits of the adapter that --device names. Without an adapter it returns the limits of
+// --limits.
 func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
 	want, without := o.device, o.limitSet()
 	none := "no device, limits " + without.Doc
@@ -217,7 +218,7 @@ func (p *program) limits(o *modelOptions) (gpu.Limits, string, error) {
 		fmt.Sprintf("%s (%s, %s)", adapters[i].Name, adapters[i].Backend, adapters[i].Type), nil
 }
 
-// printHead says what the graph is of, and how large it is.
+// printHead prints a summary of the graph and its size.
 func (g *plannedGraph) printHead(b *bytes.Buffer) {
 	m := &g.Model
 	fmt.Fprintf(b, "%s · %s · %d layers · %.1f M parameters · %s\n", printable.Clean(m.Name), m.Architecture,
@@ -245,7 +246,7 @@ func (g *plannedGraph) printText(w io.Writer) error {
 	return err
 }
 
-// levels are those of the dispatches that run at the largest shapes.
+// levels returns the level of each dispatch that runs at the largest shapes.
 func (g *plannedGraph) levels() map[trace.DispatchID]int {
 	levels, level := map[trace.DispatchID]int{}, -1
 	for _, id := range g.Active {
@@ -257,7 +258,7 @@ func (g *plannedGraph) levels() map[trace.DispatchID]int {
 	return levels
 }
 
-// memoryLine is what the device would hold, in all and by role, the largest first.
+// memoryLine formats the total device memory and the memory by role.
 func (g *plannedGraph) memoryLine() string {
 	var total int64
 	for _, n := range g.AllocatedBytes {
@@ -266,7 +267,7 @@ func (g *plannedGraph) memoryLine() string {
 	return fmt.Sprintf("device memory %s: %s", table.Memory(total), memoryBy(g.AllocatedBytes))
 }
 
-// memoryBy says how much memory is of each kind, the largest first.
+// memoryBy formats the memory of each kind, the largest first.
 func memoryBy(bytes map[string]int64) string {
 	kinds := slices.SortedFunc(maps.Keys(bytes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), cmp.Compare(a, b))

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/report"
 )
 
-// printAt prints the dispatches of a step that is planned and does not run.
+// printAt plans a step without running it and prints its dispatches.
 func (p *program) printAt(ctx context.Context, o *modelOptions, at string, format *choice) (err error) {
 	tokens, position, ok := session.ParseShape(at)
 	if !ok {

@@ -1,9 +1,9 @@
-// Command gpuscope profiles language models on WebGPU and shows their graphs, in the terminal and headless.
-// This package is flags, subcommands, exit codes and wiring; what the commands compute is in the packages
-// below.
+// Command gpuscope profiles language models on WebGPU and shows their graphs, both in a terminal user
+// interface and without one. This package contains the flags, the subcommands, the exit statuses and the
+// wiring. Other packages compute the results.
 //
-// Results go to standard output, everything else to standard error. The exit status is 0 where the command
-// did what it was asked, 1 where it failed, 2 where it was called wrongly.
+// Results go to standard output, and everything else goes to standard error. The exit status is 0 for
+// success, 1 for failure and 2 for wrong usage.
 package main
 
 import (
@@ -26,9 +26,10 @@ func main() {
 	os.Exit(newProgram().main(context.Background(), os.Args[1:]))
 }
 
-// newProgram is the program in this process's surroundings.
+// newProgram returns a program that uses the real environment of this process.
 func newProgram() *program {
-	// ctrl+\ before the screen reads the terminal, or after it: goroutines help nobody.
+	// Ctrl+\ can be pressed while the screen does not read the terminal. Its stack dump does not help
+	// users.
 	signal.Ignore(syscall.SIGQUIT)
 	watched := term.IsTerminal(int(os.Stdout.Fd()))
 	p := &program{
@@ -52,28 +53,28 @@ func newProgram() *program {
 	return p
 }
 
-// program is what the commands have of the world around them. Tests put their own in.
+// program holds everything that commands use of their environment. Tests replace its parts.
 type program struct {
 	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	status         io.Writer // standard error where it is a terminal, for a line that is written over
-	terminal       bool      // both standard input and standard output are one
-	watched        bool      // standard output is one: people read it
-	columns        int       // of that terminal
-	cache          string    // folder for what was measured of devices; "" for none
-	config         string    // the file with a person's settings
-	settled        []setting // those in force
+	status         io.Writer // standard error if it is a terminal, for a line that is overwritten
+	terminal       bool      // standard input and standard output are both terminals
+	watched        bool      // standard output is a terminal, so a person reads it
+	columns        int       // width of the terminal of standard output
+	cache          string    // folder for cached device measurements; "" disables the cache
+	config         string    // path of the user's settings file
+	settled        []setting // settings in force
 	driver         gpu.Driver
 	open           opener
-	executable     func() (string, error)                // this program's file, to start the engine with
-	heed           func(context.Context) context.Context // begins to listen to signals
-	unfinished     atomic.Pointer[string]                // the file that holds a recording until its end
+	executable     func() (string, error)                // path of this program, for starting the engine
+	heed           func(context.Context) context.Context // starts handling signals
+	unfinished     atomic.Pointer[string]                // name of the recording that is not complete yet
 }
 
-// heedSignals cancels the context it returns at the first signal and ends the process at the second, with a
-// word on where a recording is that has no end. A write to a closed pipe becomes an error of that write, and
-// not the end of the process with its temporary files left.
+// heedSignals cancels the returned context at the first signal. The second signal ends the process and
+// reports where an incomplete recording is. A write to a closed pipe fails with an error and does not end
+// the process, so temporary files are still removed.
 func (p *program) heedSignals(ctx context.Context) context.Context {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := context.WithCancelCause(ctx)
@@ -91,7 +92,7 @@ func (p *program) heedSignals(ctx context.Context) context.Context {
 	return ctx
 }
 
-// interrupted is why a command was cancelled.
+// interrupted is the cause of a cancelled command.
 type interrupted struct{ signal os.Signal }
 
 func (i interrupted) Error() string { return "signal: " + i.signal.String() }

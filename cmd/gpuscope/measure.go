@@ -19,20 +19,20 @@ import (
 	"gpuscope/trace/table"
 )
 
-// profiling is what a run measures after its text is made.
+// profiling holds the flags for what a run measures after its text is generated.
 type profiling struct {
 	kind     *choice
-	together []string // names of rows that are left out together, of which each element is a list
-	asked    bool     // that something is measured was asked for
-	late     bool     // there was no time for all of it
+	together []string // groups of rows to skip together; each element is a list of names
+	asked    bool     // a measurement was requested explicitly
+	late     bool     // there was not enough time for all measurements
 }
 
-// profileFor is how long a run measures at most, after the costs that were asked for by name.
+// profileFor is the maximum duration of the measurements, after the costs requested with --cost.
 const profileFor = 3 * time.Second
 
-// How a run repeats what it measures: a prompt's last piece and the last step, for about so long each. The
-// costs of the last step, which say most, have the time up to promptFrom before its end, where there is a
-// piece of a prompt that can be run again in warmFor.
+// These constants limit how often and for how long a run repeats the prompt's last chunk and the last step.
+// The costs of the last step are the most informative. They are measured until promptFrom before the end,
+// if a chunk of the prompt can be run again within warmFor. Otherwise they are measured until the end.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -64,7 +64,7 @@ func (o *profiling) check() error {
 	return o.kind.check()
 }
 
-// nameable refuses names of rows that no step of the model will have, before one runs.
+// nameable returns an error for row names that no step of the model can have, before any step runs.
 func (o *profiling) nameable(ctx context.Context, out *output) error {
 	if len(o.together) == 0 {
 		return nil
@@ -85,9 +85,9 @@ func (o *profiling) nameable(ctx context.Context, out *output) error {
 func (o *profiling) costs() bool { return o.kind.value == "both" || o.kind.value == "cost" }
 func (o *profiling) alone() bool { return o.kind.value == "both" || o.kind.value == "alone" }
 
-// measure runs the step that a run ended with again, and the last piece of the prompt, warm: without what was
-// asked for, however long that takes, then each dispatch alone, and without each part. Of these what there is
-// no time for is left out; where the device cannot time anything nothing is measured.
+// measure runs the last step and the last chunk of the prompt again. First it measures the costs requested
+// with --cost, without a time limit. Then it measures isolated times of the dispatches and the cost of each
+// part, as far as the time limit allows. If the device has no timestamps, it measures nothing.
 func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Trace) (measured bool,
 	err error,
 ) {
@@ -102,7 +102,7 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 		late := within.Err() != nil
 		o.late = o.late || late
 		cancel()
-		if c.until == itsEnd { // the others have all of their time
+		if c.until == itsEnd { // the other measurements still get their full time
 			begin = time.Now()
 		}
 		switch {
@@ -118,8 +118,8 @@ func (o *profiling) measure(ctx context.Context, s session.Session, t *trace.Tra
 	return measured, nil
 }
 
-// uncosted says why the last step of a run has no costs that there should be, and what to do; "" where it has
-// some, or where it is not the time that there was too little of.
+// uncosted explains why no costs of the last step were measured, and what to do. It returns "" if there are
+// costs or if the reason is not the time limit.
 func (o *profiling) uncosted(t *trace.Trace) string {
 	has := func(s trace.Step) bool { return len(s.Costs) > 0 }
 	if !o.late || !o.costs() || slices.ContainsFunc(t.Steps, has) {
@@ -134,8 +134,7 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		"after %.0f s: %s", table.Millis(last.CPU.TotalNS.NS()), profileFor.Seconds(), instead)
 }
 
-// fewRounds says what to do where costs of the last step were measured in too few rounds for one to be known;
-// "" where they were not.
+// fewRounds explains what to do if no cost of the last step has enough rounds. It returns "" otherwise.
 func fewRounds(t *trace.Trace) string {
 	costs := t.Steps[len(t.Steps)-1].Costs
 	enough := func(c trace.Cost) bool { return c.N >= trace.FewestWithin }
@@ -146,16 +145,17 @@ func fewRounds(t *trace.Trace) string {
 		profileFor.Seconds(), trace.FewestWithin)
 }
 
-// bounded is a command, and how long after the first of several it is cancelled.
+// bounded is a command with a deadline, relative to the start of the first of several commands.
 type bounded struct {
 	session.Command
 	until time.Duration
 }
 
-// itsEnd is until when a command runs that is not cancelled, however long it takes.
+// itsEnd is the deadline of a command that is never cancelled.
 const itsEnd = time.Duration(math.MaxInt64)
 
-// commands measure what a run measures after its text: what was asked for, then the most telling first.
+// commands returns the measurements after the text: first the requested ones, then the others, the most
+// informative first.
 func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
 	var commands []bounded
 	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }
@@ -165,11 +165,12 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		return nil, err
 	}
 	if len(asked) > 0 {
-		// A round of a part takes three runs at most: without it, whole, and as the step ran.
+		// A round of a part needs at most three runs: without the part, the whole step, and as the step
+		// originally ran.
 		n := repeats(&t.Steps[last], engine.CostRounds, profileFor/time.Duration(3*len(asked)))
 		add(itsEnd, session.Command{Kind: session.Cost, Parts: asked, N: max(n, trace.FewestWithin)})
 	}
-	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured once
+	if d := &t.Device; d.Ceilings == nil && !d.Software() { // a device is measured only once
 		add(profileFor, session.Command{Kind: session.Ceilings})
 	}
 	prompt, until := lastPrefill(t), profileFor
@@ -194,7 +195,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		n := max(1, repeats(p, warmRounds, promptFor))
 		add(profileFor, session.Command{Kind: session.Repeat, Step: &p.Index, N: n})
 	}
-	if !o.costs() { // the piece as a whole
+	if !o.costs() { // measure only the whole chunk
 		n := repeats(p, warmRounds, warmFor)
 		add(profileFor, session.Command{Kind: session.Cost, Step: &p.Index, N: n})
 		return commands, nil
@@ -205,7 +206,7 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 	return commands, err
 }
 
-// repeats is how often a step can be run again in a time, from what it took.
+// repeats returns how often a step can be run again within a time, based on its duration.
 func repeats(s *trace.Step, most int, in time.Duration) int {
 	ns, ok := s.CPU.TotalNS.NS()
 	if !ok || ns <= 0 {
@@ -214,7 +215,7 @@ func repeats(s *trace.Step, most int, in time.Duration) int {
 	return min(most, int(in.Nanoseconds()/ns))
 }
 
-// lastPrefill is the last step that took a prompt in, -1 where there is none.
+// lastPrefill returns the index of the last prefill step, or -1.
 func lastPrefill(t *trace.Trace) int {
 	for i := len(t.Steps) - 1; i >= 0; i-- {
 		if t.Steps[i].Phase == trace.Prefill {
@@ -224,8 +225,8 @@ func lastPrefill(t *trace.Trace) int {
 	return -1
 }
 
-// parts are what was named to be left out together, and the rows, kernels and kinds of operators of a step
-// that are something else; of these coarse ones first: they are what a slow device has time for.
+// parts returns the groups of rows requested with --cost, and all other rows, kernels and operator kinds of
+// a step. The coarse parts come first because a slow device has no time for more.
 func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (asked, others []trace.Part,
 	err error,
 ) {
@@ -256,8 +257,9 @@ func (o *profiling) parts(ctx context.Context, x *analyze.Index, step int) (aske
 	return asked, others, nil
 }
 
-// promptParts are the same of a piece of a prompt, those that hold no others first, and of these
-// what does most: a piece takes so long that there may be no time for more than a few.
+// promptParts returns the parts of a prefill step. Parts that contain no other part come first, and among
+// these the parts with the most work. A prefill step takes so long that there may only be time for a few
+// parts.
 func promptParts(ctx context.Context, x *analyze.Index, step int) ([]trace.Part, error) {
 	rows, err := x.CostParts(ctx, step)
 	if err != nil {

@@ -24,10 +24,10 @@ import (
 	"gpuscope/trace/table"
 )
 
-// modelOptions are the flags of everything that runs a model, and the model.
+// modelOptions holds the model and the flags of every command that runs a model.
 type modelOptions struct {
-	path        string // "" is the model embedded in the program
-	tokenizer   string // path of a vocabulary instead of the model's own, or ""
+	path        string // "" for the model embedded in the program
+	tokenizer   string // path of another vocabulary, or "" for the model's own
 	device      string
 	context     int
 	maxChunk    int
@@ -36,22 +36,22 @@ type modelOptions struct {
 	chat        bool
 	system      string
 	fuse        string // "on", "off" or names of rules
-	quantize    string // "q4", or "" for weights as they are stored
-	groupSize   int    // of quantize
+	quantize    string // "q4", or "" to keep the stored weights
+	groupSize   int    // group size of the quantization
 	ignoreEOS   bool
-	pipelined   bool // steps may begin before those before them were read
+	pipelined   bool // a step may begin before the previous step is read
 	static      bool
 	check       bool
 	routes      []string // KIND[@OP]=ROUTE
-	shaders     string   // folder of kernels' texts, or ""
+	shaders     string   // folder with kernel sources, or ""
 	timing      *choice
 	propagation *choice
 	kv          *choice
-	limits      *choice // nil: the command needs a device
+	limits      *choice // nil if the command needs a device
 }
 
-// declareModelFlags declares the flags of everything that runs a model. The first of the timing levels holds
-// where nothing else is said.
+// declareModelFlags declares the flags of every command that runs a model. The first timing level is the
+// default.
 func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
@@ -74,13 +74,13 @@ func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	return o
 }
 
-// declareTop declares the flag for what a step tells of its candidates.
+// declareTop declares the flag for the number of logits that a step reports.
 func (o *modelOptions) declareTop(flags *pflag.FlagSet, n int) {
 	flags.IntVar(&o.topLogits, "top-logits", n,
 		"report the `K` highest logits of each step; above 64 all logits are read back, which is slower")
 }
 
-// declareSampling declares the flags for how a token is picked.
+// declareSampling declares the flags for sampling a token.
 func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	s := &o.sampling
 	flags.Float64Var(&s.Temperature, "temp", 0,
@@ -94,14 +94,13 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "the recent text of --repeat-penalty is the last `N` tokens, prompt included; -1 for the whole text")
 }
 
-// declareChat declares the flags for conversations.
 func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.chat, "chat", false,
 		"treat prompts as turns of a conversation and apply the model's chat template")
 	flags.StringVar(&o.system, "system", "", "start conversations with the system message `TEXT`")
 }
 
-// declareShape declares the flags that give a graph its size.
+// declareShape declares the flags that determine the size of a graph.
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
@@ -116,7 +115,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		fusionNames()+"; some rules match only the results of others (docs/internals/engine.md)")
 }
 
-// declareLimits declares the flag for what is planned for without a device.
+// declareLimits declares the flag for the device limits that are assumed without a device.
 func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 	var names, docs []string
 	for _, set := range gpu.LimitSets {
@@ -126,7 +125,7 @@ func (o *modelOptions) declareLimits(flags *pflag.FlagSet) {
 		"with --device none, plan for `LIMITS`, "+printable.Choice(docs), names...)
 }
 
-// limitSet is what is planned for without a device.
+// limitSet returns the device limits that are assumed without a device.
 func (o *modelOptions) limitSet() gpu.LimitSet {
 	i := 0
 	if o.limits != nil {
@@ -135,7 +134,7 @@ func (o *modelOptions) limitSet() gpu.LimitSet {
 	return gpu.LimitSets[i]
 }
 
-// fusionNames are the rules by which operators are fused, for people.
+// fusionNames lists the names of the fusion rules for the help.
 func fusionNames() string {
 	if len(ops.Fusions) == 0 {
 		return ""
@@ -147,7 +146,7 @@ func fusionNames() string {
 	return " (" + strings.Join(names, ", ") + ")"
 }
 
-// validate is the part of the check that needs no model.
+// validate makes the checks that need no model.
 func (o *modelOptions) validate(operands []string) (err error) {
 	if err := o.checkFlags(); err != nil {
 		return err
@@ -156,7 +155,7 @@ func (o *modelOptions) validate(operands []string) (err error) {
 	return err
 }
 
-// check says whether the flags are right.
+// checkFlags returns an error if a flag is invalid.
 func (o *modelOptions) checkFlags() error {
 	if o.topLogits < 0 {
 		return usagef("--top-logits %d: want 0 or more", o.topLogits)
@@ -186,7 +185,7 @@ func (o *modelOptions) checkFlags() error {
 	if o.shaders != "" && o.device == trace.NoDevice {
 		return usagef("--shaders: no kernel runs with --device none")
 	}
-	if o.timing != nil { // it is to run
+	if o.timing != nil { // the command runs the model
 		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {
 			return err
 		}
@@ -194,7 +193,7 @@ func (o *modelOptions) checkFlags() error {
 	return o.kv.check()
 }
 
-// forModel are the options as package model takes them.
+// forModel converts the flags to the options of package model.
 func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	out := model.Options{
 		Path: o.path, Tokenizer: o.tokenizer, Driver: p.driver, Device: o.device, Context: o.context,
@@ -229,7 +228,8 @@ func (p *program) forModel(o *modelOptions) (model.Options, error) {
 	return out, nil
 }
 
-// asTyped are the arguments as a person would give them: those of the engine process have its name in front.
+// asTyped returns the arguments as the user typed them. The engine process has the engine command before
+// them.
 func (p *program) asTyped() []string {
 	if len(p.args) > 0 && p.args[0] == engineCommand().name {
 		return p.args[1:]
@@ -251,8 +251,8 @@ func (p *program) openModel(ctx context.Context, o *modelOptions, emit func(sess
 	return model.Open(ctx, options, emit)
 }
 
-// findModel checks the operand that names a model before anything is started for it. No operand is the model
-// embedded in the program.
+// findModel checks the model operand before anything is started. Without an operand it returns "", which
+// means the embedded model.
 func findModel(operands []string) (string, error) {
 	if len(operands) == 0 {
 		return "", nil
@@ -282,7 +282,7 @@ func findModel(operands []string) (string, error) {
 	return "", usagef("no command and no file %q%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
-// elsewhere says what does the work of commands that people look for.
+// elsewhere names the feature that replaces a command which users may expect.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 
 const comparing = "; to compare two traces, open one and press B; trace show --base compares steps of one trace"

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// passTable is what the passes did that made a graph of the operators, and how long each took.
+// passTable lists the passes that planned a graph: what each pass changed and how long it took.
 func passTable(passes []graph.PassReport) *table.Table {
 	at := table.By(passes)
 	return table.New("passes", []table.Column{
@@ -35,7 +35,7 @@ func passTable(passes []graph.PassReport) *table.Table {
 	}, table.Flat(len(passes), func(i int) string { return passes[i].Name }))
 }
 
-// changes is what a pass changed, before and after.
+// changes formats the counts before and after a pass.
 func changes(p *graph.PassReport) string {
 	var list []string
 	for _, c := range p.Counts {
@@ -48,7 +48,7 @@ func changes(p *graph.PassReport) string {
 	return strings.Join(list, ", ")
 }
 
-// printPasses prints what made the graph, and what came of it.
+// printPasses prints a summary of the graph and the table of passes.
 func (g *plannedGraph) printPasses(ctx context.Context, w io.Writer) error {
 	var b bytes.Buffer
 	g.printHead(&b)
@@ -60,7 +60,6 @@ func (g *plannedGraph) printPasses(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// printPass prints the lines of the graph that a pass changed.
 func (g *plannedGraph) printPass(w io.Writer, name string) error {
 	var b bytes.Buffer
 	for i := range g.Passes {

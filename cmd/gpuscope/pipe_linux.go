@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// widen lets a pipe hold as many bytes as Linux gives everybody, and says how many it holds; 0 where that
-// cannot be said.
+// widen enlarges the buffer of a pipe to the maximum that Linux allows unprivileged users. It returns the
+// capacity in bytes, or 0 if the capacity is unknown.
 func widen(pipe io.Reader) (room int) {
 	control(pipe, func(fd int) {
-		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) // refused where the user has many pipes
+		_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, 1<<20) // fails if the user has many pipes
 		room, _ = unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
 	})
 	return max(0, room)
 }
 
-// unwatched is an end of the same pipe that Go does not watch: to wait for it takes a thread, but for each
-// write to one that is watched Linux wakes the process, whether anybody reads or not. The one that was given
-// is closed; it is returned where there can be no other.
+// unwatched replaces a pipe by a duplicate that the Go runtime does not poll. Linux wakes the process for
+// every write to a polled pipe, even if nobody reads. Reading the duplicate blocks a thread instead.
+// unwatched closes the given pipe. If it cannot make a duplicate, it returns the given pipe.
 func unwatched(pipe io.ReadCloser) io.ReadCloser {
 	again := -1
 	control(pipe, func(fd int) {
@@ -37,7 +37,8 @@ func unwatched(pipe io.ReadCloser) io.ReadCloser {
 	return os.NewFile(uintptr(again), "messages")
 }
 
-// control calls f with the descriptor of a pipe, unless it is closed or none.
+// control calls f with the file descriptor of a pipe. It does nothing if the pipe is closed or has no
+// descriptor.
 func control(pipe io.Reader, f func(fd int)) {
 	file, ok := pipe.(syscall.Conn)
 	if !ok {

@@ -4,8 +4,8 @@ package main
 
 import "io"
 
-// widen cannot say how many bytes a pipe holds but on Linux.
+// widen returns 0 because the capacity of a pipe is only known on Linux.
 func widen(io.Reader) (room int) { return 0 }
 
-// unwatched is the pipe: what its writes wake is known of Linux.
+// unwatched returns the pipe unchanged. The cost of polled pipes is only known for Linux.
 func unwatched(pipe io.ReadCloser) io.ReadCloser { return pipe }

@@ -8,7 +8,7 @@ import (
 	"gpuscope/model/checkpoint/pte/describe"
 )
 
-// programs are the operands where all are ExecuTorch programs, and nothing where none is.
+// programs returns the operands if all are ExecuTorch programs, and nil if none is.
 func programs(operands []string) ([]string, error) {
 	others := slices.DeleteFunc(slices.Clone(operands), pte.IsProgram)
 	switch {
@@ -25,7 +25,7 @@ func programs(operands []string) ([]string, error) {
 	return nil, nil
 }
 
-// printPrograms prints what is in ExecuTorch programs whose constants may be in data files.
+// printPrograms prints the content of ExecuTorch programs. Their constants may be in data files.
 func (p *program) printPrograms(ctx context.Context, paths, dataFiles []string, format string) (err error) {
 	infos := []*describe.Info{}
 	for _, path := range paths {

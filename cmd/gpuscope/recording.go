@@ -9,16 +9,16 @@ import (
 	"gpuscope/trace"
 )
 
-// recording is the file that a run is recorded to; nil records nothing.
+// recording is the trace file of a run. A nil recording records nothing.
 type recording struct {
 	p    *program
 	file *trace.StreamWriter
 }
 
-// endOfPipe is how long a run that was told to end waits for who reads its trace from a pipe.
+// endOfPipe is how long an interrupted run waits for the process that reads its trace from a pipe.
 const endOfPipe = 2 * time.Second
 
-// record makes the file for a trace, nil where none is named.
+// record creates the trace file. It returns nil if path is empty.
 func (p *program) record(ctx context.Context, path string) (*recording, error) {
 	if path == "" {
 		return nil, nil
@@ -37,7 +37,7 @@ func (p *program) record(ctx context.Context, path string) (*recording, error) {
 	return &recording{p, file}, nil
 }
 
-// take appends what of an event belongs to a trace.
+// take appends the parts of an event that belong in the trace.
 func (r *recording) take(e session.Event) error {
 	if r == nil {
 		return nil
@@ -53,7 +53,7 @@ func (r *recording) take(e session.Event) error {
 	return nil
 }
 
-// close puts the trace in its place.
+// close completes the trace and moves it to its final name.
 func (r *recording) close() error {
 	if r == nil {
 		return nil
@@ -62,7 +62,7 @@ func (r *recording) close() error {
 	return r.file.Close()
 }
 
-// cancel leaves no trace of a run that did not begin.
+// cancel removes the trace file of a run that never started.
 func (r *recording) cancel() {
 	if r == nil {
 		return

@@ -40,7 +40,7 @@ file. docs/reference/keys.md has an example.`,
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			r := declareRoot(flags)
 			return func(ctx context.Context, operands []string) error {
-				// What settings say of the prompt is for models.
+				// A prompt from the settings is only meant for models, not for traces.
 				prompted := flags.Changed("prompt") && r.screen.Prompt != ""
 				settings, err := p.settle(flags, r.checkFlags)
 				if err != nil {
@@ -52,14 +52,14 @@ file. docs/reference/keys.md has an example.`,
 				path := r.model.path
 				r.screen.Shaders, r.screen.Cache = r.model.shaders, p.cache
 				if r.screen.Chat = r.model.chat; r.screen.Chat && !flags.Changed("prompt") {
-					r.screen.Prompt = "" // no turn of a conversation
+					r.screen.Prompt = "" // the default prompt is not a message of the user
 				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
 					return usagef("-p and the trace %s: give one of them", path)
 				}
 				if r.model.device == trace.NoDevice && !prompted {
-					r.screen.Prompt = "" // any step can be planned: the default has nothing to say
+					r.screen.Prompt = "" // a plan does not depend on the default prompt
 				}
 				r.screen.DefaultPrompt = !prompted
 				r.screen.Keys, r.screen.Log = settings.keys, tui.NewLog()
@@ -77,7 +77,7 @@ file. docs/reference/keys.md has an example.`,
 					}, r.screen)
 				}
 				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
-					if r.model.device == trace.NoDevice { // then nothing native runs
+					if r.model.device == trace.NoDevice { // without native code, this process suffices
 						return p.open(ctx, r.model, func(e session.Event) {
 							if e.Log == nil {
 								return
@@ -94,7 +94,8 @@ file. docs/reference/keys.md has an example.`,
 	}
 }
 
-// readable says what is wrong with a file, whatever else stands in the way of opening it.
+// readable returns the error that opening the file would cause, so that it is reported before other
+// problems.
 func readable(path string) error {
 	switch {
 	case path == "": // the embedded model
@@ -110,8 +111,8 @@ func readable(path string) error {
 	return f.Close()
 }
 
-// root is one call of the command without a name: what its flags say of the screen and of the model behind
-// it. The engine process is given the same flags.
+// root holds the arguments of the command without a name: the flags of the screen and of the model. The
+// engine process gets the same flags.
 type root struct {
 	screen               tui.Options
 	theme, color, glyphs *choice
@@ -137,7 +138,7 @@ func declareRoot(flags *pflag.FlagSet) *root {
 	return r
 }
 
-// check says whether the flags are right.
+// checkFlags returns an error if a flag is invalid.
 func (r *root) checkFlags() error {
 	for _, c := range []*choice{r.theme, r.color, r.glyphs} {
 		if err := c.check(); err != nil {

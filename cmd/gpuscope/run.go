@@ -21,7 +21,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// defaultPrompt is what a run that was given none begins with.
+// defaultPrompt is the prompt of a run if none was given.
 const defaultPrompt = "Once upon a time"
 
 func runCommand() *command {
@@ -108,13 +108,13 @@ byte that is not UTF-8.`,
 	}
 }
 
-// run is one call of the run command.
+// run holds the arguments of one run command.
 type run struct {
 	prompt      string
-	byText      bool // else by ids
+	byText      bool // the prompt is a text; otherwise it is ids
 	ids, chunks []int
 	tokens      int
-	conditions  []string // as they are typed
+	conditions  []string // breakpoints as typed
 	breaks      []session.Break
 	tracePath   string
 	format      *choice
@@ -161,8 +161,8 @@ func (r *run) validate(operands []string) error {
 	return nil
 }
 
-// run opens the model, makes the tokens, and prints what came of it. A run that fails or is stopped on its
-// way prints and records what it has.
+// run opens the model, generates the tokens and prints the results. A run that fails or is stopped still
+// prints and records what it has.
 func (r *run) run(ctx context.Context, p *program) error {
 	recorder, err := p.record(ctx, r.tracePath)
 	if err != nil {
@@ -207,12 +207,12 @@ func (r *run) run(ctx context.Context, p *program) error {
 		return asUsage(err)
 	}
 	if out.err != nil {
-		err = nil // the run was stopped because of it
+		err = nil // o.err is the reason why the run was stopped
 	}
 	return errors.Join(err, out.finish())
 }
 
-// meetable refuses breakpoints that no step of the model will meet, before one runs.
+// meetable returns an error for a breakpoint that no step of the model can meet, before any step runs.
 func (r *run) meetable(ctx context.Context, out *output) error {
 	if len(r.breaks) == 0 {
 		return nil
@@ -229,13 +229,15 @@ func (r *run) meetable(ctx context.Context, out *output) error {
 	return nil
 }
 
-// measures says whether anything is measured after the text. A program that reads the text asks for it.
+// measures reports whether the run measures anything after the text. With JSON output this must be
+// requested.
 func (r *run) measures() bool {
 	return r.profiling.kind.value != "off" &&
 		(r.format.value == "text" || r.tracePath != "" || r.profiling.asked)
 }
 
-// generate sends the session's commands, and returns where the text is after them.
+// generate sends the commands to the session. It returns the reply of the last command that generated
+// tokens.
 func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, error) {
 	prompt := session.Command{Kind: session.Prompt, Chunks: r.chunks, N: r.tokens, Breaks: r.breaks}
 	if r.byText {
@@ -247,8 +249,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	if err != nil {
 		return reply, err
 	}
-	if r.tokens > 1 && reply.Hit == nil { // the prompt gave the first
-		// What is refused here is to go on after the end of the text.
+	if r.tokens > 1 && reply.Hit == nil { // the prompt already generated the first token
+		// The session refuses to continue after the end of the text, which is not an error here.
 		rest := session.Command{Kind: session.Run, N: r.tokens - 1, Breaks: r.breaks}
 		if reply, err = s.Do(ctx, rest); err != nil && !errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -256,7 +258,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// Refused where the device has no timestamps: then timing cost nothing.
+		// The session refuses this if the device has no timestamps. Then timing had no cost.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -265,7 +267,7 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	return reply, nil
 }
 
-// asUsage gives what the model refused before anything ran the exit status of wrong use.
+// asUsage converts an error about an invalid request to a usageError, so that the exit status is 2.
 func asUsage(err error) error {
 	if errors.Is(err, session.ErrUsage) {
 		return usageError{err.Error()}
@@ -273,31 +275,31 @@ func asUsage(err error) error {
 	return err
 }
 
-// output is what becomes of the events of a run: text as it comes, a trace file, and at the end the profile
-// or one JSON object.
+// output consumes the events of a run. It prints text as it arrives, records the trace, and finally prints
+// the profile or one JSON object.
 type output struct {
 	p    *program
 	run  *run
-	stop context.CancelFunc // ends the run when nobody reads its output
+	stop context.CancelFunc // ends the run if its output cannot be written
 
-	mu       sync.Mutex    // of all of it, while events come
-	took     chan struct{} // something came; closed when nothing will
-	progress *progress     // of what is measured
+	mu       sync.Mutex    // protects all other fields while events arrive
+	took     chan struct{} // signals a new event; closed after the last event
+	progress *progress     // progress of the measurements
 	mirror   session.Mirror
-	tally    rates.Tally  // of all steps
-	steps    []resultStep // of all, where they are printed
-	wrote    bool         // some text
-	// textEnded says that all text was written.
+	tally    rates.Tally  // statistics over all steps
+	steps    []resultStep // all steps, for JSON output
+	wrote    bool         // some text was written
+	// textEnded reports that the whole text was written.
 	textEnded bool
-	hit       *trace.Event // the condition that ended the text
-	whole     bool         // nothing else did
-	measured  bool         // the last step was run again
+	hit       *trace.Event // event of the breakpoint that ended the text
+	whole     bool         // the text was generated without an error
+	measured  bool         // the last step was measured
 	err       error
 	recorder  *recording
 	recorded  error
 }
 
-// keptBytes bounds what is kept of the steps: each is added up as it comes.
+// keptBytes limits the memory for steps. The statistics of each step are added up when it arrives.
 const keptBytes = 16 << 20
 
 func (o *output) take(e session.Event) {
@@ -319,7 +321,7 @@ func (o *output) take(e session.Event) {
 	for i := range e.Records {
 		if s := e.Records[i].Step; s != nil && o.err == nil {
 			t := o.mirror.Trace
-			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // an event has one step at most
+			o.tally.Add(t, &t.Steps[len(t.Steps)-1]) // an event has at most one step
 			if o.run.format.value == "json" {
 				o.steps = append(o.steps, o.run.resultStep(s))
 			}
@@ -331,7 +333,7 @@ func (o *output) take(e session.Event) {
 	}
 }
 
-// endText ends the text, where there is some, with its line: what follows is not of it.
+// endText ends the text with a newline, so that later output is on separate lines.
 func (o *output) endText() {
 	if o.textEnded {
 		return
@@ -343,7 +345,7 @@ func (o *output) endText() {
 	}
 }
 
-// upTo is the trace once a step is in it and its command is done. The text has ended then.
+// upTo returns the trace when it contains the step and the command has finished. It also ends the text.
 func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	return o.await(ctx, func(t *trace.Trace) bool {
 		there := !o.mirror.State.Running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
@@ -354,7 +356,7 @@ func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	})
 }
 
-// await is the trace once it is as it is waited for.
+// await returns the trace when there returns true for it.
 func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
 	for more := true; ; {
 		o.mu.Lock()
@@ -375,7 +377,7 @@ func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*tra
 	}
 }
 
-// write prints text as it comes.
+// write prints text as it arrives.
 func (o *output) write(text string) {
 	if o.run.format.value != "text" || o.run.tokens == 0 || o.err != nil {
 		return
@@ -386,7 +388,7 @@ func (o *output) write(text string) {
 	o.wrote = o.wrote || text != ""
 }
 
-// finish prints the end and puts the trace in its place.
+// finish prints the final output and completes the trace file.
 func (o *output) finish() error {
 	if o.mirror.Trace == nil {
 		o.recorder.cancel()
@@ -443,8 +445,8 @@ func (o *output) print() error {
 	return err
 }
 
-// printProfile prints how fast the run was, what its kernels took where they were timed, and what parts of
-// the last step cost, or what stands in.
+// printProfile prints the speed of the run, the times of its kernels if they were timed, and the costs of
+// the parts of the last step. If no costs were measured, isolated times are shown instead.
 func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	ctx, profile := context.Background(), o.tally.Profile(x)
 	kernels := phases.Table(profile)
@@ -479,37 +481,38 @@ func (o *output) printProfile(w io.Writer, x *analyze.Index) error {
 	return nil
 }
 
-// result is the one object of --format json.
+// result is the JSON object that --format json prints.
 type result struct {
-	PromptTokens []int        `json:"prompt_tokens"` // BOS included
-	Tokens       []int        `json:"tokens"`        // generated
+	PromptTokens []int        `json:"prompt_tokens"` // including BOS
+	Tokens       []int        `json:"tokens"`        // generated tokens
 	Text         string       `json:"text"`
 	Steps        []resultStep `json:"steps"`
 	Timings      timings      `json:"timings"`
-	// Quantized is what --quantize cost, as in a trace.
+	// Quantized describes the effect of --quantize, as in a trace.
 	Quantized *trace.Quantized `json:"quantized,omitempty"`
-	// Hit is the event of the condition of --break that ended the text.
+	// Hit is the event of the breakpoint that ended the text.
 	Hit *trace.Event `json:"hit,omitempty"`
-	// Costs are what parts of the last step cost, as in a trace, where they were measured.
+	// Costs holds the measured costs of parts of the last step, as in a trace.
 	Costs *trace.Costs `json:"costs,omitempty"`
 }
 
 type resultStep struct {
 	Position int  `json:"position"`
-	Live     int  `json:"live"` // tokens that went in
+	Live     int  `json:"live"` // number of input tokens
 	Token    *int `json:"token,omitempty"`
-	// Top has ids and logits alone; one that is not finite is a word, as in a trace.
+	// Top holds only IDs and logits. A logit that is not finite is a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
 }
 
-// timings are of steps that were not cold, where there are others; a rate that was not measured is absent.
+// timings covers the steps that were not cold, or all steps if all were cold. A rate that was not measured
+// is omitted.
 type timings struct {
 	PrefillTokensPerS float64 `json:"prefill_tokens_per_s,omitempty"`
 	DecodeTokensPerS  float64 `json:"decode_tokens_per_s,omitempty"`
-	// PrefillWarmTokensPerS is that of the prompt's last piece, run again.
+	// PrefillWarmTokensPerS is the rate of the prompt's last chunk when it was run again.
 	PrefillWarmTokensPerS float64      `json:"prefill_warm_tokens_per_s,omitempty"`
 	Timing                trace.Timing `json:"timing"`
-	// DecodeMode is stepped or pipelined, of the steps that the rate is of.
+	// DecodeMode is stepped or pipelined. It applies to the steps of the decode rate.
 	DecodeMode string `json:"decode_mode,omitempty"`
 }
 
@@ -561,7 +564,8 @@ func (o *output) result() result {
 	return res
 }
 
-// progress shows how far opening has come, on a terminal: one line that is written over.
+// progress shows the progress of opening a model or measuring. On a terminal it is one line that is
+// overwritten.
 type progress struct {
 	w, stderr io.Writer
 	shown     bool
@@ -571,13 +575,13 @@ func newProgress(p *program) *progress {
 	return &progress{w: cmp.Or[io.Writer](p.status, io.Discard), stderr: p.stderr}
 }
 
-// opening shows what comes while a model is opened: progress and warnings.
+// opening shows progress and warnings while a model is opened.
 func (g *progress) opening(e session.Event) {
 	g.show(e)
 	g.log(e)
 }
 
-// log prints what the log has of an event, unless it is for information only.
+// log prints a log event, unless its level is info.
 func (g *progress) log(e session.Event) {
 	if e.Log != nil && e.Log.Level != "info" {
 		g.done()

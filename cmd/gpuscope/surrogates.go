@@ -12,12 +12,12 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// JSON has no bytes that are not UTF-8. As Python's surrogateescape does, the byte b of those is the lone
-// surrogate U+DC00 + b, which no text has.
+// JSON cannot contain bytes that are not UTF-8. As in Python's surrogateescape, such a byte b is written as
+// the lone surrogate U+DC00 + b, which never occurs in valid text.
 const firstEscape = 0xdc00
 
-// unquoteBytes reads a JSON string: bytes that are not UTF-8 stay as they are, and lone surrogates that stand
-// for one become it; another lone surrogate becomes U+FFFD.
+// unquoteBytes parses a JSON string. Bytes that are not UTF-8 are kept. A lone surrogate that represents a
+// byte becomes this byte, and any other lone surrogate becomes U+FFFD.
 func unquoteBytes(quoted []byte) (string, error) {
 	if len(bytes.TrimSpace(quoted)) == 0 {
 		return "", errors.New("want a JSON string, not an empty line")
@@ -56,7 +56,7 @@ var escapes = map[byte]byte{
 	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
-// firstOf is the place of the first byte that is not white space.
+// firstOf returns the index of the first byte that is not white space.
 func firstOf(line []byte) int {
 	for i, c := range line {
 		if c != ' ' && c != '\t' && c != '\r' && c != '\n' {
@@ -66,7 +66,7 @@ func firstOf(line []byte) int {
 	return 0
 }
 
-// hexRune is what \uXXXX at the beginning of a text says, 0 where none stands there.
+// hexRune returns the code of the \uXXXX escape at the start of in, or 0 if there is none.
 func hexRune(in []byte) rune {
 	if len(in) < 6 || in[0] != '\\' || in[1] != 'u' {
 		return 0
@@ -78,7 +78,7 @@ func hexRune(in []byte) rune {
 	return rune(n)
 }
 
-// quoteBytes writes a JSON string that unquoteBytes gives back.
+// quoteBytes writes a JSON string that unquoteBytes converts back.
 func quoteBytes(text string) []byte {
 	out := []byte{'"'}
 	for text != "" {

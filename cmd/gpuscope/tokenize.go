@@ -58,11 +58,11 @@ raw byte. Empty lines are an error.`,
 	}
 }
 
-// tokenize is one call of the command.
+// tokenize holds the arguments of one tokenize command.
 type tokenize struct {
 	p                           *program
 	text, format                string
-	given                       bool // the text
+	given                       bool // a text was given with -p
 	jsonl, decode, special, bos bool
 	tokens                      *tokenizer.Tokenizer
 }
@@ -77,7 +77,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	for _, w := range t.tokens.Warnings() {
 		fmt.Fprintf(t.p.stderr, "warn: %s\n", w)
 	}
-	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may have a text all the same
+	if err != nil && (!t.decode || t.tokens.VocabSize() == 0) { // ids may still have a text
 		return err
 	}
 	in := t.p.stdin
@@ -118,10 +118,10 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 	return err
 }
 
-// maxTokenized is how long a text or a line may be, in bytes.
+// maxTokenized is the maximum length in bytes of a text or a line.
 const maxTokenized = 256 << 20
 
-// encode gives the ids of a text, and says on standard error what the vocabulary has no token for.
+// encode returns the IDs of a text. It reports bytes that have no token on standard error.
 func (t *tokenize) encode(text string) ([]int, error) {
 	ids, err := t.tokens.Encode(text, tokenizer.Options{Special: t.special, BOS: t.bos})
 	if lost, ok := errors.AsType[*tokenizer.LostError](err); ok {
@@ -132,7 +132,7 @@ func (t *tokenize) encode(text string) ([]int, error) {
 	return ids, err
 }
 
-// lines takes JSON by the line.
+// lines converts one JSON value per line.
 func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
 	in, out := bufio.NewReaderSize(from, 1<<16), bufio.NewWriter(t.p.stdout)
 	for n := 1; ; n++ {
@@ -148,7 +148,7 @@ func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
 			return errors.Join(fmt.Errorf("line %d: %w", n, err), out.Flush())
 		}
 		out.Write(append(made, '\n'))
-		if in.Buffered() == 0 { // whoever writes the lines may wait for an answer
+		if in.Buffered() == 0 { // the writer of the lines may be waiting for an answer
 			if err := out.Flush(); err != nil {
 				return err
 			}
@@ -159,12 +159,12 @@ func (t *tokenize) lines(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// readLine is a line without its end.
+// readLine returns the next line without its line end.
 func readLine(in *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > maxTokenized {
-			return nil, fmt.Errorf("longer than %d MB", maxTokenized>>20)
+			return nil, fmt.Errorf("the line is longer than %d MB", maxTokenized>>20)
 		}
 		line = append(line, part...)
 		if err != bufio.ErrBufferFull {
@@ -200,7 +200,7 @@ func (t *tokenize) line(line []byte) ([]byte, error) {
 	return append(out, ']'), nil
 }
 
-// decoded is the text of ids, which are to be of the vocabulary.
+// decoded returns the text of ids. An ID outside the vocabulary is an error.
 func (t *tokenize) decoded(ids []int) (string, error) {
 	for _, id := range ids {
 		if !t.tokens.Valid(id) {
@@ -210,14 +210,14 @@ func (t *tokenize) decoded(ids []int) (string, error) {
 	return t.tokens.Text(ids, t.special), nil
 }
 
-// outside says that the vocabulary has no such id.
+// outside returns the error for an ID outside the vocabulary.
 func (t *tokenize) outside(id string) error {
 	n := t.tokens.VocabSize()
 	return fmt.Errorf("token id %s is not in the vocabulary of %s: want 0 to %d", printable.Short(id, 40),
 		table.Plural(n, "token"), n-1)
 }
 
-// ids are token ids with commas or white space between them, or a JSON list.
+// ids parses token IDs that are separated by commas or white space, or a JSON list of them.
 func (t *tokenize) ids(text string) (ids []int, err error) {
 	for _, word := range strings.FieldsFunc(text,
 		func(r rune) bool { return strings.ContainsRune(", \t\r\n[]", r) }) {
@@ -234,7 +234,7 @@ func (t *tokenize) ids(text string) (ids []int, err error) {
 	return ids, nil
 }
 
-// table is the ids of a text with what they stand for.
+// table returns a table of the IDs of a text with their meanings.
 func (t *tokenize) table(ids []int) *table.Table {
 	at := table.By(ids)
 	return table.New("tokens", []table.Column{

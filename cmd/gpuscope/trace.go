@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// traceCommand is what the commands on a recorded trace have in common: their first word.
+// traceCommand reports the available commands if "trace" is used without a valid second word.
 func traceCommand() *command {
 	return &command{
 		name: "trace", operand: "COMMAND …", hidden: true,
@@ -32,7 +32,7 @@ func traceCommand() *command {
 	}
 }
 
-// subcommands are the second words of the commands that begin with a word.
+// subcommands returns the second words of the commands with this first word.
 func subcommands(first string) []string {
 	var words []string
 	for _, c := range commands() {
@@ -90,7 +90,7 @@ unless there are no others. --filter and --sort work like / and o on the screen.
 	}
 }
 
-// show is one call of trace show.
+// show holds the arguments of one trace show command.
 type show struct {
 	p                                        *program
 	table, steps, base, fold, filter, format string
@@ -131,10 +131,10 @@ func (s *show) run(ctx context.Context, operands []string) error {
 	return made.Print(ctx, s.p.stdout, s.format, rows, s.screen())
 }
 
-// options are what a kind of table is asked for.
+// options returns the options for computing a table.
 func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options, err error) {
 	switch o.Selection, err = kind.Selection(x, s.steps); {
-	case err != nil && s.steps == "": // the command is right, the trace has not what it needs
+	case err != nil && s.steps == "": // the command is correct, but the trace lacks the data
 		return o, err
 	case err != nil:
 		return o, usagef("--steps: %v", err)
@@ -163,10 +163,10 @@ func (s *show) options(x *analyze.Index, kind *report.Table) (o analyze.Options,
 	return o, nil
 }
 
-// screen is the width that columns are chosen for.
+// screen returns the width for which columns are chosen.
 func (s *show) screen() int { return cmp.Or(s.width, s.p.columns) }
 
-// printTable prints a table as text: all columns, and the rows that are open at first.
+// printTable prints a table as text with all columns and the rows that are initially open.
 func printTable(ctx context.Context, w io.Writer, t *table.Table) error {
 	rows, err := t.Select(ctx, table.Selection{})
 	if err != nil {

@@ -37,15 +37,15 @@ invalid trace and for a file that is not a trace.`,
 	}
 }
 
-// readTrace reads the trace that a command line names first.
+// readTrace reads the trace file that is the first operand.
 func readTrace(operands []string) (*trace.Trace, error) {
 	if len(operands) == 0 || operands[0] == "" {
-		return nil, usagef("trace check: want the file of a trace")
+		return nil, usagef("want a trace file")
 	}
 	return trace.ReadFile(operands[0])
 }
 
-// holds says what is in a trace, and of its events what one has to know.
+// holds summarizes the content of a trace, including events about cut recordings.
 func holds(t *trace.Trace) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s, %s, %s, %s\n", printable.Clean(t.Schema), table.Plural(len(t.Steps), "step"),

@@ -66,12 +66,12 @@ numbers, and when they mislead.`,
 	}
 }
 
-// verification is one call of the verify command.
+// verification holds the arguments of one verify command.
 type verification struct {
 	p             *program
 	prompt        string
-	ids, chunks   []int // ids instead of the prompt
-	given         bool  // one of the two
+	ids, chunks   []int // ids replaces the prompt if it is given
+	given         bool  // a prompt or ids were given
 	steps, budget int
 	all           bool
 	tracePath     string
@@ -91,12 +91,12 @@ func (v *verification) validate(operands []string) error {
 	if err := v.format.check(); err != nil {
 		return err
 	}
-	v.model.ignoreEOS = true // the steps were asked for
+	v.model.ignoreEOS = true // the user requested a number of steps
 	return v.model.validate(operands)
 }
 
-// run opens the model, makes the steps, holds them to the references, and prints what came of it. What is
-// stopped on its way prints and records what it has.
+// run opens the model, runs the steps, compares them with the references and prints the result. A command
+// that is stopped still prints and records what it has.
 func (v *verification) run(ctx context.Context) error {
 	recorder, err := v.p.record(ctx, v.tracePath)
 	if err != nil {
@@ -112,7 +112,7 @@ func (v *verification) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var mirror session.Mirror
-	var broken error // what was wrong with events
+	var broken error // the first error of an event or a record
 	var draining sync.WaitGroup
 	draining.Go(func() {
 		for e := range s.Events() {
@@ -130,7 +130,7 @@ func (v *verification) run(ctx context.Context) error {
 	if errors.Is(err, session.ErrUsage) {
 		recorder.cancel()
 	} else {
-		broken = cmp.Or(recorder.close(), broken) // a write that failed is told by both
+		broken = cmp.Or(recorder.close(), broken) // a failed write is reported by both
 	}
 	if broken != nil {
 		return broken
@@ -141,11 +141,11 @@ func (v *verification) run(ctx context.Context) error {
 	return errors.Join(err, v.print(context.WithoutCancel(ctx), mirror.Trace))
 }
 
-// defaultIDs are the prompt where none was given and the model cannot take defaultPrompt.
+// defaultIDs is the prompt if none was given and the model cannot encode defaultPrompt.
 var defaultIDs = []int{0, 1, 2, 3}
 
-// verify makes the steps and holds each to the references. Steps of a text that cannot go on, since its
-// logits are no numbers, are held to them before that is told.
+// verify runs the steps and compares each with the references. If the text cannot continue because its
+// logits are not finite, it compares the steps so far before it returns the error.
 func (v *verification) verify(ctx context.Context, s session.Session) error {
 	prompt := session.Command{Kind: session.Prompt, Chunks: v.chunks, N: v.steps + 1}
 	if len(v.ids) > 0 {
@@ -154,7 +154,7 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 		prompt.Text = v.prompt
 	}
 	reply, failed := s.Do(ctx, prompt)
-	if !v.given && errors.Is(failed, session.ErrUsage) { // the vocabulary is broken, or lacks these letters
+	if !v.given && errors.Is(failed, session.ErrUsage) { // the vocabulary is broken or lacks these letters
 		prompt.Text, prompt.Tokens = "", defaultIDs
 		if ids, err := s.Do(ctx, prompt); err == nil {
 			fmt.Fprintf(v.p.stderr, "warn: token ids %s instead of the default prompt: %s\n",
@@ -177,7 +177,8 @@ func (v *verification) verify(ctx context.Context, s session.Session) error {
 	return failed
 }
 
-// print prints the gaps, and says in its error what is wrong.
+// print prints the numeric errors. It returns an error if a dispatch exceeds its tolerance or produced NaN
+// or Inf.
 func (v *verification) print(ctx context.Context, t *trace.Trace) error {
 	gaps, err := deviation.Of(ctx, analyze.NewIndex(t), analyze.Selection{})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace"
 )
 
-// version of the program; CHANGELOG.md says what each has.
+// version is the version of the program. CHANGELOG.md lists the changes.
 const version = "0.2.0"
 
 func versionCommand() *command {
@@ -30,7 +30,7 @@ func versionCommand() *command {
 	}
 }
 
-// versionText is what the build says of itself; what it does not know is left out.
+// versionText formats the build information. Unknown parts are left out.
 func versionText(info *debug.BuildInfo) string {
 	by := producerOf(info)
 	text := fmt.Sprintf("gpuscope %s\n", by.Version)
@@ -49,7 +49,7 @@ func versionText(info *debug.BuildInfo) string {
 	return text
 }
 
-// producer is how traces name this program.
+// producer returns the name and version that traces record for this program.
 func producer() trace.Producer {
 	info, _ := debug.ReadBuildInfo()
 	return producerOf(info)
