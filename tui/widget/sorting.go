@@ -45,6 +45,9 @@ func printableKey(k Key) string {
 	return k.Name
 }
 
+// sortLetters are the sort keys of columns whose title and name have no free letter, in order of preference.
+const sortLetters = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 // SortKey assigns a letter to a column that users often sort by.
 type SortKey struct{ Letter, Column string }
 
@@ -107,8 +110,8 @@ func (p *TablePane) columnLetters() map[int]string {
 	}
 	letters, taken := map[int]string{}, map[string]bool{}
 	give := func(col int, from string) {
-		for _, r := range strings.ToLower(from) {
-			plain := r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '#' || r == '%'
+		for _, r := range from {
+			plain := strings.ContainsRune(sortLetters+"#%", r)
 			if s := string(r); plain && letters[col] == "" && !taken[s] {
 				letters[col], taken[s] = s, true
 			}
@@ -121,9 +124,9 @@ func (p *TablePane) columnLetters() map[int]string {
 		taken[k.Letter] = true
 	}
 	for _, from := range []func(*table.Column) string{
-		func(c *table.Column) string { return c.Title },
-		func(c *table.Column) string { return c.Name },
-		func(*table.Column) string { return "abcdefghijklmnopqrstuvwxyz0123456789" },
+		func(c *table.Column) string { return strings.ToLower(c.Title) },
+		func(c *table.Column) string { return strings.ToLower(c.Name) },
+		func(*table.Column) string { return sortLetters },
 	} {
 		for c := range p.Table.Columns {
 			give(c, from(&p.Table.Columns[c]))
