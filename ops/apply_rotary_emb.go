@@ -8,25 +8,26 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmb adds apply_rotary_emb: it turns the pairs (x[2j], x[2j+1]) of each head of q and of k by the
-// angle of their position and pair,
+// ApplyRotaryEmb adds apply_rotary_emb, which applies RoPE to neighbouring elements: it rotates the pairs
+// (x[2j], x[2j+1]) of each head of q and of k. The angle depends on the position and on j.
 //
 //	y[2j] = x[2j] cos - x[2j+1] sin,  y[2j+1] = x[2j] sin + x[2j+1] cos
 //
-//	q           [..., S, heads, D], D even, or [1, heads, D] of the last position alone
+//	q           [..., S, heads, D], D even; or [1, heads, D] for the last position only
 //	k           [..., S, kv heads, D]
-//	cos, sin    [S, D/2], the rows of the live positions
+//	cos, sin    [S, D/2], one row for each live position
 //	yq, yk      dims of q and k
 //
-// q and k have a dispatch each, side by side, or one that turns both (fusion rule rope), or none where
-// attention turns them as it loads them (fusion rule rope_attention). Source: Su et al., RoFormer (2021), in
-// the form of Meta's Llama code, which has the two of a pair next to each other.
+// By default q and k each have a dispatch, and both run in parallel. With the fusion rule rope one dispatch
+// rotates both. With the fusion rule rope_attention there is no dispatch for one token, because attention
+// rotates q and k as it loads them. Source: Su et al., RoFormer (2021), in the variant of Meta's Llama code,
+// which rotates neighbouring elements.
 func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID) (yq, yk graph.ValueID) {
 	return kindRotary.BuildTwo(b, name, kind.Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
 
 var kindRotary = kind.Kind{
-	Name: "apply_rotary_emb", Doc: "Turns neighbours in each head of q and k by the angle of their position.",
+	Name: "apply_rotary_emb", Doc: "Applies RoPE to neighbouring elements in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor), kind.Required("k", kind.F32Tensor), kind.Required("cos", kind.F32Tensor), kind.Required("sin", kind.F32Tensor),
 	},
@@ -42,21 +43,22 @@ func addRotary(c *kind.Call) []graph.ValueID {
 
 type rotary struct{ turned }
 
-// turned are q and k of a rotation with its tables and what it gives.
+// turned has the fields and methods that the operators for RoPE share.
 type turned struct {
 	q, k, cos, sin, yq, yk graph.ValueID
-	template               string // of its kernel
+	template               string // name of the WGSL template
 	NewKernel              *graph.Kernel
-	Vec                    int  // elements of q, or k, that are read at a time
-	both                   bool // q and k are turned by one dispatch, not one each
+	Vec                    int  // elements of q, or of k, that an invocation reads at a time
+	both                   bool // one dispatch rotates q and k, instead of one dispatch each
 }
 
-// rotation is an operator that turns q and k.
+// rotation is an operator that applies RoPE to q and k.
 type rotation interface {
 	reference.Referencer
 	parts() *turned
-	// check says whether q, k and tables fit each other, and turn plans the dispatches.
+	// check returns an error if the live dims of q, k, cos and sin do not fit each other.
 	check(p *graph.Planner) error
+	// turn plans the dispatches that rotate q and k.
 	turn(p *graph.Planner)
 }
 
@@ -70,7 +72,7 @@ func turnedOf(c *kind.Call) turned {
 	}
 }
 
-// turnBoth has one dispatch turn q and k.
+// turnBoth makes one dispatch rotate both q and k.
 func (o *turned) turnBoth(b *graph.Builder) {
 	o.both = true
 	o.makeKernel(b)
@@ -93,7 +95,7 @@ func (o *turned) slots() []graph.Slot {
 	}
 }
 
-// launches is how many dispatches there are.
+// launches returns the number of dispatches.
 func (o *turned) launches() int {
 	if o.both {
 		return 1
@@ -101,15 +103,15 @@ func (o *turned) launches() int {
 	return 2
 }
 
-// launch plans a dispatch whose invocations take so many elements of a head, of which so many are turned. It
-// writes the params that all kernels have.
+// launch plans a dispatch and writes the params that all RoPE kernels have. each is the number of elements
+// that an invocation processes, and ofHead is the number of rotated elements in each head.
 func (o *turned) launch(p *graph.Planner, slot, each, ofHead int) *graph.Launch {
 	x := o.q
 	if slot > 0 {
 		x = o.k
 	}
 	n, positions, d := p.Numel(x), p.Dim(o.k, -3), p.Dim(x, -1)
-	rows := p.Dim(x, -3) // of the tables that are read
+	rows := p.Dim(x, -3) // rows of cos and sin that the kernel reads
 	if o.both {
 		n, rows = n+p.Numel(o.k), positions
 	}
@@ -150,7 +152,7 @@ func (o *rotary) check(p *graph.Planner) error {
 	}
 	for _, table := range [2]graph.ValueID{o.cos, o.sin} {
 		if t := p.Dims(table); len(t) != 2 || t[0] != positions || 2*t[1] != d {
-			return p.Errorf("a table is %v, want [%d %d]", t, positions, d/2)
+			return p.Errorf("cos or sin has dims %v, want [%d %d]", t, positions, d/2)
 		}
 	}
 	return nil
@@ -163,26 +165,27 @@ func (o *rotary) turn(p *graph.Planner) {
 	}
 }
 
-// give sets the dims of what is turned.
+// give sets the live dims of yq and yk.
 func (o *turned) give(p *graph.Planner) {
 	p.SetDims(o.yq, p.Dims(o.q)...)
 	p.SetDims(o.yk, p.Dims(o.k)...)
 }
 
-// rotaryDims are the positions of k and the head dim that q and k have in common.
+// rotaryDims returns the number of positions in k, and the head dim of q and k. It returns an error if q
+// and k do not fit each other.
 func rotaryDims(p *graph.Planner, q, k graph.ValueID) (positions, d int, err error) {
 	qd, kd := p.Dims(q), p.Dims(k)
 	if len(qd) < 3 || len(kd) < 3 {
-		return 0, 0, p.Errorf("q is %v and k %v, want [..., positions, heads, head dim]", qd, kd)
+		return 0, 0, p.Errorf("q is %v and k is %v, want [..., positions, heads, head dim]", qd, kd)
 	}
 	positions, d = p.Dim(k, -3), p.Dim(k, -1)
 	if d%2 != 0 {
-		return 0, 0, p.Errorf("head dim %d, must be even", d)
+		return 0, 0, p.Errorf("head dim is %d, want an even number", d)
 	}
 	ofLast := shape.Product(qd[:len(qd)-2]) == 1 && shape.Product(kd[:len(kd)-3]) == 1
 	if p.Dim(q, -3) != positions && !ofLast || p.Dim(q, -1) != d {
-		return 0, 0, p.Errorf("q is %v and k %v, want the same positions, or the last in q, and head dim", qd,
-			kd)
+		return 0, 0, p.Errorf("q is %v and k is %v, want the same head dim, and the same positions or one in q",
+			qd, kd)
 	}
 	return positions, d, nil
 }
@@ -198,7 +201,8 @@ func (o *rotary) Reference(r *reference.Ref) {
 	})
 }
 
-// heads gives yq and yk: turn makes each head that is wanted, of one of q or k and its position among k's.
+// heads computes the references of yq and yk. It calls turn for each requested head x of q and of k, with the
+// index of the head's position in k. turn stores the rotated head in y.
 func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)) {
 	k := r.Tensor(o.k).Dims
 	positions := k[len(k)-3]
@@ -214,8 +218,8 @@ func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)
 	}
 }
 
-// turnedPairs is the tolerance of what turns pairs: a pair keeps its length, so that an element that has
-// cancelled out is beside another that has not.
+// turnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation keeps the
+// length of a pair. If one element of a pair cancels out, the other element therefore stays large.
 var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and a sum in f32"}
 
 func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }

@@ -7,17 +7,19 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// ApplyRotaryEmbHF adds apply_rotary_emb_hf: it turns the pairs (x[j], x[j+R/2]) of the first R elements of
-// each head of q and of k, with tables for all positions of which those from start on are used,
+// ApplyRotaryEmbHF adds apply_rotary_emb_hf, which applies RoPE to elements that are half a head apart: it
+// rotates the pairs (x[j], x[j+R/2]) of the first R elements of each head of q and of k. The tables cos and
+// sin have rows for all positions, and the rows from start on are used.
 //
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
-//	q           [..., S, heads, D], D even, or [1, heads, D] of the last position alone
+//	q           [..., S, heads, D], D even; or [1, heads, D] for the last position only
 //	k           [..., S, kv heads, D]
 //	cos, sin    [positions, R], start + S <= positions, R even and at most D
-//	yq, yk      dims of q and k; elements from R on are those of q and k
+//	yq, yk      dims of q and k; the elements from R on are copied from q and k
 //
-// Source: RoFormer in the form of Hugging Face's models, which have the two of a pair half a head apart.
+// Source: RoFormer, in the variant of Hugging Face's models, which rotate elements that are half a head
+// apart.
 func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueID, start kind.Int) (yq,
 	yk graph.ValueID,
 ) {
@@ -29,7 +31,7 @@ func ApplyRotaryEmbHF(b *graph.Builder, name string, q, k, cos, sin graph.ValueI
 
 var kindRotaryHF = kind.Kind{
 	Name: "apply_rotary_emb_hf",
-	Doc:  "Turns what lies half a head apart in each head of q and k by the angle of their position.",
+	Doc:  "Applies RoPE to elements that are half a head apart, in each head of q and k.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
 		kind.Required("k", kind.F32Tensor),
@@ -65,7 +67,8 @@ func (o *rotaryHF) Spec() graph.Spec {
 	}
 }
 
-// Corners: the longest x is legal at the first start, the shortest anywhere.
+// Corners returns the longest and the shortest q and k, both at the first start. The longest q and k are
+// legal only there, and the shortest ones are legal at any start.
 func (o *rotaryHF) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.start.Span(r)
 	list := r.Ends(o.q, o.k, o.cos, o.sin)
@@ -93,8 +96,8 @@ func (o *rotaryHF) check(p *graph.Planner) error {
 		t := p.Dims(table)
 		fits := len(t) == 2 && t[1] == turned && start >= 0 && start+positions <= t[0]
 		if !fits || turned > d || turned%2 != 0 {
-			return p.Errorf("a table is %v, want %d columns (an even number of at most %d in both) and rows "+
-				"for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
+			return p.Errorf("cos or sin has dims %v, want %d columns in both (an even number, at most %d) and "+
+				"rows for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
 		}
 	}
 	return nil

@@ -7,11 +7,11 @@ import (
 	"gpuscope/shaders"
 )
 
-// ApplyRotaryEmbInterleaved adds apply_rotary_emb_interleaved: it turns the pairs (x[2j], x[2j+1]) of each
-// row by the pair (cos, sin) at the same place of freqs.
+// ApplyRotaryEmbInterleaved adds apply_rotary_emb_interleaved: it rotates the pairs (x[2j], x[2j+1]) of each
+// row. The cosine and the sine of the angle are freqs[2j] and freqs[2j+1] of the same row.
 //
 //	x      [..., N, C], C even
-//	freqs  [N, C], cosine and sine by turns
+//	freqs  [N, C], cosines in the even columns, sines in the odd columns
 //	y      dims of x
 func ApplyRotaryEmbInterleaved(b *graph.Builder, name string, x, freqs graph.ValueID) graph.ValueID {
 	return kindRotaryInterleaved.BuildOne(b, name, kind.Args{"x": x, "freqs": freqs})
@@ -19,7 +19,7 @@ func ApplyRotaryEmbInterleaved(b *graph.Builder, name string, x, freqs graph.Val
 
 var kindRotaryInterleaved = kind.Kind{
 	Name: "apply_rotary_emb_interleaved",
-	Doc:  "Turns neighbours in each row of x by the cosine and sine at the same place of freqs.",
+	Doc:  "Rotates neighbouring elements in each row of x; freqs has a cosine and a sine for each pair.",
 	Args: []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("freqs", kind.F32Tensor)},
 
 	Constructors: []string{"ApplyRotaryEmbInterleaved"}, Add: addRotaryInterleaved,
@@ -50,7 +50,7 @@ func (o *rotaryInterleaved) Plan(p *graph.Planner) error {
 	x, freqs := p.Dims(o.x), p.Dims(o.freqs)
 	if len(x) < 2 || len(freqs) != 2 || x[len(x)-2] != freqs[0] || x[len(x)-1] != freqs[1] ||
 		freqs[1]%2 != 0 {
-		return p.Errorf("x is %v and freqs %v, want [..., N, C] and [N, C] with C even", x, freqs)
+		return p.Errorf("x is %v and freqs is %v, want [..., N, C] and [N, C] with C even", x, freqs)
 	}
 	n, period := p.Numel(o.x), p.Numel(o.freqs)
 	p.SetDims(o.y, x...)

@@ -6,8 +6,9 @@ import (
 	"gpuscope/shaders"
 )
 
-// Ceilings are the kernels that a device's ceilings are measured with. The one of multiplications has sums
-// enough in each invocation that 256 of them keep a compute unit busy.
+// Ceilings returns the kernels that measure a device's ceilings, such as its memory bandwidth and its
+// arithmetic throughput. In the kernel for multiply-adds each invocation keeps enough independent sums that
+// 256 invocations keep a compute unit busy.
 func Ceilings() (*graph.CeilingKernels, error) {
 	const sums, unroll = 8, 4
 	k := &graph.CeilingKernels{FlopsPerRound: 2 * 4 * sums * unroll}

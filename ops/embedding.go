@@ -9,16 +9,17 @@ import (
 	"gpuscope/shaders"
 )
 
-// Embedding adds embedding: rows of a table as floats.
+// Embedding adds embedding: it looks up rows of a table and converts them to floats.
 //
-//	table    [vocabulary, D], in a format that Formats has: the kind is embedding_NAME, embedding for f32
+//	table    [vocabulary, D], in any of weight.Formats: the kind is embedding_NAME, or embedding for f32
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //
-// On the device the table is as linear has its weights, so that an output head that is tied to it shares its
-// memory: give both the matrix of one name. A table over the device's limit on a binding is split by rows, a
-// dispatch for each part. An index outside of the table is brought into it: the kernel must not read
-// elsewhere, and the host, which has the indices, is the one to report it. An invocation gives 8 columns.
+// On the device the table has the same layout as the weights of linear. An output head with the same weights
+// shares the memory of the table, if both use a matrix of the same name. A table above the device's limit on
+// the size of a binding is split by rows, and each part has its own dispatch. The kernel clamps an index
+// outside the table, so that it never reads other memory. The host knows the indices and must report such an
+// index. Each invocation computes 8 columns.
 func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph.ValueID) graph.ValueID {
 	return kind.First(New(b, table.Format.KindName("embedding"), name, kind.Args{
 		"table":   table,
@@ -27,13 +28,14 @@ func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph
 }
 
 var kindsOfEmbedding = eachFormat(kind.Kind{
-	Name: "embedding", Doc: "Rows of a table as floats.",
+	Name: "embedding", Doc: "Looks up rows of a table and converts them to floats.",
 	Args: []kind.Arg{kind.Required("table", kind.MatrixType), kind.Required("indices",
 		kind.I32Tensor)},
 	Constructors: []string{"Embedding"}, Routes: embeddingRouteNames, Add: addEmbedding,
 })
 
-// embeddingRouteNames are the routes of an embedding. On the first it does its part of a norm (fuseNorm).
+// embeddingRouteNames are the routes of an embedding. On the route row the kernel also computes the
+// element-wise part of the norm that follows (fusion rule norm).
 var embeddingRouteNames = []string{embeddingRow: "row", embeddingRows: "rows"}
 
 const (
@@ -60,8 +62,8 @@ type embedding struct {
 	table      weight.Matrix
 	parts      []weight.Part
 	indices, y graph.ValueID
-	factor     graph.ValueID // of all that is given (fusion rule scaled), or None
-	next       *rmsNorm      // of y, for which the kernel of one row does what each element takes; or nil
+	factor     graph.ValueID // scalar that multiplies all elements (fusion rule scaled), or None
+	next       *rmsNorm      // norm of y whose element-wise part the kernel for one row computes, or nil
 	row, rows  *graph.Kernel
 }
 
@@ -109,7 +111,7 @@ func (o *embedding) Spec() graph.Spec {
 	return s
 }
 
-// bindings are those of the kernel of a route, for a part of the table.
+// bindings returns the bindings of the kernel of a route, for one part of the table.
 func (o *embedding) bindings(route int, p *weight.Part) []graph.Binding {
 	list := append(o.table.Bindings(p), graph.Bind("indices", o.indices))
 	if o.factor != graph.None {
@@ -143,7 +145,7 @@ func (o *embedding) Plan(p *graph.Planner) error {
 		l := p.Dispatch(i, p.Vectors(8*n, 8, kind.ThreadLanes))
 		l.Params.U32("n", n).U32("width", width).U32("vocabulary", vocabulary).U32("first", part.First).
 			U32("rows", part.Rows)
-		// The ids are not known here: each part stands for its share of the table.
+		// The indices are not known here, so each part is assumed to hold its share of the looked-up rows.
 		share := int64(indices) * int64(part.Rows) / int64(vocabulary)
 		l.Bytes = 4*int64(indices) + share*(part.Bytes/int64(part.Rows)+4*int64(width))
 		if o.table.Format.Group > 0 {
@@ -159,12 +161,12 @@ func (o *embedding) Plan(p *graph.Planner) error {
 	return setRows(p, o.y, o.indices, width)
 }
 
-// setRows gives an output the dims of the indices and the width of the rows they name.
+// setRows sets the dims of y: the dims of the indices, then the width of a row.
 func setRows(p *graph.Planner, y, indices graph.ValueID, width int) error {
 	var dims [kind.MaxRank]int
 	rank := copy(dims[:], p.Dims(indices))
 	if rank == kind.MaxRank {
-		return p.Errorf("indices of rank %d, at most %d", rank, kind.MaxRank-1)
+		return p.Errorf("indices have rank %d; the maximum is %d", rank, kind.MaxRank-1)
 	}
 	dims[rank] = width
 	p.SetDims(y, dims[:rank+1]...)

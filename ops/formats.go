@@ -7,7 +7,7 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// eachFormat is a kind on weights for each format, of the kind for f32.
+// eachFormat returns one kind for each weight format. The argument is the kind for f32 weights.
 func eachFormat(of kind.Kind) []kind.Kind {
 	var list []kind.Kind
 	for i := range weight.Formats {

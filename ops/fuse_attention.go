@@ -12,13 +12,15 @@ import (
 	"gpuscope/shaders"
 )
 
-// fuseAttention leaves attention of one token to the products that read it: spread, or in splits of its
-// positions, likewise spread, which they put together as they load their columns, so that no dispatch does.
-// That costs in proportion to the workgroups of the product and to the splits, so these are few: near the
-// first position there is one, and far from it a dispatch puts together as many as fill the device
-// (leftSpans).
+// fuseAttention writes the attention output of one token in the order in which the linears after it load it
+// (interleaved). At some context lengths attention writes partial results, one for each split of the
+// positions. The linears then combine the splits as they load their columns, which saves a dispatch.
 //
-// It takes the attention and each of the products by itself, in the order of the graph.
+// The cost of combining grows with the number of splits and with the workgroups of the linear, so that only
+// leftSplits splits are used. leftSpans has the context lengths. At shorter ones attention has no splits, and
+// at longer ones it uses enough splits to fill the device, and a separate dispatch combines them.
+//
+// The rule replaces the attention and each of the linears separately, in the order of the graph.
 var fuseAttention = graph.Fusion{
 	Name: "attention", Doc: "attention of one token lies as the linears after it load it, and these put splits together",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
@@ -53,7 +55,8 @@ var fuseAttention = graph.Fusion{
 	},
 }
 
-// viewed is the operator that gives what x is a view of.
+// viewed returns the operator that computes x. If x is a view of another tensor, it returns the operator that
+// computes this tensor.
 func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	o := b.Producer(x)
 	for {
@@ -65,19 +68,20 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves says whether one token that sees so many positions is left in splits.
+// leaves reports whether attention of one token writes splits if the token sees span positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
 }
 
-// splittable says whether one token that sees so many positions can be left in splits: each has some.
+// splittable reports whether span positions can be divided into leftSplits splits without an empty split.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
-// leftSize is how many numbers the splits of one token are.
+// leftSize returns how many numbers the splits of one token have in total.
 func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 
-// give settles whether y is given, or left: spread or in splits.
+// give sets which output a route computes: y, the interleaved row, or the splits. The other outputs are
+// deferred.
 func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
 		p.Defer(o.y, dims...)
@@ -98,7 +102,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 	return o.spread.left(route)
 }
 
-// leavesAll: of a prompt y is given, which may be of its last token alone.
+// leavesAll is false if y has only the last token of a prompt. Such a y is one row, but the routes for
+// several tokens compute it.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }
@@ -123,8 +128,8 @@ func (o *sdpa) planLeft(route int, _ *graph.Planner, l *graph.Launch) {
 	}
 }
 
-// giveLeft gives what is left of a token: y spread, and its splits in float64. Of several tokens there is
-// nothing.
+// giveLeft computes the references of the outputs that replace y for one token: the interleaved row and the
+// splits. For several tokens it clears both.
 func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens int) {
 	r.Set(o.spread.value, reference.Tensor{})
 	r.Set(o.splits, reference.Tensor{})
@@ -163,7 +168,9 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 	r.Set(o.splits, splits)
 }
 
-// splitsFrom is what lies at a place of the splits: first each split's sums, spread, then their tails.
+// splitsFrom maps an index in the stored splits to an index in plain order. The splits start with the
+// weighted sums of each split, interleaved. Then follow the largest scores and the sums of weights, in
+// plain order.
 func (o *sdpa) splitsFrom(at int) int {
 	width := o.qHeads * o.headDim
 	if at >= leftSplits*width {
@@ -172,7 +179,7 @@ func (o *sdpa) splitsFrom(at int) int {
 	return at - at%width + spreadFrom(at%width, width)
 }
 
-// tail is where the splits have the largest score of a split's head, and the sum of its weights.
+// tail returns pointers to the largest score and to the sum of weights of a head in a split.
 func (o *sdpa) tail(splits reference.Tensor, split, head int) (largest, total *float64) {
 	tail := splits.Data[leftSplits*(o.qHeads*o.headDim+2*head):]
 	return &tail[split], &tail[leftSplits+split]

@@ -4,9 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseBeside tells linears that read the same tensor of each other, as q, k and v do. They run side by side,
-// so together they have the workgroups that fill a device, and all take tiles of one size: on an H200 those
-// of two sizes do not overlap.
+// fuseBeside lets linears that read the same tensor, such as q, k and v, choose their kernels together. They
+// run in parallel, so that their workgroups fill the device together. All of them use tiles of the same size,
+// because dispatches with two different tile sizes do not overlap on an H200.
 var fuseBeside = graph.Fusion{
 	Name: "beside", Doc: "linears that read the same tensor choose their kernels as one of all their rows would",
 	Pattern: graph.Pattern{Kinds: linearKinds},

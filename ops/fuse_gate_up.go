@@ -4,9 +4,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseGateUp makes one product of the two branches of a gated MLP, of which the weights are put one above the
-// other. Its kernels for one row and by tiles join them, too: act(gate) * up is one dispatch, and what lanes
-// hold of x serves both. From 2 to 16 rows one product gives both, and a dispatch after it joins them.
+// fuseGateUp replaces the linears gate and up of a gated MLP by one linear, whose weights are the rows of
+// gate followed by the rows of up. The kernels for one row and the tiled kernels also compute act(gate) *
+// up, so that there is a single dispatch, and lanes load their part of x only once. For 2 to 16 rows the
+// linear computes both branches, and a second dispatch computes act(gate) * up.
 var fuseGateUp = graph.Fusion{
 	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
 	Pattern: graph.Pattern{

@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseGated are the rules, one for each of gatedOps, that make one dispatch of the two that join the branches
-// of a gated MLP: act(gate) * up. The arithmetic is that of the two, in their order.
+// fuseGated has one rule for each of gatedOps. A rule replaces the two dispatches that compute act(gate) * up
+// in a gated MLP by one. The new kernel does the same arithmetic in the same order.
 var fuseGated = func() (rules []graph.Fusion) {
 	for i := range gatedOps {
 		rules = append(rules, gatedOps[i].fusion())
@@ -37,8 +37,9 @@ func (r *gatedRow) fusion() graph.Fusion {
 	}
 }
 
-// sameAlways says whether two tensors can only be of the same dims where an operator with broadcasting takes
-// them: they have the same range, and their rows are those of one tensor, or no dim that changes is ever 1.
+// sameAlways reports whether two operands of an operator with broadcasting always have the same dims. They
+// must have the same range of dims. In addition, their rows must come from the same tensor, or no dim that
+// changes can be 1.
 func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
@@ -55,8 +56,8 @@ func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	return true
 }
 
-// rowsOf is the tensor that a tensor has its rows from, through operators that give as many as they get, or
-// some times as many.
+// rowsOf returns the tensor that determines the number of rows of v. It follows v back through operators
+// whose number of output rows is the number of input rows, or a fixed multiple.
 func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {
@@ -96,7 +97,7 @@ func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	}
 }
 
-// changing is how many dims of a tensor change.
+// changing returns how many dims of a tensor can change from step to step.
 func changing(b *graph.Builder, v graph.ValueID) (n int) {
 	lowest := b.MinDims(v)
 	for k, d := range b.MaxDims(v) {

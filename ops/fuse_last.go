@@ -8,9 +8,10 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// fuseLast has a linear take the last row out of what it reads, as x or as its residual, or a norm that a
-// residual is added to out of that: what cuts the row out is gone. At one row nothing is different, not even
-// the name, so that the layer is like all others there, unless products take that norm in (fuseNormSum).
+// fuseLast removes the slice that selects the last row for a linear or for a norm with a residual. The linear
+// reads the last row of the complete x or residual instead, and the norm reads the last row of the complete
+// residual. If there is only one row, nothing changes, not even the name of the operator. The last layer then
+// runs the same kernels as all other layers, unless linears absorb the norm (fuseNormSum).
 var fuseLast = graph.Fusion{
 	Name: "last", Doc: "a linear or sum that reads the last row alone takes it from where all are",
 	Pattern: graph.Pattern{
@@ -55,10 +56,10 @@ var fuseLast = graph.Fusion{
 	},
 }
 
-// ofOneRow says whether a tensor is a single row always.
+// ofOneRow reports whether a tensor always has a single row.
 func ofOneRow(b *graph.Builder, v graph.ValueID) bool { return rowsIn(b.MaxDims(v)) == 1 }
 
-// toLast makes dims of some rows those of the last one, and says which it is.
+// toLast changes dims to those of a single row, and returns the index of the last row in the original dims.
 func toLast(dims []int) (row int) {
 	row = rowsIn(dims) - 1
 	for i := range len(dims) - 1 {

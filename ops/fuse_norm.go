@@ -9,15 +9,17 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// fuseNorm leaves a norm of one row to products. Those that read it multiply their sums by its scale at the
-// end, so nothing waits for that. What the scale is made of, and the row by the weights of the norm, comes
-// from what gives the row (a product, an embedding or a norm with a residual) and has each element in hand:
-// y * weight, and sums of squares of some columns each. Where none of these gives the row each of those that
-// read the norm has all of it in any case, multiplies by the weights what it loads, and sums the squares
-// beside its products. That is work for each of their workgroups, so they must not be too many
-// (linearTuning). With more rows all stay as they are.
+// fuseNorm removes the dispatch of a norm if there is only one row. The linears after the norm multiply their
+// sums by the scale of the norm at the end, so that no kernel waits for the scale.
 //
-// It takes the norm and each of the others by itself, in the order of the graph.
+// If a linear, an embedding or a norm with a residual computes the row y, its kernel also does the
+// element-wise part of the norm: it stores y * weight, and sums of squares, each over some columns. If
+// another operator computes the row, each linear after the norm does this part itself. It loads the whole
+// row anyway, multiplies it by the norm's weights, and sums the squares together with its products. This is
+// additional work for each of its workgroups, so that their number is limited (linearTuning). With more
+// than one row all operators work as before.
+//
+// The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
 	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears after it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
@@ -84,13 +86,14 @@ var fuseNorm = graph.Fusion{
 	},
 }
 
-// preparer is an operator that can do of a norm of what it gives what a single row takes element by element.
+// preparer is an operator whose kernel for one row can compute the element-wise part of the norm of its
+// output.
 type preparer interface {
-	prepares() *rmsNorm // nil: none
+	prepares() *rmsNorm // returns the norm, or nil
 }
 
-// nextNorm is a norm of y, which leaves says can be left, of which the kernel for one row does its part
-// wherever y has one; nil where there is none.
+// nextNorm returns a norm of y whose element-wise part the kernel for one row can compute. leaves reports
+// whether the dispatch of a norm can be removed. nextNorm returns nil if there is no such norm.
 func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm) bool) *rmsNorm {
 	s := &o.shapes[linearGEMV]
 	if s.batch != 1 || len(o.parts) > 1 || o.gated != nil {
@@ -100,12 +103,12 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	return nil // a row that is given as it is takes another kernel
+	return nil // x can be one row that is not deferred, and another kernel reads such a row
 }
 
-// normBehind is a norm of y that can be left to what gives y, with a sum of squares for each so many columns
-// in a kernel that binds so much already, and, as leaves says, to the products after; nil where there is
-// none.
+// normBehind returns a norm of y whose dispatch can be removed, or nil. leaves must report true for the norm.
+// The producer of y computes a sum of squares for every each columns. bound is the number of storage buffers
+// that the kernel of the producer already binds.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -127,11 +130,12 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream is how many columns a sum of squares has after the layer that adds to the row y: its last
-// product gives those. The products of the first layer then run the kernels of all others.
+// eachOfStream returns the number of columns for each sum of squares that an embedding computes of the row y.
+// It is the same number as in the last linear of the first layer. The linears of the first layer can then use
+// the same kernels as those of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
-	for range 2 { // attention's, and the MLP's
+	for range 2 { // the last linear of attention, then the last linear of the MLP
 		readers, _ := b.Readers(y)
 		i := slices.IndexFunc(readers, func(r graph.Operator) bool {
 			product, ok := r.(*linear)
@@ -146,11 +150,12 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	return each
 }
 
-// leavesNorm says whether a norm can be left to products.
+// leavesNorm reports whether the linears after a norm can replace it.
 func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
-// rowsBehind is how many rows of weights read a norm; 0 where a route was asked of it, where something else
-// reads it, or a product that cannot do its part wherever that has one row.
+// rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if the
+// linears cannot replace the norm: if the user requested a route, if an operator that is not a linear reads
+// the norm, or if a linear has no suitable kernel for one row.
 func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
 	if !all || o.other != nil || o.residual != graph.None || b.RouteAsked(o.y) {
@@ -167,16 +172,16 @@ func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	return rows
 }
 
-// sums is how many squares has.
+// sums returns the number of sums in squares.
 func (o *rmsNorm) sums() int { return shape.DivUp(o.width, o.each) }
 
-// declare puts what the norm is given into the spec of the operator that gives it.
+// declare adds weighted and squares to the spec of the operator that computes them.
 func (o *rmsNorm) declare(s *graph.Spec) {
 	s.Inputs = append(s.Inputs, o.weight)
 	s.Outputs = append(s.Outputs, o.weighted, o.squares)
 }
 
-// given are the bindings of a kernel that gives it.
+// given returns the bindings of a kernel that computes weighted and squares.
 func (o *rmsNorm) given() []graph.Binding {
 	return []graph.Binding{
 		graph.Bind("next_weight", o.weight), graph.Bind("weighted", o.weighted), graph.Bind("next_squares",
@@ -184,7 +189,7 @@ func (o *rmsNorm) given() []graph.Binding {
 	}
 }
 
-// give settles the dims of what the norm is given: left, where the route in force does not.
+// give sets the dims of weighted and squares. Both are deferred if the chosen route does not compute them.
 func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	if gives {
 		p.SetDims(o.weighted, 1, o.width)
@@ -195,13 +200,13 @@ func (o *rmsNorm) give(p *graph.Planner, gives bool) {
 	p.Defer(o.squares, o.sums())
 }
 
-// addCost adds what giving it costs a dispatch.
+// addCost adds the cost of computing weighted and squares to a dispatch.
 func (o *rmsNorm) addCost(l *graph.Launch) {
 	l.Bytes += 4 * int64(2*o.width+o.sums())
 	l.FLOPs += 3 * int64(o.width)
 }
 
-// giveReference gives what a row y is to give.
+// giveReference computes the references of weighted and squares for the row y.
 func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	weight := r.Tensor(o.weight)
 	weighted, squares := make([]float64, o.width), reference.Zeros(o.sums())
@@ -213,7 +218,8 @@ func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	r.Set(o.squares, squares)
 }
 
-// givenTolerance is how near what is given must come, of a row that comes as near as its tolerance says.
+// givenTolerance returns the tolerance of weighted or squares. row is the tolerance of the row that they are
+// computed from.
 func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	row reference.Tolerance,
 ) reference.Tolerance {

@@ -5,9 +5,9 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// fuseNormAdd takes the sum with the residual stream into the norm before it, where layers have one after
-// their products: a dispatch and a level less for each. The sums are taken in the same order, so that no bit
-// changes.
+// fuseNormAdd makes the kernel of a norm also add the residual stream, in models whose layers have a norm
+// after their linears. This saves a dispatch and a level for each norm. The order of additions stays the
+// same, so that no bit changes.
 var fuseNormAdd = graph.Fusion{
 	Name: "norm_add", Doc: "a sum with a norm is taken in by its kernel",
 	Pattern: graph.Pattern{

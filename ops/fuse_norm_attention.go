@@ -4,10 +4,11 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseNormAttention leaves the norms of the heads of one token to attention that turns q and k as it loads
-// them (fuseRopeAttention): each of its workgroups has whole heads. With more tokens both stay as they are.
+// fuseNormAttention makes attention of one token normalize the heads of q and k as it loads them. Each of its
+// workgroups loads whole heads. The rule needs an attention that also applies RoPE (fuseRopeAttention). With
+// several tokens the norms keep their dispatch.
 //
-// It takes the norms and the attention by themselves, in the order of the graph.
+// The rule replaces the norms and the attention separately, in the order of the graph.
 var fuseNormAttention = graph.Fusion{
 	Name: "norm_attention", Doc: "attention of one token norms q and k as it loads them",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name, kindSDPA.Name}},
@@ -35,7 +36,7 @@ var fuseNormAttention = graph.Fusion{
 	},
 }
 
-// attentionBehind is the attention that norms of q and k can be left to; nil where there is none.
+// attentionBehind returns the attention that can compute the norms of q and k, or nil.
 func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 	if o.other == nil {
 		return nil
@@ -52,7 +53,7 @@ func attentionBehind(b *graph.Builder, o *rmsNorm) *sdpa {
 		}
 		attention = reader
 	}
-	const bound = 10 // by a kernel that does all of it
+	const bound = 10 // storage buffers of a kernel that computes norms, RoPE and attention
 	if attention.rope == nil || attention.q != o.y || attention.k != o.other.y ||
 		attention.v == o.y || attention.v == o.other.y ||
 		!attention.Routes.Has(sdpaFlashDecoding) || b.RouteAsked(attention.y) || b.RouteAsked(o.y) ||

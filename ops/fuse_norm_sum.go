@@ -8,14 +8,16 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseNormSum leaves a sum with a norm to products, too, where layers have norms after their products as
-// well: one row of x + norm(y), of which there is a norm for the next products. What gives y does of its norm
-// what each element takes, as of any that products take in (fuseNorm). Those after add that to x, by its
-// scale, as they load it: they have all of it in any case, and so do the half of the next norm that fuseNorm
-// has done by what gives its row. The first of them makes the sum in memory for all who read it further on.
+// fuseNormSum removes two dispatches for one row, in models whose layers also have a norm after their
+// linears: the sum x + norm(y), and the next norm of this sum. The operator that computes y also computes
+// the element-wise part of norm(y), as in fuseNorm. The linears after the next norm multiply this part by
+// the scale and add it to x as they load the row. They load the whole row anyway, so that they also compute
+// the element-wise part of the next norm. The first of these linears stores the sum in memory for all later
+// readers.
 //
-// That is work for each of their workgroups, so they must not be too many (linearTuning). With more rows all
-// stay as they are. It takes each operator by itself, in the order of the graph.
+// This is additional work for each of their workgroups, so that their number is limited (linearTuning). With
+// more than one row all operators work as before. The rule replaces each operator separately, in the order of
+// the graph.
 var fuseNormSum = graph.Fusion{
 	Name: "norm_sum", Doc: "a sum of one row with a norm, and its norm, are computed by the linears after",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
@@ -23,11 +25,11 @@ var fuseNormSum = graph.Fusion{
 		switch o := m.Last().(type) {
 		case *rmsNorm:
 			switch before := b.Producer(o.x).(type) {
-			case *linear: // o is such a sum
+			case *linear: // o is the sum x + norm(y)
 				if next := before.next; next != nil && next.y == o.y && next.residual != graph.None {
 					return next
 				}
-			case *rmsNorm: // o is the norm of one
+			case *rmsNorm: // o is the next norm, which reads the sum
 				if before.residual != graph.None && before.folds > 0 {
 					fused := *o
 					fused.folds, fused.sum, fused.spreadWeight = 1, before, spreadConstant(b, o.weight)
@@ -48,7 +50,7 @@ var fuseNormSum = graph.Fusion{
 			case fused.before == o.before && fused.next == nil:
 				return nil
 			case fused.next != nil && fused.next.Last:
-				fused.Last = true // its one row is given by kernels for one row, however x comes
+				fused.Last = true // y has one row, so it needs a kernel for one row even if x has more
 				fused.plan(b.Limits())
 			}
 			fused.makeKernels(b)
@@ -58,10 +60,10 @@ var fuseNormSum = graph.Fusion{
 	},
 }
 
-// sumLanes is how many lanes of a workgroup add up the squares of a norm that is part of a sum.
+// sumLanes is the number of lanes of a workgroup that add up the squares of norm(y).
 const sumLanes = 32
 
-// leavesSum says whether a norm with a residual can be left to the products after a norm of the sum.
+// leavesSum reports whether the linears after the next norm can compute the norm with a residual o.
 func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	readers, all := b.Readers(o.y)
 	if !all || o.residual == graph.None || b.RouteAsked(o.y) {
@@ -72,13 +74,13 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		switch r := r.(type) {
 		case *rmsNorm:
 			switch {
-			case r.x != o.y: // it adds the sum
+			case r.x != o.y: // r reads the sum as its residual
 			case norm != nil:
 				return false
 			default:
 				norm = r
 			}
-		case *basic.ViewOp: // what reads it may stand anywhere
+		case *basic.ViewOp: // the view's readers can be anywhere in the graph
 			return false
 		}
 	}
@@ -94,7 +96,8 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
-// takesSum says whether the kernel for one row can take in a norm of a sum.
+// takesSum reports whether the linear's kernel for one row can compute sum and norm. The kernel must stay
+// within the device's limit on storage buffers.
 func (o *linear) takesSum(b *graph.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum

@@ -5,9 +5,9 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseQKNorm has one dispatch do the norms of q and k, where heads have norms of their own: two side by side
-// that each read what was just written have a barrier each (fuseRope). The arithmetic is the same, so that no
-// bit changes.
+// fuseQKNorm replaces the dispatches for the norms of q and k by one, in models that normalize each head.
+// Each of two parallel dispatches that read recent results needs its own barrier, so that a single dispatch
+// is faster. The arithmetic is the same, so that no bit changes.
 var fuseQKNorm = graph.Fusion{
 	Name: "qk_norm", Doc: "the norms of q and k are one dispatch",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},

@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseResidual takes the sum with the residual stream into the projection before it: x * w' + bias + r is one
-// dispatch, and one level, in place of two. The sums are taken in the same order, so that no bit changes.
+// fuseResidual makes the kernels of a linear also add the residual stream: x * w' + bias + r needs one
+// dispatch and one level instead of two. The order of additions stays the same, so that no bit changes.
 var fuseResidual = graph.Fusion{
 	Name: "residual", Doc: "a sum with the output of a linear is taken in by its kernels",
 	Pattern: graph.Pattern{Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: linearKinds}}},
@@ -27,7 +27,7 @@ var fuseResidual = graph.Fusion{
 	},
 }
 
-// otherOperand is the operand of a sum that is not v.
+// otherOperand returns the operand that is not v.
 func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 	if o.A == v {
 		return o.B
@@ -35,9 +35,10 @@ func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 	return o.A
 }
 
-// rowsAlike says whether two tensors are of the same dims at every live point, or one of them has a single
-// row where the other has several: they have the same range, and where it leaves a choice there is one dim of
-// rows. With more than one, a row of batches could stand for all batches, which is not a single row.
+// rowsAlike reports whether, at every live shape, two tensors have the same dims, or one of them has a single
+// row that is added to all rows of the other. The tensors must have the same range of dims, and only one dim
+// of rows can change. With several dims of rows, broadcasting could repeat a group of rows, which is not a
+// single row.
 func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
@@ -55,8 +56,8 @@ func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	return rows == 1 && lowest[columns] == highest[columns]
 }
 
-// sumDims are the dims of the sum of some rows and a residual's: as many rows as either has, where the other
-// has as many or a single one, which serves all.
+// sumDims returns the dims of the sum of x and a residual. ok is false unless both have the same number of
+// rows, or one of them has a single row, which is added to all rows of the other.
 func sumDims(x, residual []int) (dims []int, ok bool) {
 	rows, also := rowsIn(x), rowsIn(residual)
 	if dims = x; also > rows {
@@ -65,5 +66,5 @@ func sumDims(x, residual []int) (dims []int, ok bool) {
 	return dims, rows == also || min(rows, also) == 1
 }
 
-// rowsIn is how many rows of its last dim a tensor of some dims has.
+// rowsIn returns the number of rows of a tensor. A row runs along the last dim.
 func rowsIn(dims []int) int { return shape.Product(dims) / shape.Last(dims) }

@@ -4,8 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseRope turns q and k in one dispatch: two side by side that each read what was just written have a
-// barrier each. The arithmetic is the same, so that no bit changes.
+// fuseRope applies RoPE to q and k in one dispatch. Each of two parallel dispatches that read recent results
+// needs its own barrier, so that a single dispatch is faster. The arithmetic is the same, so that no bit
+// changes.
 var fuseRope = graph.Fusion{
 	Name: "rope", Doc: "q and k are turned by one dispatch",
 	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},

@@ -4,8 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseRopeAttention has attention turn q and k: the kernels of one token do it as they load them, so that a
-// step has one level less in every layer. With more tokens it is a dispatch, as before.
+// fuseRopeAttention makes attention apply RoPE to q and k. The kernels for one token do this as they load q
+// and k, so that a step has one level less in every layer. With several tokens RoPE still has its own
+// dispatch.
 var fuseRopeAttention = graph.Fusion{
 	Name: "rope_attention", Doc: "attention of one token turns q and k as it loads them",
 	Pattern: graph.Pattern{

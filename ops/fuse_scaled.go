@@ -5,7 +5,8 @@ import (
 	"gpuscope/ops/basic"
 )
 
-// fuseScaled has an embedding multiply what it gives by a number, where a model scales its rows.
+// fuseScaled makes the kernel of an embedding also multiply the rows by a number, in models that scale their
+// embeddings.
 var fuseScaled = graph.Fusion{
 	Name: "scaled", Doc: "an embedding multiplies its rows by the number after it",
 	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: embeddingKinds}}},

@@ -4,10 +4,10 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpread leaves what gate and up make of one row to the products that read it, spread: so their lanes
-// load what lies together.
+// fuseSpread stores one row of act(gate) * up in interleaved order for the linears that read it. Neighbouring
+// lanes of these linears then load neighbouring addresses.
 //
-// It takes what gives the row and each of the products by itself, in the order of the graph.
+// The rule replaces the producer of the row and each of the linears separately, in the order of the graph.
 var fuseSpread = graph.Fusion{
 	Name: "spread", Doc: "one row of a gated MLP lies as the linears after it load it",
 	Pattern: graph.Pattern{Kinds: linearKinds},

@@ -6,9 +6,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpreadSum has a sum that a product makes lie as the lanes of those load it that take in the next sum,
-// where nothing else reads it (rule norm_sum): in a value of its own, in place of the sum. It takes each
-// operator by itself, in the order of the graph.
+// fuseSpreadSum stores one row of a sum in interleaved order, if a linear computes the sum and only linears
+// that compute the next sum read it (rule norm_sum). The interleaved row is a separate value, which replaces
+// the sum. The rule replaces each operator separately, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those after load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
@@ -47,7 +47,8 @@ var fuseSpreadSum = graph.Fusion{
 	},
 }
 
-// madeSpread is what is given in place of a sum; nil where that is in memory.
+// madeSpread returns the interleaved row that replaces a sum. It returns nil if the sum is stored in plain
+// order.
 func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	readers, _ := b.Readers(sum)
 	for _, r := range readers {
@@ -59,13 +60,13 @@ func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	return nil
 }
 
-// addedToByProducts says whether products take in the next sum, and none but these read a sum wherever it has
-// one row.
+// addedToByProducts reports whether linears compute the next sum, and no other operators read the given sum
+// if it has one row.
 func addedToByProducts(b *graph.Builder, sum graph.ValueID) (added bool) {
 	readers, all := b.Readers(sum)
 	for _, r := range readers {
 		switch r := r.(type) {
-		case *rmsNorm: // of it, or the next sum: the last row of several is cut out of these as they are
+		case *rmsNorm: // r is the next norm or the next sum; the last of several rows is read in plain order
 			if r.folds == 0 || r.Last || rowsOf(b, r.x) != rowsOf(b, sum) {
 				return false
 			}

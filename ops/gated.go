@@ -10,8 +10,8 @@ import (
 	"gpuscope/shaders"
 )
 
-// gatedOps are the family of operators that join the two branches of a gated MLP, y = act(gate) * up, a row
-// each: kernel, reference, cost, fusion rule and tests follow from it.
+// gatedOps lists the operators that join the two branches of a gated MLP: y = act(gate) * up. Kernels,
+// references, costs, fusion rules and tests are all derived from the rows of this table.
 var gatedOps = []gatedRow{
 	{
 		kind: "gelu_mul", of: "GELUMul", UnaryOp: "gelu", act: unaryNamed("gelu").Or,
@@ -25,20 +25,20 @@ var gatedOps = []gatedRow{
 
 type gatedRow struct {
 	kind    string
-	of      string // the Go constructor
+	of      string // name of the Go constructor
 	doc     string
-	UnaryOp string // the kind of operator that act is one by itself of
+	UnaryOp string // kind of the unary operator that computes act
 	act     *basic.UnaryRow
 }
 
-// unaryNamed is the row of a unary operator.
+// unaryNamed returns the row of a unary operator.
 func unaryNamed(kind string) *basic.UnaryRow {
 	return &basic.Unaries[slices.IndexFunc(basic.Unaries,
 		func(r basic.UnaryRow) bool { return r.Kind == kind })]
 }
 
-// SiLUMul adds silu_mul: y = gate / (1 + exp(-gate)) * up, element by element. Upstream makes it of sigmoid,
-// mul and mul (silu_mul_fused).
+// SiLUMul adds silu_mul: y = gate / (1 + exp(-gate)) * up, element by element. ExecuTorch computes
+// it with sigmoid, mul and mul (silu_mul_fused).
 //
 //	gate, up  same dims
 //	y         their dims
@@ -48,7 +48,7 @@ func SiLUMul(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueI
 	return KindOf("silu_mul").BuildOne(b, name, kind.Args{"gate": gate, "up": up})
 }
 
-// GELUMul adds gelu_mul: y = gelu(gate) * up, element by element, of the gelu that is made of tanh.
+// GELUMul adds gelu_mul: y = gelu(gate) * up, element by element, with the tanh approximation of gelu.
 //
 //	gate, up  same dims
 //	y         their dims
@@ -79,8 +79,9 @@ func (r *gatedRow) add(c *kind.Call) []graph.ValueID {
 	return c.AddOp(o, o.y)
 }
 
-// NewKernel works on vec elements at a time, of a gate and an up of their own or, where width is not 0, of
-// tensors with rows of so many vectors of each, one after another.
+// NewKernel returns the kernel, which processes vec elements at a time. If width is 0, gate and up are
+// separate tensors. Otherwise one tensor holds both: each of its rows has width vectors of gate, then width
+// vectors of up.
 func (r *gatedRow) NewKernel(b *graph.Builder, vec, width int) *graph.Kernel {
 	return kind.NewKernelAs(b, r.kind, "gated", shaders.Constants{
 		"Act": r.act.Kind, "Expr": basic.OfElements(r.act.WGSL, vec), "Lanes": kind.ThreadLanes, "Vec": vec,
@@ -106,7 +107,7 @@ func (o *gatedOp) Corners(r *graph.Ranges) []graph.Corner { return r.Ends(o.gate
 
 func (o *gatedOp) Plan(p *graph.Planner) error {
 	if !slices.Equal(p.Dims(o.gate), p.Dims(o.up)) {
-		return p.Errorf("gate is %v, up is %v, want the same", p.Dims(o.gate), p.Dims(o.up))
+		return p.Errorf("gate is %v and up is %v, want the same dims", p.Dims(o.gate), p.Dims(o.up))
 	}
 	n := p.Numel(o.gate)
 	p.SetDims(o.y, p.Dims(o.gate)...)
@@ -128,7 +129,7 @@ func (o *gatedOp) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is that of the activation, times up.
+// Tolerance returns the tolerance of the activation, multiplied by the size of up.
 func (o *gatedOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolerance {
 	t := o.act.Error
 	t.Rel += reference.ULPs(1)

@@ -233,7 +233,7 @@ func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
 	}{
 		{
 			"an unknown kind", "roll", func(*graph.Builder) kind.Args { return nil },
-			`there is no kind of operator "roll"`,
+			`unknown kind of operator "roll"`,
 		},
 		{"an argument less", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "eps": 1e-5}

@@ -100,11 +100,11 @@ func TestInterpreterSaysWhatIsMissing(t *testing.T) {
 		},
 		{
 			"weights that are too few", func() ([]byte, error) { return make([]byte, 12), nil }, 32,
-			"load w: 12 bytes, want 16",
+			"load w: got 12 bytes, want 16",
 		},
 		{
 			"an input that is too short", func() ([]byte, error) { return make([]byte, 16), nil }, 28,
-			"input x: 28 bytes of f32 for 8 elements, want 32",
+			"input x: got 28 bytes of f32 data for 8 elements, want 32",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,20 +1,23 @@
-// Package ops holds the operators of decoder layers, one to a file, and the list of all kinds of operators
-// (Kinds), under ExecuTorch's names. A file has everything about its operator: the row with its arguments,
-// the constructor, the plan that maps live shapes to dispatches, and the float64 reference. Its kernels are
-// shaders/<operator>*.wgsl. Operators on plain tensors are in ops/basic, weight formats in ops/weight, and
-// what all operators are built from in ops/kind. The files fuse_*.go hold the fusion rules.
+// Package ops has the operators of decoder layers, one in each file, and the list of all kinds of operators
+// (Kinds). The operators have ExecuTorch's names. The file of an operator has its kind.Kind with the
+// arguments, the constructor, the plan that maps live shapes to dispatches, and the float64 reference. The
+// kernels are in shaders/<operator>*.wgsl. The files fuse_*.go have the fusion rules.
+//
+// Operators on plain tensors are in ops/basic, and weight formats are in ops/weight. ops/kind has the parts
+// that all operators are built from.
 //
 //	x := b.Input("x", graph.F32, []int{1, 256}, []int{512, 256})
 //	y := ops.RMSNorm(b, "norm", x, weight, 1e-5)
 //
-// A constructor takes the builder, the operator's name in the graph, then the arguments in upstream's order.
-// It returns the ids of the outputs, which are named after the operator. An error is recorded in the
-// builder, and every call after the first error does nothing: constructors may be chained, and
-// graph.Builder.Finish returns the error. New does the same for a kind by name, with its arguments by name:
+// A constructor accepts the builder, the operator's name in the graph, then the arguments in ExecuTorch's
+// order. It returns the ids of the outputs, which are named after the operator. An error is recorded in the
+// builder, and every call after the first error does nothing. Callers can therefore call many constructors in
+// a row, and check the error that graph.Builder.Finish returns. New adds an operator by the name of its kind,
+// with arguments by name:
 //
 //	y := ops.New(b, "tanh", "act", kind.Args{"x": x})
 //
-// Both check arguments against the types of the kind's row. Tensors are dense, row-major, and f32 unless a
-// type says otherwise; a live tensor is a prefix of its memory. Every operator implements
+// New and the constructors check arguments against the types in kind.Kind. Tensors are dense and row-major,
+// and f32 unless a type says otherwise. A live tensor is a prefix of its memory. Every operator implements
 // reference.Referencer, and reference.Interpreter runs a whole graph in float64.
 package ops

@@ -26,11 +26,11 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"rms_norm with a weight of another width",
 			func(b *graph.Builder) { RMSNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 4), 1e-5) },
-			"weight is [4], want [8] for x [2 8]",
+			"weight has dims [4], want [8] for x [2 8]",
 		},
 		{"layer_norm with a bias of another width", func(b *graph.Builder) {
 			basic.LayerNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 8), in(b, "c", 4), 1e-5)
-		}, "is [4], want [8]"},
+		}, "weight or bias has dims [4], want [8]"},
 		{
 			"operands that do not broadcast",
 			func(b *graph.Builder) { basic.Add(b, "layer3.it", in(b, "x", 3, 4), in(b, "y", 2, 4), 1) },
@@ -39,24 +39,24 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{
 			"silu_mul of two shapes",
 			func(b *graph.Builder) { SiLUMul(b, "layer3.it", in(b, "g", 4), in(b, "u", 1, 4)) },
-			"gate is [4], up is [1 4], want the same",
+			"gate is [4] and up is [1 4], want the same dims",
 		},
 		{"rope of odd heads", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 3), in(b, "k", 2, 1, 3), in(b, "c", 2, 1),
 				in(b, "s", 2, 1))
-		}, "head dim 3, must be even"},
+		}, "head dim is 3, want an even number"},
 		{"rope of a q and k of different length", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 3, 1, 4), in(b, "c", 2, 2),
 				in(b, "s", 2, 2))
-		}, "want the same positions, or the last in q"},
+		}, "the same positions or one in q"},
 		{"rope with too few rows of the tables", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 1, 2),
 				in(b, "s", 2, 2))
-		}, "a table is [1 2], want [2 2]"},
+		}, "cos or sin has dims [1 2], want [2 2]"},
 		{"rope_hf with tables wider than a head", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 6),
 				in(b, "s", 4, 6), kind.Fixed(0))
-		}, "a table is [4 6], want 4 columns"},
+		}, "cos or sin has dims [4 6], want 4 columns"},
 		{"rope_hf past the tables", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 4),
 				in(b, "s", 4, 4), kind.Fixed(3))
@@ -161,7 +161,7 @@ func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
 		{"update_cache past the cache", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
 				kind.Fixed(2))
-		}, "rows 2 to 4 of a cache of 4"},
+		}, "rows 2 to 4 are out of range, the cache has 4 rows"},
 		{"update_cache of another type", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F16, []int{1, 4, 2, 4}),
 				kind.Fixed(0))

@@ -19,9 +19,9 @@ import (
 //	weight [D], constant
 //	y      dims of x
 //
-// A workgroup takes a row, its lanes stride over it, and the sum of squares is reduced in workgroup memory;
-// four elements at a time where 4 divides D. Source: Zhang and Sennrich, Root Mean Square Layer Normalization
-// (2019), equation 4.
+// One workgroup computes each row. Its lanes stride over the row, 4 elements at a time if D is a multiple
+// of 4, and the sum of squares is reduced in workgroup memory. Source: Zhang and Sennrich, Root Mean Square
+// Layer Normalization (2019), equation 4.
 func RMSNorm(b *graph.Builder, name string, x, weight graph.ValueID, eps float32) graph.ValueID {
 	return kindRMSNorm.BuildOne(b, name, kind.Args{"x": x, "weight": weight, "eps": eps})
 }
@@ -32,8 +32,9 @@ var kindRMSNorm = kind.Kind{
 	Constructors: []string{"RMSNorm"}, Routes: rmsNormRouteNames, Add: addRMSNorm,
 }
 
-// rmsNormRouteNames are the routes of a norm. On the first it has no dispatch: what reads it takes it in
-// (fuseNorm, fuseNormAttention). On the second its dispatch does its part of the norm after it (fuseNorm).
+// rmsNormRouteNames are the routes of a norm. On the route folded the norm has no dispatch, because its
+// readers compute it (fuseNorm, fuseNormAttention). On the route row its dispatch also computes the
+// element-wise part of the norm that follows (fuseNorm).
 var rmsNormRouteNames = []string{normFolded: "folded", normRow: "row", normRows: "rows"}
 
 const (
@@ -60,25 +61,27 @@ type rmsNorm struct {
 	eps            float32
 	NewKernel, row *graph.Kernel
 	lanes, Vec     int
-	next           *rmsNorm // of y, for which the kernel of one row with a residual does its part; or nil
-	// folds is how many rows are left to what reads them: a single one to products (fusion rule norm), the
-	// heads of one token to attention (norm_attention); 0: none.
+	next           *rmsNorm // norm of y whose element-wise part the kernel for one row computes, or nil
+	// folds is the largest number of rows for which the readers compute the norm. It is 1 if linears do it
+	// (fusion rule norm), the number of heads if attention does it for one token (rule norm_attention), and 0
+	// if the norm always has a dispatch.
 	folds int
-	// weighted is a single row by the weights, spread, and squares are sums of squares,
-	// of so many of its elements each, where the operator that gives x gives these too (fusion rule norm);
-	// or None.
+	// weighted and squares are set if the operator that computes x also computes the element-wise part of
+	// the norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied
+	// by the norm's weights, interleaved. squares has sums of squares, each over each elements of the row.
 	weighted, squares graph.ValueID
-	width, each       int
-	// sum gives x, a norm with a residual of which a single row is left to the same products (fusion rule
-	// norm_sum); or nil. For these spreadWeight is the weight, spread.
+	width, each       int // elements of the row, and elements of each sum in squares
+	// sum is the norm with a residual that computes x, if the readers of this norm also compute sum for a
+	// single row (fusion rule norm_sum); otherwise nil.
 	sum          *rmsNorm
-	spreadWeight graph.ValueID
-	// residual is added to the norm, with the rows of x or one row that serves all, as x may have one that
-	// serves all of the residual's (fusion rule norm_add); or None.
+	spreadWeight graph.ValueID // interleaved copy of weight, for the kernels that compute sum
+	// residual is added to the norm (fusion rule norm_add), or is None. x and residual have the same number
+	// of rows, or one of them has a single row, which is used for all rows of the other.
 	residual graph.ValueID
-	stream   *spreadRow // what is given in place of a single row of that (fusion rule spread_sum); or nil
-	Last     bool       // y is of the last row alone (fusion rule last), where there is a residual
-	// other is a norm as wide, whose rows the dispatch takes after its own (fusion rule qk_norm); nil: none.
+	stream   *spreadRow // interleaved row that replaces residual (fusion rule spread_sum), or nil
+	Last     bool       // y has only the last row of a norm with a residual (fusion rule last)
+	// other is a second norm of the same width, which the same dispatch computes (fusion rule qk_norm), or
+	// nil.
 	other *rmsNorm
 }
 
@@ -96,7 +99,7 @@ func (o *rmsNorm) makeKernel(b *graph.Builder) {
 
 func (o *rmsNorm) prepares() *rmsNorm { return o.next }
 
-// norms are the operator's norms, in the order of their rows.
+// norms returns the one or two norms of the operator, in the order of their rows.
 func (o *rmsNorm) norms() []*rmsNorm {
 	if o.other == nil {
 		return []*rmsNorm{o}
@@ -146,7 +149,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	for _, norm := range norms {
 		x := p.Dims(norm.x)
 		if w := p.Dims(norm.weight); len(w) != 1 || w[0] != shape.Last(x) || w[0] != width {
-			return p.Errorf("weight is %v, want [%d] for x %v", w, shape.Last(x), x)
+			return p.Errorf("weight has dims %v, want [%d] for x %v", w, shape.Last(x), x)
 		}
 		n += p.Numel(norm.x)
 	}
@@ -172,7 +175,7 @@ func (o *rmsNorm) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// choose settles the route for some rows.
+// choose sets the route of the plan for a number of rows, and returns it.
 func (o *rmsNorm) choose(p *graph.Planner, rows int) int {
 	table := [...]kind.Route{
 		normFolded: {Name: "folded", UpTo: o.folds, Why: kind.OneRow, Only: true},
@@ -185,12 +188,13 @@ func (o *rmsNorm) choose(p *graph.Planner, rows int) int {
 	return kind.Routes(table[:]).Choose(p, "M", rows)
 }
 
-// planSum plans the norm of some rows with a residual.
+// planSum plans a norm with a residual.
 func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	also := p.Dims(o.residual)
 	dims, ok := sumDims(p.Dims(o.x), also)
 	if !ok || shape.Last(also) != width {
-		return p.Errorf("x is %v, which does not go with a residual of %v", p.Dims(o.x), also)
+		return p.Errorf("x is %v and the residual is %v, want the same dims or a single row", p.Dims(o.x),
+			also)
 	}
 	residualRows, m := rowsIn(also), rowsIn(dims)
 	var out [kind.MaxRank]int
@@ -219,7 +223,7 @@ func (o *rmsNorm) planSum(p *graph.Planner, rows, width int) error {
 	return nil
 }
 
-// prepared says whether the norm is done as far as each element goes.
+// prepared reports whether the operator that computes x also computes the element-wise part of the norm.
 func (o *rmsNorm) prepared() bool { return o.squares != graph.None }
 
 func (o *rmsNorm) left(route int) graph.ValueID {
@@ -249,7 +253,8 @@ func (o *rmsNorm) besides() []graph.Binding {
 	return []graph.Binding{graph.Bind("norm", o.weight)}
 }
 
-// addedTo is what products have the residual in, where a row of the sum is left to them.
+// addedTo returns the value that holds the residual for linears that compute the sum: the interleaved row if
+// there is one, otherwise the residual itself.
 func (o *rmsNorm) addedTo() graph.ValueID {
 	if o.stream != nil {
 		return o.stream.value
@@ -287,7 +292,8 @@ func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 
 func (o *rmsNorm) leftRow(_ *reference.Ref, x reference.Tensor) reference.Tensor { return x }
 
-// rowOfGiven is a single row of the sum, made of what products read of it.
+// rowOfGiven computes a single row of the sum from the values that linears read: weighted, squares and the
+// residual.
 func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	squares := 0.0
 	for _, v := range r.Tensor(o.squares).Data {
@@ -301,7 +307,7 @@ func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	return row
 }
 
-// lastAdded is the last row of the residual, of what products have it in.
+// lastAdded returns the last row of the residual in plain order. It reads the value that addedTo returns.
 func (o *rmsNorm) lastAdded(r *reference.Ref) []float64 {
 	t := r.Tensor(o.addedTo())
 	rows, _ := t.Rows()
@@ -331,7 +337,7 @@ func (o *rmsNorm) Reference(r *reference.Ref) {
 	}
 }
 
-// normalise makes the norm of a row.
+// normalise stores the norm of the row x in y.
 func (o *rmsNorm) normalise(y, x, weight []float64) {
 	scale := 1 / math.Sqrt(reference.Dot(x, x)/float64(len(x))+float64(o.eps))
 	for j, v := range x {
@@ -339,7 +345,7 @@ func (o *rmsNorm) normalise(y, x, weight []float64) {
 	}
 }
 
-// sumReference is the norm with a residual.
+// sumReference is the reference of a norm with a residual.
 func (o *rmsNorm) sumReference(r *reference.Ref) {
 	x, weight, residual := r.Tensor(o.x), r.Tensor(o.weight), r.Tensor(o.residual)
 	dims, _ := sumDims(x.Dims, residual.Dims)
@@ -365,7 +371,8 @@ func (o *rmsNorm) sumReference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: squares are positive, so that nothing cancels out; WGSL allows inverseSqrt 2 ulp.
+// Tolerance is relative to the element, because a sum of squares cannot cancel out. WGSL allows inverseSqrt
+// an error of 2 ulp.
 func (o *rmsNorm) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	t := normTolerance(shape.Last(r.Tensor(o.x).Dims))
 	if o.residual != graph.None {
@@ -381,7 +388,8 @@ func normTolerance(n int) reference.Tolerance {
 	return reference.Tolerance{Rel: reference.SumRoundings(n) * reference.Rounding, Why: fmt.Sprintf("a mean of %d squares summed in f32", n)}
 }
 
-// sumTolerance is that of a norm's sum with a residual: the two may cancel out.
+// sumTolerance returns the tolerance of a norm with a residual. It has an absolute term, because norm and
+// residual can cancel out.
 func sumTolerance(t reference.Tolerance, r *reference.Ref, sum, residual graph.ValueID) reference.Tolerance {
 	t.Abs = t.Rel * (r.Largest(sum) + r.Largest(residual))
 	t.Why += ", of which a residual takes away"

@@ -10,17 +10,18 @@ import (
 	"gpuscope/shaders"
 )
 
-// spreadColumns is how many columns of a row a lane of a GEMV takes at a time at most. A row that is spread
-// has the first four of each such chunk, then the next four, so that lanes load what lies together.
+// spreadColumns is the largest chunk of a row, in columns, that a lane of a GEMV loads at a time. An
+// interleaved row ("spread" in names) stores the first four columns of all chunks, then the next four columns
+// of all chunks, and so on. Neighbouring lanes then load neighbouring addresses.
 const spreadColumns = 32
 
-// spreadFrom is the column of a row of so many that lies at a place of it spread.
+// spreadFrom returns the column that is stored at index at of an interleaved row of width columns.
 func spreadFrom(at, width int) int {
 	chunks := width / spreadColumns
 	return at/4%chunks*spreadColumns + at/4/chunks*4 + at%4
 }
 
-// spreadOf is a row as it lies spread.
+// spreadOf returns a row in interleaved order.
 func spreadOf(row []float64) reference.Tensor {
 	t := reference.Zeros(1, len(row))
 	for at := range t.Data {
@@ -29,7 +30,7 @@ func spreadOf(row []float64) reference.Tensor {
 	return t
 }
 
-// inOrder is a row of which that is how it lies spread.
+// inOrder returns an interleaved row in plain order.
 func inOrder(row []float64) []float64 {
 	list := make([]float64, len(row))
 	for at, v := range row {
@@ -38,7 +39,7 @@ func inOrder(row []float64) []float64 {
 	return list
 }
 
-// spreadCols are the columns of a row of which the wanted places of a spread value are made.
+// spreadCols returns the columns of a row that the requested elements of its interleaved copy v hold.
 func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	for at := range r.Cols(v, width) {
 		cols = append(cols, spreadFrom(at, width))
@@ -47,13 +48,15 @@ func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	return cols
 }
 
-// spreadRow is what an operator gives in place of a single row that linears alone read: that row, spread.
+// spreadRow is an interleaved row. An operator computes it instead of its plain output, if the output has a
+// single row and only linears read it.
 type spreadRow struct {
 	value graph.ValueID
 	width int
 }
 
-// spreadBehind is how y can be left to those that read it wherever of has one row; nil where it cannot.
+// spreadBehind declares an interleaved row that replaces y whenever the tensor of has one row. It returns nil
+// if the readers of y cannot use such a row.
 func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) *spreadRow {
 	if width%spreadColumns != 0 || b.RouteAsked(y) || !leftTo(b, y, width, of) {
 		return nil
@@ -61,23 +64,24 @@ func spreadBehind(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID
 	return &spreadRow{spreadTensor(b, b.Name(y)+".spread", width), width}
 }
 
-// spreadTensor declares an output that is spread: a row of so many.
+// spreadTensor declares an output that is an interleaved row of width columns.
 func spreadTensor(b *graph.Builder, name string, width int) graph.ValueID {
 	return liesSpread(b, b.Tensor(name, graph.F32), width)
 }
 
+// liesSpread marks a tensor as an interleaved row.
 func liesSpread(b *graph.Builder, v graph.ValueID, width int) graph.ValueID {
 	b.Permuted(v, func(at int) int { return spreadFrom(at, width) })
 	return v
 }
 
-// isConstant says whether a value is a constant.
+// isConstant reports whether a value is a constant.
 func isConstant(b *graph.Builder, v graph.ValueID) bool {
 	info, _ := b.Value(v)
 	return info.Role == graph.Constant
 }
 
-// spreadConstant declares a constant row that is spread, of one that is not.
+// spreadConstant declares an interleaved copy of a constant row.
 func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	info, _ := b.Value(v)
 	width := shape.Last(info.MaxDims)
@@ -95,8 +99,8 @@ func spreadConstant(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	return liesSpread(b, b.Constant(info.Name+".spread", graph.F32, info.MaxDims, load), width)
 }
 
-// leftTo says whether all that read y, or a view of it, are linears that have kernels for a single row of so
-// many columns, and make a single row wherever of has one.
+// leftTo reports whether all readers of y, and of views of y, are linears that have a kernel for a single row
+// of width columns. The linears must also output a single row whenever the tensor of has one row.
 func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool {
 	readers, all := b.Readers(y)
 	if !all || len(readers) == 0 {
@@ -124,7 +128,8 @@ func leftTo(b *graph.Builder, y graph.ValueID, width int, of graph.ValueID) bool
 	return true
 }
 
-// give settles whether y is given, or left in favour of the row.
+// give sets the dims of y and of the interleaved row. If leaves is true, y is deferred and the operator
+// computes the interleaved row; otherwise it computes y.
 func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ...int) {
 	if leaves {
 		p.Defer(y, dims...)
@@ -134,7 +139,7 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle settles whether the row is given, or left.
+// settle sets the dims of the interleaved row, which is deferred unless gives is true. s can be nil.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

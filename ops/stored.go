@@ -8,17 +8,16 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// Stored is a part of a constant matrix in a graph, as whoever wants to see its numbers has it: which arrays
-// hold it, and how rows of it are read.
+// Stored describes a part of a constant weight matrix in a graph. Read returns its weights as numbers.
 type Stored struct {
-	Format     string          // the name of its format
-	Rows, Cols int             // of the part
-	Arrays     []graph.ValueID // the first has the weights, the others what belongs to them
+	Format     string          // ggml's name of the weight format
+	Rows, Cols int             // size of the part
+	Arrays     []graph.ValueID // the array of weights, then arrays such as the scales
 	matrix     *weight.Matrix
-	first      int // row of the matrix
+	first      int // first row of the part in the matrix
 }
 
-// stores is an operator with matrices.
+// stores is an operator with a constant weight matrix.
 type stores interface {
 	stored() (*weight.Matrix, []weight.Part)
 }
@@ -26,8 +25,8 @@ type stores interface {
 func (o *linear) stored() (*weight.Matrix, []weight.Part)    { return &o.w, o.parts }
 func (o *embedding) stored() (*weight.Matrix, []weight.Part) { return &o.table, o.parts }
 
-// StoredMatrices are the matrices of a graph that are stored in a format, part by part. What several
-// operators share comes more than once.
+// StoredMatrices returns all parts of the matrices of a graph that are stored in a weight format. A matrix
+// that several operators share is returned once for each operator.
 func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	return func(yield func(Stored) bool) {
 		g.Operators(func(_ graph.OpID, _ string, o graph.Operator) bool {
@@ -37,7 +36,7 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 			}
 			m, parts := s.stored()
 			if m.Dense != nil {
-				return true // a tensor like any other
+				return true // the matrix is an ordinary f32 tensor
 			}
 			for _, p := range parts {
 				if !yield(Stored{m.Format.File, p.Rows, m.Cols, p.Arrays, m, p.First}) {
@@ -49,12 +48,13 @@ func StoredMatrices(g *graph.Graph) iter.Seq[Stored] {
 	}
 }
 
-// Read reads some rows, one after another. Only these are taken from the file, and brought into the order
-// of the device as all of them were: no bit of a weight is changed on that way, so these are the numbers that
-// kernels read.
+// Read returns the weights of n rows, starting at row first of the part. It reads only these rows from the
+// file, and packs them in the same way as the whole matrix was packed for the device. Packing does not change
+// a bit of a weight, so that these are the numbers that kernels read.
 func (s *Stored) Read(first, n int) ([]float64, error) {
 	if first < 0 || n < 0 || first+n > s.Rows {
-		return nil, fmt.Errorf("%s: rows %d to %d, it has %d", s.matrix.Name, first, first+n-1, s.Rows)
+		return nil, fmt.Errorf("%s: rows %d to %d are out of range, it has %d rows", s.matrix.Name, first,
+			first+n-1, s.Rows)
 	}
 	var arrays [][]byte
 	for k := range s.Arrays {

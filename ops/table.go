@@ -9,24 +9,26 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// Kinds lists every kind of operator, by name: those on tensors, then those on SymInts.
+// Kinds lists every kind of operator: first the kinds that work on tensors, then the kinds that work on
+// SymInts, each sorted by name.
 var Kinds = slices.Concat(byName(basic.Kinds, kindsOfGated, kindsOfLinear, kindsOfEmbedding, []kind.Kind{
 	kindRotary, kindRotaryHF, kindRotaryInterleaved, kindRMSNorm, kindSDPA, kindUpdateCache,
 }), byName(basic.SymKinds))
 
-// New puts an operator of a kind into the graph under a name, and returns its outputs. What does not fit the
-// kind's arguments is an error in the builder that names the operator, the argument, its value and what is
-// taken; then, and after any error before, New does nothing and returns nil.
+// New adds an operator of a kind to the graph under a name, and returns its outputs. If an argument does
+// not fit the kind, New records an error in the builder and returns nil. The error names the operator, the
+// argument, its value and the accepted type. If the builder already has an error, New does nothing and
+// returns nil.
 func New(b *graph.Builder, kind, name string, args kind.Args) []graph.ValueID {
 	k := KindOf(kind)
 	if k == nil {
-		b.Errorf("%s: there is no kind of operator %q", b.Scoped(name), kind)
+		b.Errorf("%s: unknown kind of operator %q", b.Scoped(name), kind)
 		return nil
 	}
 	return k.Build(b, name, args)
 }
 
-// KindOf is the row of a kind; nil where there is none.
+// KindOf returns the kind with the given name. It returns nil if there is no such kind.
 func KindOf(name string) *kind.Kind {
 	for i := range Kinds {
 		if Kinds[i].Name == name {

@@ -8,8 +8,8 @@ import (
 	"gpuscope/ops/reference"
 )
 
-// UpdateCache adds update_cache: it writes the rows of value to a cache, from row position on. It has no
-// output: the cache is State.
+// UpdateCache adds update_cache: it writes the rows of value to a cache, starting at row position. The
+// cache is State, so that the operator has no output.
 //
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type
@@ -19,7 +19,7 @@ func UpdateCache(b *graph.Builder, name string, value, cache graph.ValueID, posi
 }
 
 var kindUpdateCache = kind.Kind{
-	Name: "update_cache", Doc: "Writes the rows of value to a cache, from row input_pos on; no output.",
+	Name: "update_cache", Doc: "Writes the rows of value to a cache, starting at row input_pos; no output.",
 	Args: []kind.Arg{
 		kind.Required("value", kind.WordTensor), kind.Required("cache", kind.WordState), kind.Required("input_pos", kind.SymIntType),
 	},
@@ -29,7 +29,7 @@ var kindUpdateCache = kind.Kind{
 func addUpdateCache(c *kind.Call) []graph.ValueID {
 	value, cache := c.ArgTensor("value"), c.ArgTensor("cache")
 	if c.DType(value) != c.DType(cache) {
-		return c.Fail("value %s is %s, cache %s is %s, want one type", c.Name(value), c.DType(value),
+		return c.Fail("value %s is %s and cache %s is %s, want the same type", c.Name(value), c.DType(value),
 			c.Name(cache), c.DType(cache))
 	}
 	o := &updateCache{
@@ -57,7 +57,8 @@ func (o *updateCache) Spec() graph.Spec {
 	}
 }
 
-// Corners: the longest value is legal at the first position, the shortest anywhere.
+// Corners returns the longest and the shortest value, both at the first position. The longest value is legal
+// only there, and the shortest value is legal at any position.
 func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.position.Span(r)
 	list := r.Ends(o.value)
@@ -70,10 +71,10 @@ func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 func (o *updateCache) Plan(p *graph.Planner) error {
 	v, c, at := p.Dims(o.value), p.Dims(o.cache), o.position.At(p)
 	if len(v) != 4 || len(c) != 4 || v[0] != 1 || c[0] != 1 || v[2] != c[2] || v[3] != c[3] {
-		return p.Errorf("value is %v and the cache %v, want [1, S, H, D] and [1, C, H, D]", v, c)
+		return p.Errorf("value is %v and the cache is %v, want [1, S, H, D] and [1, C, H, D]", v, c)
 	}
 	if at < 0 || at+v[1] > c[1] {
-		return p.Errorf("rows %d to %d of a cache of %d", at, at+v[1]-1, c[1])
+		return p.Errorf("rows %d to %d are out of range, the cache has %d rows", at, at+v[1]-1, c[1])
 	}
 	o.rows(v, at).Plan(p, 0, o.Vec)
 	return nil
