@@ -102,8 +102,8 @@ func TestAnEditThatCannotStandForItsKernelIsRefused(t *testing.T) {
 	by := *r.x.Graph().Kernel("unary")
 	by.Name, by.WorkgroupSize = "unary+1", [3]uint32{32, 1, 1}
 	for want, of := range map[string]string{
-		"kernel unary+1 has workgroups of [32 1 1], unary of [64 1 1]": "unary",
-		`kernel "tanh" does not exist in the graph`:                    "tanh",
+		"kernel unary+1 has workgroup size [32 1 1], but kernel unary has [64 1 1]": "unary",
+		`kernel "tanh" does not exist in the graph`:                                 "tanh",
 	} {
 		if _, err := r.x.NewEdit(of, &by); err == nil || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)

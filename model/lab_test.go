@@ -183,9 +183,9 @@ func TestATextThatCannotRunInPlaceOfItsKernelIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, from, to, want string }{
 		{"no header", "// gpuscope kernel ", "// ", "rms_norm.wgsl: the first line must be"},
 		{"of other constants", "Lanes 64", "Lanes 32", `but this model has "rms_norm: Lanes 64`},
-		{"other workgroups", "@workgroup_size(64", "@workgroup_size(32", "has workgroups of [32 1 1]"},
+		{"other workgroups", "@workgroup_size(64", "@workgroup_size(32", "has workgroup size [32 1 1]"},
 		{"another binding", "> weight:", "> bias:", "is read bias"},
-		{"too new", "\n", "\nenable f16;\n", "rms_norm.wgsl: uses enable"},
+		{"too new", "\n", "\nenable f16;\n", "rms_norm.wgsl: the kernel uses enable"},
 	} {
 		text := kernelText(t, g, "rms_norm", c.from, c.to)
 		for _, kind := range []session.CommandKind{session.Lab, session.Kernel} {

@@ -7,42 +7,45 @@ import (
 	"strings"
 )
 
-// Fusion. A rule replaces several operators, each reading the previous one's output, by one operator, or
-// replaces one operator by a cheaper one. Rules are rows of a table that is passed to Builder.Fuse. The
-// builder finds the matches, checks that nothing else reads the values between the matched operators, and
-// puts the replacement in the position of the last one. A fused operator is an operator like any other: its
-// routes, grids and memory come from its own plan.
+// A fusion rule replaces a chain of operators, in which each reads the output of the previous one, by a
+// single operator. A rule can also replace a single operator by a cheaper one. The rules are passed to
+// Builder.Fuse. The builder finds the matches of each rule and checks that no other operator reads the
+// values between the matched operators. It puts the replacement in the position of the last matched
+// operator. The replacement is an ordinary operator: its routes, grids and memory come from its own plan.
 //
-// A value between fused operators keeps its id and gets the role Fused: it has no memory. So does a constant
-// that nothing reads any more because the replacement uses a repacked copy.
+// A value between fused operators keeps its id and gets the role Fused, which means that it has no memory. A
+// constant also gets this role if no operator reads it after fusion because the replacement uses a repacked
+// copy.
 
 // Fusion is a rule of the fuse pass.
 type Fusion struct {
-	Name string // "residual"
-	Doc  string // one line for users
-	// Pattern matches the last operator and those that feed it.
+	Name string // rule name on the command line, such as "residual"
+	Doc  string // one line of help
+	// Pattern matches the last operator of the match and the operators that feed it.
 	Pattern Pattern
-	// Beside lists kinds of a sibling to fuse with the last operator: one that comes earlier, feeds the same
-	// reader, and has no reader before the last operator. Its outputs become the replacement's first outputs.
+	// Beside, if not nil, lists the kinds of a sibling to fuse with the last operator. A sibling comes
+	// earlier in the graph, feeds the same reader, and has no reader before the last operator. The
+	// sibling's outputs become the first outputs of the replacement.
 	Beside []string
-	// Unnamed: name the replacement after the last operator only, because at some shapes it does no other
-	// work.
+	// Unnamed makes the builder name the replacement after the last operator only. It is used if the
+	// replacement does only that operator's work at some shapes.
 	Unnamed bool
-	// Replace returns the operator that does the work of the match, or nil if the rule's conditions do not
-	// hold. Its outputs are those of the match's last operator, with the same shapes, optionally followed by
-	// new ones made with b.Tensor. It may reuse scratch of the matched operators or make its own with
-	// b.Scratch. b.Remake builds an operator by the same functions as any other graph.
+	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
+	// operator outputs the values that the last matched operator outputs, with the same shapes. It may have
+	// more outputs after them, made with b.Tensor. It may reuse scratch tensors of the matched operators or
+	// declare its own with b.Scratch. Replace can call b.Remake to build the operator with the functions that
+	// are used for any other graph.
 	Replace func(b *Builder, m *Match) Operator
 }
 
-// Pattern matches an operator of one of Kinds. Each pattern of Of must match the producer of a different
-// input, in any order.
+// Pattern matches an operator whose kind is in Kinds. Each pattern in Of must match the producer of a
+// different input of the operator, in any order.
 type Pattern struct {
 	Kinds []string
 	Of    []Pattern
 }
 
-// String is the pattern as people write it, such as "add(linear)".
+// String returns the pattern in readable form, such as "add(linear)".
 func (p Pattern) String() string {
 	of := make([]string, len(p.Of))
 	for i := range p.Of {
@@ -55,30 +58,29 @@ func (p Pattern) String() string {
 	return s
 }
 
-// Match is one match of a rule's pattern. Ops are the matched operators, producers before readers, so the
-// last one matches the pattern itself. Between are the values that the fusion removes, in the order of their
-// producers in Ops.
+// Match is one match of a fusion rule.
 type Match struct {
-	Ops     []Operator
-	Between []ValueID
+	Ops     []Operator // matched operators, producers before readers
+	Between []ValueID  // values that the fusion removes, in the order of their producers in Ops
 	ids     []OpID
-	gives   []ValueID // outputs of the replacement
-	name    string    // of the replacement
+	gives   []ValueID // required outputs of the replacement
+	name    string    // name of the replacement
 }
 
-// Last is the operator that matches the end of the pattern.
+// Last returns the last matched operator, which matches the outermost pattern of the rule.
 func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
 
-// remade is the operator that a fusion rule is building.
+// remade is the operator that a fusion rule is building with Remake.
 type remade struct {
 	name    string
-	outputs []ValueID // not yet assigned
+	outputs []ValueID // outputs of the match that no declared output is mapped to yet
 	ops     []Operator
 }
 
-// Remake builds an operator with the outputs of a match's last operator: add is called with the name to use
-// and declares outputs and adds the operator as in any other graph. The declared outputs are mapped to the
-// match's, in order; the operator is returned, not added. It returns nil after an error, which Err has.
+// Remake builds the replacement of a match with the functions that are used for any other graph. It calls
+// add, which must use the given name, declare the outputs and add one operator. Remake maps the declared
+// outputs to the outputs of the match, in order. It returns the operator without adding it to the graph.
+// After an error it returns nil, and Err returns the error.
 func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
@@ -89,7 +91,7 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	add(r.name)
 	b.prefix, b.remade = prefix, nil
 	if len(r.outputs) > 0 || len(r.ops) != 1 {
-		b.Errorf("%s: built %d operators with %d outputs of the match unused; want 1 and 0",
+		b.Errorf("%s: the fusion rule built %d operators and left %d outputs of the match unused; want 1 and 0",
 			r.name, len(r.ops), len(r.outputs))
 	}
 	if b.err != nil {
@@ -98,7 +100,8 @@ func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	return r.ops[0]
 }
 
-// output declares an output of the next operator.
+// output declares an output of the next operator. While a fusion rule builds an operator, output returns the
+// next output of the match.
 func (b *Builder) output(v Value) ValueID {
 	r := b.remade
 	if r == nil || b.err != nil {
@@ -110,15 +113,15 @@ func (b *Builder) output(v Value) ValueID {
 	}
 	id := r.outputs[0]
 	if given := &b.values[id]; given.Kind != v.Kind || given.Kind == Tensor && given.DType != v.DType {
-		b.Errorf("%s: outputs a %s of type %s for %s of type %s", r.name, v.Kind, v.DType, given.Name,
-			given.DType)
+		b.Errorf("%s: the fused operator outputs a %s of type %s in place of %s, which has type %s", r.name,
+			v.Kind, v.DType, given.Name, given.DType)
 		return None
 	}
 	r.outputs = r.outputs[1:]
 	return id
 }
 
-// forget drops the values declared from first on, which nothing uses.
+// forget removes the values from id first on, which no operator uses.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -130,11 +133,12 @@ func (b *Builder) forget(first int) {
 	b.env.deferred = b.env.deferred[:first]
 }
 
-// Fuse sets the rules that Finish applies, in order.
+// Fuse sets the fusion rules that Finish applies, in order.
 func (b *Builder) Fuse(rules ...Fusion) { b.fusions = rules }
 
-// SelectFusions selects rules by name: "on" or "" for all, "off" for none, else names separated by commas.
-// The order stays that of rules, because earlier rules change what later ones match.
+// SelectFusions selects rules by name. want is "on" or "" for all rules, "off" for no rules, or a list of
+// names separated by commas. The selected rules keep their order in rules, because earlier rules change
+// what later rules match.
 func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	switch want {
 	case "on", "":
@@ -152,15 +156,15 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	}
 	for _, name := range wanted {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("unknown fusion rule %q: want on, off, or a list of %s", name,
+			return nil, fmt.Errorf("unknown fusion rule %q: want on, off, or a list of names from %s", name,
 				strings.Join(known, ", "))
 		}
 	}
 	return selected, nil
 }
 
-// Readers are the operators that read a value, in graph order. all is false if the value is also a graph
-// output, or is not an intermediate.
+// Readers returns the operators that read a value, in graph order. all is true if these operators are the
+// only readers, which is the case if the value is an intermediate and not a graph output.
 func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	if !b.has(v) {
 		return nil, false
@@ -171,7 +175,7 @@ func (b *Builder) Readers(v ValueID) (list []Operator, all bool) {
 	return list, b.values[v].Role == Intermediate
 }
 
-// ReadersAfter counts the readers of v that come after the producer of other.
+// ReadersAfter returns the number of readers of v that come after the producer of other in graph order.
 func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	for _, o := range b.values[v].Consumers {
 		if o > b.values[other].Producer {
@@ -181,13 +185,14 @@ func (b *Builder) ReadersAfter(v, other ValueID) (n int) {
 	return n
 }
 
-// RouteAsked reports whether the user requested a route for the producer of v: by its kind, its name or the
-// name of one of its parts.
+// RouteAsked reports whether the user requested a route for the operator that outputs v, by the operator's
+// kind, its name, or the name of an operator that was fused into it.
 func (b *Builder) RouteAsked(v ValueID) bool {
 	return b.has(v) && b.values[v].Producer >= 0 && b.ops[b.values[v].Producer].request.must
 }
 
-// fuse applies the rules to the recorded operators and renumbers the rest.
+// fuse applies the fusion rules to the recorded operators and renumbers the remaining operators. notes counts
+// the matches of each rule.
 func (b *Builder) fuse() (notes []string, err error) {
 	gone, read := make([]bool, len(b.ops)), b.constantsRead()
 	for _, rule := range b.fusions {
@@ -233,7 +238,7 @@ func (b *Builder) fuse() (notes []string, err error) {
 	return notes, nil
 }
 
-// constantsRead are the constants that operators read or that are graph outputs.
+// constantsRead returns the set of constants that operators read or that are graph outputs.
 func (b *Builder) constantsRead() map[ValueID]bool {
 	read := map[ValueID]bool{}
 	add := func(list []ValueID) {
@@ -250,7 +255,7 @@ func (b *Builder) constantsRead() map[ValueID]bool {
 	return read
 }
 
-// find matches a rule whose last operator is o; nil if it does not match.
+// find returns the match of a rule whose last operator is o, or nil if the rule does not match.
 func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	m := &Match{}
 	if rule.Beside != nil {
@@ -273,7 +278,8 @@ func (b *Builder) find(rule *Fusion, o *Op) *Match {
 	return m
 }
 
-// beside finds an operator of one of kinds that can move to o's position and feeds the same reader.
+// beside returns an earlier operator with one of the kinds that feeds the same reader as o and that can
+// move to o's position. It returns nil if there is none.
 func (b *Builder) beside(kinds []string, o *Op) *Op {
 	for _, v := range o.Spec.Outputs {
 		for _, reader := range b.values[v].Consumers {
@@ -294,14 +300,15 @@ func (b *Builder) beside(kinds []string, o *Op) *Op {
 	return nil
 }
 
-// stays reports whether an operator cannot move, because it uses State or materializes an output of another
-// operator.
+// stays reports whether an operator must keep its position, because it uses State or materializes an output
+// of another operator.
 func (b *Builder) stays(s *Spec) bool {
 	ofState := func(in ValueID) bool { return b.values[in].Role == State }
 	return len(s.State) > 0 || len(s.Materializes) > 0 || slices.ContainsFunc(s.Inputs, ofState)
 }
 
-// match matches the producers of o's inputs against the pattern, and appends them and o to the match.
+// match reports whether o and the producers of its inputs match the pattern. If they match, it appends them
+// to m, producers first.
 func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	if !slices.Contains(p.Kinds, o.Spec.Kind) {
 		return false
@@ -332,8 +339,8 @@ func (b *Builder) match(p *Pattern, o *Op, m *Match) bool {
 	return true
 }
 
-// private reports whether one argument of reader is the only use of all outputs of v's producer, so that the
-// producer can be fused into the reader.
+// private reports whether the producer of v can be fused into reader: reader must be the only reader of each
+// output of the producer, and must read it as only one argument.
 func (b *Builder) private(v ValueID, reader *Op) bool {
 	if b.values[v].Producer < 0 {
 		return false
@@ -353,8 +360,9 @@ func (b *Builder) private(v ValueID, reader *Op) bool {
 	return !b.stays(spec)
 }
 
-// replace puts the rule's operator in the position of the match's last operator. It returns false if the rule
-// declines, or if the replacement lacks a requested route.
+// replace puts the rule's operator in the position of the match's last operator. It returns false if the
+// rule does not apply, or if the replacement does not have the route that the user requested for a matched
+// operator.
 func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	impl := rule.Replace(b, m)
 	if b.err != nil || impl == nil {
@@ -366,7 +374,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("%s has other outputs than %s", o.Name, last.Name)
+		return false, fmt.Errorf("%s does not have the outputs of %s", o.Name, last.Name)
 	}
 	var targets []string
 	for _, id := range m.ids {
@@ -375,10 +383,10 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = append(o.parts, part.partNames()...)
 	}
 	if len(m.ids) == 1 {
-		o.parts = last.parts // the same operator, implemented differently
+		o.parts = last.parts // a rule with one operator replaces the operator's implementation only
 	}
 	targets = append(targets, o.targets()...)
-	if _, err := b.request(&o, o.targets()[1:]); err != nil { // by its new name
+	if _, err := b.request(&o, o.targets()[1:]); err != nil { // requested by the new name
 		return false, err
 	}
 	if _, err := b.request(&o, targets); err != nil {
@@ -395,7 +403,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		}
 	}
 	role := map[ValueID]Role{}
-	for _, v := range m.gives { // as the original operators computed them
+	for _, v := range m.gives { // the outputs had this role when the original operators were admitted
 		role[v], b.values[v].Role = b.values[v].Role, Intermediate
 	}
 	err := b.admit(&o, targets)
@@ -408,9 +416,8 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	for v, old := range was {
 		if now := &b.values[v]; now.Kind == Tensor &&
 			(!slices.Equal(now.MaxDims, old.MaxDims) || !slices.Equal(now.minDims, old.minDims)) {
-			return false, fmt.Errorf("%s computes %s with dims %v to %v; its parts with %v to %v", o.Name,
-				now.Name,
-				now.minDims, now.MaxDims, old.minDims, old.MaxDims)
+			return false, fmt.Errorf("%s computes %s with dims %v to %v, but the unfused operators compute dims "+
+				"%v to %v", o.Name, now.Name, now.minDims, now.MaxDims, old.minDims, old.MaxDims)
 		}
 	}
 	for _, id := range m.ids {
@@ -421,7 +428,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 	return true, nil
 }
 
-// partNames are the operators that o was fused from, or o itself.
+// partNames returns the names of the operators that o was fused from, or the name of o if it is not fused.
 func (o *Op) partNames() []string {
 	if o.parts != nil {
 		return o.parts
@@ -429,7 +436,8 @@ func (o *Op) partNames() []string {
 	return []string{o.Name}
 }
 
-// dissolve removes a fused part from the producers and consumers of its values.
+// dissolve removes an operator that was fused into another one from the producers and consumers of its
+// values.
 func (b *Builder) dissolve(part, fused *Op) {
 	for _, v := range part.Spec.Inputs {
 		val := &b.values[v]
@@ -446,8 +454,8 @@ func (b *Builder) dissolve(part, fused *Op) {
 	}
 }
 
-// fusedName joins the names of operators, each without the prefix it shares with the first:
-// "layers.0.attn.o+add".
+// fusedName joins the names of operators to a name such as "layers.0.attn.o+add". Only the first name keeps
+// the prefix that the names share.
 func (b *Builder) fusedName(ids []OpID) string {
 	name := b.ops[ids[0]].Name
 	prefix := name[:strings.LastIndexByte(name, '.')+1]
@@ -457,7 +465,8 @@ func (b *Builder) fusedName(ids []OpID) string {
 	return name
 }
 
-// renumber makes operator ids dense again after fusion.
+// renumber removes the operators marked in gone and renumbers the remaining ones, so that operator ids are
+// consecutive after fusion.
 func (b *Builder) renumber(gone []bool) {
 	kept := b.ops[:0]
 	for i := range gone {

@@ -9,11 +9,10 @@ import (
 	"gpuscope/trace"
 )
 
-// The graph as data: Finish produces it, Live and Executor read it, and nothing changes it.
-
-// Graph is a finished dynamic-shape graph: operators in execution order, their values, the dispatch slots in
-// order of submission, and the memory plan. It never changes, needs no device, and serves every live shape up
-// to its maximum shapes. Live has the state that changes, Executor what is on a device.
+// Graph is a finished graph with dynamic shapes: operators in execution order, their values, the dispatch
+// slots in order of submission, and the memory plan. It is valid for all live shapes up to its maximum
+// shapes. A Graph never changes and needs no device. Live holds the state that changes, and engine.Executor
+// holds the objects on a device.
 type Graph struct {
 	Limits      gpu.Limits
 	Values      []Value
@@ -21,12 +20,13 @@ type Graph struct {
 	inputs      []ValueID
 	outputs     []ValueID
 	Dispatches  []dispatch
-	Kernels     []*Kernel // used at any corner
+	Kernels     []*Kernel // kernels used at any corner
 	KernelNames map[*Kernel]string
-	// Layouts assign memory to values: the first fits any shape, the last only small ones.
+	// Layouts assign memory to values. The first layout fits every shape. If there is a second layout, it
+	// only fits small shapes.
 	Layouts  []Layout
-	FirstOwn int    // first buffer number of values with their own buffer
-	symOps   []bool // by operator: computes SymInts only from inputs and such SymInts
+	FirstOwn int    // first buffer number of values that have their own buffer
+	symOps   []bool // by operator: whether symOnly returns true
 	passes   []PassReport
 }
 
@@ -34,17 +34,19 @@ type Graph struct {
 type dispatch struct {
 	Op     OpID
 	Slot   int // index in the operator's Spec.Slots
-	Level  int // lowest level at which it can run if every slot is in use
+	Level  int // level at which it runs if every slot is in use
 	reads  []ValueID
 	Writes []ValueID
-	routes uint64 // bit set of the routes that use it
-	// SymInts: the operator reads SymInts, so its params change every step.
+	routes uint64 // bit set of the routes that use the slot
+	// SymInts is true if the operator reads SymInts, so that its params may change in every step.
 	SymInts bool
-	// free: it depends on no computed value, so it is delayed until its result is needed.
+	// free is true if the dispatch depends on no computed value. Such a dispatch is delayed until its
+	// result is needed.
 	free bool
 }
 
-// symOnly reports whether an operator computes only SymInts, from graph inputs and such SymInts.
+// symOnly reports whether an operator outputs only SymInts, and reads only graph inputs and SymInts of
+// operators for which symOnly is true as well.
 func (g *Graph) symOnly(o *Op) bool {
 	for _, v := range o.Spec.Outputs {
 		if g.Values[v].Kind != SymInt {
@@ -59,9 +61,9 @@ func (g *Graph) symOnly(o *Op) bool {
 	return len(o.Spec.Outputs) > 0
 }
 
-// settleAliases grants aliases. An alias that touches a graph input, an output or State is a copy instead,
-// because those have their own memory. Nothing else prevents an alias, because no operator writes an
-// intermediate after its producer.
+// settleAliases decides which operators with Spec.Alias share memory between input and output. The operator
+// copies instead if a graph input, a graph output or State is involved, because they have their own memory.
+// In all other cases sharing is safe, because no operator writes an intermediate after its producer.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {
 		o := &g.Ops[i]
@@ -76,15 +78,15 @@ func (g *Graph) settleAliases() {
 	}
 }
 
-// Root is the value that owns the memory of v: v itself unless it is an alias.
+// Root returns the value that owns the memory of v, which is v itself unless v is an alias.
 func (g *Graph) Root(v ValueID) ValueID {
 	if a := g.Values[v].Alias; a != None {
-		return a // aliases are granted in order, so a is a root
+		return a // a is never an alias, because aliases are granted in graph order to the input's root
 	}
 	return v
 }
 
-// collectKernels lists the kernels that are used at any corner.
+// collectKernels lists the kernels that are used at any corner in g.Kernels.
 func (g *Graph) collectKernels() {
 	seen := map[*Kernel]bool{}
 	for i := range g.Ops {
@@ -101,16 +103,16 @@ func (g *Graph) collectKernels() {
 	}
 }
 
-// Inputs are the graph's inputs: tensors, and SymInts that the host sets.
+// Inputs returns the graph's inputs: tensors, and SymInts that the host sets.
 func (g *Graph) Inputs() []ValueID { return g.inputs }
 
-// Outputs are the graph's output tensors.
+// Outputs returns the graph's output tensors.
 func (g *Graph) Outputs() []ValueID { return g.outputs }
 
-// NumOps is the number of operators. Their ids are 0 to NumOps()-1.
+// NumOps returns the number of operators. Operator ids range from 0 to NumOps()-1.
 func (g *Graph) NumOps() int { return len(g.Ops) }
 
-// NumDispatches is the number of dispatch slots.
+// NumDispatches returns the number of dispatch slots.
 func (g *Graph) NumDispatches() int { return len(g.Dispatches) }
 
 // Operators calls yield for every operator in execution order, with its id and name.
@@ -122,7 +124,7 @@ func (g *Graph) Operators(yield func(OpID, string, Operator) bool) {
 	}
 }
 
-// NumValues is the number of values. Their ids are 0 to NumValues()-1.
+// NumValues returns the number of values. Value ids range from 0 to NumValues()-1.
 func (g *Graph) NumValues() int { return len(g.Values) }
 
 // ValueInfo describes a value of a graph.
@@ -131,13 +133,13 @@ type ValueInfo struct {
 	DType   DType
 	Role    Role
 	SymInt  bool
-	MaxDims []int                  // of a tensor
-	Range   [2]int64               // of a SymInt
-	Load    func() ([]byte, error) // bytes of a constant, or initial State; nil: zeros
-	Column  func(at int) int       // of permuted rows: the column stored at a place; nil: not permuted
+	MaxDims []int                  // largest dims of a tensor
+	Range   [2]int64               // smallest and largest value of a SymInt
+	Load    func() ([]byte, error) // returns the bytes of a constant or initial State; nil means zeros
+	Column  func(at int) int       // as passed to Builder.Permuted; nil if rows are not permuted
 }
 
-// Value describes a value.
+// Value returns the description of a value.
 func (g *Graph) Value(v ValueID) ValueInfo { return g.Values[v].info() }
 
 func (v *Value) info() ValueInfo {
@@ -146,7 +148,7 @@ func (v *Value) info() ValueInfo {
 	}
 }
 
-// Describe is the graph in trace format, with its kernels' sources.
+// Describe returns the graph in trace format, with the sources of its kernels.
 func (g *Graph) Describe() trace.Graph {
 	d := trace.Graph{Values: make([]trace.Value, len(g.Values))}
 	for i := range g.Values {
@@ -198,7 +200,7 @@ func (o *Op) describe() trace.Op {
 	return d
 }
 
-// named is the name of a slot's dispatch in tables.
+// named returns the name that reports use for the dispatch of a slot.
 func (o *Op) named(slot int) string {
 	d := trace.Dispatch{Label: o.Spec.Slots[slot].Label}
 	return d.Named(o.Name)
@@ -236,7 +238,7 @@ func (g *Graph) describeDispatch(id trace.DispatchID) trace.Dispatch {
 	return d
 }
 
-// Kernel is the kernel with that name, or nil.
+// Kernel returns the kernel with the given name, or nil if there is none.
 func (g *Graph) Kernel(name string) *Kernel {
 	for _, k := range g.Kernels {
 		if g.KernelNames[k] == name {
@@ -246,13 +248,13 @@ func (g *Graph) Kernel(name string) *Kernel {
 	return nil
 }
 
-// KernelOf is the kernel that a dispatch runs on a route.
+// KernelOf returns the kernel that a dispatch runs on a route of its operator.
 func (g *Graph) KernelOf(id trace.DispatchID, route int) *Kernel {
 	d := &g.Dispatches[id]
 	return g.Ops[d.Op].Use(d.Slot, route).Kernel
 }
 
-// Beside reports whether a and b are written by the same dispatches and read by none.
+// Beside reports whether the same dispatches write a and b, and no operator reads a or b.
 func (g *Graph) Beside(a, b ValueID) bool {
 	u, v := &g.Values[a], &g.Values[b]
 	if u.Producer < 0 || u.Producer != v.Producer || len(u.Consumers)+len(v.Consumers) > 0 {
@@ -271,7 +273,8 @@ func (g *Graph) Beside(a, b ValueID) bool {
 	return true
 }
 
-// BlockNames name the block of each dispatch: "layers.N.BLOCK", or the operator's name outside of layers.
+// BlockNames returns the block of each dispatch, such as "layers.3.attn". For a dispatch outside of layers it
+// returns the operator's name.
 func (g *Graph) BlockNames() []string {
 	names := make([]string, len(g.Dispatches))
 	for i := range g.Dispatches {

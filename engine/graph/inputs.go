@@ -1,14 +1,14 @@
 package graph
 
-// inputState is the state of a graph's inputs, from which all live shapes follow. Its lists are concatenated
-// over the graph's inputs.
+// inputState holds the live dims, SymInts and host integers of a graph's inputs, which determine all live
+// shapes of the graph. Each list concatenates the numbers of all inputs.
 type inputState struct {
 	dims []int
 	ints []int64
 	host []int64
 }
 
-// take copies the inputs in force.
+// take copies the state of the inputs of l that is in force.
 func (s *inputState) take(l *Live) {
 	s.dims, s.ints, s.host = s.dims[:0], s.ints[:0], s.host[:0]
 	for _, v := range l.G.inputs {
@@ -27,7 +27,7 @@ func (s *inputState) copyFrom(t *inputState) {
 	s.host = append(s.host[:0], t.host...)
 }
 
-// give sets the inputs of a graph to the state.
+// give sets the inputs of l to the state. The caller then calls Propagate or Discard.
 func (s *inputState) give(l *Live) error {
 	dims, ints, host := s.dims, s.ints, s.host
 	for _, v := range l.G.inputs {
@@ -55,7 +55,7 @@ func (s *inputState) give(l *Live) error {
 	return nil
 }
 
-// moveTo resizes a graph to a state of its inputs.
+// moveTo resizes l to a state of its inputs and commits the resize. After an error l is unchanged.
 func (l *Live) moveTo(s *inputState) error {
 	if err := s.give(l); err != nil {
 		l.Discard()

@@ -9,13 +9,16 @@ import (
 	"gpuscope/trace"
 )
 
-// Kernels. The bindings and params that the WGSL declares are checked by name and type against what operators
-// bind and write: when an operator is added, and when another kernel is to run in a kernel's place.
+// The bindings and params that a kernel's WGSL declares are compared by name and type with the values that
+// operators bind and the params that plans write. This is checked when an operator is added and when another
+// kernel replaces a kernel.
 
-// ParamsBytes is the size of the kernel's params block: WGSL rounds a uniform struct up to 16.
+// ParamsBytes returns the size of the kernel's params block in bytes. WGSL rounds the size of a uniform
+// struct up to a multiple of 16.
 func (k *Kernel) ParamsBytes() int { return (4*len(k.Params) + 15) / 16 * 16 }
 
-// Bindings are the access modes of the kernel's bindings: storage, then params if it has any.
+// Bindings returns the access modes of the kernel's bindings: first the storage bindings, then the params
+// if the kernel has any.
 func (k *Kernel) Bindings() []gpu.Access {
 	var list []gpu.Access
 	for _, s := range k.Storage {
@@ -32,55 +35,58 @@ func (s Storage) Takes(t DType) bool {
 	return s.Elem == "" || s.Elem == U32.String() || s.Elem == t.String()
 }
 
-// bound checks the use's bindings against the kernel's.
+// bound returns an error if the bindings of the use do not match the bindings that the kernel declares.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
-		return fmt.Errorf("%d values bound to kernel %s, which has %d storage bindings", len(u.Bind),
+		return fmt.Errorf("%d values are bound to kernel %s, which has %d storage bindings", len(u.Bind),
 			u.Kernel.Name, len(u.Kernel.Storage))
 	}
 	for i, s := range u.Kernel.Storage {
 		if u.Bind[i].Name != s.Name {
-			return fmt.Errorf("value bound as %s, but kernel %s calls it %s (binding %d)", u.Bind[i].Name,
-				u.Kernel.Name, s.Name, i)
+			return fmt.Errorf("a value is bound as %s, but kernel %s names this binding %s (binding %d)",
+				u.Bind[i].Name, u.Kernel.Name, s.Name, i)
 		}
 	}
 	if n := len(u.Kernel.Params); n > MaxParams {
-		return fmt.Errorf("kernel %s: %d params, limit %d", u.Kernel.Name, n, MaxParams)
+		return fmt.Errorf("kernel %s has %d params; the limit is %d", u.Kernel.Name, n, MaxParams)
 	}
 	return nil
 }
 
-// CanReplace reports why k cannot run in place of other, with the bindings, params and grids planned for
-// other; nil if it can. Names must match too: swapping two fields of the same type is an error.
+// CanReplace returns nil if k can run in place of other with the bindings, params and grids that were planned
+// for other. Otherwise it returns an error with the reason. The names of bindings and params must match too,
+// because two swapped fields of the same type would otherwise go unnoticed.
 func (k *Kernel) CanReplace(other *Kernel) error {
 	if len(k.Storage) != len(other.Storage) {
-		return fmt.Errorf("kernel %s has %d storage bindings, %s has %d", k.Name, len(k.Storage), other.Name,
-			len(other.Storage))
+		return fmt.Errorf("kernel %s has %d storage bindings, but kernel %s has %d",
+			k.Name, len(k.Storage), other.Name, len(other.Storage))
 	}
 	for i, s := range k.Storage {
-		// Reading a binding that it also writes changes no barrier.
+		// Storage.Read is not compared. It does not affect barriers, because a read_write binding needs the
+		// same barriers whether or not the kernel reads it.
 		if o := other.Storage[i]; s.Name != o.Name || s.Elem != o.Elem || s.Access != o.Access {
-			return fmt.Errorf("binding %d of kernel %s is %s, in %s it is %s", i, k.Name, s, other.Name, o)
+			return fmt.Errorf("binding %d of kernel %s is %s, but in kernel %s it is %s",
+				i, k.Name, s, other.Name, o)
 		}
 	}
 	if len(k.Params) != len(other.Params) {
-		return fmt.Errorf("kernel %s takes %d params, %s takes %d", k.Name, len(k.Params), other.Name,
+		return fmt.Errorf("kernel %s has %d params, but kernel %s has %d", k.Name, len(k.Params), other.Name,
 			len(other.Params))
 	}
 	for i, f := range k.Params {
 		if o := other.Params[i]; f.Name != o.Name || f.Type != o.Type {
-			return fmt.Errorf("param %d of kernel %s is %s: %s, in %s it is %s: %s", i, k.Name, f.Name,
-				f.Type, other.Name, o.Name, o.Type)
+			return fmt.Errorf("param %d of kernel %s is %s: %s, but in kernel %s it is %s: %s",
+				i, k.Name, f.Name, f.Type, other.Name, o.Name, o.Type)
 		}
 	}
 	if k.WorkgroupSize != other.WorkgroupSize {
-		return fmt.Errorf("kernel %s has workgroups of %v, %s of %v", k.Name, k.WorkgroupSize, other.Name,
-			other.WorkgroupSize)
+		return fmt.Errorf("kernel %s has workgroup size %v, but kernel %s has %v",
+			k.Name, k.WorkgroupSize, other.Name, other.WorkgroupSize)
 	}
 	return nil
 }
 
-// String is roughly the binding's WGSL declaration.
+// String returns the binding in a form similar to its WGSL declaration, such as "read x: f32".
 func (s Storage) String() string {
 	access := "read"
 	if s.Access == gpu.ReadWrite {
@@ -89,7 +95,7 @@ func (s Storage) String() string {
 	return fmt.Sprintf("%s %s: %s", access, s.Name, s.Elem)
 }
 
-// nameKernels gives every kernel of the graph a unique name.
+// nameKernels assigns a unique name to every kernel of the graph. It numbers kernels that share a name.
 func (g *Graph) nameKernels() {
 	g.KernelNames = make(map[*Kernel]string, len(g.Kernels))
 	seen := map[string]int{}
@@ -102,10 +108,10 @@ func (g *Graph) nameKernels() {
 	}
 }
 
-// KernelName is a kernel's unique name in the graph, "" if no corner uses it.
+// KernelName returns the kernel's unique name in the graph, or "" if no corner uses the kernel.
 func (g *Graph) KernelName(k *Kernel) string { return g.KernelNames[k] }
 
-// DescribeKernel is a kernel in trace format.
+// DescribeKernel returns a kernel in trace format under the given name.
 func DescribeKernel(name string, k *Kernel) trace.Kernel {
 	sum := sha256.Sum256([]byte(k.Source))
 	t := trace.Kernel{
