@@ -279,8 +279,8 @@ func (a *App) View() (frame string) {
 }
 
 // awaited reports whether the previous key requested a text or new rows that are not ready yet. The next
-// key acts on that text or on those rows, so it waits for them. The wait is short: a job that takes long
-// no longer holds keys back.
+// key acts on that text or on those rows, so the key has to wait. A job that takes long no longer holds
+// keys back.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false

@@ -128,7 +128,7 @@ func (l *lab) editKernel() {
 		}
 		return func() {
 			if l.jobs.Open--; err != nil {
-				l.fail(nil, fmt.Errorf("edit %s: %w", k.Name, err))
+				l.fail(nil, fmt.Errorf("edit kernel %s: %w", k.Name, err))
 				return
 			}
 			if l.dir == "" {

@@ -24,7 +24,7 @@ const (
 	regionDivider // between list and detail when they are side by side
 	regionDetailTitle
 	regionDetail
-	regionNotice // an error that waits to be dismissed, and the costs of the screen itself
+	regionNotice // an error that waits to be dismissed, and the time that drawing the screen takes
 	regionHint
 )
 

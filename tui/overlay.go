@@ -60,7 +60,7 @@ func (o *overlay) lay(w int) {
 
 func (o *overlays) closeOverlay() { o.over = nil }
 
-// unfold shows the folded part of the overlay. It closes an overlay that has none.
+// unfold shows the folded version of the overlay. An overlay without a folded version is closed.
 func (o *overlays) unfold() {
 	if o.over.Folded == nil {
 		o.closeOverlay()

@@ -141,7 +141,8 @@ func run(ctx context.Context, o Options, open func(context.Context) openedMsg) e
 	if terminal && o.Input == nil && term.IsTerminal(int(os.Stdin.Fd())) {
 		o.Input = tty.NewInput(os.Stdin, func(dark bool) { program.Send(backgroundMsg{dark}) })
 		o.isDark = func() bool { return tty.DarkBackground(os.Stdin, out.(*os.File)) }
-		// Bubble Tea restores the terminal mode that an editor left behind, not the original one.
+		// After an editor has run, Bubble Tea restores the terminal mode that the editor left behind. The
+		// original mode is restored here.
 		if before, err := term.GetState(int(os.Stdin.Fd())); err == nil {
 			defer func() { _ = term.Restore(int(os.Stdin.Fd()), before) }()
 		}

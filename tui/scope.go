@@ -184,8 +184,8 @@ func (sel *selection) setScope(to int) {
 	sel.version++
 }
 
-// settle selects all warm decode steps while the model runs. It keeps a user's choice that grows with the
-// run.
+// settle selects all warm decode steps while the model runs, unless the user chose another selection that
+// grows with the run.
 func (sel *selection) settle() {
 	if sel.scope == warmDecode || sel.scope == markedSteps && sel.to < 0 {
 		return
@@ -194,8 +194,8 @@ func (sel *selection) settle() {
 	sel.settling = true
 }
 
-// leaveScope selects the shown step only, because the user asked to see one step. It returns a note if
-// that replaces a selection that the user had chosen, else "".
+// leaveScope selects the shown step only, because the user asked to see one step. If the user had chosen
+// another selection, leaveScope returns a note about the change, else "".
 func (sel *selection) leaveScope() string {
 	chosen := sel.scope != thisStep && !sel.settling
 	if sel.scope != thisStep {

@@ -116,8 +116,8 @@ func (a *App) done(m doneMsg) {
 // observedFor is the number of steps for which a measurement of the timing overhead stays valid.
 const observedFor = 64
 
-// unobserved reports whether the timing overhead of the current step should be measured. It should if the
-// step is a decode step with per-dispatch timing and no recent step was measured.
+// unobserved reports whether the timing overhead of the current step should be measured. The overhead is
+// measured for a decode step with per-dispatch timing, unless a step shortly before was measured.
 func (pi *pilot) unobserved() bool {
 	t := pi.mirror.Trace
 	if t == nil || len(t.Steps) == 0 || pi.lost || pi.mirror.State.Upto != nil {

@@ -286,7 +286,7 @@ func (a *App) backOut() {
 	}
 }
 
-// hosting is the interface of the program for its views.
+// hosting implements view.Host, through which views use the program.
 type hosting struct{ a *App }
 
 func (h hosting) Size() (cols, rows int) {

@@ -26,7 +26,7 @@ func DeviceParts(d *trace.Device) []table.Segment {
 }
 
 // ErrEnded is the error of a session that ended without giving a reason.
-var ErrEnded = errors.New("the session ended without a reason")
+var ErrEnded = errors.New("the session ended without giving a reason")
 
 // ReasonOf closes a session whose event stream has ended and returns the reason that the session ended.
 func ReasonOf(s session.Session) error {

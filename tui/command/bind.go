@@ -44,7 +44,7 @@ func Bind(table []Row, places []Where, keys map[string][]string) ([]Row, error) 
 				return nil, &KeyError{name, fmt.Sprintf("terminals send %q as %s; use that name", k, as)}
 			}
 			if !isKey(k) {
-				return nil, &KeyError{name, fmt.Sprintf("%.20q is not a key: want a character, or a name such as "+
+				return nil, &KeyError{name, fmt.Sprintf("%.20q is not a key: use a character, or a name such as "+
 					"enter, space, pgup, f5, ctrl+r or alt+x", k)}
 			}
 		}

@@ -51,7 +51,7 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 func ParseCount(what, text string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return 0, session.Refusef("%s %.20q: want a number, 0 or more", what, text)
+		return 0, session.Refusef("%s %.20q: must be a whole number, 0 or more", what, text)
 	}
 	return n, nil
 }

@@ -45,7 +45,7 @@ func (p *front) tried(r session.Reply) {
 func useCommand(p *front, what string) (session.Command, error) {
 	e, err := &session.KernelEdit{Kernel: what}, error(nil)
 	if what == "" {
-		err = session.Refusef("u FILE or NAME: want a file NAME%s to use, or the name of a kernel to restore",
+		err = session.Refusef("u FILE or NAME: argument missing: type a file NAME%s to use, or the name of a kernel to restore",
 			session.KernelSuffix)
 	}
 	if strings.HasSuffix(what, session.KernelSuffix) {

@@ -72,9 +72,9 @@ func Run(ctx context.Context, o Options, open func(context.Context) Opened) erro
 }
 
 // run reads commands until the input ends. It reads a command only when the model is open and the previous
-// command has ended. It returns the reason of a session that ended by itself, or the error of a rejected
-// first prompt that the user chose. If the commands do not come from a terminal, it returns a Failure when
-// commands failed. s is nil for a recorded trace.
+// command has ended. If the session ends by itself, run returns the reason. If the session rejects a first
+// prompt that the user chose, run returns the error. If the commands do not come from a terminal, run
+// returns a Failure when commands failed. s is nil for a recorded trace.
 func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
@@ -469,7 +469,7 @@ func (p *front) export(path string) {
 		return
 	}
 	if path == "" {
-		p.fail(errors.New("x FILE: name the file to write to"))
+		p.fail(errors.New("x FILE: file name missing"))
 		return
 	}
 	done := "wrote"

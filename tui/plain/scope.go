@@ -127,7 +127,7 @@ func (p *front) tryPrint(name string, of spokenOf) error {
 func (p *front) why(name string) {
 	switch {
 	case name == "":
-		p.fail(session.Refusef("w NAME: want a dispatch (id or name), an operator or a value"))
+		p.fail(session.Refusef("w NAME: name missing: type a dispatch (id or name), an operator or a value"))
 		return
 	case len(p.mirror.Trace.Steps) == 0:
 		p.fail(p.noStep())

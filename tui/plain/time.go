@@ -22,7 +22,7 @@ func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)
 	if len(words) == 0 || p.mirror.Trace == nil {
-		return c, errors.New("o OP [M ...]: want an operator, such as o attn.q 1 16 17")
+		return c, errors.New("o OP [M ...]: operator missing; for example: o attn.q 1 16 17")
 	}
 	named := 1 // number of words of the name, because a name may contain blanks
 	for named < len(words) && !isNumber(words[named]) {

@@ -21,8 +21,8 @@ import (
 type Script struct {
 	// Progress is sent before the trace's header.
 	Progress []session.Progress
-	// Before is called before every command and, in a run, before every step. Its result is the error of
-	// the command. It may wait or panic.
+	// Before is called before every command and, in a run, before every step. The error that Before
+	// returns is the error of the command. Before may wait or panic.
 	Before func(context.Context, session.Command) error
 	// Rounds is the number of rounds in one measurement of costs; 0 means 30. Scatter is the difference
 	// between the quartiles of the run times, in ns.
@@ -382,8 +382,8 @@ func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	return &p.path[i], nil
 }
 
-// Shared is the part of a costed step's time, in ns, that remains when all dispatches are skipped. It
-// applies if every part is a single dispatch.
+// Shared is the time in ns that remains of a costed step when all its dispatches are skipped, if every
+// part is a single dispatch.
 const Shared = 7000
 
 // cost reports for each part half the time of its dispatches. It sends the progress and calls

@@ -120,8 +120,8 @@ func (p *CurvesPage) Load(j *widget.Jobs, s Snapshot, _ int) {
 }
 
 // curvesVersion returns the version of the data that the curves depend on. While nothing runs, every
-// change of the data changes it. While a model runs, it changes only after several more steps, because
-// curves cover all steps and are expensive to rebuild.
+// change of the data changes the version. While a model runs, the version changes only after several more
+// steps, because curves cover all steps and are expensive to rebuild.
 func curvesVersion(s Snapshot) int {
 	if !s.State.Running {
 		return s.Version

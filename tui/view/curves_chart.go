@@ -63,8 +63,8 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	return AxisRange{place(lo), place(hi)}
 }
 
-// widen multiplies the drawn part of the axis by times and keeps the cursor at its place on the screen. It
-// returns the reason if it cannot.
+// widen multiplies the drawn part of the axis by times and keeps the cursor at its place on the screen. If
+// widening is impossible, widen returns the reason.
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
@@ -141,8 +141,8 @@ func (d *chart) axis() widget.Scale {
 	return axisOf(d.curves, d.part)
 }
 
-// flat is the minimum range of the time axis, as a fraction of the largest time. It keeps tiny differences
-// looking small.
+// flat is the minimum range of the time axis, as a fraction of the largest time. With a smaller range,
+// tiny differences would look large.
 const flat = 0.04
 
 // values returns the scale of the values. It starts at 0, except for times, whose slope would be invisible

@@ -104,8 +104,8 @@ func (p *DispatchPage) Restore(s any) { p.fold = s.(analyze.Grouping) }
 
 func (p *DispatchPage) refold() { p.fold = (p.fold + 1) % (analyze.GroupNone + 1) }
 
-// About returns the cost of the steps that the table covers. It returns an empty line if those are not the
-// selected steps.
+// About returns the cost of the steps that the table covers. If the table covers other steps than the
+// selected ones, the line is empty.
 func (p *DispatchPage) About(s Snapshot) (table.Line, bool) {
 	if t := p.Rows.Table; t != nil && len(t.Title) > 1 && p.at().Named(p.Takes()) == s.Named(p.Takes()) {
 		return t.Title[0], true
@@ -118,7 +118,7 @@ func (p *DispatchPage) Title(w int) []table.Segment {
 	if t == nil || len(t.Title) == 0 {
 		return []table.Segment{{Rank: 0, Text: "Dispatches"}}
 	}
-	// The first title line, the cost of the step, is shown by About. This is the second one.
+	// About shows the first title line, which is the cost of the step. Title shows the second title line.
 	said := t.Title[len(t.Title)-1].Segments
 	first := min(2, len(said))
 	own := append([]table.Segment{p.edited(), p.uncosted()}, p.Rows.Own(w)...)

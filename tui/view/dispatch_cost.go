@@ -80,8 +80,8 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 }
 
 // withHeadings adds to rows the group headings above them, in the order of the graph. A table sorted by a
-// column shows no headings, so without this the costs of headings would get fewer rounds. It adds nothing
-// if a filter is active, because a heading then no longer stands for all its rows.
+// column shows no headings, so without withHeadings the costs of headings would get fewer rounds. If a
+// filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
 func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {
@@ -203,10 +203,11 @@ func (p *DispatchPage) cannotCost() string {
 // Roomy is the screen width, in cells, from which every column fits.
 const Roomy = 200
 
-// spare reports whether to hide a column that the detail also shows, on a screen without room for all
-// columns. It hides the sum of isolated times if there are no costs. It hides the number of steps if there
-// are costs, which tell more. In a run with static grids the table shows the waste, which covers all
-// dispatches of a row. There it hides the time of a single dispatch and keeps the sum.
+// spare reports whether to hide a column on a screen without room for all columns. The hidden columns
+// repeat what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides
+// the number of steps, because costs tell more. In a run with static grids, the table shows the waste,
+// which covers all dispatches of a row. In such a run, spare hides the time of a single dispatch and keeps
+// the sum.
 func (p *DispatchPage) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {
@@ -222,8 +223,8 @@ func (p *DispatchPage) spare(name string, screen int) bool {
 	return name == "sum_us" && beside && !static && !t.Costed()
 }
 
-// guest reports whether to show a column only if there is room for it. It does so for the error of the costs
-// on a wide screen, because the detail shows this error too.
+// guest reports whether to show a column only if there is room for it. On a wide screen, the error of the
+// costs is such a column, because the detail shows this error too.
 func (p *DispatchPage) guest(name string, screen int) bool {
 	return name == "cost_spread_us" && screen >= widget.SideWidth && screen < Roomy
 }

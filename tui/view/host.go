@@ -107,7 +107,7 @@ type Host interface {
 // that it shows comes from the snapshot and is computed by jobs. Only the event loop calls its methods. A
 // view embeds Basics and overrides the methods it supports.
 type View interface {
-	// Load requests the data to show from a snapshot, for a screen of w cells. It is called after every
+	// Load requests the data to show from a snapshot, for a screen of w cells. Load is called after every
 	// message, so it must be cheap if nothing has changed.
 	Load(j *widget.Jobs, s Snapshot, w int)
 	// Title returns what the list shows, for a screen of w cells.
@@ -127,15 +127,15 @@ type View interface {
 	// contents.
 	Detailed() bool
 	Detail() *Detail
-	// About returns the line below the tabs. It returns false if the line should show the cost of the
-	// steps. It must be cheap.
+	// About returns the line below the tabs. It returns false if that line should show the cost of the
+	// steps. About must be cheap.
 	About(s Snapshot) (table.Line, bool)
 	// Filter returns the filter of the view, or nil if the view has none.
 	Filter() *filter
 	// Copied returns the selected row as text.
 	Copied() string
-	// Open opens the selected row. Back leaves one level inside the view. Both return false if there is
-	// nothing to do.
+	// Open opens the selected row. Back leaves one level inside the view. Open returns false if no row can
+	// be opened, and Back returns false if there is no level to leave.
 	Open() bool
 	Back() bool
 	// Turn moves to the next or previous item of a view that shows one item at a time. It returns false if
@@ -211,7 +211,7 @@ type Page struct {
 	Title string
 	Lines []string
 	Marks [][]widget.Stretch // marks of each line, or nil
-	// Broken wraps a line to w cells. It is nil for lines that are not wrapped, which can have marks.
+	// Broken wraps a line to w cells. If Broken is nil, the lines are not wrapped and may have Marks.
 	Broken func(line string, w int) []string
 	Whole  string // what the copy command copies; "" copies the lines
 	// Earlier and Later are the same text for another step, or nil if there is none. Folded is the same

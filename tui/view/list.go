@@ -83,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere looks for a dispatch id that is the only condition of a filter of Dispatches. It returns the
-// dispatch, the number of steps that run it, and the last of these steps, or the shown step if none runs
-// it. asked is false if the filter is not of this kind.
+// elsewhere looks for a filter of Dispatches that asks only for one dispatch id. It returns this dispatch,
+// the number of steps that run it, and the last of these steps. If no step runs the dispatch, at is the
+// shown step. asked is false if the filter asks for anything else.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {

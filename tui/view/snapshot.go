@@ -18,8 +18,9 @@ type Snapshot struct {
 	Index *analyze.Index // nil until the trace's header has arrived
 	Trace *trace.Trace
 	Step  int // the shown step, which is the last of Scope; -1: none
-	// Scope holds the selected steps. Against is their baseline, or nil if there is none. Both are set if
-	// Step is. Base is the step of the baseline if the baseline is a single step of this trace, else -1.
+	// Scope holds the selected steps. Against is their baseline, or nil if there is none. Scope and
+	// Against are only set if a step is shown. Base is the step of the baseline if the baseline is a
+	// single step of this trace, else -1.
 	Scope   analyze.Selection
 	Against *analyze.Baseline
 	Base    int

@@ -13,8 +13,8 @@ import (
 // markTemplated marks a line of a kernel that constants have changed.
 const markTemplated = "▎"
 
-// SourceOf returns a kernel's source with line numbers. It highlights the text that constants inserted,
-// and the code that was included because of a constant. The rest is the same in all kernels of the
+// SourceOf returns a kernel's source with line numbers. It highlights the text that constants filled in,
+// the included files, and the branches that constants selected. The rest is the same in all kernels of the
 // template.
 func SourceOf(name string, k *trace.Kernel) Text {
 	none := "the trace has no source of " + name

@@ -47,8 +47,8 @@ type stepsKey struct {
 	against *analyze.Baseline
 }
 
-// StepFacts holds what takes longer to compute the more steps there are. A job computes it, and it never
-// changes afterwards.
+// StepFacts holds the facts of a step that take longer to compute the more steps the run has. A job
+// computes the facts, and they never change afterwards.
 type StepFacts struct {
 	s               Snapshot
 	Sum             *analyze.StepSummary
@@ -388,7 +388,7 @@ func (p *StepPage) verdict(f *StepFacts) string {
 	return said + command.Keyed("; {Dispatches}, then {cost}: what each row costs")
 }
 
-// run draws the strip with its lanes. A low page shows fewer lanes.
+// run draws the strip with its lanes. A page with few lines shows fewer lanes.
 func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip, w, chart, h int) []string {
 	lines := s.Chart(t, g, chart)
 	cursor, legend := "", s.Legend()

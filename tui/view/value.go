@@ -26,8 +26,8 @@ var valueRow = Row{
 }
 
 // ValuePage shows an opened value: its statistics, its histogram and a window of its elements. It asks the
-// model only for the elements in the window. The model re-runs a step up to a dispatch and reads the value
-// there.
+// model for the elements in the window first, and for the statistics afterwards. To read a value, the
+// model re-runs a step up to a dispatch.
 type ValuePage struct {
 	Basics
 	host   Host
@@ -223,8 +223,8 @@ func (p *ValuePage) shownValue() trace.ValueID {
 	return p.value
 }
 
-// shape returns the size of the grid. Its columns are the last dimension of the value. A value with a
-// single row is broken into as many rows as fit the screen's width.
+// shape returns the size of the grid. The columns of the grid are the last dimension of the value. A value
+// with a single row is wrapped into rows that fit the width of the screen.
 func (p *ValuePage) shape() (rows, columns int) { return gridOf(p.dims(), p.fits()) }
 
 func gridOf(dims []int, fits int) (rows, columns int) {
