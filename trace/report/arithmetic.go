@@ -9,8 +9,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Arithmetic is how a plan's workgroup count follows from the live shape: "96 = ⌈cols 384 / 4⌉ × rows 1"; ""
-// where the trace does not say.
+// Arithmetic explains how a plan's workgroup count follows from the live shape: "96 = ⌈cols 384 / 4⌉ × rows
+// 1". It returns "" if the trace has no explanation.
 func Arithmetic(p *trace.Plan) string {
 	if p.Grid == nil || len(p.Grid.Terms) == 0 {
 		return ""
@@ -20,7 +20,7 @@ func Arithmetic(p *trace.Plan) string {
 	for i := range p.Grid.Terms {
 		t := &p.Grid.Terms[i]
 		groups *= t.Groups()
-		if t.Value != 1 || t.Name != "z" { // a batch of one says nothing
+		if t.Value != 1 || t.Name != "z" { // a batch of one is not worth showing
 			parts = append(parts, termText(t))
 		}
 	}
@@ -35,7 +35,7 @@ func Arithmetic(p *trace.Plan) string {
 	return table.Grid(p.NeededGrid) + " = " + says
 }
 
-// termText is what a term counts and how it becomes groups: "min(⌈context 2,100 / 64⌉, 32)".
+// termText formats a term and how it is divided into workgroups: "min(⌈context 2,100 / 64⌉, 32)".
 func termText(t *trace.Term) string {
 	s := fmt.Sprintf("%s %s", t.Name, table.Integer(t.Value))
 	if t.Times > 1 {
@@ -50,8 +50,8 @@ func termText(t *trace.Term) string {
 	return s
 }
 
-// LaunchArithmetic is Arithmetic of what was launched: where that is more than the live shape needs it says
-// so first.
+// LaunchArithmetic explains the launched workgroup count like Arithmetic. If more workgroups are launched
+// than the live shape needs, it says this first.
 func LaunchArithmetic(p *trace.Plan) string {
 	needs := Arithmetic(p)
 	if p.Workgroups == p.NeededGrid {

@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Around are the neighbours of an operator: those that it reads from, or that read from it, and those after
-// them, so many steps far. Shapes and levels are those of a step, -1 for the graph at its largest.
+// Around returns the producers or the consumers of an operator, and the neighbours of those up to the
+// distance far. Shapes and levels are those of a step. A step of -1 means the graph at its largest shapes.
 func Around(x *analyze.Index, step int, op trace.OpID, far int, consumers bool) []analyze.Neighbour {
 	return neighbours(memory.Of(x, step), op, far, consumers)
 }
@@ -32,7 +32,7 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 		found := false
 		for _, id := range slices.Concat(next(v), x.Holders(v)) {
 			if id == op || consumers != (id > op) {
-				continue // who has the State before, and who after; what reads a value before it is made
+				continue // for State, earlier operators are producers and later ones are consumers
 			}
 			n := x.Neighbour(t.Step, id)
 			n.Label = analyze.Within(n.Label, o)
@@ -53,7 +53,8 @@ func neighbours(t *memory.Tenancy, op trace.OpID, far int, consumers bool) []ana
 	return list
 }
 
-// OperatorLines say what an operator is, what it takes and gives, and what it runs at a step, -1 for none.
+// OperatorLines describes an operator in words: its kind, its inputs and outputs, and what it runs in a
+// step. A step of -1 means no step.
 func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 	g := &x.Trace.Graph
 	o := &g.Ops[op]
@@ -103,7 +104,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 	return lines
 }
 
-// valueText says a value in a line: name, type, live and largest dims, bytes, memory.
+// valueText describes a value in one line: name, type, live and largest shape, size, memory.
 func valueText(t *memory.Tenancy, id trace.ValueID) string {
 	x, v := t.X, &t.X.Trace.Graph.Values[id]
 	live, most := LiveText(t, id), Bounds(x, v)
@@ -123,7 +124,8 @@ func valueText(t *memory.Tenancy, id trace.ValueID) string {
 	return strings.TrimRight(text+", "+string(v.Role)+" "+graphtree.MemoryOf(v), " ")
 }
 
-// ValueLines say what a value is, who gives and who takes it, and what shares its memory.
+// ValueLines describes a value in words: its type and shape, its producers and consumers, and the values
+// that share its memory.
 func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 	g := &x.Trace.Graph
 	v := &g.Values[id]

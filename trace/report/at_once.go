@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// JointLine says what a row costs together with those that it runs with at once; "" where that is not
-// known.
+// JointLine describes the joint cost of a row and the rows that run at the same time as it. It returns ""
+// if this cost is not known.
 func (t *DispatchTable) JointLine(row int) string {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; slices.Contains(r.Joins, row) && r.Cost.Significant() {

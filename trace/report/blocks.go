@@ -19,16 +19,17 @@ func init() {
 	})
 }
 
-// blockRow is a block in all the steps of a selection that timed it.
+// blockRow is a block with its times in all selected steps that timed it.
 type blockRow struct {
-	trace.Block // as the first of them has it
+	trace.Block // from the first of these steps
 	key         string
 	times       []int64
 	Time        analyze.Stats
 }
 
-// Blocks is the table of the blocks of a selection's steps, in order of submission. Blocks of two steps are
-// the same where their name is, and how often it came before.
+// Blocks returns the table of the blocks of the selected steps, in order of submission. Two blocks of
+// different steps correspond if they have the same name and the same number of earlier blocks with that
+// name.
 func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	var rows []blockRow
 	at := map[string]int{}
@@ -114,5 +115,5 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	return t
 }
 
-// OfBlocks says in a title which times a step has that was timed by blocks.
+// OfBlocks is the title segment of a step that was timed by blocks.
 var OfBlocks = table.Segment{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}

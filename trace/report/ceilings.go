@@ -19,7 +19,7 @@ func init() {
 	})
 }
 
-// ceilingRow is one of a device's ceilings.
+// ceilingRow is one ceiling of a device.
 type ceilingRow struct{ what, text string }
 
 func ceilingRows(c *trace.Ceilings) []ceilingRow {
@@ -53,7 +53,7 @@ func ceilingRows(c *trace.Ceilings) []ceilingRow {
 	return rows
 }
 
-// CeilingTable is the table of a device's ceilings. Without any it says so.
+// CeilingTable returns the table of a device's ceilings. If there are no ceilings, the table says so.
 func CeilingTable(d *trace.Device) *table.Table {
 	rows := ceilingRows(d.Ceilings)
 	at := table.By(rows)
@@ -76,7 +76,7 @@ func CeilingTable(d *trace.Device) *table.Table {
 	return t
 }
 
-// CeilingFacts are a device's ceilings in a few short lines.
+// CeilingFacts returns a device's ceilings as a few short lines.
 func CeilingFacts(c *trace.Ceilings) []string {
 	var copies, others string
 	for i, r := range ceilingRows(c) {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// says is the figure in words, with what it may be off by: "22 rows share 137 ± 12 µs".
+// says describes the shared cost with its error: "22 rows share 137 ± 12 µs".
 func says(s analyze.Shared) string { return words(s, " ± "+analyze.Short(s.ErrorNS)) }
 
 func words(s analyze.Shared, off string) string {
@@ -21,7 +21,7 @@ func words(s analyze.Shared, off string) string {
 	return fmt.Sprintf("%s share %s%s µs", rows, analyze.Short(s.NS), off)
 }
 
-// SharedLine says what it means that rows share less than zero; "" where they do not.
+// SharedLine explains a negative shared cost. It returns "" if the shared cost is not negative.
 func (t *DispatchTable) SharedLine() string {
 	s, ok := t.Shared()
 	if !ok || !s.Less() {
@@ -30,8 +30,9 @@ func (t *DispatchTable) SharedLine() string {
 	return says(s) + ": one row's work slows down another's"
 }
 
-// sharedCostParts say in a title whose costs these are and what the rows share. That is lost last where it is
-// more than zero, for then the costs of the rows do not add up to the step.
+// sharedCostParts returns the title segments for the step of the costs and for the shared cost. If the
+// shared cost differs significantly from zero, its segment is essential, because the costs of the rows do
+// not add up to the step.
 func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	at := fmt.Sprintf("cost at s%d", c.Step.Index)
 	of := table.Segment{Rank: 1, Text: at + ", " + trace.Rounds(c.Step.Costs), Short: at}
@@ -49,8 +50,8 @@ func sharedCostParts(c *analyze.StepCosts, t *DispatchTable) []table.Segment {
 	return []table.Segment{of, shared}
 }
 
-// CostLine says in words what a row costs, for all that it stands for and for each of them, or why a cost
-// that was measured is not its own; "" where none was measured.
+// CostLine describes the cost of a row: for all of its dispatches and for each of them. If a measured cost
+// does not apply to the row, CostLine gives the reason. It returns "" if no cost was measured.
 func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	c := r.Cost
 	switch {
@@ -78,8 +79,8 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 	return line
 }
 
-// costColumns are what rows cost and what there is to save: by leaving them out where that was measured, else
-// by their times alone.
+// costColumns returns the columns of costs and potential savings. If no costs were measured, the columns
+// show isolated times instead.
 func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	at := t.ran
 	costs := func(of func(*analyze.RowCost) table.Cell) func(int) table.Cell {
@@ -90,7 +91,7 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 			return of(r.Cost)
 		})
 	}
-	width := 80 // of ~excess, which replaces what was not measured
+	width := 80 // width for ~excess, which replaces costs that were not measured
 	columns := CostColumns(t.Index, costs)
 	if t.AnyCost {
 		width = 200
@@ -111,21 +112,21 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	}
 }
 
-// CostCell is a cost in any table.
+// CostCell returns the cell of a cost for any table.
 func CostCell(x *analyze.Index, c *analyze.RowCost) table.Cell {
 	cell := table.Microseconds(float64(c.NS)/1e3, min(1, table.DecimalsOfUS(x.Trace.Clock.QuantumNS)))
 	cell.Text, cell.Mark = c.Marked(cell.Text), c.Mark
 	return cell
 }
 
-// CostColumns are the columns of costs, in any table that has some.
+// CostColumns returns the columns of costs for any table that has costs.
 func CostColumns(
 	x *analyze.Index,
 	cost func(func(*analyze.RowCost) table.Cell) func(int) table.Cell,
 ) []table.Column {
 	save := 110
 	if analyze.NoSave(&x.Trace.Device) != "" {
-		save = table.Unseen // the title says why there is none
+		save = table.Unseen // the title explains why there are no savings
 	}
 	us := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
@@ -166,10 +167,10 @@ func CostColumns(
 	}
 }
 
-// costPart says in a title what shares are of, and that there are rows without a cost: they cost something
-// all the same.
+// costPart returns the title segment for the basis of the shares. It also counts the rows without a cost,
+// because these rows are not free.
 func (t *DispatchTable) costPart() table.Segment {
-	part := table.Segment{Rank: 3, Text: "share by cost"} // as the columns of costs suggest
+	part := table.Segment{Rank: 3, Text: "share by cost"} // the columns of costs suggest this
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "no costs on these routes")
@@ -198,10 +199,12 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
-// costsApart is how far the step that costs are of may be from the step of the title before it is said.
+// costsApart is the relative difference between the step of the costs and the step of the title from which
+// on the title mentions it.
 const costsApart = 0.1
 
-// ofStep says of shares by cost what they are parts of, where that is another time than the title has.
+// ofStep adds to the segment the time that the shares by cost refer to, if it differs from the time in the
+// title.
 func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	w, of := t.Costs.Step.Whole, t.Index.UntimedOf(t.Selection)
 	if w == nil {
@@ -217,10 +220,10 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 	}
 }
 
-// fixFirst names the row that there is most to save in, where rows are distinguished by costs: by ~save, and
-// where that is not known by the cost, which is the most there is. Behind it is how much of the runs that is
-// which costs are of. What is within the ± of its row is not named: the next measurement would name another.
-// Where the GPU idles longer in the untimed step than a row would give, that is named before it.
+// fixFirst names the row with the largest potential saving, or with the largest cost if savings are not
+// known. The title also shows its share of the whole runs in which the costs were measured. A saving within
+// the error of its row is not named, because the next measurement would name a different row. If the GPU
+// idles longer in the untimed step than the row could save, the idle time is named first.
 func (t *DispatchTable) fixFirst() []table.Segment {
 	if !t.MostCosted {
 		return nil
@@ -229,7 +232,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	if first < 0 {
 		return []table.Segment{t.Undecided()}
 	}
-	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce) // its row says so
+	// The row itself shows that its cost is joint, so the name omits this.
+	said, name := "fix first ", strings.TrimSuffix(t.Called(first), analyze.AtOnce)
 	brief, off := said+name, analyze.Short(t.Grouped[first].Cost.ErrorNS)
 	untimed := t.Index.UntimedOf(t.Selection)
 	if idle, idleOff, ok := untimed.Waits(); ok && idle > idleOff && float64(idle) > most {
@@ -250,7 +254,8 @@ func (t *DispatchTable) fixFirst() []table.Segment {
 	return parts
 }
 
-// Undecided says in a title that none of the rows that have costs can be named as what to fix first.
+// Undecided returns the title segment for the case that no row with a cost can be named as what to fix
+// first.
 func (t *DispatchTable) Undecided() table.Segment {
 	known, rounds := false, 0
 	for i := range t.Grouped {
@@ -273,7 +278,7 @@ func (t *DispatchTable) Undecided() table.Segment {
 	return said
 }
 
-// share is a row's part of the step.
+// share returns the cell of a row's share of the step.
 func (t *DispatchTable) share(r *analyze.DispatchRow) table.Cell {
 	switch {
 	case t.CostOrder && r.Cost == nil:

@@ -21,8 +21,8 @@ func init() {
 	})
 }
 
-// CostTable is the costs of the last step of a selection that has some, of the whole run without a selection.
-// Where none has, times alone stand in, of the last step that has those.
+// CostTable returns the costs of the last selected step that has costs. An empty selection means the whole
+// run. If no step has costs, the table shows isolated times of the last step that has these.
 func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
 	steps := selection.Steps
 	if steps == nil {
@@ -64,7 +64,7 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 		made.Title = t.costTitle(t.unknown(rows))
 		quiet := &made.Columns[made.Column("cost_us")]
 		of := quiet.Of
-		quiet.Of = func(row int) table.Cell { // the title has said it
+		quiet.Of = func(row int) table.Cell { // the title has said that no cost is known
 			cell := of(row)
 			cell.Text = table.Unmeasured
 			return cell
@@ -75,7 +75,7 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 	return made, nil
 }
 
-// unknown says in the title, once for all rows, that no cost is known, and why.
+// unknown returns the title segment that explains, once for all rows, why no cost is known.
 func (t *DispatchTable) unknown(rows []analyze.CostRow) table.Segment {
 	said := "no costs measured"
 	if t.Timed() {
@@ -145,7 +145,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 	})
 }
 
-// costTitle says what the costs are of, and more.
+// costTitle returns the title for the step of the costs, followed by the segments in more.
 func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	if t.Costs == nil {
 		text := "no costs measured"
@@ -170,7 +170,7 @@ func (t *DispatchTable) costTitle(more ...table.Segment) []table.Line {
 	return []table.Line{table.Title(parts...)}
 }
 
-// markNotes say what the marks mean that rows have.
+// markNotes explains the marks that appear in the rows.
 func markNotes(rows []analyze.CostRow) (notes []string) {
 	for _, mark := range []string{analyze.MarkNone, analyze.MarkUnknown} {
 		if why := doubts(rows, mark); why != nil {
@@ -180,7 +180,7 @@ func markNotes(rows []analyze.CostRow) (notes []string) {
 	return notes
 }
 
-// doubts are why rows have a mark.
+// doubts returns the distinct reasons why rows have the given mark.
 func doubts(rows []analyze.CostRow, mark string) (why []string) {
 	for _, r := range rows {
 		if c := r.Cost; c != nil && c.Mark == mark && !slices.Contains(why, c.Doubt) {
@@ -190,7 +190,7 @@ func doubts(rows []analyze.CostRow, mark string) (why []string) {
 	return why
 }
 
-// costNotes say how the rows add up.
+// costNotes explains how the rows add up.
 func (t *DispatchTable) costNotes() []string {
 	if t.Costs == nil || t.Costs.Step.Whole == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// deltaPercent is the difference in time as a part of the baseline's: "-12%".
+// deltaPercent formats the difference in time relative to the baseline: "-12%".
 func deltaPercent(d analyze.Delta) string {
 	share := 100 * d.TimeNS / d.BaselineNS
 	if math.Abs(share) < 9.95 {
@@ -18,12 +18,14 @@ func deltaPercent(d analyze.Delta) string {
 	return fmt.Sprintf("%+.0f%%", share)
 }
 
-// Decimals are those of a difference in µs: as many as the larger of the figures has that it is one of.
+// Decimals returns the number of decimals of a difference in µs. It is the number of decimals of the larger
+// of the two times that are subtracted.
 func Decimals(d analyze.Delta, most int) int {
 	return table.MicrosDecimals(max(d.BaselineNS, d.BaselineNS+d.TimeNS)/1e3, most)
 }
 
-// DifferenceCell is a difference of ns as it is written in µs, or = where it is none that can be told.
+// DifferenceCell returns the cell of a difference in ns, shown in µs. It shows "=" if the difference is not
+// significant.
 func DifferenceCell(ns float64, decimals int, equal bool) table.Cell {
 	cell := table.Cell{Text: fmt.Sprintf("%+.*f", decimals, ns/1e3), Number: ns / 1e3, Has: true}
 	if equal {
@@ -32,9 +34,10 @@ func DifferenceCell(ns float64, decimals int, equal bool) table.Cell {
 	return cell
 }
 
-// deltaCell is the Δ of a row: how its plans differ, "48→96" of grids, "r batch8→gemv" of routes, "k
-// own→3fa21b07" of texts of the kernel, p where it is the params alone, a letter each where they differ in
-// several ways; and the difference in time. Both grids are what is said in any room.
+// deltaCell returns the Δ cell of a row. It shows how the plans differ: "48→96" for grids, "r batch8→gemv"
+// for routes, "k own→3fa21b07" for edited kernels, and "p" if only params differ. If the dispatches of the
+// row differ in several ways, it shows one letter for each way. It also shows the difference in time. A
+// change of the grid is shown in full even in a narrow column.
 func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 	d := r.Delta
 	plan, same := t.Same(r, func(l *analyze.Launch) string {
@@ -70,7 +73,7 @@ func (t *DispatchTable) deltaCell(r *analyze.DispatchRow) table.Cell {
 	return table.Cell{Text: plan, Short: short}
 }
 
-// deltaColumns are what changed against the baseline.
+// deltaColumns returns the columns that compare the rows with the baseline.
 func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline []table.Column) {
 	decimals := table.DecimalsOfUS(t.Index.Trace.Clock.QuantumNS)
 	us := func(of func(analyze.Delta) float64, sign string) func(int) table.Cell {
@@ -107,8 +110,8 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 	}
 }
 
-// OtherTrace is the part of a title that says of which other model, or device, a baseline of this run is:
-// what differs then is no change. It says nothing where both have the same.
+// OtherTrace returns the title segment for a baseline of a different model or device. In that case
+// differences are not changes. The segment is empty if both traces have the same model and device.
 func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	var what, which []string
 	now, then := x.Trace, baseline.Trace
@@ -128,8 +131,9 @@ func OtherTrace(x *analyze.Index, baseline *analyze.Index) table.Segment {
 	}
 }
 
-// Delta is a cost less that of the same dispatches at the baseline: = where that is within the scatter of
-// both, ? where that of one is not known, nothing where they were not left out there.
+// Delta returns the cell of a cost minus the cost of the same dispatches at the baseline. It shows "=" if
+// the difference is within the errors of both, and "?" if one error is not known. The cell is empty if the
+// baseline has no such cost.
 func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 	if c == nil || now == nil {
 		return table.Cell{}
@@ -147,7 +151,7 @@ func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 	return cell
 }
 
-// DeltaCostColumn is the difference of costs in a table whose rows have some.
+// DeltaCostColumn returns the column of cost differences for a table whose rows have costs.
 func DeltaCostColumn(c *analyze.BaselineCosts, width int, of func(row int) *analyze.RowCost) table.Column {
 	return table.Column{
 		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// DetailLines says it in words, a label before each.
+// DetailLines describes a dispatch in words. Each line starts with a label.
 func DetailLines(d *analyze.Detail) []string {
 	var lines []string
 	add := func(label, text string) {
@@ -67,7 +67,7 @@ func DetailLines(d *analyze.Detail) []string {
 	return lines
 }
 
-// detailParams is the params, and what changed in them.
+// detailParams formats the params and their changes.
 func detailParams(d *analyze.Detail) string {
 	said := paramsText(d.Params, false)
 	switch {
@@ -81,7 +81,7 @@ func detailParams(d *analyze.Detail) string {
 	return said
 }
 
-// barrier says what the barrier before the dispatch waits for.
+// barrier describes what the barrier before the dispatch waits for.
 func barrier(d *analyze.Detail) []string {
 	switch {
 	case !d.Begins:
@@ -105,7 +105,7 @@ func barrier(d *analyze.Detail) []string {
 	return lines
 }
 
-// waitWords say what the dispatch would do too early without the barrier.
+// waitWords describes the data hazard that the barrier prevents.
 var waitWords = map[string]string{
 	"raw": "read after write", "war": "write after read", "waw": "write after write",
 }

@@ -12,7 +12,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ran gives cells of rows that ran; one that is gone has none.
+// ran returns a cell function that leaves removed rows empty, because they did not run.
 func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
 	return table.By(t.Grouped)(func(r *analyze.DispatchRow) table.Cell {
 		if r.Gone() {
@@ -22,7 +22,7 @@ func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) 
 	})
 }
 
-// columns are all columns of the table, in the order of the list: what a narrow screen shows comes first.
+// columns returns all columns of the table. Columns for narrow screens come first.
 func (t *DispatchTable) columns() []table.Column {
 	cost, lost := t.costColumns()
 	over, idle := t.wasteColumns()
@@ -30,7 +30,7 @@ func (t *DispatchTable) columns() []table.Column {
 	quantum := t.Index.Trace.Clock.QuantumNS
 	decimals := table.DecimalsOfUS(quantum)
 	_, one := t.Selection.One()
-	// own is a text of the plan, for rows that are no headings.
+	// own returns a text of the plan in rows that are not headings.
 	own := func(f func(*analyze.Launch) string) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group {
@@ -40,8 +40,8 @@ func (t *DispatchTable) columns() []table.Column {
 			return table.Text(s)
 		}
 	}
-	// grid is a workgroup count, or size, that all dispatches of the row agree on; as a number it is the
-	// product.
+	// grid returns a workgroup count or size if it is equal for all dispatches of the row. Its number is
+	// the product.
 	grid := func(f func(*analyze.Launch) [3]int) func(*analyze.DispatchRow) table.Cell {
 		return func(r *analyze.DispatchRow) table.Cell {
 			if r.Group || r.Joint {
@@ -66,11 +66,11 @@ func (t *DispatchTable) columns() []table.Column {
 	ran := all.Where(func(r *analyze.DispatchRow) bool { return !r.Gone() })
 	any, at := table.By(t.Grouped), t.ran
 	each := 80
-	if t.AnyCost { // a cost is of all dispatches of a row: so is the time beside it
+	if t.AnyCost { // a cost covers all dispatches of a row, so show the time of all dispatches next to it
 		each = 200
 	}
 	kernel, serves := 80, table.Unseen
-	if t.Grouping == analyze.GroupKernel { // the rows are kernels: show what uses them
+	if t.Grouping == analyze.GroupKernel { // the rows are kernels, so show the operators that use them
 		kernel, serves = table.Unseen, 80
 	}
 	judged := 80
@@ -317,7 +317,8 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 	}
 	if !r.Group && !r.Joint {
 		if s, ok := t.Same(r, func(l *analyze.Launch) string { return l.Plan.Kernel }); ok {
-			inLayers := r.Parent >= 0 && len(t.Grouped[r.Parent].Units) == len(r.Units) // which says how many
+			// The heading already shows the number of layers.
+			inLayers := r.Parent >= 0 && len(t.Grouped[r.Parent].Units) == len(r.Units)
 			if len(r.Units) > 1 && !inLayers {
 				s = fmt.Sprintf("%s ×%d", s, len(r.Units))
 			}
@@ -342,7 +343,8 @@ func (t *DispatchTable) kernel(r *analyze.DispatchRow) table.Cell {
 	return table.Text(s)
 }
 
-// serves are the operators that a kernel works for, in order, each once, and how many dispatches they are.
+// serves returns the cell with the number of dispatches that use a kernel, and their distinct operators in
+// order.
 func (t *DispatchTable) serves(r *analyze.DispatchRow) table.Cell {
 	switch {
 	case t.Grouping != analyze.GroupKernel:
@@ -395,7 +397,7 @@ func (t *DispatchTable) gap(r *analyze.DispatchRow) table.Cell {
 	return table.Cell{Text: Decibels(float64(worst.SNRdB)), Number: float64(worst.SNRdB), Has: true}
 }
 
-// Decibels writes a signal-to-noise ratio: ∞ where there is no difference at all.
+// Decibels formats a signal-to-noise ratio. It returns ∞ if there is no error.
 func Decibels(db float64) string {
 	if math.IsInf(db, 1) {
 		return "∞"
@@ -403,8 +405,8 @@ func Decibels(db float64) string {
 	return fmt.Sprintf("%.1f", db)
 }
 
-// standsOut names the member of a row that is an outlier, and says by how much: "L15 +14 %"; "" where there
-// is none.
+// standsOut names the outlier among the members of a row and shows its deviation: "L15 +14 %". It returns
+// "" if there is no outlier.
 func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	if r.Outlier < 0 || r.Time.Median <= 0 {
 		return ""
@@ -413,7 +415,7 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	name := t.Index.Name(l.ID)
 	if l.Op.Layer != nil {
 		name = analyze.LayerName(*l.Op.Layer)
-		if t.Grouping != analyze.GroupLayer { // of which not all rows are one place in their layers
+		if t.Grouping != analyze.GroupLayer { // rows of one heading may differ in their place within a layer
 			name += " " + analyze.Label(l.Op, l.Dispatch)
 		}
 	}
@@ -424,15 +426,16 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 	return fmt.Sprintf("%s %+.0f %%", name, by)
 }
 
-// sparkScale is how far from the median a sparkline reaches: from the lowest bar, which is this part less, to
-// the highest, which is as much more. All have one scale, so that 3 % does not look like 300 %.
+// sparkScale is the relative deviation from the median at the lowest and at the highest bar of a sparkline.
+// All sparklines have the same scale, so that 3 % does not look like 300 %.
 const sparkScale = 0.2
 
-// mostBars is how many bars a sparkline has: no column is wider. Of more values a bar is several.
+// mostBars is the maximum number of bars in a sparkline, because no column is wider. If there are more
+// values, one bar stands for several of them.
 const mostBars = 128
 
-// sparkline draws values around their median, of several in one bar the farthest from it; nothing where there
-// are fewer than three.
+// sparkline draws values relative to their median. A bar for several values shows the one farthest from the
+// median. It returns "" for fewer than three values.
 func sparkline(v []float64) string {
 	if len(v) < 3 {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// DispatchTable is the dispatches of a selection as a table.
+// DispatchTable is the table of the dispatches of a selection.
 type DispatchTable struct {
 	*table.Table
 	*analyze.DispatchTree
@@ -29,7 +29,7 @@ func init() {
 	})
 }
 
-// Dispatches is the dispatch table of a selection.
+// Dispatches returns the dispatch table of a selection.
 func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*DispatchTable, error) {
 	d, err := x.DispatchTree(ctx, o)
 	if err != nil {
@@ -41,12 +41,13 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is how many times the largest of several equal members may be the least before it is said.
+// apart is the ratio between the slowest and the fastest of several equal members from which on it is
+// reported.
 const apart = 2
 
-// Stability says how alike the members of a row are: which of them is an outlier, that none is, or that there
-// are too few samples to tell, where repeats would give more. Members that differ by much and of which none
-// stands out are no even row, and are not called one.
+// Stability describes how much the members of a row vary. It names the outlier, or says that there is no
+// outlier. If there are too few samples, more reports whether repeats would help. A row whose members
+// differ a lot without an outlier is not called even.
 func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more bool) {
 	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
 		return "", false
@@ -77,7 +78,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	return "", false
 }
 
-// member is what a row has several of: layers, or in another fold dispatches.
+// member returns the name of the members of a row: layers, or dispatches in other groupings.
 func (t *DispatchTable) member() string {
 	if t.Grouping == analyze.GroupLayer {
 		return "layer"

@@ -61,7 +61,7 @@ func (t *DispatchTable) title() []table.Line {
 		parts = append(parts, t.baseParts()...)
 	}
 	takes := CostLine(t.Index, t.Selection)
-	if t.Costs != nil { // after what the step takes
+	if t.Costs != nil { // after the time of the step
 		at := 1
 		for at < len(takes.Segments) && takes.Segments[at].With {
 			at++
@@ -72,7 +72,7 @@ func (t *DispatchTable) title() []table.Line {
 	return []table.Line{takes, table.Title(parts...)}
 }
 
-// timingPart says how dispatches were timed.
+// timingPart returns the title segment that says how dispatches were timed.
 func (t *DispatchTable) timingPart() table.Segment {
 	_, one := t.Selection.One()
 	n := t.Repeats()
@@ -96,10 +96,10 @@ func (t *DispatchTable) timingPart() table.Segment {
 	return table.Segment{}
 }
 
-// most is how many counts of what differs from the baseline a title has in any room.
+// most is the number of counts of differences that a title always shows.
 const most = 2
 
-// baseParts count what differs from the baseline.
+// baseParts returns the title segments that count the differences from the baseline.
 func (t *DispatchTable) baseParts() []table.Segment {
 	var grid, route, text, params, added int
 	for i := range t.Launches {
@@ -129,7 +129,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	differ := strings.Join(counts[:first], ", ")
 	delta := table.Say(0, "Δ %s: %s", t.Baseline.Selection.Called(), differ)
 	delta.Short = fmt.Sprintf("Δ %s: %s", t.Baseline.Selection.Short(), differ)
-	if len(t.Baseline.Selection.Short()) > 8 { // of another trace: rather the name is lost than what differs
+	if len(t.Baseline.Selection.Short()) > 8 { // in another trace; the differences matter more than its name
 		delta.Short = "Δ " + differ
 	}
 	parts := []table.Segment{delta}
@@ -156,10 +156,10 @@ func (t *DispatchTable) notes() []string {
 	return t.NotesOf(all...)
 }
 
-// NotesOf are the notes that are about some rows and the rows in them: how many of their dispatches are at
-// the floor, and which of their members stand out.
+// NotesOf returns the notes about the given rows and the rows inside them: how many of their dispatches are
+// as short as an empty timed pass, and which of their members are outliers.
 func (t *DispatchTable) NotesOf(rows ...int) []string {
-	about := make([]bool, len(t.Grouped)) // rows come after what they stand in
+	about := make([]bool, len(t.Grouped)) // rows come after their parents
 	for _, r := range rows {
 		about[r] = true
 	}

@@ -1,8 +1,9 @@
-// Package report shows the numbers of a recorded run: tables with their columns, titles and notes, the lines
-// of details, and verdicts. The screens, the commands and the exports all use it, so they show the same.
+// Package report presents the numbers of a recorded run: tables with columns, titles and notes, detail
+// lines, and verdicts. The screens, the commands and the exports all use this package and therefore show
+// the same.
 //
 //	x := analyze.NewIndex(t)
-//	dispatches, err := report.Dispatches(ctx, x, analyze.Options{Scope: x.Step(len(t.Steps) - 1)})
+//	dispatches, err := report.Dispatches(ctx, x, analyze.Options{Selection: x.Step(len(t.Steps) - 1)})
 //	...
 //	filter, err := dispatches.ParseFilter("us:>10 !norm")
 //	...
@@ -10,6 +11,6 @@
 //	...
 //	err = dispatches.Print(ctx, os.Stdout, "text", rows, 140)
 //
-// Tables register themselves: a new one is a file with an init function. Packages below this one hold the
-// larger tables, and package all imports them. The numbers come from package analyze.
+// Tables register themselves. A new table is a file with an init function. The packages in subfolders
+// contain the larger tables, and package all imports these packages. Package analyze computes the numbers.
 package report

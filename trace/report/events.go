@@ -12,13 +12,15 @@ import (
 	"gpuscope/trace/table"
 )
 
-// talk is what a trace records and nobody jumps to.
+// talk lists the kinds of recorded events that no user jumps to.
 var talk = []string{"log", "note", "cut", ""}
 
-// Times that make a step an outlier: so many times the median of its like, and so many MAD away from it.
+// These limits define an outlier step: at least outlierTimes times the median of similar steps, and more
+// than outlierMADs median absolute deviations (MAD) above it.
 const outlierTimes, outlierMADs = 1.5, 5
 
-// Events are what happened, in order of the steps. It costs as much as the trace is long.
+// Events returns the events of a run in order of the steps. Its run time is proportional to the length of
+// the trace.
 func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 	t := x.Trace
 	var out []analyze.Event
@@ -40,7 +42,7 @@ func Events(ctx context.Context, x *analyze.Index) ([]analyze.Event, error) {
 		}
 		s := &t.Steps[i]
 		if s.Cold {
-			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // of several in a row the first
+			if i == 0 || !t.Steps[i-1].Cold || len(s.CPU.Compiled) > 0 { // only the first of a series
 				out = append(out, analyze.Event{Step: i, Kind: analyze.ColdEvent, Text: coldText(s)})
 			}
 		} else if e, ok := outlier(usual[analyze.KindOf(s)], s); ok {
@@ -86,8 +88,8 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 	return analyze.Event{Kind: analyze.OutlierEvent, Text: text}, true
 }
 
-// reshaped says of a step what it is and what the one before it was, and what of the dispatches is another
-// for that: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
+// reshaped describes a step with a different phase or token count than the previous step, and counts the
+// changed plans: "decode of 1 token, after prefill of 7 tokens: 61 grids, 42 routes".
 func reshaped(x *analyze.Index, step int) string {
 	shape := func(s *trace.Step) string { return string(s.Phase) + " of " + table.Plural(len(s.Tokens), "token") }
 	s := &x.Trace.Steps[step]
@@ -104,8 +106,9 @@ func reshaped(x *analyze.Index, step int) string {
 		table.Plural(grids, "grid"), table.Plural(routes, "route"))
 }
 
-// unasked are the changes of grids and of routes in a step that took as many tokens as the one before: for
-// each kind the first dispatch, and in words all.
+// unasked returns the grid and route changes in a step with the same number of tokens as the previous step.
+// There is one event for each kind of change. It refers to the first dispatch and describes all of them in
+// words.
 func unasked(x *analyze.Index, step int) []analyze.Event {
 	events := map[string]*analyze.Event{}
 	said := map[string][]string{}
@@ -155,11 +158,12 @@ func unasked(x *analyze.Index, step int) []analyze.Event {
 	return out
 }
 
-// beside is how many steps on either side of a change are compared at the most.
+// beside is the maximum number of steps on each side of a change that are compared.
 const beside = 16
 
-// moved says by how much the steps from one on take another time than those of their kind before it: ", step
-// +0.4 %", or within what they are the same; "" where there are too few.
+// moved describes how much the step time changed at a step: ", step +0.4 %", or within which bound it
+// stayed the same. It compares steps of the same kind before and after the change. It returns "" if there
+// are too few steps.
 func moved(x *analyze.Index, step int) string {
 	steps := x.Trace.Steps
 	times := func(from, by int) []float64 {
@@ -176,7 +180,8 @@ func moved(x *analyze.Index, step int) string {
 		}
 		return ns
 	}
-	// error is that of a median, from the deviations from it; three of them are within chance.
+	// level returns the median and its standard error, estimated from the deviations. A change of up to
+	// three standard errors may be chance.
 	level := func(ns []float64) (median, error float64) {
 		median = analyze.StatsOf(ns).Median
 		for i := range ns {

@@ -10,13 +10,13 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Live is the live shape of what a dispatch writes, and the position where it depends on one: "1×32
-// @58".
+// Live returns the live shape of the outputs of a dispatch, and the position if the shape depends on it:
+// "1×32 @58".
 func Live(x *analyze.Index, l *analyze.Launch) string {
 	step := l.Step
 	g := &x.Trace.Graph
 	_, outs := x.Touches(l.Plan)
-	for _, v := range l.Op.Outputs { // what people know, if this slot writes it; else its scratch
+	for _, v := range l.Op.Outputs { // prefer the operator's outputs to scratch, because users know them
 		if slices.Contains(outs, v) {
 			outs = []trace.ValueID{v}
 			break
@@ -41,8 +41,8 @@ func Live(x *analyze.Index, l *analyze.Launch) string {
 	return out
 }
 
-// microseconds writes ns as µs with no digit below the clock's quantum. A time under two quanta is ‹, one
-// that was not measured –.
+// microseconds formats a time in ns as µs without digits below the clock's resolution. It shows "‹" for a
+// time under twice the resolution, and "–" for a time that was not measured.
 func microseconds(s analyze.Stats, quantumNS float64) table.Cell {
 	if !s.Measured() {
 		return table.Cell{Text: table.Unmeasured}
@@ -53,7 +53,7 @@ func microseconds(s analyze.Stats, quantumNS float64) table.Cell {
 	return table.Microseconds(s.Median/1e3, table.DecimalsOfUS(quantumNS))
 }
 
-// microsRange is from the least to the largest, in µs.
+// microsRange formats the minimum and the maximum in µs.
 func microsRange(s analyze.Stats, decimals int) string {
 	return table.Micros(s.Min/1e3, decimals) + "–" + table.Micros(s.Max/1e3, decimals)
 }

@@ -10,9 +10,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// NextChange says where the grid or the route of a dispatch changes next as the position moves on, and where
-// in a prompt of another length: "pos 576: 64 → 72 · M = 2: route gemv → rows2". It is exact, from the
-// forecast; "" where the trace has none.
+// NextChange describes where the grid or the route of a dispatch changes next: as the position grows, and
+// with a longer prompt. An example is "pos 576: 64 → 72 · M = 2: route gemv → rows2". The result is exact,
+// because it comes from the forecast. It is "" if the trace has no forecast.
 func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known {
@@ -32,7 +32,8 @@ func NextChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	return strings.Join(parts, " · ")
 }
 
-// LastChange says where it changed last on the way to where it is, as NextChange does.
+// LastChange describes the last change of the grid or route before the current position and prompt length,
+// in the format of NextChange.
 func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	var parts []string
 	if c, known := curves.Around(x, step, id, trace.AlongPosition); known && c.Previous != nil {
@@ -44,7 +45,7 @@ func LastChange(x *analyze.Index, step int, id trace.DispatchID) string {
 	return strings.Join(parts, " · ")
 }
 
-// changeOf says what a change of the forecast changes.
+// changeOf describes a change in the forecast.
 func changeOf(c *curves.Change) string {
 	switch {
 	case c.From == nil:

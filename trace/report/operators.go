@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// Operators is the table of the graph's operators.
+// Operators returns the table of the graph's operators.
 func Operators(x *analyze.Index) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Ops)

@@ -8,8 +8,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Pace is a line on how fast the run is that a step belongs to: its decode steps, its prefill warm and cold,
-// and how far the step has come. Times are of steps as they run untimed; if there are none it says so.
+// Pace returns a line about the speed of the run that contains a step: its decode steps, its warm and cold
+// prefill, and the position of the step. Times are those of untimed steps. If there are none, the line says
+// so.
 func Pace(x *analyze.Index, step int) table.Line {
 	var parts []table.Segment
 	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {
@@ -18,7 +19,7 @@ func Pace(x *analyze.Index, step int) table.Line {
 			n = table.Plural(len(decode.Steps), "warm decode step")
 		}
 		u := x.UntimedOf(decode)
-		again := u.From != "" // the rest of them ran with every dispatch timed
+		again := u.From != "" // all decode steps ran with every dispatch timed; the time is from a repeat
 		if x.Trace.Device.None() {
 			parts = append(parts, table.Segment{Rank: 0, Text: n + " planned", Short: n})
 		} else if ns, ok := u.Wall.NS(); ok && ns > 0 {
@@ -53,7 +54,8 @@ func Pace(x *analyze.Index, step int) table.Line {
 	return table.Line{Separator: " · ", Segments: append(parts, table.Segment{Rank: 2, Text: at})}
 }
 
-// rangeOf is the least and the largest time of the steps of a selection that ran untimed, of several.
+// rangeOf returns the shortest and the longest time of the selected steps that ran untimed. It returns ""
+// for fewer than two steps.
 func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 	var walls []int64
 	for _, step := range x.RanUntimed(selection) {
@@ -67,7 +69,8 @@ func rangeOf(x *analyze.Index, selection analyze.Selection) string {
 	return ""
 }
 
-// prefillParts say how long the prompts took that were taken in last: warm, and cold where one was.
+// prefillParts returns the title segments with the time of the last prompts: warm, and cold if a cold one
+// ran.
 func prefillParts(x *analyze.Index) []table.Segment {
 	var warm, cold *analyze.Prompt
 	all := x.Prompts()

@@ -7,8 +7,8 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// paramsText is "s=1, ctx 58→59": fields that changed with both values. With onlyChanged the others are left
-// out.
+// paramsText formats params: "s=1, ctx 58→59". A changed field shows both values. With onlyChanged it omits
+// the other fields.
 func paramsText(list []analyze.ParamValue, onlyChanged bool) string {
 	var parts []string
 	for _, p := range list {

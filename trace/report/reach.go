@@ -12,8 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ReachLines says which operators a change of a value can wake, those in the same place of several layers
-// once.
+// ReachLines lists the operators that a change of a value can re-plan. Corresponding operators of several
+// layers are one line.
 func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	g := &x.Trace.Graph
 	reached := x.Reaches(v)
@@ -23,7 +23,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	type place struct{ name, kind string }
 	layers := map[place][]int{}
 	var order []place
-	var alone []string // by place, the whole name of its first operator
+	var alone []string // by place: full name of its first operator
 	for _, id := range reached {
 		o := &g.Ops[id]
 		p := place{o.Place(), o.Kind}
@@ -46,8 +46,9 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	return lines
 }
 
-// Explain answers why for what a person names: a dispatch, by its number or as tables call it, of several the
-// first, or a value, of which it says what it reaches.
+// Explain explains the grid of a dispatch, or which operators a value can re-plan. The name is a dispatch
+// number, a name as in the tables, or a value. If several dispatches have the name, Explain uses the first
+// one.
 func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 	g := &x.Trace.Graph
 	if ids := x.Meant(step, name); len(ids) > 0 {

@@ -8,7 +8,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ResizeLine is the summary in one line: "50 operators replanned, 0 grids, 50 params, as s16".
+// ResizeLine returns the summary of a resize in one line: "50 operators replanned, 0 grids, 50 params, as
+// s16".
 func ResizeLine(r *analyze.ResizeSummary) string {
 	var said []string
 	for _, p := range resizeParts(r, "") {
@@ -17,8 +18,8 @@ func ResizeLine(r *analyze.ResizeSummary) string {
 	return strings.Join(said, ", ")
 }
 
-// resizeParts are the summary in a title, under the order of propagation where that is to be said: what
-// changed must not be lost, how it went may.
+// resizeParts returns the summary as title segments, after the order of propagation if order is not "".
+// What changed is essential; how the propagation went may be omitted.
 func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if r.Hooks == 0 {
 		return []table.Segment{{
@@ -48,7 +49,7 @@ func resizeParts(r *analyze.ResizeSummary, order string) []table.Segment {
 	if order != "" {
 		lead.Text = order + ": " + lead.Text
 	}
-	if order != usualOrder && order != "" { // what goes without saying goes first
+	if order != usualOrder && order != "" { // the usual order may be omitted if there is little room
 		lead.Short = order + ": " + lead.Short
 	}
 	parts := []table.Segment{lead, table.Say(0, "%d params", r.Params)}

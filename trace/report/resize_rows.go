@@ -13,8 +13,9 @@ import (
 	"gpuscope/trace/tree"
 )
 
-// ResizeRows computes the rows of a step's propagation: passes, hooks, changes. A pass is open where it is
-// the only one, or some of its hooks changed a grid or a route, or changed something else than before.
+// ResizeRows returns the rows of a step's shape propagation: passes, hooks and changes. A pass is unfolded
+// if it is the only one. It is also unfolded if one of its hooks changed a grid, a route, or something
+// different than before.
 func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.ResizeRow {
 	t := x.Trace
 	before := map[string]bool{}
@@ -59,7 +60,7 @@ func ResizeRows(ctx context.Context, x *analyze.Index, step int) []analyze.Resiz
 	return rows
 }
 
-// hookRows adds a hook in another row, and what it changed in it.
+// hookRows adds the row of a hook inside another row, and the rows of its changes.
 func hookRows(x *analyze.Index, rows []analyze.ResizeRow, parent int, key string,
 	of analyze.ResizeRow,
 ) []analyze.ResizeRow {
@@ -86,8 +87,8 @@ func hookRows(x *analyze.Index, rows []analyze.ResizeRow, parent int, key string
 	return rows
 }
 
-// equalHooks are the hooks of a pass, those of equal layers that did the same together, in the order of the
-// first of each.
+// equalHooks groups the hooks of a pass. Hooks of equal layers that made the same changes form a group.
+// Groups are in the order of their first hooks.
 func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 	var list [][]*trace.Hook
 	at := map[string]int{}
@@ -128,16 +129,16 @@ func init() {
 	})
 }
 
-// usualOrder is the order of propagation of a run that asked for no other.
+// usualOrder is the default order of propagation.
 const usualOrder = "topological"
 
-// ResizeTable is a step's propagation as a table, with what each of its rows stands for.
+// ResizeTable is a step's propagation as a table. Lines holds the data of each row.
 type ResizeTable struct {
 	*table.Table
 	Lines []analyze.ResizeRow
 }
 
-// Resized is the table of a step's propagation.
+// Resized returns the table of a step's propagation.
 func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, error) {
 	rows, summary := ResizeRows(ctx, x, step), x.Summed(ctx, step)
 	if ctx.Err() != nil {
@@ -213,7 +214,7 @@ func resizeLabel(x *analyze.Index, r *analyze.ResizeRow) string {
 		return fmt.Sprintf("pass %d: %s", r.Pass.Index, table.Plural(len(r.Pass.Hooks), "operator"))
 	}
 	o := &x.Trace.Graph.Ops[r.Hook.Op]
-	within := func(name string) string { // the row above has said in which layer
+	within := func(name string) string { // the parent row already names the layer
 		if o.Layer != nil {
 			return analyze.InLayer(name, *o.Layer)
 		}
@@ -232,7 +233,7 @@ func resizeLabel(x *analyze.Index, r *analyze.ResizeRow) string {
 	return o.Name
 }
 
-// names lists values by name; of many the first three.
+// names lists the names of values. A long list shows only the first three.
 func names(x *analyze.Index, ids []trace.ValueID) string {
 	out := make([]string, len(ids))
 	for i, v := range ids {
@@ -276,7 +277,7 @@ func triggers(x *analyze.Index, hooks []*trace.Hook) string {
 	return analyze.SomeOf(names)
 }
 
-// hookChange is what a hook changed: grids and routes of its dispatches, then dims.
+// hookChange describes the changes of a hook: grids and routes of its dispatches, then shapes.
 func hookChange(x *analyze.Index, h *trace.Hook) string {
 	var parts []string
 	say := func(s string) {
@@ -305,7 +306,7 @@ func hookChange(x *analyze.Index, h *trace.Hook) string {
 	return strings.Join(parts, " · ")
 }
 
-// planDiffText is how a plan differs from another, except for its params: "48→96 batch8→gemv".
+// planDiffText describes how two plans differ apart from their params: "48→96 batch8→gemv".
 func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
 	switch {
 	case d.New:
@@ -330,24 +331,25 @@ func planDiffText(d analyze.PlanDiff, from, to *trace.Plan) string {
 	return strings.Join(parts, " ")
 }
 
-// textOf says which text of its kernel a plan has run: the kernel's own, or the beginning of its hash.
+// textOf returns "own" if the plan runs the kernel's original source, else the beginning of the edited
+// source's hash.
 func textOf(p *trace.Plan) string {
 	_, hash, _ := strings.Cut(p.Kernel, "+")
 	return cmp.Or(hash, "own")
 }
 
-// gridDiffText is the change of a grid: "48→96".
+// gridDiffText formats the change of a grid: "48→96".
 func gridDiffText(from, to *trace.Plan) string {
 	return table.Grid(from.Workgroups) + "→" + table.Grid(to.Workgroups)
 }
 
-// valueChange is "1×42 → 1×1", or "57 → 58" of a SymInt.
+// valueChange formats a change: "1×42 → 1×1", or "57 → 58" for a SymInt.
 func valueChange(x *analyze.Index, c *trace.Change) string {
 	return Shape(x, c.Value, c.From) + " → " + Shape(x, c.Value, c.To)
 }
 
-// Shape writes the live dims of a value, or what a SymInt is: of a value that a step does not compute a
-// dash. In older traces such scratch has dims of 0.
+// Shape formats the live shape of a value, or the value of a SymInt. It returns "–" for a value that the
+// step does not compute. Older traces mark scratch that is not computed by a dimension of 0.
 func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
 	if dims == nil || x.Trace.Graph.Values[v].Role == trace.RoleScratch && slices.Contains(dims, 0) {
 		return table.Unmeasured
@@ -355,7 +357,7 @@ func Shape(x *analyze.Index, v trace.ValueID, dims []int) string {
 	return table.Shape(dims)
 }
 
-// planChange says what another plan changes: grid, kernel, params.
+// planChange describes the differences between two plans: grid, kernel and params.
 func planChange(x *analyze.Index, c trace.PlanChange) string {
 	from, to := analyze.PlanOf(x.Trace, c.From), analyze.PlanOf(x.Trace, c.To)
 	d := analyze.DiffPlans(from, to)

@@ -5,13 +5,13 @@ import (
 	"gpuscope/trace/table"
 )
 
-// noneCell is a figure made of a cost that is not different from 0.
+// noneCell returns the cell of a figure whose cost does not differ significantly from 0.
 func noneCell() table.Cell {
 	return table.Cell{Text: analyze.MarkNone, Mark: analyze.MarkNone, Has: true}
 }
 
-// shareCell is a cost's part of the step, = of one that is not different from 0. Below 0 it is no part, and
-// nothing is known of one that is not told.
+// shareCell returns the cell of a cost's share of the step. It shows "=" if the cost does not differ
+// significantly from 0. The cell is empty for a negative cost, and "–" for a cost that is not known.
 func shareCell(c *analyze.RowCost) table.Cell {
 	switch {
 	case c.IsZero():

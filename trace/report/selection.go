@@ -10,8 +10,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// StepCount is how many steps a selection has, and of how many where some are left out: "2 warm steps of 5",
-// "33 of 96 steps: on the routes of s487".
+// StepCount describes the number of selected steps, and the number of all steps if some are excluded: "2
+// warm steps of 5", "33 of 96 steps: on the routes of s487".
 func StepCount(s analyze.Selection) string {
 	n := len(s.Steps)
 	switch {
@@ -32,7 +32,7 @@ func StepCount(s analyze.Selection) string {
 	return table.Plural(n, "step")
 }
 
-// SelectionText say which steps a selection has: "all 126 warm decode steps", "s30–s60: 31 steps".
+// SelectionText describes which steps are selected: "all 126 warm decode steps", "s30–s60: 31 steps".
 func SelectionText(s analyze.Selection) string {
 	_, one := s.One()
 	kind := ""
@@ -58,7 +58,7 @@ func SelectionText(s analyze.Selection) string {
 	return fmt.Sprintf("all %s warm %ssteps", table.Integer(len(s.Steps)), kind)
 }
 
-// SelectionPart says in a title which steps a selection has that may have several.
+// SelectionPart returns the title segment for a selection that may have several steps.
 func SelectionPart(s analyze.Selection) table.Segment {
 	if _, one := s.One(); one {
 		return table.Segment{Rank: 0, Text: s.Called() + ": " + StepCount(s), Short: s.Short()}

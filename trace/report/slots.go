@@ -24,8 +24,8 @@ func init() {
 	})
 }
 
-// Slots is the table of the graph's dispatch slots. Levels are those of the slots that run, -1 where that is
-// not known.
+// Slots returns the table of the graph's dispatch slots. The map levels holds the level of each slot that
+// runs; -1 means that the level is not known.
 func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Dispatches)

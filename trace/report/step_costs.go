@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// OtherWork says how a launch differs from what ran when the costs were measured.
+// OtherWork describes how a launch differs from the launch whose cost was measured.
 func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
 	name, step, was := c.X.Name(l.ID), fmt.Sprintf("s%d", c.Step.Index), c.Ran[l.ID]
 	ways := func(p *trace.Plan) string { return cmp.Or(p.Route, p.Kernel) }
@@ -27,7 +27,8 @@ func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
 		len(c.Step.Tokens))
 }
 
-// otherWorkNotes say which rows have no cost because it was measured on other work, and how to get one.
+// otherWorkNotes lists the rows that have no cost because the costs were measured on different work. It
+// also says how to measure costs for them.
 func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
 	var said []string
 	for i := range t.Grouped {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// msCell is a time in a column of ms.
+// msCell returns the cell of a time in a column of milliseconds.
 func msCell(t trace.Time) table.Cell {
 	ns, ok := t.NS()
 	if !ok {
@@ -24,7 +24,7 @@ func init() {
 		Name: "steps", Takes: WholeRun, Compares: true,
 		Doc: "every step: phase, position, where its wall time went, counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
-			for i := range x.Trace.Steps { // so that no frame has to sum what repeats there are
+			for i := range x.Trace.Steps { // counted once here, so that no frame has to sum the repeats
 				if ctx.Err() != nil {
 					return nil, ctx.Err()
 				}
@@ -35,8 +35,8 @@ func init() {
 	})
 }
 
-// Steps is the table of the steps of a selection, without one of all steps, the cold ones too; each against a
-// baseline, where there is one.
+// Steps returns the table of the selected steps, including cold steps. An empty selection means all steps.
+// If there is a baseline, each step is compared with it.
 func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Baseline) *table.Table {
 	rows, step := x.Rows, func(row int) int { return row }
 	if selection.Steps != nil {
@@ -281,7 +281,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 	return t
 }
 
-// DroppedNotes say below a table of a run which steps are not in it any more; nothing where all are.
+// DroppedNotes returns a note below a table of a run if old steps were dropped from the recording.
 func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {

@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// stepDelta is the wall time of a step less that of the baseline.
+// stepDelta returns the cell of a step's wall time minus that of the baseline.
 func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	s := &x.Trace.Steps[step]
 	ns, ok := s.CPU.TotalNS.NS()
@@ -20,7 +20,7 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 		return table.Text("clk")
 	}
 	by := (float64(ns) - wall.Median) / 1e6
-	figure := func(ns float64) float64 { return math.Round(ns / 1e4) } // as it stands in the column
+	figure := func(ns float64) float64 { return math.Round(ns / 1e4) } // rounded as displayed in the column
 	shown := (figure(float64(ns)) - figure(wall.Median)) / 100
 	cell := table.Cell{Text: fmt.Sprintf("%+.2f", shown), Number: by, Has: true}
 	if wall.N > 1 && math.Abs(by)*1e6 <= wall.Noise() {
@@ -29,7 +29,8 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	return cell
 }
 
-// stepDeltaColumn is what the steps of a table take more or less than a baseline; of is the step of a row.
+// stepDeltaColumn returns the column of time differences from the baseline. The function of returns the
+// step of a row.
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{
 		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,

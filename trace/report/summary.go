@@ -9,14 +9,14 @@ import (
 	"gpuscope/trace/table"
 )
 
-// notMeasured is the line of what steps took that were planned and did not run.
+// notMeasured is the time line of steps that were planned but not run.
 var notMeasured = table.Line{Segments: []table.Segment{{
 	Rank: 0, Text: "planned without a device: no times", Short: "not measured",
 }}}
 
-// SummaryTitle is the line on which the untimed step, the sum of what was timed in isolation, wall and span
-// stand together. The untimed step, and how many times as long timing makes it, are lost last where there is
-// no room. The first time has the unit.
+// SummaryTitle returns the title line with the untimed step, the sum of isolated times, the wall time and
+// the span. The untimed step and the overhead factor of timing are removed last if there is no room. The
+// first time shows the unit.
 func SummaryTitle(r *analyze.StepSummary) table.Line {
 	if r.Planned {
 		return notMeasured
@@ -49,7 +49,8 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
 
-// timesAlone says how many times the untimed span a sum is, and that it is of dispatches timed in isolation.
+// timesAlone returns segments saying that a sum consists of isolated times, and its ratio to the untimed
+// GPU span.
 func timesAlone(sum, gpu trace.Time) []table.Segment {
 	parts := []table.Segment{{Rank: 2, With: true, Text: "isolated"}}
 	ns, ok := sum.NS()
@@ -61,7 +62,7 @@ func timesAlone(sum, gpu trace.Time) []table.Segment {
 	return append([]table.Segment{{Rank: 0, With: true, Text: times}}, parts...)
 }
 
-// aloneParts says what the dispatches add up to, each timed in isolation.
+// aloneParts returns the segments for the sum of the dispatches, each timed in isolation.
 func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segment {
 	parts := append([]table.Segment{{Rank: 0, Text: analyze.SumName + " " + ms(r.Busy)}},
 		timesAlone(r.Busy, r.Untimed.GPU)...)
@@ -77,8 +78,9 @@ func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segm
 	return parts
 }
 
-// firstOf says which run the times of a step are of that are not its dispatches', where it was repeated so
-// often: of repeats there are no others. It is "" where all are of one run, or the step was timed as a whole.
+// firstOf names the run that some times of a step come from. If a step was repeated, its times other than
+// those of dispatches come from the first run only. It returns "" if all times come from one run, or if the
+// step was timed as a whole.
 func firstOf(s *trace.Step, repeats int) string {
 	if repeats == 0 || analyze.TimedWhole(s) {
 		return ""
@@ -86,7 +88,7 @@ func firstOf(s *trace.Step, repeats int) string {
 	return "first of " + table.Plural(repeats+1, "run")
 }
 
-// first says the times that are of the first run alone, all of one run, so that they add up.
+// first returns the segment with the times of the first run. They all come from one run, so they add up.
 func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	name := analyze.SumName
 	if r.Step.Timing == trace.TimingBlock {
@@ -100,8 +102,8 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 	}
 }
 
-// CostLine is the title's line of what the steps of a selection cost: of several, medians with their range.
-// Where the untimed step is one that was run again, the rest of the line reports that it covers all.
+// CostLine returns the title line with the time of the selected steps. For several steps it shows medians
+// with their range. If the untimed step is a repeat, the rest of the line says that it covers all steps.
 func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured
@@ -146,7 +148,7 @@ func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 		}
 		took := table.Millis(analyze.Whole(spread.Median), spread.Measured())
 		part := table.Segment{Rank: i, Text: all + c.name + " " + took}
-		if untimed.Known() { // which has the unit
+		if untimed.Known() { // the untimed time already shows the unit
 			part.Short = c.name + " " + table.MillisBare(analyze.Whole(spread.Median), spread.Measured())
 		}
 		line.Segments = append(line.Segments, part)
@@ -162,5 +164,5 @@ func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	return line
 }
 
-// Millis writes a time in ms.
+// Millis formats a time in ms.
 func Millis(t trace.Time) string { return table.Millis(t.NS()) }

@@ -14,36 +14,37 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Table is a table that a trace can be looked at by. The screen, the commands and exports all find it here,
-// so that they show the same. A new one is a file that registers it.
+// Table is a kind of table about a trace. The screen, the commands and the exports find all tables here and
+// therefore show the same. A new table is a file that registers it.
 type Table struct {
 	Name  string
-	Doc   string // what it shows, in a line
+	Doc   string // one-line description
 	Takes Takes
-	// Folds and Compares report whether Options.Fold and Options.Base are heeded.
+	// Folds and Compares report whether the table uses Options.Grouping and Options.Baseline.
 	Folds, Compares bool
-	// OfGraph reports that it takes the Selection of no steps: it is then of the graph at its largest.
+	// OfGraph reports whether the table accepts a selection without steps. It then shows the graph at its
+	// largest shapes.
 	OfGraph bool
 	Of      func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error)
 }
 
-// Takes says which selections a table speaks of.
+// Takes is the kind of selection that a table accepts.
 type Takes int
 
-// The selections that tables take.
+// These are the kinds of selections.
 const (
-	OneStep  Takes = iota // exactly one
-	AnySteps              // one, or several by their medians
-	WholeRun              // the whole run, or the part of it that a selection names
-	NoSteps               // none: it is of the graph or of the file
+	OneStep  Takes = iota // exactly one step
+	AnySteps              // one step, or several steps summarized by medians
+	WholeRun              // the whole run, or the selected part of it
+	NoSteps               // no steps: the table is about the graph or the file
 )
 
-// String is what a list of tables says of it.
+// String describes the accepted selections, for the list of tables.
 func (k Takes) String() string {
 	return [...]string{"one step", "any steps", "the whole run, or any steps", "the graph or the file"}[k]
 }
 
-// List is the table of all tables.
+// List is the table that lists all tables.
 var List = Table{
 	Name: "tables", Doc: "all tables", Takes: NoSteps,
 	Of: func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error) {
@@ -68,23 +69,23 @@ var List = Table{
 
 var tables []Table
 
-// ErrSelection is the error of steps that a table does not take.
+// ErrSelection is wrapped by the error for a selection that a table does not accept.
 var ErrSelection = errors.New("selection does not fit the table")
 
-// badSelection is an ErrSelection in words.
+// badSelection is an error message that wraps ErrSelection.
 type badSelection string
 
 func (e badSelection) Error() string { return string(e) }
 
-// Unwrap makes it an ErrSelection.
+// Unwrap returns ErrSelection.
 func (e badSelection) Unwrap() error { return ErrSelection }
 
 func selectionError(format string, args ...any) error {
 	return badSelection(fmt.Sprintf(format, args...))
 }
 
-// Register adds a table; files do it before the program starts. A table is never made of a selection without
-// steps that does not take it.
+// Register adds a table. Files call it from their init functions. The registered table rejects a selection
+// without steps unless it accepts one.
 func Register(t Table) {
 	of := t.Of
 	t.Of = func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
@@ -96,17 +97,18 @@ func Register(t Table) {
 	tables = append(tables, t)
 }
 
-// ofNone reports that the table takes a selection of no steps: it is then of the graph, of the file, or of
-// all the steps there are.
+// ofNone reports whether the table accepts a selection without steps. The table is then about the graph,
+// the file, or all steps.
 func (t *Table) ofNone() bool { return t.OfGraph || t.Takes == NoSteps || t.Takes == WholeRun }
 
-// Tables are all there are, by name.
+// Tables returns all registered tables, sorted by name.
 func Tables() []Table {
 	byName := func(a, b Table) int { return cmp.Compare(a.Name, b.Name) }
 	return slices.SortedFunc(slices.Values(tables), byName)
 }
 
-// TableNamed finds a table. An unknown name is an error that lists what there is.
+// TableNamed returns the table with the given name. For an unknown name it returns an error that lists all
+// names.
 func TableNamed(name string) (Table, error) {
 	var names []string
 	for _, t := range Tables() {
@@ -119,8 +121,8 @@ func TableNamed(name string) (Table, error) {
 		strings.Join(names, ", "))
 }
 
-// Selection reads the selection that a table is asked for, "" for its own: the last step, or the whole run,
-// or where no step was run, the graph.
+// Selection parses the selection for a table. An empty word means the table's default: the last step or the
+// whole run, or the graph if no step was run.
 func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, error) {
 	switch {
 	case t.Name == List.Name && word != "":
@@ -149,7 +151,8 @@ func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, err
 	return s, err
 }
 
-// Print makes a table and prints the rows that are open at first, as a screen of so many cells shows them.
+// Print prints a table. It prints the rows that are initially unfolded, as a screen of the given width
+// shows them.
 func Print(ctx context.Context, x *analyze.Index, w io.Writer, name, format string, width int,
 	o analyze.Options,
 ) error {

@@ -5,7 +5,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// TrackRun says which run of the step this was, where it was repeated: "first of 11 runs".
+// TrackRun describes which run of a repeated step was recorded: "first of 11 runs".
 func TrackRun(r *tracks.Tracks) string {
 	if r.Runs == 0 {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// untimedPart says it in a title: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
+// untimedPart returns the title segment with the untimed step time: "step 1.80 ms = 0.52 CPU + 1.28 GPU".
 func untimedPart(u *analyze.Untimed) table.Segment {
 	switch {
 	case !u.Known():
@@ -25,8 +25,9 @@ func untimedPart(u *analyze.Untimed) table.Segment {
 	}
 }
 
-// untimedParts are part, what timing adds to it, and where both were measured, which stays where they do: it
-// may be another step than the one whose other times stand beside it. There are none where nothing is known.
+// untimedParts returns the segments with the untimed step time, the overhead of timing, and the step where
+// they were measured. That step is always shown, because it may differ from the step of the other times in
+// the title. The result is empty if no untimed time is known.
 func untimedParts(u *analyze.Untimed) []table.Segment {
 	if !u.Known() {
 		return nil

@@ -22,7 +22,7 @@ func init() {
 	})
 }
 
-// Values is the table of the graph's values, with their live dims where the selection is a step.
+// Values returns the table of the graph's values. It shows live shapes if the selection is one step.
 func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 	g := &x.Trace.Graph
 	at := table.By(g.Values)
@@ -74,7 +74,7 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}, table.Flat(len(g.Values), func(row int) string { return fmt.Sprintf("v%d", row) }))
 }
 
-// Bounds are a value's largest dims, or the range of a SymInt.
+// Bounds returns a value's largest shape, or the range of a SymInt.
 func Bounds(x *analyze.Index, v *trace.Value) string {
 	if s := x.Graph.Symints[v.ID]; v.Kind == "symint" && s != nil {
 		return fmt.Sprintf("%d to %d", s.Min, s.Max)
@@ -82,7 +82,8 @@ func Bounds(x *analyze.Index, v *trace.Value) string {
 	return shapeOf(x, v, analyze.Largest(v))
 }
 
-// shapeOf is the shape of what a value has at some dims: of the weights of a matrix its rows and columns.
+// shapeOf returns the shape of a value with the given dims. For a weight matrix it returns the rows and
+// columns.
 func shapeOf(x *analyze.Index, v *trace.Value, dims []int) string {
 	if m := v.Matrix; m != nil {
 		return table.Shape([]int{m.Rows, m.Cols})
@@ -90,7 +91,8 @@ func shapeOf(x *analyze.Index, v *trace.Value, dims []int) string {
 	return Shape(x, v.ID, dims)
 }
 
-// RowName is the name of a row. That of layers has a range: its short form keeps all of it.
+// RowName returns the cell of a row's name. The name of a group of layers contains a range, which the short
+// form keeps.
 func RowName(name string) table.Cell {
 	cell := table.Text(name)
 	if of, ok := strings.CutPrefix(name, "layers "); ok {
@@ -99,8 +101,8 @@ func RowName(name string) table.Cell {
 	return cell
 }
 
-// Shapes is a cell of shapes, with commas between. Where it is short of room it has the first, whole, and how
-// many more there are.
+// Shapes returns a cell of comma-separated shapes. Its short form shows the first shape and the number of
+// the others.
 func Shapes(list string) table.Cell {
 	cell := table.Text(list)
 	first, more, _ := strings.Cut(cell.Text, ", ")
@@ -110,7 +112,8 @@ func Shapes(list string) table.Cell {
 	return cell
 }
 
-// LiveText is the live shape of a value, or what a SymInt is; of no step the largest.
+// LiveText returns the live shape of a value, or the value of a SymInt. Without a step it returns the
+// largest shape.
 func LiveText(t *memory.Tenancy, id trace.ValueID) string {
 	x, v := t.X, &t.X.Trace.Graph.Values[id]
 	switch {

@@ -9,11 +9,12 @@ import (
 	"gpuscope/trace/table"
 )
 
-// waits is the part of a step that the GPU may wait for the CPU before that is what is said of the step.
+// waits is the share of a step that the GPU must be idle, waiting for the CPU, before the verdict mentions
+// it.
 const waits = 0.1
 
-// Verdict says what bounds a step; of a cold one the same step run again warm, where that is known, and it
-// says which.
+// Verdict says what limits the speed of a step. For a cold step it describes the warm repeat if there is
+// one, and says so.
 func Verdict(r *analyze.StepSummary) string {
 	x, step, u := r.Index, r.At, &r.Untimed
 	s := &x.Trace.Steps[step]
@@ -26,8 +27,8 @@ func Verdict(r *analyze.StepSummary) string {
 	return "cold: " + verdictOf(x, step, u)
 }
 
-// verdictOf says what bounds an untimed step, with the figure that says so and what that may be off by, or
-// why it is not known: of few runs, or where the figure is no larger than its error.
+// verdictOf says what limits an untimed step, together with the deciding figure and its error. If the limit
+// is not known, it gives the reason: too few runs, or a figure that does not exceed its error.
 func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	const unknown = "bottleneck unknown: "
 	s := &x.Trace.Steps[step]
@@ -86,15 +87,15 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	return line
 }
 
-// plusMinus writes a time with what it may be off by in ms, without the unit: "0.52 ± 0.03".
+// plusMinus formats a time and its error in ms without the unit: "0.52 ± 0.03".
 func plusMinus(ns, off int64) string {
-	const least = 10_000 // ns that are written
+	const least = 10_000 // smallest displayed error in ns
 	return table.MillisBare(ns, true) + " ± " + table.MillisBare(max(off, least), true)
 }
 
-// idles says of a step in which the GPU waits how much of that is the CPU's own work, which could be done
-// while the GPU runs the step before. The rest of the wait passes in the driver and the system: no order of
-// the work here takes that away. The wait may be off by so many ns.
+// idles describes a step in which the GPU waits for the CPU. It shows how much of the wait is the CPU's own
+// work, which could overlap with the GPU's previous step. The rest is time in the driver and the system,
+// which reordering cannot remove. The argument off is the error of the wait in ns.
 func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	wall, _ := u.Wall.NS()
 	gpu, _ := u.GPU.NS()
@@ -112,12 +113,12 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	case share-shareOff > 50:
 		line = "CPU-bound: " + line
 	}
-	const worth = 0.01 // of the wall time, before a gain is one
+	const worth = 0.01 // smallest reported gain, as a share of the wall time
 	least := max(gpu, own, wall-own)
 	gains := known && float64(wall-least) > max(worth*float64(wall), float64(off))
 	if tokens := analyze.Progress(s); gains && s.Phase == trace.Decode {
 		now, digits := u.TokensPerS(tokens), 0
-		if now < 100 { // whole numbers may be the same of both
+		if now < 100 { // rounded to whole numbers, both rates may look equal
 			digits = 1
 		}
 		line += fmt.Sprintf(". Overlapping that would give %.*f → %.*f tok/s at the same GPU time",

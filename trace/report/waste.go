@@ -7,7 +7,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// percent is a part of a whole, with a decimal that is not rounded up to the whole.
+// percent formats part/whole as a percentage. It never rounds up to 100% and never rounds down to 0%.
 func percent(part, whole int64) string {
 	switch share := 100 * float64(part) / float64(whole); {
 	case whole <= 0:
@@ -23,7 +23,7 @@ func percent(part, whole int64) string {
 	}
 }
 
-// WasteLine says in words what was not needed, each with its unit.
+// WasteLine describes the unnecessary workgroups and lanes in words.
 func WasteLine(w analyze.Waste) string {
 	if w.None() {
 		return "no waste"
@@ -49,8 +49,8 @@ func WasteLine(w analyze.Waste) string {
 	return line
 }
 
-// wasteColumns are the columns of what was launched and not needed. A run with pinned grids is about the
-// first of them.
+// wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with pinned grids, the
+// first column is the most important one.
 func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) {
 	cell := func(part, whole func(analyze.Waste) int64, none bool) func(int) table.Cell {
 		return t.ran(func(r *analyze.DispatchRow) table.Cell {
@@ -92,8 +92,8 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	}
 }
 
-// wasteParts sum up what was launched and not needed. Where that is something it is not lost from a title,
-// and a run with pinned grids is named first of all.
+// wasteParts returns the title segments that sum up unnecessary work. The segment is always shown in a run
+// with pinned grids, where it comes first.
 func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0

@@ -13,8 +13,9 @@ import (
 	"gpuscope/trace/table"
 )
 
-// WhyLines says it in words: what the grid is, its arithmetic, what changed it, back to the inputs. A chain
-// that goes through several operators has its links, or what is given says in their place: how to see them.
+// WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes
+// back to the inputs. If the chain has several operators and closed is not "", closed replaces the links;
+// it says how to see them.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}
@@ -50,7 +51,8 @@ func WhyLines(w *why.Why, closed string) []string {
 	return lines
 }
 
-// headline is what the grid is and since when, or since when there is none.
+// headline describes the grid and the step since which it is in force, or since when the dispatch has not
+// run.
 func headline(w *why.Why) string {
 	t := w.Index.Trace
 	start := "the graph was built"
@@ -75,7 +77,7 @@ func headline(w *why.Why) string {
 		at(g.Step))
 }
 
-// ran are the steps that a dispatch ran in before one since which it does not: "s0", "s3–s5".
+// ran returns the steps in which a dispatch ran before it was no longer launched: "s0", "s3–s5".
 func ran(w *why.Why, until int) string {
 	t := w.Index.Trace
 	first := 0
@@ -84,14 +86,14 @@ func ran(w *why.Why, until int) string {
 			first = i
 		}
 	}
-	if first >= until { // the step that it does not run in any more is the first that there is
+	if first >= until { // the dispatch is absent from the first recorded step on
 		return "none in this recording"
 	}
 	return w.Index.Range(first, until-1).Name
 }
 
-// insteadText names the dispatches that have the work of one that runs no more, as they are called in its
-// layer, with their routes: "attn.q, attn.k, attn.v (route gemv: M = 1)".
+// insteadText names the dispatches that replace a dispatch that is no longer launched. It uses their names
+// within the layer and adds their routes: "attn.q, attn.k, attn.v (route gemv: M = 1)".
 func insteadText(x *analyze.Index, o *why.Origin, id trace.DispatchID) string {
 	g := &x.Trace.Graph
 	var said []string
@@ -105,12 +107,12 @@ func insteadText(x *analyze.Index, o *why.Origin, id trace.DispatchID) string {
 	return strings.Join(said, ", ")
 }
 
-// at names a step, with its place in the text.
+// at names a step, its phase and its position.
 func at(s *trace.Step) string {
 	return fmt.Sprintf("s%d (%s, position %d)", s.Index, s.Phase, s.Position)
 }
 
-// planText is a plan's grid with its arithmetic, and its route.
+// planText describes a plan: its grid with the arithmetic, and its route.
 func planText(p *trace.Plan) string {
 	parts := []string{LaunchArithmetic(p)}
 	if parts[0] == "" {
@@ -122,7 +124,7 @@ func planText(p *trace.Plan) string {
 	return strings.Join(append(parts, "kernel "+p.Kernel), " · ")
 }
 
-// RouteText is a plan's route and the reason for it.
+// RouteText returns a plan's route and the reason for it.
 func RouteText(p *trace.Plan) string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.Route+": "+p.Reason, ": "), ": ")
 }
@@ -166,7 +168,7 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 	return lines
 }
 
-// paramsLine says which params changed last and what changed them.
+// paramsLine describes which params changed last and the cause.
 func paramsLine(x *analyze.Index, o *why.Origin) string {
 	line := "  params since " + at(o.Step)
 	if o.From != nil {
@@ -182,7 +184,7 @@ func paramsLine(x *analyze.Index, o *why.Origin) string {
 	return line
 }
 
-// changesLine lists the steps in which the grid changed, around the one that is shown.
+// changesLine lists the steps in which the grid changed, before and after the displayed step.
 func changesLine(w *why.Why) string {
 	steps := w.Index.Trace.Steps
 	var before, after []string
@@ -229,12 +231,12 @@ func changesLine(w *why.Why) string {
 	return "  in this run, this grid " + also + "changed " + strings.Join(said, ", ")
 }
 
-// through names the operators on the way from an input to a dispatch, those of equal layers once. More is
-// said after them.
+// through names the operators between an input and a dispatch. Equal layers count once. The text more is
+// added at the end.
 func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	var names []string
 	layers := 0
-	for i := len(links) - 1; i > 0; i-- { // the last is the dispatch's own
+	for i := len(links) - 1; i > 0; i-- { // the last link is the dispatch's own operator
 		name := links[i].Op.Place()
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -251,7 +253,7 @@ func through(x *analyze.Index, links []why.LayersLink, more string) string {
 	return said
 }
 
-// shortOps lists operators by what they are in their layers, each once.
+// shortOps lists the distinct names of operators within their layers.
 func shortOps(x *analyze.Index, ops []trace.OpID) string {
 	var names []string
 	for _, id := range ops {
@@ -265,7 +267,7 @@ func shortOps(x *analyze.Index, ops []trace.OpID) string {
 	return strings.Join(names, ", ")
 }
 
-// changeText is "1×42 → 1×1", or what there is now where it is not known what was before.
+// changeText formats a change: "1×42 → 1×1". It returns only the new shape if the old one is not known.
 func changeText(from, to []int) string {
 	if from == nil {
 		return table.Shape(to)
