@@ -58,15 +58,16 @@ type Costs struct {
 	Sets  []trace.Cost // in the requested order, without names; N is 0 if a set was not measured
 }
 
-// Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs runs the
-// step again and again: whole, without the first set, whole, without the second set, and so on. One pass
-// over all sets is a round. Rounds spread a drift of the clocks evenly over the sets. Each round visits the
-// sets in a different order, so that a periodic disturbance does not always hit the same sets. On a GPU
-// each set is skipped inARow times in a row. If the time runs out in the first round, the remaining sets
-// have no samples, and the next call with the same Samples measures them first. Without sets, Costs runs
-// the whole step once per round. Each run is timed by only two timestamps. A sample is the difference
-// between a run without a set and the mean of the whole runs around it, up to eight before and as many
-// after. On a software device a sample uses the median of the whole runs.
+// Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs
+// alternates between runs of the whole step and runs that skip a set: whole, without the first set, whole,
+// without the second set, and so on. One pass over all sets is a round. Rounds spread a drift of the clocks
+// evenly over the sets. Each round visits the sets in a different order, so that a periodic disturbance
+// does not always hit the same sets. On a GPU each set is skipped inARow times in a row. If the time runs
+// out in the first round, the remaining sets have no samples, and the next call with the same Samples
+// measures them first. Without sets, Costs runs the whole step once per round. Each run is timed by only
+// two timestamps. A sample is the difference between a run without a set and the mean of the whole runs
+// around it, up to eight before and as many after. On a software device a sample uses the median of the
+// whole runs.
 //
 // A run without a set computes garbage. The whole runs after it write everything again that the step wrote:
 // all values, and the rows that were appended to State. Afterwards the memory is therefore unchanged. A

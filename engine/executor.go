@@ -22,7 +22,8 @@ type Executor struct {
 	begins  []uint64     // offset of each value in its buffer, indexed by memory number
 	arena   paramsArena
 	pipes   map[*graph.Kernel]gpu.Pipeline
-	// groups holds the bind groups, indexed by layout, dispatch slot and route.
+	// groups holds the bind groups, indexed by layout, dispatch slot and route. Routes that share a Use
+	// share their bind groups.
 	groups   [][][]slotGroups
 	readAt   []uint64 // offset of each output in the readback buffer of a flight, indexed by value
 	clock    *measure.Clock

@@ -204,7 +204,7 @@ func driver(info gpu.AdapterInfo) string {
 
 // granted returns the limits of a device of this adapter: WebGPU's default limits, raised to those of the
 // adapter where plans and memory depend on them. The binding reports 0 for some limits although the adapter
-// supports more than the default.
+// supports more.
 func granted(adapter binding.Limits) gpu.Limits {
 	l := gpu.DefaultLimits()
 	// An adapter without a limit reports 2^64 - 1, which a device request would interpret as the default.
