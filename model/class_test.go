@@ -133,7 +133,7 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 			},
 			windows: windows(1, 0, 0), base: 1e4, ignored: []string{"layer_types", "transformers.js_config"},
 		},
-		"llama, biases": {class: "llama", keys: keys{"attention_bias": true}, err: "attention_bias: not yet"},
+		"llama, biases": {class: "llama", keys: keys{"attention_bias": true}, err: "attention_bias: not supported yet"},
 		"llama, null for biases": {
 			class: "llama", keys: keys{"attention_bias": nil}, windows: windows(1, 0, 0), base: 1e4,
 		},
@@ -186,7 +186,7 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 		},
 		"qwen3, a window that is not used, by layer": {
 			class: "qwen3", keys: keys{"sliding_window": 4, "layer_types": []string{"sliding_attention"}},
-			err: "sliding_window: none is stated or used",
+			err: "sliding_window: no window is stated or used",
 		},
 		"gemma3": {
 			class: "gemma3_text", keys: keys{
@@ -216,7 +216,7 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 			windows: windows(1, 0, 0), base: 1e4,
 			ignored: []string{"layer_types", "max_window_layers", "partial_rotary_factor", "use_sliding_window"},
 		},
-		"gemma3, null for a window": {class: "gemma3_text", err: "sliding_window: none is stated or used"},
+		"gemma3, null for a window": {class: "gemma3_text", err: "sliding_window: no window is stated"},
 		"phi3": {
 			class: "phi3", keys: keys{"sliding_window": absent, "rope_theta": absent},
 			windows: windows(1, 0, 0), base: 1e4,
@@ -233,7 +233,7 @@ func TestConfigOfAFolderFollowsItsClass(t *testing.T) {
 		},
 		"numbers by layer that differ": {
 			class: "llama", keys: keys{"num_hidden_layers": 2, "num_key_value_heads": []int{1, 2}},
-			err: "num_key_value_heads: not yet: layers that differ",
+			err: "num_key_value_heads: not supported yet: layers with different values",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -115,9 +115,9 @@ func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
 		value any
 		want  string
 	}{
-		"they differ":     {"attention.head_count_kv", []int32{1, 2}, "head_count_kv: not yet: layers that differ (1 in layer 0, 2 in layer 1)"},
-		"too many":        {"feed_forward_length", []int32{96, 96, 96}, "feed_forward_length: a list of 3 values"},
-		"none":            {"attention.head_count", []int32{}, "head_count: a list of 0 values"},
+		"they differ":     {"attention.head_count_kv", []int32{1, 2}, "head_count_kv: not supported yet: layers with different values (1 in layer 0, 2 in layer 1)"},
+		"too many":        {"feed_forward_length", []int32{96, 96, 96}, "feed_forward_length: the list has 3 values"},
+		"none":            {"attention.head_count", []int32{}, "head_count: the list has 0 values"},
 		"of words":        {"attention.head_count", []string{"2", "2"}, "want an array of integers"},
 		"layers by layer": {"block_count", []int32{2, 2}, "block_count"},
 	} {

@@ -145,72 +145,72 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"as it is":           {func(*tinyFolder) {}, ""},
 		"tied":               {set("tie_word_embeddings", true), ""},
 		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, ""},
-		"an unknown model":   {set("model_type", "mamba"), "not yet: architecture mamba; this version runs llama, "},
+		"an unknown model":   {set("model_type", "mamba"), "not supported yet: architecture mamba; this version runs llama, "},
 		"no model":           {func(f *tinyFolder) { delete(f.Config, "model_type") }, `"model_type" is missing`},
-		"null for a model":   {set("model_type", nil), `"model_type" is null, want a string`},
-		"another activation": {set("hidden_act", "gelu"), "hidden_act: not yet: another activation (gelu, want silu)"},
-		"biases":             {set("attention_bias", true), "attention_bias: not yet: biases in the attention (true, want false)"},
+		"null for a model":   {set("model_type", nil), `"model_type" is null; want a string`},
+		"another activation": {set("hidden_act", "gelu"), "hidden_act: not supported yet: another activation (gelu, want silu)"},
+		"biases":             {set("attention_bias", true), "attention_bias: not supported yet: biases in the attention (true, want false)"},
 		"a window":           {set("sliding_window", 4), ""},
 		"no window for a layer": {
-			mistype("layer_types", []string{"sliding_attention"}), "sliding_window: none is stated or used, and layer 0 has a window",
+			mistype("layer_types", []string{"sliding_attention"}), "sliding_window: no window is stated or used, but layer 0 has",
 		},
 		"layers of another kind": {
-			mistype("layer_types", []string{"linear_attention"}), "layer_types: not yet: layer 0 has linear_attention",
+			mistype("layer_types", []string{"linear_attention"}), "layer_types: not supported yet: layer 0 has linear_attention",
 		},
 		"too many kinds": {
-			mistype("layer_types", []string{"full_attention", "full_attention"}), "layer_types: 2 of them, and 1 layers",
+			mistype("layer_types", []string{"full_attention", "full_attention"}), "layer_types: the list has 2 values, but there are 1 layers",
 		},
 		"a number for kinds": {
-			mistype("layer_types", 4), `"layer_types" is 4, want a list of strings`,
+			mistype("layer_types", 4), `"layer_types" is 4; want a list of strings`,
 		},
-		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, `"rms_norm_eps" is "NaN", want a number`},
+		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, `"rms_norm_eps" is "NaN"; want a number`},
 		"NaN where none is used":     {func(f *tinyFolder) { f.text = `"aux_loss": [NaN, -Infinity, Infinity]` }, ""},
 		"long rope": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1), "long_factor": make16(2), "original_max_position_embeddings": 32,
 		}), ""},
 		"factors of long rope too short": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1)[:3], "long_factor": make16(2), "original_max_position_embeddings": 32,
-		}), "rope_scaling.short_factor: 3 of them, want 16"},
+		}), "rope_scaling.short_factor: the list has 3 values; want 16"},
 		"factors of nothing": {set("rope_scaling", map[string]any{
 			"type": "su", "short_factor": make16(1), "long_factor": make16(0), "original_max_position_embeddings": 32,
-		}), "rope_scaling.long_factor: factor 0 is 0, want"},
-		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not yet"},
+		}), "rope_scaling.long_factor: factor 0 is 0; want"},
+		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not supported yet"},
 		"null for layers": {
-			set("num_hidden_layers", nil), `"num_hidden_layers" is null, want an integer`,
+			set("num_hidden_layers", nil), `"num_hidden_layers" is null; want an integer`,
 		},
-		"words for layers":   {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many", want an integer`},
-		"too many layers":    {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000, want 1 to"},
-		"uneven heads":       {set("num_key_value_heads", 3), "2 query heads do not share 3"},
-		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not yet: tensor model.layers.0.self_attn.q_proj.bias"},
-		"another shape":      {tensor("model.norm.weight", 63), "tensor model.norm.weight is [63], the metadata makes it [64]"},
+		"words for layers":   {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many"; want an integer`},
+		"too many layers":    {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000 is out of range; want 1 to"},
+		"uneven heads":       {set("num_key_value_heads", 3), "2 query heads is not a multiple of 3"},
+		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not supported yet: tensor model.layers.0.self_attn.q_proj.bias"},
+		"another shape":      {tensor("model.norm.weight", 63), "tensor model.norm.weight has shape [63], but the configuration requires [64]"},
 		"old linear scaling": {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
 		"new linear scaling": {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
-		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not yet: rope scaling yarn; this version runs default, linear, llama3"},
+		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not supported yet: RoPE scaling yarn; this version runs default, linear, llama3"},
 		"an unknown rope key": {
-			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not yet",
+			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not supported yet",
 		},
 		"a factor of nothing": {
-			rope("type", "linear", "factor", 0), "rope_scaling.factor: 0, want 1e-06 to",
+			rope("type", "linear", "factor", 0), "rope_scaling.factor: 0 is out of range; want 1e-06 to",
 		},
 		"a negative factor": {
-			rope("type", "linear", "factor", -2), "rope_scaling.factor: -2, want 1e-06 to",
+			rope("type", "linear", "factor", -2), "rope_scaling.factor: -2 is out of range; want 1e-06 to",
 		},
-		"a factor in words":   {rope("type", "linear", "factor", "2"), `"rope_scaling.factor" is "2", want a number`},
+		"a factor in words":   {rope("type", "linear", "factor", "2"), `"rope_scaling.factor" is "2"; want a number`},
 		"linear by nothing":   {rope("type", "linear"), `"rope_scaling.factor" is missing`},
-		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type does not say of which: want default, linear, llama3, longrope or su"},
-		"a type that is none": {rope("type", 3), `"rope_scaling.type" is 3, want a string`},
+		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type is missing; set it to default, linear, llama3, longrope or su"},
+		"a type that is none": {rope("type", 3), `"rope_scaling.type" is 3; want a string`},
 		"scaling in a word": {
-			set("rope_scaling", "linear"), `"rope_scaling" is "linear", want an object`,
+			set("rope_scaling", "linear"), `"rope_scaling" is "linear"; want an object`,
 		},
-		"scaling in a list":     {set("rope_scaling", []int{}), `"rope_scaling" is [], want an object`},
+		"scaling in a list":     {set("rope_scaling", []int{}), `"rope_scaling" is []; want an object`},
 		"scaling of nothing":    {set("rope_scaling", map[string]any{}), ""},
-		"new scaling in a word": {set("rope_parameters", "linear"), `"rope_parameters" is "linear", want an object`},
-		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), `"rope_parameters.full_attention" is 3, want an object`},
-		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), "rope_scaling.low_freq_factor: 4, want at most the high_freq_factor of 1"},
+		"new scaling in a word": {set("rope_parameters", "linear"), `"rope_parameters" is "linear"; want an object`},
+		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), `"rope_parameters.full_attention" is 3; want an object`},
+		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), "rope_scaling.low_freq_factor: 4 is above the high_freq_factor of 1"},
 		"two rotations": {func(f *tinyFolder) {
 			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
 			f.Config["rope_parameters"] = map[string]any{"rope_type": "default"}
-		}, "rope_parameters: another rotation than that of rope_scaling"},
+		}, "rope_parameters: the rotation differs from that of rope_scaling"},
 		"one rotation, twice": {func(f *tinyFolder) {
 			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
 			f.Config["rope_parameters"] = map[string]any{
@@ -218,7 +218,7 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 			}
 		}, ""},
 		"a part of the head":    {set("partial_rotary_factor", 0.5), ""},
-		"a base that is a list": {set("rope_theta", []int{1}), `"rope_theta" is [1], want a number`},
+		"a base that is a list": {set("rope_theta", []int{1}), `"rope_theta" is [1]; want a number`},
 	} {
 		f := newTinyFolder()
 		c.change(f)
@@ -265,7 +265,7 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 	t.Parallel()
 	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
-	const want = `config.json: invalid JSON at line 2: "nan": correct it, or fetch the file again`
+	const want = `config.json: invalid JSON at line 2: "nan". Correct the file or download it again`
 	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %q", err, want)
 	}
@@ -432,7 +432,7 @@ func planHollow(c *arch.Config) error {
 // Keys are kept with the path to them, so that a long one over many would take all memory.
 func TestKeysOfAConfigAreBounded(t *testing.T) {
 	_, err := arch.ParseConfigJSON([]byte(`{"`+strings.Repeat("k", arch.MaxConfigPath)+`": {"a": 1}}`), "config.json")
-	if err == nil || !strings.Contains(err.Error(), "have 258 bytes, want at most 256") {
+	if err == nil || !strings.Contains(err.Error(), "has 258 bytes; the maximum is 256") {
 		t.Errorf("error %v", err)
 	}
 }

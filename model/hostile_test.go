@@ -221,7 +221,7 @@ func TestMatrixWithoutEndIsRefusedAtOnce(t *testing.T) {
 		_, err = m.Plan(gpu.DefaultLimits())
 		_ = m.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "tensor token_embd.weight has 9895604649984 bytes, want at most") {
+	if err == nil || !strings.Contains(err.Error(), "tensor token_embd.weight has 9895604649984 bytes; the maximum is") {
 		t.Errorf("got %v", err)
 	}
 	if took := time.Since(start); took > 5*time.Second {

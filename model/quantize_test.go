@@ -96,10 +96,10 @@ func TestQuantizingIsRefusedWhereItCannotBe(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Path: dir, Quantize: "q5"}, `--quantize "q5": want q4`},
+		{Options{Path: dir, Quantize: "q5"}, `--quantize "q5": only q4 is supported`},
 		{Options{Path: dir, Quantize: "q4", GroupSize: 48}, "--group-size 48: want 32, 64 or 128"},
-		{Options{Path: dir, GroupSize: 32}, "--group-size 32: it goes with --quantize q4"},
-		{Options{Path: dir, Quantize: "q4", GroupSize: 128}, "has rows of 64, which take groups of 32 or 64"},
+		{Options{Path: dir, GroupSize: 32}, "--group-size 32: only valid with --quantize q4"},
+		{Options{Path: dir, Quantize: "q4", GroupSize: 128}, "rows of 64 elements; use groups of 32 or 64"},
 		{Options{Quantize: "q4"}, "has no matrix of F32, F16 or BF16"}, // the embedded model
 	} {
 		err := planFolder(c.o.Path, c.o)

@@ -103,15 +103,15 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 // was typed. Settings that go together are held against each other when all are there.
 func TestErrorsOfTheModelSayWhichSettingTheyAreOf(t *testing.T) {
 	for _, c := range []struct{ env, typed, want string }{
-		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": want q4`},
+		{"QUANTIZE=q3", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize "q3": only q4 is supported`},
 		{"QUANTIZE=q4", "", `gpuscope: GPUSCOPE_QUANTIZE: --quantize q4: demo`},
-		{"GROUP_SIZE=64", "", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 64: it goes with`},
+		{"GROUP_SIZE=64", "", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 64: only valid with`},
 		{"GROUP_SIZE=48", "--quantize q4", `gpuscope: GPUSCOPE_GROUP_SIZE: --group-size 48: want 32, 64 or 128`},
 		{"QUANTIZE=q4", "--group-size 48", `gpuscope: --group-size 48: want`},
 		{"ROUTE=a=b", "", `gpuscope: GPUSCOPE_ROUTE: --route a=b: the graph has no such`},
 		{"ROUTE=linear_q4gsw=x", "", `gpuscope: GPUSCOPE_ROUTE: --route linear_q4gsw=x: layers.0.attn.q has`},
 		{"TOKENIZER=none.json", "", `gpuscope: GPUSCOPE_TOKENIZER: --tokenizer: stat none.json`},
-		{"SYSTEM=Hello.", "--quantize q3 --chat", `gpuscope: --quantize "q3": want q4`},
+		{"SYSTEM=Hello.", "--quantize q3 --chat", `gpuscope: --quantize "q3": only q4 is supported`},
 		{"DEVICE=none", "--shaders .", `gpuscope: GPUSCOPE_DEVICE: --shaders: `},
 	} {
 		name, value, _ := strings.Cut(c.env, "=")

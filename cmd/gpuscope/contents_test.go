@@ -37,7 +37,7 @@ func TestGraphShowsWhatAFileHolds(t *testing.T) {
 	}
 	for _, want := range []string{
 		"2 pairs in the metadata · 1 tensor, 288 B: Q4_K 288 B",
-		notSupported + path + ": not yet: architecture mamba",
+		notSupported + path + ": not supported yet: architecture mamba",
 		`general.architecture   string       "mamba"`, "tokenizer.ggml.tokens  string[100]  [", "(100)]",
 		"ssm     Q4_K  2×256    288",
 	} {
@@ -93,7 +93,7 @@ func TestGraphOfAFileWithOtherTypesMarksTheTensors(t *testing.T) {
 	}
 	status, text, stderr := show("graph")
 	for _, want := range []string{
-		notSupported + path + ": not yet: tensor " + tensor + " is MXFP4;",
+		notSupported + path + ": not supported yet: tensor " + tensor + " is MXFP4;",
 		"MXFP4  256×512    69632  cannot be planned", "blk.1.ffn_down.weight     Q8_0   256×512   139264\n",
 	} {
 		if status != exitDone || !strings.Contains(text, want) {
@@ -135,7 +135,7 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 		why    string
 	}{
 		"empty":                {func(*gguftest.Builder) {}, `metadata "general.architecture" is missing`},
-		"another architecture": {func(b *gguftest.Builder) { b.Set("general.architecture", "mamba") }, "not yet: architecture mamba"},
+		"another architecture": {func(b *gguftest.Builder) { b.Set("general.architecture", "mamba") }, "not supported yet: architecture mamba"},
 		"absurd shape": {
 			func(b *gguftest.Builder) { llama(b); b.Set("llama.block_count", uint64(1<<63)) },
 			"llama.block_count",
@@ -160,7 +160,7 @@ func TestGraphOfAnyReadableFileListsIt(t *testing.T) {
 				b.Set("general.architecture", "a\x1b[2J\nb"+strings.Repeat("x", 1<<20))
 				b.F32(strings.Repeat("x", 1<<15), []int{1}, []float32{1})
 			},
-			"not yet: architecture a",
+			"not supported yet: architecture a",
 		},
 	} {
 		b := gguftest.New()

@@ -58,7 +58,7 @@ func TestATraceIsNotTakenForAModel(t *testing.T) {
 			for _, command := range []string{"bench", "graph"} {
 				var stdout, stderr bytes.Buffer
 				status := testProgram(&stdout, &stderr).main(t.Context(), []string{command, path})
-				const want = ": a trace, not a model: gpuscope FILE opens it, gpuscope trace show FILE prints it"
+				const want = ": this is a trace, not a model. Use gpuscope FILE to open it, or gpuscope trace show FILE to print it"
 				if status != exitFailed || !strings.Contains(stderr.String(), path+want) {
 					t.Errorf("%s %s: exit %d, %s", command, path, status, &stderr)
 				}

@@ -9,93 +9,93 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Architecture is a family of decoders: what the decoder's builder and the reading of its shape take from
-// the family and not from the single file. It is a row of architectures, in a file of its own.
+// Architecture describes a family of decoders: everything that the graph builder and the configuration
+// reader need to know about the family rather than about a single file.
 type Architecture struct {
 	Name            string
 	Gate            gated
-	Biases          bool // of q, k and v
-	HeadNorms       bool // norms of each head's queries and keys, before they are turned
-	PostNorms       bool // norms of what attention and MLP add to the residual stream
-	Fused           bool // q, k and v are one matrix, gate and up another
-	scaledEmbedding bool // rows of the table are multiplied by sqrt(dim)
+	Biases          bool // the q, k and v projections have biases
+	HeadNorms       bool // the queries and keys of each head are normalized before RoPE
+	PostNorms       bool // the outputs of attention and MLP are normalized before the residual addition
+	Fused           bool // q, k and v are one matrix, and gate and up are one matrix
+	scaledEmbedding bool // rows of the embedding are multiplied by sqrt(dim)
 
-	Gguf Spelling // how GGUF files have it
-	Hf   Spelling // how folders of Hugging Face have it
+	Gguf Spelling // conventions of GGUF files
+	Hf   Spelling // conventions of Hugging Face folders
 }
 
-// Spelling is how files of one form have an architecture: what they call things, and what their converters
-// did to the weights.
+// Spelling describes how files of one format represent an architecture: the names in the files, and how the
+// converters to the format changed the weights.
 type Spelling struct {
-	Called []string // what they call the architecture, where that is not the row's name
+	Called []string // names of the architecture in these files; nil if it is Architecture.Name
 	Class  class
 	Names  *names
 	Keys   *keys
 	pairs  *pairing
-	// Only are keys of the class to which the builder has one answer.
+	// Only lists keys of which the builder supports a single value.
 	Only []only
-	// scalings are further names of kinds of rotation scaling.
+	// scalings maps additional names of RoPE scaling types to the usual names.
 	scalings map[string]string
-	// onePlus: norms multiply by 1 + their weights.
+	// onePlus means that a norm multiplies by 1 + its stored weights.
 	onePlus bool
-	// implied fills in what its files do not state.
+	// implied sets values that the files do not state.
 	implied func(c *Config)
 }
 
-// gated is the operator that joins the two branches of an MLP.
+// gated is the operator that combines the gate and up branches of an MLP.
 type gated struct {
-	Name string // in the graph
+	Name string // name of the operator in the graph
 	join func(b *graph.Builder, name string, gate, up graph.ValueID) graph.ValueID
 }
 
-// only is a key that must be absent or have one value.
+// only is a configuration key that must be absent or have one specific value.
 type only struct {
 	Key       string
-	Want      any    // an int, a float64, a bool or a string; nil where the key must be absent
-	otherwise string // what another value stands for
+	Want      any    // an int, a float64, a bool or a string; nil if the key must be absent
+	otherwise string // the feature that another value stands for
 }
 
-// names are what a file calls the tensors of a decoder. Those of a layer are after its prefix. Those that
-// few architectures have are asked for where the row says so.
+// names holds the names of a decoder's tensors in a file. The names of a layer's tensors follow the layer's
+// prefix. Names that only some architectures have are used if the Architecture needs them.
 type names struct {
 	Embed, Norm, Head            string
-	freqs, freqsShort, freqsLong string // divisors of the rotation's frequencies
-	layer                        string // their prefix, a format of the layer's number
+	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
+	layer                        string // prefix of a layer's tensors, a format with the layer's number
 	AttnNorm, Q, K, V, O         string
 	QBias, KBias, VBias          string
 	QNorm, KNorm, AttnPostNorm   string
-	Qkv                          string // in place of q, k and v
+	Qkv                          string // used instead of Q, K and V if they are fused
 	FfnNorm, Gate, Up, Down      string
-	GateUp                       string // in place of gate and up
+	GateUp                       string // used instead of Gate and Up if they are fused
 	FfnPostNorm                  string
 }
 
-// keys are what a file calls the numbers of a decoder. Those that are empty it has no word for.
+// keys holds the configuration keys of a decoder in a file. A key is empty if the format has no such key.
 type keys struct {
 	Layers, Dim, Ffn, Context string
 	Heads, kvHeads, headDim   string
 	Eps                       string
-	window                    string // how many positions a layer sees
-	windowUsed                string // whether it is applied; it is where files have no word for that
-	windowFrom                string // the first layer with a window
-	fullEach                  string // every so many-th layer sees all positions
-	kinds                     string // what each layer sees, layer by layer
-	scale                     string // of scores
-	turned                    string // how much of a head is rotated
-	localBase                 string // of the rotation in layers with a window
-	Tied                      string // whether the embedding is the head too
-	// sameDim are further sizes of heads, which must be headDim.
+	window                    string // size of the sliding window
+	windowUsed                string // whether the window is applied; always true without such a key
+	windowFrom                string // index of the first layer with a window
+	fullEach                  string // every n-th layer has full attention
+	kinds                     string // attention type of each layer
+	scale                     string // scale of the attention scores
+	turned                    string // how many dims of a head are rotated
+	localBase                 string // RoPE base in layers with a window
+	Tied                      string // whether the embedding is also the output head
+	// sameDim lists further keys for sizes of heads. Their values must equal headDim.
 	sameDim []string
-	// rotations are the keys of the rotation, which rotation reads for heads of so many dims.
+	// rotations lists the keys of RoPE. The function rotation reads them for heads of headDim dims.
 	rotations []string
 	rotation  func(r *configReader, headDim int) Rotation
-	// inert are keys that every class of the form knows and that change nothing of what is computed here.
+	// inert lists keys that every class of the format has and that do not affect the results.
 	inert []string
-	// elsewhere are keys of classes that this version does not run.
+	// elsewhere lists keys of classes that this version does not run.
 	elsewhere *class
 }
 
-// List are all of them.
+// List returns all keys that are not empty.
 func (k *keys) List() []string {
 	all := append([]string{
 		k.Layers, k.Dim, k.Ffn, k.Context, k.Heads, k.kvHeads, k.headDim, k.Eps, k.window, k.windowUsed,
@@ -104,10 +104,10 @@ func (k *keys) List() []string {
 	return slices.DeleteFunc(all, func(key string) bool { return key == "" })
 }
 
-// Of is what the names of a layer begin with.
+// Of returns the prefix of the names of a layer's tensors.
 func (n *names) Of(layer int) string { return fmt.Sprintf(n.layer, layer) }
 
-// ggufNames are the names that llama.cpp's converters give.
+// ggufNames are the tensor names that llama.cpp's converters write.
 var ggufNames = names{
 	Embed: "token_embd.weight", Norm: "output_norm.weight", Head: "output.weight",
 	freqs:      "rope_freqs.weight",
@@ -121,7 +121,7 @@ var ggufNames = names{
 	GateUp: "ffn_up.weight", FfnPostNorm: "post_ffw_norm.weight",
 }
 
-// ggufKeys are the metadata keys of llama.cpp, after the architecture's name.
+// ggufKeys are the metadata keys of llama.cpp without the architecture's prefix.
 var ggufKeys = keys{
 	Layers: "block_count", Dim: "embedding_length", Ffn: "feed_forward_length", Context: "context_length",
 	Heads: "attention.head_count", kvHeads: "attention.head_count_kv", headDim: "attention.key_length",
@@ -133,14 +133,15 @@ var ggufKeys = keys{
 	inert: ggufInert, elsewhere: &ggufElsewhere,
 }
 
-// ggufOnly are keys that llama.cpp reads for every architecture.
+// ggufOnly lists keys that llama.cpp reads for every architecture and of which the builder supports one
+// value.
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
-	{"attention.causal", true, "attention to what follows"},
-	{"rope.scaling.yarn_attn_factor", 1.0, "YaRN's factor of scores"},
+	{"attention.causal", true, "attention to later tokens"},
+	{"rope.scaling.yarn_attn_factor", 1.0, "YaRN's scaling of the attention scores"},
 }
 
-// hfNames are the names that models have in transformers.
+// hfNames are the tensor names in Hugging Face transformers.
 var hfNames = names{
 	Embed: "model.embed_tokens.weight", Norm: "model.norm.weight", Head: "lm_head.weight",
 	layer:    "model.layers.%d.",
@@ -152,14 +153,15 @@ var hfNames = names{
 	Down: "mlp.down_proj.weight", GateUp: "mlp.gate_up_proj.weight",
 }
 
-// Keys of config.json: how many positions the model was made for, which part of a head is rotated.
+// Keys of config.json: the trained context, the fraction of a head that is rotated, and the attention types
+// of the layers.
 const (
 	hfContext = "max_position_embeddings"
 	hfPart    = "partial_rotary_factor"
 	hfKinds   = "layer_types"
 )
 
-// hfKeys are the keys that transformers' models have in config.json.
+// hfKeys are the keys of config.json in Hugging Face transformers.
 var hfKeys = keys{
 	Layers: "num_hidden_layers", Dim: "hidden_size", Ffn: "intermediate_size",
 	Context: hfContext, Heads: "num_attention_heads", kvHeads: "num_key_value_heads",
@@ -167,24 +169,24 @@ var hfKeys = keys{
 	rotation: hfRotation, rotations: hfRotations, inert: hfInert, elsewhere: &class{},
 }
 
-// Keys of classes of transformers to which the builder has one answer.
+// Keys of transformers' classes of which the builder supports one value.
 var (
-	hfQuantized     = only{"quantization_config", nil, "weights that another program quantised"}
+	hfQuantized     = only{"quantization_config", nil, "weights that another program quantized"}
 	hfSiLU          = only{"hidden_act", "silu", "another activation"}
 	hfAttentionBias = only{"attention_bias", false, "biases in the attention"}
 	hfMLPBias       = only{"mlp_bias", false, "biases in the MLP"}
 )
 
-// Architectures are those that this version runs.
+// Architectures lists the architectures that this version runs.
 var Architectures = []*Architecture{&Llama, &mistral, &Qwen2, &Qwen3, &Gemma3, &Phi3}
 
-// architectureOf finds the row that a file names, and how files of its form spell it.
+// architectureOf finds the architecture with a name, and its conventions in files of one format.
 func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Architecture, *Spelling, error) {
 	var known []string
 	for _, a := range Architectures {
 		s := in(a)
 		if s.Names == nil {
-			continue // no files of this form are read
+			continue // this version does not read the architecture from files of this format
 		}
 		called := s.Called
 		if called == nil {
@@ -195,6 +197,6 @@ func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Archi
 		}
 		known = append(known, called...)
 	}
-	return nil, nil, fmt.Errorf("%s: not yet: architecture %s; this version runs %s", file,
+	return nil, nil, fmt.Errorf("%s: not supported yet: architecture %s; this version runs %s", file,
 		printable.Short(name, 80), strings.Join(known, ", "))
 }

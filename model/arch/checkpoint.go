@@ -12,48 +12,48 @@ import (
 	"gpuscope/trace"
 )
 
-// Checkpoint is what the files of a model hold, whatever their form is and whether or not this version can
-// run them. Its methods may be called from any goroutine, Close excepted.
+// Checkpoint gives access to the files of a model in any format, whether or not this version can run the
+// model. Its methods except Close may be called from any goroutine.
 type Checkpoint struct {
 	form
 	All    []*Tensor
 	ByName map[string]*Tensor
 }
 
-// form is a form of a model's files. Errors name the file.
+// form is a format of model files. Errors name the file.
 type form interface {
-	// Name is the path or name that the files were opened by.
+	// Name returns the path or name with which the files were opened.
 	Name() string
-	// Title is what the files call the model; "" where they do not.
+	// Title returns the model's name as stated in the files, or "".
 	Title() string
-	// Metadata are the pairs that they hold beside tensors, for people.
+	// Metadata returns the key-value pairs of the files for display.
 	Metadata() []Pair
-	// Close gives mappings and files back. Bytes of tensors must not be used after it.
+	// Close closes the files and their mappings. The bytes of tensors must not be used afterwards.
 	Close() error
-	// Config is the decoder that they describe, checked; its Vocab is not set yet.
+	// Config returns the checked configuration of the decoder. Its Vocab is not set yet.
 	Config() (Config, error)
-	// Tokenizer is their vocabulary, with the errors of tokenizer.New.
+	// Tokenizer returns the vocabulary of the files, with the errors of tokenizer.New.
 	Tokenizer() (*tokenizer.Tokenizer, error)
 }
 
-// Pair is a key with its value, as a person reads it: long values are cut.
+// Pair is a key with its value, formatted for display. Long values are shortened.
 type Pair struct{ Key, Type, Value string }
 
 // Tensor is a tensor of a checkpoint.
 type Tensor struct {
 	Name string
-	Type string // how elements are stored, as ggml and safetensors name it: "Q4_0", "BF16"
+	Type string // storage type as named by ggml and safetensors: "Q4_0", "BF16"
 	Dims []int  // row-major, outermost first: a matrix is [rows, cols]
 	Size int    // bytes
-	// Bytes are the elements in the file's own layout. They may lie in a mapping: they must not be changed,
-	// nor used after Close. To ask for them after it is an error.
+	// Bytes returns the elements in the file's layout. The bytes may be in a file mapping, so they must not
+	// be modified, and must not be used after Close. A call after Close returns an error.
 	Bytes func() ([]byte, error)
 }
 
-// Elements is the number of elements.
+// Elements returns the number of elements.
 func (t *Tensor) Elements() int { return Numel(t.Dims) }
 
-// Equal says whether two tensors are stored alike.
+// Equal reports whether two tensors have the same type, dims and bytes.
 func (t *Tensor) Equal(other *Tensor) (bool, error) {
 	if t.Type != other.Type || !slices.Equal(t.Dims, other.Dims) {
 		return false, nil
@@ -74,7 +74,7 @@ func Numel(dims []int) int {
 	return n
 }
 
-// NewCheckpoint has the tensors in the order of the files. No two have one name.
+// NewCheckpoint returns a checkpoint of tensors in file order. The names of the tensors must be unique.
 func NewCheckpoint(f form, tensors []*Tensor) *Checkpoint {
 	c := &Checkpoint{form: f, All: tensors, ByName: make(map[string]*Tensor, len(tensors))}
 	for _, t := range tensors {
@@ -83,19 +83,19 @@ func NewCheckpoint(f form, tensors []*Tensor) *Checkpoint {
 	return c
 }
 
-// Tensors are all tensors in the order of the files. The slice must not be changed.
+// Tensors returns all tensors in file order. The caller must not modify the slice.
 func (c *Checkpoint) Tensors() []*Tensor { return c.All }
 
-// Tensor finds a tensor by its name.
+// Tensor returns the tensor with a name.
 func (c *Checkpoint) Tensor(name string) (*Tensor, error) {
 	if t := c.ByName[name]; t != nil {
 		return t, nil
 	}
-	return nil, fmt.Errorf("%s: tensor %q is missing (there are %d tensors)", c.Name(), name, len(c.All))
+	return nil, fmt.Errorf("%s: tensor %q is missing (the model has %d tensors)", c.Name(), name, len(c.All))
 }
 
-// OpenFile opens the files of a model, a GGUF file or a folder of Hugging Face, without a look at whether
-// this version can run them: of the embedded one where path is empty.
+// OpenFile opens a GGUF file or a Hugging Face folder, or the embedded model if path is empty. It does not
+// check whether this version can run the model.
 func OpenFile(path string) (*Checkpoint, error) {
 	if path == "" {
 		return ParseGGUF(demo.File, demo.Name)
@@ -105,7 +105,7 @@ func OpenFile(path string) (*Checkpoint, error) {
 	}
 	c, err := openGGUF(path)
 	if err != nil && trace.HasSchema(path) {
-		err = fmt.Errorf("%s: a trace, not a model: gpuscope FILE opens it, gpuscope trace show FILE prints it", path)
+		err = fmt.Errorf("%s: this is a trace, not a model. Use gpuscope FILE to open it, or gpuscope trace show FILE to print it", path)
 	}
 	return c, err
 }

@@ -8,12 +8,12 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// ggufForm is a model that is one GGUF file.
+// ggufForm is a model in a GGUF file.
 type ggufForm struct{ *gguf.File }
 
 func openGGUF(path string) (*Checkpoint, error) { return ggufCheckpoint(gguf.Open(path)) }
 
-// ParseGGUF is openGGUF of a file that is in memory already.
+// ParseGGUF parses a GGUF file that is in memory.
 func ParseGGUF(data []byte, name string) (*Checkpoint, error) {
 	return ggufCheckpoint(gguf.Parse(data, name))
 }
@@ -49,26 +49,26 @@ func (f ggufForm) Metadata() []Pair {
 
 func (f ggufForm) Tokenizer() (*tokenizer.Tokenizer, error) { return tokenizer.New(f.File) }
 
-// Top are all keys: none belongs to an object.
+// Top returns all keys, because GGUF metadata has no objects.
 func (f ggufForm) Top() []string { return f.Keys() }
 
-// Null: a GGUF file has no such value.
+// Null returns false, because GGUF metadata has no null value.
 func (f ggufForm) Null(string) bool { return false }
 
-// List says whether the value of a key is an array.
+// List reports whether the value of a key is an array.
 func (f ggufForm) List(key string) bool {
 	v, ok := f.Value(key)
 	return ok && v.Kind == gguf.KindArray
 }
 
-// refuseUnknownKeys refuses what a file says of attention and rotation that no architecture of llama.cpp that
-// this version knows of has: it may change the result.
+// refuseUnknownKeys records an error for each unknown key of attention or RoPE that no known architecture
+// of llama.cpp has, because such a key may change the results.
 func (r *configReader) refuseUnknownKeys() {
 	for _, key := range r.f.Keys() {
 		own, ours := strings.CutPrefix(key, r.prefix)
 		of := strings.HasPrefix(own, "attention.") || strings.HasPrefix(own, "rope.")
 		if ours && of && !r.form.knows(own) && len(r.others(own)) == 0 {
-			r.errorf(printable.Short(own, 80), "not yet: this version does not know what it does to the attention")
+			r.errorf(printable.Short(own, 80), "not supported yet: this version does not know how this key affects the attention")
 		}
 	}
 }

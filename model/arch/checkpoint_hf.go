@@ -9,8 +9,8 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// HfForm is a model that is a folder as Hugging Face's transformers saves one: config.json, safetensors
-// files, and the files of its tokenizer.
+// HfForm is a model in a Hugging Face folder: config.json, safetensors files, and the files of the
+// tokenizer.
 type HfForm struct {
 	Path    string
 	Said    *configJSON
@@ -37,12 +37,14 @@ func openHF(path string) (*Checkpoint, error) {
 	return checkpoint, nil
 }
 
-// hfBase comes before the names of a decoder's tensors, but for the head's, where transformers saves both.
+// hfBase is the prefix of a decoder's tensors in transformers, except for the output head, if the file has
+// both the decoder and the head.
 const hfBase = "model."
 
-// findPrefix lets tensors be found by their usual names where others come before them: none in the file of a
-// decoder without its head, longer ones in that of a model which a decoder is a part of. The prefix is what
-// comes before the name of the embedding, the shortest where there are several.
+// findPrefix makes tensors available under their usual names if the file uses another prefix. The file of a
+// decoder without its head has no prefix. A model that contains the decoder as a part has a longer prefix.
+// The prefix is the part before the name of the embedding. If several tensors match, the shortest prefix is
+// used.
 func (c *Checkpoint) findPrefix(n *names) {
 	if c.ByName[n.Embed] != nil {
 		return
@@ -62,7 +64,7 @@ func (c *Checkpoint) findPrefix(n *names) {
 			c.ByName[hfBase+own] = t
 		}
 	}
-	// The head is a part of the same model as the decoder, or of one that this is a part of.
+	// The head belongs to the same model as the decoder, or to a model that contains this model.
 	for at := prefix; at != "" && c.ByName[n.Head] == nil; {
 		at = at[:strings.LastIndexByte(strings.TrimSuffix(at, "."), '.')+1]
 		if t := c.ByName[at+n.Head]; t != nil {
@@ -73,7 +75,7 @@ func (c *Checkpoint) findPrefix(n *names) {
 
 func (f *HfForm) Name() string { return f.Path }
 
-// Title is the name of the folder: a config.json has none.
+// Title returns the name of the folder, because config.json contains no title.
 func (f *HfForm) Title() string {
 	path, err := filepath.Abs(f.Path)
 	if err != nil {
@@ -82,7 +84,7 @@ func (f *HfForm) Title() string {
 	return filepath.Base(path)
 }
 
-// Metadata is what config.json says, and what the safetensors files do.
+// Metadata returns the values of config.json and the metadata of the safetensors files.
 func (f *HfForm) Metadata() []Pair {
 	pairs := f.Said.Pairs()
 	for _, file := range f.Weights.Files() {
@@ -119,7 +121,7 @@ func (f *HfForm) Config() (Config, error) {
 	}
 	c.Warnings = append(c.Warnings, r.warnings...)
 	if index := f.Weights.Unread(); index != "" {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files that %s lists are not read",
+		c.Warnings = append(c.Warnings, fmt.Sprintf("%s: reading %s; the files listed in %s are ignored",
 			f.Path, filepath.Base(f.Weights.Files()[0].Name()), index))
 	}
 	return c, r.err

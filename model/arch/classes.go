@@ -9,24 +9,24 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// class is what the program that a form of files comes from (transformers, llama.cpp) knows of the
-// configuration of an architecture. docs/guide/models.md lists the defaults and where they were read.
+// class describes which configuration keys a program (transformers or llama.cpp) knows for an architecture,
+// and their defaults. docs/guide/models.md lists the defaults and where they were read.
 type class struct {
-	Name string // what that program calls it: "LlamaConfig"
-	// Defaults are what keys stand for that a file leaves out: an int, a float64 or a bool. A key that is
-	// read and is not here must be stated, or follows from others.
+	Name string // name of the class in that program: "LlamaConfig"
+	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other
+	// key that is read must be stated, or its value follows from other keys.
 	Defaults map[string]any
-	// inert are keys that the class knows and that change nothing of what is computed here.
+	// inert lists keys that the class knows and that do not affect the results.
 	inert []string
 }
 
-// with is a map with the entries of another added.
+// with adds the entries of other to m and returns m.
 func with(m, other map[string]any) map[string]any {
 	maps.Copy(m, other)
 	return m
 }
 
-// ggufClass is what llama.cpp knows of an architecture: the defaults of all, and its own.
+// ggufClass returns llama.cpp's class of an architecture: the common defaults and those in own.
 func ggufClass(name string, own map[string]any) class {
 	return class{
 		Name:     "llama.cpp's " + name,
@@ -34,13 +34,14 @@ func ggufClass(name string, own map[string]any) class {
 	}
 }
 
-// ggufInert are keys that llama.cpp reads for every architecture, or that only describe a file.
+// ggufInert lists keys without an effect on the results: keys that llama.cpp reads for every architecture,
+// and keys that only describe a file.
 var ggufInert = []string{
 	"expert_used_count", "rope.scaling.finetuned", "rope.scaling.yarn_beta_fast",
 	"rope.scaling.yarn_beta_slow", "rope.scaling.yarn_log_multiplier", "tensor_data_layout", "vocab_size",
 }
 
-// ggufElsewhere are keys that llama.cpp reads for architectures that this version does not run.
+// ggufElsewhere lists keys that llama.cpp reads only for architectures that this version does not run.
 var ggufElsewhere = class{Name: "other architectures of llama.cpp", inert: []string{
 	"attention.clamp_kqv", "attention.group_norm_epsilon", "attention.group_norm_groups",
 	"attention.kv_lora_rank", "attention.layer_norm_epsilon", "attention.max_alibi_bias",
@@ -50,8 +51,8 @@ var ggufElsewhere = class{Name: "other architectures of llama.cpp", inert: []str
 	"logit_scale", "residual_scale", "rope.dimension_sections", "rope.scaling.alpha",
 }}
 
-// hfInert are keys that every class of transformers knows: of tokens, of training, of how a model is loaded
-// and how texts are generated.
+// hfInert lists keys that every class of transformers has. They concern tokens, training, loading and text
+// generation.
 var hfInert = []string{
 	"_attn_implementation", "_attn_implementation_autoset", "_commit_hash", "_name_or_path",
 	"add_cross_attention", "architectures", "attention_dropout", "attn_implementation", "auto_map",
@@ -69,22 +70,22 @@ var hfInert = []string{
 	"vocab_size",
 }
 
-// Computes says whether the result of a model depends on a key.
+// Computes reports whether a key affects the results of the model.
 func (s *Spelling) Computes(key string) bool {
 	return slices.Contains(s.Keys.List(), key) ||
 		slices.ContainsFunc(s.Only, func(o only) bool { return o.Key == key })
 }
 
-// knows says whether a key is one of the class.
+// knows reports whether the class has a key.
 func (s *Spelling) knows(key string) bool {
 	return s.Computes(key) || slices.Contains(s.Class.inert, key) || slices.Contains(s.Keys.inert, key)
 }
 
-// Ignored is a key that a model's files state and its class does not know, so that nothing was done with it.
+// Ignored is a key that a model's files state and that the class does not know, so it has no effect.
 type Ignored struct{ Key, Why string }
 
-// ignored are the keys that the file gives a value and its class does not know. Those that another class
-// computes with are worth a warning, unless what they state is nothing.
+// ignored returns the keys that have a value in the file and that the class does not know. It adds a
+// warning for a key that affects the results in another class, unless its value has no effect there either.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)
@@ -94,7 +95,7 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 		others, name := r.others(key), r.prefix+printable.Short(key, 80)
 		why := r.form.Class.Name + " has no such key"
 		if len(others) > 0 {
-			why += "; it is of " + strings.Join(others, ", ")
+			why += "; it belongs to " + strings.Join(others, ", ")
 		}
 		list = append(list, Ignored{name, why})
 		if len(others) > 0 && !r.neutral(key) {
@@ -104,8 +105,9 @@ func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	return list, warnings
 }
 
-// neutral says whether a key of another class says that there is nothing: by false, 0, a factor of 1 or
-// layers that all see all positions; or only which layers have a window, whose size is another key.
+// neutral reports whether a key of another class has a value without effect: false, 0, a factor of 1, or
+// full attention in all layers. It also returns true for keys that only select the layers that have a
+// window, because another key states the size of the window.
 func (r *configReader) neutral(key string) bool {
 	for _, a := range Architectures {
 		k := r.in(a).Keys
@@ -128,7 +130,7 @@ func (r *configReader) neutral(key string) bool {
 	return err == nil && (x == 0 || x == 1)
 }
 
-// others are the names of the classes of the same form that compute with a key.
+// others returns the names of the classes in the same format in which a key affects the results.
 func (r *configReader) others(key string) (list []string) {
 	for _, a := range Architectures {
 		if s := r.in(a); s.Names != nil && s.Computes(key) {

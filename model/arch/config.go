@@ -7,10 +7,10 @@ import (
 	"gpuscope/session"
 )
 
-// Config is the shape of a decoder. All numbers of it have been checked.
+// Config is the configuration of a decoder. All its numbers have been checked.
 type Config struct {
 	Arch    *Architecture
-	Form    *Spelling // how the files that it was read from have it
+	Form    *Spelling // conventions of the files from which it was read
 	Layers  int
 	Dim     int
 	Heads   int
@@ -18,31 +18,33 @@ type Config struct {
 	HeadDim int
 	FFN     int
 	Vocab   int
-	Context int // that the model was trained for
+	Context int // the trained context
 	Eps     float32
-	Scale   float64 // of scores; 0 for 1 / sqrt(HeadDim)
-	Windows []int   // by layer: positions that a token sees at most, 0 for all
+	Scale   float64 // scale of the attention scores; 0 for 1 / sqrt(HeadDim)
+	Windows []int   // by layer: size of the sliding window; 0 for full attention
 	Rope    Rotation
-	// LocalRope is the rotation in layers with a window; nil where it is Rope.
+	// LocalRope is the rotation in layers with a window; nil if it equals Rope.
 	LocalRope *Rotation
-	Tied      bool // the embedding is the head too
-	// Ignored are the keys that the files state and their class does not know.
+	Tied      bool // the embedding is also the output head
+	// Ignored lists the keys that the files state and that the class does not know.
 	Ignored []Ignored
-	// Warnings are what a user should know of how the files were read.
+	// Warnings lists what a user should know about how the files were read.
 	Warnings []string
 }
 
-// Bounds that no model comes near: past them a number is damage, and products of two still fit 64 bits.
+// Limits that no real model reaches. A larger number means that the file is damaged. The product of two
+// such numbers still fits in 64 bits.
 const (
 	MaxDim    = 1 << 20
 	maxLayers = 1 << 10
 	MaxVocab  = 1 << 24
-	// A matrix is bound in parts where it is larger than a binding, and thousands of them are no model.
+	// A matrix larger than the device's binding limit is bound in parts. No real model needs thousands of
+	// parts.
 	maxTensorBytes = 64 << 30
 )
 
-// readConfig takes the shape from what a file says, or its class where the file leaves it out, and refuses
-// what the builder would get wrong.
+// readConfig reads the configuration from a file and fills in the defaults of its class. It returns an
+// error for any setting that the builder would compute incorrectly.
 func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	form, key := r.form, r.form.Keys
 	c := Config{Arch: arch, Form: form}
@@ -58,11 +60,11 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 		return c, r.err
 	}
 	if c.Heads%c.KVHeads != 0 {
-		r.errorf(key.Heads, "%d query heads do not share %d key and value heads evenly", c.Heads, c.KVHeads)
+		r.errorf(key.Heads, "%d query heads is not a multiple of %d key and value heads", c.Heads, c.KVHeads)
 	}
 	if c.HeadDim = r.intOr(key.headDim, 0, 1, MaxDim); c.HeadDim == 0 {
 		if c.Dim%c.Heads != 0 {
-			r.errorf(key.Heads, "%d heads do not divide the embedding of %d", c.Heads, c.Dim)
+			r.errorf(key.Heads, "%d heads do not divide the embedding size of %d", c.Heads, c.Dim)
 		}
 		c.HeadDim = max(c.Dim/c.Heads, 1)
 	}
@@ -75,9 +77,10 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	c.Rope = key.rotation(r, c.HeadDim)
 	switch turned := c.Rope.turned(c.HeadDim); {
 	case turned%2 != 0:
-		r.errorf(key.turned, "a rotation of %d dims, want an even number", turned)
+		r.errorf(key.turned, "%d rotated dims is not an even number", turned)
 	case turned != c.HeadDim && !form.pairs.part:
-		r.errorf(key.turned, "not yet: a rotation of a part of the head (%d, want %d)", turned, c.HeadDim)
+		r.errorf(key.turned, "not supported yet: a rotation of a part of the head (%d, want %d)", turned,
+			c.HeadDim)
 	}
 	if key.localBase != "" {
 		c.LocalRope = &Rotation{Dims: c.Rope.Dims, Base: r.float(key.localBase, 1, 1e12), Scale: 1}
@@ -89,14 +92,14 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	}
 	c.Tied = r.bool(key.Tied)
 	if c.HeadDim%4 != 0 {
-		r.errorf(key.headDim, "a head of %d dims, want a multiple of 4", c.HeadDim)
+		r.errorf(key.headDim, "a head size of %d is not a multiple of 4", c.HeadDim)
 	}
 	c.Ignored, c.Warnings = r.ignored()
 	return c, r.err
 }
 
-// windows are how many positions each layer sees, 0 for all: from the size of the window and from which
-// layers have it, which a file says layer by layer or by a rule.
+// windows returns the window size of each layer, or 0 for full attention. Which layers have the window is
+// stated layer by layer or by a rule.
 func (r *configReader) windows() []int {
 	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)
@@ -120,16 +123,17 @@ func (r *configReader) windows() []int {
 			continue
 		}
 		if list[i] = window; window == 0 && key.kinds != "" {
-			r.errorf(key.window, "none is stated or used, and layer %d has a window", i)
+			r.errorf(key.window, "no window is stated or used, but layer %d has sliding-window attention", i)
 		}
 	}
 	return list
 }
 
-// fullAttention is what a layer is called that sees all positions.
+// fullAttention is the type of a layer that attends to all positions.
 const fullAttention = "full_attention"
 
-// kinds are which layers have a window, nil where a file does not say that layer by layer.
+// kinds reports for each layer whether it has a window. It returns nil if the file does not state this
+// layer by layer.
 func (r *configReader) kinds() []bool {
 	key := r.form.Keys
 	if list, err := r.f.Bools(r.prefix + key.fullEach); key.fullEach != "" && err == nil {
@@ -146,7 +150,7 @@ func (r *configReader) kinds() []bool {
 		return nil
 	}
 	if len(kinds) != r.layers {
-		r.errorf(key.kinds, "%d of them, and %d layers", len(kinds), r.layers)
+		r.errorf(key.kinds, "the list has %d values, but there are %d layers", len(kinds), r.layers)
 		return nil
 	}
 	windowed := make([]bool, r.layers)
@@ -156,36 +160,37 @@ func (r *configReader) kinds() []bool {
 		case "sliding_attention":
 			windowed[i] = true
 		default:
-			r.errorf(key.kinds, "not yet: layer %d has %s", i, printable.Short(kind, 80))
+			r.errorf(key.kinds, "not supported yet: layer %d has %s", i, printable.Short(kind, 80))
 		}
 	}
 	return windowed
 }
 
-// DefaultContext is how many positions the KV cache holds at most where nobody says how long a text may be.
+// DefaultContext is the maximum size of the KV cache in positions if no size is requested.
 const DefaultContext = 4096
 
-// defaultChunk is how many tokens a step takes at most where nobody says.
+// defaultChunk is the maximum number of tokens in a step if no number is requested.
 const defaultChunk = 512
 
-// Bounds settles how many positions the KV cache holds and how many tokens a step takes.
+// Bounds returns the number of positions of the KV cache and the maximum number of tokens in a step. A
+// requested value of 0 selects the default.
 func (c *Config) Bounds(context, chunk int) (int, int, error) {
 	switch {
 	case context == 0:
 		context = min(c.Context, DefaultContext)
 	case context < 0:
-		return 0, 0, session.Refusef("--context %d: want a positive number", context)
+		return 0, 0, session.Refusef("--context %d; want a positive number", context)
 	case context > c.Context:
 		return 0, 0,
-			session.Refusef("--context %d: the model was made for %d positions at most", context, c.Context)
+			session.Refusef("--context %d: the model's maximum is %d positions", context, c.Context)
 	}
 	switch {
 	case chunk == 0:
 		chunk = min(context, defaultChunk)
 	case chunk < 0:
-		return 0, 0, session.Refusef("--max-chunk %d: want a positive number", chunk)
+		return 0, 0, session.Refusef("--max-chunk %d; want a positive number", chunk)
 	case chunk > context:
-		return 0, 0, session.Refusef("--max-chunk %d: the context is %d", chunk, context)
+		return 0, 0, session.Refusef("--max-chunk %d is above the context of %d", chunk, context)
 	}
 	return context, chunk, nil
 }

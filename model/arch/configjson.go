@@ -13,21 +13,22 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// configJSON is what a config.json says, by dotted paths: "rope_scaling.factor".
+// configJSON holds the values of a config.json by dotted path, for example "rope_scaling.factor".
 type configJSON struct {
-	name   string
-	top    []string       // the keys that are not of an object under another key, sorted
-	Values map[string]any // nil, a json.Number, string, bool, []any, or map[string]any of what is below
+	name string
+	top  []string // sorted keys of the outermost object
+	// Values holds by path: nil, a json.Number, a string, a bool, a []any, or the map[string]any of an
+	// object.
+	Values map[string]any
 }
 
-// Bounds of a config.json; those of large models have 5 kB.
+// Limits for a config.json. The config.json of a large model has about 5 kB.
 const (
 	maxConfigBytes = 1 << 20
 	maxConfigDepth = 8
 	MaxConfigPath  = 1 << 8
 )
 
-// openConfigJSON reads the file.
 func openConfigJSON(path string) (*configJSON, error) {
 	data, err := mapfile.Read(path, maxConfigBytes)
 	if err != nil {
@@ -46,7 +47,7 @@ func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 		err = readjson.Error(d.Decode(&top), data)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: correct it, or fetch the file again", name, err)
+		return nil, fmt.Errorf("%s: %w. Correct the file or download it again", name, err)
 	}
 	c := &configJSON{name: name, top: slices.Sorted(maps.Keys(top)), Values: map[string]any{}}
 	return c, c.add("", top, 1)
@@ -54,12 +55,12 @@ func ParseConfigJSON(data []byte, name string) (*configJSON, error) {
 
 func (c *configJSON) add(path string, object map[string]any, depth int) error {
 	if depth > maxConfigDepth {
-		return fmt.Errorf("%s: %s: objects are nested more than %d deep", c.name, printable.Short(path, 80),
-			maxConfigDepth)
+		return fmt.Errorf("%s: %s: objects are nested more than %d levels deep",
+			c.name, printable.Short(path, 80), maxConfigDepth)
 	}
 	for key, value := range object {
 		if n := len(path) + len(key); n > MaxConfigPath {
-			return fmt.Errorf("%s: the key %s and what it stands in have %d bytes, want at most %d", c.name,
+			return fmt.Errorf("%s: the dotted path of the key %s has %d bytes; the maximum is %d", c.name,
 				printable.Short(key, 40), n, MaxConfigPath)
 		}
 		c.Values[path+key] = value
@@ -72,31 +73,32 @@ func (c *configJSON) add(path string, object map[string]any, depth int) error {
 	return nil
 }
 
-// Name is the path of the file.
+// Name returns the path of the file.
 func (c *configJSON) Name() string { return c.name }
 
-// Keys are all paths, sorted.
+// Keys returns all dotted paths, sorted.
 func (c *configJSON) Keys() []string { return slices.Sorted(maps.Keys(c.Values)) }
 
-// Top are the keys that are not of an object under another key, sorted.
+// Top returns the keys of the outermost object, sorted.
 func (c *configJSON) Top() []string { return c.top }
 
-// Has says whether something that is not null is there.
+// Has reports whether a key has a value other than null.
 func (c *configJSON) Has(key string) bool { return c.Values[key] != nil }
 
-// Null says whether null is there.
+// Null reports whether the value of a key is null.
 func (c *configJSON) Null(key string) bool {
 	v, ok := c.Values[key]
 	return ok && v == nil
 }
 
-// List says whether a list is there.
+// List reports whether the value of a key is a list.
 func (c *configJSON) List(key string) bool {
 	_, ok := c.Values[key].([]any)
 	return ok
 }
 
-// scalarJSON reads one value by conv; want says in words what conv takes.
+// scalarJSON returns the value of a key, converted by conv. The string want describes in an error what conv
+// accepts.
 func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)) (T, error) {
 	var zero T
 	v, ok := c.Values[key]
@@ -106,10 +108,10 @@ func scalarJSON[T any](c *configJSON, key, want string, conv func(any) (T, bool)
 	if x, ok := conv(v); ok {
 		return x, nil
 	}
-	return zero, fmt.Errorf("%s: %q is %s, want %s", c.name, printable.Short(key, 80), shortJSON(v, 80), want)
+	return zero, fmt.Errorf("%s: %q is %s; want %s", c.name, printable.Short(key, 80), shortJSON(v, 80), want)
 }
 
-// Int is an integer that fits an int.
+// Int returns an integer that fits in an int.
 func (c *configJSON) Int(key string) (int, error) {
 	return scalarJSON(c, key, "an integer", intJSON)
 }
@@ -120,7 +122,7 @@ func intJSON(v any) (int, bool) {
 	return i, err == nil
 }
 
-// Float is a number.
+// Float returns a number.
 func (c *configJSON) Float(key string) (float64, error) {
 	return scalarJSON(c, key, "a number", floatJSON)
 }
@@ -131,7 +133,7 @@ func floatJSON(v any) (float64, bool) {
 	return x, err == nil
 }
 
-// Bool is true or false.
+// Bool returns a boolean.
 func (c *configJSON) Bool(key string) (bool, error) {
 	return scalarJSON(c, key, "true or false", boolJSON)
 }
@@ -141,38 +143,38 @@ func boolJSON(v any) (bool, bool) {
 	return b, ok
 }
 
-// String is a string.
+// String returns a string.
 func (c *configJSON) String(key string) (string, error) {
 	return scalarJSON(c, key, "a string", func(v any) (string, bool) { s, ok := v.(string); return s, ok })
 }
 
-// Object says what is wrong with a key that is to have keys of its own.
+// Object returns an error if the value of a key is not an object.
 func (c *configJSON) Object(key string) error {
 	_, err := scalarJSON(c, key, "an object",
 		func(v any) (map[string]any, bool) { m, ok := v.(map[string]any); return m, ok })
 	return err
 }
 
-// Ints is a list of integers.
+// Ints returns a list of integers.
 func (c *configJSON) Ints(key string) ([]int, error) {
 	return scalarJSON(c, key, "a list of integers", func(v any) ([]int, bool) { return listJSON(v, intJSON) })
 }
 
-// Bools is a list of true and false.
+// Bools returns a list of booleans.
 func (c *configJSON) Bools(key string) ([]bool, error) {
 	return scalarJSON(c, key, "a list of true and false", func(v any) ([]bool, bool) {
 		return listJSON(v, boolJSON)
 	})
 }
 
-// Floats is a list of numbers.
+// Floats returns a list of numbers.
 func (c *configJSON) Floats(key string) ([]float64, error) {
 	return scalarJSON(c, key, "a list of numbers", func(v any) ([]float64, bool) {
 		return listJSON(v, floatJSON)
 	})
 }
 
-// Strings is a list of strings.
+// Strings returns a list of strings.
 func (c *configJSON) Strings(key string) ([]string, error) {
 	return scalarJSON(c, key, "a list of strings", func(v any) ([]string, bool) {
 		return listJSON(v, func(v any) (string, bool) { s, ok := v.(string); return s, ok })
@@ -189,7 +191,7 @@ func listJSON[T any](v any, conv func(any) (T, bool)) ([]T, bool) {
 	return out, ok
 }
 
-// Pairs are all that is not an object, for people.
+// Pairs returns all values that are not objects, formatted for display.
 func (c *configJSON) Pairs() []Pair {
 	var pairs []Pair
 	for _, key := range c.Keys() {
@@ -211,8 +213,8 @@ func (c *configJSON) Pairs() []Pair {
 	return pairs
 }
 
-// shortJSON is a value as JSON, a long one cut.
+// shortJSON formats a value as JSON and shortens it if it is long.
 func shortJSON(v any, most int) string {
-	text, _ := json.Marshal(v) // it came from JSON
+	text, _ := json.Marshal(v) // cannot fail, because the value was decoded from JSON
 	return printable.Short(string(text), most)
 }

@@ -14,19 +14,19 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// Network is a model's graph, with what a step sets and reads of it.
+// Network is the graph of a model, with the inputs and outputs of a step.
 type Network struct {
 	Graph  *graph.Graph
 	Tokens graph.ValueID // i32 [1, S], S up to the largest chunk
-	Pos    graph.ValueID // SymInt: position of the first of them
-	Logits graph.ValueID // f32 [1, 1, vocab], of the last of them
+	Pos    graph.ValueID // SymInt: position of the first token
+	Logits graph.ValueID // f32 [1, 1, vocab]: logits after the last token
 	sample.Picks
 }
 
-// Vocab is the number of logits.
+// Vocab returns the number of logits.
 func (n *Network) Vocab() int { return n.Graph.Value(n.Logits).MaxDims[2] }
 
-// Input is what a step takes: tokens at a position.
+// Input returns the input of a step: tokens at a position.
 func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	in := &graph.StepInput{
 		Inputs:  []graph.InputData{{Value: n.Tokens, Dims: []int{1, 0}}},
@@ -36,14 +36,14 @@ func (n *Network) Input(position int, tokens []int) *graph.StepInput {
 	return in
 }
 
-// SetInput fills in the input of another step, in the same buffers.
+// SetInput sets the tokens and the position of an input and reuses its buffers.
 func SetInput(in *graph.StepInput, position int, tokens []int) {
 	SetTokens(in, tokens)
 	in.Inputs[0].From = nil
 	in.SymInts[0].Int = int64(position)
 }
 
-// SetTokens fills in the tokens alone.
+// SetTokens sets only the tokens of an input.
 func SetTokens(in *graph.StepInput, tokens []int) {
 	ids := &in.Inputs[0]
 	ids.Dims[1], ids.Data, ids.Host = len(tokens), ids.Data[:0], ids.Host[:0]
@@ -53,42 +53,43 @@ func SetTokens(in *graph.StepInput, tokens []int) {
 	}
 }
 
-// Decoder builds the graph of a decoder-only transformer from its configuration; what one family does in its
-// own way is in the row of its architecture. One graph serves prefill and decode: its tokens are [1, S] for
-// any S from 1 to the largest chunk, its position is a SymInt.
+// Decoder builds the graph of a decoder-only transformer from its configuration. The Architecture describes
+// what differs between families. The graph serves both prefill and decode: its tokens are [1, S] for any S
+// from 1 to the largest chunk, and its position is a SymInt.
 type Decoder struct {
 	*graph.Builder
 	Config
 	Context int
-	KV      graph.DType // of the cache
+	KV      graph.DType // element type of the KV cache
 	W       *Weights
 	pos     graph.ValueID
 	tokens  graph.ValueID
-	rotate  rotary // queries and keys, by the live positions
-	// rotateLocal is rotate in layers with a window, where that is another.
+	rotate  rotary // applies RoPE to queries and keys at the live positions
+	// rotateLocal is rotate for layers with a window. It equals rotate if these layers have no rotation of
+	// their own.
 	rotateLocal rotary
 }
 
-// attention is the first half of a layer.
+// attention is the attention half of a layer.
 type attention struct {
 	norm           graph.ValueID
 	q, k, v        projection
-	qNorm, kNorm   graph.ValueID // of each head, or None
+	qNorm, kNorm   graph.ValueID // norms of each head, or None
 	o              weight.Matrix
 	postNorm       graph.ValueID // or None
-	window         int           // positions that a token sees, 0 for all
+	window         int           // positions in the sliding window; 0 for full attention
 	rotate         rotary
 	kCache, vCache graph.ValueID // f32 or f16 [1, context, KVHeads, HeadDim]
 }
 
-// mlp is the second half of a layer.
+// mlp is the MLP half of a layer.
 type mlp struct {
 	norm           graph.ValueID
 	gate, up, down weight.Matrix
 	postNorm       graph.ValueID // or None
 }
 
-// projection is a matrix, and what is added to what it gives.
+// projection is a matrix with an optional bias.
 type projection struct {
 	weight.Matrix
 	bias graph.ValueID // or None
@@ -98,7 +99,8 @@ func (p *projection) forward(b *graph.Builder, name string, x graph.ValueID) gra
 	return ops.Linear(b, name, x, p.Matrix, p.bias)
 }
 
-// Build makes the graph for steps of at most maxChunk tokens, each of which tells some candidates.
+// Build builds the graph for steps of at most maxChunk tokens. Each step reports told candidates for the
+// next token.
 func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error) {
 	n := &Network{}
 	n.Tokens = m.Input("tokens", graph.I32, []int{1, 1}, []int{1, maxChunk})
@@ -113,13 +115,13 @@ func (m *Decoder) Build(maxChunk, told int, by sample.Sampling) (*Network, error
 	return n, err
 }
 
-// forward gives the logits of the last token.
+// forward returns the logits after the last token.
 func (m *Decoder) forward() graph.ValueID {
 	name := m.Form.Names
 	table := m.W.Matrix(name.Embed, m.Vocab, m.Dim)
 	head := table
 	if m.Tied {
-		m.W.use(name.Head) // what a file has of it all the same is the embedding once more
+		m.W.use(name.Head) // the file may contain the head as a copy of the embedding
 	} else {
 		head = m.W.Matrix(name.Head, m.Vocab, m.Dim)
 	}
@@ -167,14 +169,14 @@ func (m *Decoder) attention(layer int) *attention {
 	return a
 }
 
-// scalar is an f32 constant [1].
+// scalar adds an f32 constant of shape [1].
 func (m *Decoder) scalar(name string, x float32) graph.ValueID {
 	return m.Constant(name, graph.F32, []int{1}, func() ([]byte, error) {
 		return binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)), nil
 	})
 }
 
-// biasIf is what some architectures add to queries, keys and values, None in the others.
+// biasIf returns a bias of queries, keys or values, or None if the architecture has no biases.
 func (m *Decoder) biasIf(name string, n int) graph.ValueID {
 	if !m.Arch.Biases {
 		return graph.None
@@ -182,7 +184,7 @@ func (m *Decoder) biasIf(name string, n int) graph.ValueID {
 	return m.W.vector(name, n)
 }
 
-// normIf are the weights of a norm that only some architectures have, None in the others.
+// normIf returns the weights of a norm, or None if the architecture has no such norm.
 func (m *Decoder) normIf(has bool, name string, n int) graph.ValueID {
 	if !has {
 		return graph.None
@@ -190,7 +192,7 @@ func (m *Decoder) normIf(has bool, name string, n int) graph.ValueID {
 	return m.W.norm(name, n)
 }
 
-// norm is RMSNorm, where there are weights of one.
+// norm applies RMSNorm. It returns x if there are no weights.
 func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	if weight == graph.None {
 		return x
@@ -198,8 +200,9 @@ func (m *Decoder) norm(name string, x, weight graph.ValueID) graph.ValueID {
 	return ops.RMSNorm(m.Builder, name, x, weight, m.Eps)
 }
 
-// forward is x + attention(norm(x)), or x + norm(attention(norm(x))). Behind the keys and values of the last
-// layer nothing mixes tokens any more: from there on it is of the last one.
+// forward returns x + attention(norm(x)), or x + norm(attention(norm(x))) with post-norms. In the last
+// layer, no operator after the keys and values mixes tokens, so the rest of the layer computes only the
+// last token.
 func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.attn.", layer), layer, "attn")
@@ -220,7 +223,7 @@ func (a *attention) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueI
 	return basic.Add(b, "add", m.lastOf("last", layer, x), y, 1)
 }
 
-// lastOf is the last token of a tensor in the last layer, and all of them before it.
+// lastOf returns the last token of a tensor in the last layer, and the whole tensor in all other layers.
 func (m *Decoder) lastOf(name string, layer int, x graph.ValueID) graph.ValueID {
 	if layer < m.Layers-1 {
 		return x
@@ -239,8 +242,8 @@ func (m *Decoder) mlp(layer int) *mlp {
 	}
 }
 
-// forward is x + down(act(gate(norm(x))) * up(norm(x))), with the activation of the architecture, or x + the
-// norm of that.
+// forward returns x + down(act(gate(norm(x))) * up(norm(x))), where act is the activation of the
+// architecture. With post-norms, the result of down is normalized before the addition.
 func (f *mlp) forward(m *Decoder, layer int, x graph.ValueID) graph.ValueID {
 	b := m.Builder
 	b.Scope(fmt.Sprintf("layers.%d.mlp.", layer), layer, "mlp")

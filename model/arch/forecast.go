@@ -11,7 +11,8 @@ import (
 	"gpuscope/trace"
 )
 
-// SetShape sets a graph to the live shapes of a step of so many tokens at a position.
+// SetShape sets the live shapes of a graph to those of a step with the given number of tokens at the given
+// position.
 func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	if err := l.SetDims(n.Tokens, 1, tokens); err != nil {
 		return err
@@ -22,17 +23,17 @@ func (n *Network) SetShape(l *graph.Live, tokens, position int) error {
 	return l.SetInt(n.Pos, int64(position))
 }
 
-// farthest is the last position that is planned ahead: planning a model of 8B that far takes some 6 s of
-// a core, or half of that on two.
+// farthest is the last position that is planned ahead. Planning an 8B model up to this position takes about
+// 6 s on one core, or half of that on two cores.
 const farthest = 1<<17 - 1
 
-// PlannedAhead is a forecast, or why there is none.
+// PlannedAhead is a forecast, or the error that prevented it.
 type PlannedAhead struct {
 	Forecast *trace.Forecast
 	Err      error
 }
 
-// PlanAhead makes the forecast beside what the caller does, who waits for it.
+// PlanAhead computes the forecast in the background. The caller receives the result from the channel.
 func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan PlannedAhead {
 	done := make(chan PlannedAhead, 1)
 	go func() {
@@ -42,8 +43,9 @@ func (n *Network) PlanAhead(ctx context.Context, o graph.LiveOptions) <-chan Pla
 	return done
 }
 
-// Forecast is what dispatches are given where the model may go: at every position of decoding, at every
-// length of a prompt from its beginning, and at every position of a prompt that is taken in by full chunks.
+// Forecast plans the steps that the model may run and records how each dispatch is launched. It covers
+// decoding at every position, a prompt of every length that starts at position 0, and a full prefill chunk
+// at every position.
 func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.Forecast, error) {
 	chunk := n.Graph.Value(n.Tokens).MaxDims[1]
 	last := int(n.Graph.Value(n.Pos).Range[1])
@@ -53,7 +55,7 @@ func (n *Network) Forecast(ctx context.Context, o graph.LiveOptions) (*trace.For
 		{Along: trace.AlongPosition, At: chunk, From: 0, To: min(last+1-chunk, farthest)},
 	}
 	if chunk == 1 {
-		lines = lines[:2] // the third is the first
+		lines = lines[:2] // the third line equals the first
 	}
 	errs := make([]error, len(lines))
 	var all sync.WaitGroup

@@ -7,9 +7,10 @@ import (
 	"gpuscope/ops"
 )
 
-// Gemma3 is the Gemma team, Gemma 3 Technical Report (2025). Of six layers five see a window and have a
-// rotation of their own; norms stand before and after attention and MLP, and at each head's queries and keys.
-// Norms multiply by 1 + their weights in its folders; converters to GGUF added the 1.
+// Gemma3 is the Gemma team, Gemma 3 Technical Report (2025). Five of every six layers have a sliding window
+// and a separate RoPE base. There are norms before and after attention and MLP, and norms of each head's
+// queries and keys. In Hugging Face folders a norm multiplies by 1 + its weights. Converters to GGUF have
+// added the 1 to the stored weights.
 var Gemma3 = Architecture{
 	Name:      "gemma3",
 	Gate:      gated{"gelu_mul", ops.GELUMul},
@@ -21,7 +22,8 @@ var Gemma3 = Architecture{
 		Names: &ggufNames, Keys: &gemmaKeys, pairs: &halves,
 		Only: append(slices.Clip(ggufOnly), only{"final_logit_softcapping", 0.0, "soft capping of logits"}),
 		implied: func(c *Config) {
-			// Scores of the 27B alone, which is told by its layers, are not scaled by the size of a head.
+			// Only the 27B model divides its scores by sqrt(dim / heads) instead of by the square root of
+			// the head size. It is recognized by its 62 layers.
 			if c.Layers == 62 {
 				c.Scale = 1 / math.Sqrt(float64(c.Dim)/float64(c.Heads))
 			}
@@ -46,9 +48,9 @@ var Gemma3 = Architecture{
 			{"hidden_activation", "gelu_pytorch_tanh", "another activation"},
 			{"attn_logit_softcapping", nil, "soft capping of scores"},
 			{"final_logit_softcapping", nil, "soft capping of logits"},
-			{"use_bidirectional_attention", false, "attention to what follows"},
+			{"use_bidirectional_attention", false, "attention to later tokens"},
 		},
-		// What is stated is the number whose root scores are divided by.
+		// The file states the number whose square root divides the scores.
 		implied: func(c *Config) { c.Scale = 1 / math.Sqrt(c.Scale) },
 	},
 }

@@ -2,9 +2,10 @@ package arch
 
 import "gpuscope/ops"
 
-// Llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023): no biases,
-// every layer alike. GGUF files of Llama 1 to 3, Mistral and SmolLM say that they are of it. Converters to
-// GGUF reorder the rows of the queries and keys, so that the pairs that are rotated together are neighbours.
+// Llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023). It has
+// no biases, and all layers have the same structure. GGUF files of Llama 1 to 3, Mistral and SmolLM name
+// this architecture. Converters to GGUF reorder the rows of the query and key matrices, so that the two
+// dims of each RoPE pair are adjacent.
 var Llama = Architecture{
 	Name: "llama",
 	Gate: gated{"silu_mul", ops.SiLUMul},
@@ -27,8 +28,8 @@ var Llama = Architecture{
 	},
 }
 
-// mistral is Jiang et al., Mistral 7B (2023): a Llama whose layers all see a window where the file states one
-// or leaves it out.
+// mistral is Jiang et al., Mistral 7B (2023). It is a Llama with sliding-window attention in all layers.
+// The default window of its class applies if a file states none.
 var mistral = Architecture{
 	Name: "mistral",
 	Gate: gated{"silu_mul", ops.SiLUMul},
@@ -46,7 +47,7 @@ var mistral = Architecture{
 	},
 }
 
-// windowedHFKeys are hfKeys with a window that all layers have.
+// windowedHFKeys are hfKeys with a key for the window of all layers.
 var windowedHFKeys = func() keys {
 	k := hfKeys
 	k.window = "sliding_window"

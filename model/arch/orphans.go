@@ -8,22 +8,23 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// orphan is a kind of tensor that a decoder has no place for, and what becomes of a file that has one. A kind
-// that is not in the table is refused: nobody knows what the model would be without it.
+// orphan is a kind of tensor that a decoder does not use. Its fate says what happens to a file that
+// contains such a tensor. A tensor of an unknown kind is refused, because the model might be wrong without
+// it.
 type orphan struct {
 	what  string
-	parts []string // one of these is a part of its name
-	ends  []string // or its name ends in one of these
+	parts []string // one of these is a dot-separated part of the name
+	ends  []string // or the name ends with one of these
 	fate  fate
 }
 
-// fate is what becomes of a tensor that has no place.
+// fate says how a file with an unused tensor is handled.
 type fate int
 
 const (
-	refused  fate = iota // the model would be wrong without it
-	leftOut              // the model is right without it, and a warning says so
-	computed             // it says what the configuration says
+	refused  fate = iota // the file is refused, because the results would be wrong without the tensor
+	leftOut              // the results are right without the tensor; a warning reports it
+	computed             // the tensor repeats information of the configuration, so it is ignored silently
 )
 
 var orphans = []orphan{
@@ -58,7 +59,7 @@ var orphans = []orphan{
 	{what: "a value head", parts: []string{"v_head", "value_head"}, fate: leftOut},
 }
 
-// orphanOf is the first row of a tensor without a place, nil where there is none.
+// orphanOf returns the first orphan that matches a tensor's name, or nil.
 func orphanOf(name string) *orphan {
 	parts := strings.Split(name, ".")
 	for i := range orphans {
@@ -71,7 +72,7 @@ func orphanOf(name string) *orphan {
 	return nil
 }
 
-// OrphanWarnings says which kinds of tensors are left out, a line each.
+// OrphanWarnings returns one line for each kind of tensors that is left out.
 func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	first, count := map[*orphan]*Tensor{}, map[*orphan]int{}
 	for _, t := range c.Tensors() {
@@ -83,7 +84,7 @@ func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	}
 	for i := range orphans {
 		if o := &orphans[i]; count[o] > 0 {
-			warnings = append(warnings, fmt.Sprintf("%s: left out: tensors of %s (%d, the first %s)",
+			warnings = append(warnings, fmt.Sprintf("%s: ignoring the tensors of %s (%d tensors, the first is %s)",
 				c.Name(),
 				o.what, count[o], printable.Short(first[o].Name, 80)))
 		}
@@ -91,15 +92,15 @@ func (c *Checkpoint) OrphanWarnings() (warnings []string) {
 	return warnings
 }
 
-// refuse is why a file with a tensor without a place is refused; nil where it is not.
+// refuse returns an error if the model would be wrong without an unused tensor.
 func (c *Checkpoint) refuse(t *Tensor) error {
 	o := orphanOf(t.Name)
 	if o != nil && o.fate != refused {
 		return nil
 	}
-	why := "this version's model has no place for it"
+	why := "this version does not use it, so the results would be wrong"
 	if o != nil {
-		why = "it is of " + o.what + ", and the weights are wrong without it"
+		why = "it belongs to " + o.what + ", and the weights are wrong without it"
 	}
-	return fmt.Errorf("%s: not yet: tensor %s: %s", c.Name(), printable.Short(t.Name, 80), why)
+	return fmt.Errorf("%s: not supported yet: tensor %s: %s", c.Name(), printable.Short(t.Name, 80), why)
 }

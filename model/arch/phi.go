@@ -2,10 +2,11 @@ package arch
 
 import "gpuscope/ops"
 
-// Phi3 is Abdin et al., Phi-3 Technical Report (2024): a Llama whose queries, keys and values are one matrix,
-// and gate and up another. Those of long contexts divide the frequencies of the rotation by factors, one list
-// for short and one for long contexts: Ding et al., LongRoPE (2024). All layers have the window that a file
-// states: llama.cpp reads it and does not apply it, transformers does.
+// Phi3 is Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries, keys and values
+// share one matrix, and gate and up share another. Models with a long context divide the RoPE frequencies
+// by factors. They have one list of factors for short and one for long contexts: Ding et al., LongRoPE
+// (2024). All layers have the window that a file states. transformers applies this window; llama.cpp reads
+// it but does not apply it.
 var Phi3 = Architecture{
 	Name:  "phi3",
 	Gate:  gated{"silu_mul", ops.SiLUMul},
@@ -26,7 +27,7 @@ var Phi3 = Architecture{
 			inert: []string{"embd_pdrop", "resid_pdrop"},
 		},
 		Names: &hfNames, Keys: &phiHFKeys, pairs: &halves, Only: []only{hfQuantized, hfSiLU},
-		scalings: map[string]string{"yarn": "longrope"}, // of its first files
+		scalings: map[string]string{"yarn": "longrope"}, // the name in the first files of the model
 	},
 }
 

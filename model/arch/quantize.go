@@ -15,43 +15,45 @@ import (
 	"gpuscope/trace"
 )
 
-// Quantizer turns matrices of floats into 4 bits as they are loaded, and keeps what that costs. A nil one
-// leaves all as the files have it.
+// Quantizer quantizes float matrices to 4 bits while they are loaded and records the quantization error. A
+// nil Quantizer leaves all matrices as stored in the files.
 type Quantizer struct {
 	group   int
-	planned bool // there is a matrix to quantise
+	planned bool // at least one matrix is to be quantized
 	mu      sync.Mutex
-	// The pieces of one matrix: its arrays are packed one after another, and no more are kept.
+	// name and pieces cache the packed arrays of one matrix. The arrays of a matrix are packed one after
+	// another, so one matrix in the cache is enough.
 	name   string
 	pieces [][]byte
 	Losses []loss
 }
 
-// quantized is the format of what was quantised.
+// quantized is the format of quantized matrices.
 const quantized = "q4gsw"
 
-// loss is what quantising took from a matrix.
+// loss is the quantization error of one matrix.
 type loss struct {
 	name   string
-	From   string // its type
-	Worst  float64
-	signal float64 // sum of the weights' squares
-	Noise  float64 // of what is left of them
+	From   string  // type in which the matrix was stored
+	Worst  float64 // largest absolute error of a weight
+	signal float64 // sum of the squared weights
+	Noise  float64 // sum of the squared errors
 	n      int
 }
 
-// groupSizes are those that Options.GroupSize may have.
+// groupSizes lists the valid values of Options.GroupSize.
 var groupSizes = []int{32, 64, 128}
 
-// NewQuantizer is for what Options say.
+// NewQuantizer returns the quantizer for the options --quantize and --group-size, or nil if nothing is to
+// be quantized.
 func NewQuantizer(to string, group int) (*Quantizer, error) {
 	switch {
 	case to == "" && group != 0:
-		return nil, session.Refusef("--group-size %d: it goes with --quantize q4", group)
+		return nil, session.Refusef("--group-size %d: only valid with --quantize q4", group)
 	case to == "":
 		return nil, nil
 	case to != "q4":
-		return nil, session.Refusef("--quantize %q: want q4", to)
+		return nil, session.Refusef("--quantize %q: only q4 is supported", to)
 	case group == 0:
 		group = groupSizes[0]
 	case !slices.Contains(groupSizes, group):
@@ -60,17 +62,19 @@ func NewQuantizer(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// takes says whether matrices of a type are quantised: those that nobody has quantised before.
+// takes reports whether matrices of a type are quantized. Only float matrices are, because the other types
+// are quantized already.
 func (q *Quantizer) takes(typ string) bool {
 	_, floats := vectors[typ]
 	return q != nil && floats
 }
 
-// matrix quantises one that is stored as floats of a type.
+// matrix returns m as a matrix that is quantized when its data is loaded. typ is the float type in which it
+// is stored.
 func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	if m.Cols%q.group != 0 {
 		fits := slices.DeleteFunc(slices.Clone(groupSizes), func(n int) bool { return m.Cols%n != 0 })
-		return m, session.Refusef("--group-size %d: tensor %s has rows of %d, which take groups of %s",
+		return m, session.Refusef("--group-size %d: tensor %s has rows of %d elements; use groups of %s",
 			q.group, m.Name, m.Cols, printable.Choice(fits))
 	}
 	q.planned = true
@@ -82,7 +86,7 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 		if q.name == m.Name {
 			return q.pieces, nil
 		}
-		q.name, q.pieces = "", nil // so that two are never held
+		q.name, q.pieces = "", nil // release the previous matrix first, so that two are never in memory
 		data, err := stored()
 		if err != nil {
 			return nil, err
@@ -90,7 +94,7 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 		pieces, lost := quantize(data[0], typ, m.Rows, m.Cols, q.group)
 		lost.name = m.Name
 		if math.IsNaN(lost.Noise) || math.IsInf(lost.Noise, 0) {
-			return nil, fmt.Errorf("--quantize q4: tensor %s has weights that are not finite: run it as stored",
+			return nil, fmt.Errorf("--quantize q4: tensor %s has weights that are NaN or Inf; run the model without --quantize",
 				m.Name)
 		}
 		if !slices.ContainsFunc(q.Losses, func(l loss) bool { return l.name == m.Name }) {
@@ -102,22 +106,23 @@ func (q *Quantizer) matrix(m weight.Matrix, typ string) (weight.Matrix, error) {
 	return m, nil
 }
 
-// Check refuses a model that has nothing to quantise.
+// Check returns an error if the model has nothing to quantize.
 func (q *Quantizer) Check(name string) error {
 	if q == nil || q.planned {
 		return nil
 	}
-	return session.Refusef("--quantize q4: %s has no matrix of F32, F16 or BF16: leave it out", name)
+	return session.Refusef("--quantize q4: %s has no matrix of F32, F16 or BF16. Omit --quantize", name)
 }
 
-// Loaded gives back what only loading needs.
+// Loaded releases the memory that only loading needs.
 func (q *Quantizer) Loaded() {
 	if q != nil {
 		q.name, q.pieces = "", nil
 	}
 }
 
-// quantize gives the pieces of q4gsw for rows of floats, on all processors.
+// quantize returns the packed arrays of the format q4gsw for rows of floats: the 4-bit values and the
+// scales. It uses all processors.
 func quantize(data []byte, typ string, rows, cols, group int) ([][]byte, loss) {
 	element := vectors[typ]
 	pieces := [][]byte{make([]byte, rows*cols/2), make([]byte, 4*rows*cols/group)}
@@ -152,7 +157,7 @@ func (l *loss) add(other loss) {
 	l.signal, l.Noise, l.n = l.signal+other.signal, l.Noise+other.Noise, l.n+other.n
 }
 
-// Decibels is the ratio of signal to noise.
+// Decibels returns the signal-to-noise ratio in dB.
 func (l *loss) Decibels() float64 {
 	if l.Noise == 0 {
 		return math.Inf(1)
@@ -160,7 +165,7 @@ func (l *loss) Decibels() float64 {
 	return 10 * math.Log10(l.signal/l.Noise)
 }
 
-// Cost is what quantising took from all weights; nil where none have been quantised.
+// Cost returns the quantization error of all matrices together, or nil if none has been quantized.
 func (q *Quantizer) Cost() *trace.Quantized {
 	if q == nil || len(q.Losses) == 0 {
 		return nil
@@ -180,7 +185,8 @@ func (q *Quantizer) Cost() *trace.Quantized {
 	return out
 }
 
-// String is what the weights became: "q4gsw in groups of 64". Once they are loaded it says what it cost.
+// String describes the format of the weights: "q4gsw in groups of 64". Once the weights are loaded, it
+// includes the quantization error.
 func (q *Quantizer) String() string {
 	text := fmt.Sprintf("%s in groups of %d", quantized, q.group)
 	c := q.Cost()

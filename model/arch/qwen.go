@@ -2,7 +2,7 @@ package arch
 
 import "gpuscope/ops"
 
-// Qwen2 is Yang et al., Qwen2 (2024): a Llama with biases of queries, keys and values.
+// Qwen2 is Yang et al., Qwen2 (2024). It is a Llama with biases of queries, keys and values.
 var Qwen2 = Architecture{
 	Name:   "qwen2",
 	Gate:   gated{"silu_mul", ops.SiLUMul},
@@ -17,7 +17,7 @@ var Qwen2 = Architecture{
 	},
 }
 
-// Qwen3 is Yang et al., Qwen3 (2025): no biases; queries and keys are normalised head by head.
+// Qwen3 is Yang et al., Qwen3 (2025). It has no biases, and normalizes the queries and keys of each head.
 var Qwen3 = Architecture{
 	Name:      "qwen3",
 	Gate:      gated{"silu_mul", ops.SiLUMul},
@@ -33,7 +33,7 @@ var Qwen3 = Architecture{
 	},
 }
 
-// qwenDefaults are those of both classes, and what one of them has beside.
+// qwenDefaults returns the defaults that both Qwen classes share, together with those in own.
 func qwenDefaults(own map[string]any) map[string]any {
 	return with(map[string]any{
 		"hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
@@ -43,7 +43,8 @@ func qwenDefaults(own map[string]any) map[string]any {
 	}, own)
 }
 
-// qwenHFKeys: a window is stated that is not used unless another key says so, and then from a layer on.
+// qwenHFKeys adds the keys of Qwen's window. The window is used only if use_sliding_window is true, and
+// only from the layer max_window_layers on.
 var qwenHFKeys = func() keys {
 	k := windowedHFKeys
 	k.windowUsed, k.windowFrom, k.kinds = "use_sliding_window", "max_window_layers", hfKinds

@@ -6,17 +6,17 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// keyed is what says numbers and words by key: the metadata of a GGUF file, or a config.json. Errors name the
-// file and the key.
+// keyed is a source of values by key: the metadata of a GGUF file, or a config.json. Errors name the file
+// and the key.
 type keyed interface {
 	Name() string
-	// Keys are all of them, Top those that do not belong to an object under another key.
+	// Keys returns all keys. Top returns the keys that are not inside of an object.
 	Keys() []string
 	Top() []string
-	// Has says whether a key is stated with a value, Null whether it is stated as null.
+	// Has reports whether a key has a value other than null. Null reports whether the value is null.
 	Has(key string) bool
 	Null(key string) bool
-	// List says whether the value of a key is a list.
+	// List reports whether the value of a key is a list.
 	List(key string) bool
 	Int(key string) (int, error)
 	Float(key string) (float64, error)
@@ -28,23 +28,24 @@ type keyed interface {
 	Strings(key string) ([]string, error)
 }
 
-// configReader reads what stands under an architecture's prefix and holds numbers to a range. What a file
-// leaves out is the default of its class. The first error stays.
+// configReader reads the values under an architecture's prefix and checks their ranges. For a missing key
+// it returns the default of the class. It keeps only the first error.
 type configReader struct {
 	f      keyed
 	prefix string
 	form   *Spelling
-	in     func(*Architecture) *Spelling // the spelling of the same form of another architecture
-	layers int                           // 0 until it is known
+	in     func(*Architecture) *Spelling // returns the conventions of another architecture in the same format
+	layers int                           // number of layers; 0 until it is known
 	err    error
-	// warnings are values that the file states twice and differently.
+	// warnings lists values that the file states twice with different content.
 	warnings []string
 }
 
-// has says whether a key is stated with a value; the empty one, for which the files have no word, never is.
+// has reports whether a key has a value other than null. It returns false for the empty key, which stands
+// for a key that the format does not have.
 func (r *configReader) has(key string) bool { return key != "" && r.f.Has(r.prefix+key) }
 
-// null says whether a key is stated as null, which is not the same as leaving it out.
+// null reports whether a key is stated as null, which differs from a missing key.
 func (r *configReader) null(key string) bool { return key != "" && r.f.Null(r.prefix+key) }
 
 func (r *configReader) fail(err error) {
@@ -57,7 +58,8 @@ func (r *configReader) errorf(key, format string, args ...any) {
 	r.fail(fmt.Errorf("%s: %s%s: %w", r.f.Name(), r.prefix, key, fmt.Errorf(format, args...)))
 }
 
-// value is what a key stands for: what the file states, else the default of the class where it has one.
+// value returns the value of a key: the value in the file, or the default of the class if the key is
+// missing.
 func value[T any](r *configReader, key string, read func(string) (T, error)) (v T, ok bool) {
 	if r.has(key) {
 		v, err := read(key)
@@ -71,7 +73,7 @@ func value[T any](r *configReader, key string, read func(string) (T, error)) (v 
 	return v, ok
 }
 
-// int is a number that must be stated, or have a default.
+// int returns an integer that must be stated or have a default.
 func (r *configReader) int(key string, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -82,7 +84,7 @@ func (r *configReader) int(key string, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// intOr is def where a key is null, or left out and the class has no default.
+// intOr returns an integer. It returns def if the key is null, or if the key is missing and has no default.
 func (r *configReader) intOr(key string, def, lo, hi int) int {
 	n, ok := value(r, key, r.readInt)
 	if !ok {
@@ -91,7 +93,8 @@ func (r *configReader) intOr(key string, def, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// readInt reads one integer. A file may have one for each layer: they must be equal.
+// readInt reads an integer. A file may state it as a list with one value per layer. The values must be
+// equal then.
 func (r *configReader) readInt(key string) (int, error) {
 	if r.layers == 0 || !r.f.List(r.prefix+key) {
 		return r.f.Int(r.prefix + key)
@@ -102,28 +105,29 @@ func (r *configReader) readInt(key string) (int, error) {
 	}
 	for i, n := range list {
 		if n != list[0] {
-			r.errorf(key, "not yet: layers that differ (%d in layer 0, %d in layer %d)", list[0], n, i)
+			r.errorf(key, "not supported yet: layers with different values (%d in layer 0, %d in layer %d)",
+				list[0], n, i)
 		}
 	}
 	return list[0], nil
 }
 
-// eachLayer refuses a list of so many values that has not one for each layer.
+// eachLayer checks that a list of n values has one value per layer.
 func (r *configReader) eachLayer(key string, n int) bool {
 	if n != r.layers {
-		r.errorf(key, "a list of %d values, want one, or one for each of %d layers", n, r.layers)
+		r.errorf(key, "the list has %d values; want one value, or one for each of the %d layers", n, r.layers)
 	}
 	return n == r.layers
 }
 
 func (r *configReader) checkInt(key string, n, lo, hi int) int {
 	if n < lo || n > hi {
-		r.errorf(key, "%d, want %d to %d", n, lo, hi)
+		r.errorf(key, "%d is out of range; want %d to %d", n, lo, hi)
 	}
 	return n
 }
 
-// float is a number that must be stated, or have a default.
+// float returns a number that must be stated or have a default.
 func (r *configReader) float(key string, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {
@@ -134,7 +138,7 @@ func (r *configReader) float(key string, lo, hi float64) float64 {
 	return r.checkFloat(key, x, lo, hi)
 }
 
-// floatOr is def where a key is null, or left out and the class has no default.
+// floatOr returns a number. It returns def if the key is null, or if the key is missing and has no default.
 func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
 	x, ok := value(r, key, r.readFloat)
 	if !ok {
@@ -146,19 +150,20 @@ func (r *configReader) floatOr(key string, def, lo, hi float64) float64 {
 func (r *configReader) readFloat(key string) (float64, error) { return r.f.Float(r.prefix + key) }
 
 func (r *configReader) checkFloat(key string, x, lo, hi float64) float64 {
-	if !(x >= lo && x <= hi) { // NaN too
-		r.errorf(key, "%g, want %g to %g", x, lo, hi)
+	if !(x >= lo && x <= hi) { // also refuses NaN
+		r.errorf(key, "%g is out of range; want %g to %g", x, lo, hi)
 	}
 	return x
 }
 
-// bool is false where a key is null, or left out and the class has no default.
+// bool returns a boolean. It returns false if the key is null, or if the key is missing and has no default.
 func (r *configReader) bool(key string) bool {
 	b, _ := value(r, key, func(key string) (bool, error) { return r.f.Bool(r.prefix + key) })
 	return b
 }
 
-// stringOr is def where a key is null or left out.
+// stringOr returns a string. It returns def if the key is null, or if the key is missing and has no
+// default.
 func (r *configReader) stringOr(key, def string) string {
 	s, ok := value(r, key, func(key string) (string, error) { return r.f.String(r.prefix + key) })
 	if !ok {
@@ -167,7 +172,7 @@ func (r *configReader) stringOr(key, def string) string {
 	return s
 }
 
-// hold refuses what the builder has no place for.
+// hold records an error if a key has a value that the builder does not support.
 func (r *configReader) hold(o only) {
 	if !r.has(o.Key) && !r.null(o.Key) {
 		return
@@ -177,7 +182,7 @@ func (r *configReader) hold(o only) {
 	switch o.Want.(type) {
 	case nil:
 		if r.has(o.Key) {
-			r.errorf(o.Key, "not yet: %s", o.otherwise)
+			r.errorf(o.Key, "not supported yet: %s", o.otherwise)
 		}
 		return
 	case int:
@@ -190,7 +195,7 @@ func (r *configReader) hold(o only) {
 		got, err = r.f.String(r.prefix + o.Key)
 	}
 	if r.fail(err); err == nil && got != o.Want {
-		r.errorf(o.Key, "not yet: %s (%s, want %v)", o.otherwise, printable.Short(fmt.Sprint(got), 80),
-			o.Want)
+		r.errorf(o.Key, "not supported yet: %s (%s, want %v)", o.otherwise,
+			printable.Short(fmt.Sprint(got), 80), o.Want)
 	}
 }

@@ -13,30 +13,30 @@ import (
 	"gpuscope/ops/kind"
 )
 
-// Rotation is how a decoder turns its queries and keys by their position: Su et al., RoFormer (2021),
-// equation 15, and what was added to it so that texts may be longer than those of the training.
+// Rotation describes the rotary position embedding (RoPE) of queries and keys: Su et al., RoFormer (2021),
+// equation 15, with later extensions for texts that are longer than those of the training.
 type Rotation struct {
-	Dims  int // of a head that are turned, the first ones; 0 for all
+	Dims  int // number of leading dims of a head that are rotated; 0 for all
 	Base  float64
-	Scale float64 // of every angle: 1 / the factor by which positions are squeezed
-	// Gain is what cosines and sines are multiplied by, and so scores by its square; 0 for 1.
+	Scale float64 // factor of every angle: 1 / the factor by which positions are compressed
+	// Gain multiplies cosines and sines, so the scores are multiplied by its square; 0 for 1.
 	Gain float64
-	// Divisors are what the frequency of each pair is divided by; nil for 1. Past a context of Original
-	// positions, where that is not 0, LongDivisors take their place.
+	// Divisors divide the frequency of each pair; nil for 1. If Original is not 0 and the context is longer
+	// than Original positions, LongDivisors are used instead.
 	Divisors, LongDivisors []float64
 	Original               int
 }
 
-// ggufRotations are the metadata keys of a rotation, after the architecture's prefix.
+// ggufRotations lists the metadata keys of a rotation, without the architecture's prefix.
 var ggufRotations = []string{
 	"rope.freq_base", "rope.scale_linear",
 	"rope.scaling.type", "rope.scaling.factor", "rope.scaling.attn_factor",
 	"rope.scaling.original_context_length",
 }
 
-// ggufRotation reads a file's rotation as llama.cpp does: where a type of scaling is not stated it is linear,
-// its factor may stand under the key of old files, and a factor of 0 is none. A type that is stated to be
-// linear has a factor. YaRN by a factor of 1 changes nothing.
+// ggufRotation reads a file's rotation as llama.cpp does. A missing scaling type means linear scaling. Old
+// files state the factor under another key. A factor of 0 means no scaling, but a file that states the type
+// linear must state a factor. YaRN with a factor of 1 changes nothing.
 func ggufRotation(r *configReader, headDim int) Rotation {
 	rot := Rotation{
 		Dims: r.intOr("rope.dimension_count", headDim, 2, headDim),
@@ -50,11 +50,11 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 	}
 	factor := r.floatOr(factorKey, 0, 0, 1e6)
 	if factor != 0 && factor < 1e-6 {
-		r.errorf(factorKey, "%g, want 0 or %g to %g", factor, 1e-6, 1e6)
+		r.errorf(factorKey, "%g is out of range; want 0, or %g to %g", factor, 1e-6, 1e6)
 	}
 	kind := r.stringOr("rope.scaling.type", "")
 	if kind == "linear" && factor == 0 {
-		r.errorf("rope.scaling.factor", "missing or 0, and rope.scaling.type is linear: want %g to %g", 1e-6,
+		r.errorf("rope.scaling.factor", "missing or 0, but rope.scaling.type is linear; want %g to %g", 1e-6,
 			1e6)
 	}
 	switch {
@@ -64,26 +64,25 @@ func ggufRotation(r *configReader, headDim int) Rotation {
 			rot.Scale = 1 / factor
 		}
 	default:
-		r.errorf("rope.scaling.type", "not yet: rope scaling %q; this version runs none, linear, longrope",
+		r.errorf("rope.scaling.type", "not supported yet: RoPE scaling %q; this version runs none, linear, longrope",
 			printable.Short(kind, 80))
 	}
 	return rot
 }
 
-// turned is how many dims of a head are.
+// turned returns the number of dims of a head that are rotated.
 func (r *Rotation) turned(headDim int) int { return cmp.Or(r.Dims, headDim) }
 
-// rotary adds the operator that turns queries and keys by their positions.
+// rotary adds the operator that rotates queries and keys by their positions.
 type rotary func(name string, q, k graph.ValueID) (yq, yk graph.ValueID)
 
-// pairing is which dims of a head are turned together. What it adds to the graph has a prefix before its
-// names.
+// pairing selects which two dims of a head are rotated together. prefix is the prefix of the names of the
+// values that rotary adds to the graph.
 type pairing struct {
-	part   bool // it takes rotations of a part of the head
+	part   bool // supports the rotation of only a part of the head
 	rotary func(m *Decoder, prefix string, r *Rotation) rotary
 }
 
-// neighbours pairs dims 2i and 2i + 1.
 var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
 	seq := basic.SymSize(m.Builder, prefix+"seq", m.tokens, 1)
 	cos, sin := m.tables(prefix, r, 1)
@@ -94,7 +93,6 @@ var neighbours = pairing{rotary: func(m *Decoder, prefix string, r *Rotation) ro
 	}
 }}
 
-// halves pairs dims i and i + d/2 of the first d of a head.
 var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rotation) rotary {
 	cos, sin := m.tables(prefix, r, 2)
 	return func(name string, q, k graph.ValueID) (yq, yk graph.ValueID) {
@@ -102,8 +100,8 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 	}
 }}
 
-// tables are the cosine and the sine of every angle, so many times over: for positions [0, context) and pairs
-// i of d dims that are turned, f32 [context, times d/2].
+// tables adds the tables of cosines and sines to the graph, f32 [context, times*d/2], where d is the number
+// of rotated dims. Each row has the angles of all pairs at one position, repeated times times.
 func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) graph.ValueID {
@@ -119,9 +117,10 @@ func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
 }
 
-// divisors are what a rotation divides the frequency of each pair by, nil for 1. A file may have them in
-// tensors: for any context, as those of Llama 3.1, or one for short and one for long contexts, as Phi 3. The
-// tensors are of the model's rotation, not of one that only layers with a window have.
+// divisors returns a function that returns the frequency divisors of a rotation, nil for 1. A file may
+// store them in tensors. Llama 3.1 has one tensor for all contexts; Phi 3 has one for short and one for
+// long contexts. The tensors belong to the model's main rotation, not to the separate rotation of layers
+// with a window.
 func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	list, name := r.Divisors, m.Form.Names
 	long := r.Original > 0 && m.Context > r.Original
@@ -146,7 +145,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table is a function of every angle, times the gain, so many times over, computed in float64.
+// table returns gain*f(angle) for every angle as f32, computed in float64. Each row is repeated times
+// times.
 func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)
@@ -168,7 +168,7 @@ func (r Rotation) table(context, d, times int, divisors []float64, f func(float6
 	return out
 }
 
-// divisors are the numbers of a tensor that frequencies are divided by.
+// divisors returns a function that reads frequency divisors from a tensor.
 func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 	t := w.floats(name, n)
 	return func() ([]float64, error) {
@@ -178,8 +178,8 @@ func (w *Weights) divisors(name string, n int) func() ([]float64, error) {
 		}
 		divisors := make([]float64, n)
 		for i, x := range list {
-			if divisors[i] = float64(x); !(x >= 1e-6 && x <= 1e6) { // NaN too
-				return nil, fmt.Errorf("%s: tensor %s: factor %d is %g, want %g to %g", w.file.Name(), name,
+			if divisors[i] = float64(x); !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
+				return nil, fmt.Errorf("%s: tensor %s: factor %d is %g; want %g to %g", w.file.Name(), name,
 					i, x, 1e-6, 1e6)
 			}
 		}

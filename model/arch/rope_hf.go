@@ -11,8 +11,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a kind of rotation that transformers knows: what else is said of it, after its path, and what
-// that makes of the rotation of so many dims of a head.
+// hfScaling is a RoPE scaling type of transformers. keys are the keys that it reads after its path. apply
+// applies the scaling to the rotation of headDim dims.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -35,22 +35,23 @@ var hfScalings = []hfScaling{
 			low := r.float(path+"low_freq_factor", 1e-6, 1e6)
 			high := r.float(path+"high_freq_factor", 1e-6, 1e6)
 			if low > high {
-				r.errorf(path+"low_freq_factor", "%g, want at most the high_freq_factor of %g", low, high)
+				r.errorf(path+"low_freq_factor", "%g is above the high_freq_factor of %g", low, high)
 			}
 			rot.Divisors = Llama3Divisors(rot.Base, headDim, r.float(path+"factor", 1, 1e6), low, high,
 				r.int(path+hfOriginal, 1, math.MaxInt32))
 		},
 	},
 	{"longrope", longKeys, longRotation},
-	{"su", longKeys, longRotation}, // its older name
+	{"su", longKeys, longRotation}, // the older name of longrope
 }
 
 var longKeys = []string{
 	"short_factor", "long_factor", "factor", "attention_factor", hfOriginal,
 }
 
-// longRotation is Ding et al., LongRoPE (2024): a divisor for each pair, other ones past the context of the
-// training, and scores that grow with the factor by which the context did.
+// longRotation implements Ding et al., LongRoPE (2024). Each pair has a frequency divisor, and another
+// divisor for contexts longer than the trained one. The scores grow with the factor by which the context
+// was extended.
 func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Divisors = r.divisors(path+"short_factor", headDim/2)
 	rot.LongDivisors = r.divisors(path+"long_factor", headDim/2)
@@ -67,7 +68,7 @@ func longRotation(r *configReader, path string, headDim int, rot *Rotation) {
 	rot.Gain = r.floatOr(path+"attention_factor", gain, 1e-6, 1e6)
 }
 
-// divisors are n numbers that frequencies are divided by.
+// divisors returns n frequency divisors.
 func (r *configReader) divisors(key string, n int) []float64 {
 	list, err := r.f.Floats(r.prefix + key)
 	if err != nil {
@@ -77,11 +78,11 @@ func (r *configReader) divisors(key string, n int) []float64 {
 		return nil
 	}
 	if len(list) != n {
-		r.errorf(key, "%d of them, want %d: one for each pair of a head", len(list), n)
+		r.errorf(key, "the list has %d values; want %d, one for each pair of dims of a head", len(list), n)
 	}
 	for i, x := range list {
-		if !(x >= 1e-6 && x <= 1e6) { // NaN too
-			r.errorf(key, "factor %d is %g, want %g to %g", i, x, 1e-6, 1e6)
+		if !(x >= 1e-6 && x <= 1e6) { // also refuses NaN
+			r.errorf(key, "factor %d is %g; want %g to %g", i, x, 1e-6, 1e6)
 		}
 	}
 	return list
@@ -95,7 +96,7 @@ func Llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	for i := range divisors {
 		turns := float64(context) * math.Pow(base, -2*float64(i)/float64(headDim)) / (2 * math.Pi)
 		kept := min(max((turns-low)/(high-low), 0), 1)
-		if high == low { // one goes over into the other at once
+		if high == low { // there is no range to interpolate in
 			kept = 0
 			if turns > low {
 				kept = 1
@@ -106,25 +107,25 @@ func Llama3Divisors(base float64, headDim int, factor, low, high float64, contex
 	return divisors
 }
 
-// Where a config.json has rotations: since transformers 5 all of it is in rope_parameters, by kinds of layers
-// where those with a window have one of their own; before that it was in rope_theta and rope_scaling.
+// Keys of the rotations in a config.json. Since transformers 5, everything is in rope_parameters. If layers
+// with a window have a separate rotation, rope_parameters has one object for each type of layer. Older
+// files use rope_theta and rope_scaling.
 const (
 	oldRotation   = "rope_scaling"
 	newRotation   = "rope_parameters"
 	fullRotation  = newRotation + "." + fullAttention
 	localRotation = newRotation + ".sliding_attention"
 	ropeBase      = "rope_theta"
-	hfOriginal    = "original_max_position_embeddings" // the context of the training
+	hfOriginal    = "original_max_position_embeddings" // the trained context
 )
 
-// hfRotations are the keys of a rotation.
+// hfRotations lists the keys of a rotation.
 var hfRotations = []string{ropeBase, oldRotation, newRotation, hfOriginal}
 
-// neutralScalings are the kinds of scaling that change nothing where their factor is 1; "" where no kind is
-// stated.
+// neutralScalings lists the scaling types that change nothing if their factor is 1; "" is a missing type.
 var neutralScalings = []string{"", "default", "linear", "dynamic", "yarn"}
 
-// neutralScaling says whether a scaling that stands under a path changes nothing, whatever else it states.
+// neutralScaling reports whether the scaling under a path changes nothing, whatever its other keys are.
 func (r *configReader) neutralScaling(path, kind string) bool {
 	one := func(key string) bool {
 		x, err := r.readFloat(path + key)
@@ -134,7 +135,8 @@ func (r *configReader) neutralScaling(path, kind string) bool {
 		(one("attention_factor") || !r.has(path+"attention_factor"))
 }
 
-// hfRotation reads the rotation of a config.json. What says it twice must say one thing.
+// hfRotation reads the rotation of a config.json. If the file states the rotation in two places, both must
+// agree.
 func hfRotation(r *configReader, headDim int) Rotation {
 	said := slices.DeleteFunc([]string{oldRotation, newRotation}, func(at string) bool { return !r.has(at) })
 	for i, at := range said {
@@ -148,14 +150,14 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	rot := hfRotationAt(r, said[0], ropeBase, headDim)
 	for _, at := range said[1:] {
 		if !reflect.DeepEqual(rot, hfRotationAt(r, at, ropeBase, headDim)) {
-			r.errorf(at, "another rotation than that of %s: leave one of them out", said[0])
+			r.errorf(at, "the rotation differs from that of %s. Remove one of the two", said[0])
 		}
 	}
 	return rot
 }
 
-// hfRotationAt reads a rotation that stands under a key, where that is there. Its base may stand there too,
-// or under a key of its own.
+// hfRotationAt reads the rotation under the key at, or the default rotation if there is no such key. The
+// base may be stated under at or under baseKey.
 func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if r.has(at) {
 		r.object(at)
@@ -163,7 +165,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	path := at + "."
 	if own := path + ropeBase; r.has(own) {
 		if used := r.float(own, 1, 1e12); r.has(baseKey) && r.float(baseKey, 1, 1e12) != used {
-			r.warnings = append(r.warnings, fmt.Sprintf("%s: %s and %s differ: the second, %g, is used",
+			r.warnings = append(r.warnings, fmt.Sprintf("%s: %s and %s differ; using the second value, %g",
 				r.f.Name(), baseKey, own, used))
 		}
 		baseKey = own
@@ -177,7 +179,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	}
 	part := r.floatOr(partKey, 1, 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
-		r.errorf(hfPart, "%g: no pair of a head of %d dims is turned", part, headDim)
+		r.errorf(hfPart, "%g is too small: it rotates no pair of a head of %d dims", part, headDim)
 		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
@@ -194,21 +196,21 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	if i := slices.Index(known, cmp.Or(kind, "default")); i >= 0 {
 		s := hfScalings[i]
 		if other := hfUnknown(r, path, s.keys); other != "" && kind == "" {
-			r.errorf(other, "it is of a rope scaling, and %srope_type does not say of which: want %s",
+			r.errorf(other, "this key belongs to a RoPE scaling, but %srope_type is missing; set it to %s",
 				path, printable.Choice(known))
 		} else if other != "" {
-			r.errorf(other, "not yet: this version does not know what it does to rope scaling %s, which takes %s",
+			r.errorf(other, "not supported yet: unknown key of RoPE scaling %s; known keys are %s",
 				s.name, printable.Choice(s.keys))
 		}
 		s.apply(r, path, rot.Dims, &rot)
 		return rot
 	}
-	r.errorf(path+"rope_type", "not yet: rope scaling %s; this version runs %s", printable.Short(kind, 80),
-		printable.Choice(known))
+	r.errorf(path+"rope_type", "not supported yet: RoPE scaling %s; this version runs %s",
+		printable.Short(kind, 80), printable.Choice(known))
 	return rot
 }
 
-// object refuses a key that does not stand for keys of its own.
+// object records an error if the value of a key is not an object.
 func (r *configReader) object(key string) {
 	c, ok := r.f.(*configJSON)
 	if !ok {
@@ -219,7 +221,8 @@ func (r *configReader) object(key string) {
 	}
 }
 
-// hfUnknown is the first key after a path that is not known, beside what every rotation says; "" for none.
+// hfUnknown returns the first unknown key under a path, or "". The keys that every rotation may have are
+// known.
 func hfUnknown(r *configReader, path string, known []string) string {
 	always := []string{ropeBase, "rope_type", "type", hfPart}
 	for _, key := range r.f.Keys() {

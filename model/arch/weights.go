@@ -13,22 +13,23 @@ import (
 	"gpuscope/ops/weight"
 )
 
-// Weights hands the tensors of a checkpoint to a graph, each held to the shape it must have. What is wrong is
-// recorded in the builder.
+// Weights adds the tensors of a checkpoint to a graph. It checks the shape of each tensor and records
+// errors in the builder.
 type Weights struct {
 	b         *graph.Builder
 	file      *Checkpoint
 	form      *Spelling
-	quantizer *Quantizer // nil where all stays as it is stored
+	quantizer *Quantizer // nil if all weights keep their stored format
 	used      map[*Tensor]bool
 }
 
-// NewWeights takes weights from a file into a graph; quantizer is nil where all stay as they are stored.
+// NewWeights returns the Weights of a checkpoint for a graph. quantizer is nil if all weights keep their
+// stored format.
 func NewWeights(b *graph.Builder, file *Checkpoint, form *Spelling, quantizer *Quantizer) *Weights {
 	return &Weights{b, file, form, quantizer, map[*Tensor]bool{}}
 }
 
-// tensor is a tensor of a shape, nil after an error.
+// tensor returns a tensor after checking its shape, or nil after an error.
 func (w *Weights) tensor(name string, dims ...int) *Tensor {
 	t, err := w.file.Tensor(name)
 	switch {
@@ -36,10 +37,10 @@ func (w *Weights) tensor(name string, dims ...int) *Tensor {
 	case err != nil:
 		w.b.Errorf("%w", err)
 	case int64(t.Size) > maxTensorBytes:
-		w.b.Errorf("%s: tensor %s has %d bytes, want at most %d", w.file.Name(), name, t.Size,
+		w.b.Errorf("%s: tensor %s has %d bytes; the maximum is %d", w.file.Name(), name, t.Size,
 			int64(maxTensorBytes))
 	case !slices.Equal(t.Dims, dims):
-		w.b.Errorf("%s: tensor %s is %s, the metadata makes it %s", w.file.Name(), name,
+		w.b.Errorf("%s: tensor %s has shape %s, but the configuration requires %s", w.file.Name(), name,
 			printable.Dims(t.Dims), printable.Dims(dims))
 	}
 	if w.b.Err() != nil {
@@ -49,7 +50,8 @@ func (w *Weights) tensor(name string, dims ...int) *Tensor {
 	return t
 }
 
-// notYet refuses a tensor of a type that cannot be run, and names the others that the file has.
+// notYet records an error for a tensor of an unsupported type. The error lists the other unsupported types
+// in the file.
 func (w *Weights) notYet(t *Tensor) {
 	var runs, also []string
 	for _, f := range weight.Formats {
@@ -65,23 +67,22 @@ func (w *Weights) notYet(t *Tensor) {
 	}
 	has := ""
 	if len(also) > 0 {
-		has = fmt.Sprintf(" (the file has %s too)", strings.Join(also, ", "))
+		has = fmt.Sprintf(" (the file also has %s)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%s: not yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
+	w.b.Errorf("%s: not supported yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 
-// use says that nothing is missing of the model without a tensor, where the file has it.
+// use marks a tensor as used, if the file has it, so that refuseUnknown accepts it.
 func (w *Weights) use(name string) {
 	if t := w.file.ByName[name]; t != nil {
 		w.used[t] = true
 	}
 }
 
-// has says whether the file has a tensor.
 func (w *Weights) has(name string) bool { return w.file.ByName[name] != nil }
 
-// refuseUnknown refuses a file with a tensor that nobody asked for and that the model would be wrong without.
+// refuseUnknown records an error for each unused tensor without which the results would be wrong.
 func (w *Weights) refuseUnknown() {
 	for _, t := range w.file.Tensors() {
 		if w.used[t] {
@@ -93,7 +94,8 @@ func (w *Weights) refuseUnknown() {
 	}
 }
 
-// vectors are the types that a vector may have: elements of so many bytes, each exactly a float32.
+// vectors maps the types that a vector may have to the size of an element in bytes and the conversion to
+// float32. Each conversion is exact.
 var vectors = map[string]struct {
 	size  int
 	float func(element []byte) float32
@@ -103,7 +105,8 @@ var vectors = map[string]struct {
 	"BF16": {2, func(b []byte) float32 { return gguf.BFloat16(binary.LittleEndian.Uint16(b)) }},
 }
 
-// Runs says whether an operator takes a tensor of its type: a vector is of floats, a matrix of a format.
+// Runs reports whether this version can run a tensor of its type. A vector must have a float type, and a
+// matrix a type in weight.Formats.
 func Runs(t *Tensor) bool {
 	if _, ok := vectors[t.Type]; ok {
 		return true
@@ -112,7 +115,7 @@ func Runs(t *Tensor) bool {
 	return ok && len(t.Dims) > 1
 }
 
-// Floats are the elements of a vector.
+// Floats returns the elements of a vector.
 func (t *Tensor) Floats() ([]float32, error) {
 	data, err := t.Bytes()
 	if err != nil {
@@ -126,7 +129,7 @@ func (t *Tensor) Floats() ([]float32, error) {
 	return list, nil
 }
 
-// floats is a tensor of floats [n], nil after an error.
+// floats returns a float tensor of shape [n], or nil after an error.
 func (w *Weights) floats(name string, n int) *Tensor {
 	t := w.tensor(name, n)
 	if t != nil && !Runs(t) {
@@ -136,10 +139,10 @@ func (w *Weights) floats(name string, n int) *Tensor {
 	return t
 }
 
-// vector is an f32 constant [n].
+// vector adds an f32 constant of shape [n] to the graph.
 func (w *Weights) vector(name string, n int) graph.ValueID { return w.shifted(name, n, 0) }
 
-// norm are the weights of a norm, f32 [n].
+// norm adds the weights of a norm to the graph, f32 [n].
 func (w *Weights) norm(name string, n int) graph.ValueID {
 	if w.form.onePlus {
 		return w.shifted(name, n, 1)
@@ -147,7 +150,7 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.shifted(name, n, 0)
 }
 
-// shifted is a vector with a number added to each element.
+// shifted adds an f32 vector to the graph, with by added to each element.
 func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
@@ -163,7 +166,7 @@ func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	})
 }
 
-// Matrix is a matrix of rows outputs by cols inputs, in the format of the tensor's type.
+// Matrix returns a matrix with rows outputs and cols inputs, in the format of the tensor's type.
 func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	t := w.tensor(name, rows, cols)
 	if t == nil {
@@ -178,7 +181,8 @@ func (w *Weights) Matrix(name string, rows, cols int) weight.Matrix {
 	}})
 }
 
-// stored is a matrix in the format of a tensor's type, or quantised from it.
+// stored returns the matrix in the format of the tensor's type, or as a matrix that is quantized from this
+// type.
 func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	m.Format, _ = weight.FormatOf(typ)
 	if !w.quantizer.takes(typ) {
@@ -191,14 +195,14 @@ func (w *Weights) stored(typ string, m weight.Matrix) weight.Matrix {
 	return m
 }
 
-// rows are some outputs of a layer, and the tensor that has them for itself.
+// rows is a number of output rows, and the name of the tensor that holds them if they are not fused.
 type rows struct {
 	name string
 	n    int
 }
 
-// matrices are matrices of one input, each a tensor, or the rows of a single one where they are fused. Names
-// are after a prefix.
+// matrices returns several matrices with the same input. If fused, each is a part of the rows of the tensor
+// all; otherwise each is a tensor of its own. Tensor names follow the prefix.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {
