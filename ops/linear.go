@@ -20,22 +20,26 @@ import (
 // Linear adds linear: y = x * w' + bias.
 //
 //	x     [..., K]
-//	w     [N, K], in any format that Formats has: the kind is linear_NAME, and linear for f32
+//	w     [N, K], in any of weight.Formats: the kind is linear_NAME, or linear for f32
 //	bias  [N], constant, or graph.None
-//	y     dims of x with N for K
+//	y     dims of x, with N instead of K
 //
-// Weights over the device's limit on a binding are split by rows, a dispatch for each part.
+// Weights above the device's limit on the size of a binding are split by rows, and each part has its own
+// dispatch.
 //
-// One row of x, and no more, takes a GEMV: a lane holds its columns of x while it goes through up to 16 rows
-// of w. So does the last of several where nothing reads the others (fusion rule last), and a row that
-// attention leaves in splits (gemv_splits): a lane adds up its columns of these, by what each counts. Where
-// linears alone read a row they have it spread, as their lanes load it (fusion rules norm, attention and
-// spread). Up to 4, and up to 16, rows take kernels of the same kind that load the weights once for 4 and 8
-// rows of x. More rows take tiles: of 64 x 64 results, or of 128 x 64 where those are enough to fill a GPU.
-// Where tiles are few the columns of x are shared: in tile64 by four teams of lanes, or two where workgroup
-// memory is small or N is large; in split64 and split128 by several workgroups, whose sums another dispatch
-// adds up, from 17 rows on where K is 1,024 at least and N, of all products side by side, 4,096 at most.
-// Where 8 does not divide K all take tiles.
+// The route depends on the number of rows of x. For one row it is gemv: a lane holds its columns of x while
+// it processes up to 16 rows of w. The route last does the same for the last of several rows, if the other
+// rows are not read (fusion rule last). The route gemv_splits is for a row that attention writes in splits:
+// a lane first adds up its columns of the splits, each with its weight. If only linears read a row, it is
+// stored in the order in which their lanes load it (fusion rules norm, attention and spread).
+//
+// Up to 4 rows take batch4, and up to 16 rows take batch8. These kernels load the weights once for 4 and
+// for 8 rows of x. More rows take tiled kernels: tiles have 64 x 64 results, or 128 x 64 if there are
+// enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In tile64 four teams of
+// lanes share them, or two teams if workgroup memory is small or N is large. In split64 and split128
+// several workgroups share the columns, and another dispatch adds up their sums. split64 is used from 17
+// rows on, if K is at least 1,024 and N, summed over all linears that run in parallel, is at most 4,096. If
+// K is not a multiple of 8, tiles are used for any number of rows.
 func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
@@ -60,36 +64,37 @@ var kindsOfLinear = eachFormat(kind.Kind{
 
 var linearKinds = kind.Names(kindsOfLinear)
 
-// linear is a matrix product of rows with constant weights, whatever form these have.
+// linear is a matrix product of rows with constant weights in any weight format.
 type linear struct {
 	x, y graph.ValueID
 	w    weight.Matrix
 	bias graph.ValueID // or None
-	// residual is added to the product, with the rows of x or one row that serves all; or None. Where x has
-	// one row that row serves all of the residual's.
+	// residual is added to the product, or is None. x and residual have the same number of rows, or one of
+	// them has a single row, which is used for all rows of the other.
 	residual graph.ValueID
-	// gated makes y = act(gate) * up of the product, where w has the rows of gate, then those of up: in the
-	// kernel of the product, or of the scratch product (joins). Or nil.
+	// gated is set if the linear computes both branches of a gated MLP: w has the rows of gate, then the
+	// rows of up, and y = act(gate) * up. The kernels of some routes compute y directly (joins). On the
+	// other routes the kernel join computes y from the scratch tensor Product.
 	gated   *gatedRow
 	Product graph.ValueID
-	join    *graph.Kernel // of product
-	// beside are the rows of weights of all products that read x, where others do, too, and tiled of those
-	// that take several rows of it; or 0.
+	join    *graph.Kernel
+	// beside is the total number of weight rows of all linears that read x, or 0 if this is the only one.
+	// tiled is the same total without linears that read only the last row of x.
 	beside, tiled int
-	sums          graph.ValueID // scratch of splits of the columns
-	sum           *graph.Kernel // that adds them up
-	// before gives x, and leaves a single row of it to the kernel for one row; or nil.
+	sums          graph.ValueID // scratch: partial sums, if several workgroups share the columns of x
+	sum           *graph.Kernel // adds up the partial sums
+	// before is the operator that computes x, if it defers a single row to the kernel for one row; or nil.
 	before leaver
-	// spread is what is given in place of a single row of y that linears alone read (fusion rule spread),
-	// where the kernel for one row joins gate and up; or nil.
+	// spread is the interleaved row that replaces a single row of y if only linears read y (fusion rule
+	// spread). The kernel for one row joins gate and up. Or nil.
 	spread *spreadRow
-	// makes is the sum of which before is a norm, where the kernel for one row stores it for all that read it
-	// besides (fusion rule norm_sum); or nil. made is what it gives in place of that (spread_sum); or nil.
+	// makes is the norm with a residual that the kernel for one row computes and stores for other readers
+	// (fusion rule norm_sum), or nil. If it is set, before is the norm of this sum.
 	makes *rmsNorm
-	made  *spreadRow
-	// next is a norm of y, for which the kernel for one row does what each element takes; or nil.
+	made  *spreadRow // interleaved row stored instead of makes (fusion rule spread_sum), or nil
+	// next is a norm of y whose element-wise part the kernel for one row computes, or nil.
 	next *rmsNorm
-	Last bool // y is of the last row alone
+	Last bool // y has only the last row
 
 	parts   []weight.Part
 	Routes  kind.Routes
@@ -97,36 +102,39 @@ type linear struct {
 	kernels []*graph.Kernel // by route
 }
 
-// leaver is an operator that leaves a single row to the products that read it: their kernels for one row make
-// it of what they read instead.
+// leaver is an operator that can defer a single row. The linears that read the row then compute it in their
+// kernels for one row, from the values that left and besides return.
 type leaver interface {
-	// left is what the kernel of a route reads in place of x; None where it reads x.
+	// left returns the value that the kernel of a route reads instead of x, or None if the kernel reads x.
 	left(route int) graph.ValueID
-	// leavesAll says that a single row is never given as it is, unless routes are asked for.
+	// leavesAll reports whether the operator defers its output at every shape with a single row. It can be
+	// wrong if the user requests another route.
 	leavesAll() bool
-	// besides are what such a kernel binds more.
+	// besides returns the additional bindings of a kernel that computes the deferred row.
 	besides() []graph.Binding
-	// specialise sets what the kernel has to know, of which a lane takes so many columns at a time.
+	// specialise sets the template constants of a kernel that computes the deferred row. chunk is the number
+	// of columns that a lane processes at a time.
 	specialise(route int, c shaders.Constants, chunk int)
-	// planLeft adds the params to a dispatch of a route, and what it takes.
+	// planLeft adds params and costs to the dispatch of a kernel that computes the deferred row.
 	planLeft(route int, p *graph.Planner, l *graph.Launch)
-	// leftRow is the row x, made of what they read, and leftTolerance how far a product of it may be off for
-	// that, as a part of its row's largest, and why.
+	// leftRow returns the reference of the row x, computed from the values that replace it.
 	leftRow(r *reference.Ref, x reference.Tensor) reference.Tensor
+	// leftTolerance returns the additional tolerance of a product with the row, relative to the largest
+	// element of the product's row, and the reason for it.
 	leftTolerance(k int) (row float64, why string)
 }
 
-// linearRoute is a row of linearRoutes.
+// linearRoute describes a route of a linear.
 type linearRoute struct {
 	name string
 	why  kind.Reason
-	// upTo is the number of rows of x up to which it is preferred.
+	// upTo returns the largest number of rows of x for which the route is preferred.
 	upTo func(o *linear) int
-	// shape is how its kernel divides the work; the zero shape rules it out.
+	// shape returns how the kernel divides the work. The zero shape rules the route out.
 	shape func(o *linear, limits *gpu.Limits) linearShape
 }
 
-// linearRoutes are the routes of a matrix product, from the fewest rows of x to the most.
+// linearRoutes are the routes of a linear, ordered from the fewest rows of x to the most.
 var linearRoutes = []linearRoute{
 	linearGEMV:   {"gemv", kind.OneRow, upTo(1), (*linear).gemv},
 	linearSplits: {"gemv_splits", kind.LeftInSplits, upTo(1), (*linear).gemvOfSplits},
@@ -139,20 +147,19 @@ var linearRoutes = []linearRoute{
 	{"tile128", kind.ManyTiles128, upTo(kind.Always), tiles(largeTile, 1)},
 }
 
-// Routes of one row: by itself, which attention leaves in splits, and which is found after others; and those
-// on which workgroups share the columns of x.
+// Indices of routes in linearRoutes.
 const (
-	linearGEMV     = 0
-	linearSplits   = 1
-	linearLast     = 2
-	linearSplit64  = 5
-	linearSplit128 = 7
+	linearGEMV     = 0 // x has one row
+	linearSplits   = 1 // x has one row, which attention writes in splits
+	linearLast     = 2 // only the last of several rows is computed
+	linearSplit64  = 5 // several workgroups share the columns of x, in tiles of 64 rows
+	linearSplit128 = 7 // several workgroups share the columns of x, in tiles of 128 rows
 )
 
-// splitRoutes are the routes on which workgroups share the columns of x.
+// splitRoutes are the routes on which several workgroups share the columns of x.
 var splitRoutes = [...]int{linearSplit64, linearSplit128}
 
-// splitRoute says whether a route is one of those.
+// splitRoute reports whether several workgroups share the columns of x on a route.
 func splitRoute(route int) bool { return slices.Contains(splitRoutes[:], route) }
 
 func upTo(rows int) func(*linear) int { return func(*linear) int { return rows } }
@@ -164,7 +171,7 @@ var linearRouteNames = func() (list []string) {
 	return list
 }()
 
-// add makes the kernels and puts the operator into the graph.
+// add makes the kernels, adds the operator to the graph and returns y.
 func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 	if err := o.w.CheckSize(); err != nil {
 		b.Errorf("%s: %w", name, err)
@@ -172,7 +179,7 @@ func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 	}
 	if o.bias != graph.None {
 		if d := b.MaxDims(o.bias); len(d) != 1 || d[0] != o.w.Rows {
-			b.Errorf("%s: bias %s is %v, want [%d]", name, b.Name(o.bias), d, o.w.Rows)
+			b.Errorf("%s: bias %s has dims %v, want [%d]", name, b.Name(o.bias), d, o.w.Rows)
 			return graph.None
 		}
 	}
@@ -187,7 +194,7 @@ func (o *linear) add(b *graph.Builder, name string) graph.ValueID {
 	return o.y
 }
 
-// makeKernels makes those of the routes that are not ruled out.
+// makeKernels makes the kernels of all routes that are not ruled out.
 func (o *linear) makeKernels(b *graph.Builder) {
 	o.kernels = make([]*graph.Kernel, len(o.Routes))
 	for r := range o.Routes {
@@ -206,7 +213,7 @@ func (o *linear) makeKernels(b *graph.Builder) {
 	}
 }
 
-// sumVec is how many columns an invocation adds up of splits.
+// sumVec returns the number of columns whose partial sums one invocation adds up.
 func (o *linear) sumVec() int {
 	if o.w.Rows%4 != 0 {
 		return 1
@@ -214,7 +221,7 @@ func (o *linear) sumVec() int {
 	return 4
 }
 
-// cols are those of y.
+// cols returns the number of columns of y.
 func (o *linear) cols() int {
 	if o.gated != nil {
 		return o.w.Rows / 2
@@ -222,16 +229,17 @@ func (o *linear) cols() int {
 	return o.w.Rows
 }
 
-// joins says whether the kernel of a route makes y of gate and up, with nothing left to do.
+// joins reports whether the kernel of a route itself computes y = act(gate) * up, so that no second
+// dispatch is needed.
 func (o *linear) joins(route int) bool { return o.gated != nil && o.shapes[route].batch <= 1 }
 
-// plan works out the routes for a device.
+// plan sets the routes and the kernel shapes for a device.
 func (o *linear) plan(limits *gpu.Limits) {
 	o.Routes, o.shapes = make(kind.Routes, len(linearRoutes)), make([]linearShape, len(linearRoutes))
 	for i, r := range linearRoutes {
 		o.shapes[i] = r.shape(o, limits)
 		o.Routes[i] = kind.Route{Name: r.name, Why: r.why, Aside: i == linearSplits}
-		// More rows than it is for would have split64 take more scratch than any other route.
+		// With more rows than its UpTo, split64 would need more scratch memory than any other route.
 		o.Routes[i].Only = o.shapes[i].batch == 1 || i == linearSplit64
 		if o.shapes[i].lanes > 0 {
 			o.Routes[i].UpTo = r.upTo(o)
@@ -312,7 +320,7 @@ func (o *linear) Spec() graph.Spec {
 	return s
 }
 
-// bindings are those of the kernel of a route, for a part of the weights.
+// bindings returns the bindings of the kernel of a route, for one part of the weights.
 func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	x, y := o.x, o.y
 	var after []graph.Binding
@@ -351,7 +359,7 @@ func (o *linear) bindings(route int, p *weight.Part) []graph.Binding {
 	return list
 }
 
-// added appends the bindings of what is added to a product.
+// added appends the bindings of bias and residual to a list.
 func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Binding {
 	if o.bias != graph.None {
 		list = append(list, graph.Bind("bias", o.bias))
@@ -362,8 +370,9 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 	return list
 }
 
-// Corners: each route has its largest grid at the most rows that take it, or that take as many splits. A
-// single row of x is left where it can be, and in splits, too, where attention leaves some.
+// Corners includes the shape at which each route has its largest grid. This is the largest number of rows for
+// the route, or for a number of splits. A single row of x is deferred in all corners where it can be, and one
+// corner has the row in splits if attention can write splits.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {
@@ -376,7 +385,7 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 		return c
 	}
 	lowest, highest := r.Min(o.x), r.Max(o.x)
-	with := func(x []int) graph.Corner { // with as many rows of the residual
+	with := func(x []int) graph.Corner { // the residual gets as many rows as x
 		return at(func(v graph.ValueID) []int {
 			return append(slices.Clone(x[:len(x)-1]), shape.Last(r.Max(v)))
 		})
@@ -411,8 +420,8 @@ func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	return corners
 }
 
-// rowsAtMost are dims between lowest and highest with as many rows as there can be and at most m; nil where
-// there are none.
+// rowsAtMost returns the dims between lowest and highest that have the most rows, but not more than m. It
+// returns nil if even lowest has more than m rows.
 func rowsAtMost(lowest, highest []int, m int) []int {
 	if len(lowest) == 0 || m < 1 || shape.Product(lowest[:len(lowest)-1]) > m {
 		return nil
@@ -431,7 +440,7 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 		rest := shape.Product(lowest[axis+1 : len(at)-1])
 		top := min(highest[axis], m/(rows*rest))
 		if axis == len(at)-2 || shape.Product(highest[axis+1:len(at)-1]) == rest {
-			at[axis] = top // nothing after it can make up for less here
+			at[axis] = top // the later dims cannot compensate for a smaller size here
 			search(axis+1, rows*top)
 			return
 		}
@@ -447,13 +456,13 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 func (o *linear) Plan(p *graph.Planner) error {
 	dims, k, n := p.Dims(o.x), o.w.Cols, o.w.Rows
 	if len(dims) == 0 || shape.Last(dims) != k {
-		return p.Errorf("x is %v, want %d columns for weights of %d x %d", dims, k, n, k)
+		return p.Errorf("x is %v, want %d columns because the weights are %d x %d", dims, k, n, k)
 	}
 	sum, residualRows := dims, 0
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
-			return p.Errorf("x is %v, which does not go with a residual of %v", dims, also)
+			return p.Errorf("x is %v, which does not fit a residual of %v in rows or columns", dims, also)
 		}
 		residualRows = rowsIn(also)
 	}
@@ -464,12 +473,12 @@ func (o *linear) Plan(p *graph.Planner) error {
 	r, able := o.Routes.Preferred(m), o.readable(p, o.Routes.Allowed(m))
 	switch {
 	case able == 0:
-		return p.Errorf("x is %v and left, which no kernel reads so", dims)
+		return p.Errorf("x is %v and its producer defers it, but no kernel supports a deferred x", dims)
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}
 	route := o.Routes.Settle(p, r, able, "M", m)
-	row := 0 // of x and the residual that row 0 of y is of
+	row := 0 // the row of x and of the residual that belongs to row 0 of y
 	if o.Last {
 		row, m = toLast(out[:rank]), 1
 	}
@@ -551,8 +560,9 @@ func (o *linear) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// planSums plans what adds splits up. Their rows are one dim: of more rows there are fewer splits, so that of
-// two dims the largest would never meet.
+// planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, splits and rows share
+// one dim. If there are more rows there are fewer splits, so that two separate dims would never reach their
+// maximum at the same time.
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
@@ -569,8 +579,9 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	l.Bytes, l.FLOPs = 4*int64(read+m)*int64(n), int64(terms)*int64(m)*int64(n)
 }
 
-// knownRows is how many rows of w, or of gate and of up, the kernel of a route has as a constant: the fewer
-// params, the less a GEMV waits for. 0: they are a param, as parts have theirs.
+// knownRows returns the number of rows of w, or of gate and of up, if the kernel of a route has this number
+// as a constant. A GEMV with fewer params waits less. The result is 0 if the number is a param: for several
+// rows of x, and for weights in several parts, which can have different numbers of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0
@@ -578,24 +589,25 @@ func (o *linear) knownRows(route int) int {
 	return o.cols()
 }
 
-// takesResidual says whether the kernel of a route binds a residual.
+// takesResidual reports whether the kernel of a route binds a residual.
 func (o *linear) takesResidual(route int) bool {
 	return o.residual != graph.None && !splitRoute(route) || o.shared(route)
 }
 
-// shared says whether the kernel of a route, for one row of x as it is, serves projections with a residual
-// and without, for which x stands in: so they share its code. docs/internals/hacking.md, "Kernels that a step
-// uses once".
+// shared reports whether linears with and without a residual share the kernel of a route, which then reads
+// one row of a plain x. A linear without a residual binds x as the residual. docs/internals/hacking.md
+// explains the reason under "Kernels that a step uses once".
 func (o *linear) shared(route int) bool {
 	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
-// takesLeft says whether the kernel of a route does what is left to it of x.
+// takesLeft reports whether the kernel of a route computes a deferred x.
 func (o *linear) takesLeft(route int) bool {
 	return o.before != nil && o.before.left(route) != graph.None
 }
 
-// readable are those of some routes, by bit, of which the kernels read what is given: x, or what is left.
+// readable returns the routes, as a bit set, whose kernels can read the live inputs: x itself, or the values
+// that replace a deferred x.
 func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	if o.before == nil {
 		return routes
@@ -609,19 +621,19 @@ func (o *linear) readable(p *graph.Planner, routes uint64) uint64 {
 	return routes
 }
 
-// leaves says whether the kernel of a route gives y spread.
+// leaves reports whether the kernel of a route writes an interleaved row instead of y.
 func (o *linear) leaves(route int) bool { return o.spread != nil && route == linearGEMV }
 
-// makesSum says whether the kernel of a route stores the sum of which x is a norm.
+// makesSum reports whether the kernel of a route stores the sum whose norm is x (the field makes).
 func (o *linear) makesSum(route int) bool { return o.makes != nil && o.takesLeft(route) }
 
-// doesNext says whether the kernel of a route does what the norm of y takes of each element.
+// doesNext reports whether the kernel of a route computes the element-wise part of the norm of y.
 func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[route].batch == 1 }
 
 func (o *linear) prepares() *rmsNorm { return o.next }
 
-// gatedBy is by what the kernel of a route joins gate and up, vec elements at a time: its name, none where it
-// does not, and its formula.
+// gatedBy returns the name and the WGSL expression of the activation if the kernel of a route joins gate and
+// up, vec elements at a time. Otherwise both are empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
@@ -646,7 +658,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	c["Lanes"], c["Rows"], c["Batch"], c["Eights"] = s.lanes, s.rows, s.batch, s.eights
 	c["Spread"], c["Norm"], c["Eps"], c["Given"] = false, false, float32(0), 0
 	c["Sum"], c["SpreadStream"], c["LastOfStream"] = 0, false, false
-	c["Made"], c["SpreadMade"] = 0, false // by so many workgroups
+	c["Made"], c["SpreadMade"] = 0, false // Made is the number of workgroups that store the sum
 	if o.makesSum(route) {
 		c["Made"], c["SpreadMade"] = min(shape.DivUp(o.cols(), s.rows), o.w.Cols/spreadColumns), o.made != nil
 	}
@@ -654,7 +666,7 @@ func (o *linear) NewKernel(b *graph.Builder, route int) *graph.Kernel {
 	if o.takesLeft(route) {
 		o.before.specialise(route, c, s.chunk())
 	}
-	c["Next"], c["Leaves"] = 0, 0 // chunks of y
+	c["Next"], c["Leaves"] = 0, 0 // both are the number of chunks of y, or 0
 	if o.doesNext(route) {
 		c["Next"] = o.cols() / spreadColumns
 	}
@@ -684,7 +696,7 @@ func (o *linear) Reference(r *reference.Ref) {
 	}
 	dims = slices.Clone(dims)
 	dims[len(dims)-1] = o.cols()
-	from := 0 // the row of x and the residual that row 0 of y is of
+	from := 0 // the row of x and of the residual that belongs to row 0 of y
 	if o.Last {
 		from = toLast(dims)
 	}
@@ -734,8 +746,8 @@ func (o *linear) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// colsOfNext are the columns of y that anything of what its kernel for one row gives is made of, where only
-// these of y are wanted.
+// colsOfNext returns all columns of y that the reference must compute: the requested columns cols, and the
+// columns from which requested elements of weighted and squares are computed.
 func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	cols = append(cols, spreadCols(r, o.next.weighted, o.w.Rows)...)
 	for i := range r.Cols(o.next.squares, o.next.sums()) {
@@ -747,7 +759,7 @@ func (o *linear) colsOfNext(r *reference.Ref, cols []int) []int {
 	return slices.Compact(cols)
 }
 
-// joined fills in the columns of y that are wanted.
+// joined computes the reference of y = act(gate) * up in the given columns.
 func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 	m, n := y.Rows()
 	read := o.w.Reader(r, &o.parts[0])
@@ -764,8 +776,9 @@ func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: products of both signs cancel out, so that what a result has lost is not seen in its own size;
-// in that of its row it is, unless the row is short and all of it has cancelled out.
+// Tolerance is relative to the largest element of the row. Products of both signs can cancel out, so that the
+// size of a single result says little about its error. A row with few results can cancel out completely, so
+// that its tolerance also has an absolute term.
 func (o *linear) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if o.made != nil && v == o.made.value {
 		return sumTolerance(normTolerance(o.w.Cols), r, v, o.makes.addedTo())
@@ -777,7 +790,7 @@ func (o *linear) Tolerance(r *reference.Ref, v graph.ValueID) reference.Toleranc
 	return o.next.givenTolerance(r, v, t)
 }
 
-// productTolerance is that of y.
+// productTolerance returns the tolerance of y.
 func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	t := reference.Tolerance{
 		Row: reference.SumRoundings(o.w.Cols) * reference.Rounding, Why: fmt.Sprintf("%d products summed in f32", o.w.Cols),
@@ -791,7 +804,7 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 		t.Row += row
 		t.Why += why
 	}
-	if o.gated != nil { // its error is that of one product times the other
+	if o.gated != nil { // the error of each product is multiplied by the other product
 		large := o.usual(r)
 		t.Abs = (2*t.Row*large + o.gated.act.Error.Abs + o.gated.act.ErrorOfX*large) * large
 		t.Rel, t.Row = o.gated.act.Error.Rel+reference.ULPs(1), 0
@@ -804,10 +817,11 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	return t
 }
 
-// shortRow is how many results are sure to have one among them that has not cancelled out.
+// shortRow is the smallest number of results of which at least one surely does not cancel out.
 const shortRow = 32
 
-// usual is how large a sum of products of random signs gets: |x| |w| / sqrt(k), and few four times of that.
+// usual returns an upper estimate of a sum of products with random signs: 4 |x| |w| / sqrt(k). The typical
+// size is a quarter of that, and few sums are larger than the estimate.
 func (o *linear) usual(r *reference.Ref) float64 {
 	weights, w := 0.0, make([]float64, o.w.Cols)
 	for _, p := range o.parts {

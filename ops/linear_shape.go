@@ -10,22 +10,29 @@ import (
 	"gpuscope/trace"
 )
 
-// linearShape is how a kernel divides the work: the tuned numbers, chosen in one place from the sizes of the
-// weights and the device's limits. The zero shape says that there is no such kernel.
+// linearShape describes how a kernel divides the work. Its numbers are chosen from the sizes of the weights
+// and the device's limits. The zero shape means that there is no such kernel.
 type linearShape struct {
-	lanes int // of a workgroup
-	// Of a tiled kernel: rows of a tile of results, teams of lanes that share the columns of x between them,
-	// and how many times 4 columns a team has in workgroup memory at a time.
-	tile, teams, quads int
-	// rows of the weights that a workgroup takes, of gate as many as of up. Of a GEMV: rows of x, and how
-	// many times 8 columns a lane takes at a time.
-	rows, batch, eights int
+	lanes int // lanes of a workgroup
+
+	// The next fields are set for a tiled kernel.
+	tile  int // rows of a tile of results
+	teams int // teams of lanes, which share the columns of x
+	quads int // groups of 4 columns that a team holds in workgroup memory at a time
+
+	// rows is the number of weight rows that a workgroup processes. With a gate and an up, it counts the rows
+	// of each.
+	rows int
+
+	// The next fields are set for a GEMV.
+	batch  int // rows of x that a workgroup processes
+	eights int // groups of 8 columns that a lane processes at a time
 }
 
-// chunk is how many columns a lane of a GEMV takes at a time.
+// chunk returns the number of columns that a lane of a GEMV processes at a time.
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
-// grid is that of m rows of x with n rows of k weights.
+// grid returns the grid of a dispatch for m rows of x and n rows of k weights.
 func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) grid.Grid {
 	if s.tile > 0 {
 		return p.Tiles(s.lanes, grid.Split("cols", n, s.rows), grid.Split("rows", m, s.tile), rest...)
@@ -33,25 +40,30 @@ func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) gr
 	return p.Rows(s.lanes, k/s.chunk(), grid.Split("cols", n, s.rows), grid.Split("rows", m, s.batch))
 }
 
-// linearTuning are the numbers that measurements settle; the rest follows from sizes and limits.
-// BenchmarkLinearTuning tries others.
+// linearTuning has the numbers that were chosen by measurement. All other numbers are computed from sizes and
+// limits. BenchmarkLinearTuning tries other values.
 type linearTuning struct {
-	// rows of the weights that a workgroup of a GEMV takes where there are enough of them, and the lanes of
-	// it at most.
-	rows, lanes int
-	// norm is how many weights may read a norm's output for them to take it in. A norm of one row costs a
-	// level, and taking it in costs in proportion to the workgroups that then do: on an H200 as much where
-	// they have some 70 million weights.
+	// rows is the largest number of weight rows for each workgroup of a GEMV. Workgroups get fewer rows if
+	// there are too few workgroups otherwise.
+	rows  int
+	lanes int // largest number of lanes of a workgroup of a GEMV
+	// norm is the largest number of weights in the linears after a norm for which these linears compute the
+	// norm of one row. A separate dispatch for the norm costs a level. Computing it in the linears costs in
+	// proportion to their workgroups. On an H200 both costs are equal at about 70 million weights.
 	norm int
-	// sum is the same of a sum with a norm, and a norm of that, of which more is loaded.
-	sum int
-	// fill is how many workgroups a large GPU takes to be full, and busy how many of a GEMV, so that while
-	// one waits others work; tiles is how many tiles of 128 rows it has at once, an H200 three on each
+	// sum is the same limit for linears that compute a sum with a norm, and a norm of this sum. The limit is
+	// lower because these kernels load more data.
+	sum  int
+	fill int // workgroups that fill a large GPU
+	busy int // workgroups of a GEMV that fill a large GPU, so that some work while others wait for memory
+	// tiles is the number of tiles of 128 rows that a large GPU runs at once. An H200 runs three on each
 	// multiprocessor.
-	fill, busy, tiles int
-	// quads is how many times 4 columns four teams need to have in workgroup memory at a time, each.
+	tiles int
+	// quads is the smallest number of groups of 4 columns that each of four teams must hold in workgroup
+	// memory at a time. If they do not fit, only two teams are used.
 	quads int
-	// once is how many lanes of a GEMV a large GPU runs at once: an H200 some 768 on each multiprocessor.
+	// once is the number of lanes of a GEMV that a large GPU runs at once. An H200 runs about 768 on each
+	// multiprocessor.
 	once int
 }
 
@@ -60,17 +72,20 @@ var tuned = linearTuning{
 	once: 132 * 768,
 }
 
-// tileColumns is how many columns a tile of results has.
+// tileColumns is the number of columns in a tile of results.
 const tileColumns = 64
 
-// rowsBeside are the rows of weights of all products that run side by side.
+// rowsBeside returns the total number of weight rows of all linears that run in parallel.
 func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 
-// tilesAcross is how many tiles are side by side, those of other products too.
+// tilesAcross returns the number of tiles for each group of rows of x. It includes the tiles of linears that
+// run in parallel.
 func (o *linear) tilesAcross() int { return shape.DivUp(max(o.w.Rows, o.tiled), tileColumns) }
 
-// tile64Rows is how many rows of x make so few tiles of 64 that they fill the device once, or half where
-// columns can be split; 64 in any case, but none where split64 and split128 take all after batches.
+// tile64Rows returns the largest number of rows of x for which tile64 is preferred. At this number its tiles
+// fill the device once, or half of it if the columns can be split. The result is at least 64. If split64 and
+// split128 are better for all numbers of rows after batch8, the result is batchRows, so that tile64 is never
+// preferred.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {
@@ -82,27 +97,30 @@ func (o *linear) tile64Rows() int {
 	return max(smallTile, fill/o.tilesAcross()*smallTile)
 }
 
-// Rows of tiles, those of split64 and tile64, and the others.
+// Rows of a tile of results: smallTile in split64 and tile64, largeTile in split128 and tile128.
 const smallTile, largeTile = 64, 128
 
-// The fewest columns that a split of them has, and how many splits are many.
-const splitColumns, manySplits = 256, 4
+const (
+	splitColumns = 256 // smallest number of columns of a split
+	manySplits   = 4   // smallest number of splits for which the method manySplits reports true
+)
 
-// batchRows are the rows of x up to which batches of them take a GEMV.
+// batchRows is the largest number of rows of x for the routes batch4 and batch8.
 const batchRows = 16
 
-// splittable says whether workgroups may share the columns of a tile.
+// splittable reports whether several workgroups can share the columns of x.
 func (o *linear) splittable() bool {
 	return o.gated == nil && len(o.parts) <= 1 && o.w.Cols >= 2*splitColumns
 }
 
-// manySplits says whether there are columns for many splits, and tiles across for half of a device at most: a
-// tile takes its time alone as beside a hundred, so that these are faster at once.
+// manySplits reports whether there are enough columns for several splits, and few enough tiles to fill at
+// most half of a device. One tile takes as long as a hundred tiles in parallel, so that more splits are
+// faster.
 func (o *linear) manySplits() bool {
 	return o.splittable() && o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= tuned.fill/2
 }
 
-// splitTiles64 and splitTiles128 are the shapes of tiles whose columns workgroups share.
+// splitTiles64 returns the shape of split64.
 func splitTiles64(o *linear, limits *gpu.Limits) linearShape {
 	if !o.manySplits() {
 		return linearShape{}
@@ -110,6 +128,7 @@ func splitTiles64(o *linear, limits *gpu.Limits) linearShape {
 	return tiles(smallTile, 1)(o, limits)
 }
 
+// splitTiles128 returns the shape of split128.
 func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 	if !o.splittable() {
 		return linearShape{}
@@ -117,15 +136,17 @@ func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 	return tiles(largeTile, 1)(o, limits)
 }
 
-// splitRows is how many rows of x make so few tiles that a device has two splits of each at once.
+// splitRows returns the largest number of rows of x for which split128 is preferred. A device can then run
+// two splits of every tile at once.
 func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * largeTile }
 
-// splits says whether there is a route on which workgroups share the columns of x.
+// splits reports whether a split route is available.
 func (o *linear) splits() bool { return slices.ContainsFunc(splitRoutes[:], o.Routes.Has) }
 
-// splitsOf are how many there are of the columns of some rows on a route: as many as a device has tiles of at
-// once. Of those of 64 rows, of which it has two for one, there are twice as many as that; where these would
-// not fill it, they have fewer columns.
+// splitsOf returns the number of splits of the columns for m rows of x. There are as many splits as a
+// device can run at once. A device runs twice as many tiles of 64 rows as tiles of 128 rows, and split64
+// then doubles the number of splits once more. If the splits of split64 would not fill the device, they can
+// have half as many columns.
 func (o *linear) splitsOf(route, m int) int {
 	once, columns, tiles := tuned.tiles, splitColumns, o.tilesAcross()
 	if route == linearSplit64 {
@@ -137,7 +158,8 @@ func (o *linear) splitsOf(route, m int) int {
 	return max(1, min(once/(shape.DivUp(m, o.shapes[route].tile)*tiles), o.w.Cols/columns))
 }
 
-// tiles64 has four teams where 64 rows make few tiles, and workgroup memory serves four of them.
+// tiles64 returns the shape of tile64. It has four teams if there are few tiles and workgroup memory is large
+// enough, otherwise two.
 func tiles64(o *linear, limits *gpu.Limits) linearShape {
 	four := tiles(smallTile, 4)(o, limits)
 	if four.quads < tuned.quads || o.tilesAcross() > tuned.fill {
@@ -146,13 +168,13 @@ func tiles64(o *linear, limits *gpu.Limits) linearShape {
 	return four
 }
 
-// tiles is the shape of kernels by tiles: in each team a lane has 8 x 8 results.
+// tiles returns the shape of a tiled kernel. In each team a lane computes 8 x 8 results.
 func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
 		if o.Last {
 			return linearShape{}
 		}
-		// With fewer columns than these there would be no weights to load for some lanes.
+		// With fewer than tile/32 quads, some lanes would have no weights to load.
 		for quads := 4; quads >= tile/32; quads /= 2 {
 			vectors := teams * (tile + tileColumns) / 8 * (10*quads + 1)
 			if 16*vectors <= int(limits.MaxWorkgroupStorage) {
@@ -166,8 +188,8 @@ func tiles(tile, teams int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
-// batch is the shape of a GEMV for a few rows of x. Where 8 does not divide the columns it would load them
-// one by one.
+// batch returns the shape of a GEMV for a few rows of x. The shape is zero if the number of columns is not a
+// multiple of 8, because the kernel would then load columns one by one.
 func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	return func(o *linear, limits *gpu.Limits) linearShape {
 		if !o.w.InGroupsOf8() || o.Last {
@@ -182,8 +204,8 @@ func batch(batch, rows int) func(*linear, *gpu.Limits) linearShape {
 	}
 }
 
-// gemvRows is how many rows of so many weights a workgroup of a GEMV takes; of a gate and an up, two halves,
-// as many of either.
+// gemvRows returns how many weight rows a workgroup of a GEMV processes, if the weights have the given total
+// number of rows. halves is 2 if the weights are a gate and an up; the result then counts the rows of each.
 func gemvRows(rows, halves int) int {
 	n := tuned.rows / halves
 	for n > 4 && rows/halves/n < tuned.busy {
@@ -192,7 +214,7 @@ func gemvRows(rows, halves int) int {
 	return n
 }
 
-// gemvOfLast is the shape of a GEMV for the last of several rows.
+// gemvOfLast returns the shape of a GEMV for the last of several rows.
 func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
 	if !o.Last {
 		return linearShape{}
@@ -200,7 +222,7 @@ func (o *linear) gemvOfLast(limits *gpu.Limits) linearShape {
 	return o.gemv(limits)
 }
 
-// gemvOfSplits is the shape of a GEMV for a row that is left in splits.
+// gemvOfSplits returns the shape of a GEMV for a row that attention writes in splits.
 func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
 	if !o.takesLeft(linearSplits) {
 		return linearShape{}
@@ -208,7 +230,7 @@ func (o *linear) gemvOfSplits(limits *gpu.Limits) linearShape {
 	return o.gemv(limits)
 }
 
-// gemv is the shape of a GEMV for one row of x.
+// gemv returns the shape of a GEMV for one row of x.
 func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if !o.w.InGroupsOf8() {
 		return linearShape{}
@@ -219,31 +241,34 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if e := o.w.Format.MaxGroupsOf8; o.w.Cols%(8*e) == 0 && o.w.Cols/(8*e) >= sums {
 		s.eights = e
 	}
-	// As few steps over the columns as workgroup memory allows, and no more lanes than these take.
+	// Use as few steps over the columns as workgroup memory allows, and no more lanes than these steps need.
 	lanes := int(min(limits.MaxInvocations, limits.MaxWorkgroupX))
 	memory := int(limits.MaxWorkgroupStorage) - o.w.Format.WorkgroupBytes
 	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {
 		memory -= 4 * sumLanes
 	}
-	// A lane has a share of each sum and one of a norm's squares, and every so many lanes these together.
+	// In workgroup memory, each lane has a partial result of every sum and of a norm's squares. In
+	// addition, each group of as many lanes as there are sums has one combined number.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := shape.DivUp(chunks, most)
-	// Where some workgroups would wait for others, half the lanes, of 64 or more, have more of them run at
-	// once; where all do and there is room, half the rows a workgroup have more loads on their way. Loads
-	// from a table would then have too few lanes beside them.
+	// If some workgroups would have to wait for others, half the lanes (from 64 lanes on) let more workgroups
+	// run at once. If all workgroups run at once and there is room for more, half the rows for each workgroup
+	// keep more loads in flight. Formats with a lookup table are excluded, because too few lanes would then
+	// hide the loads from the table.
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
-		// With a single scale to a lane's columns of a row some more may wait; what has several takes longer
-		// to begin a chunk than that gains.
+		// If a lane needs only one scale for its columns of a row, some more lanes than fit are still
+		// faster. If a lane needs several scales, starting a chunk takes longer than the additional lanes
+		// save.
 		if o.w.Format.Pieces[0].Cols <= 32 {
 			if all() > tuned.once && chunks/steps >= 64 {
 				steps *= 2
 			}
 			room = room * 5 / 4
 		}
-		// To make x of splits takes four times the loads.
+		// Computing x from splits needs four times the loads.
 		if o.takesLeft(linearSplits) {
 			room /= 2
 		}

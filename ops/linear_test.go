@@ -780,7 +780,7 @@ func TestLinearRefuses(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	Linear(b, "y", b.Input("x", graph.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
 		graph.None)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns for weights of 8 x 64") {
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns because the weights are 8 x 64") {
 		t.Errorf("x of the wrong width: %v", err)
 	}
 }

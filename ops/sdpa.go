@@ -18,34 +18,41 @@ import (
 	"gpuscope/trace"
 )
 
-// SDPA adds sdpa_with_kv_cache: it appends k and v to their caches at a position and attends over all
-// positions up to each token's own.
+// SDPA adds sdpa_with_kv_cache, which is causal attention with a KV cache. It appends k and v to their
+// caches, starting at a position. Each token attends to all positions up to its own.
 //
-//	q       [1, S, Hq, D], D a multiple of 4, or [1, 1, Hq, D] of the last token alone
-//	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h has KV head h / (Hq/Hkv)
+//	q       [1, S, Hq, D], D a multiple of 4; or [1, 1, Hq, D] for the last token only
+//	k, v    [1, S, Hkv, D], Hkv divides Hq: query head h uses KV head h / (Hq/Hkv)
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
 //
-// A scale of 0 stands for 1 / sqrt(D). With a window a token sees that many positions at most: its own and
-// those right before it; 0 stands for all. Position + S is at most C; what the caches hold at and after that,
-// and before the window of the first token, is never read.
+// A scale of 0 stands for 1 / sqrt(D). With a window, a token sees at most that many positions: its own and
+// the positions right before it. A window of 0 means no limit. Position + S must be at most C. Cache
+// contents from position + S on, and contents before the window of the first token, are never read.
 //
-// Several tokens take streaming: the caches are updated, and each workgroup goes through the positions with a
-// tile of 64 rows, which are the tokens of query heads that share a KV head, and keeps no scores. Where tiles
-// are too few to fill the device it is split_streaming: the positions are cut into as many splits as do, and
-// these put together as those of one token are. With a D over 128 they take the materialized route, where the
-// device binds the scores, with one over 256 always: scores, softmax and weighted sum are one after the
-// other, in tiles of 64 tokens; the scores of all heads are in memory, but only those that the mask lets
-// through are computed or read. One token (D up to 256) takes flash_decoding: the positions are cut into as
-// many splits as fill the device, whatever their number, each attended over by one workgroup for query heads
-// that share a KV head; that of the last split appends to the caches; then the splits are put together. Up to
-// 384 positions it is decoding: one workgroup for each query head attends over them all. If only linears read
-// y (fusion rule attention), y is written in the order in which their lanes load it. Then decoding is used up
-// to 128 positions, and split_decoding from 128 to 2,048 (if D > 64: from 256 to 768): it runs four
-// workgroups for each query head, and the linears combine the partial results. All routes rotate q and k as
-// they load them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come
-// before that (norm_attention). Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2
-// and Flash-Decoding (2023); for the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
+// Routes for several tokens: In streaming the caches are updated first. Then each workgroup iterates over
+// the positions with a tile of 64 rows. The rows are the tokens of the query heads that share a KV head.
+// Scores are never written to memory. If there are too few tiles to fill the device, the route is
+// split_streaming: the positions are divided into enough splits to fill it, and another dispatch combines
+// the splits.
+//
+// The route materialized is for a D above 128, if the device can bind the scores, and for any D above 256.
+// It computes scores, softmax and weighted sum one after the other, in tiles of 64 tokens. The scores of
+// all heads are stored in memory, but only scores that the mask allows are computed or read.
+//
+// Routes for one token, with a D of at most 256: In flash_decoding the positions are divided into enough
+// splits to fill the device. One workgroup processes a split for query heads that share a KV head. The
+// workgroup of the last split also appends to the caches. Then another dispatch combines the splits. Up to
+// 384 positions the route is decoding: one workgroup for each query head attends to all positions.
+//
+// If only linears read y (fusion rule attention), y is written in the order in which their lanes load it.
+// Then decoding is used up to 128 positions, and split_decoding from 128 to 2,048 (if D > 64: from 256 to
+// 768): it runs four workgroups for each query head, and the linears combine the partial results. All
+// routes apply RoPE to q and k as they load them if a rotation comes first (fusion rule rope_attention),
+// and normalize heads if norms come before the rotation (norm_attention).
+//
+// Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
+// the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
 func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, position kind.Int,
 	scale float64, window int,
 ) graph.ValueID {
@@ -57,7 +64,7 @@ func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, 
 
 var kindSDPA = kind.Kind{
 	Name: "sdpa_with_kv_cache",
-	Doc:  "Appends k and v to their caches at a position and attends over all positions up to each token's own.",
+	Doc:  "Appends k and v to their caches; each token attends to all positions up to its own.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
 		kind.Required("k", kind.F32Tensor),
@@ -94,27 +101,28 @@ func addSDPA(c *kind.Call) []graph.ValueID {
 type sdpa struct {
 	q, k, v, kCache, vCache, y graph.ValueID
 	scores, parts              graph.ValueID // scratch
-	// spread is what is given in place of y of one token, where products alone read it, and splits where the
-	// token sees some positions (fusion rule attention); or nil, and None.
+	// spread and splits replace y of one token if only linears read y (fusion rule attention): spread is
+	// the interleaved row, and splits are partial results, which are used for some context lengths.
+	// Otherwise they are nil and None.
 	spread   *spreadRow
 	splits   graph.ValueID
-	rope     *turning // of q and k, where it is the operator's own
-	norms    *rmsNorm // of q and k, which kernels of one token do; or nil
+	rope     *turning // RoPE of q and k (fusion rule rope_attention), or nil
+	norms    *rmsNorm // norms of q and k that the kernels for one token compute, or nil
 	position kind.Int
 	scale    float32
 
 	qHeads, kvHeads, headDim, context int
-	window                            int    // that a token sees at most; the context where nothing limits it
-	span                              string // what grids call the positions that a step sees
-	half                              bool   // caches
-	Last                              bool   // q and y are of the last token alone
+	window                            int    // most positions that a token sees; the context without a window
+	span                              string // name of the visible positions in grids: "window" or "context"
+	half                              bool   // the caches are f16
+	Last                              bool   // q and y have only the last token
 	Routes                            kind.Routes
 
 	update, qk, softmax, av, streaming, streamingSplit, reduce, reduceRow *graph.Kernel
 
 	whole, share, split decodeShape
 	stream              streamShape
-	streamParts         int // rows of y that split_streaming makes of each head at most, each split's own
+	streamParts         int // most rows of partial results for each head in split_streaming, over all splits
 }
 
 // The routes and the dispatch slots of attention.
@@ -128,7 +136,7 @@ const (
 )
 
 const (
-	slotRope = iota // as in a rotation alone
+	slotRope = iota // the dispatch of apply_rotary_emb
 	slotUpdateCache
 	slotQK
 	slotSoftmax
@@ -145,40 +153,41 @@ var sdpaRouteNames = []string{
 }
 
 const (
-	sdpaTile = 64 // tokens, and positions, of a tile
-	// sdpaWidest is the widest head whose columns a workgroup of the streaming and flash_decoding kernels has
-	// lanes for. Heads wider than sdpaRoomy take so many registers of the streaming kernel that it is the way
-	// only where there is no memory for scores.
+	sdpaTile = 64 // size of a tile of scores, in tokens and in positions
+	// sdpaWidest is the widest head for which a workgroup of the streaming and flash_decoding kernels has
+	// enough lanes. Heads wider than sdpaRoomy need so many registers in the streaming kernel that it is used
+	// only if the scores do not fit in memory.
 	sdpaWidest, sdpaRoomy = 256, 128
 )
 
-// readDims takes heads and sizes from the arguments, and says whether they fit each other.
+// readDims sets heads and sizes from the dims of the arguments. If the dims do not fit each other, it records
+// an error and returns false.
 func (o *sdpa) readDims(c *kind.Call) bool {
 	b := c.Builder
 	q, k, cache := b.MaxDims(o.q), b.MaxDims(o.k), b.MaxDims(o.kCache)
 	if len(q) != 4 || len(k) != 4 || len(cache) != 4 || q[0] != 1 || k[0] != 1 || cache[0] != 1 {
-		c.Fail("q is %v, k %v and the cache %v, want [1, S, H, D] each", q, k, cache)
+		c.Fail("q is %v, k is %v and the cache is %v, want [1, S, H, D] for each", q, k, cache)
 		return false
 	}
 	o.qHeads, o.kvHeads, o.headDim, o.context = q[2], k[2], q[3], cache[1]
 	half := b.DType(o.kCache)
 	switch {
 	case !slices.Equal(k, b.MaxDims(o.v)):
-		c.Fail("k is %v and v %v, want the same", k, b.MaxDims(o.v))
+		c.Fail("k is %v and v is %v, want the same dims", k, b.MaxDims(o.v))
 	case !slices.Equal(cache, b.MaxDims(o.vCache)) || half != b.DType(o.vCache):
-		c.Fail("the caches are %v %s and %v %s, want the same", cache, half, b.MaxDims(o.vCache),
-			b.DType(o.vCache))
+		c.Fail("the caches are %v %s and %v %s, want the same dims and type", cache, half,
+			b.MaxDims(o.vCache), b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		c.Fail("q is %v, k %v and the cache %v, want one D, and as many heads in k as in the cache", q, k,
-			cache)
+		c.Fail("q is %v, k is %v and the cache is %v, want the same D, and the same heads in k and the cache",
+			q, k, cache)
 	case o.headDim%4 != 0:
-		c.Fail("heads of %d elements, want a multiple of 4", o.headDim)
+		c.Fail("head dim is %d, want a multiple of 4", o.headDim)
 	case o.qHeads%o.kvHeads != 0:
-		c.Fail("%d query heads on %d KV heads, want a multiple", o.qHeads, o.kvHeads)
+		c.Fail("number of query heads is %d, want a multiple of the %d KV heads", o.qHeads, o.kvHeads)
 	case b.MinDims(o.k)[1] > o.context:
-		c.Fail("at least %d tokens for a cache of %d positions", b.MinDims(o.k)[1], o.context)
+		c.Fail("k has at least %d tokens, but the cache has only %d positions", b.MinDims(o.k)[1], o.context)
 	case o.window < 0:
-		c.Fail("a window of %d positions, want at least 1, or 0 for none", o.window)
+		c.Fail("window is %d positions, want at least 1, or 0 for no window", o.window)
 	default:
 		if o.span = "window"; o.window == 0 || o.window >= o.context {
 			o.window, o.span = o.context, "context"
@@ -193,7 +202,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 	return false
 }
 
-// chooseRoutes settles which live numbers of tokens take which route.
+// chooseRoutes sets the table of routes: which live numbers of tokens use which route.
 func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	all := o.ofAll()
 	fewest, most := b.MinDims(all)[1], min(b.MaxDims(all)[1], o.context)
@@ -236,15 +245,16 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	}
 }
 
-// streamShape is how a workgroup of the streaming kernel divides its work: lanes across share 8 rows, with 4
-// positions and some columns each, and lanes down have other rows. Of q, k and v quads times 4 columns, or
-// positions, are in workgroup memory at a time.
+// streamShape describes how a workgroup of the streaming kernel divides its work. A group of across lanes
+// shares 8 rows; each of these lanes processes 4 positions and some columns. There are down such groups. Of
+// q, k and v, quads times 4 columns or positions are in workgroup memory at a time.
 type streamShape struct{ across, down, quads int }
 
-// streamShapes are in the order of preference, by what is best on an H200.
+// streamShapes lists the shapes in the order of preference, which was measured on an H200.
 var streamShapes = []streamShape{{16, 8, 4}, {16, 4, 2}, {8, 4, 2}}
 
-// streams is the first shape that a device has the workgroup memory for; the zero shape for wider heads.
+// streams returns the first shape that fits in the device's workgroup memory. If the head is too wide, or no
+// shape fits, it returns the zero shape.
 func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	for _, s := range streamShapes {
 		rows := s.across / s.quads * s.down * (10*s.quads + 1)
@@ -256,20 +266,21 @@ func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	return streamShape{}
 }
 
-// What is best on an H200 (BenchmarkPrefillAttention): streamGroups workgroups of splits at most, and
-// fewestSplits at least, since another dispatch puts them together.
+// The best limits for split_streaming on an H200, measured with BenchmarkPrefillAttention. With fewer splits
+// than fewestSplits, the additional dispatch that combines them costs more than the splits save.
 const (
-	streamGroups = 256
-	fewestSplits = 4
+	streamGroups = 256 // largest number of workgroups
+	fewestSplits = 4   // smallest number of splits
 )
 
-// streamTiles is how many tiles of rows some tokens make, over all heads.
+// streamTiles returns the number of tiles of rows for a number of tokens, over all heads.
 func (o *sdpa) streamTiles(tokens int) int {
 	return shape.DivUp(tokens*o.qHeads/o.kvHeads, 8*o.stream.down) * o.kvHeads
 }
 
-// mostStreamSplits is how many splits of some positions, of two tiles of them each at least, fill the device;
-// 1 where these are too few.
+// mostStreamSplits returns the largest number of splits of span positions. Each split has at least two
+// tiles of positions, and all splits together must not exceed streamGroups workgroups. The result is 1 if
+// there would be fewer than fewestSplits.
 func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	if n := min(streamGroups/o.streamTiles(tokens), span/(8*o.stream.across)); n >= fewestSplits {
 		return n
@@ -277,20 +288,20 @@ func (o *sdpa) mostStreamSplits(tokens, span int) int {
 	return 1
 }
 
-// streamSplits are how many parts some positions are cut into, each of whole tiles but the last, and how many
-// positions those have.
+// streamSplits returns the number of splits of span positions, and the number of positions in each split. All
+// splits but the last have whole tiles.
 func (o *sdpa) streamSplits(tokens, span int) (n, length int) {
 	tile := 4 * o.stream.across
 	length = tile * shape.DivUp(shape.DivUp(span, tile), o.mostStreamSplits(tokens, span))
 	return shape.DivUp(span, length), length
 }
 
-// scoresBytes is the size of the scores of some tokens with the longest context after them.
+// scoresBytes returns the size in bytes of the scores of a number of tokens at the longest context.
 func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
 
-// ofAll is an argument that has all tokens: q where it is not of the last alone.
+// ofAll returns an argument that has all tokens: q, or k if q has only the last token.
 func (o *sdpa) ofAll() graph.ValueID {
 	if o.Last {
 		return o.k
@@ -298,7 +309,7 @@ func (o *sdpa) ofAll() graph.ValueID {
 	return o.q
 }
 
-// queries is of how many of some tokens q is.
+// queries returns the number of tokens in q for a number of tokens in k.
 func (o *sdpa) queries(tokens int) int {
 	if o.Last {
 		return 1
@@ -306,10 +317,10 @@ func (o *sdpa) queries(tokens int) int {
 	return tokens
 }
 
-// spanOf is how many positions some tokens see together at most.
+// spanOf returns the largest number of positions that consecutive tokens can see in total.
 func (o *sdpa) spanOf(tokens int) int { return min(o.context, tokens+o.window-1) }
 
-// stride is how many scores apart two rows are that have scores of so many positions.
+// stride returns the distance, in scores, between rows of scores for a number of positions.
 func stride(positions int) int { return shape.DivUp(positions, 4) * 4 }
 
 func (o *sdpa) makeKernels(b *graph.Builder) {
@@ -433,8 +444,8 @@ func (o *sdpa) Spec() graph.Spec {
 	return s
 }
 
-// Corners: the most tokens with the longest context after them have the largest scores; splits are the most
-// at other positions, too.
+// Corners includes the largest number of tokens at the longest context, which has the largest scores. The
+// largest numbers of splits can be at other positions, which are added.
 func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	first, last := o.position.Span(r)
 	all := o.ofAll()
@@ -463,14 +474,15 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	}
 	if o.Routes.Has(sdpaFlashDecoding) {
 		_, mostLeft := o.leftSpan()
-		// There are the most splits where each has the same number of blocks, and else at the end.
+		// The number of splits is largest if all splits have the same number of blocks, or at the end of the
+		// context.
 		even := o.mostSplits() * o.split.block
 		for _, span := range [...]int{o.spanOf(1) / even * even, fewDecoded, mostLeft} {
 			corners = append(corners, at(1, max(first, min(span, o.spanOf(1))-1)))
 		}
 	}
 	if o.Routes.Has(sdpaSplitStreaming) {
-		// The most rows that are split, the most that are not, and the most workgroups of splits.
+		// Add the most tokens with splits, the most tokens without, and the shape with the most workgroups.
 		upTo := min(o.Routes[sdpaSplitStreaming].UpTo, most)
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
@@ -500,14 +512,14 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	context, queries := position+tokens, o.queries(tokens)
 	switch {
 	case p.Dim(o.q, 1) != queries || p.Dim(o.v, 1) != tokens:
-		return p.Errorf("%d tokens in q, %d in k, %d in v, want as many in each", p.Dim(o.q, 1), tokens,
-			p.Dim(o.v, 1))
+		return p.Errorf("q has %d tokens, k has %d and v has %d, want the same number in each", p.Dim(o.q, 1),
+			tokens, p.Dim(o.v, 1))
 	case q[2] != o.qHeads || q[3] != o.headDim:
-		return p.Errorf("q is %v, want %d heads of %d", q, o.qHeads, o.headDim)
+		return p.Errorf("q is %v, want %d heads of %d elements", q, o.qHeads, o.headDim)
 	case position < 0:
-		return p.Errorf("position %d, want at least 0", position)
+		return p.Errorf("position is %d, want at least 0", position)
 	case context > o.context:
-		return p.Errorf("position %d and %d tokens need %d positions, the cache has %d", position, tokens,
+		return p.Errorf("position %d and %d tokens need %d positions, but the cache has %d", position, tokens,
 			context, o.context)
 	}
 	if o.rope != nil {
@@ -539,7 +551,7 @@ func (o *sdpa) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// cacheBytes is the size of a position in one of the caches.
+// cacheBytes returns the size in bytes of one position in one of the caches.
 func (o *sdpa) cacheBytes() int64 {
 	n := 4 * int64(o.kvHeads) * int64(o.headDim)
 	if o.half {
@@ -548,20 +560,20 @@ func (o *sdpa) cacheBytes() int64 {
 	return n
 }
 
-// start is the first position that a token at a position sees.
+// start returns the first position that a token at a position sees.
 func (o *sdpa) start(position int) int { return max(0, position+1-o.window) }
 
-// spanAt is how many positions the last so many tokens of a context see together.
+// spanAt returns the number of positions that the last tokens of a context see in total.
 func (o *sdpa) spanAt(context, tokens int) int { return context - o.start(context-tokens) }
 
-// seen is how many scores the mask lets through, over all heads.
+// seen returns the number of scores that the mask allows, over all heads.
 func (o *sdpa) seen(tokens, position int) int64 {
 	whole := min(tokens, max(0, position+tokens+1-o.window)) // tokens that see a full window
 	n, p := int64(tokens-whole), int64(position)
 	return int64(o.qHeads) * (n*p + n*(n+1)/2 + int64(whole)*int64(o.window))
 }
 
-// queryBytes is the size of q, and of y.
+// queryBytes returns the size of q in bytes, which is also the size of y.
 func (o *sdpa) queryBytes(tokens int) int64 {
 	return 4 * int64(tokens) * int64(o.qHeads) * int64(o.headDim)
 }
@@ -622,7 +634,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, used...))
 	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
-	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // without a row of their 8
+	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes whose 8 rows are all missing
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()
@@ -634,7 +646,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 }
 
-// turned are q and k as they meet.
+// turned returns the references of q and k after RoPE, if the attention applies it.
 func (o *sdpa) turned(r *reference.Ref) (q, k reference.Tensor) {
 	if o.rope == nil {
 		return r.Tensor(o.q), r.Tensor(o.k)
@@ -687,9 +699,10 @@ func (o *sdpa) Reference(r *reference.Ref) {
 	r.Set(o.y, y)
 }
 
-// Tolerance: what a score is off, its weight is off as a part of itself, and the results are sums of values
-// by these weights. No score is larger than the lengths of a query and of a key make it. The caches have the
-// keys and values as they are, or rounded to halves.
+// Tolerance is derived from the error of the scores: the absolute error of a score is the relative error of
+// its weight, and the results are sums of values with these weights. A score is at most the product of the
+// lengths of a query and a key, times the scale. The caches hold keys and values exactly, or rounded to
+// f16.
 func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if v == o.kCache || v == o.vCache {
 		t := reference.Moves{}.Tolerance(r, v)
@@ -718,7 +731,9 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	)*reference.Rounding
 	if o.rope != nil {
 		part += 2 * o.turnedWithin(r) * score
-		if o.half { // an element of a key may be rounded to another half, and moves a weight by half of that
+		// An error before rounding to f16 can round an element of a key to a neighbouring f16 number. This
+		// moves a weight by half of the distance between the two numbers.
+		if o.half {
 			part += math.Abs(
 				float64(o.scale),
 			) * reference.Largest(
@@ -728,7 +743,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	if v == o.splits { // sums that are not yet divided, and what they are to be divided by
+	// splits holds weighted sums that are not yet divided by the sum of weights, and the sums of weights.
+	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}
 	return reference.Tolerance{
@@ -744,7 +760,8 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 	}
 }
 
-// turnedWithin is how near q and k come, of the largest element of a head, where attention turns them itself.
+// turnedWithin returns the error of q and k after RoPE, relative to the largest element of a head, if
+// attention applies RoPE itself.
 func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	if o.norms == nil {
 		return turnedPairs.Row
@@ -752,7 +769,7 @@ func (o *sdpa) turnedWithin(r *reference.Ref) float64 {
 	return turnedPairs.Row + o.norms.Tolerance(r, o.norms.y).Rel
 }
 
-// stored is an element as a cache keeps it.
+// stored returns the value of x after it is stored in a cache.
 func (o *sdpa) stored(x float64) float64 {
 	if o.half {
 		return float64(float16.Fromfloat32(float32(x)).Float32())

@@ -9,40 +9,44 @@ import (
 	"gpuscope/trace"
 )
 
-// Attention of one token. A step has little of it and waits for it in every layer, so what counts is how many
-// loads are on their way at once and how few times lanes wait for each other.
+// This file has attention of one token. It is a small part of the work of a step, but each layer waits for
+// it. A fast kernel therefore has many loads in flight at once, and few points at which lanes wait for each
+// other.
 
-// decodeShape is how a kernel of one token is made.
+// decodeShape describes a kernel for one token.
 type decodeShape struct {
-	lanes int // of a workgroup
+	lanes int // lanes of a workgroup
 	heads int // query heads of a workgroup
-	quads int // vectors of 4 of a key that a lane takes at most
-	// Of the shape of an operator, row lanes share a key, and a block is the positions of all of them.
-	row, block int
-	NewKernel  *graph.Kernel
+	quads int // largest number of 4-element vectors of a key that a lane processes
+	// The next fields are computed from the sizes of an operator.
+	row       int // lanes that share a key
+	block     int // positions that a workgroup processes at a time
+	NewKernel *graph.Kernel
 }
 
-// What is best on an H200 (BenchmarkDecodeAttention, and the steps of models): wholeDecode takes all
-// positions with one workgroup for each query head, up to fewDecoded of them; splitDecode has at most
-// decodeGroups workgroups, two for each of the device's multiprocessors.
+// The best shapes on an H200, measured with BenchmarkDecodeAttention and with the steps of models.
 var (
+	// wholeDecode has one workgroup for each query head, which processes all positions.
 	wholeDecode = decodeShape{lanes: 256, heads: 1, quads: 8}
+	// splitDecode has several splits of the positions, with their own workgroups.
 	splitDecode = decodeShape{lanes: 128, heads: 4, quads: 4}
 )
 
 const (
-	fewDecoded   = 384
-	decodeGroups = 256
+	fewDecoded   = 384 // largest number of positions for wholeDecode
+	decodeGroups = 256 // largest number of workgroups for splitDecode, two on each multiprocessor
 )
 
-// Where splits may be left to products (fusion rule attention) there are leftSplits of them, which is one
-// workgroup on each multiprocessor for 32 query heads, where a token sees more positions than above and at
-// most upTo. What a product takes for them goes by the size of its row, so wider heads gain less.
+// leftSplits is the number of splits that linears combine (fusion rule attention). With 32 query heads this
+// is one workgroup on each multiprocessor.
 const leftSplits = 4
 
+// leftSpans says when linears combine the splits, for head dims of at most headDim: if a token sees more than
+// above positions, and at most upTo. The cost in the linears grows with the width of their row, so that wider
+// heads gain less.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
 
-// leftSpan is where one token is left in splits.
+// leftSpan returns the limits of leftSpans for the operator's head dim.
 func (o *sdpa) leftSpan() (above, upTo int) {
 	s := &leftSpans[0]
 	if o.headDim > s.headDim {
@@ -51,15 +55,15 @@ func (o *sdpa) leftSpan() (above, upTo int) {
 	return s.above, s.upTo
 }
 
-// turning is a rotation of q and k that an attention does: kernels of one token turn what they load, before
-// the others it is a dispatch.
+// turning is RoPE that an attention applies to q and k. The kernels for one token rotate q and k as they load
+// them. The other routes rotate q and k in a separate dispatch.
 type turning struct {
 	rotation
-	pairs string // which elements of a head are turned together
-	half  int    // of halves: vectors of 4 that one has
+	pairs string // elements of a head that are rotated together: neighbourPairs or halfPairs
+	half  int    // for halfPairs: number of 4-element vectors in one half
 }
 
-// Which elements are pairs, as kernels call it.
+// neighbourPairs and halfPairs are the values of turning.pairs, which are also a constant of the kernels.
 const neighbourPairs, halfPairs = "neighbours", "halves"
 
 func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
@@ -76,7 +80,7 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 		for group%d.heads > 0 {
 			d.heads /= 2
 		}
-		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // the columns of 16 positions
+		d.lanes = min(d.lanes, kind.LanesFor(b, 16*quads)) // enough for the keys of 16 positions
 		for d.row = 4; d.row*d.quads < quads; {
 			d.row *= 2
 		}
@@ -97,15 +101,16 @@ func (o *sdpa) makeDecodeKernels(b *graph.Builder) {
 	o.reduceRow = o.makeReduce(b, chunks)
 }
 
-// makeReduce is the kernel that puts splits together. Of one token it gives a row that is spread, of so many
-// chunks; 0: as it is.
+// makeReduce returns the kernel that combines splits. If chunks is not 0, the kernel writes an interleaved
+// row of that many chunks, for one token. Otherwise it writes y in plain order.
 func (o *sdpa) makeReduce(b *graph.Builder, chunks int) *graph.Kernel {
 	return kind.NewKernel(b, "sdpa_fd_reduce", shaders.Constants{
 		"HeadQuads": o.headDim / 4, "Lanes": kind.LanesFor(b, o.headDim), "Leaves": chunks,
 	})
 }
 
-// choose settles the route, also by the positions that the tokens see.
+// choose sets the route of the plan and returns it. The choice depends on the number of tokens and on the
+// number of positions that they see.
 func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	queries := o.queries(tokens)
 	span := o.spanAt(position+tokens, queries)
@@ -124,19 +129,19 @@ func (o *sdpa) choose(p *graph.Planner, tokens, position int) int {
 	return o.Routes.Settle(p, r, able, "S", tokens)
 }
 
-// mostSplits is how many splits there are at most.
+// mostSplits returns the largest number of splits in flash_decoding.
 func (o *sdpa) mostSplits() int {
 	return min(max(1, decodeGroups*o.split.heads/o.qHeads), shape.DivUp(o.spanOf(1), o.split.block))
 }
 
-// decodeSplits are how many parts some positions are cut into, each of whole blocks but the last, and how
-// many positions those have.
+// decodeSplits returns the number of splits of span positions, and the number of positions in each split. All
+// splits but the last have whole blocks.
 func (o *sdpa) decodeSplits(span int) (n, length int) {
 	length = o.split.block * shape.DivUp(shape.DivUp(span, o.split.block), o.mostSplits())
 	return shape.DivUp(span, length), length
 }
 
-// planDecode plans a kernel that attends over splits of so many of the positions that a token sees.
+// planDecode plans an attention kernel for one token, whose splits have length positions each.
 func (o *sdpa) planDecode(p *graph.Planner, slot int, d *decodeShape, position, splits, length int,
 	grid ...trace.Term,
 ) *graph.Launch {
@@ -190,15 +195,15 @@ func (o *sdpa) planSplits(p *graph.Planner, position int) {
 	o.planReduce(p, 1, splits)
 }
 
-// partsBytes is the size of what splits leave of some tokens.
+// partsBytes returns the size in bytes of the partial results of all splits.
 func (o *sdpa) partsBytes(tokens, splits int) int64 {
 	return int64(splits) * (o.queryBytes(tokens) + 8*int64(tokens*o.qHeads))
 }
 
-// planReduce puts the splits of some tokens together.
+// planReduce plans the dispatch that combines splits.
 func (o *sdpa) planReduce(p *graph.Planner, tokens, splits int) {
 	quads, lanes := o.headDim/4, int(o.reduce.WorkgroupSize[0])
-	busy := min(lanes/quads, splits) * quads // a lane takes every so many splits of four columns
+	busy := min(lanes/quads, splits) * quads // a lane combines every (lanes/quads)th split of four columns
 	l := p.Dispatch(slotReduce,
 		p.Rows(lanes, busy, grid.Each("heads", o.qHeads), grid.Each("tokens", tokens)))
 	l.Params.U32("rows", tokens*o.qHeads).U32("splits", splits)

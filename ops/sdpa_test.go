@@ -483,7 +483,7 @@ func TestSDPARefuses(t *testing.T) {
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 2, kvHeads: 1, headDim: 6, tokens: 2, context: 8}.build(b)
 	if err := b.Err(); err == nil ||
-		!strings.Contains(err.Error(), "heads of 6 elements, want a multiple of 4") {
+		!strings.Contains(err.Error(), "head dim is 6, want a multiple of 4") {
 		t.Errorf("heads of 6: %v", err)
 	}
 	b = graph.NewBuilder(gpu.DefaultLimits())
@@ -495,7 +495,7 @@ func TestSDPARefuses(t *testing.T) {
 	g := finish(t, c.trial())
 	live := liveOf(t, g, graph.LiveOptions{})
 	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
-		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, the cache has 8") {
+		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, but the cache has 8") {
 		t.Errorf("past the cache: %v", err)
 	}
 }
