@@ -3,8 +3,8 @@ package trace
 import "slices"
 
 // CopyAt returns the copy bandwidth for a working set of the given size, in bytes per second. It uses the
-// measurement of the smallest working set that is at least as large, else of the largest working set. It
-// returns 0 if no bandwidth was measured.
+// measurement of the smallest working set that is at least as large. If there is
+// none, it uses the largest working set. It returns 0 if no bandwidth was measured.
 func (c *Ceilings) CopyAt(bytes int64) float64 {
 	var best CopyRate
 	for _, r := range c.CopyBytesPerS {

@@ -67,12 +67,12 @@ func (r Rule) Constant() bool { return r[1] == 0 && r[2] == 0 }
 // Course returns the course of the dispatch id.
 func (l *Line) Course(id DispatchID) *Course { return &l.Courses[l.Dispatches[id]] }
 
-// At returns the index of the stretch that contains the point at of the line.
+// At returns the index of the stretch that contains the given point of the line.
 func (c *Course) At(at int) int {
 	return max(0, sort.Search(len(c.Stretches), func(i int) bool { return c.Stretches[i].From > at })-1)
 }
 
-// Plan returns the plan of a dispatch at the point at of the stretch. The bool is false if the dispatch
+// Plan returns the plan of a dispatch at the given point of the stretch. The bool is false if the dispatch
 // does not run there. The plan has no Params and no Grid, and its ID is -1.
 func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	k := int64(at - s.From)
@@ -89,7 +89,7 @@ func (s *Stretch) Plan(id DispatchID, at int) (Plan, bool) {
 	return p, s.Kernel != ""
 }
 
-// Plan returns the plan of a dispatch at the point at of the line. The bool is false if the dispatch does
+// Plan returns the plan of a dispatch at the given point of the line. The bool is false if the dispatch does
 // not run there.
 func (l *Line) Plan(id DispatchID, at int) (Plan, bool) {
 	c := l.Course(id)

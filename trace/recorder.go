@@ -24,13 +24,16 @@ type Recorder struct {
 	mu     sync.Mutex
 	t      Trace
 	budget int64
-	limit  int64 // bytes of used that trigger drop; exceeds budget if the kept minimum does
-	used   int64
-	steps  int               // number of recorded steps
-	first  PlanID            // offset of the current run's plan ids in places
-	known  map[string]PlanID // index in t.Plans by plan content; nil outside of Continue
-	places []PlanID          // index in t.Plans by recorded id plus first, -1 if dropped
-	plans  []held            // by index in t.Plans
+	// limit is the number of used bytes at which drop runs. It exceeds budget if the data that must stay
+	// needs more.
+	limit int64
+	used  int64
+	steps int               // number of recorded steps
+	first PlanID            // offset of the current run's plan ids in places
+	known map[string]PlanID // index in t.Plans by plan content; nil outside of Continue
+	// places maps a recorded plan id plus first to an index in t.Plans. It holds -1 for a dropped plan.
+	places []PlanID
+	plans  []held // by index in t.Plans
 }
 
 // held is the Recorder's bookkeeping for one plan of its trace.

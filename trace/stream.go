@@ -37,10 +37,10 @@ type Samples struct {
 	Canary float64 `json:"canary,omitempty"`
 }
 
-// Costs holds costs that were measured after their step was recorded. They are added to the existing costs
-// of the step. A cost of the same dispatches replaces the existing cost, and Whole replaces the existing
-// Whole. An existing entry stays if the new measurement has less than half as many rounds, because the new
-// one was cut short.
+// Costs holds costs that were measured after their step was recorded. The new costs are added to the
+// existing costs of the step. A cost of the same dispatches replaces the existing cost, and Whole replaces
+// the existing Whole. An existing entry stays if the new measurement has less than half as many rounds,
+// because the new measurement was cut short.
 type Costs struct {
 	Step  int    `json:"step"` // Step.Index
 	Whole Whole  `json:"whole"`

@@ -161,8 +161,8 @@ const NoDevice = "none"
 func (d *Device) None() bool { return d.Name == NoDevice }
 
 // TimingNS returns the overhead of timing one dispatch, in nanoseconds: the time of an empty pass with
-// timestamps minus the time of an empty dispatch. The overhead is modelled. It is 0 if either time is
-// unknown.
+// timestamps minus the time of an empty dispatch. The overhead is modelled. TimingNS returns 0 if
+// either of the two times was not measured.
 func (d *Device) TimingNS() float64 {
 	if d.Ceilings == nil {
 		return 0

@@ -1,13 +1,13 @@
-// Package export has the write-only formats of a trace, for other programs. They do not keep all of a trace,
-// so gpuscope does not open them again. `gpuscope trace convert`, `--trace` and export from the screen write
-// them.
+// Package export contains the write-only formats of a trace, for other programs. These formats keep only a
+// part of a trace, so gpuscope cannot open them again. They are written by `gpuscope trace convert`, by
+// --trace, and by the screen's export.
 //
 // To add a format, add a row to rows and a file with its writer.
 package export
 
 import "gpuscope/trace"
 
-// rows are the formats, one row each.
+// rows lists the export formats.
 var rows = []trace.Export{}
 
 func init() {

@@ -59,7 +59,7 @@ func Explain(x *analyze.Index, step int, name string) ([]string, error) {
 		return lines, nil
 	}
 	if number, err := strconv.Atoi(strings.TrimPrefix(name, "#")); err == nil {
-		return nil, fmt.Errorf("no dispatch %d; the trace has %d, from 0", number,
+		return nil, fmt.Errorf("no dispatch %d; the trace has %d dispatches, numbered from 0", number,
 			len(g.Dispatches))
 	}
 	for i := range g.Values {

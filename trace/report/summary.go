@@ -15,8 +15,8 @@ var notMeasured = table.Line{Segments: []table.Segment{{
 }}}
 
 // SummaryTitle returns the title line with the untimed step, the sum of isolated times, the wall time and
-// the span. The untimed step and the overhead factor of timing are removed last if there is no room. The
-// first time shows the unit.
+// the span. The untimed step and the overhead factor of timing are removed last if there is no room. Only
+// the first time on the line shows its unit.
 func SummaryTitle(r *analyze.StepSummary) table.Line {
 	if r.Planned {
 		return notMeasured

@@ -126,9 +126,9 @@ func TableNamed(name string) (Table, error) {
 func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, error) {
 	switch {
 	case t.Name == List.Name && word != "":
-		return analyze.Selection{}, selectionError("steps need a table: name one")
+		return analyze.Selection{}, selectionError("steps were selected without a table. Name a table")
 	case t.Takes == NoSteps && word != "":
-		return analyze.Selection{}, selectionError("table %s covers %s and takes no steps", t.Name, t.Takes)
+		return analyze.Selection{}, selectionError("table %s covers %s and accepts no steps", t.Name, t.Takes)
 	case t.Takes == NoSteps, word == "" && t.Takes == WholeRun,
 		word == "" && t.OfGraph && len(x.Trace.Steps) == 0:
 		return analyze.Selection{}, nil

@@ -64,8 +64,8 @@ type Column struct {
 	Right bool   // right-aligned
 	// Width is the minimum width of a screen that shows the column: 80, 110, 140 or 200 cells, or Unseen.
 	Width int
-	// Bar reports whether the screen draws the numbers as bars. A full bar is the largest number of all
-	// rows except headings.
+	// Bar reports whether the screen draws the numbers as bars. A full bar stands for the
+	// largest number of all rows except headings.
 	Bar  bool
 	Doc  string
 	Tree bool // the column shows the tree by indentation

@@ -1,22 +1,25 @@
-// Package tree has the rows of a tree in pre-order: which row is in which, and how a screen treats it.
-// Numbers are computed for these rows, and tables show them.
+// Package tree defines the rows of a tree in pre-order: the parent of each row, and how a screen displays
+// the row. Numbers are computed for these rows, and tables show them.
 package tree
 
-// Row is a place in the tree.
+// Row is a position in the tree.
 type Row struct {
-	// Key names what the row is about. It is the same in every step, so that a selection and the unfolded
-	// rows survive a change of step.
+	// Key identifies the subject of the row. It is the same in every step, so that the selected row and the
+	// unfolded rows stay the same when the step changes.
 	Key    string
-	Parent int // index of the row that this one is in; -1: none
+	Parent int // index of the enclosing row, or -1
 	Depth  int
-	// Children reports that the row can be unfolded, Open that it is at first.
+	// Children reports whether the row can be unfolded. Open reports whether it is initially unfolded.
 	Children, Open bool
-	// Group is a heading: filters look only at its text, not at its numbers.
+	// Group reports whether the row is a heading. Filters match only the text of a heading, not its
+	// numbers.
 	Group bool
-	// Apart is the name of the row outside of its heading ("attn.norm"); "" for a row that never leaves it.
+	// Apart is the name of the row outside of its heading ("attn.norm"). It is "" if the row never leaves
+	// its heading.
 	Apart string
-	// Joint is a row that represents several: it is shown only where rows are out of their headings.
+	// Joint reports whether the row represents several rows. Such a row is shown only when rows have left
+	// their headings.
 	Joint bool
-	// Quiet is a row with little to say: the screen draws it as context.
+	// Quiet reports whether the row has little information, so that the screen dims it.
 	Quiet bool
 }

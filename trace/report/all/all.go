@@ -1,4 +1,4 @@
-// Package all registers every table of a trace: a program that imports it finds them by their names in
+// Package all registers every table of a trace. A program that imports it can find each table by name in
 // package report.
 package all
 

@@ -1,2 +1,2 @@
-// Package deviation shows how far dispatches are from a float64 reference.
+// Package deviation shows how far the outputs of dispatches differ from a float64 reference.
 package deviation

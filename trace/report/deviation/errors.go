@@ -27,13 +27,13 @@ func init() {
 	})
 }
 
-// Errors is the table of the dispatches that were held to a reference, step by step.
+// Errors is the table of the dispatches that were compared with a reference, step by step.
 type Errors struct {
 	*table.Table
 	*accuracy.Tree
 }
 
-// labelled names a row: a step with what went into it, a place, or a dispatch.
+// labelled returns the name of a row: a step with its inputs, an operator's place, or a dispatch.
 func (g *Errors) labelled(x *analyze.Index, r *accuracy.Row) string {
 	if r.Label != "" {
 		return r.Label
@@ -43,7 +43,7 @@ func (g *Errors) labelled(x *analyze.Index, r *accuracy.Row) string {
 		s.Position)
 }
 
-// Of is the table of a selection; that of no steps is the whole run.
+// Of returns the table of a selection. A selection without steps means the whole run.
 func Of(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*Errors, error) {
 	held, err := accuracy.Of(ctx, x, selection)
 	if err != nil {
@@ -173,7 +173,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 	}
 }
 
-// said is what came of a row: of all that stand in it what is worst.
+// said returns the outcome of a row: the worst outcome of the dispatches inside it.
 func said(r *accuracy.Row) string {
 	is := func(what func(*accuracy.Comparison) bool) bool { return slices.ContainsFunc(r.Comparisons, what) }
 	switch {
@@ -189,7 +189,7 @@ func said(r *accuracy.Row) string {
 	return "ok"
 }
 
-// farthest says where the farthest element of a dispatch is.
+// farthest describes the worst element of a dispatch: its index, its value and the reference.
 func farthest(x *analyze.Index, h *accuracy.Comparison) string {
 	if h.Error.Value == nil || h.Error.Share == 0 && h.Error.MaxAbs == 0 {
 		return ""
@@ -199,7 +199,8 @@ func farthest(x *analyze.Index, h *accuracy.Comparison) string {
 	return fmt.Sprintf("%s[%d]: %s, want %s", value.Name, h.Error.Element, got, want)
 }
 
-// distinct writes two numbers with as many digits, 6 to 9, as tell them apart: 9 tell any two of 32 bits.
+// distinct formats two numbers with enough digits to tell them apart, from 6 to 9. Nine digits distinguish
+// any two 32-bit floats.
 func distinct(a, b float64) (string, string) {
 	for digits := 6; ; digits++ {
 		x, y := fmt.Sprintf("%.*g", digits, a), fmt.Sprintf("%.*g", digits, b)
@@ -227,7 +228,7 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 	case h == nil:
 		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
 	default:
-		over := "" // what is not finite stands in farthest
+		over := "" // if the element is not finite, farthest shows it
 		if h.Error.Got.Finite() {
 			over = h.Error.Over()
 		}

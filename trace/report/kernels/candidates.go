@@ -21,14 +21,15 @@ func init() {
 	})
 }
 
-// candidate is one of the tokens that a step told of.
+// candidate is one candidate token of a step.
 type candidate struct {
 	*trace.Candidate
 	step *trace.Step
-	rank int // from 1
+	rank int // starts at 1
 }
 
-// candidates are those of the steps of a selection, without one of all steps.
+// candidates returns the table of candidate tokens of the selected steps. A selection without steps means
+// all steps.
 func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selection) (*table.Table, error) {
 	steps := selection.Steps
 	if steps == nil {

@@ -1,2 +1,2 @@
-// Package kernels shows the kernels of a trace, their candidates and the trials that chose between them.
+// Package kernels shows the kernels of a trace, the candidate tokens of its steps, and trials of operators.
 package kernels

@@ -21,7 +21,7 @@ func init() {
 	})
 }
 
-// Kernels is the table of the graph's kernels.
+// Kernels returns the table of the graph's kernels.
 func Kernels(x *analyze.Index) *table.Table {
 	g := &x.Trace.Graph
 	slots := map[string]int{}

@@ -20,7 +20,8 @@ func init() {
 	})
 }
 
-// TrialTable is the table of the operators that were timed on their own, in the order in which they were.
+// TrialTable returns the table of the operators that were timed in isolation, in the order of the
+// measurements.
 func TrialTable(x *analyze.Index) *table.Table {
 	trials := x.Trace.Trials
 	type shape struct {

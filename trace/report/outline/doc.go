@@ -1,2 +1,2 @@
-// Package outline shows the graph as a tree, with what its operators and values take.
+// Package outline shows the graph as a tree, with the costs, times and memory of its operators and values.
 package outline

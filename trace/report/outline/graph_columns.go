@@ -13,11 +13,11 @@ import (
 	"gpuscope/trace/table"
 )
 
-// weightCells is how many cells the largest weight is drawn in.
+// weightCells is the width in cells of the bar for the largest weight.
 const weightCells = 6
 
-// Weighed is the table with a bar in each row that is no heading, against the largest of them; without a
-// column of bars where no row has any of it.
+// Weighed returns the table with a column of bars. A full bar is the largest weight of all rows except
+// headings. If no row has any weight, it returns the table without bars.
 func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	most := 0.0
 	for i := range t.Nodes {
@@ -41,7 +41,8 @@ func (t *GraphTable) Weighed(w graphtree.GraphWeight) *table.Table {
 	return t.WithColumns(slices.Insert(slices.Clone(t.Columns), 2, bar))
 }
 
-// bar draws a share of so many cells, by halves. A half is drawn as tables do: ▌ stands for the selected row.
+// bar draws a share of the given width in cells, in steps of half a cell. It draws half a cell as ▍, like
+// the tables, because ▌ marks the selected row.
 func bar(share float64, cells int) string {
 	halves := int(math.Round(share * float64(2*cells)))
 	if halves == 0 && share > 0 {
@@ -57,7 +58,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	at := table.By(t.Nodes)
 	of := table.ColumnsOf(t.Nodes)
-	// weighed is a cell of rows whose dispatches run.
+	// weighed returns a cell in rows with dispatches that run.
 	weighed := func(f func(*graphtree.GraphNode) table.Cell) func(int) table.Cell {
 		return at(func(n *graphtree.GraphNode) table.Cell {
 			if n.Edge != "" || len(n.Dispatches) == 0 {
@@ -66,7 +67,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return f(n)
 		})
 	}
-	// single is a cell of an operator, or of equal ones that agree.
+	// single returns a cell for an operator, or for equal operators with the same text.
 	single := func(f func(*trace.Op) string) func(int) table.Cell {
 		return at(func(n *graphtree.GraphNode) table.Cell {
 			if n.Group || n.Edge != "" || len(n.Ops) == 0 {
@@ -102,8 +103,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			return report.CostCell(x, n.Cost)
 		}),
 	}
-	// ran are the words that the dispatches of an operator have, each once: what a filter finds in
-	// Dispatches. Operators that do not agree have them each in its own row.
+	// ran returns the distinct words of an operator's dispatches, so that a filter for the table of
+	// dispatches works here too. If operators of a row differ, their own rows show the words.
 	ran := func(word func(*analyze.Launch) string) func(int) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string

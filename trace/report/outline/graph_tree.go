@@ -10,10 +10,10 @@ import (
 	"gpuscope/trace/table"
 )
 
-// GraphTable is the graph as a tree: layers with their blocks and operators, what comes before and after
-// them, and in each operator the values that it takes and gives. Equal layers are one row, as in the table of
-// dispatches; Fold none has every layer by itself, Fold op operators by kind, and so has Fold kernel, for an
-// operator may have several of these.
+// GraphTable is the graph as a tree. It has layers with their blocks and operators, the operators before
+// and after the layers, and the inputs and outputs of each operator. Equal layers are one row, as in the
+// table of dispatches. Grouping by "none" shows each layer separately. Grouping by "op" shows operators by
+// kind, and so does grouping by "kernel", because an operator may have several kernels.
 type GraphTable struct {
 	*table.Table
 	*graphtree.GraphTree
@@ -33,7 +33,8 @@ func init() {
 	})
 }
 
-// NoCost says why a cost that was measured is not that of a node; "" where it is, or where none was measured.
+// NoCost explains why a measured cost does not apply to a node. It returns "" if the cost applies or if
+// there is none.
 func NoCost(n *graphtree.GraphNode) string {
 	if n.Other == nil {
 		return ""
@@ -41,7 +42,7 @@ func NoCost(n *graphtree.GraphNode) string {
 	return report.OtherWork(n.Costs, n.Other)
 }
 
-// Graph is the graph with what a selection says of it, and what it says against a baseline, as a table.
+// Graph returns the table of the graph with the numbers of a selection and the comparison with a baseline.
 func Graph(ctx context.Context, x *analyze.Index, o analyze.Options) (*GraphTable, error) {
 	g, err := graphtree.Of(ctx, x, o)
 	if err != nil {
@@ -86,7 +87,7 @@ func (t *GraphTable) title(fold analyze.Grouping, w *graphtree.Weights) table.Li
 	case w.Total > 0:
 		took := table.Millis(analyze.Whole(w.Total), true)
 		alone := table.Segment{Rank: 5, Text: "isolated " + took}
-		if _, one := t.Selection.One(); !one { // Σgpu is the median of what each step adds up to
+		if _, one := t.Selection.One(); !one { // Σgpu is the median of the sums of all steps
 			alone.Text, alone.Short = "medians add up to "+took+" isolated", alone.Text
 		}
 		parts = append(parts, alone)

@@ -1,2 +1,3 @@
-// Package phases shows the profile of a run: tokens per second by phase, and its kernels.
+// Package phases shows the profile of a run: tokens per second in each phase, and the kernels of each
+// phase.
 package phases

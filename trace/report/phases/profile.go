@@ -28,7 +28,7 @@ func init() {
 	})
 }
 
-// Lines says the rates in words, and what timing cost.
+// Lines describes the rates and the overhead of timing in words.
 func Lines(p *rates.Profile) []string {
 	var lines []string
 	for i := range p.Rates {
@@ -101,7 +101,7 @@ func line(r *rates.Rate) string {
 	parts = append(parts, "timing "+string(r.Timing))
 	if r.Timed > 0 {
 		mean := fmt.Sprintf("%.2f ms a step", float64(r.WallNS)/float64(r.Timed)/1e6)
-		if r.Timed > 1 { // the rate is of it; the Step view's is of the median
+		if r.Timed > 1 { // the rate is the mean; the Step view shows the median
 			mean = fmt.Sprintf("mean %s (%.2f–%.2f)", mean, float64(r.LeastNS)/1e6, float64(r.MostNS)/1e6)
 		}
 		parts = append(parts, mean)
@@ -115,13 +115,13 @@ func line(r *rates.Rate) string {
 	return strings.Join(parts, " · ")
 }
 
-// profileRow is a kernel of a phase, or the phase.
+// profileRow is a phase or a kernel of a phase.
 type profileRow struct {
 	tree.Row
 	rates.KernelProfile
 }
 
-// Table is the kernels of each phase.
+// Table returns the table of the kernels of each phase.
 func Table(p *rates.Profile) *table.Table {
 	var rows []profileRow
 	phase := -1
@@ -153,7 +153,7 @@ func Table(p *rates.Profile) *table.Table {
 	}
 	at := table.By(rows)
 	of := table.ColumnsOf(rows)
-	// The screen has the number of timed dispatches only where it differs from their count.
+	// The screen shows the number of timed dispatches only if it differs from the number of all dispatches.
 	partlyTimed := table.Unseen
 	for i := range rows {
 		if rows[i].Timed != rows[i].Count && rows[i].Timed > 0 {
@@ -210,7 +210,8 @@ func Table(p *rates.Profile) *table.Table {
 	return t
 }
 
-// costColumns are the costs of the kernels in a step; no screen shows them if there are none.
+// costColumns returns the columns of the costs of kernels in a step. No screen shows these columns if there
+// are no costs.
 func costColumns(
 	p *rates.Profile,
 	at func(func(*profileRow) table.Cell) func(int) table.Cell,

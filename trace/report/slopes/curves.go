@@ -10,7 +10,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// QuantityText writes a value of the quantity with its unit.
+// QuantityText formats a value of the quantity with its unit.
 func QuantityText(q curves.Quantity, v float64) string {
 	switch q {
 	case curves.Time:
@@ -26,13 +26,13 @@ func QuantityText(q curves.Quantity, v float64) string {
 	return fmt.Sprintf("%.1f %%", v)
 }
 
-// AxisText writes values from lo to hi as they stand at an axis: in one unit, and with so many digits that no
-// two that are apart by half of it look alike.
+// AxisText returns a formatter for the labels of an axis from lo to hi. All labels have the same unit. They
+// have enough digits to tell values apart that differ by half of the range.
 func AxisText(q curves.Quantity, lo, hi float64) func(float64) string {
 	if q != curves.Time || lo < hi/4 {
 		return func(v float64) string {
 			if v == 0 {
-				return "0" // of any unit
+				return "0" // zero needs no unit
 			}
 			return QuantityText(q, v)
 		}
@@ -45,7 +45,7 @@ func AxisText(q curves.Quantity, lo, hi float64) func(float64) string {
 	return func(v float64) string { return fmt.Sprintf("%.*f %s", min(max(0, digits), 6), v/unit, name) }
 }
 
-// routesFrom are routes in a line, each with where it begins: "gemv 1 · batch4 2 · tile64 17".
+// routesFrom formats routes, each with its start: "gemv 1 · batch4 2 · tile64 17".
 func routesFrom(spans []curves.RouteSpan) string {
 	names := make([]string, len(spans))
 	for i, s := range spans {
@@ -54,7 +54,7 @@ func routesFrom(spans []curves.RouteSpan) string {
 	return strings.Join(names, " · ")
 }
 
-// routesOver are routes in a line, each with from where to where it is taken.
+// routesOver formats routes, each with its range.
 func routesOver(spans []curves.RouteSpan) string {
 	names := make([]string, len(spans))
 	for i, s := range spans {

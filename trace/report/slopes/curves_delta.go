@@ -6,7 +6,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// delta is what a row takes at the last position less what it took at the baseline.
+// delta returns the cell of a row's time at the last position minus its time at the baseline.
 func delta(r *curves.CurveRow) table.Cell {
 	if r.Baseline == nil || r.Fit == nil {
 		return table.Cell{}
@@ -14,7 +14,7 @@ func delta(r *curves.CurveRow) table.Cell {
 	return report.DifferenceCell(r.Baseline.By, 1, r.Baseline.Equal)
 }
 
-// baseParts say in a title what curves are compared with.
+// baseParts returns the title segments that name the baseline of the curves.
 func baseParts(c *curves.Curves) []table.Segment {
 	switch {
 	case c.Baseline == nil:

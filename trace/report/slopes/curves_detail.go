@@ -9,7 +9,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ChangeText is the change in a line: "576: 64 → 72", "2–512, each: 1 → 512", "5: batch4 → batch8, 24 → 48".
+// ChangeText formats a change: "576: 64 → 72", "2–512, each: 1 → 512", "5: batch4 → batch8, 24 → 48".
 func ChangeText(c curves.Change) string {
 	place := fmt.Sprint(c.At)
 	if c.Until > c.At {
@@ -23,7 +23,8 @@ func ChangeText(c curves.Change) string {
 	return fmt.Sprintf("%s: %s → %s", place, gridOf(c.From), gridOf(c.To))
 }
 
-// Lines say in full what is known of a row at a place of the axis, and where it changes.
+// Lines describes everything that is known of a row at a position or token count, and where the row
+// changes.
 func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -104,7 +105,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	return lines
 }
 
-// exactLines say what the plans say at a place.
+// exactLines describes the plans at a position or token count.
 func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, ...any)) {
 	if c.Line == nil || at < c.Line.From || at > c.Line.To {
 		return
@@ -135,7 +136,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	}
 }
 
-// cause names what the plans change where times do.
+// cause names the plan change near the place where times change.
 func cause(c *curves.Curves, at float64) string {
 	for i := range c.Rows {
 		for _, change := range c.Rows[i].Changes {
@@ -147,7 +148,7 @@ func cause(c *curves.Curves, at float64) string {
 	return ": no grid changes there"
 }
 
-// trialLines say what routes took where they were timed, and which was the fastest.
+// trialLines lists the measured times of routes and marks the fastest route.
 func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) {
 	if fastest := r.Fastest(); len(fastest) > 0 {
 		add("fastest   %s, among the lengths timed", routesOver(fastest))

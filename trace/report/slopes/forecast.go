@@ -22,7 +22,8 @@ func init() {
 	})
 }
 
-// ForecastTable is the table of all changes that the forecast has. Dispatches that change alike are one row.
+// ForecastTable returns the table of all changes in the forecast. Dispatches with the same changes are one
+// row.
 func ForecastTable(x *analyze.Index) *table.Table {
 	var rows []curves.ForecastRow
 	lines := 0

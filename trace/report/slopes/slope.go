@@ -42,7 +42,7 @@ func curvesTable(ctx context.Context, x *analyze.Index, along string,
 	return Table(c), nil
 }
 
-// Table is a row for each row of the curves.
+// Table returns a table with one row for each row of the curves.
 func Table(c *curves.Curves) *table.Table {
 	columns, name := slopeColumns(c), "slope"
 	if c.Along == trace.AlongTokens {
@@ -58,11 +58,11 @@ func Table(c *curves.Curves) *table.Table {
 	return t
 }
 
-// places are for how many of them slopes are told.
+// places is the number of positions that a displayed slope refers to.
 const places = 1000
 
-// slopeUnit is what slopes are told in where the largest is as large as this, in ns for places: on a software
-// device a step takes thousands of times as long.
+// slopeUnit returns the unit for slopes whose largest value is given in ns per 1,000 positions. On a
+// software device a step takes thousands of times as long, so a larger unit is needed.
 func slopeUnit(largest float64) (ns float64, name string) {
 	switch {
 	case largest >= 1e10:
@@ -184,7 +184,7 @@ func lengthColumns(c *curves.Curves) []table.Column {
 			}),
 		},
 		table.Column{
-			Name: "fastest", Title: "fastest timed", Width: 110, // the detail has it
+			Name: "fastest", Title: "fastest timed", Width: 110, // the detail shows this too
 			Doc: "fastest route of the operator timed in isolation, and at which lengths; " +
 				"= between routes without a significant difference",
 			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(routesOver(r.Fastest())) }),
@@ -242,7 +242,7 @@ func gridOf(p *trace.Plan) string {
 	return table.Grid(p.Workgroups)
 }
 
-// Verdict says what the curves come to.
+// Verdict summarizes the curves in title segments.
 func Verdict(c *curves.Curves) []table.Segment {
 	if c.Along == trace.AlongTokens {
 		return crossover(c)
@@ -278,7 +278,7 @@ func Verdict(c *curves.Curves) []table.Segment {
 	return parts
 }
 
-// leftOut names the steps whose times are too far off the line through the others to be in it.
+// leftOut names the outlier steps that were excluded from the line fit.
 func leftOut(c *curves.Curves, r *curves.CurveRow) string {
 	names := make([]string, len(r.Fit.Out))
 	for i, at := range r.Fit.Out {
@@ -287,8 +287,8 @@ func leftOut(c *curves.Curves, r *curves.CurveRow) string {
 	return analyze.SomeOf(names)
 }
 
-// ownerPart says whose the slope is. Rows whose slopes cannot be distinguished are named together, as long as
-// they are few: which of them came first would change from one step to the next.
+// ownerPart names the operators that cause most of the slope. Operators with indistinguishable slopes are
+// named together if they are few, because their order would change from one step to the next.
 func ownerPart(c *curves.Curves) table.Segment {
 	list := c.Owners()
 	if len(list) == 0 {
@@ -324,8 +324,8 @@ func ownerPart(c *curves.Curves) table.Segment {
 	}
 }
 
-// restPart says where the slope is that its owners leave: other operators', drift, and what no operator's own
-// line explains, as where one takes over from another.
+// restPart describes the rest of the slope: other operators, drift, and a part that no operator's line
+// explains. Such a part occurs where the work moves from one operator to another.
 func restPart(c *curves.Curves) table.Segment {
 	drift := c.Drift()
 	var owned, told float64
@@ -353,8 +353,8 @@ func restPart(c *curves.Curves) table.Segment {
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
-// overRoutes reports that the line goes over places where operators take other routes: there are lines of two
-// kinds of steps in it then.
+// overRoutes reports that the fitted line spans positions where operators change their routes. The line
+// then mixes two kinds of steps.
 func overRoutes(c *curves.Curves) table.Segment {
 	f := c.Rows[0].Fit
 	var places []string
@@ -371,17 +371,17 @@ func overRoutes(c *curves.Curves) table.Segment {
 	return table.Segment{Rank: 1, Text: "one line fits, though " + change, Short: change}
 }
 
-// slope is what 1,000 positions more add, with its error.
+// slope formats the extra time for 1,000 more positions with its error.
 func slope(f *curves.Fit) string {
 	unit, name := slopeUnit(places * max(math.Abs(f.B), f.SE))
 	return fmt.Sprintf("%s ± %s %s", table.Digits(places*f.B/unit), table.Digits(places*f.SE/unit), name)
 }
 
-// little is which part of a step's time over all of its positions is a slope that hardly matters.
+// little is the share of a step's time below which a slope over all of its positions hardly matters.
 const little = 0.02
 
-// says is in words what the times of decode steps do. So many per cent of their slope are drift: where that
-// is most of it, it is not put down to the position.
+// says describes the trend of decode times in words. The argument drift is the percentage of the slope that
+// is drift. If drift is the larger part, the slope is not attributed to the position.
 func says(f *curves.Fit, drift float64) string {
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
@@ -406,7 +406,8 @@ func says(f *curves.Fit, drift float64) string {
 	return "the steps vary too much for a slope"
 }
 
-// rate is what 1,000 positions more add; where that is nothing, how large it may be and not be seen.
+// rate formats the extra time for 1,000 more positions. If no slope was detected, it formats the largest
+// slope that could remain undetected.
 func rate(f *curves.Fit) string {
 	if f.Significant() || f.N < curves.MinSlopePoints || math.Abs(f.B) > 2*f.SE {
 		return slope(f) + " per 1,000 positions"
@@ -416,13 +417,13 @@ func rate(f *curves.Fit) string {
 	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
 }
 
-// tiled reports whether a route is one of tiles, whole or split: a matrix product of many rows.
+// tiled reports whether a route is a tiled matrix product, whole or split. Such routes are for many rows.
 func tiled(route string) bool {
 	return strings.HasPrefix(route, "tile") || route == "split64" || route == "split128"
 }
 
-// crossover says at which lengths matrix products go from one route to the next, those that are alike
-// together.
+// crossover describes at which prompt lengths matrix products change their routes. Products with the same
+// changes are described together.
 func crossover(c *curves.Curves) []table.Segment {
 	if c.Line == nil {
 		return []table.Segment{

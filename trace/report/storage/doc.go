@@ -1,2 +1,2 @@
-// Package storage shows what takes memory, and which values share it.
+// Package storage shows the use of device memory and which values share memory.
 package storage

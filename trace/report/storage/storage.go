@@ -33,7 +33,7 @@ func init() {
 	})
 }
 
-// Memory is the table of what is held on the device, with live bytes where the selection is a step.
+// Memory returns the table of device memory. It shows live bytes if the selection is one step.
 func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	step, one := selection.One()
 	if !one {
@@ -155,8 +155,8 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	return made
 }
 
-// HoldingLines say what is in a row of the table of memory, by its key: who has a slot when, or the largest
-// values of a role.
+// HoldingLines describes a row of the memory table, given its key: which values use a slot at what time, or
+// the largest values of a role.
 func HoldingLines(x *analyze.Index, step int, key string) []string {
 	const most = 12
 	t := memory.Of(x, step)
@@ -200,7 +200,8 @@ func HoldingLines(x *analyze.Index, step int, key string) []string {
 	return lines
 }
 
-// memoryTitle says what is allocated in all, what a step uses of it, and where intermediates need most.
+// memoryTitle returns a title with the total allocated memory, the memory used by a step, and the dispatch
+// at which intermediate values need the most memory.
 func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) table.Line {
 	parts := []table.Segment{table.Say(1, "values %s", table.Memory(total))}
 	if step >= 0 {
@@ -236,16 +237,17 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 	return table.Title(parts...)
 }
 
-// largeSteps says which slots a trace has: a graph may have others for small steps.
+// largeSteps says that the trace shows the slots of large steps; a graph may assign different slots in
+// small steps.
 var largeSteps = table.Segment{
 	Rank: 2, Text: "slot assignment of large steps: small steps may differ",
 	Short: "slots of large steps",
 }
 
-// lifeCells is how many cells a tenant's time in the step is drawn in.
+// lifeCells is the width in cells of the drawing of a value's lifetime in a step.
 const lifeCells = 40
 
-// Tenants is the table of the slots with the values that have them, one after the other.
+// Tenants returns the table of the slots and of the values that use each slot one after the other.
 func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 	step, one := selection.One()
 	if !one {
@@ -254,8 +256,8 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 	t := memory.Of(x, step)
 	type row struct {
 		slot   int
-		tenant *memory.Tenant // nil: the slot
-		size   int64          // of the slot
+		tenant *memory.Tenant // nil for the row of the slot itself
+		size   int64          // size of the slot
 		n      int
 	}
 	var list []row
