@@ -8,24 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// Added is a token that is found where a text writes it out, before the text is cut into words.
+// Added is a token that is found by its text before the text is split into words.
 type Added struct {
 	ID int
-	// Text is what is looked for; Normalized says that it is looked for in what Config.Normal made of the
-	// text, else in the text as it came.
+	// Text is the text to find. If Normalized is true, it is searched in the text after Config.Normal has
+	// been applied; otherwise in the original text.
 	Text       string
 	Normalized bool
-	// Special tokens are found only where Options.Special is set: they steer the model.
+	// Special marks control tokens, which are found only if Options.Special is set.
 	Special bool
-	// StripLeft and StripRight take the white space beside the token away with it.
+	// StripLeft and StripRight make the token include the white space next to it.
 	StripLeft, StripRight bool
-	// Word says that it is found only where no letter, mark, digit or underscore stands beside it.
+	// Word restricts matches to places where no letter, mark, digit or underscore is adjacent.
 	Word bool
-	// Outside says that the vocabulary of the merges does not have it.
+	// Outside means that the token is not in the vocabulary that the merges use.
 	Outside bool
 }
 
-// addedByKind are the tokens that the kinds of a vocabulary mark, where nothing more is said of them.
+// addedByKind returns the added tokens that follow from the kinds of a vocabulary. It is used if the file
+// has no list of added tokens.
 func addedByKind(tokens []string, kinds []Kind) (list []Added) {
 	for id, kind := range kinds {
 		if kind == Control || kind == Unknown || kind == UserDefined {
@@ -35,11 +36,11 @@ func addedByKind(tokens []string, kinds []Kind) (list []Added) {
 	return list
 }
 
-// finder finds added tokens. The leftmost comes first, of several at one place the longest. Tokens stand in
-// the order of their texts, so that those with a common beginning are neighbours.
+// finder finds added tokens. At each position the longest token wins, and the leftmost match comes first.
+// The tokens are sorted by text, so that tokens with a common prefix are adjacent.
 type finder struct {
 	tokens []Added
-	from   [257]int32 // those whose text begins with byte b are tokens[from[b]:from[b+1]]
+	from   [257]int32 // the tokens that begin with byte b are tokens[from[b]:from[b+1]]
 }
 
 func newFinder(tokens []Added) *finder {
@@ -54,14 +55,14 @@ func newFinder(tokens []Added) *finder {
 	return f
 }
 
-// longest is the longest token that text starts with, or nil: the tokens that share its first n bytes become
-// fewer as n grows.
+// longest returns the longest token that text starts with, or nil. It narrows the range of tokens that
+// share the first n bytes of text while n grows.
 func (f *finder) longest(text string) (best *Added) {
 	low, high := f.from[text[0]], f.from[int(text[0])+1]
 	for n := 1; low < high; n++ {
 		if len(f.tokens[low].Text) == n {
 			best = &f.tokens[low]
-			for low < high && len(f.tokens[low].Text) == n { // the first of those with one text
+			for low < high && len(f.tokens[low].Text) == n { // of tokens with the same text, use the first
 				low++
 			}
 		}
@@ -82,13 +83,13 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// each goes through a text: it gives the tokens found and the pieces around them, in their order. Tokens
-// are looked for in all of the text, also in white space that went with a token before: what follows on
-// such a token is what follows on its own text.
+// each calls token for each token found in the text and rest for each piece between the tokens, in order.
+// Tokens are searched in the whole text, including white space that an earlier token already took. The text
+// after such a token starts at the end of the token's own text.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
-	done := 0  // up to which the text is given
-	white := 0 // the end of the last white space that went with a token
+	done := 0  // end of the text that has been passed on
+	white := 0 // end of the last white space that a token took
 	give := func(to int) error {
 		if done >= to {
 			return nil
@@ -116,7 +117,7 @@ func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece
 			}
 			to = white
 		}
-		if from >= to { // it went with the token before
+		if from >= to { // the previous token has taken all of this text
 			continue
 		}
 		if err := give(from); err != nil {
@@ -138,7 +139,7 @@ func wordAfter(text string) bool {
 	return n > 0 && inWord(r)
 }
 
-// inWord says whether a character is part of a word: \w of UTS #18.
+// inWord reports whether a character is part of a word: \w of UTS #18.
 func inWord(r rune) bool {
 	return unicode.In(r, unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic,
 		unicode.Join_Control)

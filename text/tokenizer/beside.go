@@ -13,20 +13,22 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// maxBeside is how large a file beside a vocabulary may be; the largest published ones have some 2 MB.
+// maxBeside is the maximum size in bytes of a file next to a vocabulary. The largest published files have
+// about 2 MB.
 const maxBeside = 16 << 20
 
-// maxValues is how many values a list in such a file may have.
+// maxValues is the maximum number of values in a list of such a file.
 const maxValues = 1 << 12
 
-// settings are the keys of a file beside a vocabulary. What cannot be read of it is a warning, and not there.
+// settings holds the keys of a file next to a vocabulary. A key that cannot be read causes a warning and
+// counts as missing.
 type settings struct {
 	c    *Config
 	name string // of the file
 	keys map[string]json.RawMessage
 }
 
-// readSettings reads a file that need not exist.
+// readSettings reads a settings file. The file may be missing.
 func (c *Config) readSettings(dir, name string) *settings {
 	s := &settings{c: c, name: name}
 	data, err := mapfile.Read(filepath.Join(dir, name), maxBeside)
@@ -43,18 +45,18 @@ func (c *Config) readSettings(dir, name string) *settings {
 	return s
 }
 
-// from is the place of a key, for people.
+// from returns the file and the key for messages.
 func (s *settings) from(key string) string { return s.name + ": " + key }
 
-// has says whether a key is there, null or not.
+// has reports whether the file has a key, even if its value is null.
 func (s *settings) has(key string) bool { return s.keys[key] != nil }
 
-// ignored warns of a value that cannot be read.
+// ignored adds a warning about a value that cannot be read.
 func (s *settings) ignored(key string, err error) {
 	s.c.warnf("%s is ignored: %v", s.from(key), printable.Error(err, 200))
 }
 
-// value is what a key says; the zero value where it is null or not there.
+// value returns the value of a key. It returns the zero value if the key is null or missing.
 func value[T any](s *settings, key string) (v T) {
 	if !s.has(key) {
 		return v
@@ -66,7 +68,8 @@ func value[T any](s *settings, key string) (v T) {
 	return v
 }
 
-// list are the values of a key that has one or a list of them, without null and what is of another type.
+// list returns the values of a key that holds one value or a list of values. It leaves out nulls and values
+// of another type.
 func list[T any](s *settings, key string) (values []T) {
 	raw := s.keys[key]
 	if !s.has(key) {
@@ -94,14 +97,15 @@ func list[T any](s *settings, key string) (values []T) {
 	return values
 }
 
-// readBeside adds what the files beside a vocabulary say. What they leave out stays.
+// readBeside adds the information in the files next to a vocabulary. Values that these files do not state
+// are kept.
 func (c *Config) readBeside(dir string) {
 	own, older := c.readSettings(dir, configFile), c.readSettings(dir, mapFile)
 	c.Special = specialTokens(older, own)
 	bos, eos := c.named("bos_token", own, older), c.named("eos_token", own, older)
 	c.ends(eos, c.readSettings(dir, generationFile), c.readSettings(dir, shapeFile))
 	names := bosNames
-	if own.has("bos_token") { // null says that there is none
+	if own.has("bos_token") { // null means that the model has no BOS token
 		names = nil
 	}
 	if len(bos) > 0 {
@@ -122,7 +126,8 @@ func (c *Config) readBeside(dir string) {
 	}
 }
 
-// around puts a token at the side of texts that is to have one, and none where a file says so.
+// around sets the token before or after a text according to a key of the file. If the key is false, it
+// removes the token.
 func (c *Config) around(s *settings, key string, side *[]int, id *int, names []string) {
 	switch add := value[*bool](s, key); {
 	case add == nil:
@@ -133,8 +138,9 @@ func (c *Config) around(s *settings, key string, side *[]int, id *int, names []s
 	}
 }
 
-// named are the tokens that the first file with a key names, one as a rule; all of them end a text where the
-// key is EOS's. Those that the vocabulary lacks are added to it, as transformers does.
+// named returns the tokens that the first file with a key names. Usually there is one. If there are
+// several, all of them are returned, because each EOS token ends a text. Tokens that the vocabulary lacks
+// are added to it, as transformers does.
 func (c *Config) named(key string, files ...*settings) (named []End) {
 	if len(c.Tokens) == 0 {
 		return nil
@@ -147,13 +153,13 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 			id := slices.Index(c.Tokens, string(name))
 			if id == None {
 				id = c.add(string(name))
-				c.warnf("%s %q is not in the vocabulary: added as token %d, as transformers does",
+				c.warnf("%s %q is not in the vocabulary; added it as token %d, as transformers does",
 					s.from(key), printable.Short(string(name), 40), id)
 			}
 			named = append(named, End{ID: id, From: s.from(key)})
 		}
 		if len(named) > 1 {
-			c.warnf("%s names %d tokens where one is expected: the first is taken", s.from(key), len(named))
+			c.warnf("%s names %d tokens where one is expected; using the first", s.from(key), len(named))
 		}
 		if named != nil {
 			return named
@@ -162,7 +168,7 @@ func (c *Config) named(key string, files ...*settings) (named []End) {
 	return nil
 }
 
-// add adds a special token after the others.
+// add appends a special token to the vocabulary.
 func (c *Config) add(text string) (id int) {
 	id = len(c.Tokens)
 	c.Tokens, c.Kinds = append(c.Tokens, text), append(c.Kinds, Control)
@@ -173,17 +179,18 @@ func (c *Config) add(text string) (id int) {
 	return id
 }
 
-// ends finds the tokens that end a text: those that generation_config.json states, else config.json, else
-// those that the files of the tokenizer name, with the ones known by name.
+// ends finds the tokens that end a text. It uses the first of these sources that has any:
+// generation_config.json, config.json, and the files of the tokenizer. Only for the last source it also
+// adds the tokens that are known by name.
 func (c *Config) ends(named []End, files ...*settings) {
 	for _, s := range files {
 		const key = "eos_token_id"
 		for _, id := range list[int](s, key) {
 			if id < 0 {
-				continue // none
+				continue // a negative id means no token
 			}
 			if id >= len(c.Tokens) && len(c.Tokens) > 0 {
-				c.warnf("%s %d has no text: the vocabulary has %d tokens", s.from(key), id, len(c.Tokens))
+				c.warnf("%s %d is not in the vocabulary of %d tokens", s.from(key), id, len(c.Tokens))
 			}
 			c.endAt(id, s.from(key))
 		}
@@ -197,7 +204,7 @@ func (c *Config) ends(named []End, files ...*settings) {
 	c.ownEnds()
 }
 
-// ownEnds adds the tokens that end a text as far as the vocabulary itself says.
+// ownEnds adds the tokens that end a text according to the vocabulary itself.
 func (c *Config) ownEnds() {
 	if c.Ends == nil && c.EOS < len(c.Tokens) {
 		c.endAt(c.EOS, filepath.Base(c.Name))
@@ -205,10 +212,10 @@ func (c *Config) ownEnds() {
 	c.endByName(func(string) bool { return false })
 }
 
-// tokenName is a token's text, written as such or as an object that has it.
+// tokenName is the text of a token, stored as a string or as an object with a content field.
 type tokenName string
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON reads both forms.
 func (n *tokenName) UnmarshalJSON(data []byte) error {
 	var object struct {
 		Content string `json:"content"`
@@ -221,10 +228,10 @@ func (n *tokenName) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// templates are a chat template, or several with names of which the default one is taken.
+// templates is a chat template, or a list of named templates from which the default one is chosen.
 type templates string
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON reads both forms.
 func (t *templates) UnmarshalJSON(data []byte) error {
 	var named []struct{ Name, Template string }
 	if data[0] != '[' {

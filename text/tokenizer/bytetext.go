@@ -2,9 +2,10 @@ package tokenizer
 
 import "fmt"
 
-// Byte-level vocabularies write bytes as printable characters, GPT-2's way: a byte that is a printable
-// character of Latin-1 is that character; the others take the characters from U+0100 on, in the order of
-// their values. So a space is written Ġ (U+0120) and a newline Ċ (U+010A).
+// Byte-level vocabularies write each byte as a printable character, as GPT-2 does. A byte that is a
+// printable character of Latin-1 is written as this character. The other bytes are written as the
+// characters from U+0100 on, in the order of their values. A space is therefore written as Ġ (U+0120), and
+// a newline as Ċ (U+010A).
 var (
 	byteRunes [256]rune
 	runeBytes = map[rune]byte{}
@@ -22,11 +23,11 @@ func init() {
 	}
 }
 
-// ByteText is how a byte-level vocabulary writes a byte.
+// ByteText returns the character with which a byte-level vocabulary writes a byte.
 func ByteText(b byte) string { return string(byteRunes[b]) }
 
-// fromByteText gives the bytes that a token's text stands for. A text with a character outside the alphabet
-// stands for itself.
+// fromByteText returns the bytes that a token's text represents. If the text contains a character outside
+// the byte alphabet, it returns the text itself and false.
 func fromByteText(text string) (bytes string, ok bool) {
 	out := make([]byte, 0, len(text))
 	for _, r := range text {
@@ -39,10 +40,11 @@ func fromByteText(text string) (bytes string, ok bool) {
 	return string(out), true
 }
 
-// byteName is how SentencePiece vocabularies write the token of a byte.
+// byteName returns the name that SentencePiece vocabularies give to the token of a byte.
 func byteName(b byte) string { return fmt.Sprintf("<0x%02X>", b) }
 
-// fromByteName gives the byte that a token of that name stands for; another text stands for itself.
+// fromByteName returns the byte that a token with this name represents. It returns any other text
+// unchanged.
 func fromByteName(name string) string {
 	const like = "<0x00>"
 	if len(name) != len(like) || name[:3] != like[:3] {

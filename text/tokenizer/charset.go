@@ -10,14 +10,14 @@ import (
 	"unicode"
 )
 
-// charset is a set of characters: sorted ranges that do not touch.
+// charset is a set of characters, stored as sorted ranges that do not touch.
 type charset []charRange
 
 type charRange struct{ first, last rune }
 
 var everything = charset{{0, unicode.MaxRune}}
 
-// chars is the set of the given ranges.
+// chars returns the set of the characters in the given ranges.
 func chars(ranges ...charRange) charset {
 	slices.SortFunc(ranges, func(a, b charRange) int { return cmp.Compare(a.first, b.first) })
 	var s charset
@@ -31,7 +31,7 @@ func chars(ranges ...charRange) charset {
 	return s
 }
 
-// only is the set of the given characters.
+// only returns the set of the given characters.
 func only(list ...rune) charset {
 	ranges := make([]charRange, len(list))
 	for i, r := range list {
@@ -40,7 +40,7 @@ func only(list ...rune) charset {
 	return chars(ranges...)
 }
 
-// inTables is the set of the characters in tables of package unicode.
+// inTables returns the set of the characters in tables of package unicode.
 func inTables(tables ...*unicode.RangeTable) charset {
 	var ranges []charRange
 	add := func(first, last, stride rune) {
@@ -63,7 +63,7 @@ func inTables(tables ...*unicode.RangeTable) charset {
 	return chars(ranges...)
 }
 
-// search finds the range that begins with r, or the place of one that would.
+// search finds the range that begins with r, or the index at which such a range would be inserted.
 func (s charset) search(r rune) (i int, found bool) {
 	return slices.BinarySearchFunc(s, r, func(c charRange, r rune) int { return cmp.Compare(c.first, r) })
 }
@@ -92,7 +92,7 @@ func (s charset) not() charset {
 
 func (s charset) and(other charset) charset { return s.not().or(other.not()).not() }
 
-// holds reports whether all of another set is in this one.
+// holds reports whether the set contains all characters of another set.
 func (s charset) holds(other charset) bool {
 	for _, r := range other {
 		i, found := s.search(r.first)
@@ -106,7 +106,7 @@ func (s charset) holds(other charset) bool {
 	return true
 }
 
-// folding has every character that has another case.
+// folding returns all characters that have other cases.
 var folding = sync.OnceValue(func() (list []rune) {
 	for r := rune(0); r <= 0x1ffff; r++ {
 		if unicode.SimpleFold(r) != r {
@@ -116,7 +116,7 @@ var folding = sync.OnceValue(func() (list []rune) {
 	return list
 })
 
-// folded adds the other cases of the characters in the set.
+// folded returns the set extended by the other cases of its characters.
 func (s charset) folded() charset {
 	var more []rune
 	for _, r := range folding() {
@@ -129,13 +129,14 @@ func (s charset) folded() charset {
 	return s.or(only(more...))
 }
 
-// namedSet is a set that the regular-expression engine knows by name.
+// namedSet is a set for which the regular-expression engine has a name.
 type namedSet struct {
 	name string
 	set  charset
 }
 
-// engineSets has the sets to build classes from: whole categories first, then their parts, then scripts.
+// engineSets returns the named sets from which classes are built: whole categories first, then their parts,
+// then scripts.
 var engineSets = sync.OnceValue(func() (list []namedSet) {
 	add := func(tables map[string]*unicode.RangeTable, want func(string) bool) {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
@@ -151,8 +152,8 @@ var engineSets = sync.OnceValue(func() (list []namedSet) {
 	return list
 })
 
-// class is the set as a class of the regular-expression engine, in as few items as possible: the engine
-// compares a character with one item after the other.
+// class returns the set as a class of the regular-expression engine. It uses as few items as possible,
+// because the engine compares a character with each item in turn.
 func (s charset) class() string {
 	plain, n := s.items()
 	negated, m := s.not().items()
@@ -165,9 +166,9 @@ func (s charset) class() string {
 	return "[^" + negated + "]"
 }
 
-// items lists named sets and ranges that together are the set.
+// items returns named sets and ranges whose union is the set.
 func (s charset) items() (text string, count int) {
-	const few = 6 // ranges for which no named set is looked for
+	const few = 6 // up to this many ranges, do not search for named sets
 	var b strings.Builder
 	rest := s
 	if len(rest) > few {
@@ -205,7 +206,7 @@ func (s charset) overlaps(other charset) bool {
 	return false
 }
 
-// escapeRune is a character as the engine reads it, in a class and outside.
+// escapeRune returns a character as the engine reads it inside and outside of classes.
 func escapeRune(r rune) string {
 	switch {
 	case 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9':
@@ -216,7 +217,7 @@ func escapeRune(r rune) string {
 	return string(r)
 }
 
-// The characters that Oniguruma's classes have; Go's tables are of Unicode 15.
+// The characters in Oniguruma's classes. Go's tables are those of Unicode 15.
 var (
 	alphabetic = sync.OnceValue(func() charset {
 		return inTables(unicode.L, unicode.Nl, unicode.Other_Alphabetic)
@@ -225,7 +226,7 @@ var (
 	wordChars    = sync.OnceValue(func() charset {
 		return alphanumeric().or(inTables(unicode.M, unicode.Pc))
 	})
-	// \w has the superscripts and fractions of Latin-1 too, [[:word:]] has not.
+	// \w also contains the superscripts and fractions of Latin-1; [[:word:]] does not.
 	escapeW    = sync.OnceValue(func() charset { return wordChars().or(only('²', '³', '¹', '¼', '½', '¾')) })
 	whiteSpace = sync.OnceValue(func() charset { return inTables(unicode.White_Space) })
 	digits     = sync.OnceValue(func() charset { return inTables(unicode.Nd) })
@@ -244,7 +245,7 @@ var (
 	anything = func() charset { return everything }
 )
 
-// brackets are the classes [[:name:]].
+// brackets maps names to the classes [[:name:]].
 var brackets = map[string]func() charset{
 	"alnum": alphanumeric, "alpha": alphabetic, "ascii": ascii, "blank": blank, "cntrl": control,
 	"digit": digits,
@@ -252,8 +253,8 @@ var brackets = map[string]func() charset{
 	"word": wordChars, "xdigit": hexDigits,
 }
 
-// properties are the sets \p{name} that are neither categories nor scripts, by names as propertyName has
-// them.
+// properties maps names to the sets \p{name} that are neither categories nor scripts. The names are
+// normalized by propertyName.
 var properties = map[string]func() charset{
 	"alnum": alphanumeric, "alpha": alphabetic, "alphabetic": alphabetic, "any": anything, "ascii": ascii,
 	"assigned": assigned, "blank": blank, "cntrl": control, "digit": digits, "graph": graph, "lower": lower,
@@ -262,7 +263,7 @@ var properties = map[string]func() charset{
 	"extendedpictographic": func() charset { return pictographic },
 }
 
-// propertyTables are categories and scripts by their names as propertyName has them.
+// propertyTables maps names, normalized by propertyName, to categories and scripts.
 var propertyTables = sync.OnceValue(func() map[string]*unicode.RangeTable {
 	tables := map[string]*unicode.RangeTable{}
 	for name, table := range unicode.Scripts {
@@ -277,12 +278,12 @@ var propertyTables = sync.OnceValue(func() map[string]*unicode.RangeTable {
 	return tables
 })
 
-// propertyName leaves out what does not count in the name of a property.
+// propertyName normalizes the name of a property: it removes spaces, hyphens, underscores and case.
 func propertyName(name string) string {
 	return strings.ToLower(strings.NewReplacer(" ", "", "_", "", "-", "").Replace(name))
 }
 
-// property is the set \p{name}.
+// property returns the set \p{name}.
 func property(name string) (charset, bool) {
 	name = propertyName(name)
 	if set := properties[name]; set != nil {

@@ -12,7 +12,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// component is a normalizer, pre_tokenizer, post_processor or decoder: a type and the fields of all types.
+// component is a normalizer, pre_tokenizer, post_processor or decoder of a tokenizer.json. The struct has
+// the fields of all types.
 type component struct {
 	Type          string       `json:"type"`
 	Normalizers   []*component `json:"normalizers"`   // of a Sequence
@@ -45,7 +46,7 @@ type component struct {
 	CLS, SEP      idPair                     // of BertProcessing and RobertaProcessing
 }
 
-// patternJSON is a text, or a regular expression.
+// patternJSON is a literal text or a regular expression.
 type patternJSON struct{ String, Regex *string }
 
 type templatePiece struct {
@@ -61,13 +62,13 @@ type templateSpecial struct {
 	IDs []int `json:"ids"`
 }
 
-// idPair is a token as processors of BERT name it: its text and its id.
+// idPair is a token in the processors of BERT: its text and its id.
 type idPair struct {
 	ID  int
 	Has bool
 }
 
-// UnmarshalJSON reads a list of text and id.
+// UnmarshalJSON reads a list of the text and the id.
 func (p *idPair) UnmarshalJSON(data []byte) error {
 	var text string
 	list := []any{&text, &p.ID}
@@ -79,7 +80,7 @@ func (c *component) parts() []*component {
 	return slices.Concat(c.Normalizers, c.PreTokenizers, c.Processors)
 }
 
-// has says whether a component of that type is this one or in it.
+// has reports whether the component, or one inside of it, has a type.
 func (c *component) has(kind string) bool {
 	if c == nil {
 		return false
@@ -87,14 +88,14 @@ func (c *component) has(kind string) bool {
 	return c.Type == kind || slices.ContainsFunc(c.parts(), func(p *component) bool { return p.has(kind) })
 }
 
-// find is the matcher of a pattern, and the least bytes of a match.
+// find returns the matcher of a pattern, and the minimum length of a match in bytes.
 func (p patternJSON) find() (_ matcher, least int, err error) {
 	var source string
 	switch {
 	case p.Regex != nil:
 		source = *p.Regex
 	case p.String == nil:
-		return nil, 0, fmt.Errorf("a pattern is neither a String nor a Regex: %w", ErrUnsupported)
+		return nil, 0, fmt.Errorf("a pattern has neither a String nor a Regex: %w", ErrUnsupported)
 	case *p.String != "":
 		return literal(*p.String), len(*p.String), nil
 	}
@@ -108,10 +109,11 @@ func (p patternJSON) find() (_ matcher, least int, err error) {
 	return e.find, least, nil
 }
 
-// components are the types of one place of the file.
+// components maps the types that are supported in one place of the file to functions that create their
+// steps.
 type components map[string]func(*component) ([]Step, error)
 
-// steps are what a component does to text; none does nothing.
+// steps returns the steps of a component, or nil if there is no component.
 func (known components) steps(c *component) (steps []Step, err error) {
 	switch {
 	case c == nil:
@@ -123,19 +125,19 @@ func (known components) steps(c *component) (steps []Step, err error) {
 				return nil, err
 			}
 			steps = append(steps, more...)
-			if err := countSteps(steps); err != nil { // before more patterns are compiled
+			if err := countSteps(steps); err != nil { // check before more patterns are compiled
 				return nil, err
 			}
 		}
 		return steps, nil
 	case known[c.Type] == nil:
-		return nil, fmt.Errorf("%q is not supported yet in that place of a tokenizer.json (%s are): %w",
+		return nil, fmt.Errorf("component %q is not supported yet in this place of a tokenizer.json (%s are): %w",
 			printable.Short(c.Type, 80), strings.Join(slices.Sorted(maps.Keys(known)), ", "), ErrUnsupported)
 	}
 	return known[c.Type](c)
 }
 
-// always are the steps of a component that has no fields.
+// always returns the creation function of a component without fields.
 func always(steps ...Step) func(*component) ([]Step, error) {
 	return func(*component) ([]Step, error) { return steps, nil }
 }
@@ -163,7 +165,8 @@ var normalizers = components{
 
 func unicodeForm(c *component) ([]Step, error) { return one(normalize(forms[c.Type]), nil) }
 
-// isPunctuation says what Punctuation and BertPreTokenizer take for it: Unicode's, and all signs of ASCII.
+// isPunctuation reports whether Punctuation and BertPreTokenizer treat a character as punctuation: Unicode
+// punctuation, and all ASCII symbols.
 func isPunctuation(r rune) bool {
 	return unicode.IsPunct(r) || r < utf8.RuneSelf && unicode.IsSymbol(r)
 }
@@ -205,7 +208,7 @@ var preTokenizers = components{
 			length = *c.Length
 		}
 		if length < 1 {
-			return nil, fmt.Errorf("FixedLength has length %d, at least 1 is possible: %w", length,
+			return nil, fmt.Errorf("FixedLength has length %d; the minimum is 1: %w", length,
 				ErrUnsupported)
 		}
 		return one(fixedLength(length), nil)
@@ -254,7 +257,7 @@ func metaspace(c *component) (steps []Step, err error) {
 		steps = append(steps, PrependMissing(c.Replacement, true))
 	case "never":
 	default:
-		return nil, fmt.Errorf("prepend_scheme %q is not known: %w", printable.Short(scheme, 80),
+		return nil, fmt.Errorf("unknown prepend_scheme %q: %w", printable.Short(scheme, 80),
 			ErrUnsupported)
 	}
 	if c.Split != nil && !*c.Split {
@@ -264,7 +267,7 @@ func metaspace(c *component) (steps []Step, err error) {
 	return append(steps, words), err
 }
 
-// fixedLength cuts a text into pieces of so many characters.
+// fixedLength returns the step that splits a text into pieces of length characters.
 func fixedLength(length int) Step {
 	return Step{cut: func(text string, yield func(from, to int) error) error {
 		from, count := 0, 0
@@ -284,8 +287,8 @@ func fixedLength(length int) Step {
 	}}
 }
 
-// runsOfKinds finds white space, in order to remove it, and parts what is between into runs of letters,
-// marks, digits and underscores, and runs of the rest.
+// runsOfKinds finds runs of white space as matches, which are then removed. The text between them is split
+// into runs of letters, marks, digits and underscores, and runs of other characters.
 func runsOfKinds(text string) (parts []part, err error) {
 	kindOf := func(r rune) int {
 		switch {
@@ -308,8 +311,9 @@ func runsOfKinds(text string) (parts []part, err error) {
 	return parts, nil
 }
 
-// cutScripts cuts where the script changes, as SentencePiece does: Kana is Han; a space, and what has no
-// script, goes with what is before it, and is lost where nothing is.
+// cutScripts splits a text where the script changes, as SentencePiece does. Kana counts as Han. A space or
+// a character without a script joins the previous piece. At the start of the text such characters are
+// dropped.
 var cutScripts = Step{cut: func(text string, yield func(from, to int) error) error {
 	from, last := -1, ""
 	for at, r := range text {
@@ -330,7 +334,8 @@ var cutScripts = Step{cut: func(text string, yield func(from, to int) error) err
 	return yield(from, len(text))
 }}
 
-// scriptOf is the script of a character as SentencePiece has it, empty for a space and what has none.
+// scriptOf returns the script of a character as SentencePiece defines it, or "" for a space and for a
+// character without a script.
 func scriptOf(r rune) string {
 	switch {
 	case r == ' ':

@@ -13,21 +13,22 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Behaviour says what becomes of the matches of a pattern that cuts, by the names of tokenizer.json.
+// Behaviour selects what a Split step does with the matches of its pattern. The values are the names in
+// tokenizer.json.
 type Behaviour string
 
 // The behaviours.
 const (
-	Isolated           Behaviour = "Isolated" // a match is a piece of its own
-	Removed            Behaviour = "Removed"
-	MergedWithPrevious Behaviour = "MergedWithPrevious" // with what stands before it
-	MergedWithNext     Behaviour = "MergedWithNext"
-	Contiguous         Behaviour = "Contiguous" // with the matches that follow on it
+	Isolated           Behaviour = "Isolated"           // each match becomes a separate piece
+	Removed            Behaviour = "Removed"            // matches are dropped
+	MergedWithPrevious Behaviour = "MergedWithPrevious" // a match is joined to the text before it
+	MergedWithNext     Behaviour = "MergedWithNext"     // a match is joined to the text after it
+	Contiguous         Behaviour = "Contiguous"         // adjacent matches become one piece
 )
 
-// Cut is the step that cuts a text by a regular expression in Oniguruma's syntax. With invert what lies
-// between the matches counts as the matches. Known patterns are done by a scanner, others by an
-// interpreter that takes some 20 times as long.
+// Cut returns the step that splits a text by a regular expression in Oniguruma's syntax. With invert, the
+// text between the matches counts as the matches. Known patterns run in a hand-written scanner. Other
+// patterns run in a regular-expression engine that is about 20 times slower.
 func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	if scan := scanners[pattern]; scan != nil && b == Isolated {
 		return Step{cut: scan.cut}, nil
@@ -39,19 +40,19 @@ func Cut(pattern string, b Behaviour, invert bool) (Step, error) {
 	return cutWhere(compiled.find, b, invert)
 }
 
-// matcher gives the parts of a text, which cover it: what it looks for and what is around.
+// matcher splits a text into consecutive parts: the matches and the text around them.
 type matcher func(text string) ([]part, error)
 
-// part is text[from:to], a match or what is before, between or after matches. A match may be empty.
+// part is text[from:to]: a match, or the text around matches. A match may be empty.
 type part struct {
 	from, to int
 	match    bool
 }
 
-// cutWhere is the step that cuts a text at what a matcher finds.
+// cutWhere returns the step that splits a text at the matches of a matcher.
 func cutWhere(find matcher, b Behaviour, invert bool) (Step, error) {
 	if !slices.Contains([]Behaviour{Isolated, Removed, MergedWithPrevious, MergedWithNext, Contiguous}, b) {
-		return Step{}, fmt.Errorf("split behaviour %q is not known: %w", printable.Short(string(b), 80),
+		return Step{}, fmt.Errorf("unknown split behaviour %q: %w", printable.Short(string(b), 80),
 			ErrUnsupported)
 	}
 	return Step{cut: func(text string, yield func(from, to int) error) error {
@@ -79,12 +80,13 @@ func (next scanner) cut(text string, yield func(from, to int) error) error {
 	return nil
 }
 
-// behave gives the pieces that a behaviour makes of the parts of a text.
+// behave yields the pieces that a behaviour makes from the parts of a text.
 func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	for i := 0; i < len(parts); {
 		p := parts[i]
 		last := i
-		joins := func(next int) bool { // whether the part of that number goes with those since i
+		// joins reports whether part next belongs to the same piece as the parts from i on.
+		joins := func(next int) bool {
 			if next >= len(parts) {
 				return false
 			}
@@ -111,7 +113,7 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	return nil
 }
 
-// single finds each character of a kind. An invalid byte is none of them.
+// single returns a matcher of each character that satisfies is. An invalid byte never matches.
 func single(is func(rune) bool) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0
@@ -140,7 +142,7 @@ func appendRest(parts []part, done int, text string) []part {
 	return parts
 }
 
-// literal finds a text, which is not empty.
+// literal returns a matcher of a fixed, non-empty text.
 func literal(wanted string) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0
@@ -158,30 +160,30 @@ func literal(wanted string) matcher {
 	}
 }
 
-// expression is a compiled pattern.
 type expression struct {
 	source string
 	engine *regexp2.Regexp
-	empty  bool // whether it may match no characters
+	empty  bool // the pattern may match an empty text
 }
 
 const (
-	// maxMatchTime is how long one match of a pattern may take: those of a file can be made so that
-	// they never come to an end.
+	// maxMatchTime limits the time of one match, because a pattern in a file can be made to run without
+	// end.
 	maxMatchTime = 2 * time.Second
-	// maxPattern is how long a pattern may be, in bytes; the longest published ones have some 500.
+	// maxPattern is the maximum length of a pattern in bytes. The longest published patterns have about 500
+	// bytes.
 	maxPattern = 1 << 13
 )
 
-var compiledPatterns sync.Map // the patterns of the rules
+var compiledPatterns sync.Map // caches the compiled patterns of the built-in rules
 
-// compile reads a pattern.
+// compile compiles a pattern.
 func compile(pattern string) (*expression, error) {
 	if known, ok := compiledPatterns.Load(pattern); ok {
 		return known.(*expression), nil
 	}
 	if len(pattern) > maxPattern {
-		return nil, fmt.Errorf("pattern %q has %d bytes, at most %d are possible",
+		return nil, fmt.Errorf("pattern %q has %d bytes; the maximum is %d",
 			printable.Short(pattern, 80), len(pattern), maxPattern)
 	}
 	rewritten, empty, err := rewritePattern(pattern)
@@ -194,17 +196,17 @@ func compile(pattern string) (*expression, error) {
 	}
 	engine.MatchTimeout = maxMatchTime
 	e := &expression{source: pattern, engine: engine, empty: empty}
-	if known[pattern] { // not those of files, of which there is no end
+	if known[pattern] { // do not cache patterns of files, because their number is unlimited
 		compiledPatterns.Store(pattern, e)
 	}
 	return e, nil
 }
 
-// find is the matcher of a pattern. The engine counts characters, an invalid byte as one. Right after a
-// match no empty one counts.
+// find is the matcher of the pattern. The engine counts characters, and counts an invalid byte as one
+// character. An empty match directly after another match is ignored.
 func (e *expression) find(text string) (parts []part, err error) {
 	runes := []rune(text)
-	at, passed := 0, 0 // the same place in bytes and in characters
+	at, passed := 0, 0 // the same position in bytes and in characters
 	forward := func(n int) int {
 		for ; passed < n; passed++ {
 			_, width := utf8.DecodeRuneInString(text[at:])
@@ -215,7 +217,8 @@ func (e *expression) find(text string) (parts []part, err error) {
 	done, last := 0, -1 // the end of the last match in bytes, and in characters
 	for search := 0; search <= len(runes); {
 		m, err := e.match(runes, search)
-		if err != nil { // time alone makes a match fail, and the engine's words for it have all of the text
+		// A match fails only by a timeout. The engine's message would contain the whole text.
+		if err != nil {
 			return nil, fmt.Errorf("pattern %q: a match in %d bytes of text took longer than %v: %w",
 				printable.Short(e.source, 120), len(text), maxMatchTime, ErrUnsupported)
 		}
@@ -239,8 +242,8 @@ func (e *expression) find(text string) (parts []part, err error) {
 	return appendRest(parts, done, text), nil
 }
 
-// match finds the next match. The engine's clock may stand still on a busy machine and then jump, so that
-// the time is measured here as well.
+// match finds the next match. On a busy machine the engine's clock may stop and then jump, so match
+// measures the time itself too.
 func (e *expression) match(runes []rune, from int) (m *regexp2.Match, err error) {
 	for began := time.Now(); ; {
 		m, err = e.engine.FindRunesMatchStartingAt(runes, from)

@@ -8,40 +8,39 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Defects of a vocabulary. One rule decides what each of them does, so that none stops a command that needs
-// no text:
+// Defects of a vocabulary are handled by one rule, so that no defect stops a command that needs no text:
 //
-//   - There is a default: it is taken, and Config.Warnings says so. This holds for a special token that is
-//     not in the vocabulary (added, as transformers does), has an unusable id or is not named (found by its
-//     name, else left out), for a file beside the vocabulary or a key that cannot be read (ignored), and for
-//     a list where one token is expected (the first is taken, all of them end a text).
-//   - There is none, and texts would become wrong ids: a RefusedError is why no text is encoded. The
-//     Tokenizer exists all the same: the model runs on token ids, with the ends of a text and the pieces as
-//     far as they are known.
-//   - Only a given text is affected, by a byte without a token or a token without a row in the model's
-//     embedding: the command that asked for this text ends. Nothing is said before.
+//   - The defect has a default: the default is used, and Config.Warnings reports it. A special token that is
+//     not in the vocabulary is added, as transformers does. A special token with an invalid or missing id is
+//     found by its name, or left out. A file next to the vocabulary or a key that cannot be read is ignored.
+//     Of a list in place of a single token, the first token is used, and all of them end a text.
+//   - The defect has no default, and text would become wrong ids: a RefusedError says why text cannot be
+//     encoded. The Tokenizer still exists. The model runs on token ids, with the end tokens and token texts
+//     as far as they are known.
+//   - The defect affects only some texts, because a byte has no token or a token has no row in the model's
+//     embedding: a command with such a text fails. There is no earlier warning.
 //
-// A missing vocabulary is no defect: ErrNoVocabulary, without a warning.
+// A missing vocabulary is not a defect. It causes ErrNoVocabulary without a warning.
 
-// RefusedError is why a vocabulary encodes no text.
+// RefusedError is the reason why a vocabulary cannot encode text.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string {
-	if errors.Is(e.Err, ErrUnsupported) || errors.Is(e.Err, ErrNoVocabulary) { // which say what to do
+	// These errors already say what to do.
+	if errors.Is(e.Err, ErrUnsupported) || errors.Is(e.Err, ErrNoVocabulary) {
 		return e.Err.Error()
 	}
 	return fmt.Sprintf("%v; or %v", printable.Error(e.Err, 280), ErrUnsupported)
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// warnf adds a warning about a defect that has a default.
 func (c *Config) warnf(format string, args ...any) {
 	c.Warnings = append(c.Warnings, printable.Short(fmt.Sprintf(format, args...), 300))
 }
 
-// Warnings say which defects of its files were worked around, one line each.
+// Warnings returns one line for each defect that was worked around.
 func (t *Tokenizer) Warnings() []string {
 	if t == nil {
 		return nil
@@ -49,29 +48,30 @@ func (t *Tokenizer) Warnings() []string {
 	return t.config.Warnings
 }
 
-// within is a token id that what names, or None with a warning where the vocabulary is known and has no such
-// token.
+// within returns id if it is a valid token id, or if the vocabulary is unknown. Otherwise it adds a warning
+// and returns None. The string what names the source of the id.
 func (c *Config) within(id int, what string) int {
 	if id == None || id >= 0 && id < len(c.Tokens) || len(c.Tokens) == 0 {
 		return id
 	}
-	c.warnf("%s: %s %d is not in the vocabulary of %d tokens: ignored", c.Name, what, id, len(c.Tokens))
+	c.warnf("%s: ignoring %s %d, which is not in the vocabulary of %d tokens",
+		c.Name, what, id, len(c.Tokens))
 	return None
 }
 
-// ask puts a token at the side of texts that is to have one. Where no file names the token it is found by
-// its name; without one the side stays empty.
+// ask sets the token before or after a text. If no file names the token, ask searches for it by name. If it
+// finds none, the side stays empty.
 func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {
 			if *id = slices.Index(c.Tokens, name); *id != None {
-				c.warnf("%s asks for a token that is not named: %s is taken", what, name)
+				c.warnf("%s requires a token that is not named; using %s", what, name)
 				break
 			}
 		}
 	}
 	if *id == None {
-		c.warnf("%s asks for a token that is not named: prompts go without it", what)
+		c.warnf("%s requires a token that is not named; prompts are encoded without it", what)
 		return
 	}
 	*side = []int{*id}

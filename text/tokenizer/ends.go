@@ -5,23 +5,23 @@ import "slices"
 // End is a token that ends a text.
 type End struct {
 	ID   int
-	Text string // as the vocabulary writes it; empty where that is not known
-	From string // the key or file that says so
+	Text string // text of the token in the vocabulary; empty if it is not known
+	From string // the key or file that declares it an end token
 }
 
-// byName is End.From of a token that ends a text in every vocabulary that has it.
+// byName is the value of End.From for a token that is recognized by its text.
 const byName = "its name"
 
-// endNames are the tokens that end a text in every vocabulary that has them, whatever their type: the list
-// of llama.cpp. The earlier of two is the better stand-in for an EOS token that a file fails to name.
+// endNames lists the texts of tokens that end a text in every vocabulary, whatever their type. The list is
+// llama.cpp's. If a file does not name its EOS token, the first of these that the vocabulary has is used.
 var endNames = []string{
 	"</s>", "<eos>", "[EOS]", "<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
 	"<|end|>", "<end_of_turn>", "<turn|>", "<end_of_utterance>", "<EOT>", "_<EOT>", "[EOT]", "<|return|>",
 	"<|call|>", "<|calls|>", "<|flush|>", "<|tool_response>",
 }
 
-// fillIns are the tokens of fill-in-the-middle prompts that end a text, also as in llama.cpp: those of the
-// GGUF keys, and the names that count where a file has no such key.
+// fillIns lists the tokens of fill-in-the-middle prompts that end a text, also as in llama.cpp: the GGUF
+// key of each token, and the names that apply if a file does not have the key.
 var fillIns = []struct {
 	key   string
 	names []string
@@ -33,21 +33,21 @@ var fillIns = []struct {
 	{"tokenizer.ggml.fim_sep_token_id", []string{"<|file_sep|>"}},
 }
 
-// notEnds are the exceptions: a token that does not end a text in a vocabulary that has all tokens of with.
+// notEnds lists exceptions: token does not end a text in a vocabulary that has all tokens in with.
 var notEnds = []struct {
 	token string
 	with  []string
 }{
-	{"<|end|>", []string{"<|return|>", "<|call|>"}}, // ends a message of gpt-oss, not its turn
+	{"<|end|>", []string{"<|return|>", "<|call|>"}}, // in gpt-oss it ends a message, but not the turn
 	{"<|end|>", []string{"<|call|>", "<|flush|>"}},
 	{"<|end|>", []string{"<|calls|>", "<|flush|>"}},
 	{"</s>", []string{"<|tool_response>"}},
 }
 
-// bosNames stand in for a BOS token that a file asks for and fails to name.
+// bosNames lists the names that are tried if a file requires a BOS token without naming it.
 var bosNames = []string{"<s>", "<bos>", "<|begin_of_text|>", "<|startoftext|>", "<|bos|>", "[BOS]"}
 
-// endAt adds a token that ends a text; the first place that names it counts.
+// endAt adds a token that ends a text. If several places name the same token, the first one counts.
 func (c *Config) endAt(id int, from string) {
 	if id == None || slices.ContainsFunc(c.Ends, func(e End) bool { return e.ID == id }) {
 		return
@@ -59,7 +59,8 @@ func (c *Config) endAt(id int, from string) {
 	c.Ends = append(c.Ends, e)
 }
 
-// endByName adds the tokens that end a text by their names. has says which of the GGUF keys the file has.
+// endByName adds the tokens that end a text according to their names. has reports whether the file has a
+// GGUF key.
 func (c *Config) endByName(has func(key string) bool) {
 	names, found := map[string]bool{}, map[string]bool{}
 	for _, name := range endNames {
@@ -83,7 +84,7 @@ func (c *Config) endByName(has func(key string) bool) {
 	}
 }
 
-// Ends are the tokens that end a text, each with what says so.
+// Ends returns the tokens that end a text, each with the place that declares it.
 func (t *Tokenizer) Ends() []End {
 	if t == nil {
 		return nil
@@ -91,7 +92,7 @@ func (t *Tokenizer) Ends() []End {
 	return t.config.Ends
 }
 
-// IsEnd says whether a token ends a text.
+// IsEnd reports whether a token ends a text.
 func (t *Tokenizer) IsEnd(id int) bool {
 	return slices.ContainsFunc(t.Ends(), func(e End) bool { return e.ID == id })
 }

@@ -8,7 +8,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// The keys of a vocabulary in a GGUF file.
+// Keys of a vocabulary in a GGUF file.
 const (
 	keyModel    = "tokenizer.ggml.model"
 	keyPre      = "tokenizer.ggml.pre"
@@ -29,8 +29,9 @@ const (
 	keyName     = "general.name"
 )
 
-// Metadata are the keys of a model file as GGUF has them: what this package needs of a reader of such files.
-// A method whose name ends in Or returns its default where the key is missing; errors name the file and key.
+// Metadata provides the metadata keys of a model file. It contains what this package needs of a GGUF
+// reader. A method whose name ends in Or returns its default if the key is missing. Errors name the file
+// and the key.
 type Metadata interface {
 	Name() string // of the file, for errors
 	Has(key string) bool
@@ -44,11 +45,11 @@ type Metadata interface {
 	BoolOr(key string, def bool) (bool, error)
 }
 
-// New reads the vocabulary of a model file. The error is ErrNoVocabulary where the file has none, and a
-// RefusedError where it encodes no text; the Tokenizer has what is known all the same.
+// New reads the vocabulary of a model file. The error is ErrNoVocabulary if the file has none, and a
+// RefusedError if the vocabulary cannot encode text. Even with an error the Tokenizer holds what is known.
 func New(f Metadata) (*Tokenizer, error) { return newTokenizer(Read(f)) }
 
-// Read is the vocabulary of a model file. With an error it is what is known of it.
+// Read reads the vocabulary of a model file. With an error, the Config holds what is known.
 func Read(f Metadata) (Config, error) {
 	r := reader{f: f, c: Config{Name: f.Name(), BOS: None, EOS: None, Unknown: None}}
 	model, err := f.StringOr(keyModel, "none")
@@ -67,15 +68,16 @@ func Read(f Metadata) (Config, error) {
 	default:
 		return r.c, r.err
 	}
-	r.c.Tokens = nil // what they stand for is not known
+	r.c.Tokens = nil // their meaning is unknown
 	return r.c, err
 }
 
-// readers read the kinds of vocabularies, by the name that keyModel has.
+// readers maps the values of keyModel to the functions that read these kinds of vocabularies.
 var readers = map[string]func(*reader){"gpt2": (*reader).byteLevel, "llama": (*reader).sentencePiece}
 
-// specials reads what vocabularies of every kind have: tokens, special tokens, ends. A special token that the
-// file leaves out is the one given, where the vocabulary has so many.
+// specials reads what all kinds of vocabularies have: tokens, special tokens and end tokens. In specialsOr,
+// bos and eos are the ids that apply if the file does not state them, provided that the vocabulary is large
+// enough.
 func (r *reader) specials() { r.specialsOr(None, None) }
 
 func (r *reader) specialsOr(bos, eos int) {
@@ -99,7 +101,7 @@ func (r *reader) specialsOr(bos, eos int) {
 	c.Special = specialTokensOf(r.f, c.Tokens)
 }
 
-// around says what prompts start and end with; whether with BOS where the file does not say.
+// around reads which tokens prompts start and end with. bos is the default for starting with BOS.
 func (r *reader) around(bos bool) {
 	c := &r.c
 	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {
@@ -110,7 +112,7 @@ func (r *reader) around(bos bool) {
 	}
 }
 
-// byteLevel reads a vocabulary of bytes, which are joined by merges.
+// byteLevel reads a byte-level vocabulary with merges.
 func (r *reader) byteLevel() {
 	r.specials()
 	rule := r.splitRule()
@@ -119,11 +121,11 @@ func (r *reader) byteLevel() {
 	r.around(rule.addBOS)
 }
 
-// splitRule finds the rule that the file names.
+// splitRule finds the split rule that the file names.
 func (r *reader) splitRule() (rule splitRule) {
 	pre, err := r.f.String(keyPre)
 	if !r.f.Has(keyPre) {
-		err = fmt.Errorf("%s: the file does not name its split rule (%s): convert the model again with a present-day llama.cpp, or: %w",
+		err = fmt.Errorf("%s: the file does not name its split rule (%s). Convert the model again with a current llama.cpp, or %w",
 			r.f.Name(), keyPre, ErrUnsupported)
 	}
 	if err == nil {
@@ -135,8 +137,7 @@ func (r *reader) splitRule() (rule splitRule) {
 	return rule
 }
 
-// sentencePiece reads a vocabulary of SentencePiece, whose tokens are joined by scores. What the file leaves
-// out is as in Llama 2.
+// sentencePiece reads a SentencePiece vocabulary with scores. The defaults are those of Llama 2.
 func (r *reader) sentencePiece() {
 	r.specialsOr(1, 2)
 	c := &r.c
@@ -155,7 +156,7 @@ func (r *reader) sentencePiece() {
 	r.around(true)
 }
 
-// spaceSteps is how SentencePiece writes spaces.
+// spaceSteps returns the steps with which SentencePiece writes spaces.
 func spaceSteps(squeeze, prefix bool) (steps []Step) {
 	if squeeze {
 		steps = append(steps, Squeeze())
@@ -164,16 +165,16 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 		steps = append(steps, Prepend(" "))
 	}
 	steps = append(steps, Replace(" ", spaceSign))
-	if squeeze { // SentencePiece looks for spaces at the end after it wrote them
+	if squeeze { // SentencePiece trims the end after it has replaced the spaces
 		steps = append(steps, trimEnd(spaceSign))
 	}
 	return steps
 }
 
-// strip marks the tokens that take the white space after them away. GGUF has no place for that, so llama.cpp
-// knows them by the model's name: Phi 3 does so with all special tokens but those that every Llama has.
+// strip marks the tokens that include the white space after them. GGUF has no key for this, so llama.cpp
+// decides by the model's name: in Phi 3 it applies to all special tokens except those that every Llama has.
 func (r *reader) strip(added []Added) {
-	name, _ := r.f.StringOr(keyName, "") // another type of it is no defect of the vocabulary
+	name, _ := r.f.StringOr(keyName, "") // a name of another type is not a defect of the vocabulary
 	name = strings.ToLower(name)
 	if !strings.Contains(name, "phi-3") && !strings.Contains(name, "phi3") {
 		return
@@ -183,7 +184,7 @@ func (r *reader) strip(added []Added) {
 	}
 }
 
-// reader fills a vocabulary. It keeps the first error of several reads.
+// reader reads a vocabulary. It keeps only the first error.
 type reader struct {
 	f   Metadata
 	c   Config
@@ -222,7 +223,7 @@ func (r *reader) merges() [][2]string {
 	for i, line := range lines {
 		left, right, ok := strings.Cut(line, " ")
 		if !ok || left == "" || right == "" {
-			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q, want two tokens with a space between",
+			r.keep(fmt.Errorf("%s: metadata %q: merge %d is %q; want two tokens separated by a space",
 				r.f.Name(), keyMerges, i, printable.Short(line, 80)))
 		}
 		merges[i] = [2]string{left, right}
@@ -240,18 +241,18 @@ func (r *reader) scores() []float32 {
 	return scores
 }
 
-// orWarn is the value of a key; def where the file does not have it, and with a warning where it is of
-// another type.
+// orWarn returns the value of a key, or def if the key is missing. If the value has another type, it also
+// returns def and adds a warning.
 func orWarn[T any](r *reader, key string, def T, read func(string, T) (T, error)) T {
 	v, err := read(key, def)
 	if err != nil {
-		r.c.warnf("%v: ignored", err)
+		r.c.warnf("%v; ignored", err)
 		return def
 	}
 	return v
 }
 
-// id is a token's id; def where the file does not have the key or has no id of the vocabulary in it.
+// id returns the token id of a key, or def if the key is missing or its id is not in the vocabulary.
 func (r *reader) id(key string, def int) int {
 	if def >= len(r.c.Tokens) {
 		def = None
@@ -259,7 +260,7 @@ func (r *reader) id(key string, def int) int {
 	if !r.f.Has(key) {
 		return def
 	}
-	const none = 1<<32 - 1 // how llama.cpp writes -1
+	const none = 1<<32 - 1 // the value that llama.cpp writes for -1
 	n := orWarn(r, key, none+1, r.f.UintOr)
 	switch {
 	case n == none:

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// The properties of UAX #29 that package unicode has no tables of.
+// Properties of UAX #29 that package unicode has no tables for.
 var (
 	pictographic = pairs(
 		0xa9, 0xa9, 0xae, 0xae, 0x203c, 0x203c, 0x2049, 0x2049, 0x2122, 0x2122,
@@ -36,7 +36,7 @@ var (
 		0x110cd, 0x110cd, 0x111c2, 0x111c3, 0x113d1, 0x113d1, 0x1193f, 0x1193f, 0x11941, 0x11941,
 		0x11a3a, 0x11a3a, 0x11a84, 0x11a89, 0x11d46, 0x11d46, 0x11f02, 0x11f02,
 	)
-	// Spacing marks that begin a cluster of their own.
+	// Spacing marks that start a new cluster.
 	separateMarks = pairs(
 		0x102b, 0x102c, 0x1038, 0x1038, 0x1062, 0x1064, 0x1067, 0x106d, 0x1083, 0x1083, 0x1087, 0x108c,
 		0x108f, 0x108f, 0x109a, 0x109c, 0x1a61, 0x1a61, 0x1a63, 0x1a64, 0xaa7b, 0xaa7b, 0xaa7d, 0xaa7d,
@@ -52,7 +52,7 @@ func pairs(ends ...rune) (s charset) {
 	return s
 }
 
-// graphemeCluster is the pattern of one extended grapheme cluster, \X.
+// graphemeCluster returns the pattern of one extended grapheme cluster, \X.
 var graphemeCluster = sync.OnceValue(func() string {
 	const zwj = 0x200d
 	extend := inTables(unicode.Mn, unicode.Me, unicode.Other_Grapheme_Extend).or(chars(skinTones))

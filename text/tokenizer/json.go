@@ -11,15 +11,15 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// ParseJSON reads the text of a tokenizer.json, the form of Hugging Face's tokenizers library. What it does
-// to text and is not known here is an error that names it, and ErrUnsupported.
+// ParseJSON parses a tokenizer.json, the format of Hugging Face's tokenizers library. If the file requires
+// an unknown operation, the error names the operation and wraps ErrUnsupported.
 func ParseJSON(data []byte, name string) (Config, error) {
 	if err := checkCounts(data); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", name, err)
 	}
 	var f tokenizerJSON
 	if err := readjson.Unmarshal(data, &f); err != nil {
-		return Config{}, fmt.Errorf("%s: no tokenizer.json: %w: correct it, or fetch the file again", name,
+		return Config{}, fmt.Errorf("%s: not a valid tokenizer.json: %w. Correct the file or download it again", name,
 			printable.Error(err, 200))
 	}
 	c, err := f.config()
@@ -30,8 +30,8 @@ func ParseJSON(data []byte, name string) (Config, error) {
 	return c, nil
 }
 
-// maxCounts are how many objects, lists and commas a file may have, which bounds what it takes as Go has it.
-// Published ones have some 10,000 objects and a million lists and commas.
+// maxCounts limits the numbers of objects, lists and commas in a file, which bounds the memory for the
+// parsed file. Published files have about 10,000 objects and a million lists and commas.
 var maxCounts = [256]int{'{': 1 << 17, '[': 1 << 22, ',': 1 << 22}
 
 func checkCounts(data []byte) error {
@@ -49,14 +49,14 @@ func checkCounts(data []byte) error {
 	}
 	for c, most := range maxCounts {
 		if most > 0 && counts[c] > most {
-			return fmt.Errorf("it has %d of %q, at most %d are read: it is no tokenizer.json", counts[c],
+			return fmt.Errorf("not a tokenizer.json: the file has %d of %q; the maximum is %d", counts[c],
 				string(byte(c)), most)
 		}
 	}
 	return nil
 }
 
-// tokenizerJSON is what is read of the file; what is for training is not.
+// tokenizerJSON holds the parts of the file that are read. Training settings are not read.
 type tokenizerJSON struct {
 	Added         []addedJSON `json:"added_tokens"`
 	Normalizer    *component  `json:"normalizer"`
@@ -89,7 +89,8 @@ type modelJSON struct {
 	Suffix       string         `json:"end_of_word_suffix"`
 }
 
-// UnmarshalJSON looks at the type first: models of other kinds have other vocabularies.
+// UnmarshalJSON checks the type first, because other types of models have vocabularies of another
+// structure.
 func (m *modelJSON) UnmarshalJSON(data []byte) error {
 	type plain modelJSON
 	if err := json.Unmarshal(data, (*plain)(m)); err != nil {
@@ -107,14 +108,14 @@ func (m *modelJSON) UnmarshalJSON(data []byte) error {
 	}
 	m.Vocab = tables.Vocab
 	if text := string(tables.Merges); m.Vocab != nil && (text == "" || text == "null") {
-		return errors.New("the model has no merges")
+		return errors.New("the model has a vocabulary but no merges")
 	}
 	merges, err := readMergesJSON(tables.Merges)
 	m.Merges = merges
 	return err
 }
 
-// readMergesJSON reads merges as pairs, or as lines with a space between the two.
+// readMergesJSON reads merges as pairs, or as lines in which a space separates the two tokens.
 func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 	var pairs [][]string
 	inside := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("[")), " \t\r\n")
@@ -136,7 +137,7 @@ func readMergesJSON(data json.RawMessage) (merges [][2]string, err error) {
 	merges = make([][2]string, len(pairs))
 	for i, p := range pairs {
 		if len(p) != 2 || p[0] == "" || p[1] == "" {
-			return nil, fmt.Errorf("merge %d is %q, want two tokens", i,
+			return nil, fmt.Errorf("merge %d is %q; want two tokens", i,
 				printable.Short(strings.Join(p, " "), 80))
 		}
 		merges[i] = [2]string(p)
@@ -148,16 +149,16 @@ func (f *tokenizerJSON) config() (Config, error) {
 	m := &f.Model
 	switch {
 	case m.Type == "" && m.Vocab == nil:
-		return Config{}, errors.New("no tokenizer.json: it has no model with a vocabulary")
+		return Config{}, errors.New("not a tokenizer.json: it has no model with a vocabulary")
 	case m.Type != "BPE" && m.Type != "":
 		return Config{}, fmt.Errorf("tokenizer model %q is not supported yet (BPE is): %w",
 			printable.Short(m.Type, 80),
 			ErrUnsupported)
 	case m.Prefix != "" || m.Suffix != "":
-		return Config{}, fmt.Errorf("tokens that mark the inside or the end of words (%q, %q) are not supported yet: %w",
+		return Config{}, fmt.Errorf("a prefix %q or suffix %q for tokens inside of words is not supported yet: %w",
 			printable.Short(m.Prefix, 40), printable.Short(m.Suffix, 40), ErrUnsupported)
 	case m.Dropout != 0:
-		return Config{}, fmt.Errorf("dropout %v of merges is for training, and not supported: %w",
+		return Config{}, fmt.Errorf("dropout %v of merges is only for training and not supported: %w",
 			m.Dropout, ErrUnsupported)
 	}
 	c := Config{
@@ -171,8 +172,8 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if c.Cut, err = preTokenizers.steps(f.PreTokenizer); err != nil {
 		return c, err
 	}
-	// The byte alphabet as the last step is what symbols of bytes are, unless bytes are spelled out in
-	// another way.
+	// If the byte alphabet is the last step, the symbols can be bytes and the step is dropped. This does
+	// not apply if bytes are spelled in another way.
 	if n := len(c.Cut); n > 0 && c.Cut[n-1].alphabet && !c.ByteFallback {
 		c.Cut = c.Cut[:n-1]
 	} else {
@@ -181,7 +182,7 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if err := f.spelling(&c); err != nil {
 		return c, err
 	}
-	if err := checkSteps(c.Normal); err != nil { // added tokens go through them
+	if err := checkSteps(c.Normal); err != nil { // the steps also rewrite added tokens
 		return c, err
 	}
 	if err := f.fill(&c); err != nil {
@@ -190,7 +191,7 @@ func (f *tokenizerJSON) config() (Config, error) {
 	if m.Unknown != "" {
 		id, ok := m.Vocab[m.Unknown]
 		if !ok {
-			return c, fmt.Errorf("the token of what is unknown, %q, is none of the vocabulary",
+			return c, fmt.Errorf("the unknown token %q is not in the vocabulary",
 				printable.Short(m.Unknown, 40))
 		}
 		c.Unknown = id
@@ -205,15 +206,15 @@ func (f *tokenizerJSON) config() (Config, error) {
 	return c, err
 }
 
-// fill orders the tokens by id. Ids may leave gaps, which are tokens of no kind and no text.
+// fill stores the tokens by id. Ids may have gaps, which become tokens of kind Undefined without a text.
 func (f *tokenizerJSON) fill(c *Config) error {
 	const spare = 1 << 16
 	n := len(f.Model.Vocab) + len(f.Added)
 	size := 0
 	check := func(text string, id int) error {
 		if id < 0 || id >= 2*n+spare {
-			return fmt.Errorf("token %q has id %d, in a vocabulary of %d tokens", printable.Short(text, 40),
-				id, n)
+			return fmt.Errorf("token %q has the invalid id %d in a vocabulary of %d tokens",
+				printable.Short(text, 40), id, n)
 		}
 		size = max(size, id+1)
 		return nil
@@ -266,7 +267,7 @@ func (f *tokenizerJSON) fill(c *Config) error {
 	return nil
 }
 
-// around takes from a post_processor what is put before and after a text.
+// around reads from a post_processor which tokens are added before and after a text.
 func (c *component) around(to *Config) error {
 	if c == nil {
 		return nil
@@ -289,7 +290,7 @@ func (c *component) around(to *Config) error {
 			if p.SpecialToken != nil {
 				special, ok := c.SpecialTokens[p.SpecialToken.ID]
 				if !ok {
-					return fmt.Errorf("the template puts %q around a text, and does not say which token that is",
+					return fmt.Errorf("the template adds %q to a text but does not define this token",
 						printable.Short(p.SpecialToken.ID, 40))
 				}
 				*side = append(*side, special.IDs...)
@@ -304,8 +305,8 @@ func (c *component) around(to *Config) error {
 	return nil
 }
 
-// spelling takes from the decoder how tokens write bytes and spaces. What decoders do at the ends of a
-// text is no part of a token.
+// spelling reads from the decoder how tokens represent bytes and spaces. Operations of decoders at the ends
+// of a text do not concern single tokens and are ignored.
 func (f *tokenizerJSON) spelling(to *Config) error {
 	to.Alphabet, to.Space = f.PreTokenizer.has("ByteLevel") || f.Normalizer.has("ByteLevel"), spaceSign
 	if f.Decoder == nil {
@@ -329,7 +330,7 @@ func (c *component) spelling(to *Config) error {
 		to.Space = c.Replacement
 	case "Replace":
 		if c.Pattern.String == nil || *c.Pattern.String == "" || c.Content != " " {
-			return fmt.Errorf("a decoder that replaces other than a text by a space is not supported yet: %w",
+			return fmt.Errorf("a Replace decoder that does not replace a text by a space is not supported yet: %w",
 				ErrUnsupported)
 		}
 		to.Space = *c.Pattern.String

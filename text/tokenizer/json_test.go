@@ -250,40 +250,40 @@ func TestWrongJSONIsNamed(t *testing.T) {
 		"pattern": {object{"pre_tokenizer": object{"type": "Split", "pattern": object{"Regex": "(a"}, "behavior": "Isolated"}}, `pattern "(a"`, tokenizer.ErrUnsupported},
 		"ends of words": {
 			object{"model.end_of_word_suffix": "</w>"},
-			"mark the inside or the end of words", tokenizer.ErrUnsupported,
+			"for tokens inside of words", tokenizer.ErrUnsupported,
 		},
 		"dropout":      {object{"model.dropout": 0.1}, "dropout 0.1", tokenizer.ErrUnsupported},
-		"large id":     {object{"added_tokens": []object{{"id": 1 << 30, "content": "x"}}}, `token "x" has id 1073741824`, nil},
-		"negative id":  {object{"model.vocab": object{"a": -1}}, `token "a" has id -1`, nil},
+		"large id":     {object{"added_tokens": []object{{"id": 1 << 30, "content": "x"}}}, `token "x" has the invalid id 1073741824`, nil},
+		"negative id":  {object{"model.vocab": object{"a": -1}}, `token "a" has the invalid id -1`, nil},
 		"one id twice": {object{"model.vocab": object{"a": 1, "b": 1}, "model.merges": []string{}}, `tokens "a" and "b" both have id 1`, nil},
 		"merge of three": {
 			object{"model.merges": []string{"a b c"}},
-			`merge 0 is "a b c", want two tokens`, nil,
+			`merge 0 is "a b c"; want two tokens`, nil,
 		},
 		"merge of others": {object{"model.merges": []string{"a x"}}, `merge 0 joins "a" and "x"`, nil},
 		"no vocabulary":   {object{"model": object{}}, "it has no model with a vocabulary", nil},
-		"unknown token":   {object{"model.unk_token": "<none>"}, `"<none>", is none of the vocabulary`, nil},
+		"unknown token":   {object{"model.unk_token": "<none>"}, `"<none>" is not in the vocabulary`, nil},
 		"vocabulary": {
 			object{"model.vocab": []string{"a"}},
-			"no tokenizer.json: model.vocab: a list where an object is wanted", nil,
+			"not a valid tokenizer.json: model.vocab: a list where an object is wanted", nil,
 		},
 		"growth": {
 			object{"normalizer": sequence("normalizers", grow, grow, grow, grow, grow, grow, grow, grow)},
-			"text may become 6.554e+04 times as long", nil,
+			"may make text 6.554e+04 times as long", nil,
 		},
 		"steps": {
 			object{"normalizer": sequence("normalizers", slices.Repeat([]object{{"type": "Prepend"}},
 				65)...)},
-			"in 65 steps, at most 64", nil,
+			"in 65 steps; the maximum is 64", nil,
 		},
 		"steps, before patterns are compiled": {
 			object{"pre_tokenizer": sequence("pretokenizers", append(slices.Repeat([]object{{"type": "ByteLevel"}},
 				22), object{"type": "Split", "behavior": "Isolated", "pattern": object{"Regex": "("}})...)},
-			"in 66 steps, at most 64", nil,
+			"in 66 steps; the maximum is 64", nil,
 		},
 		"objects": {
 			object{"added_tokens": slices.Repeat([]object{{}}, 1<<17)},
-			`of "{", at most 131072`, nil,
+			`of "{"; the maximum is 131072`, nil,
 		},
 	} {
 		_, err := parseJSON(t, c.changes)

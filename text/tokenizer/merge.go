@@ -8,18 +8,19 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// pair is two neighbouring tokens, left in the upper half.
+// pair is two adjacent tokens, with the left token in the upper 32 bits.
 type pair uint64
 
 func pairOf(left, right int32) pair { return pair(uint64(uint32(left))<<32 | uint64(uint32(right))) }
 
-// joint is what two neighbours become, and how urgent that is: the lowest order comes first.
+// joint is the token that two adjacent tokens merge into, and the priority of the merge. The lowest order
+// is merged first.
 type joint struct {
 	order uint32
 	id    int32
 }
 
-// readMerges makes the table of the pairs that merges join.
+// readMerges builds the table from pairs of tokens to their merges.
 func (t *Tokenizer) readMerges() error {
 	t.merges = make(map[pair]joint, len(t.config.Merges))
 	for rank, m := range t.config.Merges {
@@ -27,8 +28,8 @@ func (t *Tokenizer) readMerges() error {
 		right, okRight := t.ids[m[1]]
 		joined, okJoined := t.ids[m[0]+m[1]]
 		if !okLeft || !okRight || !okJoined {
-			return fmt.Errorf("merge %d joins %q and %q, and the vocabulary lacks one of them or what they give", rank,
-				printable.Short(m[0], 40), printable.Short(m[1], 40))
+			return fmt.Errorf("merge %d joins %q and %q, but the vocabulary lacks one of them or the joined token",
+				rank, printable.Short(m[0], 40), printable.Short(m[1], 40))
 		}
 		if _, double := t.merges[pairOf(left, right)]; !double {
 			t.merges[pairOf(left, right)] = joint{uint32(rank), joined}
@@ -37,7 +38,8 @@ func (t *Tokenizer) readMerges() error {
 	return nil
 }
 
-// readScores makes the table of the texts that neighbours may join to, the highest score first.
+// readScores builds the table of the texts that adjacent tokens may merge into. The highest score is merged
+// first.
 func (t *Tokenizer) readScores() {
 	t.scored = make(map[string]joint, len(t.config.Tokens))
 	for id, text := range t.config.Tokens {
@@ -52,7 +54,8 @@ func (t *Tokenizer) readScores() {
 	}
 }
 
-// fallingOrder turns scores around: the higher one gets the lower number. Both zeros are one.
+// fallingOrder maps scores to orders such that a higher score has a lower order. Both zeros have the same
+// order.
 func fallingOrder(score float32) uint32 {
 	bits := math.Float32bits(score + 0)
 	if bits>>31 == 0 {
@@ -61,42 +64,45 @@ func fallingOrder(score float32) uint32 {
 	return bits
 }
 
-// encoder holds what one Encode needs. A word is a linked list of symbols, one for each byte or character at
-// first, and a heap of the joints that are possible in it: of n symbols in O(n log n).
+// encoder is the state of one Encode call. A word is a linked list of symbols, initially one for each byte
+// or character, with a heap of the possible merges. A word of n symbols takes O(n log n) time.
 type encoder struct {
 	t       *Tokenizer
 	ids     []int
-	total   int // bytes of the words so far
+	total   int // number of bytes of the words so far
 	symbols []symbolNode
 	heap    []candidate
 	lost    LostError
-	missing string // the first character or byte that was lost
-	// Whether the last of ids, or of symbols while a word is taken apart, stands for what has no token.
+	missing string // the first character or byte without a token
+	// unknown is true if the last id stands for text without a token. While a word is split into symbols,
+	// this applies to the last symbol instead.
 	unknown bool
 }
 
-// symbolNode is a token in the making: word[from:to]. Neighbours are indices, -1 at the ends.
+// symbolNode is a symbol that covers word[from:to]. prev and next are indices of the neighbours, or -1 at
+// the ends.
 type symbolNode struct {
-	id         int32 // or gone, or open
+	id         int32 // token id, or gone, or open
 	from, to   int32
 	prev, next int32
 }
 
 const (
-	gone = -1 // the symbol was joined to its left neighbour
-	open = -2 // a character that is no token by itself
+	gone = -1 // the symbol was merged into its left neighbour
+	open = -2 // the character is not a token by itself
 )
 
-// candidate is a joint that was possible when it was put into the heap. It is out of date where the two
-// symbols no longer end there.
+// candidate is a merge that was possible when it was put into the heap. It is outdated if the two symbols
+// no longer end at the same places.
 type candidate struct {
-	// how urgent in the upper half, place of the left symbol in the lower: the leftmost of equals comes first
+	// priority of the merge in the upper half, index of the left symbol in the lower half, so that of equal
+	// merges the leftmost comes first
 	order uint64
 	id    int32
 	to    int32 // end of the right symbol
 }
 
-// word appends the tokens of one word.
+// word appends the tokens of one word to the ids.
 func (e *encoder) word(word string) error {
 	t := e.t
 	e.total += len(word)
@@ -150,7 +156,7 @@ func (e *encoder) word(word string) error {
 	return nil
 }
 
-// bytes begins a word with a symbol for each byte.
+// bytes creates the initial symbols of a word, one for each byte.
 func (e *encoder) bytes(word string) {
 	for i := range len(word) {
 		if id := e.t.bytes[word[i]]; id != None {
@@ -162,8 +168,9 @@ func (e *encoder) bytes(word string) {
 	}
 }
 
-// characters begins a word with a symbol for each character. Where scores say what is joined, one that is no
-// token may still be part of one; where merges do, it is spelled at once.
+// characters creates the initial symbols of a word, one for each character. In a vocabulary with scores, a
+// character that is not a token may still become part of a token. In a vocabulary with merges, such a
+// character is spelled at once.
 func (e *encoder) characters(word string) {
 	for i := 0; i < len(word); {
 		_, n := utf8.DecodeRuneInString(word[i:])
@@ -195,8 +202,8 @@ func (e *encoder) add(id int32, from, to int) {
 	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
 }
 
-// spell gives the tokens of a character that is none, each with its length: those of its bytes, the one for
-// what is unknown, or none at all, which is counted.
+// spell calls give with the tokens for a character that has none: the tokens of its bytes, or the unknown
+// token. If the vocabulary has neither, spell counts the character as lost.
 func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	t := e.t
 	spelled := t.config.ByteFallback
@@ -223,7 +230,7 @@ func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	}
 }
 
-// consider puts the joint of a symbol with its right neighbour into the heap, if there is one.
+// consider pushes the merge of a symbol with its right neighbour, if they can be merged.
 func (e *encoder) consider(word string, place int32) {
 	if place < 0 {
 		return
@@ -245,8 +252,8 @@ func (e *encoder) consider(word string, place int32) {
 	}
 }
 
-// push and pop keep the lowest order at the front of a binary heap. (container/heap would allocate for each
-// candidate.)
+// push and pop keep the lowest order at the front of a binary heap. container/heap is not used because it
+// would allocate memory for each candidate.
 func (e *encoder) push(c candidate) {
 	e.heap = append(e.heap, c)
 	for i := len(e.heap) - 1; i > 0; {

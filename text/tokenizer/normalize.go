@@ -8,34 +8,36 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// forms are the normalisation forms of Unicode by their names.
+// forms maps names to the Unicode normalization forms.
 var forms = map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
 
-// normalize writes text in a form. (From 30 combining marks in a row on it puts U+034F between them, which
-// the Stream-Safe form of UAX #15 wants and reference tokenizers do not do.)
+// normalize returns the step that applies a Unicode normalization form. After 30 consecutive combining
+// marks it inserts U+034F, as the Stream-Safe format of UAX #15 requires. Reference tokenizers do not
+// insert it.
 func normalize(f norm.Form) Step {
-	most := 4. // 6 bytes of 2 (U+0390), and marks put in between
+	most := 4. // U+0390 grows from 2 to 6 bytes, and marks may be inserted
 	if f == norm.NFKC || f == norm.NFKD {
-		most = 18 // 33 bytes of 3 (U+FDFA), and marks put in between
+		most = 18 // U+FDFA grows from 3 to 33 bytes, and marks may be inserted
 	}
 	return rewriting(most, f.String)
 }
 
-// drop is what a character becomes that is left out.
+// drop is the result for a character that is removed.
 const drop = -1
 
-// firstLength is the length of the first character of a text.
+// firstLength returns the length in bytes of the first character of a text.
 func firstLength(text string) int {
 	_, n := utf8.DecodeRuneInString(text)
 	return n
 }
 
-// eachRune is the step that writes another character, or none, for each.
+// eachRune returns the step that replaces each character by another one, or removes it.
 func eachRune(grow float64, to func(rune) rune) Step {
 	return rewriting(grow, func(text string) string { return mapRunes(text, to) })
 }
 
-// mapRunes does so. Invalid bytes stay.
+// mapRunes replaces each character by to(character), or removes it if the result is drop. Invalid bytes are
+// kept.
 func mapRunes(text string, to func(rune) rune) string {
 	var b strings.Builder
 	for i, r := range text {
@@ -48,7 +50,7 @@ func mapRunes(text string, to func(rune) rune) string {
 	return b.String()
 }
 
-// without is the step that leaves out the characters of a kind.
+// without returns the step that removes the characters that satisfy is.
 func without(is func(rune) bool) Step {
 	return eachRune(0, func(r rune) rune {
 		if is(r) {
@@ -58,13 +60,14 @@ func without(is func(rune) bool) Step {
 	})
 }
 
-// lowercase writes capitals small, each character by itself: a sigma at the end of a word is no other one.
+// lowercase converts each character to lower case independently, so a sigma at the end of a word gets no
+// special form.
 var lowercase = rewriting(1.5, func(text string) string {
-	const dotted = "İ" // the only character that has two in its place
+	const dotted = "İ" // the only character whose lower case has two characters
 	return mapRunes(strings.ReplaceAll(text, dotted, "i\u0307"), unicode.ToLower)
 })
 
-// trimSpace takes white space away from the ends.
+// trimSpace returns the step that removes white space at the ends.
 func trimSpace(left, right bool) Step {
 	return Step{rewrite: func(p piece) (piece, error) {
 		from, to := 0, len(p.text)
@@ -78,7 +81,7 @@ func trimSpace(left, right bool) Step {
 	}}
 }
 
-// nmt are the changes of the normalizer of that name: control characters go, more of what is white becomes a
+// nmt is the normalizer Nmt: it removes control characters and replaces further kinds of white space by a
 // space.
 var nmt = eachRune(0, func(r rune) rune {
 	switch {
@@ -96,7 +99,8 @@ var (
 		0xfeff, 0xfeff, 0xfffd, 0xfffd)
 )
 
-// bertSteps are the changes of BERT's normalizer. Accents go with the capitals where the file does not say.
+// bertSteps returns the steps of BERT's normalizer. If the file does not say whether to strip accents, they
+// are stripped exactly if the text is converted to lower case.
 func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
 	if clean {
 		steps = append(steps, eachRune(0, func(r rune) rune {
@@ -124,7 +128,7 @@ func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
 	return steps
 }
 
-// spacedHan puts spaces around Chinese characters.
+// spacedHan inserts spaces around Chinese characters.
 var spacedHan = rewriting(5./3, func(text string) string {
 	var b strings.Builder
 	at := 0

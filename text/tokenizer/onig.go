@@ -11,12 +11,12 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// PatternError says what in a regular expression is wrong or not supported.
+// PatternError describes an invalid or unsupported part of a regular expression.
 type PatternError struct {
 	Pattern   string
-	Construct string // as the pattern has it
-	At        int    // byte of the pattern at which the construct begins
-	Problem   string // empty where the construct is not supported
+	Construct string // the unsupported or invalid part of the pattern
+	At        int    // byte index of the construct in the pattern
+	Problem   string // empty if the construct is valid but not supported
 }
 
 func (e *PatternError) Error() string {
@@ -33,33 +33,33 @@ func (e *PatternError) Unwrap() error { return ErrUnsupported }
 
 // Limits of a pattern.
 const (
-	maxPatternDepth   = 100     // of groups and classes in each other
-	maxPatternRewrite = 1 << 18 // bytes of the pattern for the engine
+	maxPatternDepth   = 100     // nesting depth of groups and classes
+	maxPatternRewrite = 1 << 18 // length in bytes of the rewritten pattern
 	maxRepeat         = 100_000
 )
 
-// onigPattern rewrites a pattern from Oniguruma's Ruby syntax, which tokenizer.json has, for regexp2.
-// Classes of characters are computed, so that case folding, unions, intersections and POSIX classes need
-// nothing of the engine; the rest has an equal there.
+// onigPattern rewrites a pattern for regexp2. Patterns in tokenizer.json use Oniguruma's Ruby syntax.
+// Character classes are computed here, so that the engine need not support case folding, unions,
+// intersections and POSIX classes. All other constructs have an equivalent in the engine.
 type onigPattern struct {
 	source string
 	at     int
 	depth  int
-	size   int // bytes written so far, those of texts within others counted again
+	size   int // bytes written so far; nested parts count once per nesting level
 }
 
 // fragment is a rewritten part of a pattern.
 type fragment struct {
 	text  string
-	empty bool   // may match no characters
-	word  []rune // the characters, where it is plain text in which case does not count
-	folds bool   // whether word counts
+	empty bool   // may match an empty text
+	word  []rune // the case-folded characters of plain text that ignores case
+	folds bool   // word is valid
 }
 
-// options are those of (?imx).
+// options are the options of a group (?imx).
 type options struct{ fold, dotAll, extended bool }
 
-// rewritePattern gives the pattern for the engine, and whether it may match no characters.
+// rewritePattern returns the pattern for the engine, and whether it may match an empty text.
 func rewritePattern(source string) (text string, empty bool, err error) {
 	p := &onigPattern{source: source}
 	defer func() {
@@ -81,7 +81,7 @@ func (p *onigPattern) fail(from int, problem string) {
 	panic(&PatternError{Pattern: p.source, Construct: p.source[from:to], At: from, Problem: problem})
 }
 
-// take moves on if the pattern goes on with that text.
+// take skips a text if the pattern continues with it, and reports whether it did.
 func (p *onigPattern) take(text string) bool {
 	if !strings.HasPrefix(p.source[p.at:], text) {
 		return false
@@ -93,31 +93,32 @@ func (p *onigPattern) take(text string) bool {
 func (p *onigPattern) next() rune {
 	r, n := utf8.DecodeRuneInString(p.source[p.at:])
 	if r == utf8.RuneError && n <= 1 {
-		p.fail(p.at, "not UTF-8, or the pattern breaks off")
+		p.fail(p.at, "not valid UTF-8, or the pattern ends too early")
 	}
 	p.at += n
 	return r
 }
 
-// nested runs what may contain itself.
+// nested runs a function that reads a nested part, and limits the nesting depth.
 func (p *onigPattern) nested(from int, run func() fragment) fragment {
 	if p.depth++; p.depth > maxPatternDepth {
-		p.fail(from, fmt.Sprintf("more than %d groups in each other", maxPatternDepth))
+		p.fail(from, fmt.Sprintf("more than %d nested groups", maxPatternDepth))
 	}
 	defer func() { p.depth-- }()
 	return run()
 }
 
-// written counts what is written of the new pattern.
+// written adds the length of a rewritten text to the total and limits the total.
 func (p *onigPattern) written(text string) string {
 	if p.size += len(text); p.size > maxPatternRewrite {
-		p.fail(0, fmt.Sprintf("it takes more than %d bytes when its classes are written out",
+		p.fail(0, fmt.Sprintf("longer than %d bytes after its character classes are expanded",
 			maxPatternRewrite))
 	}
 	return text
 }
 
-// alternatives reads up to the end of a group, which it leaves, or of the pattern.
+// alternatives reads up to the end of the pattern, or up to the closing parenthesis of a group without
+// reading the parenthesis.
 func (p *onigPattern) alternatives(o options) fragment {
 	all := p.sequence(o)
 	for p.take("|") {
@@ -131,7 +132,7 @@ func (p *onigPattern) alternatives(o options) fragment {
 func (p *onigPattern) sequence(o options) fragment {
 	all := fragment{empty: true, folds: true}
 	var b strings.Builder
-	var word []rune // the last characters that are plain text without case
+	var word []rune // the last characters of plain text that ignores case
 	for p.more() && p.source[p.at] != '|' && p.source[p.at] != ')' {
 		if o.extended && p.skipComment() {
 			continue
@@ -148,7 +149,7 @@ func (p *onigPattern) sequence(o options) fragment {
 			word = nil
 		}
 		if other, found := foldsTogether(word); found {
-			p.fail(from, fmt.Sprintf("without case it ends another spelling of %s: not supported yet", other))
+			p.fail(from, fmt.Sprintf("not supported yet: if case is ignored, this completes another spelling of %s", other))
 		}
 		if last {
 			break
@@ -158,7 +159,7 @@ func (p *onigPattern) sequence(o options) fragment {
 	return all
 }
 
-// skipComment skips white space and a comment of the extended syntax.
+// skipComment skips one white space character or one comment of the extended syntax.
 func (p *onigPattern) skipComment() bool {
 	switch p.source[p.at] {
 	case ' ', '\t', '\n', '\v', '\f', '\r':
@@ -175,7 +176,8 @@ func (p *onigPattern) skipComment() bool {
 	return false
 }
 
-// atom reads what a quantifier may follow. The sequence ends with it where last is set.
+// atom reads the part of a pattern to which a quantifier applies. last is true if the atom ends the
+// sequence.
 func (p *onigPattern) atom(o options) (f fragment, last bool) {
 	from := p.at
 	switch c := p.next(); c {
@@ -209,8 +211,8 @@ func (p *onigPattern) literal(c rune, o options) fragment {
 	return fragment{text: only(c).folded().class(), word: []rune(cases.Fold().String(string(c))), folds: true}
 }
 
-// quantified reads the quantifiers of an atom. In Ruby's syntax + makes ?, * and + possessive, while
-// after an interval it repeats that; ? after {n} makes it optional.
+// quantified reads the quantifiers of an atom. In Ruby's syntax a + after ?, * or + makes it possessive,
+// but after an interval it repeats the interval. A ? after {n} makes {n} optional.
 func (p *onigPattern) quantified(f fragment, o options) fragment {
 	for p.more() {
 		if o.extended && p.skipComment() {
@@ -243,7 +245,7 @@ func (p *onigPattern) quantified(f fragment, o options) fragment {
 	return f
 }
 
-// interval reads {n}, {n,}, {,n} or {n,m}. Other text with a brace is no quantifier.
+// interval reads {n}, {n,}, {,n} or {n,m}. Any other text with a brace is not a quantifier.
 func (p *onigPattern) interval() (least int, text string, ok bool) {
 	from := p.at
 	inside, _, closed := strings.Cut(p.source[p.at:], "}")
@@ -257,7 +259,7 @@ func (p *onigPattern) interval() (least int, text string, ok bool) {
 	number := func(s string) int {
 		n, err := strconv.Atoi(s)
 		if s != "" && (err != nil || n > maxRepeat) {
-			p.fail(from, fmt.Sprintf("at most %d repetitions are possible", maxRepeat))
+			p.fail(from, fmt.Sprintf("the maximum is %d repetitions", maxRepeat))
 		}
 		return n
 	}
@@ -268,14 +270,15 @@ func (p *onigPattern) interval() (least int, text string, ok bool) {
 	case high == "":
 		return least, fmt.Sprintf("{%d,}", least), true
 	case most < least:
-		p.fail(from, "the first number is the larger one")
+		p.fail(from, "the first number is larger than the second")
 		return 0, "", false
 	default:
 		return least, fmt.Sprintf("{%d,%d}", least, most), true
 	}
 }
 
-// group reads what follows on a parenthesis. Groups capture nothing, as nothing refers to them.
+// group reads the rest of a group after its parenthesis. All groups become non-capturing, because nothing
+// refers to them.
 func (p *onigPattern) group(from int, o options) (f fragment, last bool) {
 	look := func(open string) fragment {
 		return fragment{text: open + p.inside(from, o).text + ")", empty: true}
@@ -320,7 +323,7 @@ func (p *onigPattern) groupName(from int, end rune) {
 	}
 }
 
-// inside reads the rest of a group.
+// inside reads the content of a group and its closing parenthesis.
 func (p *onigPattern) inside(from int, o options) fragment {
 	f := p.nested(from, func() fragment { return p.alternatives(o) })
 	if !p.take(")") {
@@ -329,8 +332,8 @@ func (p *onigPattern) inside(from int, o options) fragment {
 	return f
 }
 
-// optionGroup reads (?imx-imx:...), or (?imx-imx), which holds up to the end of the group around it, |
-// included.
+// optionGroup reads (?imx-imx:...) or (?imx-imx). The second form applies up to the end of the enclosing
+// group, including all further alternatives.
 func (p *onigPattern) optionGroup(from int, o options) (f fragment, last bool) {
 	on := true
 	for {
@@ -357,15 +360,15 @@ func (p *onigPattern) optionGroup(from int, o options) (f fragment, last bool) {
 	}
 }
 
-// anchors are the escapes that match a place.
+// anchors maps escapes that match a position to the engine's syntax.
 var anchors = map[rune]string{
 	'A': `\A`, 'z': `\z`, 'Z': `(?=\n?\z)`, 'G': `\G`,
 }
 
-// escapedSets are the escapes that are a set of characters; the capital of a letter is what is not in it.
+// escapedSets maps escapes to sets of characters. The upper-case escape is the complement of the set.
 var escapedSets = map[rune]func() charset{'d': digits, 'h': hexDigits, 's': whiteSpace, 'w': escapeW}
 
-// escape reads what follows on a backslash outside of classes.
+// escape reads the rest of an escape outside of classes.
 func (p *onigPattern) escape(from int, o options) fragment {
 	at := p.at
 	switch c := p.next(); c {
@@ -386,7 +389,7 @@ func (p *onigPattern) escape(from int, o options) fragment {
 		return fragment{text: everything.class()}
 	case 'k', 'g', 'K', 'y', 'Y', '4', '5', '6', '7', '8', '9':
 		p.fail(from, "")
-	case '1', '2', '3': // three digits are the number of a character
+	case '1', '2', '3': // three octal digits are the code of a character
 		if len(p.source)-at < 3 || strings.Trim(p.source[at:at+3], "01234567") != "" {
 			p.fail(from, "")
 		}
@@ -403,10 +406,10 @@ func (p *onigPattern) escape(from int, o options) fragment {
 	return p.literal(c, o)
 }
 
-// controls are the escapes that are one character.
+// controls maps escapes to single control characters.
 var controls = map[rune]rune{'a': 7, 'b': 8, 't': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', 'e': 0x1b}
 
-// member reads what follows on a backslash where a character or a set of them is meant.
+// member reads the rest of an escape that represents a character or a set of characters.
 func (p *onigPattern) member(from int) (set charset, c rune, isSet bool) {
 	c = p.next()
 	if control, ok := controls[c]; ok {
@@ -442,7 +445,7 @@ func (p *onigPattern) member(from int) (set charset, c rune, isSet bool) {
 	return nil, c, false
 }
 
-// number reads the digits of a character's number.
+// number reads the digits of a character code.
 func (p *onigPattern) number(from, base, least, most int, end string) rune {
 	begin := p.at
 	for p.more() && p.at-begin < most {
@@ -453,7 +456,7 @@ func (p *onigPattern) number(from, base, least, most int, end string) rune {
 	}
 	n, _ := strconv.ParseUint(p.source[begin:p.at], base, 64)
 	if p.at-begin < least || n > utf8.MaxRune || n >= 0xd800 && n <= 0xdfff || !p.take(end) {
-		p.fail(from, "not the number of a character")
+		p.fail(from, "not a valid character code")
 	}
 	return rune(n)
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/text/cases"
 )
 
-// foldsTogether reports the character that the end of a text is another writing of when case does not
-// count, as ß is of ss.
+// foldsTogether returns the character that equals the end of a text if case is ignored: for example ß for
+// ss.
 func foldsTogether(word []rune) (other string, found bool) {
 	for n := 2; n <= min(3, len(word)); n++ {
 		if other, found = longFolds()[string(word[len(word)-n:])]; found {
@@ -20,7 +20,7 @@ func foldsTogether(word []rune) (other string, found bool) {
 	return "", false
 }
 
-// longFolds are the texts of several characters that are one character in another case.
+// longFolds maps texts of several characters to the single character that equals them if case is ignored.
 var longFolds = sync.OnceValue(func() map[string]string {
 	folds := map[string]string{}
 	fold := cases.Fold()
@@ -35,7 +35,7 @@ var longFolds = sync.OnceValue(func() map[string]string {
 	return folds
 })
 
-// class reads a class of characters after its first bracket.
+// class reads a character class after its opening bracket.
 func (p *onigPattern) class(from int, o options) fragment {
 	set, without := p.classSet(from, o)
 	text := set.class()
@@ -45,7 +45,7 @@ func (p *onigPattern) class(from int, o options) fragment {
 	return fragment{text: text}
 }
 
-// classSet reads a class. Where it is an intersection, without is the same written as a difference.
+// classSet reads a character class. For an intersection, without is the same class written as a difference.
 func (p *onigPattern) classSet(from int, o options) (set charset, without string) {
 	negated := p.take("^")
 	operands := []charset{nil}
@@ -96,7 +96,7 @@ func (p *onigPattern) closeClass(from int, operands []charset, negated bool, o o
 		for text, other := range longFolds() {
 			first, _ := utf8.DecodeRuneInString(text)
 			if c, _ := utf8.DecodeRuneInString(other); !negated && set.has(c) && !set.has(first) {
-				p.fail(from, fmt.Sprintf("without case %s is also %q, which is not supported yet",
+				p.fail(from, fmt.Sprintf("not supported yet: if case is ignored, %s also equals %q",
 					other, text))
 			}
 		}
@@ -116,7 +116,7 @@ func (p *onigPattern) closeClass(from int, operands []charset, negated bool, o o
 	return set, without
 }
 
-// rangeEnd reads the end of a range that c begins; it is c where there is none.
+// rangeEnd reads the end of a character range that begins with c. It returns c if there is no range.
 func (p *onigPattern) rangeEnd(from int, c rune) rune {
 	rest := p.source[p.at:]
 	if !strings.HasPrefix(rest, "-") || strings.HasPrefix(rest, "-]") || strings.HasPrefix(rest, "-&&") {
@@ -129,21 +129,21 @@ func (p *onigPattern) rangeEnd(from int, c rune) rune {
 		_, to, isSet = p.member(from)
 	}
 	if isSet || to < c {
-		p.fail(from, "not a range of characters")
+		p.fail(from, "not a valid range of characters")
 	}
 	return to
 }
 
-// noRange refuses a range that begins with a set.
+// noRange refuses a range whose start is a set.
 func (p *onigPattern) noRange(from int) {
 	rest := p.source[p.at:]
 	if strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "-]") && !strings.HasPrefix(rest, "-&&") {
 		p.at++
-		p.fail(from, "not a range of characters")
+		p.fail(from, "not a valid range of characters")
 	}
 }
 
-// bracket reads [:name:] after its first bracket; other text is a class in a class.
+// bracket reads [:name:] after its first bracket. Any other text is a nested class.
 func (p *onigPattern) bracket(from int) (charset, bool) {
 	inside, closed := strings.CutPrefix(p.source[p.at:], ":")
 	name, _, ended := strings.Cut(inside, ":]")
@@ -154,7 +154,7 @@ func (p *onigPattern) bracket(from int) (charset, bool) {
 	plain, negated := strings.CutPrefix(name, "^")
 	set := brackets[plain]
 	if set == nil {
-		p.fail(from, "unknown class")
+		p.fail(from, "unknown character class")
 	}
 	if negated {
 		return set().not(), true

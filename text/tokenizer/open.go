@@ -11,24 +11,26 @@ import (
 	"gpuscope/internal/mapfile"
 )
 
-// The files of a Hugging Face folder that say something of its tokenizer.
+// Files of a Hugging Face folder with information about the tokenizer.
 const (
 	jsonFile       = "tokenizer.json"
 	modelFile      = "tokenizer.model"
 	configFile     = "tokenizer_config.json"
-	mapFile        = "special_tokens_map.json" // the older place of the names of special tokens
+	mapFile        = "special_tokens_map.json" // older file with the names of special tokens
 	generationFile = "generation_config.json"
-	shapeFile      = "config.json" // of the model
+	shapeFile      = "config.json" // configuration of the model
 	templateFile   = "chat_template.jinja"
 )
 
-// maxFile is how large a file may be that is read whole; the largest published ones have some 40 MB.
+// maxFile is the maximum size in bytes of a file that is read into memory. The largest published files have
+// about 40 MB.
 const maxFile = 64 << 20
 
-// Open reads a vocabulary: a tokenizer.json, a SentencePiece model (tokenizer.model), or a
-// folder with one of the latter two. The files beside one of just that name are read with it: special
-// tokens and chat template of tokenizer_config.json, special_tokens_map.json and chat_template.jinja, ends of
-// generation_config.json and config.json. Errors are those of New; without a Tokenizer there is no such file.
+// Open reads a vocabulary from a tokenizer.json, a SentencePiece model (tokenizer.model), or a folder with
+// one of these files. If the file has exactly one of these names, Open also reads the files next to it.
+// Special tokens and the chat template come from tokenizer_config.json, special_tokens_map.json and
+// chat_template.jinja. End tokens come from generation_config.json and config.json. The errors are those of
+// New. The Tokenizer is nil only if the path does not exist.
 func Open(path string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -66,13 +68,13 @@ func openFile(path string) (*Tokenizer, error) {
 	return newTokenizer(c, err)
 }
 
-// readFile reads a tokenizer.json or a SentencePiece model, of which head is the beginning.
+// readFile reads a tokenizer.json or a SentencePiece model. head is the beginning of the file.
 func readFile(path string, head []byte) (Config, error) {
 	parse := ParseModel
 	if bytes.HasPrefix(bytes.TrimLeft(head, " \t\r\n"), []byte("{")) {
 		parse = ParseJSON
 	} else if len(head) == 0 || head[0] != 1<<3|2 {
-		return Config{}, fmt.Errorf("%s: it begins like no vocabulary: want a %s or a SentencePiece %s",
+		return Config{}, fmt.Errorf("%s: not a vocabulary; want a %s or a SentencePiece %s",
 			path, jsonFile, modelFile)
 	}
 	data, err := mapfile.Read(path, maxFile)
@@ -82,10 +84,10 @@ func readFile(path string, head []byte) (Config, error) {
 	return parse(data, path)
 }
 
-// unread is a vocabulary of which nothing is known.
+// unread returns an empty vocabulary.
 func unread(name string) Config { return Config{Name: name, BOS: None, EOS: None, Unknown: None} }
 
-// readHead is the beginning of a file, by which it is known.
+// readHead returns the beginning of a file, from which its format is recognized.
 func readHead(path string) ([]byte, error) {
 	f, _, err := mapfile.Regular(path)
 	if err != nil {

@@ -114,7 +114,7 @@ func TestWhatIsNoVocabularyIsNamed(t *testing.T) {
 		"empty folder": {map[string]string{"tokenizer.json": ""}, "", "has no tokenizer.json and no tokenizer.model", tokenizer.ErrNoVocabulary},
 		"text": {
 			map[string]string{"a.txt": "text"},
-			"a.txt", "a.txt: it begins like no vocabulary",
+			"a.txt", "a.txt: not a vocabulary",
 			nil,
 		},
 		"missing": {map[string]string{}, "none", "no such file", os.ErrNotExist},

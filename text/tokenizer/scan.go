@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// scanner gives the length of the word that text starts with. Text is not empty; the length is at least 1.
-// Scanners do by hand what a pattern of splits says, and read each character once or twice.
+// scanner returns the length of the word at the start of a non-empty text, at least 1. A scanner is a
+// hand-written equivalent of a pattern of splits. It reads each character once or twice.
 type scanner func(text string) int
 
-// class is what the rules tell characters apart by.
+// class is the kind of a character in the rules.
 type class uint8
 
 const (
-	end    class = iota // of the text
+	end    class = iota // end of the text
 	space               // \s
 	letter              // \p{L}
 	number              // \p{N}
-	symbol              // all else, invalid bytes included
+	symbol              // all other characters, and invalid bytes
 )
 
-// first classifies the character that text starts with and gives its length.
+// first returns the class and the length of the first character of a text.
 func first(text string) (class, int) {
 	if text == "" {
 		return end, 0
@@ -52,7 +52,7 @@ var asciiClass = func() (table [utf8.RuneSelf]class) {
 	return table
 }()
 
-// run is the length of the longest start of text that is all of class c.
+// run returns the length of the longest prefix of text whose characters are all of class c.
 func run(text string, c class) int {
 	n := 0
 	for {
@@ -64,8 +64,8 @@ func run(text string, c class) int {
 	}
 }
 
-// gpt2Word is GPT-2's rule: a contraction, or a run of letters, of numbers or of symbols with a space
-// before it or none, or white space.
+// gpt2Word implements GPT-2's rule. A word is a contraction, or a run of letters, numbers or symbols with
+// an optional space before it, or white space.
 func gpt2Word(text string) int {
 	if n := contraction(text, false); n > 0 {
 		return n
@@ -84,7 +84,7 @@ func gpt2Word(text string) int {
 	return spaces(text[:n], following)
 }
 
-// digit is the rule that cuts numbers out: each by itself, and what is between them.
+// digit implements the rule that makes each digit a word, and the text between digits a word.
 func digit(text string) int {
 	if c, width := first(text); c == number {
 		return width
@@ -99,7 +99,8 @@ func digit(text string) int {
 	}
 }
 
-// llama3Word is the rule of Llama 3, and of Qwen 2 but for how many digits make a word.
+// llama3Word implements the rule of Llama 3 and Qwen 2. The two differ only in the maximum number of digits
+// of a word.
 func llama3Word(text string, digits int) int {
 	if n := contraction(text, true); n > 0 {
 		return n
@@ -148,8 +149,8 @@ func newlines(text string) int {
 	return n
 }
 
-// spaces is the length of the word at the start of a run of white space: the run but for its last character,
-// which goes with what follows, unless nothing follows or it is the only one.
+// spaces returns the length of the word at the start of a run of white space. The last character of the run
+// belongs to the following word, unless nothing follows or the run has a single character.
 func spaces(white string, following class) int {
 	if following == end {
 		return len(white)
@@ -161,8 +162,8 @@ func spaces(white string, following class) int {
 	return len(white) - last
 }
 
-// contraction is the length of an English contraction ('s 't 're 've 'm 'll 'd) that text starts with, or 0.
-// With fold any case counts, the long s (ſ) included: Unicode folds it to s.
+// contraction returns the length of an English contraction ('s 't 're 've 'm 'll 'd) at the start of text,
+// or 0. With fold, case is ignored. The long s (ſ) then counts as s, because Unicode folds it to s.
 func contraction(text string, fold bool) int {
 	if text[0] != '\'' {
 		return 0

@@ -8,8 +8,9 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// ParseModel reads a SentencePiece model (tokenizer.model), a ModelProto of sentencepiece_model.proto. BPE
-// models that write text as it is are known; another kind is an error that names it, and ErrUnsupported.
+// ParseModel parses a SentencePiece model (tokenizer.model), a ModelProto of sentencepiece_model.proto. It
+// supports BPE models without a table of text replacements. For any other model, the error names the
+// unsupported feature and wraps ErrUnsupported.
 func ParseModel(data []byte, name string) (Config, error) {
 	m := spModel{
 		kind: spUnigram, prefix: true, squeeze: true, escape: true, unknown: 0, bos: 1, eos: 2,
@@ -26,7 +27,8 @@ func ParseModel(data []byte, name string) (Config, error) {
 		return nil
 	})
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: no SentencePiece model: %w: fetch the file again", name, err)
+		return Config{}, fmt.Errorf("%s: not a valid SentencePiece model: %w. Download the file again",
+			name, err)
 	}
 	c, err := m.config(name)
 	if err != nil {
@@ -35,7 +37,7 @@ func ParseModel(data []byte, name string) (Config, error) {
 	return c, nil
 }
 
-// The numbers of TrainerSpec.ModelType; BPE is 2.
+// Values of TrainerSpec.ModelType.
 const (
 	spUnigram = 1
 	spBPE     = 2
@@ -43,10 +45,10 @@ const (
 
 var spKinds = map[int]string{spUnigram: "unigram", spBPE: "BPE", 3: "word", 4: "char"}
 
-// spKindOf is the kind of a token by the number of SentencePiece.Type.
+// spKindOf maps the values of SentencePiece.Type to kinds of tokens.
 var spKindOf = map[uint64]Kind{1: Normal, 2: Unknown, 3: Control, 4: UserDefined, 5: Unused, 6: Byte}
 
-// spModel is what is read of a model.
+// spModel holds the parts of a model that are read.
 type spModel struct {
 	tokens            []string
 	scores            []float32
@@ -54,9 +56,10 @@ type spModel struct {
 	kind              int
 	fallback, suffix  bool
 	unknown, bos, eos int
-	rules             string // name of the normaliser
-	rewrites          bool   // whether the normaliser has a table of characters
-	// spaces: one before each text; none at the ends and one in a row; written as ▁
+	rules             string // name of the normalizer
+	rewrites          bool   // the normalizer has a table of text replacements
+	// prefix inserts a space before each text. squeeze removes spaces at the ends and shortens runs of
+	// spaces. escape writes spaces as ▁.
 	prefix, squeeze, escape bool
 }
 
@@ -77,7 +80,7 @@ func (m *spModel) piece(data []byte) error {
 		return fmt.Errorf("more than %d pieces", maxTokens)
 	}
 	if _, ok := spKindOf[kind]; !ok && err == nil {
-		return fmt.Errorf("piece %d has type %d, want 1 to 6", len(m.tokens), kind)
+		return fmt.Errorf("piece %d has type %d; want 1 to 6", len(m.tokens), kind)
 	}
 	m.tokens, m.scores = append(m.tokens, text), append(m.scores, score)
 	m.kinds = append(m.kinds, spKindOf[kind])
@@ -121,13 +124,13 @@ func (m *spModel) normalizer(f field) error {
 func (m *spModel) config(name string) (Config, error) {
 	switch {
 	case len(m.tokens) == 0:
-		return Config{}, fmt.Errorf("no SentencePiece model: it has no pieces")
+		return Config{}, fmt.Errorf("not a SentencePiece model: it has no pieces")
 	case m.kind != spBPE:
 		return Config{},
 			fmt.Errorf("a SentencePiece model of type %d (%s) is not supported yet (BPE is): %w", m.kind,
 				spKinds[m.kind], ErrUnsupported)
 	case m.rewrites:
-		return Config{}, fmt.Errorf("the normaliser %q of the SentencePiece model is not supported yet (identity is): %w",
+		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet (identity is): %w",
 			printable.Short(m.rules, 40), ErrUnsupported)
 	case m.suffix || !m.escape:
 		return Config{}, fmt.Errorf("a SentencePiece model with spaces after words, or not written as %s, is not supported yet: %w",
@@ -139,23 +142,23 @@ func (m *spModel) config(name string) (Config, error) {
 		Normal: spaceSteps(m.squeeze, m.prefix), Added: addedByKind(m.tokens, m.kinds),
 	}
 	c.BOS, c.EOS = c.within(m.bos, "bos_id"), c.within(m.eos, "eos_id")
-	for i := range c.Added { // pieces are what the normaliser gives
+	for i := range c.Added { // the texts of pieces are already normalized
 		c.Added[i].Normalized = !c.Added[i].Special
 	}
-	if c.BOS != None { // the file does not say; Llama 2, Mistral and Gemma want it
+	if c.BOS != None { // the file does not state it, but Llama 2, Mistral and Gemma need it
 		c.Before = []int{c.BOS}
 	}
 	return c, nil
 }
 
-// field is one of a protobuf message: a number, and what it holds by its wire type.
+// field is a field of a protobuf message, with its number and its value by wire type.
 type field struct {
 	number uint64
-	value  uint64 // of a varint or a fixed number
-	bytes  []byte // of what has a length
+	value  uint64 // value of a varint or a fixed-size number
+	bytes  []byte // content of a length-delimited field
 }
 
-// id is a token id, None where it is negative.
+// id returns the field as a token id, or None if it is negative.
 func (f field) id() int {
 	if f.value > math.MaxInt32 {
 		return None
@@ -163,13 +166,13 @@ func (f field) id() int {
 	return int(f.value)
 }
 
-// fields goes through the fields of a message.
+// fields calls each for every field of a message.
 func fields(data []byte, each func(field) error) error {
 	for at := 0; at < len(data); {
 		var f field
 		tag, n := binary.Uvarint(data[at:])
 		if n <= 0 {
-			return fmt.Errorf("byte %d of a message is no tag of a field", at)
+			return fmt.Errorf("byte %d of a message is not a valid field tag", at)
 		}
 		at += n
 		f.number = tag >> 3
@@ -196,7 +199,7 @@ func fields(data []byte, each func(field) error) error {
 			return fmt.Errorf("field %d at byte %d has wire type %d", f.number, at, tag&7)
 		}
 		if width <= 0 || width > len(data)-at {
-			return fmt.Errorf("field %d at byte %d breaks off", f.number, at)
+			return fmt.Errorf("field %d at byte %d is truncated", f.number, at)
 		}
 		if err := each(f); err != nil {
 			return err

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// SpecialTokens are the texts of a vocabulary's special tokens as chat templates name them.
+// SpecialTokens holds the texts of a vocabulary's special tokens under their names in chat templates.
 type SpecialTokens struct {
-	Named map[string]string // by variable name, such as "pad_token"
-	Extra []string          // tokens without a name of their own, as additional_special_tokens lists them
+	Named map[string]string // by variable name in a template, such as "pad_token"
+	Extra []string          // unnamed tokens, such as those in additional_special_tokens
 }
 
-// extraKeys are the keys of special tokens beside the ones in fixed roles: a list of texts, or names with
-// their texts.
+// extraKeys lists the keys of special tokens without a fixed role. Each holds a list of texts, or an object
+// from names to texts.
 var extraKeys = []string{
 	"additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens",
 }
 
-// specialTokens collects the special tokens that files name, a later one in place of an earlier.
+// specialTokens collects the special tokens of several files. A later file overrides an earlier one.
 func specialTokens(files ...*settings) SpecialTokens {
 	s := SpecialTokens{Named: map[string]string{}}
 	for _, f := range files {
@@ -28,8 +28,8 @@ func specialTokens(files ...*settings) SpecialTokens {
 	return s
 }
 
-// add takes the texts of every key whose name ends in _token, and of those in extraKeys. A value of another
-// type, such as the bool of a switch, names no token.
+// add adds the texts of the keys whose name ends in _token, and those of extraKeys. A value of another
+// type, such as a boolean option, is skipped.
 func (s *SpecialTokens) add(keys map[string]json.RawMessage) {
 	named := func(keys map[string]json.RawMessage) {
 		for key, value := range keys {
@@ -60,7 +60,7 @@ func (s *SpecialTokens) add(keys map[string]json.RawMessage) {
 	named(fixed)
 }
 
-// tokenText is the text of a token that is written as a string or as an object with its content.
+// tokenText returns the text of a token that is stored as a string or as an object with a content field.
 func tokenText(value json.RawMessage) (string, bool) {
 	var name tokenName
 	if len(value) == 0 || json.Unmarshal(value, &name) != nil || name == "" {
@@ -69,8 +69,8 @@ func tokenText(value json.RawMessage) (string, bool) {
 	return string(name), true
 }
 
-// specialKeys are the variables of special tokens with GGUF's keys for their ids. GGUF itself misspells the
-// separator.
+// specialKeys maps template variables to the GGUF keys of the token ids. The misspelled key of the
+// separator is GGUF's own.
 var specialKeys = []struct{ name, key string }{
 	{"bos_token", keyBOS},
 	{"eos_token", keyEOS},
@@ -82,7 +82,7 @@ var specialKeys = []struct{ name, key string }{
 	{"mask_token", "tokenizer.ggml.mask_token_id"},
 }
 
-// specialTokensOf are the special tokens that a GGUF file names by their ids.
+// specialTokensOf returns the special tokens that a GGUF file names by id.
 func specialTokensOf(f Metadata, tokens []string) SpecialTokens {
 	s := SpecialTokens{Named: map[string]string{}}
 	for _, k := range specialKeys {
@@ -96,7 +96,7 @@ func specialTokensOf(f Metadata, tokens []string) SpecialTokens {
 	return s
 }
 
-// SpecialTokens are the special tokens for chat templates. BOS and EOS are the ones that this vocabulary
+// SpecialTokens returns the special tokens for chat templates. BOS and EOS are those that this vocabulary
 // uses, wherever they were found.
 func (t *Tokenizer) SpecialTokens() SpecialTokens {
 	if t == nil {

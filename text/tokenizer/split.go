@@ -8,23 +8,24 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// splitRule cuts text into words before the merges: by one pattern after the other, each in the pieces that
-// the one before left. What a pattern matches is a piece, and so is what stands between two matches.
+// splitRule splits text into words before the merges. Its patterns apply one after another, each within the
+// pieces of the previous pattern. Each match becomes a piece, and so does the text between two matches.
 type splitRule struct {
-	names      []string // of tokenizer.ggml.pre, as llama.cpp has them; the first is the rule's own
+	names      []string // values of tokenizer.ggml.pre as in llama.cpp; the first is the name of the rule
 	patterns   []string
-	wholeWords bool // default of Config.WholeWords for files that do not say
-	addBOS     bool // whether prompts start with BOS, for files that do not say
+	wholeWords bool // default of Config.WholeWords
+	addBOS     bool // default for starting prompts with BOS
 }
 
-// The patterns of the rules, as the tokenizer.json of the first model of each has them.
+// Patterns of the rules, from the tokenizer.json of the first model of each rule.
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	numberPattern = `\p{N}`
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen2Pattern  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	qwen35Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	// Words of capitals and words that go on in small letters, of GPT-4o and Tekken.
+	// Patterns of GPT-4o and Tekken, which distinguish words of capitals from words that continue in lower
+	// case.
 	tekkenPattern = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	gpt4oPattern  = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	threeDigits   = `\p{N}{1,3}`
@@ -33,7 +34,7 @@ const (
 	seedPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+`
 	bailing       = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+`
 	bloomPattern  = ` ?[^(\s|.,!?…。，、।۔،)]+`
-	// The scripts that DeepSeek's rules keep apart.
+	// Scripts that DeepSeek's rules separate.
 	cjk      = `[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+`
 	cjkKana  = `[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+`
 	deepseek = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+" +
@@ -42,7 +43,7 @@ const (
 	defaultSymbols = `[\p{P}\$\+<=>\^~\|]+`
 )
 
-// splits has every known rule.
+// splits lists all known rules.
 var splits = []splitRule{
 	{
 		names: []string{
@@ -94,7 +95,7 @@ var splits = []splitRule{
 	{names: []string{"bailingmoe", "bailingmoe2", "llada-moe"}, patterns: []string{bailing}},
 }
 
-// scanners do what these patterns say, faster.
+// scanners maps patterns to faster hand-written equivalents.
 var scanners = map[string]scanner{
 	gpt2Pattern:   gpt2Word,
 	numberPattern: digit,
@@ -102,7 +103,7 @@ var scanners = map[string]scanner{
 	qwen2Pattern:  func(text string) int { return llama3Word(text, 1) },
 }
 
-// known are the patterns of all rules.
+// known is the set of the patterns of all rules.
 var known = func() map[string]bool {
 	set := map[string]bool{}
 	for _, rule := range splits {
@@ -113,7 +114,7 @@ var known = func() map[string]bool {
 	return set
 }()
 
-// SplitRule is the rule that files call by that name, as steps of Config.Cut.
+// SplitRule returns the steps for Config.Cut of the rule with a name in tokenizer.ggml.pre.
 func SplitRule(name string) ([]Step, error) {
 	rule, err := findSplit(name)
 	return rule.steps(), err
@@ -127,7 +128,7 @@ func findSplit(name string) (splitRule, error) {
 		}
 		names = append(names, rule.names[0])
 	}
-	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (%s are, and %d more names of these): %w",
+	return splitRule{}, fmt.Errorf("split rule %q is not supported yet (supported: %s, and %d more names of these rules): %w",
 		printable.Short(name, 80), strings.Join(names, ", "), nameCount()-len(names), ErrUnsupported)
 }
 
@@ -142,7 +143,7 @@ func (r splitRule) steps() (steps []Step) {
 	for _, p := range r.patterns {
 		step, err := Cut(p, Isolated, false)
 		if err != nil {
-			panic(err) // a pattern of this file: a test goes through them all
+			panic(err) // cannot happen: a test compiles all patterns of this file
 		}
 		steps = append(steps, step)
 	}

@@ -265,7 +265,7 @@ func TestSplitRuleThatIsNotKnownIsNamed(t *testing.T) {
 	t.Parallel()
 	_, err := SplitRule("kimi-k2")
 	if err == nil || !strings.HasPrefix(err.Error(),
-		`split rule "kimi-k2" is not supported yet (gpt-2, smollm, llama-bpe, dbrx, qwen2, `) ||
+		`split rule "kimi-k2" is not supported yet (supported: gpt-2, smollm, llama-bpe, dbrx, qwen2, `) ||
 		!errors.Is(err, ErrUnsupported) {
 		t.Errorf("got %v", err)
 	}

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Step is a part of what happens to text before the merges: it writes a piece anew, or cuts it into pieces.
+// Step is an operation on text before the merges. It either rewrites a piece or splits it into pieces.
 type Step struct {
-	// rewrite gives the piece that takes the place of another.
+	// rewrite returns the rewritten piece.
 	rewrite func(piece) (piece, error)
-	// cut yields where the pieces are, and ends with the error of yield.
+	// cut yields the range of each piece. It stops at an error of yield and returns that error.
 	cut func(text string, yield func(from, to int) error) error
-	// grow is how many times as long a text may become; 0 where it does not grow.
+	// grow is the maximum factor by which a text can become longer; 0 if it does not become longer.
 	grow float64
 	// alphabet marks the step that writes bytes as characters of the byte alphabet.
 	alphabet bool
@@ -20,42 +20,44 @@ type Step struct {
 // piece is a part of a text.
 type piece struct {
 	text string
-	// head is how many of its first bytes stand for the first character of the whole text. What is put before
-	// that character belongs to it.
+	// head is the number of leading bytes that represent the first character of the whole text. A prefix
+	// that is inserted before this character counts as part of it.
 	head int
-	// continues says that it follows text that has its tokens already: nothing is put before it.
+	// continues means that the piece follows text that is already encoded, so no prefix is inserted before
+	// it.
 	continues bool
 }
 
-// sub is text[from:to].
+// sub returns the piece text[from:to].
 func (p piece) sub(from, to int) piece {
 	return piece{p.text[from:to], min(max(0, p.head-from), to-from), p.continues && from == 0}
 }
 
-// Files may ask for no more steps than these, and for none that make a text so many times as long.
+// Limits for the steps of a file: the number of steps, and the factor by which all steps together can make
+// a text longer.
 const (
 	maxSteps  = 64
 	maxGrowth = 1 << 14
 )
 
-// checkLength says whether a text that steps made is too long.
+// checkLength returns an error if a rewritten text is too long.
 func checkLength(n int) error {
 	if n > maxText {
-		return fmt.Errorf("the text becomes longer than %d bytes before it is cut: give it in parts", maxText)
+		return fmt.Errorf("the text becomes longer than %d bytes before it is split into words. Split the text", maxText)
 	}
 	return nil
 }
 
-// countSteps says whether there are too many.
+// countSteps returns an error if there are too many steps.
 func countSteps(steps []Step) error {
 	if len(steps) > maxSteps {
-		return fmt.Errorf("text is to be changed and cut in %d steps, at most %d are possible", len(steps),
+		return fmt.Errorf("the tokenizer changes and splits text in %d steps; the maximum is %d", len(steps),
 			maxSteps)
 	}
 	return nil
 }
 
-// checkSteps says whether steps, one after the other, stay within bounds.
+// checkSteps returns an error if a sequence of steps exceeds the limits.
 func checkSteps(steps []Step) error {
 	if err := countSteps(steps); err != nil {
 		return err
@@ -66,16 +68,17 @@ func checkSteps(steps []Step) error {
 	}
 	if grow > maxGrowth {
 		return fmt.Errorf(
-			"text may become %.4g times as long before it is cut, at most %d times are possible", grow,
+			"the tokenizer may make text %.4g times as long; the maximum is %d times", grow,
 			maxGrowth)
 	}
 	return nil
 }
 
-// spaceSign is how SentencePiece vocabularies write a space: ▁ (U+2581).
+// spaceSign is the character with which SentencePiece vocabularies write a space: ▁ (U+2581).
 const spaceSign = "\u2581"
 
-// rewriting is a step that gives a text in the place of another, whose beginning becomes that of the new one.
+// rewriting returns the step that replaces a text by to(text). The length of the rewritten first character
+// is found by rewriting it separately.
 func rewriting(grow float64, to func(string) string) Step {
 	return Step{grow: grow, rewrite: func(p piece) (piece, error) {
 		text := to(p.text)
@@ -83,7 +86,7 @@ func rewriting(grow float64, to func(string) string) Step {
 	}}
 }
 
-// Prepend puts a text before each text that is not empty.
+// Prepend returns the step that inserts a prefix before each text that is not empty.
 func Prepend(prefix string) Step {
 	put := rewriting(float64(1+len(prefix)), func(text string) string {
 		if text == "" {
@@ -99,8 +102,8 @@ func Prepend(prefix string) Step {
 	}}
 }
 
-// PrependMissing puts a prefix before texts that do not begin with it; with once only before what begins the
-// whole text.
+// PrependMissing returns the step that inserts a prefix before texts that do not start with it. With once,
+// it does so only at the beginning of the whole text.
 func PrependMissing(prefix string, once bool) Step {
 	return Step{grow: float64(1 + len(prefix)), rewrite: func(p piece) (piece, error) {
 		if p.text == "" || p.continues || strings.HasPrefix(p.text, prefix) || once && p.head == 0 {
@@ -114,12 +117,12 @@ func PrependMissing(prefix string, once bool) Step {
 	}}
 }
 
-// Replace puts a text in the place of each occurrence of another, which is not empty.
+// Replace returns the step that replaces each occurrence of the non-empty text from.
 func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
 
-// replaceWhere puts a text in the place of each match, of which none is shorter than least bytes.
+// replaceWhere returns the step that replaces each match. A match has at least least bytes.
 func replaceWhere(find matcher, least int, to string) Step {
-	grow := float64(1 + 2*len(to)) // before, between and after the bytes
+	grow := float64(1 + 2*len(to)) // empty matches before, between and after the bytes
 	if least > 0 {
 		grow = float64(len(to)) / float64(least)
 	}
@@ -140,7 +143,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 				continue
 			}
 			b.WriteString(to)
-			if p.head > 0 && at.to <= p.head { // a replacement stands for the last character of a match
+			if p.head > 0 && at.to <= p.head { // a replacement represents the last character of its match
 				head += len(to)
 			}
 		}
@@ -148,7 +151,7 @@ func replaceWhere(find matcher, least int, to string) Step {
 	}}
 }
 
-// Squeeze takes the spaces at both ends away, and all but one of those in a row.
+// Squeeze returns the step that removes the spaces at both ends and shortens every run of spaces to one.
 func Squeeze() Step {
 	return rewriting(0, func(text string) string {
 		words := strings.Split(text, " ")
@@ -162,7 +165,7 @@ func Squeeze() Step {
 	})
 }
 
-// trimEnd takes a text away from the end, as often as it stands there.
+// trimEnd returns the step that removes every occurrence of a suffix at the end of a text.
 func trimEnd(suffix string) Step {
 	return rewriting(0, func(text string) string {
 		for strings.HasSuffix(text, suffix) {
@@ -172,7 +175,7 @@ func trimEnd(suffix string) Step {
 	})
 }
 
-// byteAlphabet writes each byte as the character that byte-level vocabularies have for it.
+// byteAlphabet is the step that writes each byte as its character in the byte alphabet.
 var byteAlphabet = func() Step {
 	s := rewriting(2, func(text string) string {
 		var b strings.Builder
@@ -186,7 +189,7 @@ var byteAlphabet = func() Step {
 	return s
 }()
 
-// apply rewrites a piece.
+// apply rewrites a piece and checks the length of the result.
 func (s Step) apply(p piece) (piece, error) {
 	p, err := s.rewrite(p)
 	if err == nil {
@@ -195,7 +198,7 @@ func (s Step) apply(p piece) (piece, error) {
 	return p, err
 }
 
-// rewriteAll is what steps that only rewrite make of a piece.
+// rewriteAll applies steps that only rewrite.
 func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	for _, s := range steps {
 		if p, err = s.apply(p); err != nil {
@@ -205,7 +208,7 @@ func rewriteAll(steps []Step, p piece) (_ piece, err error) {
 	return p, nil
 }
 
-// walk takes a piece through steps and yields the words that come out.
+// walk applies steps to a piece and calls word for each resulting word.
 func walk(steps []Step, p piece, word func(string) error) (err error) {
 	for i, s := range steps {
 		if s.rewrite == nil {

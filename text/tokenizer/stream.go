@@ -2,18 +2,18 @@ package tokenizer
 
 import "unicode/utf8"
 
-// Stream decodes tokens as they come. A token may end inside a character: Stream holds such bytes back until
-// the character is whole, so that what it gives can be printed at once. All that Push and Flush give, joined,
-// is what Decode gives of the same ids.
+// Stream decodes tokens one by one. A token may end inside of a character. Stream holds back the bytes of
+// such a character until it is complete, so that every returned text can be printed. The texts that Push
+// and Flush return, joined together, equal the result of Decode for the same ids.
 type Stream struct {
 	t    *Tokenizer
-	held []byte // start of a character: at most three bytes
+	held []byte // start of an incomplete character, at most three bytes
 }
 
-// Stream starts a stream.
+// Stream returns a new Stream.
 func (t *Tokenizer) Stream() *Stream { return &Stream{t: t} }
 
-// Push takes the next token and gives the text that it completes.
+// Push adds a token and returns the text that it completes.
 func (s *Stream) Push(id int) string {
 	s.held = append(s.held, s.t.piece(id)...)
 	whole := len(s.held) - unfinished(s.held)
@@ -22,21 +22,21 @@ func (s *Stream) Push(id int) string {
 	return text
 }
 
-// Held is what is held back, an unfinished character.
+// Held returns the bytes of the incomplete character.
 func (s *Stream) Held() string { return string(s.held) }
 
-// Flush gives what is held back, an unfinished character, and starts anew.
+// Flush returns the bytes of the incomplete character and resets the stream.
 func (s *Stream) Flush() string {
 	text := string(s.held)
 	s.held = s.held[:0]
 	return text
 }
 
-// Restart goes on from where that was held back.
+// Restart sets the bytes of the incomplete character, as Held returned them earlier.
 func (s *Stream) Restart(held string) { s.held = append(s.held[:0], held...) }
 
-// unfinished is the length of the character that b breaks off in, 0 where it ends with a whole one or with
-// bytes that no character starts with.
+// unfinished returns the number of bytes of the incomplete character at the end of b. It returns 0 if the
+// last character is complete, or if the last bytes cannot start a character.
 func unfinished(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		tail := b[len(b)-n:]

@@ -1,19 +1,19 @@
-// Package tokenizer turns text into token ids and back: BPE over bytes, as GPT-2, Llama 3, Qwen and SmolLM
-// use it, and SentencePiece's over characters, of Llama 2, Mistral and Gemma. Vocabularies come from the
-// metadata of a GGUF file, from a tokenizer.json, or from a SentencePiece model.
+// Package tokenizer converts text to token ids and back. It implements byte-level BPE, as in GPT-2, Llama
+// 3, Qwen and SmolLM, and SentencePiece BPE over characters, as in Llama 2, Mistral and Gemma. A vocabulary
+// is read from the metadata of a GGUF file, from a tokenizer.json, or from a SentencePiece model.
 //
 //	t, err := tokenizer.Open("tokenizer.json")
 //	ids, err := t.Encode("Once upon a time", tokenizer.Options{Special: true, BOS: true})
 //	text := t.Decode(ids[1:])
 //
-// Encoding has four steps. Added tokens that are written in the text are cut out; what is left is written as
-// the vocabulary has it (spaces as ▁, or nothing at all); split rules (see splits) cut it into words; the
-// merges join the bytes or characters of each word, the most urgent first. Tokens of a word never reach over
-// its ends.
+// Encoding has four steps. First, added tokens are found in the text. Second, the text between them is
+// normalized as the vocabulary requires, for example by writing spaces as ▁. Third, split rules (see
+// splits) split the text into words. Fourth, merges join the bytes or characters of each word in the order
+// of their priority. A token never crosses the end of a word.
 //
-// Text is bytes. An invalid byte of UTF-8 counts as a symbol for the split rule and is encoded as itself, so
-// that Text(Encode(x)) == x for every string, valid or not, wherever the vocabulary has a token for each
-// byte. Other tokenizers put U+FFFD in place of such bytes, which loses them.
+// Text may contain any bytes. An invalid byte of UTF-8 counts as a symbol in the split rules and is encoded
+// as this byte. Therefore Text(Encode(x)) == x for every string, valid or not, if the vocabulary has a
+// token for each byte. Other tokenizers replace such bytes by U+FFFD, which loses them.
 package tokenizer
 
 import (
@@ -23,32 +23,33 @@ import (
 	"strings"
 )
 
-// ErrNoVocabulary says that the model carries no vocabulary. The model runs all the same, on token ids.
+// ErrNoVocabulary means that the model has no vocabulary. Such a model still runs on token ids.
 var ErrNoVocabulary = errors.New(
-	"no vocabulary: gpuscope run takes one by --tokenizer, or token ids by --ids")
+	"no vocabulary. Use gpuscope run --tokenizer to name one, or --ids to give token ids")
 
-// ErrUnsupported says that the file's tokenizer is of a kind that this package does not know. The model runs
-// all the same, on token ids.
+// ErrUnsupported means that this package does not support the file's kind of tokenizer. The model still
+// runs on token ids.
 var ErrUnsupported = errors.New("give the prompt as token ids with gpuscope run --ids")
 
-// Kind says what a token is for, by GGUF's number.
+// Kind is the purpose of a token. The numbers are those of GGUF.
 type Kind int
 
 // The kinds of tokens.
 const (
 	Undefined Kind = iota
 	Normal         // a piece of text
-	Unknown        // stands for what the vocabulary cannot say
-	// steers the model: <|im_end|>. Text that reads so is the token only where Options.Special is set
+	Unknown        // represents text that the vocabulary cannot encode
+	// Control tokens control the model, such as <|im_end|>. The same text in a prompt becomes this token
+	// only if Options.Special is set.
 	Control
 	UserDefined // a piece of text that is always one token
 	Unused
-	Byte // of SentencePiece vocabularies: <0x0A>
+	Byte // a single byte in a SentencePiece vocabulary: <0x0A>
 )
 
 var kindNames = [...]string{"undefined", "normal", "unknown", "control", "user-defined", "unused", "byte"}
 
-// String is the kind in a word.
+// String returns the name of the kind.
 func (k Kind) String() string {
 	if k < 0 || int(k) >= len(kindNames) {
 		return fmt.Sprintf("kind %d", int(k))
@@ -56,68 +57,73 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// None is no token: what BOS and EOS are where the file names none.
+// None means no token. BOS and EOS have this value if the file names none.
 const None = -1
 
-// Config is a BPE vocabulary, wherever it was read from.
+// Config is a BPE vocabulary from any source.
 type Config struct {
-	Name string // of the file, for errors of Encode
-	// Tokens are the texts of the tokens by id, as the vocabulary writes them. Added tokens are as
-	// they are.
+	Name string // name of the file, for errors of Encode
+	// Tokens lists the texts of the tokens by id, as the vocabulary writes them. Added tokens are listed
+	// with their literal text.
 	Tokens []string
-	// Alphabet says that tokens are written in the byte alphabet (see ByteText). Else they are as they
-	// are, but for spaces, which are Space.
+	// Alphabet means that tokens are written in the byte alphabet (see ByteText). Otherwise tokens are
+	// written literally, except that a space is written as Space.
 	Alphabet bool
 	Space    string
 	Kinds    []Kind // by id; nil: all Normal
-	// Characters says that symbols are characters at first, as in SentencePiece, else bytes, which
-	// Tokens have in the byte alphabet.
+	// Characters means that the initial symbols are characters, as in SentencePiece. Otherwise they are
+	// bytes, and Tokens are written in the byte alphabet.
 	Characters bool
-	// Merges are the texts of the tokens that are joined, by falling priority. With Scores any
-	// neighbours are joined whose texts together are a token, that of the highest score first.
+	// Merges lists the pairs of tokens that are merged, in order of decreasing priority. If Scores is set
+	// instead, any two neighbours are merged if their joined text is a token, and the token with the
+	// highest score is merged first.
 	Merges [][2]string
-	Scores []float32 // by id; nil where Merges hold
-	// ByteFallback says that a character which is no token is spelled by the tokens of its bytes, <0x0A>.
+	Scores []float32 // by id; nil if Merges are used
+	// ByteFallback means that a character without a token is encoded as the tokens of its bytes, such as
+	// <0x0A>.
 	ByteFallback bool
-	Unknown      int  // the token of what has none, or None
-	FuseUnknown  bool // one for all of it in a row
-	// Added are the tokens that are found before anything else is done; nil: all that Kinds mark.
+	Unknown      int  // the token for text that has no token, or None
+	FuseUnknown  bool // encode consecutive unknown text as one unknown token
+	// Added lists the tokens that are found before all other steps. If it is nil, these are all tokens that
+	// Kinds marks.
 	Added []Added
-	// Normal writes a text anew; all of its steps rewrite. Cut takes it apart into words.
+	// Normal normalizes a text; all of its steps rewrite. Cut splits the result into words.
 	Normal, Cut []Step
-	// WholeWords says that a word that is a token by itself is that token, whatever the merges make of
-	// it. (ignore_merges in tokenizer.json)
+	// WholeWords means that a word that equals a token is encoded as this token, regardless of the merges.
+	// It is ignore_merges in tokenizer.json.
 	WholeWords bool
 	BOS, EOS   int // token ids or None
 	Ends       []End
-	// Before and After are what prompts start and end with, where the file says so: BOS, EOS.
+	// Before and After are the tokens that prompts start and end with according to the file, usually BOS
+	// and EOS.
 	Before, After []int
-	// Template is the chat template, in Jinja; empty where there is none.
+	// Template is the chat template in Jinja, or empty.
 	Template string
-	Special  SpecialTokens // that the files name, for the template
+	Special  SpecialTokens // special tokens that the files name, for the template
 	Warnings []string      // see defects.go
 }
 
-// Tokenizer encodes and decodes. It does not change after New; all methods may be called from any goroutine.
-// A nil Tokenizer is a vocabulary of no tokens: Encode returns ErrNoVocabulary.
+// Tokenizer encodes and decodes text. It is immutable, so all methods may be called from any goroutine. A
+// nil Tokenizer is an empty vocabulary: Encode returns ErrNoVocabulary.
 type Tokenizer struct {
 	config  Config
-	refused error            // why no text is encoded; nil where it is
-	ids     map[string]int32 // by text as in Config.Tokens, but for added tokens outside of the vocabulary
-	outside map[string]int32 // these
-	pieces  []string         // what each token stands for, in bytes
-	words   map[string]int32 // by text as words have it, only where config.WholeWords
-	bytes   [256]int32       // token of each byte, None where the vocabulary has none
+	refused error            // why text cannot be encoded; nil if it can
+	ids     map[string]int32 // by text as in Config.Tokens; without the tokens in outside
+	outside map[string]int32 // added tokens outside of the vocabulary, by text
+	pieces  []string         // the bytes that each token represents
+	words   map[string]int32 // by the text of whole words; only if config.WholeWords
+	bytes   [256]int32       // token of each byte, or None
 	merges  map[pair]joint
-	scored  map[string]joint // by text, only where Config.Scores hold
-	longest int              // of the texts in scored, in bytes
-	// Added tokens that are found in the text as it came, and in what Config.Normal made of it.
+	scored  map[string]joint // by text; only if Config.Scores is set
+	longest int              // maximum length of the texts in scored, in bytes
+	// found finds the added tokens: found[0] those in the original text, found[1] those in the text after
+	// Config.Normal.
 	found [2]*finder
-	parts map[int]bool // the added tokens that texts are parted by as they came
+	parts map[int]bool // added tokens that are found in the original text
 }
 
-// NewBPE makes a tokenizer of a vocabulary. With an error, a RefusedError or ErrNoVocabulary, it encodes no
-// text; what else is known works.
+// NewBPE returns the tokenizer of a vocabulary. If the error is a RefusedError or ErrNoVocabulary, the
+// tokenizer cannot encode text, but its other methods work as far as the vocabulary is known.
 func NewBPE(c Config) (*Tokenizer, error) {
 	if len(c.Tokens) == 0 {
 		return newTokenizer(c, ErrNoVocabulary)
@@ -125,7 +131,7 @@ func NewBPE(c Config) (*Tokenizer, error) {
 	return newTokenizer(c, nil)
 }
 
-// newTokenizer is NewBPE of a vocabulary that was read with an error, or nil.
+// newTokenizer returns the tokenizer of a vocabulary. err is the error of reading the vocabulary, or nil.
 func newTokenizer(c Config, err error) (*Tokenizer, error) {
 	t := &Tokenizer{config: c}
 	if made := t.make(); err == nil && made != nil {
@@ -140,7 +146,7 @@ func newTokenizer(c Config, err error) (*Tokenizer, error) {
 	return t, err
 }
 
-// make makes the tables that encoding and decoding need. With an error those of encoding are missing.
+// make builds the tables for decoding and encoding. With an error, the tables for encoding are missing.
 func (t *Tokenizer) make() error {
 	c := &t.config
 	if err := c.checkTokens(); err != nil {
@@ -194,21 +200,22 @@ func (t *Tokenizer) make() error {
 	return nil
 }
 
-// maxTokens is how many tokens or merges a vocabulary may have; published ones have half a million at most.
+// maxTokens is the maximum number of tokens or merges of a vocabulary. Published vocabularies have at most
+// half a million.
 const maxTokens = 1 << 22
 
-// checkTokens says what is wrong with the tokens.
+// checkTokens returns an error if the tokens are invalid.
 func (c *Config) checkTokens() error {
 	switch n := len(c.Tokens); {
 	case n > maxTokens || len(c.Merges) > maxTokens:
-		return fmt.Errorf("%d tokens and %d merges, at most %d are read", n, len(c.Merges), maxTokens)
+		return fmt.Errorf("%d tokens and %d merges; the maximum of each is %d", n, len(c.Merges), maxTokens)
 	case c.Kinds != nil && len(c.Kinds) != n:
 		return fmt.Errorf("%d tokens but %d token types", n, len(c.Kinds))
 	}
 	return nil
 }
 
-// check says what is wrong with how text becomes tokens.
+// check returns an error if the settings for encoding are invalid.
 func (c *Config) check() error {
 	n := len(c.Tokens)
 	if c.Scores != nil && len(c.Scores) != n {
@@ -225,7 +232,7 @@ func (c *Config) check() error {
 	}
 	for _, id := range slices.Concat(c.Before, c.After) {
 		if id == None {
-			return errors.New("prompts shall start with a BOS token or end with an EOS token, and there is none")
+			return errors.New("prompts must start with a BOS token or end with an EOS token, but the vocabulary has none")
 		}
 		if id < 0 || id >= n {
 			return fmt.Errorf("special token %d is outside the vocabulary of %d tokens", id, n)
@@ -234,7 +241,7 @@ func (c *Config) check() error {
 	return checkSteps(slices.Concat(c.Normal, c.Cut))
 }
 
-// decodePieces writes down what each token stands for.
+// decodePieces computes the bytes that each token represents.
 func (t *Tokenizer) decodePieces() {
 	c := &t.config
 	t.pieces = make([]string, len(c.Tokens))
@@ -256,39 +263,39 @@ func (t *Tokenizer) decodePieces() {
 		if c.Characters {
 			inAlphabet, bytes = true, text
 		}
-		// Tokens that the user added are as they are, also where their characters are of the byte alphabet.
+		// User-defined tokens are written literally, even if all their characters are in the byte alphabet.
 		if c.WholeWords && inAlphabet && (kind == Normal || kind == UserDefined && bytes == text) {
 			t.words[bytes] = int32(id)
 		}
 	}
 }
 
-// Options says how text is encoded.
+// Options selects how text is encoded.
 type Options struct {
-	Special bool // control tokens written in the text ("<|im_end|>") are those tokens, not their letters
-	// BOS puts around the text what the model's file says that prompts start and end with.
+	Special bool // encode control tokens in the text, such as "<|im_end|>", as tokens and not as letters
+	// BOS adds the tokens that prompts start and end with according to the model's file.
 	BOS bool
-	// Continues says that the text follows other text, which has its own tokens: what the vocabulary puts
-	// before a text, such as SentencePiece's first space, is left out.
+	// Continues means that the text follows text that is already encoded. A prefix that the vocabulary adds
+	// to a text, such as the first space of SentencePiece, is left out.
 	Continues bool
 }
 
-// LostError says that the vocabulary has no token for a part of a text, and none that stands for the unknown.
+// LostError means that the vocabulary has no token for a part of a text and no unknown token.
 type LostError struct {
-	At    int // of the first byte
-	Byte  byte
-	Count int // of the bytes
+	At    int  // index of the first lost byte
+	Byte  byte // value of the first lost byte
+	Count int  // number of lost bytes
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("byte %d of the text is %#02x, and the vocabulary has no token for it: leave it out, or give token ids with gpuscope run --ids", e.At, e.Byte)
+	return fmt.Sprintf("byte %d of the text is %#02x, but the vocabulary has no token for it. Remove the byte, or give token ids with gpuscope run --ids", e.At, e.Byte)
 }
 
-// maxText is how long a text may be, in bytes: places in it are kept in 32 bits.
+// maxText is the maximum length of a text in bytes, because positions are stored in 32 bits.
 const maxText = 1 << 29
 
-// Encode gives the ids of a text. With a *LostError it gives those of the rest of the text, as reference
-// tokenizers do, which leave such bytes out without a word.
+// Encode returns the token ids of a text. If the error is a *LostError, the ids are those of the rest of
+// the text. Reference tokenizers leave out such bytes without an error.
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary
@@ -297,7 +304,7 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 		return nil, t.refused
 	}
 	if len(text) > maxText {
-		return nil, fmt.Errorf("the text has %d bytes, at most %d can be encoded: give it in parts",
+		return nil, fmt.Errorf("the text has %d bytes; the maximum is %d. Split the text",
 			len(text), maxText)
 	}
 	e := encoder{t: t, ids: make([]int, 0, len(text)/3+2)}
@@ -330,14 +337,13 @@ func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	return e.ids, nil
 }
 
-// addID appends the id of an added token.
 func (e *encoder) addID(a *Added) { e.ids = append(e.ids, a.ID) }
 
-// replacement stands for ids outside the vocabulary.
+// replacement is the text of ids outside the vocabulary.
 const replacement = "\uFFFD"
 
-// Decode gives the text of ids, bytes as they are: it is valid UTF-8 only where the tokens make it so.
-// Control tokens give their names. An id outside the vocabulary gives U+FFFD.
+// Decode returns the text of ids. The text is valid UTF-8 only if the bytes of the tokens are. A control
+// token decodes to its name, and an id outside the vocabulary to U+FFFD.
 func (t *Tokenizer) Decode(ids []int) string {
 	var b strings.Builder
 	for _, id := range ids {
@@ -346,9 +352,9 @@ func (t *Tokenizer) Decode(ids []int) string {
 	return b.String()
 }
 
-// Text is the text that Encode made these ids of: Decode, without the space that Config.Normal or Config.Cut
-// puts before what begins a text or follows an added token.
-// Control tokens give their names with special, and nothing without.
+// Text returns the text from which Encode produced the ids. Unlike Decode, it leaves out the space that
+// Config.Normal or Config.Cut inserts at the beginning of a text and after an added token. Control tokens
+// decode to their names if special is set, and to nothing otherwise.
 func (t *Tokenizer) Text(ids []int, special bool) string {
 	var b strings.Builder
 	prefixed, begin := t.prefixed(), true
@@ -365,7 +371,7 @@ func (t *Tokenizer) Text(ids []int, special bool) string {
 	return b.String()
 }
 
-// prefixed says whether texts are encoded with a space before them.
+// prefixed reports whether Encode inserts a space before a text.
 func (t *Tokenizer) prefixed() bool {
 	if t == nil {
 		return false
@@ -382,7 +388,7 @@ func (t *Tokenizer) piece(id int) string {
 	return replacement
 }
 
-// Bytes are what a token stands for, nil where the id is outside the vocabulary.
+// Bytes returns the bytes that a token represents, or nil if the id is outside the vocabulary.
 func (t *Tokenizer) Bytes(id int) []byte {
 	if !t.Valid(id) {
 		return nil
@@ -390,10 +396,10 @@ func (t *Tokenizer) Bytes(id int) []byte {
 	return []byte(t.pieces[id])
 }
 
-// Valid says whether the id is one of the vocabulary's.
+// Valid reports whether an id is in the vocabulary.
 func (t *Tokenizer) Valid(id int) bool { return id >= 0 && id < t.VocabSize() }
 
-// VocabSize is the number of tokens.
+// VocabSize returns the number of tokens.
 func (t *Tokenizer) VocabSize() int {
 	if t == nil {
 		return 0
@@ -401,7 +407,7 @@ func (t *Tokenizer) VocabSize() int {
 	return len(t.config.Tokens)
 }
 
-// Kind says what a token is for, Undefined where the id is outside the vocabulary.
+// Kind returns the kind of a token, or Undefined if the id is outside the vocabulary.
 func (t *Tokenizer) Kind(id int) Kind {
 	switch {
 	case !t.Valid(id):
@@ -412,7 +418,7 @@ func (t *Tokenizer) Kind(id int) Kind {
 	return t.config.Kinds[id]
 }
 
-// ID finds a token by its text as the vocabulary writes it: "<|im_end|>", "Ġthe".
+// ID returns the id of a token with a text as the vocabulary writes it: "<|im_end|>", "Ġthe".
 func (t *Tokenizer) ID(text string) (id int, ok bool) {
 	if t == nil {
 		return None, false
@@ -425,7 +431,7 @@ func (t *Tokenizer) ID(text string) (id int, ok bool) {
 	return None, false
 }
 
-// BOS is the token that starts a text, or None.
+// BOS returns the token that starts a text, or None.
 func (t *Tokenizer) BOS() int {
 	if t == nil {
 		return None
@@ -433,7 +439,7 @@ func (t *Tokenizer) BOS() int {
 	return t.config.BOS
 }
 
-// EOS is the token that ends a text, or None.
+// EOS returns the token that ends a text, or None.
 func (t *Tokenizer) EOS() int {
 	if t == nil {
 		return None
@@ -441,10 +447,10 @@ func (t *Tokenizer) EOS() int {
 	return t.config.EOS
 }
 
-// AddBOS says whether the model's file wants prompts to start with a token of its own, BOS as a rule.
+// AddBOS reports whether the model's file requires prompts to start with a special token, usually BOS.
 func (t *Tokenizer) AddBOS() bool { return t != nil && len(t.config.Before) > 0 }
 
-// Template is the model's chat template, in Jinja, or empty.
+// Template returns the model's chat template in Jinja, or "".
 func (t *Tokenizer) Template() string {
 	if t == nil {
 		return ""
@@ -452,7 +458,7 @@ func (t *Tokenizer) Template() string {
 	return t.config.Template
 }
 
-// Token is a token's text as the vocabulary writes it, "" where the id is outside the vocabulary.
+// Token returns a token's text as the vocabulary writes it, or "" if the id is outside the vocabulary.
 func (t *Tokenizer) Token(id int) string {
 	if !t.Valid(id) {
 		return ""

@@ -307,7 +307,7 @@ func TestWrongVocabularyIsAnError(t *testing.T) {
 		"EOS negative": {func(c *tokenizer.Config) { c.EOS = -2 }, "special token -2 is outside"},
 		"BOS wanted": {
 			func(c *tokenizer.Config) { c.Before = []int{tokenizer.None} },
-			"start with a BOS token or end with an EOS token, and there is none",
+			"start with a BOS token or end with an EOS token, but the vocabulary has none",
 		},
 		"merge of nothing": {
 			func(c *tokenizer.Config) { c.Merges = append(c.Merges, [2]string{"x", "y"}) },
@@ -335,7 +335,7 @@ func TestVocabularyOfAFile(t *testing.T) {
 		},
 		"no_vocab": {
 			map[string]any{"tokenizer.ggml.model": "no_vocab"},
-			"gpuscope run takes one by --tokenizer, or token ids by --ids", tokenizer.ErrNoVocabulary,
+			"Use gpuscope run --tokenizer to name one, or --ids to give token ids", tokenizer.ErrNoVocabulary,
 		},
 		"other model": {
 			map[string]any{"tokenizer.ggml.model": "bert"},
@@ -359,7 +359,7 @@ func TestVocabularyOfAFile(t *testing.T) {
 		},
 		"merge of one": {
 			map[string]any{"tokenizer.ggml.merges": []string{"ab"}},
-			`metadata "tokenizer.ggml.merges": merge 0 is "ab", want two tokens`, nil,
+			`metadata "tokenizer.ggml.merges": merge 0 is "ab"; want two tokens`, nil,
 		},
 	} {
 		b := gguftest.New()
