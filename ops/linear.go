@@ -107,8 +107,8 @@ type linear struct {
 type leaver interface {
 	// left returns the value that the kernel of a route reads instead of x, or None if the kernel reads x.
 	left(route int) graph.ValueID
-	// leavesAll reports whether the operator defers its output at every shape with a single row. It can be
-	// wrong if the user requests another route.
+	// leavesAll reports whether the operator defers its output at every shape with a single row. A route that
+	// the user requests can still compute the output.
 	leavesAll() bool
 	// besides returns the additional bindings of a kernel that computes the deferred row.
 	besides() []graph.Binding
