@@ -96,7 +96,7 @@ func fieldEnd(text string) int {
 	return -1
 }
 
-// field returns the text for a field such as "0.name[1]!r:>8".
+// field returns the text that replaces a field such as "0.name[1]!r:>8".
 func (f *filler) field(field string, deep int) string {
 	s := f.s
 	end := strings.IndexAny(field, "!:")

@@ -40,7 +40,7 @@ type printer struct {
 	format  string
 	rest    string // unread part of the format
 	list    []any  // remaining values
-	mapping any    // value for conversions with a name
+	mapping any    // dict with the values of named conversions; nil if there is none
 }
 
 // next returns the next value.

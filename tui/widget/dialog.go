@@ -16,7 +16,7 @@ type Dialog interface {
 	Lines(w int) (all, least int)
 	// Render draws the dialog in at most h lines of w cells.
 	Render(t *Theme, w, h int) []string
-	// Choose moves the cursor to the row drawn at the given line. It reports whether there is such a row.
+	// Choose moves the cursor to the row drawn at the given line. It returns false if no row was drawn there.
 	Choose(line int) bool
 }
 
@@ -139,7 +139,7 @@ func (p *Picker) Window(n, line, room int) (from, to int) {
 	return p.First, p.First + p.shown
 }
 
-// Choose moves the cursor to the row drawn at the given line. It reports whether there is such a row.
+// Choose moves the cursor to the row drawn at the given line. It returns false if no row was drawn there.
 func (p *Picker) Choose(line int) bool {
 	if line < p.line || line >= p.line+p.shown {
 		return false

@@ -32,7 +32,7 @@ func (l *InputLine) Handle(k Key) bool {
 		}
 	}
 	switch k.Name {
-	case "backspace", "ctrl+h": // terminals differ in which of the two they send
+	case "backspace", "ctrl+h": // terminals send one or the other
 		l.before = l.before[:len(l.before)-lastLen(l.before)]
 	case "delete", "ctrl+d":
 		l.after = l.after[firstLen(l.after):]

@@ -69,8 +69,8 @@ type Task[K comparable, V any] struct {
 	Has   bool // a job for Given has ended, with Value or with Err
 	Err   error
 
-	making     K         // what the job on its way is of
-	begun      time.Time // what the running job computes from
+	making     K         // what the running job computes from
+	begun      time.Time // when the running job began
 	wished     bool      // the running job was started by an action of the user
 	generation int
 	asked      int                // Jobs.Asked when the running job began

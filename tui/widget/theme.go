@@ -18,7 +18,7 @@ type Paint int
 
 const (
 	Plain    Paint = iota // the default colour of the terminal
-	Dim                   // context
+	Dim                   // less important text that gives context
 	Strong                // headings and the name of the selected object
 	Accent                // the current view and keys that can be pressed
 	Selected              // the selected row

@@ -144,7 +144,7 @@ func (l *lexer) leave(sign byte, n int) {
 	}
 }
 
-// raw reads a raw block if one starts here. It reports whether it did.
+// raw reads the raw block that starts here. It returns false if no raw block starts here.
 func (l *lexer) raw() bool {
 	n := tagOf("raw", l.source[l.at:])
 	if n == 0 {
