@@ -57,7 +57,8 @@ func (p *parser) is(k scan.Kind, text string) bool {
 	return p.peek().Kind == k && p.peek().Text == text
 }
 
-// skip consumes the next token if it is the given operator or word. It reports whether the token was consumed.
+// skip consumes the next token if it is the given operator or word. It reports whether the token was
+// consumed.
 func (p *parser) skip(k scan.Kind, text string) bool {
 	if p.is(k, text) {
 		p.at++

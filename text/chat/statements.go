@@ -53,7 +53,8 @@ func (p *parser) body(ends ...string) (list []stmt, end string) {
 	}
 }
 
-// statements holds the parsers of the tags by their first word. Each parser is called after the first word was consumed.
+// statements holds the parsers of the tags by their first word.
+// Each parser is called after the first word was consumed.
 var statements map[string]func(p *parser, line int) stmt
 
 func init() { // not an initializer because the bodies of tags use this table
