@@ -488,7 +488,7 @@ func TestSDPARefuses(t *testing.T) {
 	}
 	b = graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 3, kvHeads: 2, headDim: 8, tokens: 2, context: 8}.build(b)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "3 query heads on 2 KV heads") {
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "heads is 3, want a multiple of the 2 KV heads") {
 		t.Errorf("3 heads on 2: %v", err)
 	}
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
