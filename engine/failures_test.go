@@ -86,10 +86,10 @@ func TestRefusedOrCancelledStepLeavesTheDeviceAlone(t *testing.T) {
 			context.Background(),
 			&graph.StepInput{
 				Inputs: []graph.InputData{{Value: r.in, Dims: []int{graphtest.Rows + 1, graphtest.Width}}},
-			}, "at most 512",
+			}, "the maximum is 512",
 		},
 		"bytes":     {context.Background(), short, "got 444 bytes"},
-		"symint":    {context.Background(), r.input(9, 0), "symint n: 0, want 1 to 512"},
+		"symint":    {context.Background(), r.input(9, 0), "symint n is 0; want 1 to 512"},
 		"cancelled": {cancelled, r.input(9, 9), "context canceled"},
 		"not output": {
 			context.Background(),

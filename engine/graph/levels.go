@@ -9,17 +9,19 @@ import (
 	"gpuscope/trace"
 )
 
-// Levels. The native library inserts a barrier before a dispatch that uses a buffer differently from its last
-// use (see gpu.Barriers for the rule). All earlier work must finish first, so a step's time depends more on
-// its levels, the runs of dispatches between barriers, than on its number of dispatches. What a dispatch
-// reads and writes is known, so levels are exact without a device.
+// The native WebGPU library inserts a barrier before a dispatch that uses a buffer differently from its
+// last use (gpu.Barriers implements the rule). At a barrier all earlier work must finish. The dispatches
+// between two barriers form a level, and the time of a step depends more on its number of levels than on
+// its number of dispatches. The buffers that a dispatch reads and writes are known, so the levels are exact
+// without a device.
 //
-// This has two consequences. Dispatch slots are submitted in order of the lowest level at which they can run,
-// so that independent ones run side by side. A dispatch that depends on no computed value, such as a slice of
-// the inputs for each layer, is delayed until its result is needed, so that it does not hold memory from the
-// start (delay). And the memory plan shares a slot only if that adds no barrier (memory.go).
+// Levels matter in three places. Dispatch slots are submitted in order of the lowest level at which they
+// can run, so that independent dispatches run side by side. A dispatch that depends on no computed value,
+// such as a slice of the inputs for each layer, is delayed until its result is needed, so that its output
+// does not use memory from the start of the step (delay). The memory plan lets values share a slot only if
+// this adds no barrier (memory.go).
 
-// findLevels lists the dispatch slots of all operators, each with its level.
+// findLevels appends the dispatch slots of all operators to g.Dispatches and computes the level of each.
 func (g *Graph) findLevels() {
 	h := hazards{g: g, writers: make([][]int, len(g.Values)), readers: make([][]int, len(g.Values))}
 	for i := range g.Ops {
@@ -39,7 +41,7 @@ func (g *Graph) findLevels() {
 	g.delay(&h)
 }
 
-// order sorts the dispatch slots into submission order: level by level.
+// order sorts the dispatch slots into submission order, which is by level.
 func (g *Graph) order() {
 	slices.SortStableFunc(g.Dispatches, func(a, b dispatch) int { return cmp.Compare(a.Level, b.Level) })
 	for i := range g.Ops {
@@ -83,15 +85,16 @@ func (g *Graph) newDispatch(o *Op, slot int) dispatch {
 	return d
 }
 
-// hazards finds the dispatches that a dispatch slot must follow: for each value, its last writer and the
-// readers since. Slots of one operator that no route uses together do not conflict.
+// hazards finds the dispatches that each dispatch slot must follow. For each value it records the last writer
+// and the readers since that write. Slots of one operator do not conflict if no route uses both.
 type hazards struct {
 	g                *Graph
 	placed           []*dispatch
-	writers, readers [][]int // by root value, indices of placed
-	before           [][]int // by dispatch: the dispatches it must follow
+	writers, readers [][]int // indices in placed, by root value
+	before           [][]int // by dispatch: the dispatches that it must follow
 }
 
+// place adds a dispatch slot after the slots placed so far and returns its level.
 func (h *hazards) place(id int, d *dispatch) int {
 	level := 0
 	var before []int
@@ -126,11 +129,12 @@ func (h *hazards) place(id int, d *dispatch) int {
 	return level
 }
 
-// delay moves dispatches that depend on no computed value to the level before the first reader: those that
-// read only inputs and constants, or only such results. A result with several readers, such as a mask of
-// which each layer takes a slice, is moved only if it is all that the dispatch waits for. Its barrier is then
-// needed only for that, and one of the other readers has it if this one runs later. So the number of barriers
-// stays the same.
+// delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
+// is free if it reads only inputs, constants and the results of other free dispatches.
+//
+// A dispatch that reads a result with several readers, such as a mask of which each layer copies a slice,
+// is moved only if it reads no other computed value. The barrier that it needs for the result is then at
+// one of the other readers if this dispatch runs later. So the number of barriers stays the same.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.Values))
 	for i := range g.Dispatches {
@@ -146,7 +150,10 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		var held, gives int64 // bytes that share memory: of its inputs (its share), and of its outputs
+		// held is the bytes of the computed inputs, each divided by the number of its readers. gives is the
+		// bytes of the outputs. A delay would keep the inputs in memory longer, so held must not exceed
+		// gives.
+		var held, gives int64
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]
 			if val.Producer >= 0 {

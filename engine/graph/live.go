@@ -14,31 +14,33 @@ import (
 // Order is the order in which a resize visits the operators to re-plan.
 type Order uint8
 
-// The orders of propagation.
+// The orders in which Propagate can visit operators.
 const (
 	// Topological visits each operator at most once, after all its producers.
 	Topological Order = iota
-	// Fixpoint repeats passes until nothing is dirty, as ExecuTorch's engine does.
+	// Fixpoint repeats passes over the operators until no value changes, as ExecuTorch's engine does.
 	Fixpoint
 )
 
-// String is the order's name on the command line and in traces.
+// String returns the order's name on the command line and in traces.
 func (o Order) String() string { return [...]string{"topological", "fixpoint"}[o] }
 
-// LiveOptions configure Live.
+// LiveOptions configure a Live.
 type LiveOptions struct {
 	Order Order
-	// Static pins every operator to the route of its largest corner, and every slot to its largest grid
-	// there. Dims, params and SymInts stay live.
+	// Static pins every operator to the route of its largest corner, and every slot to its largest grid on
+	// this route. Dims, params and SymInts still follow the live shapes.
 	Static bool
-	// MaxPasses limits the passes of Fixpoint; 0 means operators + 1.
+	// MaxPasses limits the number of passes of a Fixpoint resize. 0 means the number of operators + 1.
 	MaxPasses int
 }
 
-// Live is the changing half of a graph: live dims, SymInts and the plan in force of every operator. A resize
-// is a transaction: SetDims, SetInt and SetHost record changes, Propagate re-plans, and Commit puts the plans
-// in force or Discard drops them. If Propagate fails it has discarded them already. After the first few
-// resizes nothing is allocated.
+// Live is the state of a graph that changes: the live dims, the SymInts and the plan in force of every
+// operator.
+//
+// A resize is a transaction. SetDims, SetInt and SetHost record changes, and Propagate re-plans the affected
+// operators. Then Commit puts the new plans in force, or Discard drops them. Propagate discards all changes
+// itself if it fails. After the first few resizes a Live allocates no more memory.
 type Live struct {
 	G         *Graph
 	order     Order
@@ -46,39 +48,39 @@ type Live struct {
 	maxPasses int
 	requested []routeRequest // by operator
 
-	now, next    env    // in force, and with the transaction's changes
-	Plans        []Plan // in force, by operator
-	nextPlans    []Plan // of this transaction, where planned
-	scratchPlans []Plan // memory to plan into
+	now, next    env    // state in force, and state with the changes of the transaction
+	Plans        []Plan // plans in force, by operator
+	nextPlans    []Plan // new plans of this transaction, for operators in isPlanned
+	scratchPlans []Plan // memory for the next call of each operator's plan
 	planner      Planner
 
-	changed   []ValueID // values whose next may differ from now
-	isChanged []bool
-	planned   []OpID // operators that ran in this transaction
-	isPlanned []bool // and have a plan in nextPlans
+	changed   []ValueID // values that may differ between next and now
+	isChanged []bool    // by value: whether it is in changed
+	planned   []OpID    // operators that were run in this transaction
+	isPlanned []bool    // by operator: whether nextPlans has its plan
 
-	lastRun  []int // by operator: index of its last run in log.hooks, -1: none
-	newFrom  []int // by operator: changes from this run on are new to it, -1: all
-	changeAt []int // by value: the run that changed it last, -1: none yet
-	wake     bitset.Set
-	passWake bitset.Set
-	deferred bitset.Set
+	lastRun  []int      // by operator: index of its last run in log.hooks, or -1
+	newFrom  []int      // by operator: first run in log.hooks whose changes are new to it; -1 if all are new
+	changeAt []int      // by value: last run in log.hooks that changed it, or -1
+	wake     bitset.Set // operators to run; in Fixpoint order, those to run in the next pass
+	passWake bitset.Set // Fixpoint order: operators to run in this pass
+	deferred bitset.Set // Fixpoint order: operators whose run failed, to be retried in the next pass
 	log      ResizeLog
 
-	active   []trace.DispatchID // that run, in order of submission
-	levels   []trace.DispatchID // first of each level
-	waits    []trace.Wait       // what the barriers between levels wait for
-	relist   bool               // active, levels and waits must be made anew
-	listed   int                // how often they were made
+	active   []trace.DispatchID // dispatches that run, in order of submission
+	levels   []trace.DispatchID // first dispatch of each level
+	waits    []trace.Wait       // hazards that the barriers between levels wait for
+	relist   bool               // active, levels and waits are out of date
+	listed   int                // number of times that active, levels and waits were computed
 	barriers gpu.Barriers
-	needs    []int64 // by memory: bytes that LiveBytes counts
-	Layout   int     // of Graph.layouts: the one in force
-	large    []bool  // values that do not fit the last layout
-	larges   int     // how many they are
+	needs    []int64 // by buffer number: bytes in use, computed by LiveBytes
+	Layout   int     // index in Graph.Layouts of the layout in force
+	large    []bool  // by value: whether it does not fit the last layout
+	larges   int     // number of values that do not fit the last layout
 }
 
-// NewLive returns the graph at its maximum shapes and each SymInt at its first value, as after a resize to
-// them.
+// NewLive returns the live state of a graph with all inputs at their maximum shapes and every SymInt at its
+// initial value.
 func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 	nv, no := len(g.Values), len(g.Ops)
 	l := &Live{
@@ -103,14 +105,14 @@ func NewLive(g *Graph, o LiveOptions) (*Live, error) {
 			l.requested[i] = routeRequest{route: o.corner[o.largest].Route}
 		}
 	}
-	// The initial plans: every operator, once, in order.
+	// Plan every operator once, in graph order.
 	for i := range g.Ops {
 		l.wake.Add(i)
 	}
 	l.log.begin(Topological)
 	l.log.pass(nil)
 	if err := l.sweep(); err != nil {
-		return nil, fmt.Errorf("at the first shapes: %w", err)
+		return nil, fmt.Errorf("plan the graph at its initial shapes: %w", err)
 	}
 	l.eachLive(l.weigh)
 	l.Commit()
@@ -134,7 +136,7 @@ func newEnv(g *Graph) env {
 }
 
 // ErrShape is wrapped by the errors of SetDims, SetInt and SetHost for a value out of range.
-var ErrShape = errors.New("shape refused")
+var ErrShape = errors.New("shape not supported")
 
 // SetDims sets the live dims of a graph input.
 func (l *Live) SetDims(v ValueID, dims ...int) error {
@@ -143,19 +145,19 @@ func (l *Live) SetDims(v ValueID, dims ...int) error {
 		return err
 	}
 	if len(dims) != len(val.MaxDims) {
-		return fmt.Errorf("input %s: rank %d, want %d: %w", val.Name, len(dims), len(val.MaxDims),
+		return fmt.Errorf("input %s has rank %d; want %d: %w", val.Name, len(dims), len(val.MaxDims),
 			ErrShape)
 	}
 	for i, d := range dims {
 		if d < 1 {
-			return fmt.Errorf("input %s: dim %d is %d, want at least 1: %w", val.Name, i, d, ErrShape)
+			return fmt.Errorf("input %s: dim %d is %d; want at least 1: %w", val.Name, i, d, ErrShape)
 		}
 		if d > val.MaxDims[i] {
-			return fmt.Errorf("input %s: dim %d is %d, at most %d: %w", val.Name, i, d, val.MaxDims[i],
+			return fmt.Errorf("input %s: dim %d is %d; the maximum is %d: %w", val.Name, i, d, val.MaxDims[i],
 				ErrShape)
 		}
 		if d < val.minDims[i] {
-			return fmt.Errorf("input %s: dim %d is %d, at least %d: %w", val.Name, i, d, val.minDims[i],
+			return fmt.Errorf("input %s: dim %d is %d; the minimum is %d: %w", val.Name, i, d, val.minDims[i],
 				ErrShape)
 		}
 	}
@@ -168,14 +170,14 @@ func (l *Live) SetDims(v ValueID, dims ...int) error {
 	return nil
 }
 
-// SetInt sets a SymInt that is a graph input.
+// SetInt sets the value of a SymInt that is a graph input.
 func (l *Live) SetInt(v ValueID, n int64) error {
 	val, err := l.input(v, SymInt)
 	if err != nil {
 		return err
 	}
 	if n < val.Lo || n > val.Hi {
-		return fmt.Errorf("symint %s: %d, want %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
+		return fmt.Errorf("symint %s is %d; want %d to %d: %w", val.Name, n, val.Lo, val.Hi, ErrShape)
 	}
 	if l.next.ints[v] == n {
 		return nil
@@ -186,15 +188,15 @@ func (l *Live) SetInt(v ValueID, n int64) error {
 	return nil
 }
 
-// SetHost sets the integers that the host is about to write to a graph input. Call it after SetDims. It only
-// re-plans operators that read host integers.
+// SetHost sets the integers that the host is about to write to a graph input, for operators whose plan reads
+// them. It must be called after SetDims. Only operators that read host integers are re-planned because of it.
 func (l *Live) SetHost(v ValueID, ints []int64) error {
 	val, err := l.input(v, Tensor)
 	if err != nil || !val.HostRead {
 		return err
 	}
 	if n := Numel(l.next.dims[v]); len(ints) != n {
-		return fmt.Errorf("input %s: %d integers for dims %v, want %d: %w", val.Name, len(ints),
+		return fmt.Errorf("input %s: got %d integers for dims %v; want %d: %w", val.Name, len(ints),
 			l.next.dims[v], n, ErrShape)
 	}
 	if slices.Equal(l.next.host[v], ints) {
@@ -212,7 +214,7 @@ func (l *Live) SetHost(v ValueID, ints []int64) error {
 
 func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
 	if v < 0 || int(v) >= len(l.G.Values) {
-		return nil, fmt.Errorf("value %d: the graph has only %d values", v, len(l.G.Values))
+		return nil, fmt.Errorf("value %d does not exist: the graph has %d values", v, len(l.G.Values))
 	}
 	if val := &l.G.Values[v]; val.Role == Input && val.Kind == kind {
 		return val, nil
@@ -220,7 +222,7 @@ func (l *Live) input(v ValueID, kind ValueKind) (*Value, error) {
 	return nil, fmt.Errorf("%s is not a %s input of the graph", l.G.Values[v].Name, kind)
 }
 
-// change notes that v may differ from what is in force.
+// change marks v as a value that may differ from its value in force.
 func (l *Live) change(v ValueID) {
 	if !l.isChanged[v] {
 		l.isChanged[v] = true
@@ -238,14 +240,14 @@ func (l *Live) triggerConsumers(v ValueID) {
 // Changed reports whether the transaction changes any live shape.
 func (l *Live) Changed() bool { return len(l.changed) > 0 }
 
-// EachPlanned calls f with every operator that Propagate re-planned, and its new plan.
+// EachPlanned calls f with every operator that Propagate re-planned and the operator's new plan.
 func (l *Live) EachPlanned(f func(o *Op, p *Plan)) {
 	for _, o := range l.planned {
 		f(&l.G.Ops[o], &l.nextPlans[o])
 	}
 }
 
-// Commit puts the plans of Propagate in force.
+// Commit puts the changes and the new plans of the last Propagate in force.
 func (l *Live) Commit() {
 	for _, v := range l.changed {
 		copy(l.now.dims[v], l.next.dims[v])
@@ -260,7 +262,8 @@ func (l *Live) Commit() {
 	l.settle()
 }
 
-// chooseLayout selects the last layout if everything live fits it. It looks only at what the commit changed.
+// chooseLayout selects the last layout if all live values fit it, else the first. It only checks the sizes of
+// values that the transaction changed.
 func (l *Live) chooseLayout() {
 	last := len(l.G.Layouts) - 1
 	if last == 0 {
@@ -280,7 +283,7 @@ func (l *Live) chooseLayout() {
 	}
 }
 
-// weigh notes whether a value of so many bytes fits the last layout.
+// weigh records whether a value of the given size fits the last layout.
 func (l *Live) weigh(v ValueID, bytes int64) {
 	p := &l.G.Layouts[len(l.G.Layouts)-1]
 	large := p.slot[v] >= 0 && bytes > p.fits[v]
@@ -294,10 +297,10 @@ func (l *Live) weigh(v ValueID, bytes int64) {
 	}
 }
 
-// BytesOf is the size of a tensor in bytes at the dims in force.
+// BytesOf returns the size of a tensor in bytes at the dims in force.
 func (l *Live) BytesOf(v ValueID) int64 { return l.G.Values[v].DType.Bytes(Numel(l.now.dims[v])) }
 
-// eachLive calls f with the size of every tensor at the shapes in force.
+// eachLive calls f with every tensor and its size in bytes at the shapes in force.
 func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	for i := range l.G.Values {
 		if val := &l.G.Values[i]; val.Kind == Tensor && val.Role != Fused {
@@ -306,10 +309,10 @@ func (l *Live) eachLive(f func(v ValueID, bytes int64)) {
 	}
 }
 
-// Memory is the number of the buffer that holds a value now.
+// Memory returns the number of the buffer that holds a value in the layout in force.
 func (l *Live) Memory(v ValueID) int { return l.G.Memory(&l.G.Layouts[l.Layout], v) }
 
-// Pass is the compute pass of a dispatch.
+// Pass returns the index of the compute pass that contains a dispatch in the layout in force.
 func (l *Live) Pass(d trace.DispatchID) int { return l.G.Layouts[l.Layout].passes[d] }
 
 // Discard drops all changes since the last Commit.
@@ -336,7 +339,7 @@ func (l *Live) settle() {
 	l.changed, l.planned = l.changed[:0], l.planned[:0]
 }
 
-// sameDispatches reports whether two plans of an operator use the same slots and kernels.
+// sameDispatches reports whether two plans of an operator have the same route and use the same slots.
 func sameDispatches(a, b *Plan) bool {
 	if a.Route != b.Route {
 		return false
@@ -349,35 +352,37 @@ func sameDispatches(a, b *Plan) bool {
 	return true
 }
 
-// Graph is the graph whose live shapes these are.
+// Graph returns the graph that l belongs to.
 func (l *Live) Graph() *Graph { return l.G }
 
-// Log is the record of the last Propagate.
+// Log returns the log of the last Propagate.
 func (l *Live) Log() *ResizeLog { return &l.log }
 
-// Dims are the dims in force of a tensor. They must not be changed, and are valid until the next Commit.
+// Dims returns the dims in force of a tensor. The caller must not change them. They are valid until the next
+// Commit.
 func (l *Live) Dims(v ValueID) []int { return l.now.dims[v] }
 
-// Deferred reports whether a tensor is not computed at these shapes because its readers do the work.
+// Deferred reports whether the producer of a tensor does not compute it at the shapes in force, because the
+// tensor's readers do the work in their own kernels.
 func (l *Live) Deferred(v ValueID) bool { return l.now.deferred[v] }
 
-// Int is the value in force of a SymInt.
+// Int returns the value in force of a SymInt.
 func (l *Live) Int(v ValueID) int64 { return l.now.ints[v] }
 
-// Active are the dispatches that run with the plans in force, in order of submission.
+// Active returns the dispatches that run with the plans in force, in order of submission.
 func (l *Live) Active() []trace.DispatchID {
 	l.listDispatches()
 	return l.active
 }
 
-// Levels are the first dispatches of each level.
+// Levels returns the first dispatch of each level.
 func (l *Live) Levels() []trace.DispatchID {
 	l.listDispatches()
 	return l.levels
 }
 
-// Passes is the number of compute passes that the plans in force need. A step has one more for each submit
-// that begins within a pass, and for each timed run of dispatches.
+// Passes returns the number of compute passes that the plans in force need. A step has an additional pass for
+// each submit that begins in the middle of a pass, and for each group of dispatches that is timed.
 func (l *Live) Passes() int {
 	passes, last := 0, -1
 	for _, id := range l.Active() {
@@ -388,12 +393,13 @@ func (l *Live) Passes() int {
 	return passes
 }
 
-// Waits are the hazards that need the barriers between levels, in order of submission.
+// Waits returns the hazards that make the barriers between levels necessary, in order of submission.
 func (l *Live) Waits() []trace.Wait {
 	l.listDispatches()
 	return l.waits
 }
 
+// listDispatches computes active, levels and waits if they are out of date.
 func (l *Live) listDispatches() {
 	if !l.relist {
 		return
@@ -403,7 +409,7 @@ func (l *Live) listDispatches() {
 	l.active, l.levels, l.waits = l.active[:0], l.levels[:0], l.waits[:0]
 	l.barriers.Begin()
 	pass := -1                  // compute pass of the previous dispatch
-	var begin, level, waits int // where the pass begins in active, levels and waits
+	var begin, level, waits int // indices in active, levels and waits at which the current pass begins
 	for i := range l.G.Dispatches {
 		d := &l.G.Dispatches[i]
 		p := &l.Plans[d.Op]
@@ -422,7 +428,7 @@ func (l *Live) listDispatches() {
 		for b, bind := range use.Bind {
 			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
-		if l.barriers.Levels() > n { // the barrier before the pass began a level
+		if l.barriers.Levels() > n { // the dispatch needs a barrier before the pass, which begins a level
 			n++
 			l.levels = slices.Insert(l.levels, level, l.active[begin])
 		}
@@ -436,7 +442,7 @@ func (l *Live) listDispatches() {
 				l.waits = append(l.waits, t)
 				continue
 			}
-			t.Dispatch = l.active[begin] // joined with others before the pass
+			t.Dispatch = l.active[begin] // this barrier is merged with others before the pass
 			l.waits = slices.Insert(l.waits, waits, t)
 			waits++
 		}
@@ -444,8 +450,8 @@ func (l *Live) listDispatches() {
 	l.barriers.EndPass()
 }
 
-// wait is the hazard of a barrier before the last dispatch, in trace format. A value that a dispatch both
-// reads and writes counts as read-after-write.
+// wait returns the hazard of a barrier before the last active dispatch, in trace format. If a dispatch both
+// reads and writes the value, the hazard is reported as read-after-write.
 func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	bound := slices.IndexFunc(use.Bind, func(b Binding) bool { return l.Memory(b.Value) == w.Buffer })
 	t := trace.Wait{
@@ -458,7 +464,8 @@ func (l *Live) wait(d *dispatch, use Use, w gpu.Wait) trace.Wait {
 	return t
 }
 
-// Launch is the plan in force of a dispatch slot and the kernel it runs, or nil if the slot is not in use.
+// Launch returns the plan in force of a dispatch slot and the kernel that it runs. It returns nil if the slot
+// is not in use.
 func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	d := &l.G.Dispatches[id]
 	p := &l.Plans[d.Op]
@@ -468,8 +475,8 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
 }
 
-// LiveBytes is how much of the allocated memory the plans in force use, without params: for each buffer the
-// size of the largest value in it.
+// LiveBytes returns the number of bytes of the allocated memory that the plans in force use, without
+// params. For each buffer it counts the size of the largest live value in the buffer.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
 	l.eachLive(func(v ValueID, bytes int64) {

@@ -10,53 +10,58 @@ import (
 	"gpuscope/engine/gpu"
 )
 
-// Memory. Every value on the device has memory for its maximum size; a live tensor is a contiguous prefix of
-// it. Inputs, outputs and State have their own buffers, except that outputs that are read back together share
-// one. Constants are packed into a few buffers. Intermediates and scratch share allocation slots by lifetime,
-// one buffer per slot.
+// Every value on the device has memory for its maximum size. A live tensor is stored at the start of its
+// memory. Inputs, outputs and State have their own buffers, except that outputs that are read back together
+// share a buffer. Constants are packed into a few buffers. Intermediates and scratch tensors share allocation
+// slots if their lifetimes do not overlap. Each slot is a buffer.
 //
-// A slot passes from one value to the next when the last dispatch that touches the first one is submitted
-// before the first that touches the second. The new content needs a barrier before it, and sharing must not
-// add a barrier, whatever routes are in use. That holds in two cases:
+// A value can reuse the slot of another value if the last dispatch that uses the old value is submitted
+// before the first dispatch that uses the new value. The dispatch that writes the new value must have a
+// barrier before it. Sharing must not add a barrier to a step, whatever routes are in use. It adds none in
+// two cases:
 //
-// (1) A dispatch that has a barrier anyway, because it is the first to read what another wrote.
+// (1) The dispatch has a barrier in any case, because it is the first to read the result of another dispatch.
 //
-// (2) A dispatch that uses the slot for the first time in its compute pass. Barriers for first uses in a pass
-// are merged into the one barrier before the pass.
+// (2) The dispatch is the first in its compute pass to use the slot. The barriers for first uses in a pass are
+// merged into the single barrier before the pass.
 //
-// Of dispatches on one level only one has its own barrier, so the others write new memory, which adds up
-// layer by layer. Therefore a step is split into passes wherever the new memory reaches what the graph needs
-// in any case (divide), and memory does not grow with depth. A pass begins at a dispatch that has a barrier
-// anyway, if possible one whose neighbours have barriers too: these are merged.
+// Of the dispatches on one level only one has its own barrier. The other dispatches must write new memory,
+// which accumulates with each layer of the model. Therefore a step is split into compute passes whenever
+// the new memory reaches the memory that the graph needs in any case (divide), so the memory does not grow
+// with the number of layers. A pass begins at a dispatch that has a barrier in any case. If possible, the
+// dispatches after it on the same level have barriers too, because these barriers are merged.
 //
-// Beginning a pass takes about 25 µs on a fast GPU. That is nothing in the step of a long prompt, but too
-// much for one token, which does not need the memory. So a graph that is split has a second layout, with
-// slots for the smallest inputs, which are small enough to share in one pass. A step uses it if everything
-// live fits (Live.Commit).
+// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in the step of a long
+// prompt. But it is too much in the step of a single token, which does not need the memory. So a graph with
+// several compute passes has a second layout. Its slots are sized for the smallest inputs, so that values
+// can share memory in a single pass. A step uses the second layout if all its live values fit
+// (Live.Commit).
 //
 // A dispatch that depends on no computed value (dispatch.free), such as a slice of a mask for each layer,
-// never has a barrier. A layer then has one more write than barriers, so each layer needs new memory or one
-// more barrier. If its values are large, the barrier costs less than the extra passes, and it gets one
-// (Graph.late). A graph with such barriers has a second layout too.
+// never has its own barrier. A layer with such a dispatch writes one more value than it has barriers, so it
+// needs either new memory or an additional barrier. If the value is large, the barrier costs less than
+// additional passes, so the plan adds the barrier (Graph.late). A graph with additional barriers has a
+// second layout too.
 
-// defaultPassBytes is how much new memory a pass may always use.
+// defaultPassBytes is the number of bytes of new memory that a compute pass may always use.
 const defaultPassBytes = 16 << 20
 
-// barriersPerPass is how many barriers cost as much as beginning a pass: one takes 2 to 5 µs.
+// barriersPerPass is the number of barriers that take as long as beginning a compute pass. A barrier takes
+// 2 to 5 µs.
 const barriersPerPass = 6
 
-// Layout assigns memory to values.
+// Layout is an assignment of memory to values.
 type Layout struct {
-	Slots  []int64 // allocation slots: bytes
-	slot   []int   // by value; -1: its own memory, or none
+	Slots  []int64 // size of each allocation slot in bytes
+	slot   []int   // by value: its slot; -1 if the value has its own memory or none
 	passes []int   // by dispatch: its compute pass
-	fits   []int64 // by value: how many live bytes fit
+	fits   []int64 // by value: largest size in bytes that fits
 	Base   int     // buffer number of the first slot
-	late   int     // values that get an extra barrier for the slot they reuse
+	late   int     // number of values that need an additional barrier for the slot that they reuse
 }
 
-// planMemory makes the graph's layouts, and returns an error if the device cannot hold them. A pass may
-// always use passBytes of new memory.
+// planMemory computes the graph's layouts. It returns an error if a value is too large for the device. A
+// compute pass may always use passBytes of new memory.
 func (g *Graph) planMemory(passBytes int64) error {
 	sizes := make([]int64, len(g.Values))
 	for i := range g.Values {
@@ -78,7 +83,7 @@ func (g *Graph) planMemory(passBytes int64) error {
 	return nil
 }
 
-// layOut adds a layout for values of these sizes.
+// layOut adds a layout for values with the given sizes in bytes to the graph.
 func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	p := Layout{
 		slot: make([]int, len(g.Values)), passes: make([]int, len(g.Dispatches)), fits: sizes,
@@ -100,7 +105,7 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	if g.divide(&p, u, byFirst, limit) {
 		u = g.usage(p.passes)
 	}
-	last := []int{} // by slot: the last dispatch that touches its last value
+	last := []int{} // by slot: last dispatch that uses the value assigned to the slot last
 	for _, v := range byFirst {
 		life, size := &u.lives[v], sizes[v]
 		take := func(barrier bool) int {
@@ -137,20 +142,21 @@ func (g *Graph) layOut(sizes []int64, passBytes int64) *Layout {
 	return &g.Layouts[len(g.Layouts)-1]
 }
 
-// free reports whether sharing slots costs a step nothing: one compute pass, and no extra barriers.
+// free reports whether the layout adds no cost to a step: it needs a single compute pass and no additional
+// barriers.
 func (p *Layout) free() bool {
 	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
 }
 
-// late reports whether a value gets an extra barrier for the memory it reuses, if a pass may use limit bytes
-// of new memory.
+// late reports whether a value should get an additional barrier so that it can reuse memory. limit is the
+// number of bytes of new memory that a compute pass may use.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
 
-// smallest has the size of every value in bytes with inputs at their smallest and SymInts at their highest,
-// rounded up to whole chunks for kernels that read several words at once. It is nil if operators reject those
-// shapes.
+// smallest returns the size of every value in bytes when the inputs have their smallest dims and the
+// SymInts their largest values. Sizes are rounded up to whole chunks, because some kernels read several
+// words at once. smallest returns nil if an operator rejects these shapes.
 func (g *Graph) smallest() []int64 {
 	const chunk = 256
 	l, err := NewLive(g, LiveOptions{})
@@ -176,8 +182,8 @@ func (g *Graph) smallest() []int64 {
 	return sizes
 }
 
-// divide splits the dispatches into compute passes of limit bytes of new memory, and reports whether there is
-// more than one.
+// divide splits the dispatches into compute passes with about limit bytes of new memory each. It reports
+// whether there is more than one pass.
 func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool {
 	starts := g.passStarts(u)
 	var fresh, atBest int64
@@ -204,8 +210,8 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 	return pass > 0
 }
 
-// passStarts is by dispatch the number of barriers that a pass beginning there would merge, 0 if the dispatch
-// does not have its own barrier in every step.
+// passStarts returns, for each dispatch, the number of barriers that are merged if a compute pass begins at
+// this dispatch. The number is 0 if the dispatch does not have its own barrier on all routes.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -227,41 +233,44 @@ func (g *Graph) passStarts(u *usage) []int {
 	return starts
 }
 
-// fit is how badly a value of want bytes fits a slot of have bytes: the difference.
+// fit returns the absolute difference between the size of a slot and the size of a value. A smaller
+// difference is a better fit.
 func fit(have, want int64) int64 { return max(have-want, want-have) }
 
+// checkSize returns an error if a value is too large for a buffer or a storage binding of the device.
 func (g *Graph) checkSize(v *Value) error {
 	limit, what := g.Limits.MaxStorageBinding, "storage binding"
 	if g.Limits.MaxBufferSize < limit {
 		limit, what = g.Limits.MaxBufferSize, "buffer"
 	}
 	if uint64(v.Bytes) > limit {
-		return fmt.Errorf("%s %s %v %s: %d bytes, device limit for a %s is %d: %w", v.Role, v.Name,
-			v.MaxDims, v.DType, v.Bytes, what, limit, gpu.ErrUnsupported)
+		return fmt.Errorf("%s %s %v %s has %d bytes; the device limit for a %s is %d bytes: %w",
+			v.Role, v.Name, v.MaxDims, v.DType, v.Bytes, what, limit, gpu.ErrUnsupported)
 	}
 	return nil
 }
 
-// lifetime is when a value's memory is in use, by index in submission order, over all routes.
+// lifetime is the range of dispatches during which a value's memory is in use on any route.
 type lifetime struct {
-	first, last int // dispatches that touch it
+	first, last int // first and last dispatch that uses the value, as indices in submission order
 	readers     []launchOn
-	// mayFollow: every dispatch that can be the first to touch it has a barrier anyway, so it may reuse
-	// another value's slot.
+	// mayFollow is true if the value can reuse a slot without an additional barrier: every dispatch that
+	// may be the first to use the value has a barrier in any case.
 	mayFollow bool
 }
 
-// launchOn is a dispatch slot on a route of its operator.
+// launchOn identifies a dispatch slot on a route of its operator.
 type launchOn struct{ dispatch, route int }
 
-// usage records which dispatches touch which memory, and where barriers are in any case.
+// usage records the dispatches that use each value, and the dispatches that have a barrier in any case.
 type usage struct {
 	lives []lifetime // by root value
-	// waits is the bit set of routes on which a dispatch is the first to read a write of its pass, so that it
-	// has a barrier.
+	// waits has a bit set of routes for each dispatch. On these routes the dispatch is the first to read a
+	// value written in its compute pass, so it has a barrier.
 	waits []uint64
 }
 
+// usage computes the lifetimes and the barriers of a graph whose dispatches are in the given compute passes.
 func (g *Graph) usage(passes []int) *usage {
 	u := &usage{make([]lifetime, len(g.Values)), make([]uint64, len(g.Dispatches))}
 	for i := range u.lives {
@@ -282,7 +291,8 @@ func (g *Graph) usage(passes []int) *usage {
 			}
 		}
 	}
-	// Routes on which its producer, or what materializes it, has touched it.
+	// Bit sets of routes, by root value, on which an earlier dispatch of the value's producer (arrived) or
+	// of its materializer (made) uses the value.
 	arrived, made := make([]uint64, len(g.Values)), make([]uint64, len(g.Values))
 	g.eachBinding(func(at launchOn, root ValueID, _ gpu.Access) {
 		first := arrived
@@ -302,7 +312,8 @@ func (g *Graph) usage(passes []int) *usage {
 	return u
 }
 
-// peak is the most memory that values need at one time: a lower bound for any sharing.
+// peak returns the largest total size of values that are in use at the same time. It is a lower bound for the
+// memory of any layout.
 func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	change := make([]int64, len(p.passes)+1)
 	for _, v := range values {
@@ -319,7 +330,8 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	return peak
 }
 
-// readsFirst reports whether no earlier reader that can run together with this one comes first in a step.
+// readsFirst reports whether the dispatch at is the first reader of a value on its route. before lists the
+// readers in earlier positions. A reader of the same operator on another route does not run in the same step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {
@@ -332,8 +344,8 @@ func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	return true
 }
 
-// eachBinding calls f for the root of every bound value of every dispatch slot, on each route that a corner
-// takes, in submission order.
+// eachBinding calls f for every binding of every dispatch slot in submission order, once for each route
+// that a corner uses. root is the value that owns the bound memory.
 func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	for i := range g.Dispatches {
 		d := &g.Dispatches[i]
@@ -347,7 +359,8 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	}
 }
 
-// buffers is the number of slots of all layouts. Values with their own buffer are numbered from there.
+// buffers returns the total number of slots of all layouts. The buffers of values with their own buffer are
+// numbered from this number on.
 func (g *Graph) buffers() (n int) {
 	for i := range g.Layouts {
 		n += len(g.Layouts[i].Slots)
@@ -355,7 +368,7 @@ func (g *Graph) buffers() (n int) {
 	return n
 }
 
-// Memory is the number of the buffer that holds a value.
+// Memory returns the number of the buffer that holds a value in the given layout.
 func (g *Graph) Memory(p *Layout, v ValueID) int {
 	if s := p.slot[v]; s >= 0 {
 		return p.Base + s
@@ -373,7 +386,8 @@ func (g *Graph) HasOwn(v ValueID) bool {
 // SharedMemory is the key of AllocatedBytes for memory that intermediates share.
 const SharedMemory = "shared"
 
-// AllocatedBytes is the device memory of the graph in bytes, by purpose, without params.
+// AllocatedBytes returns the device memory of the graph in bytes without params. Its keys are the roles of
+// values with their own buffer, and SharedMemory.
 func (g *Graph) AllocatedBytes() map[string]int64 {
 	m := map[string]int64{}
 	for i := range g.Values {

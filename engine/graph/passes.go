@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// Passes. Builder records operators; Finish turns them into a graph by a table of passes, in order. A pass
-// does one thing to the whole graph, names the earlier passes it depends on, and reports what it changed.
+// A Builder records operators, and Finish turns them into a graph by running the passes of a table in order.
+// Each pass makes one kind of change to the whole graph, names the earlier passes that it depends on, and
+// reports its changes.
 
-// pass is a row of the table.
+// pass is a row of the table of passes.
 type pass struct {
 	name string
 	doc  string
-	// needs are the passes that must come before it in the table.
+	// needs lists the passes that must run before this one.
 	needs []string
-	// run returns notes on what it did, in addition to the counts.
+	// run performs the pass. It returns notes on its changes that the counts do not show.
 	run func(b *Builder, g *Graph) (notes []string, err error)
 }
 
-// passes are run by Finish in this order.
+// passes lists the passes in the order in which Finish runs them.
 var passes = []pass{
 	{
 		"types", "check the type of every value against the kernels that read it", nil,
@@ -75,30 +76,31 @@ var passes = []pass{
 	},
 }
 
-// PassReport is what a pass of Finish did.
+// PassReport describes the changes that a pass of Finish made.
 type PassReport struct {
 	Name string        `json:"name"`
 	Doc  string        `json:"doc"`
 	Took time.Duration `json:"ns"`
-	// Counts are the numbers of the graph that the pass changed, with their previous values.
+	// Counts has the counts of the graph that the pass changed.
 	Counts []PassCount `json:"changed,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
-	// Before and After list the graph, if DumpPass selected this pass.
+	// Before and After are listings of the graph. They are nil unless DumpPass selected this pass.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
 }
 
-// PassCount is a number that describes a graph while it is built.
+// PassCount is a count that describes a graph, such as its number of dispatches, before and after a pass.
 type PassCount struct {
 	What   string `json:"what"`
 	Before int64  `json:"before"`
 	After  int64  `json:"after"`
 }
 
-// Passes reports what Finish did, pass by pass.
+// Passes returns a report for each pass of Finish.
 func (g *Graph) Passes() []PassReport { return g.passes }
 
-// Finish runs the passes and returns the graph, or the first error of the builder.
+// Finish runs the passes and returns the graph. It returns the builder's first error if there is one. The
+// builder cannot be used afterwards.
 func (b *Builder) Finish() (*Graph, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -153,7 +155,7 @@ func (g *Graph) take(b *Builder) {
 	}
 }
 
-// counts describe the graph so far, in After.
+// counts returns the current counts of the graph in the field After of each PassCount.
 func (g *Graph) counts() []PassCount {
 	var fused, aliases, levels, passes int64
 	for i := range g.Values {
@@ -189,7 +191,8 @@ func (g *Graph) counts() []PassCount {
 	return append(list, PassCount{What: "shared bytes", After: bytes[SharedMemory]})
 }
 
-// checkTypes rejects values bound to kernels that read another element type, which would misread their bits.
+// checkTypes returns an error if a value is bound to a kernel that expects another element type. Such a
+// kernel would misinterpret the value's bits.
 func (b *Builder) checkTypes() error {
 	for i := range b.ops {
 		if err := b.checkOpTypes(&b.ops[i]); err != nil {

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// DumpPass makes Finish list the graph before and after a pass, in its report. It returns an error for an
-// unknown pass.
+// DumpPass makes Finish list the graph before and after the named pass in the pass's PassReport. It returns
+// an error if there is no such pass.
 func (b *Builder) DumpPass(name string) error {
 	var names []string
 	for i := range passes {
 		names = append(names, passes[i].name)
 	}
 	if !slices.Contains(names, name) {
-		return fmt.Errorf("pass %q: unknown; known: %s", name, strings.Join(names, ", "))
+		return fmt.Errorf("pass %q: no pass has this name; want one of %s", name, strings.Join(names, ", "))
 	}
 	b.dump = name
 	return nil
 }
 
-// list lists the graph so far, a line for each operator, value and dispatch, so that changes of a pass show
-// as a diff.
+// list returns a listing of the graph with a line for each operator, value, dispatch and kernel. The
+// changes of a pass show as the diff of two listings.
 func (g *Graph) list() []string {
 	var lines []string
 	for i := range g.Ops {
@@ -85,7 +85,8 @@ func (g *Graph) listDispatch(i int) string {
 	return line
 }
 
-// Changes is the diff of the listings: removed lines start with "- ", added lines with "+ ".
+// Changes returns the diff of the listings before and after the pass. Removed lines start with "- ", and
+// added lines start with "+ ".
 func (r *PassReport) Changes() []string {
 	had, has := map[string]int{}, map[string]bool{}
 	for i, l := range r.Before {

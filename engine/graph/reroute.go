@@ -6,8 +6,9 @@ import (
 	"gpuscope/trace"
 )
 
-// Work describes what an operator does at the shapes in force: its kind, route, kernels, grids, bytes and
-// FLOPs. Operators with equal Work are interchangeable for timing. It is "" if nothing runs.
+// Work returns a text that describes the work of an operator at the shapes in force: its kind, route,
+// kernels, grids, bytes and FLOPs. Operators with equal texts take the same time, so only one of them needs
+// to be timed. Work returns "" if no dispatch of the operator runs.
 func (l *Live) Work(id OpID) string {
 	o := &l.G.Ops[id]
 	work := ""
@@ -27,7 +28,7 @@ func (l *Live) Work(id OpID) string {
 	return work
 }
 
-// Launched are the dispatches of an operator that run.
+// Launched returns the dispatches of an operator that run with the plan in force.
 func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	for slot, d := range o.Dispatches {
 		if d >= 0 && l.Plans[o.ID].Launches[slot].Active {
@@ -37,8 +38,9 @@ func (l *Live) Launched(o *Op) (list []trace.DispatchID) {
 	return list
 }
 
-// Reroute puts a plan on another route in force, and reports whether the live shape and the compiled kernels
-// and memory allow it. The outputs are the same on every route.
+// Reroute plans an operator on another route, puts the plan in force and returns true. It returns false and
+// changes nothing if the live shape, the compiled kernels or the allocated memory do not support the route.
+// The operator's outputs are the same on every route.
 func (l *Live) Reroute(id OpID, route int) bool {
 	o, p := &l.G.Ops[id], l.G.Ops[id].newPlan()
 	if err := l.planner.make(o, &p, routeRequest{route: route, must: true}, o.Aliased); err != nil {

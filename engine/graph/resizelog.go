@@ -7,23 +7,24 @@ import (
 	"gpuscope/trace"
 )
 
-// ResizeLog is the record of one Propagate, run by run. The next one reuses its memory; Shapes.Take copies
-// it.
+// ResizeLog is the log of one Propagate, with a record for each run of an operator's plan. The next Propagate
+// reuses its memory, so Shapes.Take copies it.
 type ResizeLog struct {
 	Order    Order
-	NS       int64
-	untimed  bool // its times were not measured
+	NS       int64 // duration of the Propagate in ns
+	untimed  bool  // the times in this log are not valid
 	passes   []loggedPass
-	hooks    []loggedHook
+	hooks    []loggedHook // runs of operators' plans
 	dirty    []ValueID
 	triggers []ValueID
 	changes  []loggedChange
-	ints     []int // live shapes after changes
+	ints     []int // new live shapes of the values in changes
 	plans    []loggedPlan
-	params   []byte // of plans
+	params   []byte // params of the plans
 }
 
-// The records below use parts of shared lists. Each part begins where the previous record's part ends.
+// The records below refer to parts of the lists of a ResizeLog. A record stores the end of its part; the part
+// begins at the end of the previous record's part.
 type loggedPass struct{ dirtyEnd, hookStart, hookEnd, changeStart int }
 
 type loggedHook struct {
@@ -33,20 +34,20 @@ type loggedHook struct {
 	triggerEnd, changeEnd, planEnd int
 }
 
-// loggedChange is a value's new live shape. The previous one is known from the previous record.
+// loggedChange is the new live shape of a value. The Tracer knows the previous shape from the records before.
 type loggedChange struct {
 	value  ValueID
-	absent bool // the step does not compute it
-	end    int  // of ints
+	absent bool // the step does not compute the value
+	end    int  // end of the shape in ResizeLog.ints
 }
 
-// loggedPlan is a dispatch whose plan changed.
+// loggedPlan is the new plan of a dispatch.
 type loggedPlan struct {
 	dispatch trace.DispatchID
 	to       launchRecord
 }
 
-// launchRecord is the part of a Launch that records need.
+// launchRecord is the part of a Launch that trace records contain.
 type launchRecord struct {
 	active       bool
 	route        int
@@ -54,10 +55,10 @@ type launchRecord struct {
 	grid         grid.Grid
 	needed       [3]uint32
 	bytes, flops int64
-	paramsEnd    int // end in the list of params
+	paramsEnd    int // end of the params in the list of params
 }
 
-// Passes is the number of passes of the Propagate, 0 if nothing was dirty.
+// Passes returns the number of passes of the Propagate. It returns 0 if no input had changed.
 func (l *ResizeLog) Passes() int { return len(l.passes) }
 
 func (l *ResizeLog) begin(o Order) {
@@ -68,7 +69,7 @@ func (l *ResizeLog) begin(o Order) {
 	}
 }
 
-// pass begins a pass that the dirty values trigger.
+// pass begins a pass, which is triggered by the dirty values.
 func (l *ResizeLog) pass(dirty []ValueID) {
 	l.dirty = append(l.dirty, dirty...)
 	l.passes = append(l.passes,
@@ -78,7 +79,7 @@ func (l *ResizeLog) pass(dirty []ValueID) {
 		})
 }
 
-// changedInPass are the values that the last pass changed, each once. They trigger the next pass.
+// changedInPass returns the values that the last pass changed, each once. These values trigger the next pass.
 func (l *ResizeLog) changedInPass() []ValueID {
 	start := len(l.dirty)
 	for _, c := range l.changes[l.passes[len(l.passes)-1].changeStart:] {
@@ -89,7 +90,7 @@ func (l *ResizeLog) changedInPass() []ValueID {
 	return list
 }
 
-// hook begins a run of an operator's plan and returns its index.
+// hook begins the record of a run of an operator's plan and returns the index of the record.
 func (l *ResizeLog) hook(o OpID) int {
 	l.hooks = append(l.hooks, loggedHook{op: o})
 	return len(l.hooks) - 1
@@ -120,7 +121,7 @@ func (l *ResizeLog) plan(d trace.DispatchID, after *Plan, slot int) {
 	l.plans = append(l.plans, loggedPlan{d, to})
 }
 
-// record is a slot's launch, with its params appended to a list.
+// record returns the record of a slot's launch, and params with the launch's params appended.
 func (p *Plan) record(slot int, params []byte) (launchRecord, []byte) {
 	l := &p.Launches[slot]
 	r := launchRecord{active: l.Active}

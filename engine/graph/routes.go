@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// Routes. An operator chooses between its implementations by live shape (Planner.Choose). The user can
-// request one by name, for a kind or for one operator. If a shape does not support it the graph is rejected,
-// because a request that applies only sometimes would measure something else.
+// A route is one of an operator's implementations. An operator chooses a route by live shape
+// (Planner.Choose). The user can request a route by name, for a kind or for one operator. If a shape does
+// not support the requested route, the graph is rejected, because a request that applies only to some
+// shapes would falsify measurements.
 
-// ErrRoute is wrapped by the error of a requested route that cannot be used.
+// ErrRoute is wrapped by the errors for requested routes that cannot be used.
 var ErrRoute = errors.New("route")
 
-// RouteLimit is the error of a requested route at a shape that exceeds its limit.
+// RouteLimit is the error for a requested route at a shape that exceeds the route's limit.
 type RouteLimit struct {
 	Route      string
-	Of         string // the quantity that is limited: "M"
-	Most, Work int    // the route's limit, and the shape's amount
+	Of         string // name of the limited quantity, such as "M"
+	Most, Work int    // the route's limit, and the value of the quantity at this shape
 }
 
 func (e *RouteLimit) Error() string {
@@ -29,28 +30,30 @@ func (e *RouteLimit) Error() string {
 
 func (e *RouteLimit) Unwrap() error { return ErrRoute }
 
-// AskRoutes requests routes or kernels by name: for an operator kind, for one operator of all layers, or for
-// a single operator ("linear_q4gsw", "linear_q4gsw@attn.q" or "linear_q4gsw@layers.0.attn.q"). Call it before
-// adding operators. Adding an operator that does not support the route at all its corners is an error.
+// AskRoutes requests routes or kernels by name. The keys of routes select operators: by kind
+// ("linear_q4gsw"), by place in all layers ("linear_q4gsw@attn.q"), or by full name
+// ("linear_q4gsw@layers.0.attn.q"). AskRoutes must be called before operators are added. Adding an operator
+// that does not support the requested route at all its corners is an error.
 func (b *Builder) AskRoutes(routes map[string]string) {
 	b.routes = routes
 	b.asked = map[string]bool{}
 }
 
-// targets are the names by which a route can be requested for the operator, the more specific and stronger
-// ones last.
+// targets returns the keys by which a route can be requested for the operator. More specific keys come
+// later and take precedence.
 func (o *Op) targets() []string {
 	kind := o.Spec.Kind
 	return []string{kind, kind + "@" + o.place(), kind + "@" + o.Name}
 }
 
-// place is the operator's name without its layer.
+// place returns the operator's name without its layer.
 func (o *Op) place() string {
 	d := o.describe()
 	return d.Place()
 }
 
-// request is the route requested for one of the operator's targets.
+// request returns the route that the user requested for the operator by one of the targets. The last target
+// with a request takes precedence. It returns an error if the operator does not have the route.
 func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 	w := noRoute
 	for _, target := range targets {
@@ -62,13 +65,13 @@ func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 		if w = (routeRequest{o.routeOf(want), true, target + "=" + want}); w.route < 0 {
 			return w,
 				fmt.Errorf("%w %s=%s: %s has %s", ErrRoute, target, want, o.Name,
-					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no choice of route"))
+					cmp.Or(strings.Join(o.ownRoutes(), ", "), "no routes to choose from"))
 		}
 	}
 	return w, nil
 }
 
-// unasked is the error for a route requested for an operator that the graph does not have.
+// unasked returns an error if a route was requested for an operator that the graph does not have.
 func (b *Builder) unasked() error {
 	for target, want := range b.routes {
 		if b.asked[target] {
@@ -84,7 +87,7 @@ func (b *Builder) unasked() error {
 	return nil
 }
 
-// routedKinds are the operator kinds of the graph that have several routes.
+// routedKinds returns the operator kinds of the graph that have several routes.
 func (b *Builder) routedKinds() (kinds []string) {
 	for i := range b.ops {
 		if s := &b.ops[i].Spec; len(s.Routes) > 1 && !slices.Contains(kinds, s.Kind) {
@@ -94,7 +97,7 @@ func (b *Builder) routedKinds() (kinds []string) {
 	return kinds
 }
 
-// placesOf are the places of the operators of a kind.
+// placesOf returns the places of all operators of a kind.
 func (b *Builder) placesOf(kind string) (places []string) {
 	for i := range b.ops {
 		if o := &b.ops[i]; o.Spec.Kind == kind && !slices.Contains(places, o.place()) {
@@ -104,7 +107,7 @@ func (b *Builder) placesOf(kind string) (places []string) {
 	return places
 }
 
-// routeOf is the route with that name or with a kernel of that name, -1 if none.
+// routeOf returns the index of the route that has the given name or a kernel with the given name, or -1.
 func (o *Op) routeOf(name string) int {
 	if slices.Contains(o.ownRoutes(), name) {
 		return slices.Index(o.Spec.Routes, name)
@@ -119,8 +122,8 @@ func (o *Op) routeOf(name string) int {
 	return -1
 }
 
-// ownRoutes are the routes that the operator has kernels for. Other routes of its kind are ruled out by a
-// size or the device, or come with a fusion rule.
+// ownRoutes returns the names of the routes for which the operator has kernels. Other routes of its kind
+// may need another size, another device or a fusion rule.
 func (o *Op) ownRoutes() (names []string) {
 	for r, name := range o.Spec.Routes {
 		for s := range o.Spec.Slots {
@@ -133,12 +136,12 @@ func (o *Op) ownRoutes() (names []string) {
 	return names
 }
 
-// routeLabel names a route for messages, even if the operator has only one.
+// routeLabel returns the route's name, or its index if the route has no name.
 func (o *Op) routeLabel(route int) string {
 	return cmp.Or(o.RouteName(route), strconv.Itoa(route))
 }
 
-// RouteName is the route's name, "" if the operator has only one.
+// RouteName returns the route's name, or "" if the operator has only one route.
 func (o *Op) RouteName(route int) string {
 	if route < len(o.Spec.Routes) {
 		return o.Spec.Routes[route]

@@ -1,23 +1,23 @@
 package graph
 
-// InputData is a step's data for a graph input.
+// InputData is the data of a graph input for one step.
 type InputData struct {
 	Value ValueID
 	Dims  []int
-	Data  []byte  // little-endian words, in the live dims
-	Host  []int64 // the same as integers, if an operator reads them
-	// From, if not nil, is an output whose first bytes the previous step left on the device. They are used in
-	// place of Data.
+	Data  []byte  // little-endian words of the tensor with the live dims
+	Host  []int64 // the same data as integers; needed if an operator reads host integers
+	// From, if not nil, is an output of the previous step that is still on the device. The first bytes of the
+	// output are used in place of Data.
 	From *ValueID
 }
 
-// SymIntValue is a step's value for a SymInt.
+// SymIntValue is the value of a SymInt for one step.
 type SymIntValue struct {
 	Value ValueID
 	Int   int64
 }
 
-// StepInput is the input of a step, and the outputs to read back.
+// StepInput is the input of a step and the list of outputs to read back.
 type StepInput struct {
 	Inputs  []InputData
 	SymInts []SymIntValue

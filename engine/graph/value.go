@@ -9,7 +9,8 @@ import (
 // DType is the type of a tensor's elements.
 type DType uint8
 
-// The element types. Types under 32 bits are packed into 32-bit words: eight Q4 (4 bits), four I8 or two F16.
+// The element types. Types of less than 32 bits are packed into 32-bit words. A word holds eight Q4 values
+// of 4 bits, four I8 values or two F16 values.
 const (
 	F32 DType = iota
 	I32
@@ -26,13 +27,14 @@ var dtypes = [...]struct {
 	F32: {"f32", 32}, I32: {"i32", 32}, U32: {"u32", 32}, F16: {"f16", 16}, Q4: {"q4", 4}, I8: {"i8", 8},
 }
 
-// String is the name used in traces.
+// String returns the name that traces use for the type.
 func (d DType) String() string { return dtypes[d].name }
 
-// Bytes is the size of n elements in bytes, rounded up to whole 32-bit words. n must not exceed maxElements.
+// Bytes returns the size of n elements in bytes, rounded up to whole 32-bit words. n must not exceed
+// maxElements.
 func (d DType) Bytes(n int) int64 { return (int64(n)*int64(dtypes[d].bits) + 31) / 32 * 4 }
 
-// Role says where a value comes from and who may overwrite it.
+// Role describes where a value comes from and who may overwrite it.
 type Role uint8
 
 // The roles of values.
@@ -43,10 +45,10 @@ const (
 	Constant
 	State
 	Scratch
-	Fused // removed by fusion: has no memory
+	Fused // removed by fusion, so it has no memory
 )
 
-// String is the name used in traces.
+// String returns the name that traces use for the role.
 func (r Role) String() string {
 	return [...]string{"intermediate", "input", "output", "constant", "state", "scratch", "fused"}[r]
 }
@@ -67,21 +69,21 @@ type Value struct {
 	Kind             ValueKind
 	DType            DType
 	Role             Role
-	minDims, MaxDims []int // of a tensor; nil until its operator's corners are planned
-	Lo, Hi, first    int64 // of a SymInt
-	Bytes            int64 // at MaxDims
+	minDims, MaxDims []int // smallest and largest dims of a tensor; nil until its producer has been planned
+	Lo, Hi, first    int64 // smallest, largest and initial value of a SymInt
+	Bytes            int64 // size at MaxDims
 	Alias            ValueID
-	Producer         OpID // operator that outputs it, -1: none
-	materializer     OpID // computes it where its producer defers it; -1: none
+	Producer         OpID // operator that outputs the value, or -1
+	materializer     OpID // operator that computes the value if its producer defers it, or -1
 	Consumers        []OpID
-	Load             func() ([]byte, error) // bytes of a constant, or initial State; nil: zeros
-	HostRead         bool                   // an operator reads its host integers
-	firstHost        []int64                // host integers before the first step; nil: zeros
-	matrix           *trace.Matrix          // the weight matrix that a constant holds; nil: none
-	Column           func(at int) int       // of permuted rows: the column stored at a place; nil: at
+	Load             func() ([]byte, error) // bytes of a constant or initial State; nil means zeros
+	HostRead         bool                   // an operator reads the value's host integers
+	firstHost        []int64                // host integers before the first step; nil means zeros
+	matrix           *trace.Matrix          // weight matrix that a constant holds, or nil
+	Column           func(at int) int       // as passed to Builder.Permuted; nil if rows are not permuted
 }
 
-// OpError is the error of an operator that does not support a shape.
+// OpError is the error of an operator that does not support the shapes of its arguments.
 type OpError struct {
 	Op, Kind string
 	Args     []string // arguments with their live shapes
