@@ -93,7 +93,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 4, 64)).Params.U32("p0", -1)
 			return nil
-		}, "param p0 of kernel unary does not fit 32 bits"},
+		}, "param p0 of kernel unary does not fit into 32 bits"},
 		"zero grid": {func(p *graph.Planner, out graph.ValueID) error {
 			p.SetDims(out, p.Dims(x)...)
 			p.Dispatch(0, graphtest.Threads(p, 0, 64)).Params.U32("p0", 1)
@@ -125,7 +125,7 @@ func TestBuildRefusesOperatorsThatPlanWrongly(t *testing.T) {
 // A corner list that forgets the largest shape: the plan that exceeds it must be refused, not run.
 func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 	for want, plan := range map[string]func(p *graph.Planner, x, out, n, scratch graph.ValueID){
-		"y be [512 16], [8 16]": func(p *graph.Planner, x, out, n,
+		"y [512 16], [8 16]": func(p *graph.Planner, x, out, n,
 			scratch graph.ValueID,
 		) {
 			p.SetDims(out, p.Dims(x)...)
@@ -138,7 +138,7 @@ func TestPlanThatExceedsItsCornersIsRefused(t *testing.T) {
 			p.SetInt(n, 8)
 			p.SetDims(scratch, p.Dim(x, 0))
 		},
-		"n 512, 8 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
+		"n 512; 8 8": func(p *graph.Planner, x, out, n, scratch graph.ValueID) {
 			p.SetDims(out, 1)
 			p.SetInt(n, int64(p.Dim(x, 0)))
 		},

@@ -28,7 +28,7 @@ func TestFixpointBoundNamesWhatIsStillDirty(t *testing.T) {
 	)
 	before := graphtest.State(l)
 	err := graphtest.Resize(l, x, 7, graphtest.Width)
-	if want := "resize did not converge in 3 passes: still dirty: f3"; err == nil || err.Error() != want {
+	if want := "resize did not converge in 3 passes; unfinished: f3"; err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %q", err, want)
 	}
 	if d := cmp.Diff(before, graphtest.State(l)); d != "" {
@@ -237,7 +237,7 @@ func TestFixpointBoundHoldsForAnOperatorThatFlips(t *testing.T) {
 	)
 	before := graphtest.State(l)
 	err := graphtest.Resize(l, x, 7, graphtest.Width)
-	if want := "resize did not converge in 3 passes: still dirty: after2"; err == nil || err.Error() != want {
+	if want := "resize did not converge in 3 passes; unfinished: after2"; err == nil || err.Error() != want {
 		t.Fatalf("error %v, want %q", err, want)
 	}
 	if d := cmp.Diff(before, graphtest.State(l)); d != "" {

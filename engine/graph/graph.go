@@ -86,7 +86,7 @@ func (g *Graph) Root(v ValueID) ValueID {
 	return v
 }
 
-// collectKernels lists the kernels that are used at any corner in g.Kernels.
+// collectKernels sets g.Kernels to the kernels that are used at any corner.
 func (g *Graph) collectKernels() {
 	seen := map[*Kernel]bool{}
 	for i := range g.Ops {

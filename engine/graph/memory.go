@@ -22,8 +22,8 @@ import (
 //
 // (1) The dispatch has a barrier in any case, because it is the first to read the result of another dispatch.
 //
-// (2) The dispatch is the first in its compute pass to use the slot. The barriers for first uses in a pass are
-// merged into the single barrier before the pass.
+// (2) The dispatch is the first in its compute pass to use the slot. The barriers for first uses in a pass
+// are merged into the single barrier before the pass.
 //
 // Of the dispatches on one level only one has its own barrier. The other dispatches must write new memory,
 // which accumulates with each layer of the model. Therefore a step is split into compute passes whenever

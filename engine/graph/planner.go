@@ -11,8 +11,8 @@ import (
 	"gpuscope/engine/graph/grid"
 )
 
-// Planner is what an operator's Plan reads from and writes to. Reads are checked: an operator can read only
-// its own arguments. After the first error every write is ignored, and that error is the plan's.
+// Planner provides the live shapes to an operator's Plan and receives the plan's results. An operator can
+// read only its own arguments. The plan fails with the first error that the Planner records.
 type Planner struct {
 	limits  *gpu.Limits
 	values  []Value
@@ -24,13 +24,13 @@ type Planner struct {
 	err     error
 }
 
-// routeRequest is a route requested by the user.
+// routeRequest is a route that the user requested for an operator.
 type routeRequest struct {
-	route int // -1: none
-	// must: shapes that the route does not support are an error (--route). Otherwise the plan's own choice is
-	// used then (--static).
+	route int // -1 if no route was requested
+	// must makes a shape that the route does not support an error (--route). If must is false, the plan
+	// chooses the route for such a shape (--static).
 	must bool
-	flag string // as requested: "linear@q=gemv"
+	flag string // the request as the user wrote it, such as "linear@q=gemv"
 }
 
 var noRoute = routeRequest{route: -1}
@@ -44,41 +44,41 @@ type env struct {
 	host     [][]int64
 }
 
-// absent reports whether no dispatch computes a tensor: its producer defers it (or does not use it, for
-// scratch), and no other operator materializes it.
+// absent reports whether no dispatch computes a tensor, because its producer defers it and no other operator
+// materializes it. A scratch tensor is absent if its operator does not use it.
 func (g *Graph) absent(e *env, v ValueID) bool { return e.deferred[v] && g.Values[v].materializer < 0 }
 
-// Plan is the result of one call of Operator.Plan. Its memory is allocated once per operator and reused.
+// Plan is the result of a call of Operator.Plan. Its memory is allocated once per operator and reused.
 type Plan struct {
 	Route    int
 	Reason   Reason
-	outs     []outPlan // Spec.Outputs, then Spec.Scratch
+	outs     []outPlan // for Spec.Outputs, then for Spec.Scratch
 	Launches []Launch  // by slot
 }
 
 // outPlan is the live dims of an output or scratch tensor, or the value of an output SymInt.
 type outPlan struct {
-	dims     []int // all 0: scratch that the plan does not use
+	dims     []int // all dims are 0 for a scratch tensor that the plan does not use
 	int      int64
 	set      bool
-	deferred bool // not computed: its readers do the work; for scratch: not used
+	deferred bool // the readers of the output do its work; for a scratch tensor: the plan does not use it
 }
 
 // Launch is the plan of one dispatch slot.
 type Launch struct {
 	Grid   grid.Grid
 	Params Params
-	Bytes  int64 // modelled: device memory traffic, each byte counted once
-	FLOPs  int64 // modelled
+	Bytes  int64 // modelled traffic to device memory, with each byte counted once
+	FLOPs  int64 // modelled number of floating-point operations
 	Active bool
-	Needed [3]uint32 // workgroups that the live shape needs, even if Grid is pinned to more
+	Needed [3]uint32 // workgroups that the live shape needs; Grid may be pinned to more
 }
 
 // MaxParams is the largest number of 4-byte fields in a params block.
 const MaxParams = 64
 
-// Params is a kernel's params block while it is written: every field by name, in the kernel's order. Writing
-// another field makes the plan fail.
+// Params builds the params block of a kernel. A plan must write all fields by name and in the kernel's
+// order. The plan fails if a field does not match the kernel.
 type Params struct {
 	of    *Kernel
 	n     int
@@ -86,19 +86,20 @@ type Params struct {
 	data  [4 * MaxParams]byte
 }
 
-// wrongParam is the first field written that does not match the kernel's; zero if all match.
+// wrongParam is the first written field that does not match the kernel's field. It is zero if all fields
+// match.
 type wrongParam struct {
 	at        int
 	name, typ string
 	large     bool // the value does not fit the field
 }
 
-// U32 writes the next field, an unsigned integer. The plan fails if v does not fit 32 bits.
+// U32 writes the next field as an unsigned integer. The plan fails if v does not fit into 32 bits.
 func (p *Params) U32(name string, v int) *Params {
 	return p.put(name, "u32", uint32(v), uint64(v) > math.MaxUint32)
 }
 
-// F32 writes the next field, a float.
+// F32 writes the next field as a float.
 func (p *Params) F32(name string, v float32) *Params {
 	return p.put(name, "f32", math.Float32bits(v), false)
 }
@@ -115,33 +116,33 @@ func (p *Params) put(name, typ string, v uint32, large bool) *Params {
 	return p
 }
 
-// check compares the block with the params of kernel k.
+// check returns an error if the written fields do not match the params of kernel k.
 func (p *Params) check(k *Kernel) error {
 	w := &p.wrong
 	switch {
 	case w.name == "" && p.n == len(k.Params):
 		return nil
 	case w.name == "":
-		return fmt.Errorf("kernel %s: want %d params, plan writes %d", k.Name, len(k.Params), p.n)
+		return fmt.Errorf("kernel %s has %d params, but the plan writes %d", k.Name, len(k.Params), p.n)
 	case k.Params[w.at].Name != w.name:
-		return fmt.Errorf("param %d of kernel %s is %s, plan writes %s", w.at, k.Name,
+		return fmt.Errorf("param %d of kernel %s is %s, but the plan writes %s", w.at, k.Name,
 			k.Params[w.at].Name, w.name)
 	case k.Params[w.at].Type != w.typ:
-		return fmt.Errorf("param %s of kernel %s is %s, plan writes %s", w.name, k.Name,
+		return fmt.Errorf("param %s of kernel %s is %s, but the plan writes %s", w.name, k.Name,
 			k.Params[w.at].Type, w.typ)
 	default:
-		return fmt.Errorf("param %s of kernel %s does not fit 32 bits: %w", w.name, k.Name,
+		return fmt.Errorf("the value of param %s of kernel %s does not fit into 32 bits: %w", w.name, k.Name,
 			gpu.ErrUnsupported)
 	}
 }
 
-// Bytes are the fields written so far, little-endian.
+// Bytes returns the fields written so far as little-endian bytes.
 func (p *Params) Bytes() []byte { return p.data[:4*min(p.n, MaxParams)] }
 
-// Limits are the device's limits.
+// Limits returns the device's limits.
 func (p *Planner) Limits() *gpu.Limits { return p.limits }
 
-// Dims are the live dims of a tensor argument. They must not be changed or kept.
+// Dims returns the live dims of a tensor argument. The caller must not change or keep the returned slice.
 func (p *Planner) Dims(v ValueID) []int {
 	if !p.declared(v) {
 		return nil
@@ -149,24 +150,24 @@ func (p *Planner) Dims(v ValueID) []int {
 	return p.env.dims[v]
 }
 
-// Dim is one live dim of a tensor argument; a negative axis counts from the end. A missing axis is an error
-// and returns 0.
+// Dim returns a live dim of a tensor argument. A negative axis counts from the end. If the tensor does not
+// have the axis, the plan fails and Dim returns 0.
 func (p *Planner) Dim(v ValueID, axis int) int {
 	dims := p.Dims(v)
 	if axis < 0 {
 		axis += len(dims)
 	}
 	if axis < 0 || axis >= len(dims) {
-		p.Errorf("%s %v has no dim %d", p.name(v), dims, axis)
+		p.Errorf("%s with dims %v has no dim %d", p.name(v), dims, axis)
 		return 0
 	}
 	return dims[axis]
 }
 
-// Numel is the live element count of a tensor argument.
+// Numel returns the live number of elements of a tensor argument.
 func (p *Planner) Numel(v ValueID) int { return Numel(p.Dims(v)) }
 
-// Int is the value of a SymInt argument.
+// Int returns the value of a SymInt argument.
 func (p *Planner) Int(v ValueID) int {
 	if !p.declared(v) {
 		return 0
@@ -174,8 +175,8 @@ func (p *Planner) Int(v ValueID) int {
 	return int(p.env.ints[v])
 }
 
-// HostInts are the integers that the host is about to write to an argument that is a graph input, one per
-// element. Another count is an error and returns nil.
+// HostInts returns the integers that the host is about to write to an argument that is a graph input, one per
+// element. If the number of integers is wrong, the plan fails and HostInts returns nil.
 func (p *Planner) HostInts(v ValueID) []int64 {
 	if !p.declared(v) {
 		return nil
@@ -185,7 +186,7 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	}
 	host := p.env.host[v]
 	if n := p.Numel(v); len(host) != n {
-		p.Errorf("%s has %d host integers for dims %v, want %d", p.name(v), len(host), p.env.dims[v], n)
+		p.Errorf("%s has %d host integers for dims %v; want %d", p.name(v), len(host), p.env.dims[v], n)
 		return nil
 	}
 	return host
@@ -205,8 +206,9 @@ func (p *Planner) SetDims(v ValueID, dims ...int) {
 	out.dims, out.set, out.deferred = append(out.dims[:0], dims...), true, false
 }
 
-// Defer sets the live dims of an output that the operator does not compute at this shape: its readers do the
-// work in their own kernels, from the operator's inputs. A reader whose kernel binds the output is an error.
+// Defer sets the live dims of an output that the operator does not compute at this shape. The output's
+// readers do the work in their own kernels, from the operator's inputs. A kernel that binds a deferred
+// output makes the reader's plan fail.
 func (p *Planner) Defer(v ValueID, dims ...int) {
 	p.SetDims(v, dims...)
 	if k := p.output(v); k >= 0 {
@@ -214,7 +216,7 @@ func (p *Planner) Defer(v ValueID, dims ...int) {
 	}
 }
 
-// Deferred reports whether an argument is not in memory because its producer defers it and no earlier
+// Deferred reports whether an argument is missing in memory, because its producer defers it and no earlier
 // operator materializes it.
 func (p *Planner) Deferred(v ValueID) bool {
 	return p.declared(v) && p.env.deferred[v] && !p.materializedBefore(v)
@@ -230,7 +232,7 @@ func (p *Planner) SetInt(v ValueID, n int64) {
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
 }
 
-// Asked is the route that the user requested, which the plan must take or reject; -1 if none.
+// Asked returns the route that the user requested, or -1. The plan must use this route or return an error.
 func (p *Planner) Asked() int {
 	if !p.request.must {
 		return noRoute.route
@@ -238,8 +240,9 @@ func (p *Planner) Asked() int {
 	return p.request.route
 }
 
-// Choose sets the route of this plan: preferred, for reason, unless the user requested another. Bit i of
-// allowed says that route i supports this live shape. It returns the route.
+// Choose sets the route of the plan and returns it. It chooses the preferred route for the given reason,
+// unless the user requested another route. Bit i of allowed is set if route i supports this live shape. If
+// the shape does not support a route that the user requested, the plan fails.
 func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	p.plan.Route, p.plan.Reason = preferred, reason
 	r := p.request
@@ -248,13 +251,13 @@ func (p *Planner) Choose(preferred int, reason Reason, allowed uint64) int {
 	case allowed>>r.route&1 != 0:
 		p.plan.Route, p.plan.Reason = r.route, requestedRoute(r.must)
 	case r.must:
-		p.Errorf("%w %s does not support this shape (default: %s, %s)", ErrRoute, p.op.routeLabel(r.route),
-			p.op.routeLabel(preferred), reason)
+		p.Errorf("%w %s does not support this shape (default route: %s, %s)", ErrRoute,
+			p.op.routeLabel(r.route), p.op.routeLabel(preferred), reason)
 	}
 	return p.plan.Route
 }
 
-// requestedRoute is the Reason of a requested route.
+// requestedRoute is the Reason for a route that was requested by --route (true) or --static (false).
 type requestedRoute bool
 
 func (must requestedRoute) String() string {
@@ -264,7 +267,8 @@ func (must requestedRoute) String() string {
 	return "static"
 }
 
-// Dispatch activates a slot with a grid, on the chosen route. The caller fills in params, bytes and FLOPs.
+// Dispatch activates a slot with a grid on the chosen route. The caller sets the params, bytes and FLOPs of
+// the returned Launch.
 func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	l := &p.plan.Launches[slot]
 	l.Grid, l.Active, l.Needed = g, true, [3]uint32{g.X, g.Y, g.Z}
@@ -273,8 +277,8 @@ func (p *Planner) Dispatch(slot int, g grid.Grid) *Launch {
 	return l
 }
 
-// Errorf rejects the shape and returns the error for Plan to return; the first error counts. The caller adds
-// the operator, so name the argument, its shape and what it should be.
+// Errorf makes the plan fail and returns its error: the first error that was recorded. The operator's name is
+// added to the error, so the message only needs to name the argument, its shape and the supported shapes.
 func (p *Planner) Errorf(format string, args ...any) error {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
@@ -282,7 +286,7 @@ func (p *Planner) Errorf(format string, args ...any) error {
 	return p.err
 }
 
-// begin prepares the planner for one call of Plan.
+// begin prepares the planner for a call of the operator's Plan.
 func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	p.op, p.plan, p.request, p.aliased, p.err = o, into, r, aliased, nil
 	into.Route, into.Reason = 0, nil
@@ -294,7 +298,8 @@ func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	}
 }
 
-// make runs the operator's Plan and checks everything that does not depend on allocated memory.
+// make calls the operator's Plan and checks the result, except for limits of allocated memory, which check
+// does.
 func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	p.begin(o, into, r, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {
@@ -309,15 +314,15 @@ func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	return nil
 }
 
-// complete checks that the plan sets all output dims and that params blocks match their kernels. Scratch
-// without dims is unused.
+// complete checks that the plan sets all output dims, that params match their kernels, and that no kernel
+// reads a deferred tensor. It marks scratch tensors without dims as unused.
 func (p *Planner) complete() error {
 	for i := range p.plan.outs {
 		out, v := &p.plan.outs[i], p.op.out(i)
 		switch {
 		case out.set:
 		case i < len(p.op.Spec.Outputs):
-			return fmt.Errorf("plan sets no dims for output %s", p.name(v))
+			return fmt.Errorf("the plan does not set the dims of output %s", p.name(v))
 		default:
 			out.dims, out.deferred = out.dims[:len(p.env.dims[v])], true
 			clear(out.dims)
@@ -333,7 +338,7 @@ func (p *Planner) complete() error {
 			return fmt.Errorf("slot %q has no kernel on route %d", p.op.Spec.Slots[i].Label, p.plan.Route)
 		}
 		if l.Params.of != use.Kernel {
-			return fmt.Errorf("slot %q is dispatched before the route is chosen",
+			return fmt.Errorf("the plan dispatches slot %q before it chooses a route",
 				p.op.Spec.Slots[i].Label)
 		}
 		if err := l.Params.check(use.Kernel); err != nil {
@@ -342,11 +347,11 @@ func (p *Planner) complete() error {
 		for _, bind := range use.Bind {
 			if k := p.output(bind.Value); k >= 0 {
 				if p.plan.outs[k].deferred {
-					return fmt.Errorf("kernel %s binds %s, which this plan defers", use.Kernel.Name,
-						p.name(bind.Value))
+					return fmt.Errorf("kernel %s binds %s, but the same plan defers this output",
+						use.Kernel.Name, p.name(bind.Value))
 				}
 			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
-				return fmt.Errorf("kernel %s reads %s, which its producer defers at this shape",
+				return fmt.Errorf("kernel %s reads %s, but the producer of this tensor defers it at this shape",
 					use.Kernel.Name,
 					p.name(bind.Value))
 			}
@@ -354,14 +359,14 @@ func (p *Planner) complete() error {
 	}
 	for _, v := range p.op.Spec.Materializes {
 		if p.env.deferred[v] && !p.writes(v) {
-			return fmt.Errorf("plan does not materialize %s, which its producer defers at this shape",
+			return fmt.Errorf("the plan does not materialize %s, but the producer defers it at this shape",
 				p.name(v))
 		}
 	}
 	return nil
 }
 
-// materialized reports whether this operator or an earlier one materializes a deferred tensor.
+// materialized reports whether this operator or an earlier operator materializes a deferred tensor.
 func (p *Planner) materialized(v ValueID) bool {
 	return slices.Contains(p.op.Spec.Materializes, v) || p.materializedBefore(v)
 }
@@ -388,7 +393,8 @@ func (p *Planner) writes(v ValueID) bool {
 	return false
 }
 
-// arguments lists the operator's tensor and SymInt arguments with their live values, for errors.
+// arguments returns the operator's inputs with their live dims or values, for error messages. It omits
+// constants.
 func (p *Planner) arguments() []string {
 	var list []string
 	for _, v := range p.op.Spec.Inputs {
@@ -402,7 +408,7 @@ func (p *Planner) arguments() []string {
 	return list
 }
 
-// output is the index of v among the plan's outputs and scratch, or -1.
+// output returns the index of v in Plan.outs, or -1 if v is neither an output nor a scratch tensor.
 func (p *Planner) output(v ValueID) int {
 	if k := slices.Index(p.op.Spec.Outputs, v); k >= 0 {
 		return k
@@ -429,10 +435,11 @@ func (p *Planner) name(v ValueID) string {
 	return p.values[v].Name
 }
 
-// maxElements is the limit for a tensor's elements, so that its bits can be counted in an int64.
+// maxElements is the largest number of elements of a tensor. It keeps the tensor's size in bits within an
+// int64.
 const maxElements = math.MaxInt64 / 64
 
-// Numel is the product of dims, 0 if it exceeds maxElements.
+// Numel returns the product of dims, or 0 if it exceeds maxElements.
 func Numel(dims []int) int {
 	n := uint64(1)
 	for _, d := range dims {

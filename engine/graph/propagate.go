@@ -10,8 +10,8 @@ import (
 	"gpuscope/engine/graph/internal/bitset"
 )
 
-// Propagate re-plans every operator that the changes since the last Commit reach, and nothing else. On an
-// error everything is discarded: the graph is unchanged and can be run and resized again.
+// Propagate re-plans exactly the operators that the changes since the last Commit affect. If it returns an
+// error, it has discarded all changes, and the graph can be run and resized again.
 func (l *Live) Propagate() error {
 	start := time.Now()
 	l.log.begin(l.order)
@@ -31,8 +31,8 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep re-plans the triggered operators in graph order. Changes only trigger later operators, so each runs
-// at most once, when all its inputs are final.
+// sweep re-plans the triggered operators in graph order. A changed value only triggers later operators. So
+// each operator is planned at most once, when all its inputs are final.
 func (l *Live) sweep() error {
 	for o := l.wake.Pop(0); o >= 0; o = l.wake.Pop(o) {
 		if err := l.run(o, &l.wake); err != nil {
@@ -42,10 +42,10 @@ func (l *Live) sweep() error {
 	return nil
 }
 
-// fixpoint re-plans pass by pass. A first sweep covers the operators that compute SymInts only from inputs
-// and SymInts; each later pass runs the operators that the previous pass triggered. An operator may therefore
-// run while one of its inputs is still to change. If it then fails, it is retried in the next pass; if
-// nothing else was still to change, the error is returned.
+// fixpoint re-plans operators in passes until no operator is triggered. A first sweep runs the operators
+// that compute SymInts only from inputs and SymInts. Each later pass runs the operators that the previous
+// pass triggered. An operator may therefore run before one of its inputs has its final shape. If such a run
+// fails, it is retried in the next pass. If no other operator is triggered, fixpoint returns the error.
 func (l *Live) fixpoint() error {
 	l.passWake, l.wake = l.wake, l.passWake
 	for o := l.nextSymOp(0); o >= 0; o = l.nextSymOp(o) {
@@ -59,7 +59,7 @@ func (l *Live) fixpoint() error {
 	dirty := l.changed
 	for pass := 1; !l.passWake.Empty() || !l.deferred.Empty(); pass++ {
 		if pass > l.maxPasses {
-			return fmt.Errorf("resize did not converge in %d passes: still dirty: %s", l.maxPasses,
+			return fmt.Errorf("resize did not converge in %d passes; unfinished: %s", l.maxPasses,
 				l.stillDirty())
 		}
 		l.log.pass(dirty)
@@ -81,13 +81,14 @@ func (l *Live) fixpoint() error {
 	return nil
 }
 
-// deferRun marks the last run of an operator, which failed, to be retried.
+// deferRun marks an operator whose last run failed to be retried in the next pass.
 func (l *Live) deferRun(o int) {
 	l.deferred.Add(o)
 	l.log.hooks[l.lastRun[o]].deferred = true
 }
 
-// nextSymOp takes the next operator of the first sweep out of passWake.
+// nextSymOp removes the next operator of the first sweep from passWake and returns it, or -1 if there is
+// none.
 func (l *Live) nextSymOp(from int) int {
 	for o := from; o < len(l.G.Ops); o++ {
 		if l.G.symOps[o] && l.passWake.Has(o) {
@@ -111,8 +112,7 @@ func (l *Live) stillDirty() string {
 	return strings.Join(names, ", ")
 }
 
-// run re-plans one operator at the transaction's shapes. Values that change trigger their consumers into
-// wake.
+// run re-plans one operator at the transaction's shapes. It adds the consumers of changed outputs to wake.
 func (l *Live) run(o int, wake *bitset.Set) error {
 	start := time.Now()
 	op := &l.G.Ops[o]
@@ -139,8 +139,8 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// A failed run has used no new changes. A successful one may have used part of its pass's changes, but
-	// those trigger it again in the next pass anyway.
+	// After a successful run, only changes from this pass on are new to the operator. Changes of this pass
+	// that the run has already used trigger the operator again in the next pass in any case.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -169,7 +169,7 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		for _, c := range l.G.Values[v].Consumers {
 			wake.Add(int(c))
 			if r := l.lastRun[c]; r >= 0 {
-				l.log.hooks[r].glitch = true // it used this value before it changed
+				l.log.hooks[r].glitch = true // the consumer ran before this value changed
 			}
 		}
 	}
@@ -180,7 +180,8 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 	return nil
 }
 
-// check compares a plan with what was allocated and compiled at build. This is the only place that does.
+// check returns an error if a plan needs a kernel that was not compiled or more memory than was allocated. No
+// other code checks this.
 func (l *Live) check(o *Op, p *Plan) error {
 	refuse := func(format string, args ...any) error {
 		l.planner.err = fmt.Errorf(format, args...)
@@ -188,7 +189,7 @@ func (l *Live) check(o *Op, p *Plan) error {
 	}
 	for i := range p.Launches {
 		if p.Launches[i].Active && !o.Aliased && !l.G.Compiled(o, i, p.Route) {
-			return refuse("slot %q has no compiled kernel: no corner takes route %s", o.Spec.Slots[i].Label,
+			return refuse("slot %q has no compiled kernel: no corner uses route %s", o.Spec.Slots[i].Label,
 				o.RouteName(p.Route))
 		}
 	}
@@ -200,39 +201,40 @@ func (l *Live) check(o *Op, p *Plan) error {
 		val := &l.G.Values[o.out(i)]
 		if val.Kind == SymInt {
 			if out.int < val.Lo || out.int > val.Hi {
-				return refuse("%s would be %d, want %d to %d", val.Name, out.int, val.Lo, val.Hi)
+				return refuse("%s would be %d; want %d to %d", val.Name, out.int, val.Lo, val.Hi)
 			}
 			continue
 		}
 		if len(out.dims) != len(val.MaxDims) {
-			return refuse("%s would have rank %d, built with rank %d", val.Name, len(out.dims),
+			return refuse("%s would have rank %d, but it was built with rank %d", val.Name, len(out.dims),
 				len(val.MaxDims))
 		}
 		for j, d := range out.dims {
 			if d < 1 {
-				return refuse("%s would be %v: want dim %d at least 1", val.Name, out.dims, j)
+				return refuse("%s would have dims %v; dim %d must be at least 1", val.Name, out.dims, j)
 			}
 			if d > val.MaxDims[j] && val.Role != Scratch {
-				return refuse("%s would be %v, allocated for %v", val.Name, out.dims, val.MaxDims)
+				return refuse("%s would have dims %v, but memory is allocated for dims %v",
+					val.Name, out.dims, val.MaxDims)
 			}
 		}
 		if Numel(out.dims) == 0 {
-			return refuse("%s would be %v: more than %d elements", val.Name, out.dims, maxElements)
+			return refuse("%s would have dims %v with more than %d elements", val.Name, out.dims, maxElements)
 		}
 		if n := val.DType.Bytes(Numel(out.dims)); n > val.Bytes {
-			return refuse("%s would need %d bytes, allocated %d", val.Name, n, val.Bytes)
+			return refuse("%s would need %d bytes, but %d bytes are allocated", val.Name, n, val.Bytes)
 		}
 	}
 	return nil
 }
 
-// Compiled reports whether a corner uses a slot on a route, so that its kernel exists.
+// Compiled reports whether the kernel of a slot on a route is compiled, because a corner uses it.
 func (g *Graph) Compiled(o *Op, slot, route int) bool {
 	d := o.Dispatches[slot]
 	return d >= 0 && g.Dispatches[d].routes>>route&1 != 0
 }
 
-// out is the i-th output of an operator: outputs, then scratch.
+// out returns value i of the operator's outputs followed by its scratch tensors.
 func (o *Op) out(i int) ValueID {
 	if i < len(o.Spec.Outputs) {
 		return o.Spec.Outputs[i]
@@ -240,14 +242,14 @@ func (o *Op) out(i int) ValueID {
 	return o.Spec.Scratch[i-len(o.Spec.Outputs)]
 }
 
-// pin sets each slot of a plan to its largest grid on the plan's route.
+// pin sets the grid of each slot of a plan to the slot's largest grid on the plan's route.
 func (l *Live) pin(o *Op, p *Plan) {
 	for s := range p.Launches {
 		p.Launches[s].Grid.Cover(o.largestGrid(s, p.Route))
 	}
 }
 
-// largestGrid covers the grids of a slot at all corners on a route.
+// largestGrid returns a grid that covers the grids of a slot at all corners on a route.
 func (o *Op) largestGrid(slot, route int) (g grid.Grid) {
 	for c := range o.corner {
 		if at := &o.corner[c]; at.Route == route && at.Launches[slot].Active {
@@ -257,7 +259,7 @@ func (o *Op) largestGrid(slot, route int) (g grid.Grid) {
 	return g
 }
 
-// logPlans logs the dispatches whose plan changed, and reports whether none did.
+// logPlans logs the dispatches whose plan changed. It returns true if no plan changed.
 func (l *Live) logPlans(o *Op, before, after *Plan) (same bool) {
 	same = true
 	for i := range after.Launches {

@@ -8,27 +8,28 @@ import (
 	"gpuscope/trace"
 )
 
-// Shapes is a copy of what a resize changed, so that the next can begin: the part of a step's record that
-// needs no device. Taking it is cheap; a Tracer turns it into trace records later, on any goroutine.
+// Shapes is a copy of the changes of a resize, so that the next resize can begin before the changes are
+// recorded. Copying is cheap. A Tracer later converts the copy to trace records, on any goroutine.
 type Shapes struct {
-	First  bool // first record of its tracer
-	Missed bool // unrecorded resizes came before, so the log does not start from the last record
-	// Edited are the names of the kernels that replace the graph's, nil if none.
+	First  bool // this is the first record of its tracer
+	Missed bool // there were unrecorded resizes since the last record, so the log is not relative to it
+	// Edited has the names of the kernels that replace kernels of the graph. It is nil if there are none.
 	Edited map[*Kernel]string
 
 	log    ResizeLog
 	inputs inputState
-	// Levels and waits, if they may differ from the last Shapes.
+	// levels and waits are only set if relisted is true, which means that they may have changed.
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	relisted bool
-	// All launches, if a kernel was replaced since the last record. The resize log does not have those.
+	// plans has the plans of all dispatches if a kernel was replaced since the last record. The resize log
+	// does not contain these plans.
 	plans  []loggedPlan
 	params []byte
 }
 
-// Take copies what the last resize of l changed. listed counts how often l had listed its levels at the last
-// Take, and is updated.
+// Take copies the changes of the last resize of l. listed is the value of l.listed at the last Take, and Take
+// updates it. Levels and waits are copied only if l.listed has changed.
 func (s *Shapes) Take(l *Live, listed *int) {
 	s.log.copyFrom(&l.log)
 	s.inputs.take(l)
@@ -41,7 +42,7 @@ func (s *Shapes) Take(l *Live, listed *int) {
 	s.plans, s.params = s.plans[:0], s.params[:0]
 }
 
-// TakePlans copies the plans in force of all dispatches, for when kernels were replaced.
+// TakePlans copies the plans in force of all dispatches. It is called when kernels were replaced.
 func (s *Shapes) TakePlans(l *Live) {
 	for i := range l.G.Dispatches {
 		d := &l.G.Dispatches[i]
@@ -54,32 +55,33 @@ func (s *Shapes) TakePlans(l *Live) {
 // HasPlans reports whether TakePlans was called.
 func (s *Shapes) HasPlans() bool { return len(s.plans) > 0 }
 
-// Tracer turns Shapes into trace records: new plans, and what a resize did. Each record is relative to the
-// previous one, even if resizes in between were not recorded. It uses constant memory and must not be used
+// Tracer converts Shapes to trace records of new plans and resizes. Each record is relative to the previous
+// record, even if resizes in between were not recorded. A Tracer uses constant memory and must not be used
 // concurrently.
 type Tracer struct {
 	g       *Graph
 	options LiveOptions
 
-	// As of the last record.
-	inForce  []trace.PlanID     // by dispatch, -1: not in use
-	ran      []trace.DispatchID // those in use
-	grids    []*trace.Grid      // by dispatch: of the last new plan
-	now      liveShapes         // as of the last change; before the first step the largest
-	recorded liveShapes         // as of the last step; before the first those in force
-	ints     []int64
+	// The fields below describe the state at the last record.
+	inForce  []trace.PlanID     // by dispatch: the plan in force, or -1 if the dispatch is not in use
+	ran      []trace.DispatchID // dispatches in use
+	grids    []*trace.Grid      // by dispatch: grid of the last new plan
+	now      liveShapes         // shapes after the last logged change; initially the largest shapes
+	recorded liveShapes         // shapes of the last recorded step; initially the shapes in force
+	ints     []int64            // by value: SymInts
 	inputs   inputState
 	levels   []trace.DispatchID
 	waits    []trace.Wait
 	ids      trace.Interner
-	fresh    []trace.Plan // not handed out yet
-	content  []byte       // of the plan being named
+	fresh    []trace.Plan // new plans that Record has not returned yet
+	content  []byte       // content of the plan that is being assigned an id
 	isNew    []bool       // by value: the step may have changed its dims
 	edited   map[*Kernel]string
-	shadow   *Live // nil until a step is recorded relative to another one than it came from
+	shadow   *Live // live state for replan; nil until replan is called
 }
 
-// NewTracer starts at the plans in force of l, with the names of kernels that replace the graph's.
+// NewTracer returns a tracer that starts at the plans in force of l. edited has the names of kernels that
+// replace kernels of the graph.
 func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	g := l.G
 	nv := len(g.Values)
@@ -104,19 +106,20 @@ func NewTracer(l *Live, edited map[*Kernel]string) *Tracer {
 	return r
 }
 
-// Record fills in the parts of step that shapes determine, and returns the plans that are new. The lists of a
-// step are allocated together, because a step has hundreds of them.
+// Record sets the parts of step that follow from the shapes, and returns the plans that are new in the
+// trace. It allocates the lists of a step together, because a step has hundreds of them.
 func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	if s.Missed {
 		if err := r.replan(s); err != nil {
-			// Only if an operator's plan is not pure, which --check reports: it planned these shapes before.
+			// An operator planned these shapes before, so an error means that its plan is not pure. The
+			// --check option reports such operators.
 			s.log.begin(s.log.Order)
 		}
 	}
 	step.Resize = r.resize(&s.log)
 	r.edited = s.Edited
 	at := 0
-	for i := range s.plans { // not part of the resize
+	for i := range s.plans { // plans with replaced kernels are not part of the resize
 		to := &s.plans[i]
 		r.force(to.dispatch, &to.to, s.params[at:to.to.paramsEnd])
 		at = to.to.paramsEnd
@@ -136,13 +139,15 @@ func (r *Tracer) Record(s *Shapes, step *trace.Step) []trace.Plan {
 	return plans
 }
 
-// Ran is the dispatch at an index of the last record's list.
+// Ran returns the dispatch at an index of the last recorded step's dispatches.
 func (r *Tracer) Ran(at int) trace.DispatchID { return r.ran[at] }
 
-// InForce are the plans in force by dispatch as of the last record, -1 for a dispatch that is not in use.
+// InForce returns the plan in force of each dispatch at the last record, or -1 for a dispatch that is not
+// in use.
 func (r *Tracer) InForce() []trace.PlanID { return r.inForce }
 
-// PlanID is the id of the plan in force in l for a dispatch, and whether it was recorded before.
+// PlanID returns the id of the plan that is in force in l for a dispatch. known is true if the plan was
+// recorded before.
 func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known bool) {
 	d := &l.G.Dispatches[id]
 	launch, params := l.Plans[d.Op].record(d.Slot, nil)
@@ -150,7 +155,7 @@ func (r *Tracer) PlanID(l *Live, id trace.DispatchID) (plan trace.PlanID, known 
 	return plan, !fresh
 }
 
-// force puts a launch in force for its dispatch.
+// force makes a launch the plan in force of its dispatch. It adds the plan to r.fresh if the plan is new.
 func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	if !l.active {
 		r.inForce[d] = -1
@@ -173,7 +178,7 @@ func (r *Tracer) force(d trace.DispatchID, l *launchRecord, params []byte) {
 	r.inForce[d] = id
 }
 
-// content appends everything that distinguishes a plan from others.
+// content appends to b all data that distinguishes a plan from other plans.
 func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(d))
 	b = append(b, byte(l.route))
@@ -198,7 +203,7 @@ func (l *launchRecord) content(b []byte, d trace.DispatchID, params []byte) []by
 	return b
 }
 
-// tracePlan is a launch in trace format, with id 0.
+// tracePlan returns a launch in trace format, with id 0.
 func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) trace.Plan {
 	o := &g.Ops[g.Dispatches[id].Op]
 	p := trace.Plan{
@@ -214,7 +219,7 @@ func (g *Graph) tracePlan(id trace.DispatchID, l *launchRecord, params []byte) t
 	return p
 }
 
-// dispatches are those in use, in order of submission.
+// dispatches returns the dispatches in use, in order of submission.
 func (r *Tracer) dispatches() []trace.StepDispatch {
 	r.ran = r.ran[:0]
 	for d, id := range r.inForce {
@@ -242,7 +247,7 @@ func (r *Tracer) symInts() map[string]int64 {
 	return all
 }
 
-// resize is a log in trace format. It also puts the log's plans and dims in force.
+// resize returns a log in trace format. It also updates the tracer to the plans and dims of the log.
 func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	resize := trace.Resize{Order: l.Order.String(), NS: l.time(l.NS)}
 	if len(l.passes) == 0 {
@@ -298,7 +303,7 @@ func (r *Tracer) resize(l *ResizeLog) trace.Resize {
 	return resize
 }
 
-// part returns the part of list from *at to end and advances *at; nil if it is empty.
+// part returns list[*at:end], or nil if this is empty, and sets *at to end.
 func part[T any](list []T, at *int, end int) []T {
 	from := *at
 	if *at = end; from == end {
@@ -314,7 +319,8 @@ func (l *ResizeLog) time(ns int64) trace.Time {
 	return trace.Measured(ns)
 }
 
-// changedInts counts the integers in the shapes before and after the changes of a log.
+// changedInts returns an upper bound for the number of integers in all shapes before and after the changes
+// of a log.
 func (r *Tracer) changedInts(l *ResizeLog) int {
 	n := len(l.ints)
 	for i := range l.changes {
@@ -323,7 +329,7 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the shape of a change. That happens because readers of a
+// isLive reports whether a value already has the new shape of a change. This happens because the readers of a
 // deferred output are triggered too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
@@ -341,7 +347,8 @@ func (r *Tracer) change(c *loggedChange, to []int) {
 	r.now.set(c.value, to, c.absent)
 }
 
-// shape is a value's live shape in trace format, appended to list; nil if it is not computed.
+// shape returns the live shape of a value in trace format, and nil if the value is not computed. The result
+// is stored at the end of list.
 func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	at := len(*list)
 	switch {
@@ -355,7 +362,8 @@ func (r *Tracer) shape(v ValueID, list *[]int) []int {
 	return slices.Clip((*list)[at:])
 }
 
-// changedDims updates the inputs and lists the live dims that differ from the previous step's, or all.
+// changedDims updates the shapes of the inputs. It returns the live dims that differ from the previous
+// recorded step, or all live dims if all is true.
 func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace.LiveDims {
 	g := r.g
 	n, size := 0, 0
@@ -368,7 +376,7 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	for _, c := range l.changes {
 		mark(c.value)
 	}
-	if all { // values that the first resize has not changed
+	if all { // add the values that the first resize did not change
 		for i := range g.Values {
 			if v := ValueID(i); !r.isNew[v] && g.Values[v].Role != Constant && g.Values[v].Role != Fused {
 				r.now.set(v, r.recorded.dims[v], r.recorded.absent[v])
@@ -406,8 +414,9 @@ func (r *Tracer) changedDims(l *ResizeLog, inputs *inputState, all bool) []trace
 	return part(list, new(int), len(list))
 }
 
-// replan replaces the log of s by one relative to the last record, by re-planning on live shapes of the
-// tracer's own. It has no times, because they are not the step's.
+// replan replaces the log of s by a log that is relative to the last record. It computes the log by
+// repeating the resize on the tracer's own Live. The log has no times, because they would not be the times
+// of the step.
 func (r *Tracer) replan(s *Shapes) error {
 	if r.shadow == nil {
 		var err error
@@ -422,7 +431,7 @@ func (r *Tracer) replan(s *Shapes) error {
 	}
 	l.order = r.options.Order
 	err := l.moveTo(&s.inputs)
-	if err != nil && l.order == Fixpoint { // which may not converge from every state
+	if err != nil && l.order == Fixpoint { // a Fixpoint resize may not converge from every state
 		l.order = Topological
 		err = l.moveTo(&s.inputs)
 	}
@@ -433,8 +442,8 @@ func (r *Tracer) replan(s *Shapes) error {
 	return err
 }
 
-// Step is what is in force in trace format: a step that ran nothing, and its plans by their index. The caller
-// fills in the rest.
+// Step returns the plans and shapes in force in trace format, as a step that has not run. The id of a plan
+// is its index in the returned plans. The caller sets the other fields of the step.
 func (l *Live) Step() ([]trace.Plan, trace.Step) {
 	var plans []trace.Plan
 	var step trace.Step
