@@ -156,7 +156,7 @@ func SelectFusions(rules []Fusion, want string) ([]Fusion, error) {
 	}
 	for _, name := range wanted {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("unknown fusion rule %q: want on, off, or a list of names from %s", name,
+			return nil, fmt.Errorf("unknown fusion rule %q: want on, off, or a list of %s", name,
 				strings.Join(known, ", "))
 		}
 	}
