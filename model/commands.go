@@ -142,7 +142,7 @@ var commands = []command{
 	},
 	{
 		session.TimeOp,
-		"Time an operator alone at some prompt lengths, on each of its routes, n times (0: 10).",
+		"Time an operator in isolation at some prompt lengths, on each of its routes, n times (0: 10).",
 		[]field{count, ofOp, sizes},
 		(*live).beginTimeOp,
 	},

@@ -382,7 +382,7 @@ func triedText(t *session.Tried) string {
 	parts := []string{fmt.Sprintf("%s tried on dispatch %d", t.Name, *t.Dispatch)}
 	if a := t.Alone; a != nil {
 		parts = append(parts,
-			fmt.Sprintf("alone %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
+			fmt.Sprintf("isolated %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
 	}
 	if t.Stray {
 		parts = append(parts, "writes State where the kernel does not")

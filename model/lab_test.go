@@ -86,7 +86,7 @@ func TestAnotherTextOfAKernelIsRunInTurnsWithIt(t *testing.T) {
 	r.wait()
 	r.wantStand(`step 2, position 7, "fgh"`)
 	events := r.mirror.Trace.Events
-	const want = "alone 1.0 → 0.7 µs (-0.3 µs"
+	const want = "isolated 1.0 → 0.7 µs (-0.3 µs"
 	if e := events[len(events)-1]; e.Kind != "lab" || !strings.Contains(e.Text, want) {
 		t.Errorf("the event is %+v", e)
 	}

@@ -18,7 +18,7 @@ var answers = [][]string{
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
 	{"together"},
 	{"of 16", "in 30 repeats"},
-	{"pass 0: 308 hooks", "attn.norm ×16"},
+	{"pass 0: 308 operators", "attn.norm ×16"},
 	{"decode slows down", "attn.sdpa.split 100 %"},
 	{"other routes from 2 tokens on: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},

@@ -258,7 +258,7 @@ func TestTheHelpExplainsColumnsAndMarks(t *testing.T) {
 			t.Errorf("the help has not %s: %s", c.Title, c.Doc)
 		}
 	}
-	for _, sign := range []string{"  ?  ", "  alone  ", "  (s63 ×8)  ", "  (2.4×)  "} {
+	for _, sign := range []string{"  ?  ", "  isolated  ", "  (s63 ×8)  ", "  (2.4×)  "} {
 		if !strings.Contains(said, sign) {
 			t.Errorf("the help has no%s", sign)
 		}

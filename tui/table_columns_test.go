@@ -19,7 +19,7 @@ func TestCostsAndChangesOfGridsKeepTheirPlace(t *testing.T) {
 		{80, "# op kernel grid Σµs share cost ~save↓ Δ"},
 		{110, "# op kernel grid share cost ~save↓ Δ"},
 		{120, "# op kernel grid Σµs share cost ~save↓ Δ"},
-		{200, "# op kernel grid µs Σµs share cost ± ~save↓ limit Δ min–max layers"},
+		{200, "# op kernel grid µs Σµs share cost ± ~save↓ bound Δ min–max layers"},
 	} {
 		d := live(t, c.w, 60).press("2", "c", "v")
 		d.sees("Δ prefill", "128→4096 r", "5376→128")

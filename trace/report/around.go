@@ -94,7 +94,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 			text += fmt.Sprintf(" · level %d", l.Level)
 		}
 		if l.Time.Measured() {
-			text += " · alone " + microseconds(l.Time, x.Trace.Clock.QuantumNS).Text + " µs"
+			text += " · isolated " + microseconds(l.Time, x.Trace.Clock.QuantumNS).Text + " µs"
 		}
 		lines = append(lines, text)
 	}

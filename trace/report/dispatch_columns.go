@@ -167,7 +167,7 @@ func (t *DispatchTable) columns() []table.Column {
 		ran.Words(
 			judged,
 			"limit",
-			"limit",
+			"bound",
 			"modelled: what bounds it: mem or fp n% of the measured ceiling, N wg: fewer "+
 				"workgroups than fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
 			func(r *analyze.DispatchRow) table.Cell {

@@ -15,7 +15,7 @@ var Signs = [][2]string{
 	{"‹", "below two ticks of the timer"},
 	{"=", "difference smaller than the timer resolution"},
 	{"?", "cost with too few rounds to know its error"},
-	{"alone", "isolated time of one dispatch, between barriers and timestamps; Σ is the sum over all dispatches of a row"},
+	{"isolated", "time of one dispatch, between barriers and timestamps; Σ is the sum over all dispatches of a row"},
 	{"timing +9 %", "what timing every dispatch adds to the step"},
 	{"(s63 ×8)", "the figures are medians of 8 untimed runs of step 63"},
 	{"(2.4×)", "2.4 times the untimed step"},

@@ -286,17 +286,17 @@ func several(t *report.DispatchTable, r int) []string {
 	timed := func(i int) bool { return t.Launches[i].Time.Measured() }
 	switch {
 	case t.Index.Trace.Device.None():
-		add("alone", "not measured")
+		add("isolated", "not measured")
 	case !row.Summed && !slices.ContainsFunc(slices.Concat(row.Units...), timed):
-		add("alone", "not timed")
+		add("isolated", "not timed")
 	case !row.Summed:
-		add("alone", "not all were timed")
+		add("isolated", "not all were timed")
 	case row.Count() == 1: // the times below belong to a single dispatch
-		add("alone", with("", cell("us"), " µs"), with("", cell("layers"), ""),
+		add("isolated", with("", cell("us"), " µs"), with("", cell("layers"), ""),
 			with("~", cell("lost_us"), " µs lost"))
 		return lines
 	default:
-		add("alone", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
+		add("isolated", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
 			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs lost"))
 	}
 	said, more := t.Stability(row)
