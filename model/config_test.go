@@ -118,7 +118,7 @@ func TestUnequalNumbersByLayerAreRefused(t *testing.T) {
 		"they differ":     {"attention.head_count_kv", []int32{1, 2}, "head_count_kv: not supported yet: layers with different values (1 in layer 0, 2 in layer 1)"},
 		"too many":        {"feed_forward_length", []int32{96, 96, 96}, "feed_forward_length: the list has 3 values"},
 		"none":            {"attention.head_count", []int32{}, "head_count: the list has 0 values"},
-		"of words":        {"attention.head_count", []string{"2", "2"}, "want an array of integers"},
+		"of words":        {"attention.head_count", []string{"2", "2"}, "must be an array of integers"},
 		"layers by layer": {"block_count", []int32{2, 2}, "block_count"},
 	} {
 		b := tiny()

@@ -256,7 +256,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		},
 		"layers as text": {
 			change: set("llama.block_count", "two"),
-			want:   `"llama.block_count" is string "two", want an integer`,
+			want:   `"llama.block_count" is string "two"; it must be an integer`,
 		},
 		"a layer too many": {
 			change: set("llama.block_count", 3),
@@ -328,7 +328,7 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 		},
 		"rope scaling by a word": {
 			change: set("llama.rope.scaling.factor", "2"),
-			want:   `metadata "llama.rope.scaling.factor" is string "2", want a float`,
+			want:   `metadata "llama.rope.scaling.factor" is string "2"; it must be a float`,
 		},
 		"rope scaling by less than nothing": {
 			change: set("llama.rope.scaling.factor", float32(-2)),

@@ -347,7 +347,7 @@ func TestVocabularyOfAFile(t *testing.T) {
 		},
 		"model of no text": {
 			map[string]any{"tokenizer.ggml.model": 1},
-			`metadata "tokenizer.ggml.model" is uint32 1, want a string`, nil,
+			`metadata "tokenizer.ggml.model" is uint32 1; it must be a string`, nil,
 		},
 		"types of text": {
 			map[string]any{"tokenizer.ggml.token_type": []string{"a"}},

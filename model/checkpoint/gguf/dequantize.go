@@ -6,15 +6,16 @@ import (
 	"math"
 )
 
-// A block of Q4_0: 32 weights of one row as a float16 scale and 16 bytes, where byte j holds weight j in its
-// low and weight j + 16 in its high nibble, each plus 8.
+// A block of Q4_0 holds 32 consecutive weights of one row: a float16 scale and 16 bytes. Byte j holds
+// weight j in its low nibble and weight j + 16 in its high nibble. Each nibble stores the quantized weight
+// plus 8.
 const (
-	Q4_0BlockLen   = 32
-	Q4_0BlockBytes = 18
+	Q4_0BlockLen   = 32 // weights per block
+	Q4_0BlockBytes = 18 // size of a block in bytes
 )
 
-// DecodeQ4_0 takes a block apart: weight k is float32(q[k]) * scale, with q in -8..7 and k in the order of
-// the row.
+// DecodeQ4_0 decodes a block of Q4_0 into its scale and its 32 quantized weights, which are in -8..7.
+// Weight k of the block, in row order, is float32(q[k]) * scale.
 func DecodeQ4_0(block *[Q4_0BlockBytes]byte) (scale float32, q [Q4_0BlockLen]int8) {
 	for j, b := range block[2:] {
 		q[j] = int8(b&0xf) - 8
@@ -23,13 +24,13 @@ func DecodeQ4_0(block *[Q4_0BlockBytes]byte) (scale float32, q [Q4_0BlockLen]int
 	return Float16(binary.LittleEndian.Uint16(block[:])), q
 }
 
-// Float16 converts the bits of an IEEE 754 half to a float32, exactly.
+// Float16 converts the bits of an IEEE 754 half-precision number to a float32. The conversion is exact.
 func Float16(bits uint16) float32 {
 	sign := uint32(bits>>15) << 31
 	exponent := uint32(bits>>10) & 0x1f
 	mantissa := uint32(bits & 0x3ff)
 	switch exponent {
-	case 0: // zero and subnormals: mantissa * 2^-24
+	case 0: // zero and subnormal numbers have the value mantissa * 2^-24
 		return math.Float32frombits(sign | math.Float32bits(float32(mantissa)*0x1p-24))
 	case 0x1f: // infinity and NaN
 		return math.Float32frombits(sign | 0xff<<23 | mantissa<<13)
@@ -37,10 +38,10 @@ func Float16(bits uint16) float32 {
 	return math.Float32frombits(sign | (exponent-15+127)<<23 | mantissa<<13)
 }
 
-// BFloat16 converts the bits of a bfloat16 to a float32, exactly.
+// BFloat16 converts the bits of a bfloat16 to a float32. The conversion is exact.
 func BFloat16(bits uint16) float32 { return math.Float32frombits(uint32(bits) << 16) }
 
-// dequantizers has the types that Dequantize reads: how one block becomes floats.
+// dequantizers maps each type that Dequantize supports to a function that converts one block to floats.
 var dequantizers = map[Type]func(block []byte, out []float32){
 	F32:  func(b []byte, out []float32) { out[0] = math.Float32frombits(binary.LittleEndian.Uint32(b)) },
 	F16:  func(b []byte, out []float32) { out[0] = Float16(binary.LittleEndian.Uint16(b)) },
@@ -53,13 +54,13 @@ var dequantizers = map[Type]func(block []byte, out []float32){
 	},
 }
 
-// Dequantize gives a tensor's elements in row-major order, as the floats that its bytes stand for. It reads
-// F32, F16, BF16 and Q4_0.
+// Dequantize converts all elements of a tensor to float32 and returns them in row-major order. It supports
+// the types F32, F16, BF16 and Q4_0.
 func Dequantize(t *Tensor) ([]float32, error) {
 	block, ok := dequantizers[t.Type]
 	if !ok {
-		return nil, fmt.Errorf("tensor %q: %s cannot be read yet: quantise the model to Q4_0", short(t.Name),
-			t.Type)
+		return nil, fmt.Errorf("tensor %q: %s is not supported yet. Quantize the model to Q4_0",
+			short(t.Name), t.Type)
 	}
 	data, err := t.Bytes()
 	if err != nil {

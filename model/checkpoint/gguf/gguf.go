@@ -1,16 +1,16 @@
-// Package gguf reads GGUF files, versions 2 and 3, little-endian: metadata and tensors, as llama.cpp and its
-// converters write them. The layout is that of the specification at
-// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+// Package gguf reads the metadata and the tensors of GGUF files, the model format of llama.cpp and its
+// converters. It supports versions 2 and 3 of the format, little-endian. The specification of the format is
+// at https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
 //
 //	f, err := gguf.Open("model.gguf")
 //	layers, err := f.Int("llama.block_count")
 //	t, err := f.Tensor("token_embd.weight") // t.Type, t.Dims = [rows, cols]
 //	data, err := t.Bytes()
 //
-// A file is not trusted. Every count, length, offset and product is checked against what the file holds
-// before it is used, nothing is allocated by a number that the file states, and damage is one error that
-// names the file, the thing, the value and the limit. Open maps the file into memory: tensor bytes are read
-// from disk when they are used.
+// The package does not trust the file. It checks every count, length, offset and product against the size of
+// the file before it uses the number. A number in the file never decides how much memory is allocated. The
+// error for a damaged file names the file, the damaged item, its value and the limit. Open maps the file into
+// memory, so tensor bytes are read from disk only when they are used.
 package gguf
 
 import (
@@ -23,24 +23,26 @@ import (
 	"gpuscope/internal/mapfile"
 )
 
-// File is an open GGUF file. Its methods may be called from any goroutine, Close excepted.
+// File is an open GGUF file. All methods except Close are safe for concurrent use.
 type File struct {
-	Version   int // 2 or 3
-	Alignment int // of tensor data, in bytes
+	Version   int // format version, 2 or 3
+	Alignment int // alignment of the tensor data in bytes
 
 	name    string
-	keys    []string // in the order of the file
+	keys    []string // metadata keys in file order
 	values  map[string]Value
-	tensors []*Tensor // in the order of the file
+	tensors []*Tensor // tensors in file order
 	byName  map[string]*Tensor
 
-	from   *mapfile.File
-	others []*File // of a split model: the parts after the first, which this is then
+	from *mapfile.File
+	// others holds the second and later parts of a split model, whose first part is this File.
+	others []*File
 }
 
-// Open maps a file into memory and reads its metadata and tensor list. The file must not be cut shorter while
-// it is open. Where it cannot be mapped it stays open, and a tensor is read when its bytes are asked for.
-// Of a model that is split over files any of them may be given: the File is the whole.
+// Open maps a file into memory and reads its metadata and tensor list. The file must not be truncated while
+// it is open. If the file cannot be mapped, Open keeps a file handle and Tensor.Bytes reads from the file.
+// For a model that is split over several files, path may name any of the files. The returned File then
+// contains the whole model.
 func Open(path string) (*File, error) {
 	f, err := openOne(path)
 	if err != nil {
@@ -57,24 +59,25 @@ func openOne(path string) (*File, error) {
 	return read(from, path)
 }
 
-// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
-// name.
+// Parse reads a GGUF file whose bytes are already in memory. The returned File keeps a reference to data, so
+// the caller must not modify data. Error messages start with name.
 func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "GGUF data"))
 }
 
-// Metadata and tensor list take maxHead at most; the largest vocabularies are under 32 MiB. Of a file that
-// cannot be mapped they are read into memory: as much as they take up to a power of two.
+// firstHead and maxHead limit the number of bytes that are read for the metadata and the tensor list. The
+// largest known vocabularies take less than 32 MiB. If the file cannot be mapped, these bytes are copied into
+// memory: readHead starts with firstHead bytes and doubles the number until parsing succeeds.
 const (
 	firstHead = 1 << 20
 	maxHead   = 1 << 28
 )
 
-// read takes the file over: it is closed where there is an error.
+// read takes ownership of the file and closes it if an error occurs.
 func read(from *mapfile.File, name string) (*File, error) {
 	f, err := readHead(from)
 	if err != nil {
-		_ = from.Close() // what is wrong with the file is what to say
+		_ = from.Close() // the parse error is more useful than an error of Close
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f.name, f.from = name, from
@@ -94,7 +97,7 @@ func readHead(from *mapfile.File) (*File, error) {
 	}
 }
 
-// Is reports whether a file begins as GGUF files do.
+// Is reports whether a file starts with the magic bytes of GGUF. It returns false if the file cannot be read.
 func Is(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -106,11 +109,13 @@ func Is(path string) bool {
 	return err == nil && string(head[:]) == "GGUF"
 }
 
-// Name is the path or name that the file was opened by.
+// Name returns the path given to Open or the name given to Parse. For a split model it returns the path of
+// the first part.
 func (f *File) Name() string { return f.name }
 
-// Close gives the mapping or the file back. What Tensor.Bytes gave must not be used after it, and it gives
-// nothing more; the file is left without metadata and tensors.
+// Close unmaps or closes the file, and the other parts of a split model. Slices returned by Tensor.Bytes must
+// not be used after Close, and further calls of Tensor.Bytes return an error. A closed File has no metadata
+// and no tensors.
 func (f *File) Close() error {
 	others := f.others
 	f.keys, f.values, f.tensors, f.byName, f.others = nil, nil, nil, nil, nil
@@ -121,13 +126,13 @@ func (f *File) Close() error {
 	return err
 }
 
-// Tensors are all tensors in the order of the file. The slice must not be changed.
+// Tensors returns all tensors in file order. The caller must not modify the slice.
 func (f *File) Tensors() []*Tensor { return f.tensors }
 
-// HasTensor says whether there is a tensor of this name.
+// HasTensor reports whether the file contains a tensor with the given name.
 func (f *File) HasTensor(name string) bool { return f.byName[name] != nil }
 
-// Tensor finds a tensor by its name.
+// Tensor returns the tensor with the given name, or an error if the file contains no such tensor.
 func (f *File) Tensor(name string) (*Tensor, error) {
 	if t := f.byName[name]; t != nil {
 		return t, nil

@@ -107,22 +107,25 @@ func TestMetadataErrorsNameKeyValueAndWhatIsWanted(t *testing.T) {
 	}
 	for _, c := range []struct{ got, want string }{
 		{errs(f.Uint("absent")), `small.gguf: metadata "absent" is missing`},
-		{errs(f.Uint("i8")), `small.gguf: metadata "i8" is int8 -100, want an integer of at least 0`},
-		{errs(f.Int("u64")), `small.gguf: metadata "u64" is uint64 9223372036854775808, want an integer`},
-		{errs(f.Int("empty")), `small.gguf: metadata "empty" is string "", want an integer`},
+		{errs(f.Uint("i8")), `small.gguf: metadata "i8" is int8 -100; it must be an integer of at least 0`},
+		{
+			errs(f.Int("u64")),
+			`small.gguf: metadata "u64" is uint64 9223372036854775808; it must be an integer`,
+		},
+		{errs(f.Int("empty")), `small.gguf: metadata "empty" is string ""; it must be an integer`},
 		{
 			errs(f.UintOr("f32", 1)),
-			`small.gguf: metadata "f32" is float32 0.5, want an integer of at least 0`,
+			`small.gguf: metadata "f32" is float32 0.5; it must be an integer of at least 0`,
 		},
-		{errs(f.Bool("u8")), `small.gguf: metadata "u8" is uint8 200, want a bool`},
-		{errs(f.Float("u8")), `small.gguf: metadata "u8" is uint8 200, want a float`},
-		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1, -2, 3], want a string`},
-		{errs(f.Strings("ints")), `small.gguf: metadata "ints" is int32[3], want an array of strings`},
+		{errs(f.Bool("u8")), `small.gguf: metadata "u8" is uint8 200; it must be a bool`},
+		{errs(f.Float("u8")), `small.gguf: metadata "u8" is uint8 200; it must be a float`},
+		{errs(f.String("ints")), `small.gguf: metadata "ints" is int32[3] [1, -2, 3]; it must be a string`},
+		{errs(f.Strings("ints")), `small.gguf: metadata "ints" is int32[3]; it must be an array of strings`},
 		{
 			errs(f.Ints("strings")),
-			`small.gguf: metadata "strings" is string[3] and holds "a", want an array of integers`,
+			`small.gguf: metadata "strings" is string[3] and contains "a"; it must be an array of integers`,
 		},
-		{errs(f.Floats("f32")), `small.gguf: metadata "f32" is float32 0.5, want an array of floats`},
+		{errs(f.Floats("f32")), `small.gguf: metadata "f32" is float32 0.5; it must be an array of floats`},
 		{errs(f.Tensor("absent")), `small.gguf: tensor "absent" is missing (the file has 4 tensors)`},
 	} {
 		if c.got != c.want {
@@ -215,7 +218,7 @@ func TestDamageIsNamed(t *testing.T) {
 	}{
 		"tensor count": {
 			patched("GGUF", 4, 1<<60),
-			"tensor count at byte 8 is 1152921504606846976, the rest of the file holds at most",
+			"tensor count at byte 8 is 1152921504606846976, but the rest of the file can hold at most",
 		},
 		"pair count": {
 			patched("GGUF", 12, 1<<60),
@@ -223,13 +226,16 @@ func TestDamageIsNamed(t *testing.T) {
 		},
 		"more tensors than any model has": {
 			append(patched("GGUF", 4, 1<<17+1), make([]byte, 24<<17)...),
-			"131073 tensors, at most 65536 and 131072",
+			"131073 tensors; the maximum is 65536 pairs and 131072 tensors",
 		},
 		"more pairs than any model has": {
 			append(patched("GGUF", 12, 1<<16+1), make([]byte, 13<<16)...),
 			"65537 metadata pairs and",
 		},
-		"version":    {patched("GGUF", 0, 9), "GGUF version 9: versions 2 to 3 are read"},
+		"version": {
+			patched("GGUF", 0, 9),
+			"GGUF version 9 is not supported; supported are versions 2 to 3",
+		},
 		"big-endian": {swapped, "a big-endian GGUF file (version 3)"},
 		"string length": {
 			patched("general.architecture", 4, 1<<62),
@@ -242,50 +248,50 @@ func TestDamageIsNamed(t *testing.T) {
 		"array type":   {patched("strings", 4, 77), `key "strings": array element type 77 at byte`},
 		"array length": {patched("strings", 8, 1<<61), `key "strings": the array's length at byte`},
 		"bool":         {patched("bool", 4, 2), `key "bool": a bool at byte`},
-		"twice a key":  {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" is there twice`},
+		"twice a key":  {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" occurs twice`},
 		"empty key": {
 			built(func(b *gguftest.Builder) { b.Add("", 1) }),
 			`metadata pair 19 of 19: the key at byte`,
 		},
 		"escape in name": {
 			built(func(b *gguftest.Builder) { b.F32("a\x1b[2J", nil, []float32{1}) }),
-			`is "a\x1b[2J", want printable UTF-8`,
+			`is "a\x1b[2J", not printable UTF-8`,
 		},
 		"alignment": {
 			built(func(b *gguftest.Builder) { b.Set("general.alignment", 24) }),
-			"general.alignment is 24, want a power of two",
+			"general.alignment is 24; it must be a power of two",
 		},
 		"alignment kind": {
 			built(func(b *gguftest.Builder) { b.Set("general.alignment", "x") }),
-			`metadata "general.alignment" is string "x", want`,
+			`metadata "general.alignment" is string "x"; it must be`,
 		},
 		"twice a tensor": {
 			built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }),
-			`tensor 5 of 5: "norm" is there twice`,
+			`tensor 5 of 5: "norm" occurs twice`,
 		},
 		"five dims": {built(func(b *gguftest.Builder) {
 			b.F32("x", []int{1, 1, 1, 1, 1},
 				[]float32{1})
-		}), `"x": 5 dims, at most 4`},
+		}), `"x": 5 dims; the maximum is 4`},
 		"dim 0": {
 			built(func(b *gguftest.Builder) { b.F32("x", []int{3, 0}, nil) }),
 			`"x": dim 0 is 0`,
 		},
 		"dim too large": {
 			patched("matrix", 4, 1<<62),
-			`"matrix": dim 0 is 4611686018427387904: more elements than can be counted`,
+			`"matrix": dim 0 is 4611686018427387904: the number of elements is too large`,
 		},
 		"product": {
 			patched("matrix", 4, 1<<59),
-			`"matrix": dim 1 is 2: more elements than can be counted`,
+			`"matrix": dim 1 is 2: the number of elements is too large`,
 		},
 		"past the end": {
 			patched("matrix", 4, 1<<40),
-			`tensor "matrix" (F16 [2, 1099511627776], 4398046511104 bytes at offset 32) ends after the`,
+			`tensor "matrix" (F16 [2, 1099511627776], 4398046511104 bytes at offset 32) extends past the end`,
 		},
 		"offset": {
 			patched("matrix", 24, 1<<63),
-			`tensor "matrix" (F16 [2, 3], 12 bytes at offset 9223372036854775808) ends after`,
+			`tensor "matrix" (F16 [2, 3], 12 bytes at offset 9223372036854775808) extends past`,
 		},
 		"odd offset": {
 			patched("matrix", 24, 33),
@@ -293,16 +299,16 @@ func TestDamageIsNamed(t *testing.T) {
 		},
 		"overlap": {
 			patched("matrix", 24, 64),
-			`tensors "matrix" and "quantised" share bytes: the first ends at offset 76, the second starts at 64`,
+			`tensors "matrix" and "quantised" overlap: the first ends at offset 76, the second starts at 64`,
 		},
 		"name without end": {
 			built(func(b *gguftest.Builder) { b.F32(strings.Repeat("x", 1<<16), []int{1}, []float32{1}) }),
-			"has 65536 bytes, at most 65535 are allowed",
+			"has 65536 bytes; the maximum is 65535",
 		},
 		"half a block": {built(func(b *gguftest.Builder) {
 			b.Tensor("x", gguf.Q4_0, []int{4, 48},
 				make([]byte, 108))
-		}), `"x": rows of 48 elements, want a multiple of Q4_0's block of 32`},
+		}), `"x": rows of 48 elements; Q4_0 needs a multiple of its block length 32`},
 	} {
 		_, err := gguf.Parse(c.data, "bad.gguf")
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -337,7 +343,7 @@ func TestTensorsOfUnknownTypesAreListed(t *testing.T) {
 	binary.LittleEndian.PutUint32(data[at:], 99)
 	binary.LittleEndian.PutUint64(data[at+4:], 1<<40)
 	_, err := gguf.Parse(data, "bad.gguf")
-	if err == nil || !strings.Contains(err.Error(), "ends after the file's") {
+	if err == nil || !strings.Contains(err.Error(), "extends past the end of the file") {
 		t.Errorf("past the end: %v", err)
 	}
 }
@@ -367,7 +373,7 @@ func TestNestingHasALimit(t *testing.T) {
 	b := gguftest.New()
 	b.Set("deep", [][][][][]uint8{{{{{1}}}}})
 	if _, err := gguf.Parse(b.Bytes(), "deep.gguf"); err == nil ||
-		!strings.Contains(err.Error(), "nested more than 4 deep") {
+		!strings.Contains(err.Error(), "nested more than 4 levels deep") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -383,11 +389,11 @@ func TestWrongFileIsSaidToBeWhatItIs(t *testing.T) {
 		"zip":         {"PK\x03\x04\x14\x00", "zip archive"},
 		"safetensors": {"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":1}", "safetensors"},
 		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00", "it is an ExecuTorch program"},
-		"config.json": {"{\n  \"model_type\": \"llama\"\n}", "give the folder that holds it"},
+		"config.json": {"{\n  \"model_type\": \"llama\"\n}", "use the folder that contains this file"},
 		"pickle":      {"\x80\x02}q", "Python pickle"},
 		"lfs":         {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
 		"swapped":     {"FUGG\x00\x00\x00\x03", "big-endian"},
-		"old":         {"tjgg\x03\x00\x00\x00", "from before GGUF"},
+		"old":         {"tjgg\x03\x00\x00\x00", "older than GGUF"},
 		"lower case":  {"gguf\x03\x00\x00\x00", `it starts with "gguf\x03\x00\x00\x00", want "GGUF"`},
 		"binary":      {"\x7fELF\x02\x01\x01\x00", `it starts with "\x7fELF`},
 	} {
@@ -517,12 +523,12 @@ func TestArraysLongerThanAVocabularyAreNotTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `long.gguf: metadata "k" has 4194305 values, want at most 4194304`
+	const want = `long.gguf: metadata "k" has 4194305 values; the maximum is 4194304`
 	if _, err := f.Ints("k"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	_, err = gguf.Parse(longArray(1<<22+1, gguf.KindString, 8), "long.gguf")
-	if err == nil || !strings.Contains(err.Error(), "an array of 4194305 values of type string is too long: the limit is 4194304") {
+	if err == nil || !strings.Contains(err.Error(), "an array of 4194305 values of type string is too long; the maximum is 4194304") {
 		t.Errorf("strings: %v", err)
 	}
 }
@@ -543,7 +549,7 @@ func TestAnArrayWhereAScalarIsWantedIsNotRead(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		err := read()
 		runtime.ReadMemStats(&after)
-		if err == nil || !strings.Contains(err.Error(), "want a") {
+		if err == nil || !strings.Contains(err.Error(), "must be a") {
 			t.Errorf("%s: %v", what, err)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 1<<20 {

@@ -10,7 +10,7 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Kind is the type of a metadata value, by GGUF's number.
+// Kind is the type of a metadata value, as GGUF's type number.
 type Kind uint32
 
 // The kinds of metadata values.
@@ -30,7 +30,8 @@ const (
 	KindFloat64
 )
 
-// kinds has the name and size in bytes of each kind; strings and arrays have no fixed size.
+// kinds lists the name and the size in bytes of each kind. The size is 0 for strings and arrays, which have
+// no fixed size.
 var kinds = [...]struct {
 	name string
 	size int
@@ -44,7 +45,8 @@ var kinds = [...]struct {
 
 func (k Kind) known() bool { return int64(k) < int64(len(kinds)) }
 
-// size is the number of bytes of a value, 0 where it has no fixed one.
+// size returns the size of a value of the kind in bytes. It returns 0 if the kind has no fixed size or is
+// unknown.
 func (k Kind) size() int {
 	if !k.known() {
 		return 0
@@ -52,7 +54,7 @@ func (k Kind) size() int {
 	return kinds[k].size
 }
 
-// minSize is the least number of bytes that a value takes in a file.
+// minSize returns the minimum number of bytes of a value of the kind in a file.
 func (k Kind) minSize() int {
 	switch k {
 	case KindString:
@@ -63,7 +65,7 @@ func (k Kind) minSize() int {
 	return max(k.size(), 1)
 }
 
-// String is the name of the kind in GGUF's specification.
+// String returns the name of the kind in the GGUF specification.
 func (k Kind) String() string {
 	if !k.known() {
 		return fmt.Sprintf("kind %d", uint32(k))
@@ -71,17 +73,19 @@ func (k Kind) String() string {
 	return kinds[k].name
 }
 
-// Value is a metadata value as the file stores it. It is decoded when it is asked for: a vocabulary costs
-// nothing until then. It must not be used after File.Close.
+// Value is a metadata value in the encoding of the file. Its methods decode it on demand, so opening a file
+// does not decode the vocabulary. A Value must not be used after File.Close.
 type Value struct {
 	Kind Kind
-	Elem Kind // of an array's elements
-	Len  int  // number of an array's elements
+	Elem Kind // kind of the elements of an array
+	Len  int  // number of elements of an array
 
-	raw []byte // strings without their length; arrays from the first element on
+	// raw holds the encoded value. It starts at the first byte of a string or at the first element of an
+	// array.
+	raw []byte
 }
 
-// Type is the kind for people: "uint32", "string[4096]".
+// Type returns a readable name of the value's kind, such as "uint32" or "string[4096]".
 func (v Value) Type() string {
 	if v.Kind == KindArray {
 		return fmt.Sprintf("%s[%d]", v.Elem, v.Len)
@@ -89,11 +93,11 @@ func (v Value) Type() string {
 	return v.Kind.String()
 }
 
-// Any is the value as Go has it: uint8 to uint64, int8 to int64, float32, float64, bool, string, or a []any
-// of these.
+// Any decodes the value into the matching Go type: uint8 to uint64, int8 to int64, float32, float64, bool or
+// string. An array becomes a []any. Any returns nil for the zero Value.
 func (v Value) Any() any {
 	if len(v.raw) < v.Kind.size() {
-		return nil // the zero Value
+		return nil // v is the zero Value
 	}
 	switch v.Kind {
 	case KindUint8:
@@ -128,7 +132,8 @@ func (v Value) Any() any {
 	return nil
 }
 
-// String shows the value in one line, long ones cut: strings quoted, of arrays the first elements.
+// String formats the value on one line. It quotes strings. It shortens long strings, and long arrays to their
+// first elements.
 func (v Value) String() string {
 	const firstElements, firstBytes, longest = 8, 200, 400
 	switch v.Kind {
@@ -160,10 +165,11 @@ func (v Value) String() string {
 	return fmt.Sprint(v.Any())
 }
 
-// short is String as an error has it.
+// short returns String limited to the length that fits an error message.
 func (v Value) short() string { return printable.Short(v.String(), 80) }
 
-// each calls do with the first n elements of an array. Parse walked over the same bytes without an error.
+// each calls do with each of the first n elements of an array. Reading the elements cannot fail, because
+// Parse has already read the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
 	r := &reader{data: v.raw, size: int64(len(v.raw))}
 	for range n {
@@ -227,16 +233,17 @@ func (v Value) bool() (bool, bool) {
 	return b, ok
 }
 
-// Keys are the metadata keys in the order of the file. The slice must not be changed.
+// Keys returns the metadata keys in file order. The caller must not modify the slice.
 func (f *File) Keys() []string { return f.keys }
 
-// Has says whether there is a value under this key.
+// Has reports whether the metadata contain the key.
 func (f *File) Has(key string) bool {
 	_, ok := f.values[key]
 	return ok
 }
 
-// Value is the value under a key, whatever its kind.
+// Value returns the metadata value of a key, of any kind. The bool reports whether the metadata contain the
+// key.
 func (f *File) Value(key string) (Value, bool) {
 	v, ok := f.values[key]
 	return v, ok
@@ -250,38 +257,41 @@ func (f *File) value(key string) (Value, error) {
 }
 
 func (f *File) errorf(format string, args ...any) error {
-	if f.name == "" { // while parsing: Parse adds the name
+	if f.name == "" { // the file is still being parsed; read adds the name to the error
 		return fmt.Errorf(format, args...)
 	}
 	return fmt.Errorf("%s: %w", f.name, fmt.Errorf(format, args...))
 }
 
-// scalar reads one value by conv; want says in words what conv takes.
+// scalar converts the value of a key with conv. It returns an error if the key is missing, or if the value is
+// an array or conv rejects it. want describes the accepted values in error messages.
 func scalar[T any](f *File, key, want string, conv func(Value) (T, bool)) (T, error) {
 	var zero T
 	v, err := f.value(key)
 	if err != nil {
 		return zero, err
 	}
-	if v.Kind != KindArray { // which may be as long as the file
+	if v.Kind != KindArray { // decoding an array could take as much memory as the whole file
 		if x, ok := conv(v); ok {
 			return x, nil
 		}
 	}
-	return zero, f.errorf("metadata %q is %s %s, want %s", key, v.Type(), v.short(), want)
+	return zero, f.errorf("metadata %q is %s %s; it must be %s", key, v.Type(), v.short(), want)
 }
 
-// maxList is how many values of an array are taken: no vocabulary has as many tokens.
+// maxList is the maximum length of an array that is decoded. It is larger than any known vocabulary.
 const maxList = 1 << 22
 
-// list reads an array of values, each by conv.
+// list converts each element of the array of a key with conv. It returns an error if the key is missing, if
+// the value is not an array of scalars or if conv rejects an element. want describes the accepted elements.
 func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, error) {
 	v, err := f.value(key)
 	if err != nil {
 		return nil, err
 	}
 	if v.Kind != KindArray || v.Elem == KindArray {
-		return nil, f.errorf("metadata %q is %s %s, want an array of %s", key, v.Type(), v.short(), want)
+		return nil, f.errorf("metadata %q is %s %s; it must be an array of %s", key, v.Type(), v.short(),
+			want)
 	}
 	if err := f.checkLen(key, v); err != nil {
 		return nil, err
@@ -296,7 +306,7 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 		out = append(out, x)
 	})
 	if bad != nil {
-		return nil, f.errorf("metadata %q is %s and holds %s, want an array of %s", key, v.Type(),
+		return nil, f.errorf("metadata %q is %s and contains %s; it must be an array of %s", key, v.Type(),
 			bad.short(), want)
 	}
 	return out, nil
@@ -304,12 +314,12 @@ func list[T any](f *File, key, want string, conv func(Value) (T, bool)) ([]T, er
 
 func (f *File) checkLen(key string, v Value) error {
 	if v.Len > maxList {
-		return f.errorf("metadata %q has %d values, want at most %d", key, v.Len, maxList)
+		return f.errorf("metadata %q has %d values; the maximum is %d", key, v.Len, maxList)
 	}
 	return nil
 }
 
-// or is the default where the key is absent; a value of the wrong kind stays an error.
+// or returns read(key), or def if the metadata do not contain the key. A value of the wrong kind is an error.
 func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, error) {
 	if !f.Has(key) {
 		return def, nil
@@ -317,59 +327,64 @@ func or[T any](f *File, key string, def T, read func(string) (T, error)) (T, err
 	return read(key)
 }
 
-// Uint is an integer of any width that is not negative.
+// Uint returns the value of a key, which must be a non-negative integer of any width. A missing key is an
+// error.
 func (f *File) Uint(key string) (uint64, error) {
 	return scalar(f, key, "an integer of at least 0", Value.uint)
 }
 
-// UintOr is Uint, or def where the key is absent.
+// UintOr is like Uint, but returns def if the key is missing.
 func (f *File) UintOr(key string, def uint64) (uint64, error) { return or(f, key, def, f.Uint) }
 
-// Int is an integer of any width that fits an int.
+// Int returns the value of a key, which must be an integer of any width that fits an int. A missing key is an
+// error.
 func (f *File) Int(key string) (int, error) {
 	return scalar(f, key, "an integer", Value.int)
 }
 
-// IntOr is Int, or def where the key is absent.
+// IntOr is like Int, but returns def if the key is missing.
 func (f *File) IntOr(key string, def int) (int, error) { return or(f, key, def, f.Int) }
 
-// Ints is an array of integers of any width.
+// Ints returns the value of a key, which must be an array of integers of any width. A missing key is an
+// error.
 func (f *File) Ints(key string) ([]int, error) { return list(f, key, "integers", Value.int) }
 
-// Float is a float32 or float64.
+// Float returns the value of a key, which must be a float32 or a float64. A missing key is an error.
 func (f *File) Float(key string) (float64, error) { return scalar(f, key, "a float", Value.float) }
 
-// Floats is an array of floats.
+// Floats returns the value of a key, which must be an array of floats. A missing key is an error.
 func (f *File) Floats(key string) ([]float64, error) { return list(f, key, "floats", Value.float) }
 
-// Bool is a bool.
+// Bool returns the value of a key, which must be a bool. A missing key is an error.
 func (f *File) Bool(key string) (bool, error) {
 	return scalar(f, key, "a bool", Value.bool)
 }
 
-// Bools is an array of bools.
+// Bools returns the value of a key, which must be an array of bools. A missing key is an error.
 func (f *File) Bools(key string) ([]bool, error) { return list(f, key, "bools", Value.bool) }
 
-// BoolOr is Bool, or def where the key is absent.
+// BoolOr is like Bool, but returns def if the key is missing.
 func (f *File) BoolOr(key string, def bool) (bool, error) { return or(f, key, def, f.Bool) }
 
-// String is a string. It need not be valid UTF-8.
+// String returns the value of a key, which must be a string. The string may contain invalid UTF-8. A missing
+// key is an error.
 func (f *File) String(key string) (string, error) {
 	return scalar(f, key, "a string",
 		func(v Value) (string, bool) { return string(v.raw), v.Kind == KindString })
 }
 
-// StringOr is String, or def where the key is absent.
+// StringOr is like String, but returns def if the key is missing.
 func (f *File) StringOr(key, def string) (string, error) { return or(f, key, def, f.String) }
 
-// Strings is an array of strings. All share one copy of the file's bytes.
+// Strings returns the value of a key, which must be an array of strings. All returned strings share one copy
+// of the array's bytes. A missing key is an error.
 func (f *File) Strings(key string) ([]string, error) {
 	v, err := f.value(key)
 	if err != nil {
 		return nil, err
 	}
 	if v.Kind != KindArray || v.Elem != KindString {
-		return nil, f.errorf("metadata %q is %s, want an array of strings", key, v.Type())
+		return nil, f.errorf("metadata %q is %s; it must be an array of strings", key, v.Type())
 	}
 	if err := f.checkLen(key, v); err != nil {
 		return nil, err

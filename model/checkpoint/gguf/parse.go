@@ -15,9 +15,17 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Layout of a file: magic, version u32, tensor count u64, pair count u64, pairs (key, value type u32, value),
-// tensor infos (name, number of dims u32, dims u64 each, type u32, offset u64), padding to the alignment,
-// tensor data. A string is its length as u64 and its bytes. Offsets count from the start of the tensor data.
+// A GGUF file consists of:
+//
+//   - the magic bytes
+//   - the version (u32), the tensor count (u64) and the metadata pair count (u64)
+//   - the metadata pairs: key, value type (u32), value
+//   - the tensor infos: name, number of dims (u32), dims (u64 each), type (u32), offset (u64)
+//   - padding to the alignment
+//   - the tensor data
+//
+// A string is stored as its length (u64) and its bytes. A tensor's offset counts from the start of the tensor
+// data.
 const (
 	magic            = "GGUF"
 	minVersion       = 2
@@ -25,21 +33,24 @@ const (
 	defaultAlignment = 32
 	alignmentKey     = "general.alignment"
 	maxDims          = 4
-	maxNesting       = 4 // arrays of arrays: the specification allows them, no known file has one
+	maxNesting       = 4 // depth of arrays of arrays, which the specification allows but no known file uses
 
-	minPairBytes   = 8 + 4 + 1         // empty key, one-byte value
-	minTensorBytes = 8 + 4 + 4 + 8     // empty name, no dims
-	maxElements    = math.MaxInt64 / 8 // of a tensor: bytes of any type still fit an int64
+	minPairBytes   = 8 + 4 + 1     // a pair with an empty key and a one-byte value
+	minTensorBytes = 8 + 4 + 4 + 8 // a tensor with an empty name and no dims
 
-	// What is kept of a key or a tensor takes more than it does in a file. No model comes near.
+	// maxElements limits the elements of a tensor so that its size in bytes fits an int64 for every type.
+	maxElements = math.MaxInt64 / 8
+
+	// maxPairs and maxTensors limit the memory of a File, because a key or a tensor takes more memory than
+	// bytes in the file. No known model has nearly as many.
 	maxPairs   = 1 << 16
 	maxTensors = 1 << 17
 )
 
-// errHead says that the metadata or the tensor list goes on after the part of the file that was read.
-var errHead = fmt.Errorf("metadata and tensor list take more than %d MiB, and those of no model do: the file is damaged", maxHead>>20)
+// errHead means that the metadata or the tensor list extends past the part of the file that was read.
+var errHead = fmt.Errorf("the metadata and the tensor list take more than %d MiB, more than any known model needs: the file is damaged", maxHead>>20)
 
-// parse reads metadata and tensor list from the start of a file of size bytes.
+// parse reads the metadata and the tensor list. data is the start of a file of size bytes.
 func parse(data []byte, size int64) (*File, error) {
 	if len(data) < len(magic) || string(data[:len(magic)]) != magic {
 		return nil, errors.New(looksLike(data))
@@ -59,7 +70,7 @@ func parse(data []byte, size int64) (*File, error) {
 	case r.err != nil:
 		return nil, r.err
 	case pairs > maxPairs || tensors > maxTensors:
-		return nil, fmt.Errorf("%d metadata pairs and %d tensors, at most %d and %d are read: the file is damaged",
+		return nil, fmt.Errorf("%d metadata pairs and %d tensors; the maximum is %d pairs and %d tensors: the file is damaged",
 			pairs, tensors, maxPairs, maxTensors)
 	}
 	for i := range pairs {
@@ -84,14 +95,14 @@ func parse(data []byte, size int64) (*File, error) {
 	return f, nil
 }
 
-// short is a name of the file as an error has it.
+// short makes a name from the file printable and limits its length, for use in error messages.
 func short(name string) string { return printable.Short(name, 80) }
 
 func badVersion(version uint32) error {
 	if swapped := bits.ReverseBytes32(version); swapped >= 1 && swapped <= maxVersion {
-		return fmt.Errorf("a big-endian GGUF file (version %d): convert it to little-endian (gguf_convert_endian.py of llama.cpp)", swapped)
+		return fmt.Errorf("a big-endian GGUF file (version %d). Convert it to little-endian with gguf_convert_endian.py of llama.cpp", swapped)
 	}
-	return fmt.Errorf("GGUF version %d: versions %d to %d are read; convert the model again with a present-day llama.cpp", version, minVersion, maxVersion)
+	return fmt.Errorf("GGUF version %d is not supported; supported are versions %d to %d. Convert the original model again with a current llama.cpp", version, minVersion, maxVersion)
 }
 
 func (f *File) readPair(r *reader) error {
@@ -100,7 +111,7 @@ func (f *File) readPair(r *reader) error {
 		return r.err
 	}
 	if _, double := f.values[name]; double {
-		return fmt.Errorf("key %q is there twice", short(name))
+		return fmt.Errorf("key %q occurs twice", short(name))
 	}
 	value, err := r.value(Kind(r.u32("the value's type")), 0)
 	if err != nil {
@@ -117,16 +128,17 @@ func (f *File) readAlignment() error {
 		return err
 	}
 	if bits.OnesCount64(alignment) != 1 || alignment > math.MaxInt32 {
-		return fmt.Errorf("%s is %d, want a power of two up to 2^30", alignmentKey, alignment)
+		return fmt.Errorf("%s is %d; it must be a power of two up to 2^30", alignmentKey, alignment)
 	}
 	f.Alignment = int(alignment)
 	return nil
 }
 
-// info is a tensor with its place in the tensor data not looked at yet.
+// info is an entry of the tensor list. place checks its offset and size against the file.
 type info struct {
 	*Tensor
-	offset, bytes uint64
+	offset uint64 // from the start of the tensor data
+	bytes  uint64 // size of the tensor; 0 for an unknown type
 }
 
 func (f *File) readInfo(r *reader) (info, error) {
@@ -139,7 +151,7 @@ func (f *File) readInfo(r *reader) (info, error) {
 		return info{}, fmt.Errorf("%q: %w", short(name), err)
 	}
 	if f.byName[name] != nil {
-		return info{}, fmt.Errorf("%q is there twice", short(name))
+		return info{}, fmt.Errorf("%q occurs twice", short(name))
 	}
 	in.Name, in.file = name, f
 	f.byName[name] = in.Tensor
@@ -150,7 +162,7 @@ func (f *File) readInfo(r *reader) (info, error) {
 func readShape(r *reader) (info, error) {
 	rank := r.u32("the number of dims")
 	if r.err == nil && rank > maxDims {
-		return info{}, fmt.Errorf("%d dims, at most %d are allowed", rank, maxDims)
+		return info{}, fmt.Errorf("%d dims; the maximum is %d", rank, maxDims)
 	}
 	t := &Tensor{Dims: make([]int, rank)}
 	elements := uint64(1)
@@ -164,7 +176,7 @@ func readShape(r *reader) (info, error) {
 		}
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > uint64(min(maxElements, maxInt)) {
-			return info{}, fmt.Errorf("dim %d is %d: more elements than can be counted", i, dim)
+			return info{}, fmt.Errorf("dim %d is %d: the number of elements is too large", i, dim)
 		}
 		elements = lo
 		t.Dims[len(t.Dims)-1-i] = int(dim)
@@ -175,7 +187,7 @@ func readShape(r *reader) (info, error) {
 		return info{}, r.err
 	}
 	blockLen, blockBytes := uint64(t.Type.BlockLen()), uint64(t.Type.BlockBytes())
-	if blockLen == 0 { // place takes it to end where the next one starts
+	if blockLen == 0 { // the type is unknown; place sets the size from the offset of the next tensor
 		return info{Tensor: t, offset: offset}, nil
 	}
 	row := 1
@@ -184,19 +196,21 @@ func readShape(r *reader) (info, error) {
 	}
 	if uint64(row)%blockLen != 0 {
 		return info{},
-			fmt.Errorf("rows of %d elements, want a multiple of %s's block of %d", row, t.Type, blockLen)
+			fmt.Errorf("rows of %d elements; %s needs a multiple of its block length %d", row, t.Type,
+				blockLen)
 	}
 	hi, bytes := bits.Mul64(elements/blockLen, blockBytes)
 	if hi != 0 {
-		return info{}, fmt.Errorf("%d elements of %s are more bytes than can be counted", elements, t.Type)
+		return info{}, fmt.Errorf("%d elements of %s: the size in bytes is too large", elements, t.Type)
 	}
 	return info{Tensor: t, offset: offset, bytes: bytes}, nil
 }
 
-// place gives every tensor its bytes. The infos end at byte end.
+// place sets the file offset and the size of every tensor. It returns an error if a tensor lies outside the
+// file or overlaps another tensor. end is the file offset at which the tensor list ends.
 func (f *File) place(infos []info, fileSize int64, end int) error {
 	if len(infos) == 0 {
-		return nil // a file of metadata only need not be padded
+		return nil // a file without tensors may end without padding
 	}
 	alignment := uint64(f.Alignment)
 	start := (uint64(end) + alignment - 1) / alignment * alignment
@@ -207,7 +221,7 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 				in.offset, alignment)
 		}
 		if start > size || in.offset > size-start || in.bytes > size-start-in.offset {
-			return fmt.Errorf("tensor %q (%s %s, %d bytes at offset %d) ends after the file's %d bytes: the file is cut short or damaged, fetch it again",
+			return fmt.Errorf("tensor %q (%s %s, %d bytes at offset %d) extends past the end of the file (%d bytes): the file is truncated or damaged. Download it again",
 				short(in.Name), in.Type, printable.Dims(in.Dims), in.bytes, in.offset, size)
 		}
 		in.Offset, in.size = int64(start+in.offset), int(in.bytes)
@@ -226,31 +240,32 @@ func (f *File) place(infos []info, fileSize int64, end int) error {
 	for i := 1; i < len(infos); i++ {
 		before, in := infos[i-1], infos[i]
 		if before.offset+before.bytes > in.offset {
-			return fmt.Errorf("tensors %q and %q share bytes: the first ends at offset %d, the second starts at %d",
+			return fmt.Errorf("tensors %q and %q overlap: the first ends at offset %d, the second starts at %d",
 				short(before.Name), short(in.Name), before.offset+before.bytes, in.offset)
 		}
 	}
 	return nil
 }
 
-// reader walks over the bytes of a file. After its first error every read gives zero and the error stays.
+// reader reads values from the bytes of a file, one after the other. It keeps its first error in err. After
+// an error, all reads return zero values.
 type reader struct {
-	data []byte
-	size int64 // of the file, of which data is the start
-	off  int
+	data []byte // the start of the file
+	size int64  // size of the whole file in bytes
+	off  int    // offset of the next byte to read
 	err  error
 }
 
-// rest is the number of bytes of the file that have not been read.
+// rest returns the number of bytes from the current offset to the end of the file.
 func (r *reader) rest() uint64 { return uint64(r.size - int64(r.off)) }
 
-// take gives the next n bytes.
+// take returns the next n bytes and advances past them. what names the item in error messages.
 func (r *reader) take(n uint64, what string) []byte {
 	if r.err != nil {
 		return nil
 	}
 	if n > r.rest() {
-		r.err = fmt.Errorf("the file ends at byte %d, before the end of %s (%d bytes at byte %d): it is cut short or damaged, fetch it again", r.size, what, n, r.off)
+		r.err = fmt.Errorf("the file ends at byte %d, before the end of %s (%d bytes at byte %d): the file is truncated or damaged. Download it again", r.size, what, n, r.off)
 		return nil
 	}
 	if n > uint64(len(r.data)-r.off) {
@@ -278,37 +293,39 @@ func (r *reader) u64(what string) uint64 {
 
 func (r *reader) string(what string) []byte { return r.take(r.u64(what), what) }
 
-// maxName is how many bytes a key or a tensor's name has at most: the specification's bound of a key.
+// maxName is the maximum length of a key or a tensor name in bytes. The specification sets this limit for
+// keys.
 const maxName = 1<<16 - 1
 
-// name reads a string that people will see: no control characters, so that a file cannot steer a terminal.
+// name reads a key or a tensor name. It rejects control characters, so that printing a name cannot send
+// escape sequences to the terminal.
 func (r *reader) name(what string) string {
 	at := r.off
 	b := r.string(what)
 	if r.err == nil && len(b) > maxName {
-		r.err = fmt.Errorf("%s at byte %d has %d bytes, at most %d are allowed: the file is damaged", what,
+		r.err = fmt.Errorf("%s at byte %d has %d bytes; the maximum is %d: the file is damaged", what,
 			at, len(b), maxName)
 		return ""
 	}
 	if r.err == nil && (len(b) == 0 || !utf8.Valid(b) || bytes.ContainsFunc(b, unicode.IsControl)) {
-		r.err = fmt.Errorf("%s at byte %d is %+.40q, want printable UTF-8: the file is damaged", what, at, b)
+		r.err = fmt.Errorf("%s at byte %d is %+.40q, not printable UTF-8: the file is damaged", what, at, b)
 	}
 	return string(b)
 }
 
-// count reads a number of things that take at least minBytes each, and checks that the rest of the file can
-// hold them.
+// count reads a number of items (u64). It checks that the rest of the file is large enough for that many
+// items, each of which takes at least minBytes bytes.
 func (r *reader) count(what string, minBytes uint64) uint64 {
 	at := r.off
 	n := r.u64(what)
 	if rest := r.rest(); r.err == nil && n > rest/minBytes {
-		r.err = fmt.Errorf("%s at byte %d is %d, the rest of the file holds at most %d: it is cut short or damaged, fetch it again", what, at, n, rest/minBytes)
+		r.err = fmt.Errorf("%s at byte %d is %d, but the rest of the file can hold at most %d: the file is truncated or damaged. Download it again", what, at, n, rest/minBytes)
 		return 0
 	}
 	return n
 }
 
-// value walks over a value of the given kind and keeps its bytes.
+// value reads a value of the given kind without decoding it. depth is the number of arrays around the value.
 func (r *reader) value(kind Kind, depth int) (Value, error) {
 	if r.err != nil {
 		return Value{}, r.err
@@ -318,7 +335,7 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 	case size > 0:
 		v.raw = r.take(uint64(size), "the value")
 		if kind == KindBool && r.err == nil && v.raw[0] > 1 {
-			return Value{}, fmt.Errorf("a bool at byte %d is %d, want 0 or 1", r.off-1, v.raw[0])
+			return Value{}, fmt.Errorf("a bool at byte %d is %d; it must be 0 or 1", r.off-1, v.raw[0])
 		}
 	case kind == KindString:
 		v.raw = r.string("the string")
@@ -326,7 +343,7 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 		return r.array(depth)
 	default:
 		return Value{},
-			fmt.Errorf("value type %d at byte %d is unknown: the file is damaged, or newer than version %d",
+			fmt.Errorf("value type %d at byte %d is unknown: the file is damaged or newer than GGUF version %d",
 				uint32(kind), r.off-4, maxVersion)
 	}
 	return v, r.err
@@ -334,22 +351,22 @@ func (r *reader) value(kind Kind, depth int) (Value, error) {
 
 func (r *reader) array(depth int) (Value, error) {
 	if depth == maxNesting {
-		return Value{}, fmt.Errorf("arrays are nested more than %d deep", maxNesting)
+		return Value{}, fmt.Errorf("arrays are nested more than %d levels deep", maxNesting)
 	}
 	v := Value{Kind: KindArray, Elem: Kind(r.u32("the array's element type"))}
 	if r.err == nil && !v.Elem.known() {
 		return Value{},
-			fmt.Errorf("array element type %d at byte %d is unknown: the file is damaged, or newer than version %d", uint32(v.Elem), r.off-4, maxVersion)
+			fmt.Errorf("array element type %d at byte %d is unknown: the file is damaged or newer than GGUF version %d", uint32(v.Elem), r.off-4, maxVersion)
 	}
 	n := r.count("the array's length", uint64(v.Elem.minSize()))
 	start := r.off
 	size := v.Elem.size()
-	if size == 0 && n > maxList { // they are gone through one by one
-		return Value{}, fmt.Errorf("an array of %d values of type %s is too long: the limit is %d", n, v.Elem,
-			maxList)
+	if size == 0 && n > maxList { // elements of variable size are read one by one, which takes time
+		return Value{}, fmt.Errorf("an array of %d values of type %s is too long; the maximum is %d", n,
+			v.Elem, maxList)
 	}
 	if size > 0 && v.Elem != KindBool {
-		r.take(n*uint64(size), "the array") // n is at most the rest of the file: no overflow
+		r.take(n*uint64(size), "the array") // cannot overflow: count has limited n by the rest of the file
 	} else {
 		for range n {
 			if _, err := r.value(v.Elem, depth+1); err != nil {

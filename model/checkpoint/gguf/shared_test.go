@@ -149,7 +149,7 @@ func TestTypesThatCannotBeReadAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = gguf.Dequantize(tensor)
-	want := `tensor "blk.0.attn_q.weight": Q6_K cannot be read yet: quantise the model to Q4_0`
+	want := `tensor "blk.0.attn_q.weight": Q6_K is not supported yet. Quantize the model to Q4_0`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

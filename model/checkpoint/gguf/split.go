@@ -9,23 +9,27 @@ import (
 	"strings"
 )
 
-// A model may be split over files NAME-00001-of-00003.gguf and on, as llama-gguf-split writes them: each is a
-// GGUF file that says which part of how many it is, and the first has the metadata of the whole. The keys are
-// those of llama.cpp's src/llama-arch.cpp; parts count from 0 in them, and from 1 in names.
+// llama-gguf-split splits a model over files named NAME-00001-of-00003.gguf, NAME-00002-of-00003.gguf and so
+// on. Each file is a GGUF file with its part number and the number of parts in its metadata. The first file
+// also has the metadata of the whole model. The keys are defined in llama.cpp's src/llama-arch.cpp. Part
+// numbers start at 0 in the metadata and at 1 in file names.
 const (
 	splitCount   = "split.count"
 	splitNo      = "split.no"
 	splitTensors = "split.tensors.count"
-	maxParts     = 99999 // that a name has digits for
+	maxParts     = 99999 // the largest part number that fits the five digits of a file name
 )
 
-// split is what a file says of itself as a part of a model.
-type split struct{ no, count, tensors int }
+// split is the position of a file in a split model, as its metadata states it.
+type split struct {
+	no      int // part number, from 0
+	count   int // number of parts
+	tensors int // number of tensors of the whole model; -1 if the file does not state it
+}
 
-// split reads which part a file is; a file that is whole is one of one. A count of tensors that is not there
-// is -1.
+// split reads the position of the file in a split model. A file that contains a whole model is part 0 of 1.
 func (f *File) split() (s split, err error) {
-	if s.count, err = f.IntOr(splitCount, 0); err != nil || s.count < 2 { // 0 stands for a whole file too
+	if s.count, err = f.IntOr(splitCount, 0); err != nil || s.count < 2 { // 0 also means a whole model
 		return split{count: 1}, err
 	}
 	var err1, err2 error
@@ -35,17 +39,18 @@ func (f *File) split() (s split, err error) {
 		return s, err
 	}
 	if s.count > maxParts || s.no < 0 || s.no >= s.count {
-		return s, f.errorf("%s is %d and %s %d: want at most %d parts, numbered from 0", splitCount, s.count,
-			splitNo, s.no, maxParts)
+		return s, f.errorf("%s is %d and %s is %d; the maximum is %d parts, numbered from 0", splitCount,
+			s.count, splitNo, s.no, maxParts)
 	}
 	return s, nil
 }
 
-// suffix is what the name of part i, from 0, ends with.
+// suffix returns the end of the file name of part i, which counts from 0.
 func (s *split) suffix(i int) string { return fmt.Sprintf("-%05d-of-%05d.gguf", i+1, s.count) }
 
-// join is the whole model that a file is a part of, whichever it is, or the file itself. The whole has the
-// name and metadata of the first part, and the tensors of all. join takes the file over.
+// join opens the other parts of a split model and returns the whole model. The returned File has the name and
+// the metadata of the first part, and the tensors of all parts. If f is not a part of a split model, join
+// returns f. join takes ownership of f and closes it if an error occurs.
 func (f *File) join() (*File, error) {
 	s, err := f.split()
 	if err == nil && s.count == 1 {
@@ -60,18 +65,19 @@ func (f *File) join() (*File, error) {
 	}
 	if err != nil {
 		for _, part := range append(parts, f) {
-			_ = part.Close() // what is wrong is what to say
+			_ = part.Close() // the first error is more useful than an error of Close
 		}
 		return nil, err
 	}
 	return parts[0], nil
 }
 
-// parts opens all parts, of which the file is one, in their order: as many as could be opened.
+// parts returns all parts of the split model in order. It opens every part except f itself. If a part cannot
+// be opened, parts returns the error and the parts before that part.
 func (f *File) parts(s *split) (parts []*File, err error) {
 	base, ok := strings.CutSuffix(f.name, s.suffix(s.no))
 	if !ok {
-		return nil, f.errorf("it is part %d of %d of a split model, and the others are found by its name: call it NAME%s",
+		return nil, f.errorf("part %d of %d of a split model has an unexpected file name, so the other parts cannot be found. Rename the file to NAME%s",
 			s.no+1, s.count, s.suffix(s.no))
 	}
 	for i := range s.count {
@@ -86,10 +92,11 @@ func (f *File) parts(s *split) (parts []*File, err error) {
 	return parts, nil
 }
 
-// openPart opens part i of a split model and holds it to what another part says of the whole.
+// openPart opens part i of the split model s. It returns an error if the metadata of the part does not match
+// i and s.
 func openPart(path string, i int, s *split) (*File, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is missing: the model is split into %d files, which must be in one folder",
+		return nil, fmt.Errorf("%s is missing: the model is split into %d files. Put all of them into one folder",
 			path, s.count)
 	}
 	part, err := openOne(path)
@@ -98,7 +105,7 @@ func openPart(path string, i int, s *split) (*File, error) {
 	}
 	is, err := part.split()
 	if want := (split{i, s.count, s.tensors}); err == nil && is != want {
-		err = part.errorf("it is part %d of %d of a model of %d tensors, want part %d of %d, of %d tensors: it is of another model",
+		err = part.errorf("part %d of %d of a model with %d tensors; expected part %d of %d of a model with %d tensors: the file belongs to another model",
 			is.no+1, is.count, is.tensors, i+1, s.count, s.tensors)
 	}
 	if err != nil {
@@ -108,20 +115,20 @@ func openPart(path string, i int, s *split) (*File, error) {
 	return part, nil
 }
 
-// take makes the tensors of the other parts the file's too.
+// take adds the tensors of the other parts to f. f owns the other parts from then on.
 func (f *File) take(others []*File, s *split) error {
 	f.others = others
 	for _, part := range others {
 		for _, t := range part.tensors {
 			if twice := f.byName[t.Name]; twice != nil {
-				return part.errorf("tensor %q is in %s too", short(t.Name), twice.file.name)
+				return part.errorf("tensor %q is also in %s", short(t.Name), twice.file.name)
 			}
 			f.byName[t.Name] = t
 		}
 		f.tensors = append(f.tensors, part.tensors...)
 	}
 	if s.tensors >= 0 && len(f.tensors) != s.tensors {
-		return f.errorf("the %d parts have %d tensors, %s is %d: a part is damaged, fetch it again", s.count,
+		return f.errorf("the %d parts have %d tensors, but %s is %d: a part is damaged. Download the parts again", s.count,
 			len(f.tensors), splitTensors, s.tensors)
 	}
 	return nil

@@ -74,15 +74,15 @@ func TestASplitModelThatIsNotWholeIsRefused(t *testing.T) {
 		},
 		"number out of range": {
 			change: func(parts []*gguftest.Builder) { parts[0].Set("split.no", uint16(3)) },
-			want:   "split.count is 3 and split.no 3: want at most 99999 parts, numbered from 0",
+			want:   "split.count is 3 and split.no is 3; the maximum is 99999 parts, numbered from 0",
 		},
 		"number of another part": {
 			change: func(parts []*gguftest.Builder) { parts[2].Set("split.no", uint16(1)) },
-			want:   "00003-of-00003.gguf: it is part 2 of 3 of a model of 4 tensors, want part 3 of 3, of 4 tensors",
+			want:   "00003-of-00003.gguf: part 2 of 3 of a model with 4 tensors; expected part 3 of 3 of a model with 4 tensors",
 		},
 		"of another model": {
 			change: func(parts []*gguftest.Builder) { parts[1].Set("split.tensors.count", int32(9)) },
-			want:   "of a model of 9 tensors",
+			want:   "of a model with 9 tensors",
 		},
 		"too few tensors": {
 			change: func(parts []*gguftest.Builder) {
@@ -90,11 +90,11 @@ func TestASplitModelThatIsNotWholeIsRefused(t *testing.T) {
 					p.Set("split.tensors.count", int32(9))
 				}
 			},
-			want: "the 3 parts have 4 tensors, split.tensors.count is 9",
+			want: "the 3 parts have 4 tensors, but split.tensors.count is 9",
 		},
 		"a tensor twice": {
 			change: func(parts []*gguftest.Builder) { parts[2].F32("norm", []int{1}, []float32{1}) },
-			want:   `00003-of-00003.gguf: tensor "norm" is in `,
+			want:   `00003-of-00003.gguf: tensor "norm" is also in `,
 		},
 		"no number": {
 			change: func(parts []*gguftest.Builder) { parts[0].Remove("split.no") },
@@ -117,7 +117,7 @@ func TestASplitModelThatIsNotWholeIsRefused(t *testing.T) {
 			}
 			if name == "another name" {
 				if _, err := gguf.Open(paths[0] + ".gguf"); err == nil ||
-					!strings.Contains(err.Error(), "call it NAME-00001-of-00003.gguf") {
+					!strings.Contains(err.Error(), "Rename the file to NAME-00001-of-00003.gguf") {
 					t.Errorf("renamed: %v", err)
 				}
 				paths = paths[1:]

@@ -6,21 +6,21 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// Tensor is one tensor of a file.
+// Tensor is a tensor of a GGUF file.
 type Tensor struct {
 	Name string
 	Type Type
-	// Dims are row-major, outermost first: a matrix is [rows, cols] and its rows are contiguous. GGUF stores
-	// them the other way round, so what tools print as [384, 4096] is [4096, 384] here. At most four; none
-	// for a scalar.
+	// Dims is the row-major shape of the tensor, outermost dim first: [rows, cols] for a matrix with
+	// contiguous rows. GGUF stores dims in the opposite order, so a shape that other tools print as
+	// [384, 4096] is [4096, 384] here. A tensor has at most four dims. A scalar has no dims.
 	Dims   []int
-	Offset int64 // of the first byte, from the start of the file, or part, that it is in
+	Offset int64 // offset of the first byte from the start of the file that contains the tensor
 
-	file *File
-	size int // bytes, which the file has been found to hold
+	file *File // the file, or the part of a split model, that contains the tensor
+	size int   // size in bytes; place has checked that the file contains these bytes
 }
 
-// Elements is the number of elements.
+// Elements returns the number of elements.
 func (t *Tensor) Elements() int {
 	n := 1
 	for _, d := range t.Dims {
@@ -29,11 +29,13 @@ func (t *Tensor) Elements() int {
 	return n
 }
 
-// Size is the number of bytes; of a type that is not known, up to where the next tensor starts.
+// Size returns the size of the tensor in bytes. If the type is unknown, the size is the number of bytes up to
+// the next tensor or to the end of the file.
 func (t *Tensor) Size() int { return t.size }
 
-// Bytes are the tensor's bytes in the file's own layout. They may lie in the file's mapping: they must not be
-// changed, nor used after File.Close. To ask for them after it is an error.
+// Bytes returns the bytes of the tensor in the storage layout of its type. The slice may point into the
+// memory-mapped file, so it must not be modified, and not be used after File.Close. After File.Close, Bytes
+// returns an error.
 func (t *Tensor) Bytes() ([]byte, error) {
 	data, err := t.file.from.Bytes(t.Offset, t.size)
 	if err != nil {
@@ -42,7 +44,7 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// String is one line for people: "blk.0.attn_q.weight Q4_0 [384, 384]".
+// String returns the name, type and dims of the tensor, such as "blk.0.attn_q.weight Q4_0 [384, 384]".
 func (t *Tensor) String() string {
 	return fmt.Sprintf("%s %s %s", t.Name, t.Type, printable.Dims(t.Dims))
 }

@@ -2,10 +2,10 @@ package gguf
 
 import "fmt"
 
-// Type is how a tensor's elements are stored: ggml's type number.
+// Type is the storage type of a tensor's elements, as ggml's type number.
 type Type uint32
 
-// The types of ggml that files have. Numbers that are missing here were given up by ggml.
+// The storage types of ggml. ggml has removed the types whose numbers are missing here.
 const (
 	F32     Type = 0
 	F16     Type = 1
@@ -42,13 +42,14 @@ const (
 	NVFP4   Type = 40
 )
 
-// layout is what a type's name stands for: blockBytes bytes hold blockLen elements of one row.
+// layout describes the blocks of a storage type. A block holds consecutive elements of one row.
 type layout struct {
-	name                 string
-	blockLen, blockBytes int
+	name       string
+	blockLen   int // elements per block
+	blockBytes int // size of a block in bytes
 }
 
-// layouts has every known type. Block sizes are those of the structs in ggml-common.h.
+// layouts maps every known type to its layout. The block sizes are the sizes of the structs in ggml-common.h.
 var layouts = map[Type]layout{
 	F32:     {"F32", 1, 4},
 	F16:     {"F16", 1, 2},
@@ -85,7 +86,7 @@ var layouts = map[Type]layout{
 	NVFP4:   {"NVFP4", 64, 4 + 32},
 }
 
-// String is ggml's name of the type: "Q4_0".
+// String returns ggml's name of the type, such as "Q4_0".
 func (t Type) String() string {
 	if l, ok := layouts[t]; ok {
 		return l.name
@@ -93,12 +94,13 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
-// Known says whether block length and size of the type are known. Newer programs write types that are not:
-// their tensors are there with dims and bytes.
+// Known reports whether the block length and the block size of the type are known. A file from a newer
+// program may contain tensors of unknown types. Such tensors still have their dims and bytes.
 func (t Type) Known() bool { return layouts[t].blockLen > 0 }
 
-// BlockLen is how many elements of a row a block holds; 1 for plain types, 0 for unknown ones.
+// BlockLen returns the number of elements per block. It returns 1 for types without blocks, such as F32, and
+// 0 for unknown types.
 func (t Type) BlockLen() int { return layouts[t].blockLen }
 
-// BlockBytes is the size of a block in bytes, 0 for unknown types.
+// BlockBytes returns the size of a block in bytes. It returns 0 for unknown types.
 func (t Type) BlockBytes() int { return layouts[t].blockBytes }

@@ -1,5 +1,5 @@
-// Package gguftest writes small GGUF files for tests: tiny models with their metadata, tokenizer and weights,
-// and files that are wrong on purpose.
+// Package gguftest writes small GGUF files for tests. The files can be tiny models with metadata, tokenizer
+// and weights, or deliberately invalid files.
 //
 //	b := gguftest.New()
 //	b.Set("general.architecture", "llama")
@@ -9,7 +9,8 @@
 //	b.ByteTokenizer(288)
 //	f, err := gguf.Parse(b.Bytes(), "tiny.gguf")
 //
-// A mistake of the test itself (a slice of the wrong length, a value that GGUF has no type for) panics.
+// The functions panic if the test misuses them, for example with a slice of the wrong length or with a value
+// that GGUF has no type for.
 package gguftest
 
 import (
@@ -27,10 +28,12 @@ import (
 	"gpuscope/text/tokenizer"
 )
 
-// Builder collects what a file shall hold.
+// Builder collects the metadata and the tensors of a file.
 type Builder struct {
-	Version   uint32 // 3 unless changed
-	Alignment int    // of tensor data, 32 unless changed; general.alignment is written where it is not 32
+	Version uint32 // format version; New sets it to 3
+	// Alignment is the alignment of the tensor data in bytes. New sets it to 32. Any other value is written
+	// to the file as general.alignment.
+	Alignment int
 
 	pairs   []pair
 	tensors []tensor
@@ -46,15 +49,16 @@ type tensor struct {
 	typ  gguf.Type
 	dims []int
 	data []byte
-	size int // that the file says, where it is not that of data
+	size int // size of the tensor in bytes, if data does not hold all of its bytes
 }
 
-// New is an empty file.
+// New returns a Builder for an empty file.
 func New() *Builder { return &Builder{Version: 3, Alignment: 32} }
 
-// Set puts a metadata value under a key, in place of the one that is there. Values are bool, string, integers
-// of 8 to 64 bits, floats, and slices of these; slices of slices are nested arrays. A plain int is written as
-// uint32, or int32 where it is negative, and []int as int32: the types that real files use.
+// Set sets the metadata value of a key and replaces an existing value. The value is a bool, a string, an
+// integer of 8 to 64 bits, a float, or a slice of these. A slice of slices becomes a nested array. Set
+// follows the conventions of real files for int values: it writes an int as uint32, or as int32 if it is
+// negative, and []int as an array of int32.
 func (b *Builder) Set(key string, value any) {
 	for i := range b.pairs {
 		if b.pairs[i].key == key {
@@ -65,7 +69,7 @@ func (b *Builder) Set(key string, value any) {
 	b.Add(key, value)
 }
 
-// Keys are the metadata keys.
+// Keys returns the metadata keys in file order.
 func (b *Builder) Keys() []string {
 	keys := make([]string, len(b.pairs))
 	for i, p := range b.pairs {
@@ -74,31 +78,33 @@ func (b *Builder) Keys() []string {
 	return keys
 }
 
-// Remove takes a key away, if it is there.
+// Remove removes a key. It does nothing if the key does not exist.
 func (b *Builder) Remove(key string) {
 	b.pairs = slices.DeleteFunc(b.pairs, func(p pair) bool { return p.key == key })
 }
 
-// Tensors is the number of tensors.
+// Tensors returns the number of tensors.
 func (b *Builder) Tensors() int { return len(b.tensors) }
 
-// Reshape makes the file say other dims and another type of a tensor, whose bytes stay as they are.
+// Reshape changes the dims and the type that the file states for tensor i. It does not change the bytes of
+// the tensor.
 func (b *Builder) Reshape(i int, dims func([]int) []int, typ gguf.Type) {
 	b.tensors[i].dims, b.tensors[i].typ = dims(b.tensors[i].dims), typ
 }
 
-// Add is Set without the look for a key that is there: so a test gets one twice.
+// Add adds a metadata pair without a check for an existing key. A test can write a duplicate key with Add.
 func (b *Builder) Add(key string, value any) {
 	b.pairs = append(b.pairs, pair{key, value})
 }
 
-// Tensor adds a tensor of any type with its bytes as they are. Dims are row-major, [rows, cols].
+// Tensor adds a tensor of any type. data holds the encoded bytes of the tensor. dims are row-major:
+// [rows, cols].
 func (b *Builder) Tensor(name string, typ gguf.Type, dims []int, data []byte) {
 	b.tensors = append(b.tensors, tensor{name: name, typ: typ, dims: slices.Clone(dims), data: data})
 }
 
-// Hollow adds a tensor whose bytes are nowhere: WriteSparse leaves a hole for it, which reads as zeros. So
-// models of any size can be planned without their weights.
+// Hollow adds a tensor without data. WriteSparse writes a hole for the tensor's bytes, which reads as zeros.
+// Tests can therefore plan models of any size without weights.
 func (b *Builder) Hollow(name string, typ gguf.Type, dims []int) {
 	size := typ.BlockBytes()
 	for _, d := range dims {
@@ -108,7 +114,7 @@ func (b *Builder) Hollow(name string, typ gguf.Type, dims []int) {
 		tensor{name: name, typ: typ, dims: slices.Clone(dims), size: size / typ.BlockLen()})
 }
 
-// WriteSparse writes the file with holes in place of the tensors' bytes.
+// WriteSparse writes the file to path with a hole in place of the tensor data.
 func (b *Builder) WriteSparse(path string) error {
 	out, size := b.head()
 	if err := os.WriteFile(path, out, 0o600); err != nil {
@@ -117,8 +123,8 @@ func (b *Builder) WriteSparse(path string) error {
 	return os.Truncate(path, int64(align(len(out), b.Alignment)+size))
 }
 
-// Split is the model cut into parts of so many tensors each, as llama-gguf-split cuts one: all metadata is in
-// the first. SplitName is what they are to be called.
+// Split splits the model into parts in the same way as llama-gguf-split. tensors lists the number of tensors
+// of each part. The first part has all metadata. SplitName returns the file names of the parts.
 func (b *Builder) Split(tensors ...int) []*Builder {
 	parts := make([]*Builder, len(tensors))
 	left := b.tensors
@@ -136,35 +142,35 @@ func (b *Builder) Split(tensors ...int) []*Builder {
 	return parts
 }
 
-// SplitName is the name of part i, from 0, of so many.
+// SplitName returns the file name of part i of a model that is split into count parts. Parts count from 0.
 func SplitName(base string, i, count int) string {
 	return fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
 }
 
-// Change changes the bytes of a tensor that is there in place.
+// Change calls change with the bytes of an existing tensor, which change modifies in place.
 func (b *Builder) Change(name string, change func(data []byte)) {
 	i := slices.IndexFunc(b.tensors, func(t tensor) bool { return t.name == name })
 	if i < 0 {
-		panic(fmt.Sprintf("gguftest: there is no tensor %q to change", name))
+		panic(fmt.Sprintf("gguftest: cannot change tensor %q: no such tensor", name))
 	}
 	change(b.tensors[i].data)
 }
 
-// F32 adds a tensor of floats.
+// F32 adds a tensor of type F32.
 func (b *Builder) F32(name string, dims []int, values []float32) {
 	b.plain(name, gguf.F32, dims, values, func(data []byte, v float32) []byte {
 		return binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
 	})
 }
 
-// F16 adds a tensor of halves, rounded to the nearest.
+// F16 adds a tensor of type F16. It rounds each value to the nearest F16 number.
 func (b *Builder) F16(name string, dims []int, values []float32) {
 	b.plain(name, gguf.F16, dims, values, func(data []byte, v float32) []byte {
 		return binary.LittleEndian.AppendUint16(data, half(v))
 	})
 }
 
-// BF16 adds a tensor of bfloat16, cut to the upper half.
+// BF16 adds a tensor of type BF16. It truncates each value to the upper 16 bits of the float32.
 func (b *Builder) BF16(name string, dims []int, values []float32) {
 	b.plain(name, gguf.BF16, dims, values, func(data []byte, v float32) []byte {
 		return binary.LittleEndian.AppendUint16(data, uint16(math.Float32bits(v)>>16))
@@ -182,13 +188,14 @@ func (b *Builder) plain(name string, typ gguf.Type, dims []int, values []float32
 	b.Tensor(name, typ, dims, data)
 }
 
-// Q4_0 quantises floats and adds them as a tensor. What the file then holds is what gguf.Dequantize gives,
-// not the floats themselves.
+// Q4_0 quantizes values and adds a tensor of type Q4_0. Quantization is lossy, so gguf.Dequantize returns
+// values that differ from the arguments.
 func (b *Builder) Q4_0(name string, dims []int, values []float32) {
 	mustHold(name, dims, len(values))
 	var data []byte
 	for block := range slices.Chunk(values, gguf.Q4_0BlockLen) {
-		// The value that is farthest from zero becomes -8, the end of the range that has one more step.
+		// The value with the largest magnitude becomes -8, because the range -8..7 has one more step on the
+		// negative side.
 		farthest := slices.MaxFunc(block, func(a, b float32) int {
 			return cmp.Compare(math.Abs(float64(a)), math.Abs(float64(b)))
 		})
@@ -204,7 +211,8 @@ func (b *Builder) Q4_0(name string, dims []int, values []float32) {
 	b.Tensor(name, gguf.Q4_0, dims, data)
 }
 
-// Q4_0Block is one block of exact content: weight k is q[k], in -8..7, times the half with the given bits.
+// Q4_0Block encodes one block of Q4_0. Weight k is q[k] times the scale. Each q[k] is in -8..7. scaleBits are
+// the bits of the scale as an IEEE 754 half-precision number.
 func Q4_0Block(scaleBits uint16, q [gguf.Q4_0BlockLen]int8) []byte {
 	block := binary.LittleEndian.AppendUint16(nil, scaleBits)
 	for j := range gguf.Q4_0BlockLen / 2 {
@@ -221,12 +229,13 @@ func mustHold(name string, dims []int, n int) {
 		elements *= d
 	}
 	if elements != n {
-		panic(fmt.Sprintf("gguftest: tensor %q of dims %v with %d values", name, dims, n))
+		panic(fmt.Sprintf("gguftest: tensor %q: dims %v do not match %d values", name, dims, n))
 	}
 }
 
-// ByteTokenizer sets a vocabulary of size tokens, at least 257, without merges: token 0 is <|endoftext|>, BOS
-// and EOS at once and put before prompts, token 1 + b is the byte b, and the rest is unused.
+// ByteTokenizer sets a vocabulary of size tokens without merges. size must be at least 257. Token 0 is
+// <|endoftext|>, which is both BOS and EOS and is added before prompts. Token 1 + b is the byte b. All other
+// tokens are unused.
 func (b *Builder) ByteTokenizer(size int) {
 	tokens := make([]string, size)
 	kinds := make([]int32, size)
@@ -243,8 +252,9 @@ func (b *Builder) ByteTokenizer(size int) {
 	b.Set("tokenizer.ggml.add_bos_token", true)
 }
 
-// Tokenizer sets a byte-level BPE vocabulary: the split rule's name, the tokens and their kinds by id, and
-// the merges ("Ġ t") by falling priority.
+// Tokenizer sets a byte-level BPE vocabulary. pre is the name of the rule that splits text before BPE. tokens
+// and kinds hold the token texts and the token kinds, indexed by token id. merges lists the merges, such as
+// "Ġ t", from the highest to the lowest priority.
 func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges []string) {
 	b.Set("tokenizer.ggml.model", "gpt2")
 	b.Set("tokenizer.ggml.pre", pre)
@@ -253,7 +263,7 @@ func (b *Builder) Tokenizer(pre string, tokens []string, kinds []int32, merges [
 	b.Set("tokenizer.ggml.merges", merges)
 }
 
-// Bytes is the file.
+// Bytes returns the contents of the file.
 func (b *Builder) Bytes() []byte {
 	out, _ := b.head()
 	for _, t := range b.tensors {
@@ -263,8 +273,8 @@ func (b *Builder) Bytes() []byte {
 	return out
 }
 
-// Sparse is the file up to its tensor data, which says of a tensor that it has dims so large that nobody
-// writes it. The caller makes a file with holes of it.
+// Sparse returns the start of the file, up to the tensor data. The file states the given dims for the named
+// tensor, which can be too large to write. The caller creates a sparse file from the returned bytes.
 func (b *Builder) Sparse(name string, dims []int) []byte {
 	c := *b
 	c.tensors = slices.Clone(b.tensors)
@@ -281,7 +291,7 @@ func (b *Builder) Sparse(name string, dims []int) []byte {
 	return out
 }
 
-// head is the file up to its tensor data, and the size of that.
+// head returns the start of the file, up to the tensor data, and the size of the tensor data in bytes.
 func (b *Builder) head() (out []byte, size int) {
 	pairs := b.pairs
 	if b.Alignment != 32 {
@@ -315,7 +325,7 @@ func appendString(out []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint64(out, uint64(len(s))), s...)
 }
 
-// kinds maps Go's kinds to GGUF's; int is not among them, see kindOf.
+// kinds maps Go kinds to GGUF kinds. It does not contain int, which kindOf and kindOfType handle.
 var kinds = map[reflect.Kind]gguf.Kind{
 	reflect.Uint8: gguf.KindUint8, reflect.Int8: gguf.KindInt8, reflect.Uint16: gguf.KindUint16,
 	reflect.Int16:  gguf.KindInt16,

@@ -6,24 +6,26 @@ import (
 	"gpuscope/model/checkpoint/gguf"
 )
 
-// Shape is that of a Llama.
+// Shape holds the sizes of a Llama-like model.
 type Shape struct{ Layers, Dim, Heads, KVHeads, HeadDim, FFN, Vocab int }
 
-// Shapes of Llamas that people run: 3.2 1B, 3.1 8B and 3.1 70B.
+// The shapes of Llama 3.2 1B, Llama 3.1 8B and Llama 3.1 70B.
 var (
 	Llama1B  = Shape{Layers: 16, Dim: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192, Vocab: 128256}
 	Llama8B  = Shape{Layers: 32, Dim: 4096, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336, Vocab: 128256}
 	Llama70B = Shape{Layers: 80, Dim: 8192, Heads: 64, KVHeads: 8, HeadDim: 128, FFN: 28672, Vocab: 128256}
 )
 
-// HollowLlama is a Llama of Q4_0 with everything but weights and a vocabulary, for WriteSparse.
+// HollowLlama returns a Llama model with Q4_0 matrices but without weight data and without a vocabulary.
+// Write it with WriteSparse.
 func HollowLlama(s Shape) *Builder {
 	b := hollow("llama", s)
 	b.Set("llama.rope.dimension_count", s.HeadDim)
 	return b
 }
 
-// HollowGemma3 is the same of a Gemma 3.
+// HollowGemma3 returns a Gemma 3 model with Q4_0 matrices but without weight data and without a vocabulary.
+// Write it with WriteSparse.
 func HollowGemma3(s Shape) *Builder {
 	b := hollow("gemma3", s)
 	b.Set("gemma3.attention.key_length", s.HeadDim)
