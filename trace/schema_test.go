@@ -310,16 +310,16 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 
 // notes stand above the lines of the example, by what a line begins with.
 var notes = []struct{ at, note string }{
-	{`{"schema"`, "the format and its version come first"},
-	{`"device"`, "ceilings were measured; one that was not is absent"},
-	{`"clock"`, "the GPU's clock ticks in ns, and no difference under 32 ns means anything"},
-	{`"graph"`, "one operator, normalising x to y, with one dispatch slot; every id is an index"},
-	{`"plans"`, "three rows need three workgroups; 4 of the 64 lanes of each have work"},
-	{`{"id":1,"dispatch":0`, "one row: another grid, other params"},
-	{`"steps"`, "the prefill: cold, for it compiled the kernel; raw ticks are strings"},
+	{`{"schema"`, "name and version of the format"},
+	{`"device"`, "measured performance limits; a limit that was not measured is absent"},
+	{`"clock"`, "one tick of the GPU clock is 1 ns; the timer resolution is 32 ns"},
+	{`"graph"`, "one operator normalizes x and writes y; it has one dispatch slot; every id is an index"},
+	{`"plans"`, "three rows need three workgroups; in each workgroup 4 of 64 lanes have work"},
+	{`{"id":1,"dispatch":0`, "one row: a different grid and different params"},
+	{`"steps"`, "the prefill is cold because it compiled the kernel; raw ticks are strings"},
 	{
 		`{"index":1`,
-		"the decode step: the resize names the plans before and after; repeated three times in place, and measured without its dispatch",
+		"the decode step: resize lists the old and the new plan; samples holds three repeats; costs holds the saving without the dispatch",
 	},
 }
 
