@@ -119,7 +119,7 @@ func TestDetailSaysHowManyStepsWereTimed(t *testing.T) {
 		return tr
 	}
 	d := drive(t, 160, 40, untimed(3), nil, Options{}).press("2", "v", "g")
-	d.sees("isolated Σ").reads("detail")
+	d.sees("time   Σ").reads("detail")
 	d = drive(t, 80, 24, untimed(5), nil, Options{}).press("2", "g").reads("title", "detail")
 	d.press("v").sees("prologue: 3 dispatches, 4 steps").reads("detail")
 }

@@ -286,18 +286,18 @@ func several(t *report.DispatchTable, r int) []string {
 	timed := func(i int) bool { return t.Launches[i].Time.Measured() }
 	switch {
 	case t.Index.Trace.Device.None():
-		add("isolated", "not measured")
+		add("time", "not measured")
 	case !row.Summed && !slices.ContainsFunc(slices.Concat(row.Units...), timed):
-		add("isolated", "not timed")
+		add("time", "not timed")
 	case !row.Summed:
-		add("isolated", "not all were timed")
+		add("time", "not all were timed")
 	case row.Count() == 1: // the times below belong to a single dispatch
-		add("isolated", with("", cell("us"), " µs"), with("", cell("layers"), ""),
-			with("~", cell("lost_us"), " µs lost"))
+		add("time", with("", cell("us"), " µs isolated"), with("", cell("layers"), ""),
+			with("~", cell("lost_us"), " µs excess"))
 		return lines
 	default:
-		add("isolated", with("Σ ", cell("sum_us"), " µs"), with(of, cell("us"), " µs"),
-			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs lost"))
+		add("time", with("Σ ", cell("sum_us"), " µs isolated"), with(of, cell("us"), " µs"),
+			with("", cell("layers"), ""), with("~", cell("lost_us"), " µs excess"))
 	}
 	said, more := t.Stability(row)
 	if more {
