@@ -17,7 +17,7 @@ var answers = [][]string{
 	{"Why layers.1.attn.sdpa.split", "⌈context 65 / 64⌉", "changes next at"},
 	{"Δ prefill: 291 grid, 112 route", "42→1"},
 	{"together"},
-	{"of 16", "in 30 repeats"},
+	{"µs isolated · median of", "in 30 repeats"},
 	{"pass 0: 308 operators", "attn.norm ×16"},
 	{"decode slows down", "attn.sdpa.split 100 %"},
 	{"other routes from 2 tokens on: bicol 1 · steel 2"},
