@@ -7,30 +7,32 @@ import (
 	"gpuscope/internal/mapfile"
 )
 
-// source is a file that bytes are in.
+// source is an open file and its name.
 type source struct {
 	name string
 	from *mapfile.File
 }
 
-// Data is bytes of a file: a weight, a delegate, a test input. Two Data are equal where they are the same
-// bytes of the same open file.
+// Data is a range of bytes in a file, such as a weight, a delegate or a test input. Two Data compare equal if
+// they are the same range of the same open file.
 type Data struct {
-	source *source
-	at     int64
-	size   int64
+	source *source // nil for the zero Data, which has no bytes
+	at     int64   // offset from the start of the file
+	size   int64   // in bytes
 }
 
-// all is a whole file.
+// all returns the whole file.
 func all(s *source) Data { return Data{s, 0, s.from.Size()} }
 
-// Of is data that is in memory already, which must not change.
+// Of returns a Data for bytes that are already in memory. The caller must not modify data. Error messages
+// start with name.
 func Of(data []byte, name string) Data { return all(&source{name, mapfile.Of(data)}) }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (d Data) Size() int64 { return d.size }
 
-// Place is the file that the bytes are in, and where: "" where there are none.
+// Place returns the name of the file that contains the bytes, and the offset of the first byte in the file.
+// The file is "" for the zero Data.
 func (d Data) Place() (file string, offset int64) {
 	if d.source == nil {
 		return "", 0
@@ -38,8 +40,8 @@ func (d Data) Place() (file string, offset int64) {
 	return d.source.name, d.at
 }
 
-// Bytes are the bytes. They may lie in the file's mapping: they must not be changed, nor used after the file
-// is closed. To ask for them after it is an error.
+// Bytes returns the bytes. The slice may point into the memory-mapped file, so it must not be modified, and
+// not be used after the file is closed. After the file is closed, Bytes returns an error.
 func (d Data) Bytes() ([]byte, error) {
 	if d.source == nil || d.size == 0 {
 		return nil, nil
@@ -51,7 +53,7 @@ func (d Data) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// Slice is n bytes from a place on, and an error where they are not within.
+// Slice returns the n bytes from offset at of d. It returns an error if the range is not inside d.
 func (d Data) Slice(at, n uint64) (Data, error) {
 	if size := uint64(d.size); at > size || n > size-at {
 		return Data{}, outside(at, n, size)
@@ -60,10 +62,10 @@ func (d Data) Slice(at, n uint64) (Data, error) {
 }
 
 func outside(at, n, size uint64) error {
-	return fmt.Errorf("%d bytes at %d are not within %d bytes", n, at, size)
+	return fmt.Errorf("%d bytes at offset %d exceed the available %d bytes", n, at, size)
 }
 
-// header are the first n bytes of a header, which may not be all in the file.
+// header returns the first n bytes. It returns fewer bytes if the file is shorter.
 func (d Data) header(n int) ([]byte, error) {
 	head, err := d.Slice(0, uint64(min(int64(n), d.size)))
 	if err != nil {
@@ -72,48 +74,48 @@ func (d Data) header(n int) ([]byte, error) {
 	return head.Bytes()
 }
 
-// Identifiers of the formats. The digits grow with incompatible changes.
+// Identifiers of the file formats. ExecuTorch increments the digits for incompatible changes.
 const (
 	programID = "ET12"
 	dataID    = "FT01"
 	bundleID  = "BP08"
 
-	extendedID   = "eh00" // of the header in a program
-	dataHeaderID = "FH01" // of the header in a data file
+	extendedID   = "eh00" // identifier of the extended header of a program
+	dataHeaderID = "FH01" // identifier of the header of a data file
 )
 
 // Offsets in a program's extended header, from the start of the file.
 const (
 	headerID       = 8  // 4 bytes
-	headerLength   = 12 // u32, counted from headerID
-	headerSize     = 16 // u64: bytes of the FlatBuffer, this header included
-	headerSegments = 24 // u64: where segments begin, 0 for none
-	headerBytes    = 32 // u64: bytes of segments, where the header is so long
+	headerLength   = 12 // u32: size of the header in bytes, counted from headerID
+	headerSize     = 16 // u64: size of the FlatBuffer in bytes, including this header
+	headerSegments = 24 // u64: offset of the segments, 0 if there are none
+	headerBytes    = 32 // u64: size of the segments in bytes; short headers do not have this field
 	headerEnd      = 40
 )
 
-// Offsets in a data file's header.
+// Offsets in a data file's header, from the start of the file.
 const (
-	dataHeaderOffset   = 16 // u64: where the FlatBuffer begins; its root offset is at 0 all the same
-	dataHeaderSize     = 24 // u64: its bytes from there on
-	dataHeaderSegments = 32 // u64
-	dataHeaderBytes    = 40 // u64
+	dataHeaderOffset   = 16 // u64: offset of the FlatBuffer, although its root offset is still at byte 0
+	dataHeaderSize     = 24 // u64: size of the FlatBuffer in bytes, from dataHeaderOffset
+	dataHeaderSegments = 32 // u64: offset of the segments
+	dataHeaderBytes    = 40 // u64: size of the segments in bytes
 	dataHeaderEnd      = 48
 )
 
-// layout is where the parts of a file are.
+// layout locates the parts of a file.
 type layout struct {
 	buffer   Data // the FlatBuffer
-	segments Data // nothing where there are none
-	extended bool
+	segments Data // all segments; the zero Data if there are none
+	extended bool // the file has a header
 }
 
-// headerError is what is wrong with a header.
 func headerError(table, field string, err error, format string, args ...any) error {
 	return &Error{Table: table, Field: field, Problem: fmt.Sprintf(format, args...), Err: err}
 }
 
-// identified gives the identifier at bytes 4 to 7, where there is one.
+// identified returns the FlatBuffers file identifier, which is in bytes 4 to 7. It returns "" if head is
+// shorter.
 func identified(head []byte) string {
 	if len(head) < 8 {
 		return ""
@@ -121,7 +123,7 @@ func identified(head []byte) string {
 	return string(head[4:8])
 }
 
-// programLayout reads the extended header of a program, if it has one.
+// programLayout locates the parts of a program. It reads the extended header if the program has one.
 func programLayout(d Data) (layout, error) {
 	head, err := d.header(headerEnd)
 	if err != nil {
@@ -129,7 +131,7 @@ func programLayout(d Data) (layout, error) {
 	}
 	if id := identified(head); id != programID {
 		return layout{}, headerError("header", "identifier", ErrFormat,
-			"%q, want %q of an ExecuTorch program",
+			"%q is not the identifier %q of an ExecuTorch program",
 			id, programID)
 	}
 	if len(head) < headerLength || string(head[headerID:headerLength]) != extendedID {
@@ -137,11 +139,12 @@ func programLayout(d Data) (layout, error) {
 	}
 	const table = "extended header"
 	if len(head) < headerBytes {
-		return layout{}, headerError(table, "length", nil, "the file ends after %d bytes", len(head))
+		return layout{}, headerError(table, "length", nil, "the file ends after %d bytes, inside the header",
+			len(head))
 	}
 	length := binary.LittleEndian.Uint32(head[headerLength:])
 	if length < headerBytes-headerID {
-		return layout{}, headerError(table, "length", nil, "%d, want %d or more", length,
+		return layout{}, headerError(table, "length", nil, "%d bytes; the minimum is %d", length,
 			headerBytes-headerID)
 	}
 	size := binary.LittleEndian.Uint64(head[headerSize:])
@@ -161,7 +164,7 @@ func programLayout(d Data) (layout, error) {
 		return l, headerError(table, "segments", nil, "%v", err)
 	}
 	if base < size {
-		return l, headerError(table, "segments", nil, "they begin at %d, within the program's %d bytes",
+		return l, headerError(table, "segments", nil, "they start at byte %d, inside the program of %d bytes",
 			base, size)
 	}
 	return l, nil
@@ -176,17 +179,18 @@ func dataLayout(d Data) (layout, error) {
 	const table = "data file header"
 	switch id := identified(head); {
 	case id != dataID:
-		return layout{}, headerError("header", "identifier", ErrFormat, "%q, want %q of a data file", id,
-			dataID)
+		return layout{}, headerError("header", "identifier", ErrFormat,
+			"%q is not the identifier %q of a data file", id, dataID)
 	case len(head) < dataHeaderEnd:
-		return layout{}, headerError(table, "length", nil, "the file ends after %d bytes", len(head))
+		return layout{}, headerError(table, "length", nil, "the file ends after %d bytes, inside the header",
+			len(head))
 	case string(head[headerID:headerLength]) != dataHeaderID:
-		return layout{}, headerError(table, "identifier", ErrFormat, "%q, want %q",
-			head[headerID:headerLength],
-			dataHeaderID)
+		return layout{}, headerError(table, "identifier", ErrFormat,
+			"%q is not the identifier %q of the header of a data file",
+			head[headerID:headerLength], dataHeaderID)
 	}
 	if length := binary.LittleEndian.Uint32(head[headerLength:]); length < dataHeaderEnd-headerID {
-		return layout{}, headerError(table, "length", nil, "%d, want %d or more", length,
+		return layout{}, headerError(table, "length", nil, "%d bytes; the minimum is %d", length,
 			dataHeaderEnd-headerID)
 	}
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }

@@ -5,7 +5,7 @@ import (
 	"gpuscope/model/checkpoint/pte/internal/flat"
 )
 
-// DataFile is a .ptd file: weights outside of a program.
+// DataFile is an open .ptd file, which contains weights stored outside a program.
 type DataFile struct {
 	Segments []Data
 	Named    []Named
@@ -14,7 +14,7 @@ type DataFile struct {
 	named  map[string]Data
 }
 
-// OpenData opens a .ptd file. It must not be cut shorter while it is open.
+// OpenData opens a .ptd file. The file must not be truncated while it is open.
 func OpenData(path string) (*DataFile, error) {
 	from, err := mapfile.Open(path)
 	if err != nil {
@@ -23,13 +23,14 @@ func OpenData(path string) (*DataFile, error) {
 	return readData(all(&source{path, from}))
 }
 
-// ParseData reads a data file that is in memory already.
+// ParseData reads a .ptd file whose bytes are already in memory. The caller must not modify data. Error
+// messages start with name.
 func ParseData(data []byte, name string) (*DataFile, error) { return readData(Of(data, name)) }
 
 func readData(d Data) (*DataFile, error) {
 	f := &DataFile{source: d.source}
 	if err := f.read(d); err != nil {
-		_ = d.source.from.Close() // what is wrong with the file is what to say
+		_ = d.source.from.Close() // the parse error is more useful than an error of Close
 		return nil, called(err, d.source.name)
 	}
 	return f, nil
@@ -51,10 +52,10 @@ func (f *DataFile) read(d Data) error {
 	return b.Err()
 }
 
-// Name is the path or name that the file was opened by.
+// Name returns the path given to OpenData or the name given to ParseData.
 func (f *DataFile) Name() string { return f.source.name }
 
-// Close gives the mapping back. Of a file that is attached to a program, File.Close does.
+// Close unmaps the file. If the file is attached to a program, File.Close closes it.
 func (f *DataFile) Close() error { return f.source.from.Close() }
 
 func (f *DataFile) find(key string) (Data, bool) {

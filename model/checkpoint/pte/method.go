@@ -6,17 +6,20 @@ import "slices"
 type Method struct {
 	Name            string
 	Values          []Value
-	Inputs, Outputs []int // values, in the order of the arguments and of the results
+	Inputs, Outputs []int // indices into Values, in the order of the arguments and of the results
 	Chains          []Chain
-	Operators       []Operator // portable ones, which KernelCalls name
+	Operators       []Operator // portable operators that KernelCall instructions refer to
 	Delegates       []*Delegate
-	// Arenas are the bytes of the memory that the exporter planned, by Tensor.Arena; the first is unused.
+	// Arenas holds the size in bytes of each memory arena that the exporter planned. Tensor.Arena is an index
+	// into Arenas. The first arena is unused.
 	Arenas []int64
-	// InputTree and OutputTree say how PyTorch nests the arguments and results: pytree specifications.
+	// InputTree and OutputTree describe the nesting of the arguments and of the results in PyTorch, as pytree
+	// specifications.
 	InputTree, OutputTree string
 }
 
-// Constant says whether the method computes nothing: its outputs are values to read.
+// Constant reports whether the method has no instructions. The outputs of such a method are constants, which
+// can be read from Values.
 func (m *Method) Constant() bool {
 	return !slices.ContainsFunc(m.Chains, func(c Chain) bool { return len(c.Instructions) > 0 })
 }
@@ -24,7 +27,7 @@ func (m *Method) Constant() bool {
 // Value is a value of a method. It is one of
 //
 //	nil         None
-//	int64       a symbolic size too, whose value changes as the method runs
+//	int64       also a symbolic size, whose value changes while the method runs
 //	bool
 //	float64
 //	string
@@ -35,72 +38,80 @@ func (m *Method) Constant() bool {
 //	TensorList
 type Value any
 
-// IntList is a list of integers, as the values of the method that hold them.
+// IntList is a list of integers. Each element is the index of an int64 in Method.Values.
 type IntList []int
 
-// TensorList is a list of tensors, as values of the method; -1 is None.
+// TensorList is a list of tensors. Each element is the index of a tensor in Method.Values, or -1 for None.
 type TensorList []int
 
 // Tensor is a tensor of a method.
 type Tensor struct {
 	Type     Type
-	Sizes    []int // where it is dynamic, the largest
+	Sizes    []int // shape; the maximum shape if the shape is dynamic
 	DimOrder []int
-	Offset   int // in elements, from the start of its memory
+	Offset   int // offset in elements from the start of the tensor's memory
 	Dynamism Dynamism
 	Memory   Memory
-	Strided  bool // false is another layout than strides
-	// Data are the bytes of a constant, or what Mutable memory begins with.
+	Strided  bool // the memory layout is described by strides
+	// Data holds the bytes of a tensor in Constant memory, or the initial bytes of a tensor in Mutable
+	// memory.
 	Data Data
-	// Arena and ArenaOffset are where the exporter planned Planned and Mutable memory.
+	// Arena and ArenaOffset locate a tensor in Planned or Mutable memory. Arena is an index into
+	// Method.Arenas.
 	Arena       int
-	ArenaOffset uint64
-	// Name is the tensor's name in the model, where the file has it; External memory has it as its key.
+	ArenaOffset uint64 // in bytes
+	// Name is the name of the tensor in the model, or "" if the file does not state it. For External memory,
+	// Name is the key of the named data.
 	Name string
-	// Device is 0 for the CPU.
+	// Device is the device type. It is 0 for the CPU.
 	Device, DeviceIndex int
 }
 
-// Dynamism says whether the shape of a tensor can change from run to run.
+// Dynamism states whether the shape of a tensor can change from run to run.
 type Dynamism int8
 
-// The kinds of dynamism.
+// The kinds of dynamism. The shape of a Static tensor is fixed.
 const (
 	Static Dynamism = iota
 	Bounded
 	Unbounded
 )
 
-// Memory says where a tensor's bytes come from.
+// Memory states where the bytes of a tensor are stored.
 type Memory int8
 
 // The kinds of memory.
 const (
-	FromCaller Memory = iota // who calls the method gives it
-	Constant                 // in the file
+	FromCaller Memory = iota // the caller of the method provides the memory
+	Constant                 // in the program file
 	Planned                  // in an arena
-	Mutable                  // in an arena, and begins with bytes of the file
-	External                 // in a data file, by name
+	Mutable                  // in an arena; the file contains the initial bytes
+	External                 // in a data file, found by name
 )
 
 var memoryNames = [...]string{"caller", "constant", "planned", "mutable", "external"}
 
-// String is the kind's name in tables and JSON.
+// String returns the name of the memory kind, as used in tables and JSON.
 func (m Memory) String() string { return memoryNames[m] }
 
 // Chain is a list of instructions.
 type Chain struct {
-	Inputs, Outputs []int // as the file has them: usually none
+	Inputs, Outputs []int // indices into Method.Values; usually empty
 	Instructions    []Instruction
 }
 
 // Instruction is one step of a chain.
 type Instruction struct {
 	Op Op
-	// Target is the index of the operator, of the delegate, or of the instruction to jump to.
+	// Target is the index of the called operator or delegate, or of the instruction to jump to.
 	Target int
-	// Args are values: of a KernelCall in the order of its schema, the outputs last; of a DelegateCall the
-	// inputs of its graph, then the outputs; of a MoveCall from and to; of others the one they have.
+	// Args holds indices into Method.Values. The meaning depends on Op:
+	//
+	//   - KernelCall: the arguments in the order of the operator's schema, the outputs last
+	//   - DelegateCall: the inputs of the delegate's graph, then its outputs
+	//   - MoveCall: the source and the destination
+	//   - JumpFalseCall: the condition
+	//   - FreeCall: the value to free
 	Args []int
 }
 
@@ -118,13 +129,13 @@ const (
 
 var opNames = [...]string{"", "KernelCall", "DelegateCall", "MoveCall", "JumpFalseCall", "FreeCall"}
 
-// String is the kind's name in ExecuTorch.
+// String returns the name of the instruction kind in ExecuTorch.
 func (o Op) String() string { return opNames[o] }
 
 // Operator is a portable operator, which ExecuTorch runs on the CPU.
 type Operator struct{ Name, Overload string }
 
-// String is name and overload with a dot between: "aten::add.out".
+// String returns the name and the overload joined by a dot, such as "aten::add.out".
 func (o Operator) String() string {
 	if o.Overload == "" {
 		return o.Name
@@ -135,28 +146,29 @@ func (o Operator) String() string {
 // Delegate is a part of a method that was compiled for a backend.
 type Delegate struct {
 	Backend string
-	Data    Data // in the backend's own format
-	Inline  bool // the data is in the FlatBuffer, not in a segment
+	Data    Data // the compiled part in the format of the backend
+	Inline  bool // Data is stored in the FlatBuffer, not in a segment
 	Options []Option
 }
 
 // Option is a compile option of a delegate.
 type Option struct {
-	Key   string
-	Value []byte // may lie in the file's mapping: as Data.Bytes
+	Key string
+	// Value may point into the memory-mapped file. It must not be modified, and not be used after File.Close.
+	Value []byte
 }
 
-// Suite are the test cases of a method.
+// Suite holds the test cases of a method.
 type Suite struct {
 	Method string
 	Cases  []Case
 }
 
-// Case is one run of a method: its inputs and what it should give. Each is an int64, a bool, a float64 or a
-// *TestTensor.
+// Case is a test case of a method: the inputs and the expected outputs. Each input and output is an int64, a
+// bool, a float64 or a *TestTensor.
 type Case struct{ Inputs, Outputs []any }
 
-// TestTensor is a tensor with its elements, row-major where DimOrder is the identity.
+// TestTensor is a tensor with its elements. The elements are row-major if DimOrder is the identity.
 type TestTensor struct {
 	Type     Type
 	Sizes    []int

@@ -1,5 +1,6 @@
-// Package pte reads ExecuTorch programs: .pte files, the .ptd files that hold weights outside of them, and
-// .bpte files, which add test cases. Package vulkan below it reads the graph of a Vulkan delegate.
+// Package pte reads ExecuTorch programs. It reads .pte files, which contain a program, .ptd files, which
+// contain weights stored outside a program, and .bpte files, which contain a program and test cases.
+// Subpackage vulkan reads the graph of a Vulkan delegate.
 //
 //	f, err := pte.Open("model.pte", "model.ptd")
 //	m, err := f.Method("forward")
@@ -7,12 +8,14 @@
 //		t := m.Values[id].(*pte.Tensor) // t.Type, t.Sizes
 //	}
 //
-// A program has methods. A method is a list of values and a list of instructions over them: calls of portable
-// operators, and calls of delegates, which are graphs compiled for a backend in that backend's own format.
+// A program has methods. A method is a list of values and a list of instructions that read and write the
+// values. Most instructions call a portable operator or a delegate. A delegate is a part of the model that
+// was compiled for a backend, stored in the format of the backend.
 //
-// A file is not trusted. Every offset, count, id and size is checked before it is used, memory is allocated
-// in proportion to the file, and damage is one *Error that names the table and the field. The file is mapped
-// into memory: bytes of weights and delegates are read from disk when they are used, and never copied.
+// The package does not trust the file. It checks every offset, count, id and size before it uses the number,
+// and it allocates memory in proportion to the size of the file. The error for a damaged file is an *Error
+// that names the table and the field. The file is mapped into memory. Bytes of weights and delegates are read
+// from disk when they are used, and never copied.
 package pte
 
 import (
@@ -30,60 +33,60 @@ import (
 	"gpuscope/model/checkpoint/pte/internal/flat"
 )
 
-// Error is damage in a file: where it is, and what is wrong.
+// Error describes damage in a file and its location.
 type Error = flat.Error
 
-// What callers branch on; the errors of this package wrap them.
+// Sentinel errors. The errors of this package wrap them.
 var (
-	// ErrFormat says that a file is not of the format that it was read as.
+	// ErrFormat means that a file does not have the expected format.
 	ErrFormat = errors.New("unknown file format")
-	// ErrNoData says that neither the program nor its data files have a key.
+	// ErrNoData means that neither the program nor its data files contain a key.
 	ErrNoData = errors.New("no such named data")
-	// ErrTwice says that two data files have the same key.
+	// ErrTwice means that two data files contain the same key, or that one file contains a key twice.
 	ErrTwice = errors.New("named data in two files")
 )
 
-// File is an open program. Its methods may be called from any goroutine, Close excepted.
+// File is an open program. All methods except Close are safe for concurrent use.
 type File struct {
 	Version  uint32
-	Extended bool // it has an extended header: weights and delegates may be in segments
+	Extended bool // the file has an extended header, so weights and delegates may be in segments
 	Methods  []*Method
 	Segments []Data
-	Named    []Named // the program's own
-	// Suites are the test cases of a .bpte file, by method; Bundled says that it is one.
-	Suites  []Suite
-	Bundled bool
+	Named    []Named // named data in the program file itself
+	Suites   []Suite // test cases of a .bpte file, one Suite per method
+	Bundled  bool    // the file is a .bpte file
 
 	source *source
 	size   int64
 	named  map[string]Data
 
-	// dir is where data files are looked for, once a key is found nowhere else; "" for nowhere.
+	// dir is the folder in which Lookup searches .ptd files for a key that is found nowhere else. Lookup
+	// does not search if dir is "".
 	dir      string
-	looking  sync.Mutex
-	external []*DataFile
-	beside   []*DataFile // not yet used
-	looked   bool
-	broken   error // what was wrong with files in dir
+	looking  sync.Mutex  // guards the fields below
+	external []*DataFile // data files in use: attached, or found in dir
+	beside   []*DataFile // data files in dir that are not in use yet
+	looked   bool        // dir has been searched
+	broken   error       // errors of .ptd files in dir that could not be read
 }
 
 // Named is a blob with a key.
 type Named struct {
 	Key    string
 	Data   Data
-	Layout *Layout // of a tensor; nil for bytes of a delegate
+	Layout *Layout // type and shape of a tensor; nil if the blob is not a tensor
 }
 
-// Layout is the shape of a tensor in a data file.
+// Layout is the type and shape of a tensor in a data file.
 type Layout struct {
 	Type     Type
 	Sizes    []int
 	DimOrder []int
 }
 
-// Open opens a .pte or .bpte file with the data files that its constants are in. Where no data files are
-// given, a key that the program lacks is looked up in the .ptd files of its folder. No file may be cut
-// shorter while it is open.
+// Open opens a .pte or .bpte file and the data files with its constants. If no data files are given, Lookup
+// searches the .ptd files in the folder of the program for keys that the program lacks. No file may be
+// truncated while it is open.
 func Open(path string, dataFiles ...string) (*File, error) {
 	from, err := mapfile.Open(path)
 	if err != nil {
@@ -108,24 +111,24 @@ func Open(path string, dataFiles ...string) (*File, error) {
 	return f, nil
 }
 
-// Parse reads a program that is in memory already. The File keeps data, which must not change. Errors start
-// with name.
+// Parse reads a program whose bytes are already in memory. The returned File keeps a reference to data, so
+// the caller must not modify data. Error messages start with name.
 func Parse(data []byte, name string) (*File, error) {
 	return read(mapfile.Of(data), cmp.Or(name, "program"))
 }
 
-// read takes the file over: it is closed where there is an error.
+// read takes ownership of the file and closes it if an error occurs.
 func read(from *mapfile.File, name string) (*File, error) {
 	f := &File{source: &source{name, from}, size: from.Size()}
 	err := f.read(all(f.source))
 	if err == nil {
 		return f, nil
 	}
-	_ = from.Close() // what is wrong with the file is what to say
+	_ = from.Close() // the parse error is more useful than an error of Close
 	return nil, called(err, name)
 }
 
-// called puts the name of a file into an error.
+// called adds the name of a file to an error.
 func called(err error, name string) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -137,13 +140,14 @@ func called(err error, name string) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// Name is the path or name that the program was opened by.
+// Name returns the path given to Open or the name given to Parse.
 func (f *File) Name() string { return f.source.name }
 
-// Size is the bytes of the program's file.
+// Size returns the size of the program file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Close gives the mappings back. What Data.Bytes gave must not be used after it, and it gives nothing more.
+// Close unmaps the program and its data files. Slices returned by Data.Bytes must not be used after Close,
+// and further calls of Data.Bytes return an error.
 func (f *File) Close() error {
 	err := f.source.from.Close()
 	for _, d := range slices.Concat(f.external, f.beside) {
@@ -152,7 +156,7 @@ func (f *File) Close() error {
 	return err
 }
 
-// Method finds a method by its name.
+// Method returns the method with the given name, or an error that lists the methods of the program.
 func (f *File) Method(name string) (*Method, error) {
 	var names []string
 	for _, m := range f.Methods {
@@ -161,12 +165,12 @@ func (f *File) Method(name string) (*Method, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return nil, fmt.Errorf("%s: no method %q: it has %s", f.Name(), printable.Short(name, 80),
+	return nil, fmt.Errorf("%s: no method %q; methods: %s", f.Name(), printable.Short(name, 80),
 		cmp.Or(printable.Short(strings.Join(names, ", "), 200), "none"))
 }
 
-// Attach adds a data file, which is closed with the program. A key that another data file has already is an
-// ErrTwice; the file is then closed at once.
+// Attach adds a data file to the program. File.Close closes the data file. If a data file in use already
+// contains one of the keys, Attach closes d and returns an error that wraps ErrTwice.
 func (f *File) Attach(d *DataFile) error {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -184,22 +188,22 @@ func (f *File) Attach(d *DataFile) error {
 func twice(key string, a, b *DataFile) error {
 	return &Error{
 		File: b.Name(), Table: "NamedData", Field: "key",
-		Problem: fmt.Sprintf("%s is in %s too: give the data files of one program", printable.Short(key, 80),
-			a.Name()),
+		Problem: fmt.Sprintf("%s is also in %s. Use only the data files of one program",
+			printable.Short(key, 80), a.Name()),
 		Err: ErrTwice,
 	}
 }
 
-// DataFiles are the data files that are used: those attached, and those of the folder that have a key which
-// was looked up.
+// DataFiles returns the data files in use: the attached files, and the files of the program's folder in which
+// Lookup has found a key.
 func (f *File) DataFiles() []*DataFile {
 	f.looking.Lock()
 	defer f.looking.Unlock()
 	return slices.Clone(f.external)
 }
 
-// Lookup finds a blob by its key: in the program, or otherwise in the data files. Where none has it the error
-// is an ErrNoData.
+// Lookup returns the blob with the given key from the program or from the data files. If no file contains the
+// key, the error wraps ErrNoData.
 func (f *File) Lookup(key string) (Data, error) {
 	if d, ok := f.named[key]; ok {
 		return d, nil
@@ -222,7 +226,7 @@ func (f *File) Lookup(key string) (Data, error) {
 		}
 		return Data{}, &Error{
 			File: f.Name(), Table: "NamedData", Field: "key",
-			Problem: fmt.Sprintf("neither the program nor %s has %s", where, printable.Short(key, 80)) +
+			Problem: fmt.Sprintf("neither the program nor %s contains %s", where, printable.Short(key, 80)) +
 				because(f.broken),
 			Err: ErrNoData,
 		}
@@ -235,17 +239,19 @@ func because(err error) string {
 	if err == nil {
 		return ""
 	}
-	return "; not read: " + printable.Short(err.Error(), 200)
+	return "; some data files could not be read: " + printable.Short(err.Error(), 200)
 }
 
-// lookBeside finds the file of the folder that has a key, and uses it from then on.
+// lookBeside searches the .ptd files in dir for a key. It adds the data file that contains the key to
+// external and returns the data file. It returns nil if no file contains the key.
 func (f *File) lookBeside(key string) (*DataFile, error) {
 	if f.dir == "" {
 		return nil, nil
 	}
 	if !f.looked {
 		f.looked = true
-		paths, _ := filepath.Glob(filepath.Join(f.dir, "*.ptd")) // a folder with wild cards has none
+		// If the name of the folder contains wildcards, Glob may find no files.
+		paths, _ := filepath.Glob(filepath.Join(f.dir, "*.ptd"))
 		for _, path := range paths {
 			d, err := OpenData(path)
 			if err != nil {
@@ -272,7 +278,8 @@ func (f *File) lookBeside(key string) (*DataFile, error) {
 	return found, nil
 }
 
-// IsProgram says whether a file is a program, by its first bytes; what cannot be read is none.
+// IsProgram reports whether the first bytes of a file identify an ExecuTorch program. It returns false if the
+// file cannot be read.
 func IsProgram(path string) bool {
 	file, _, err := mapfile.Regular(path)
 	if err != nil {

@@ -11,17 +11,19 @@ import (
 // reader reads the FlatBuffer of a program.
 type reader struct {
 	f      *File
-	buffer Data // the FlatBuffer: offsets of blobs in it become Data
+	buffer Data // the FlatBuffer that contains the blobs
 
-	constants, inlineDelegates []Data
-	packed                     subsegment   // constants
-	mutable                    []subsegment // what mutable buffers begin with
+	constants       []Data       // constants stored in the FlatBuffer
+	inlineDelegates []Data       // delegates stored in the FlatBuffer
+	packed          subsegment   // segment of the constants
+	mutable         []subsegment // segments with the initial contents of mutable buffers
 }
 
-// subsegment is a segment that holds many tensors. Their sizes are not stored.
+// subsegment is a segment that contains several tensors. The file stores the offsets of the tensors but not
+// their sizes.
 type subsegment struct {
 	data    Data
-	offsets []uint64
+	offsets []uint64 // offset of each tensor in data
 }
 
 // read reads a .pte or .bpte file.
@@ -36,7 +38,7 @@ func (f *File) read(d Data) error {
 	return f.readProgram(d)
 }
 
-// readBundle reads a .bpte file, whose program is in it as bytes.
+// readBundle reads a .bpte file. The bytes of the program are a field of the bundle.
 func (f *File) readBundle(d Data) error {
 	data, err := d.Bytes()
 	if err != nil {
@@ -97,29 +99,30 @@ func (r *reader) program(t *flat.Table, segments Data) {
 	seen := map[string]bool{}
 	for _, m := range f.Methods {
 		if seen[m.Name] {
-			t.Failf(programPlans, "two methods have the name %q", printable.Short(m.Name, 80))
+			t.Failf(programPlans, "two methods are named %q", printable.Short(m.Name, 80))
 		}
 		seen[m.Name] = true
 	}
 }
 
-// segmentIn reads a row of the table of segments.
+// segmentIn returns a function that reads an entry of the segment table. segments holds the bytes of all
+// segments.
 func segmentIn(segments Data) func(*flat.Table) Data {
 	return func(t *flat.Table) Data {
 		at, n := flat.Number[uint64](t, segmentOffset, 0), flat.Number[uint64](t, segmentSize, 0)
 		d, err := segments.Slice(at, n)
 		if err != nil {
-			t.Failf(segmentOffset, "%v of segments", err)
+			t.Failf(segmentOffset, "outside the segments: %v", err)
 		}
 		return d
 	}
 }
 
-// blob is a list of bytes.
+// blob returns the bytes of a field that is a list of bytes, without copying them.
 func (r *reader) blob(t *flat.Table, slot int) Data {
 	at, n := t.Bytes(slot)
 	d, err := r.buffer.Slice(uint64(at), uint64(n))
-	if err != nil { // the FlatBuffer is no longer than its Data
+	if err != nil { // cannot happen, because r.buffer contains the whole FlatBuffer
 		t.Failf(slot, "%v", err)
 	}
 	return d
@@ -135,21 +138,22 @@ func (r *reader) subsegment(t *flat.Table) subsegment {
 	return subsegment{r.f.Segments[i], flat.Numbers[uint64](t, subsegmentOffsets)}
 }
 
-// tensor is the bytes of one tensor.
+// tensor returns the n bytes of tensor i of the segment.
 func (s *subsegment) tensor(i int, n int64) (Data, error) {
 	if i >= len(s.offsets) {
-		return Data{}, fmt.Errorf("%d, and %d tensors are in the segment", i, len(s.offsets))
+		return Data{}, fmt.Errorf("index %d is out of range: the segment contains %d tensors", i,
+			len(s.offsets))
 	}
 	return s.data.Slice(s.offsets[i], uint64(n))
 }
 
-// named reads a list of blobs with keys. No two may have the same.
+// named reads a list of blobs with keys. Two blobs with the same key are an error.
 func named(t *flat.Table, slot int, segments []Data) ([]Named, map[string]Data) {
 	byKey := map[string]Data{}
 	list := tables(t, slot, namedKind, func(t *flat.Table) Named {
 		key, i := t.Text(namedKey), index(t, namedSegment, len(segments), "segments")
 		if _, twice := byKey[key]; twice {
-			t.Fail(namedKey, ErrTwice, fmt.Sprintf("%s is there twice", printable.Short(key, 80)))
+			t.Fail(namedKey, ErrTwice, fmt.Sprintf("%s occurs twice", printable.Short(key, 80)))
 		}
 		if t.Failed() {
 			return Named{}
@@ -168,22 +172,24 @@ func layoutOf(t *flat.Table, d Data) *Layout {
 	l.DimOrder = dimOrder(t, layoutDimOrder, len(l.Sizes))
 	n, ok := l.Type.Bytes(l.Sizes)
 	if !ok || n > d.Size() {
-		t.Failf(layoutSizes, "%v of %v are more than the %d bytes of the segment", l.Sizes, l.Type, d.Size())
+		t.Failf(layoutSizes, "a tensor of %v %v is larger than its segment of %d bytes", l.Sizes, l.Type,
+			d.Size())
 	}
 	return l
 }
 
-// index is a field that is an index into n things.
+// index reads a field that is an index into a list of n items. what names the items in error messages.
 func index(t *flat.Table, slot, n int, what string) int {
 	i := flat.Number[uint32](t, slot, 0)
 	if int64(i) >= int64(n) {
-		t.Failf(slot, "%d is not one of %d %s", i, n, what)
+		t.Failf(slot, "index %d is out of range: there are %d %s", i, n, what)
 		return 0
 	}
 	return int(i)
 }
 
-// indices is a list of indices into n things.
+// indices reads a field that is a list of indices into a list of n items. what names the items in error
+// messages.
 func indices(t *flat.Table, slot, n int, what string) []int {
 	list := flat.Numbers[int32](t, slot)
 	if len(list) == 0 {
@@ -192,7 +198,7 @@ func indices(t *flat.Table, slot, n int, what string) []int {
 	out := make([]int, len(list))
 	for i, id := range list {
 		if id < 0 || int(id) >= n {
-			t.Failf(slot, "element %d is %d, not one of %d %s", i, id, n, what)
+			t.Failf(slot, "element %d: index %d is out of range: there are %d %s", i, id, n, what)
 			return nil
 		}
 		out[i] = int(id)
@@ -204,7 +210,7 @@ func (r *reader) method(t *flat.Table) *Method {
 	m := &Method{Name: t.Text(planName), Arenas: flat.Numbers[int64](t, planArenas)}
 	for i, n := range m.Arenas {
 		if n < 0 {
-			t.Failf(planArenas, "element %d is %d bytes", i, n)
+			t.Failf(planArenas, "element %d has a negative size: %d bytes", i, n)
 		}
 	}
 	if tree := t.Table(planContainer, containerKind); tree != nil {
@@ -225,7 +231,7 @@ func (r *reader) method(t *flat.Table) *Method {
 	return m
 }
 
-// checkLists checks that lists are of values which are what the lists hold.
+// checkLists checks that the elements of integer lists and tensor lists refer to values of the right type.
 func (m *Method) checkLists(t *flat.Table) {
 	n := len(m.Values)
 	for i, v := range m.Values {
@@ -233,14 +239,15 @@ func (m *Method) checkLists(t *flat.Table) {
 		case IntList:
 			for _, id := range list {
 				if id < 0 || id >= n || !is[int64](m.Values[id]) {
-					t.Failf(planValues, "element %d is a list of integers with value %d, which is none", i,
-						id)
+					t.Failf(planValues, "element %d is an integer list, but its value %d is not an integer",
+						i, id)
 				}
 			}
 		case TensorList:
 			for _, id := range list {
 				if id < -1 || id >= n || id >= 0 && !is[*Tensor](m.Values[id]) {
-					t.Failf(planValues, "element %d is a list of tensors with value %d, which is none", i, id)
+					t.Failf(planValues, "element %d is a tensor list, but its value %d is not a tensor", i,
+						id)
 				}
 			}
 		}
@@ -263,7 +270,7 @@ func (r *reader) delegate(t *flat.Table) *Delegate {
 	})
 	ref := t.Table(delegateProcessed, referenceKind)
 	if ref == nil {
-		t.Failf(delegateProcessed, "absent")
+		t.Failf(delegateProcessed, "missing")
 		return d
 	}
 	from, what := r.f.Segments, "segments"
@@ -272,7 +279,7 @@ func (r *reader) delegate(t *flat.Table) *Delegate {
 		d.Inline, from, what = true, r.inlineDelegates, "inline delegates"
 	case 1:
 	default:
-		ref.Failf(referenceLocation, "%d, want 0 (inline) or 1 (segment)", location)
+		ref.Failf(referenceLocation, "%d; it must be 0 (inline) or 1 (segment)", location)
 	}
 	if i := index(ref, referenceIndex, len(from), what); !ref.Failed() {
 		d.Data = from[i]
@@ -294,7 +301,7 @@ func (m *Method) chain(t *flat.Table) Chain {
 func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	number, args := t.Union(instructionUnion, instructionKinds...)
 	if number == 0 {
-		t.Failf(instructionUnion, "absent")
+		t.Failf(instructionUnion, "missing")
 		return Instruction{}
 	}
 	in, n := Instruction{Op: Op(number)}, len(m.Values)
@@ -309,7 +316,8 @@ func (m *Method) instruction(t *flat.Table, count int) Instruction {
 	case MoveCall:
 		in.Args = []int{value(moveFrom), value(moveTo)}
 	case JumpFalseCall:
-		in.Target = index(args, jumpDestination, count+1, "instructions and the end") // where the chain ends
+		// A jump to the index count ends the chain.
+		in.Target = index(args, jumpDestination, count+1, "jump targets, including the end of the chain")
 		in.Args = []int{value(jumpCondition)}
 	case FreeCall:
 		in.Args = []int{value(freeValue)}
@@ -346,7 +354,7 @@ func (r *reader) value(t *flat.Table, arenas int) Value {
 		ids := make(TensorList, len(list))
 		for i, id := range list {
 			if ids[i] = int(id); number == typeTensorList && id < 0 {
-				v.Failf(valueItem, "element %d is %d", i, id)
+				v.Failf(valueItem, "element %d is %d; only a list of optional tensors may contain -1", i, id)
 			}
 		}
 		return ids
@@ -354,12 +362,12 @@ func (r *reader) value(t *flat.Table, arenas int) Value {
 	return nil
 }
 
-// narrow gives ids that are checked once all values are known.
+// narrow converts a list of value ids to ints. checkLists checks the ids after all values have been read.
 func narrow(t *flat.Table, list []int64) []int {
 	ids := make([]int, len(list))
 	for i, id := range list {
 		if id != int64(int32(id)) {
-			t.Failf(valueItem, "element %d is value %d", i, id)
+			t.Failf(valueItem, "element %d refers to value %d, which does not fit 32 bits", i, id)
 		}
 		ids[i] = int(id)
 	}
@@ -369,30 +377,30 @@ func narrow(t *flat.Table, list []int64) []int {
 func typeOf(t *flat.Table, slot int) Type {
 	n := Type(flat.Number[int8](t, slot, 0))
 	if !n.known() {
-		t.Failf(slot, "type %d is not known", int8(n))
+		t.Failf(slot, "unknown element type %d", int8(n))
 		return 0
 	}
 	return n
 }
 
-// maxDims is more than ExecuTorch allows a tensor.
+// maxDims is the maximum number of dims of a tensor. It is larger than the limit of ExecuTorch.
 const maxDims = 64
 
 func sizes(t *flat.Table, slot int) []int {
 	list := flat.Numbers[int32](t, slot)
 	if len(list) > maxDims {
-		t.Failf(slot, "%d dims, want at most %d", len(list), maxDims)
+		t.Failf(slot, "%d dims; the maximum is %d", len(list), maxDims)
 	}
 	out := make([]int, len(list))
 	for i, n := range list {
 		if out[i] = int(n); n < 0 {
-			t.Failf(slot, "dim %d has size %d", i, n)
+			t.Failf(slot, "dim %d has the negative size %d", i, n)
 		}
 	}
 	return out
 }
 
-// dimOrder is a permutation of n dims: the identity where the file has none.
+// dimOrder reads a permutation of n dims. It returns the identity if the field is missing or empty.
 func dimOrder(t *flat.Table, slot, n int) []int {
 	list := flat.Numbers[uint8](t, slot)
 	out, seen := make([]int, n), make([]bool, n)
@@ -403,12 +411,12 @@ func dimOrder(t *flat.Table, slot, n int) []int {
 		return out
 	}
 	if len(list) != n {
-		t.Failf(slot, "%d dims, and %d sizes", len(list), n)
+		t.Failf(slot, "%d dims do not match %d sizes", len(list), n)
 		return out
 	}
 	for i, d := range list {
 		if int(d) >= n || seen[d] {
-			t.Failf(slot, "dim %d is %d, want each of %d once", i, d, n)
+			t.Failf(slot, "element %d is %d; each of the %d dims must occur once", i, d, n)
 			return out
 		}
 		out[i], seen[d] = int(d), true
@@ -425,14 +433,14 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	}
 	v.DimOrder = dimOrder(t, tensorDimOrder, len(v.Sizes))
 	if v.Offset < 0 {
-		t.Failf(tensorOffset, "%d", v.Offset)
+		t.Failf(tensorOffset, "%d is negative", v.Offset)
 	}
 	if v.Dynamism < Static || v.Dynamism > Unbounded {
-		t.Failf(tensorDynamism, "%d, want 0 to %d", v.Dynamism, Unbounded)
+		t.Failf(tensorDynamism, "%d; it must be 0 to %d", v.Dynamism, Unbounded)
 	}
 	n, ok := v.Type.Bytes(v.Sizes)
 	if !ok {
-		t.Failf(tensorSizes, "%v of %v are more bytes than a file can have", v.Sizes, v.Type)
+		t.Failf(tensorSizes, "a tensor of %v %v is larger than a file can be", v.Sizes, v.Type)
 	}
 	extra := t.Table(tensorExtra, extraKind)
 	v.Name = extra.Text(extraName)
@@ -441,7 +449,7 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	external := flat.Number[int8](extra, extraLocation, 0)
 	buffer := flat.Number[uint32](t, tensorBuffer, 0)
 	if external != 0 && external != 1 {
-		extra.Failf(extraLocation, "%d, want 0 (segment) or 1 (external)", external)
+		extra.Failf(extraLocation, "%d; it must be 0 (segment) or 1 (external)", external)
 	}
 
 	allocation := t.Table(tensorAllocation, allocationKind)
@@ -456,14 +464,15 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	case t.Failed():
 	case external == 1:
 		if v.Memory = External; v.Name == "" {
-			extra.Failf(extraName, "absent, and the tensor is in a data file")
+			extra.Failf(extraName, "missing, although the tensor is in a data file")
 		}
 	case buffer == 0:
 	case allocation != nil:
 		v.Memory = Mutable
 		i := flat.Number[uint64](extra, extraMutable, 0)
 		if i >= uint64(len(r.mutable)) {
-			err = fmt.Errorf("segment %d is not one of %d of mutable data", i, len(r.mutable))
+			err = fmt.Errorf("segment index %d is out of range: there are %d segments of mutable data", i,
+				len(r.mutable))
 			break
 		}
 		v.Data, err = r.mutable[i].tensor(int(buffer), n)
@@ -473,7 +482,7 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	default:
 		v.Memory = Constant
 		if int64(buffer) >= int64(len(r.constants)) {
-			err = fmt.Errorf("%d is not one of %d buffers", buffer, len(r.constants))
+			err = fmt.Errorf("index %d is out of range: there are %d buffers", buffer, len(r.constants))
 			break
 		}
 		v.Data, err = r.constants[buffer].Slice(0, uint64(n))
@@ -501,7 +510,7 @@ func (r *reader) testValue(t *flat.Table) any {
 			testData)}
 		tensor.DimOrder = dimOrder(v, testDimOrder, len(tensor.Sizes))
 		if n, ok := tensor.Type.Bytes(tensor.Sizes); !ok || n != tensor.Data.Size() {
-			v.Failf(testData, "%d bytes, and %v of %v have %d", tensor.Data.Size(), tensor.Sizes,
+			v.Failf(testData, "%d bytes, but a tensor of %v %v has %d", tensor.Data.Size(), tensor.Sizes,
 				tensor.Type, n)
 		}
 		return tensor
@@ -512,6 +521,6 @@ func (r *reader) testValue(t *flat.Table) any {
 	case 4:
 		return flat.Number(v, valueItem, 0.0)
 	}
-	t.Failf(0, "absent")
+	t.Failf(0, "missing")
 	return nil
 }

@@ -2,14 +2,15 @@ package pte
 
 import "gpuscope/model/checkpoint/pte/internal/flat"
 
-// The slots of ExecuTorch's schema: the numbers of fields in tables. A union takes two, of which the first
-// has the name here; slots that are not read have _.
+// The constants below are the slots of ExecuTorch's FlatBuffers schema, which number the fields of each
+// table. A union uses two slots, and the constant is the first of the two slots. Slots that this package
+// does not read are named _.
 
 const (
 	programVersion = iota
 	programPlans
-	programConstants // inline, index 0 is empty
-	programDelegates // inline
+	programConstants // constants stored in the FlatBuffer; element 0 is empty
+	programDelegates // delegates stored in the FlatBuffer
 	programSegments
 	programConstantSegment
 	programMutableSegments
@@ -26,7 +27,7 @@ const (
 	planOperators
 	planDelegates
 	planArenas
-	_ // the devices of the arenas
+	_ // devices of the arenas
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 
 const valueUnion = 0
 
-// The types of valueUnion.
+// The type numbers of the union valueUnion.
 const (
 	_ = iota // absent
 	typeNull
@@ -52,7 +53,7 @@ const (
 	typeOptionalTensorList
 )
 
-// valueItem is the only field of all types of values but tensors.
+// valueItem is the slot of the only field of a value table. Tensors are the exception: they have more fields.
 const valueItem = 0
 
 const (
@@ -92,7 +93,7 @@ const (
 const instructionUnion = 0
 
 const (
-	callTarget = iota // of KernelCall and DelegateCall
+	callTarget = iota // operator of a KernelCall, delegate of a DelegateCall
 	callArgs
 )
 
@@ -144,7 +145,7 @@ const (
 const (
 	namedKey = iota
 	namedSegment
-	namedLayout // in data files
+	namedLayout // only used in data files
 )
 
 const (
@@ -244,5 +245,5 @@ var (
 	}
 )
 
-// item is a table of one field.
+// item returns the kind of a table with one field.
 func item(name, field string) *flat.Kind { return &flat.Kind{Name: name, Fields: field} }

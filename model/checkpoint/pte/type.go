@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// Type is the type of a tensor's elements, by its number in ExecuTorch's files.
+// Type is the element type of a tensor, as ExecuTorch's type number.
 type Type int8
 
-// The types of tensors that kernels of ours read and write.
+// The element types that gpuscope's kernels support.
 const (
 	Uint8    Type = 0
 	Int8     Type = 1
@@ -25,10 +25,10 @@ const (
 	Uint64   Type = 29
 )
 
-// types are all types of ExecuTorch, by number.
+// types lists all element types of ExecuTorch, indexed by type number.
 var types = [...]struct {
 	name string
-	bits int // of an element
+	bits int // size of an element in bits
 }{
 	{"uint8", 8},
 	{"int8", 8},
@@ -64,7 +64,7 @@ var types = [...]struct {
 
 func (t Type) known() bool { return t >= 0 && int(t) < len(types) }
 
-// String is the type's name: "int64", "f32".
+// String returns the name of the type, such as "int64" or "f32".
 func (t Type) String() string {
 	if !t.known() {
 		return "type " + strconv.Itoa(int(t))
@@ -72,8 +72,8 @@ func (t Type) String() string {
 	return types[t].name
 }
 
-// Bytes is how many bytes a tensor of these sizes has, each row-major element after the other; ok is false
-// where a size is negative, the type is unknown or the number is larger than a file can be.
+// Bytes returns the size in bytes of a contiguous tensor of the type with the given shape. ok is false if the
+// type is unknown, if a size is negative or if the result is larger than any file.
 func (t Type) Bytes(sizes []int) (n int64, ok bool) {
 	if !t.known() {
 		return 0, false

@@ -13,32 +13,33 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// The files of a folder: all tensors in one, or in those that an index lists.
+// A folder has either a single file with all tensors or several files listed in an index.
 const (
 	single    = "model.safetensors"
 	indexName = "model.safetensors.index.json"
 )
 
-// maxIndex is how many bytes an index may have; that of 100,000 tensors has 10 MB.
+// maxIndex is the maximum size of an index in bytes. An index of 100,000 tensors has 10 MB.
 const maxIndex = 32 << 20
 
-// Folder are the tensors of a model that lies in one file of a folder, or in several.
+// Folder is a model folder with one or several open safetensors files.
 type Folder struct {
 	path    string
 	files   []*File
 	tensors []*Tensor
-	unread  string
+	unread  string // result of Unread
 }
 
-// OpenFolder opens model.safetensors in a folder, or where there is none the files that
-// model.safetensors.index.json lists, as transformers does.
+// OpenFolder opens the safetensors files of a model folder. It opens model.safetensors, or the files that
+// model.safetensors.index.json lists if model.safetensors does not exist. The transformers library chooses
+// the files in the same way.
 func OpenFolder(path string) (*Folder, error) {
 	names := []string{single}
-	var in map[string]string // the file of each tensor, where an index says so
+	var in map[string]string // maps each tensor to its file; nil without an index
 	if _, err := os.Stat(filepath.Join(path, single)); errors.Is(err, fs.ErrNotExist) {
 		in, err = readIndex(filepath.Join(path, indexName))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s: neither %s nor %s is there: give the folder of a model that was saved as safetensors",
+			return nil, fmt.Errorf("%s: the folder contains neither %s nor %s. Use the folder of a model that was saved as safetensors",
 				path, single, indexName)
 		}
 		if err != nil {
@@ -56,7 +57,7 @@ func OpenFolder(path string) (*Folder, error) {
 	return f, nil
 }
 
-// readIndex is the file of each tensor.
+// readIndex reads an index and returns a map from each tensor name to the name of the tensor's file.
 func readIndex(path string) (map[string]string, error) {
 	data, err := mapfile.Read(path, maxIndex)
 	if err != nil {
@@ -66,28 +67,29 @@ func readIndex(path string) (map[string]string, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := readjson.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("%s: %w: the file is damaged, fetch it again", path, err)
+		return nil, fmt.Errorf("%s: %w: the file is damaged. Download it again", path, err)
 	}
 	if len(index.WeightMap) == 0 {
-		return nil, fmt.Errorf("%s: weight_map is empty or missing, want the file of each tensor", path)
+		return nil, fmt.Errorf("%s: weight_map is empty or missing; it must map each tensor to its file",
+			path)
 	}
 	for tensor, name := range index.WeightMap {
 		if name == "." || name != filepath.Base(name) || !filepath.IsLocal(name) {
-			return nil, fmt.Errorf("%s: tensor %q is in %q, want the name of a file in the folder", path,
+			return nil, fmt.Errorf("%s: tensor %q is in %q, which is not a file name without a path", path,
 				short(tensor), short(name))
 		}
 	}
 	return index.WeightMap, nil
 }
 
-// open opens files of the folder. Each tensor that an index lists must be in its file, and no two files may
-// have one.
+// open opens the named files of the folder. It returns an error if two files contain the same tensor, or if a
+// file does not contain a tensor that the index assigns to the file. in is the result of readIndex, or nil.
 func (f *Folder) open(names []string, in map[string]string) error {
 	have := map[string]string{}
 	for i, name := range names {
 		file, err := Open(filepath.Join(f.path, name))
 		if errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %s is missing, file %d of %d that %s lists: fetch it too", f.path,
+			return fmt.Errorf("%s: %s is missing (file %d of %d in %s). Download the missing file", f.path,
 				short(name), i+1, len(names), indexName)
 		}
 		if err != nil {
@@ -96,7 +98,7 @@ func (f *Folder) open(names []string, in map[string]string) error {
 		f.files = append(f.files, file)
 		for _, t := range file.tensors {
 			if other, twice := have[t.Name]; twice {
-				return fmt.Errorf("%s: tensor %q is in %s and in %s", f.path, short(t.Name), short(other),
+				return fmt.Errorf("%s: tensor %q is in both %s and %s", f.path, short(t.Name), short(other),
 					short(name))
 			}
 			have[t.Name] = name
@@ -105,24 +107,25 @@ func (f *Folder) open(names []string, in map[string]string) error {
 	}
 	for _, tensor := range slices.Sorted(maps.Keys(in)) {
 		if have[tensor] != in[tensor] {
-			return fmt.Errorf("%s: tensor %q is not in %s, where %s has it: fetch the files again", f.path,
-				short(tensor), short(in[tensor]), indexName)
+			return fmt.Errorf("%s: tensor %q is not in %s, although %s lists it there. Download the files again",
+				f.path, short(tensor), short(in[tensor]), indexName)
 		}
 	}
 	return nil
 }
 
-// Files are the files that are open, in the order of their names.
+// Files returns the open files, sorted by name.
 func (f *Folder) Files() []*File { return f.files }
 
-// Tensors are all tensors, file by file in the order of their bytes. The slice must not be changed.
+// Tensors returns the tensors of all files. It returns them file by file, and sorted by offset within a file.
+// The caller must not modify the slice.
 func (f *Folder) Tensors() []*Tensor { return f.tensors }
 
-// Unread is the name of the index whose files were not opened, as the folder has all tensors in one file too;
-// "" where there is none.
+// Unread returns the name of the index file if OpenFolder ignored the index because model.safetensors exists.
+// It returns "" if the folder has no index or if the index was used.
 func (f *Folder) Unread() string { return f.unread }
 
-// Close closes all files.
+// Close closes all files of the folder.
 func (f *Folder) Close() error {
 	var errs []error
 	for _, file := range f.files {

@@ -18,54 +18,59 @@ import (
 	"gpuscope/internal/readjson"
 )
 
-// dtypes are the bits of an element, of each type that the format knows.
+// dtypes maps each dtype of the format to the size of an element in bits.
 var dtypes = map[string]uint64{
 	"BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
 	"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F16": 16, "BF16": 16,
 	"F32": 32, "F64": 64, "C64": 64,
 }
 
-// Bounds that no file comes near.
+// Limits on the header, all far above the numbers of real files.
 const (
 	maxTensors  = 1 << 17
-	maxRank     = 8
-	maxMetadata = 1 << 20 // bytes of it
+	maxRank     = 8       // dims of a tensor
+	maxMetadata = 1 << 20 // size of the __metadata__ object in bytes
 )
 
-// metadataKey is the one key of a header that is no tensor.
+// metadataKey is the only key of a header that does not name a tensor.
 const metadataKey = "__metadata__"
 
-// entry is a tensor as a header has it.
+// entry is the description of a tensor in a header.
 type entry struct {
-	DType       string  `json:"dtype"`
-	Shape       numbers `json:"shape"`
-	DataOffsets numbers `json:"data_offsets"` // first byte and past the last, from the end of the header
+	DType string  `json:"dtype"`
+	Shape numbers `json:"shape"`
+	// DataOffsets holds the offset of the tensor's first byte and the offset just past its last byte, both
+	// from the end of the header.
+	DataOffsets numbers `json:"data_offsets"`
 }
 
-// numbers are a short list: what is longer than any entry has is not kept.
+// numbers is a list of at most maxRank numbers.
 type numbers []uint64
 
-// UnmarshalJSON reads the list.
+// UnmarshalJSON decodes the list. It counts the elements before it decodes them, so that a long list does not
+// take memory.
 func (n *numbers) UnmarshalJSON(data []byte) error {
 	if count := bytes.Count(data, []byte(",")) + 1; count > maxRank {
-		return fmt.Errorf("a list of %d numbers, at most %d are read", count, maxRank)
+		return fmt.Errorf("a list of %d numbers; the maximum is %d", count, maxRank)
 	}
 	return json.Unmarshal(data, (*[]uint64)(n))
 }
 
-// parse reads a header, after which the file has rest bytes. Offsets of tensors count from its end.
+// parse reads the tensors and the metadata from the header. rest is the number of bytes after the header.
+// parse leaves the offsets of the tensors relative to the end of the header.
 func (f *File) parse(header []byte, rest int64) error {
 	if len(header) == 0 || header[0] != '{' {
-		return fmt.Errorf("the header begins with %+.8q, want {: not a safetensors file, or damaged", header)
+		return fmt.Errorf("the header starts with %+.8q instead of {: not a safetensors file, or damaged",
+			header)
 	}
 	if !utf8.Valid(header) {
-		return errors.New("the header is not UTF-8: the file is damaged")
+		return errors.New("the header is not valid UTF-8: the file is damaged")
 	}
 	if err := readjson.Check(header); err != nil {
 		return headerError(err)
 	}
 	d := json.NewDecoder(bytes.NewReader(header))
-	if _, err := d.Token(); err != nil { // the brace
+	if _, err := d.Token(); err != nil { // the opening brace
 		return headerError(err)
 	}
 	seen := map[string]bool{}
@@ -74,9 +79,9 @@ func (f *File) parse(header []byte, rest int64) error {
 		if err != nil {
 			return headerError(err)
 		}
-		name := key.(string) // no other token is a key of an object
+		name := key.(string) // object keys are always strings
 		if seen[name] {
-			return fmt.Errorf("%q is there twice", short(name))
+			return fmt.Errorf("%q occurs twice", short(name))
 		}
 		seen[name] = true
 		if name == metadataKey {
@@ -92,8 +97,7 @@ func (f *File) parse(header []byte, rest int64) error {
 }
 
 func headerError(err error) error {
-	return fmt.Errorf("the header is not as the format has it: %w: the file is damaged, fetch it again",
-		readjson.Error(err, nil))
+	return fmt.Errorf("invalid header: %w: the file is damaged. Download it again", readjson.Error(err, nil))
 }
 
 func (f *File) readMetadata(d *json.Decoder) error {
@@ -102,8 +106,8 @@ func (f *File) readMetadata(d *json.Decoder) error {
 		return headerError(err)
 	}
 	if len(said) > maxMetadata {
-		return fmt.Errorf("%s has %d bytes, at most %d are read: save the model without it", metadataKey,
-			len(said), maxMetadata)
+		return fmt.Errorf("%s has %d bytes; the maximum is %d. Save the model without %s", metadataKey,
+			len(said), maxMetadata, metadataKey)
 	}
 	var pairs map[string]string
 	if err := json.Unmarshal(said, &pairs); err != nil {
@@ -117,10 +121,10 @@ func (f *File) readMetadata(d *json.Decoder) error {
 
 func (f *File) readEntry(d *json.Decoder, name string, rest int64) error {
 	if name == "" || strings.ContainsFunc(name, unicode.IsControl) {
-		return fmt.Errorf("a tensor has the name %q, want printable text: the file is damaged", short(name))
+		return fmt.Errorf("tensor name %q is empty or not printable: the file is damaged", short(name))
 	}
 	if len(f.tensors) == maxTensors {
-		return fmt.Errorf("more than %d tensors", maxTensors)
+		return fmt.Errorf("the file has more than %d tensors, which is the maximum", maxTensors)
 	}
 	var e entry
 	if err := d.Decode(&e); err != nil {
@@ -135,18 +139,19 @@ func (f *File) readEntry(d *json.Decoder, name string, rest int64) error {
 	return nil
 }
 
-// tensor is the tensor of an entry, with its place in rest bytes.
+// tensor checks an entry and converts it to a Tensor. rest is the number of bytes after the header, which
+// must contain the tensor.
 func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	size, ok := dtypes[e.DType]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("dtype %q is unknown: update gpuscope, or save the model as BF16",
+		return nil, fmt.Errorf("dtype %q is unknown. Update gpuscope, or save the model as BF16",
 			short(e.DType))
 	case len(e.DataOffsets) != 2 || e.DataOffsets[0] > e.DataOffsets[1]:
-		return nil, fmt.Errorf("data_offsets %s, want [first, past the last]",
+		return nil, fmt.Errorf("data_offsets %s must be [start, end] with start at most end",
 			printable.Short(printable.Dims(e.DataOffsets), 40))
 	case e.DataOffsets[1] > rest:
-		return nil, fmt.Errorf("it ends at byte %d of the data, which has %d: the file is cut short or damaged, fetch it again",
+		return nil, fmt.Errorf("the tensor ends at byte %d of the data, which has %d bytes: the file is truncated or damaged. Download it again",
 			e.DataOffsets[1], rest)
 	}
 	t := &Tensor{DType: e.DType, Dims: make([]int, len(e.Shape))}
@@ -154,21 +159,21 @@ func (e *entry) tensor(rest uint64) (*Tensor, error) {
 	for i, dim := range e.Shape {
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > math.MaxInt/64 || dim > math.MaxInt/64 {
-			return nil, fmt.Errorf("dim %d is %d: more elements than can be counted", i, dim)
+			return nil, fmt.Errorf("dim %d is %d: the number of elements is too large", i, dim)
 		}
 		elements, t.Dims[i] = lo, int(dim)
 	}
 	have := e.DataOffsets[1] - e.DataOffsets[0]
 	if elements*size%8 != 0 || elements*size/8 != have {
-		return nil, fmt.Errorf("%d bytes for %s %s, want %d", have, e.DType, printable.Dims(t.Dims),
-			(elements*size+7)/8)
+		return nil, fmt.Errorf("the tensor has %d bytes, but %s %s needs %d", have, e.DType,
+			printable.Dims(t.Dims), (elements*size+7)/8)
 	}
 	t.offset, t.size = int64(e.DataOffsets[0]), int(have)
 	return t, nil
 }
 
-// place brings the tensors into the order of their bytes, which must fill the file: the format allows neither
-// overlap nor gaps.
+// place sorts the tensors by their offset in the file. It returns an error if the tensors overlap or do not
+// fill the file, because the format allows neither overlaps nor gaps.
 func (f *File) place(rest int64) error {
 	slices.SortStableFunc(f.tensors, func(a, b *Tensor) int {
 		return cmp.Or(cmp.Compare(a.offset, b.offset), cmp.Compare(a.size, b.size))
@@ -178,16 +183,16 @@ func (f *File) place(rest int64) error {
 	for _, t := range f.tensors {
 		switch {
 		case t.offset < end:
-			return fmt.Errorf("tensors %q and %q share bytes: the first ends at %d of the data, the second starts at %d",
+			return fmt.Errorf("tensors %q and %q overlap: the first ends at byte %d of the data, the second starts at byte %d",
 				short(before), short(t.Name), end, t.offset)
 		case t.offset > end:
-			return fmt.Errorf("bytes %d to %d of the data, before tensor %q, belong to no tensor: the file is damaged",
+			return fmt.Errorf("bytes %d to %d of the data, before tensor %q, do not belong to any tensor: the file is damaged",
 				end, t.offset, short(t.Name))
 		}
 		end, before = t.offset+int64(t.size), t.Name
 	}
 	if end != rest {
-		return fmt.Errorf("%d bytes after the last tensor belong to none: the file is damaged", rest-end)
+		return fmt.Errorf("%d extra bytes after the last tensor: the file is damaged", rest-end)
 	}
 	return nil
 }

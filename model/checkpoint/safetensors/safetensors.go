@@ -1,15 +1,17 @@
-// Package safetensors reads safetensors files: the length of a header as 8 bytes, the header as JSON, and the
-// bytes of the tensors, as https://github.com/huggingface/safetensors has the format; and the folders of
-// several such files that model.safetensors.index.json lists.
+// Package safetensors reads safetensors files, and models that consist of several safetensors files listed in
+// model.safetensors.index.json. A safetensors file contains the length of the header in 8 bytes, the header
+// as JSON, and the bytes of the tensors. The format is specified at
+// https://github.com/huggingface/safetensors.
 //
 //	f, err := safetensors.OpenFolder("Llama-3.2-1B")
 //	for _, t := range f.Tensors() { // t.DType, t.Dims = [rows, cols]
 //		data, err := t.Bytes()
 //	}
 //
-// A file is not trusted: the length of the header, every dtype, dim, product and offset is checked against
-// what the file holds before it is used, and damage is one error that names the file, the thing, the value
-// and the limit. Tensor bytes are mapped, and read from disk when they are used.
+// The package does not trust the file. It checks the length of the header and every dtype, dim, product and
+// offset against the size of the file before it uses the value. The error for a damaged file names the file,
+// the damaged item, its value and the limit. The file is mapped into memory, so tensor bytes are read from
+// disk only when they are used.
 package safetensors
 
 import (
@@ -20,33 +22,33 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// File is an open file. Its methods may be called from any goroutine, Close excepted.
+// File is an open safetensors file. All methods except Close are safe for concurrent use.
 type File struct {
 	name     string
 	from     *mapfile.File
-	tensors  []*Tensor // in the order of their bytes
-	metadata []Pair
+	tensors  []*Tensor // sorted by offset in the file
+	metadata []Pair    // sorted by key
 }
 
-// Pair is a key of the header's __metadata__ with its value.
+// Pair is a key of the header's __metadata__ object and its value.
 type Pair struct{ Key, Value string }
 
-// Tensor is one tensor of a file.
+// Tensor is a tensor of a safetensors file.
 type Tensor struct {
 	Name  string
-	DType string // as the header has it: "BF16"
-	Dims  []int  // row-major, outermost first; none for a scalar
+	DType string // element type in the spelling of the header, such as "BF16"
+	Dims  []int  // row-major shape, outermost dim first; a scalar has no dims
 
 	file   *File
-	offset int64 // of the first byte, from the start of the file
-	size   int   // bytes, which the file has been found to hold
+	offset int64 // offset of the first byte from the start of the file
+	size   int   // size in bytes; the header parser has checked that the file contains these bytes
 }
 
-// Size is the number of bytes.
+// Size returns the size of the tensor in bytes.
 func (t *Tensor) Size() int { return t.size }
 
-// Bytes are the tensor's elements, little-endian. They may lie in the file's mapping: they must not be
-// changed, nor used after File.Close. To ask for them after it is an error.
+// Bytes returns the elements of the tensor, little-endian. The slice may point into the memory-mapped file,
+// so it must not be modified, and not be used after File.Close. After File.Close, Bytes returns an error.
 func (t *Tensor) Bytes() ([]byte, error) {
 	data, err := t.file.from.Bytes(t.offset, t.size)
 	if err != nil {
@@ -55,7 +57,7 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// Open maps a file into memory and reads its header. The file must not be cut shorter while it is open.
+// Open maps a file into memory and reads its header. The file must not be truncated while it is open.
 func Open(path string) (*File, error) {
 	from, err := mapfile.Open(path)
 	if err != nil {
@@ -64,29 +66,31 @@ func Open(path string) (*File, error) {
 	return read(from, path)
 }
 
-// Parse reads a file that is in memory already. The File keeps data, which must not change. Errors start with
-// name.
+// Parse reads a safetensors file whose bytes are already in memory. The returned File keeps a reference to
+// data, so the caller must not modify data. Error messages start with name.
 func Parse(data []byte, name string) (*File, error) { return read(mapfile.Of(data), name) }
 
-// read takes the file over: it is closed where there is an error.
+// read takes ownership of the file and closes it if an error occurs.
 func read(from *mapfile.File, name string) (*File, error) {
 	f := &File{name: name, from: from}
 	if err := f.read(); err != nil {
-		_ = from.Close() // what is wrong with the file is what to say
+		_ = from.Close() // the parse error is more useful than an error of Close
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
 }
 
-// maxHeader is what the format allows a header at most.
+// maxHeader is the maximum size of a header in bytes. The format sets this limit.
 const maxHeader = 100_000_000
 
+// lengthBytes is the size of the header length at the start of the file, in bytes.
 const lengthBytes = 8
 
 func (f *File) read() error {
 	size := f.from.Size()
 	if size < lengthBytes {
-		return fmt.Errorf("%d bytes are no safetensors file: fetch it again", size)
+		return fmt.Errorf("not a safetensors file: the file has %d bytes; the minimum is %d. Download it again",
+			size, lengthBytes)
 	}
 	length, err := f.from.Bytes(0, lengthBytes)
 	if err != nil {
@@ -95,10 +99,10 @@ func (f *File) read() error {
 	n := binary.LittleEndian.Uint64(length)
 	switch {
 	case n > maxHeader:
-		return fmt.Errorf("a header of %d bytes, at most %d are allowed: not a safetensors file, or damaged",
+		return fmt.Errorf("the header has %d bytes; the maximum is %d: not a safetensors file, or damaged",
 			n, maxHeader)
 	case int64(n) > size-lengthBytes:
-		return fmt.Errorf("a header of %d bytes ends after the file's %d: it is cut short or damaged, fetch it again",
+		return fmt.Errorf("the header has %d bytes, but the file has only %d: the file is truncated or damaged. Download it again",
 			n, size)
 	}
 	header, err := f.from.Bytes(lengthBytes, int(n))
@@ -114,17 +118,18 @@ func (f *File) read() error {
 	return nil
 }
 
-// Name is the path or name that the file was opened by.
+// Name returns the path given to Open or the name given to Parse.
 func (f *File) Name() string { return f.name }
 
-// Tensors are all tensors in the order of their bytes. The slice must not be changed.
+// Tensors returns all tensors, sorted by their offset in the file. The caller must not modify the slice.
 func (f *File) Tensors() []*Tensor { return f.tensors }
 
-// Metadata are the pairs of the header's __metadata__ in its order.
+// Metadata returns the pairs of the header's __metadata__ object, sorted by key.
 func (f *File) Metadata() []Pair { return f.metadata }
 
-// Close gives the mapping back. What Tensor.Bytes gave must not be used after it, and it gives nothing more.
+// Close unmaps the file. Slices returned by Tensor.Bytes must not be used after Close, and further calls of
+// Tensor.Bytes return an error.
 func (f *File) Close() error { return f.from.Close() }
 
-// short is a name of the file as an error has it.
+// short makes a name from the file printable and limits its length, for use in error messages.
 func short(name string) string { return printable.Short(name, 80) }
