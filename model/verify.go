@@ -126,9 +126,9 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	}
 	switch others := len(slices.DeleteFunc(slices.Clone(asked), held)); {
 	case others == 1:
-		note = "; 1 other has no result of its own" + note
+		note = "; 1 was not checked" + note
 	case others > 1:
-		note = fmt.Sprintf("; %d others have no results of their own", others) + note
+		note = fmt.Sprintf("; %d were not checked", others) + note
 	}
 	wrong := func(g trace.DispatchError) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))

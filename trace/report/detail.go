@@ -48,7 +48,7 @@ func DetailLines(d *analyze.Detail) []string {
 	}
 	add("params", detailParams(d))
 	if g := d.Gap; g != nil {
-		add("gap", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
+		add("error", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
 			g.MSE, Decibels(float64(g.SNRdB))))
 		if g.Tolerance != "" {
 			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))

@@ -24,7 +24,7 @@ var Signs = [][2]string{
 	{"Δ 48→96 r p", "difference from the baseline: grid, route (r), params only (p)"},
 	{"Δ + - %", "added, removed, change of time"},
 	{"n", "number of samples in a median; {repeat} adds some"},
-	{"clk", "speed of a fixed kernel, relative to the first step"},
+	{"clk", "speed of a fixed kernel, relative to its warm speed when the model was loaded"},
 }
 
 // Terms lists the terms used on the screens that need a definition.

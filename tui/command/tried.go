@@ -28,7 +28,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Alone == nil {
 		lines = append(lines, analyze.Labelled("times", "not measured: this device has no timestamps"))
 	} else {
-		lines = append(lines, analyze.Labelled("isolated", TurnsText(t.Alone)))
+		lines = append(lines, analyze.Labelled("time", "isolated "+TurnsText(t.Alone)))
 	}
 	switch {
 	case t.Stray:
