@@ -20,7 +20,7 @@ func eachFormat(of kind.Kind) []kind.Kind {
 			}
 		}
 		if k.Name != of.Name {
-			k.Constructors, k.Doc = nil, of.Name+" of weights in another format: "+f.Doc+"."
+			k.Constructors, k.Doc = nil, of.Name+" with weights in the format "+f.Name+". "+f.Doc
 		}
 		if !slices.ContainsFunc(list, func(has kind.Kind) bool { return has.Name == k.Name }) {
 			list = append(list, k)

@@ -22,7 +22,8 @@ import (
 //
 // The rule replaces the attention and each of the linears separately, in the order of the graph.
 var fuseAttention = graph.Fusion{
-	Name: "attention", Doc: "attention of one token lies as the linears after it load it, and these put splits together",
+	Name: "attention", Doc: "attention of one token stores its output in the order in which the linears after it load it; " +
+		"these linears combine the splits",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindSDPA.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

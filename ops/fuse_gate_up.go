@@ -9,7 +9,8 @@ import (
 // up, so that there is a single dispatch, and lanes load their part of x only once. For 2 to 16 rows the
 // linear computes both branches, and a second dispatch computes act(gate) * up.
 var fuseGateUp = graph.Fusion{
-	Name: "gate_up", Doc: "the linears gate and up of a gated MLP are one, which joins them but for 2 to 16 rows",
+	Name: "gate_up", Doc: "one linear replaces gate and up of a gated MLP; except for 2 to 16 rows it also computes " +
+		"act(gate) * up",
 	Pattern: graph.Pattern{
 		Kinds: gatedKinds, Of: []graph.Pattern{{Kinds: linearKinds}, {Kinds: linearKinds}},
 	},

@@ -19,7 +19,7 @@ var fuseGated = func() (rules []graph.Fusion) {
 
 func (r *gatedRow) fusion() graph.Fusion {
 	return graph.Fusion{
-		Name: r.kind, Doc: "a product with the " + r.act.Kind + " of a tensor of its shape is one kernel",
+		Name: r.kind, Doc: "one kernel computes " + r.act.Kind + "(gate) * up for tensors of the same shape",
 		Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: []string{r.UnaryOp}}}},
 		Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 			act, product := m.Ops[0].(*basic.UnaryOp), m.Last().(*basic.BinaryOp)

@@ -13,7 +13,7 @@ import (
 // residual. If there is only one row, nothing changes, not even the name of the operator. The last layer then
 // runs the same kernels as all other layers, unless linears absorb the norm (fuseNormSum).
 var fuseLast = graph.Fusion{
-	Name: "last", Doc: "a linear or sum that reads the last row alone takes it from where all are",
+	Name: "last", Doc: "a linear or sum of the last row reads it from the tensor with all rows, without a slice",
 	Pattern: graph.Pattern{
 		Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name}),
 		Of:    []graph.Pattern{{Kinds: []string{"slice"}}},

@@ -21,7 +21,7 @@ import (
 //
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
-	Name: "norm", Doc: "a norm of one row is taken in by what is before it and the linears after it",
+	Name: "norm", Doc: "for one row, the operator before a norm and the linears after it compute the norm",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, embeddingKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

@@ -9,7 +9,7 @@ import (
 // after their linears. This saves a dispatch and a level for each norm. The order of additions stays the
 // same, so that no bit changes.
 var fuseNormAdd = graph.Fusion{
-	Name: "norm_add", Doc: "a sum with a norm is taken in by its kernel",
+	Name: "norm_add", Doc: "the kernel of a norm also adds the residual",
 	Pattern: graph.Pattern{
 		Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: []string{kindRMSNorm.Name}}},
 	},

@@ -10,7 +10,7 @@ import (
 //
 // The rule replaces the norms and the attention separately, in the order of the graph.
 var fuseNormAttention = graph.Fusion{
-	Name: "norm_attention", Doc: "attention of one token norms q and k as it loads them",
+	Name: "norm_attention", Doc: "attention of one token normalizes q and k as it loads them",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name, kindSDPA.Name}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

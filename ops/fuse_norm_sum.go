@@ -19,7 +19,7 @@ import (
 // more than one row all operators work as before. The rule replaces each operator separately, in the order of
 // the graph.
 var fuseNormSum = graph.Fusion{
-	Name: "norm_sum", Doc: "a sum of one row with a norm, and its norm, are computed by the linears after",
+	Name: "norm_sum", Doc: "for one row, linears also compute the sum x + norm(y) before them and the norm of this sum",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

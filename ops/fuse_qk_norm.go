@@ -9,7 +9,7 @@ import (
 // Each of two parallel dispatches that read recent results needs its own barrier, so that a single dispatch
 // is faster. The arithmetic is the same, so that no bit changes.
 var fuseQKNorm = graph.Fusion{
-	Name: "qk_norm", Doc: "the norms of q and k are one dispatch",
+	Name: "qk_norm", Doc: "one dispatch computes the norms of q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		fused, other := *m.Ops[0].(*rmsNorm), m.Last().(*rmsNorm)

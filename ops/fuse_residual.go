@@ -11,7 +11,7 @@ import (
 // fuseResidual makes the kernels of a linear also add the residual stream: x * w' + bias + r needs one
 // dispatch and one level instead of two. The order of additions stays the same, so that no bit changes.
 var fuseResidual = graph.Fusion{
-	Name: "residual", Doc: "a sum with the output of a linear is taken in by its kernels",
+	Name: "residual", Doc: "the kernels of a linear also add the residual",
 	Pattern: graph.Pattern{Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: linearKinds}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		product, sum := m.Ops[0].(*linear), m.Last().(*basic.BinaryOp)

@@ -8,7 +8,7 @@ import (
 // needs its own barrier, so that a single dispatch is faster. The arithmetic is the same, so that no bit
 // changes.
 var fuseRope = graph.Fusion{
-	Name: "rope", Doc: "q and k are turned by one dispatch",
+	Name: "rope", Doc: "one dispatch applies RoPE to q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

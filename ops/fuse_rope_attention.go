@@ -8,7 +8,7 @@ import (
 // and k, so that a step has one level less in every layer. With several tokens RoPE still has its own
 // dispatch.
 var fuseRopeAttention = graph.Fusion{
-	Name: "rope_attention", Doc: "attention of one token turns q and k as it loads them",
+	Name: "rope_attention", Doc: "attention of one token applies RoPE to q and k as it loads them",
 	Pattern: graph.Pattern{
 		Kinds: []string{kindSDPA.Name},
 		Of:    []graph.Pattern{{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}}},

@@ -8,7 +8,7 @@ import (
 // fuseScaled makes the kernel of an embedding also multiply the rows by a number, in models that scale their
 // embeddings.
 var fuseScaled = graph.Fusion{
-	Name: "scaled", Doc: "an embedding multiplies its rows by the number after it",
+	Name: "scaled", Doc: "the kernel of an embedding also multiplies its rows by a number",
 	Pattern: graph.Pattern{Kinds: []string{"mul"}, Of: []graph.Pattern{{Kinds: embeddingKinds}}},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		rows, scale := m.Ops[0].(*embedding), m.Last().(*basic.BinaryOp)

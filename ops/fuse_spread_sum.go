@@ -10,7 +10,7 @@ import (
 // that compute the next sum read it (rule norm_sum). The interleaved row is a separate value, which replaces
 // the sum. The rule replaces each operator separately, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
-	Name: "spread_sum", Doc: "one row of a sum that linears make lies as those after load it",
+	Name: "spread_sum", Doc: "for one row, linears store a sum in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
 	Replace: func(b *graph.Builder, m *graph.Match) graph.Operator {
 		switch o := m.Last().(type) {

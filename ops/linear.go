@@ -47,7 +47,7 @@ func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 }
 
 var kindsOfLinear = eachFormat(kind.Kind{
-	Name: "linear", Doc: "y = x * weight' + bias.",
+	Name: "linear", Doc: "y = x * weight' + bias, where weight' is the transpose of weight.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Required("weight", kind.MatrixType), kind.Optional("bias",
 			kind.F32Tensor, graph.None),

@@ -64,7 +64,8 @@ func SDPA(b *graph.Builder, name string, q, k, v, kCache, vCache graph.ValueID, 
 
 var kindSDPA = kind.Kind{
 	Name: "sdpa_with_kv_cache",
-	Doc:  "Appends k and v to their caches; each token attends to all positions up to its own.",
+	Doc: "Causal attention with a KV cache. Appends k and v to their caches. Each token attends to all " +
+		"positions up to its own.",
 	Args: []kind.Arg{
 		kind.Required("q", kind.F32Tensor),
 		kind.Required("k", kind.F32Tensor),

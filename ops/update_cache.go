@@ -19,7 +19,7 @@ func UpdateCache(b *graph.Builder, name string, value, cache graph.ValueID, posi
 }
 
 var kindUpdateCache = kind.Kind{
-	Name: "update_cache", Doc: "Writes the rows of value to a cache, starting at row input_pos; no output.",
+	Name: "update_cache", Doc: "Writes the rows of value to a cache, starting at row input_pos. It has no output.",
 	Args: []kind.Arg{
 		kind.Required("value", kind.WordTensor), kind.Required("cache", kind.WordState), kind.Required("input_pos", kind.SymIntType),
 	},

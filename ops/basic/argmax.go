@@ -43,8 +43,8 @@ func ArgmaxValue(b *graph.Builder, name string, x graph.ValueID, keepDim bool) (
 }
 
 var kindArgmax = kind.Kind{
-	Name: "argmax", Doc: "The place of the largest element along the last dim, of equals the first; with value " +
-		"the element too.",
+	Name: "argmax", Doc: "The index of the largest element along the last dim. Of equal elements the first one " +
+		"wins. With value, the element is a second output.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.F32Tensor), kind.Optional("keepdim", kind.BoolType, false), kind.Optional("value", kind.BoolType, false),
 	},

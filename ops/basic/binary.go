@@ -26,13 +26,13 @@ var Binaries = []BinaryRow{
 	},
 	{
 		Error: reference.Exact,
-		Kind:  "maximum", doc: "y = the larger of a and b, NaN where one of them is",
+		Kind:  "maximum", doc: "y = the larger of a and b, or NaN if either is NaN",
 		wgsl: largerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Max, a, b) }, Also: besideNaN,
 	},
 	{
 		Error: reference.Exact,
-		Kind:  "minimum", doc: "y = the smaller of a and b, NaN where one of them is",
+		Kind:  "minimum", doc: "y = the smaller of a and b, or NaN if either is NaN",
 		wgsl: smallerWGSL, needs: isNaNWGSL,
 		f: func(a, b, _ float64) float64 { return ofNumbers(math.Min, a, b) }, Also: besideNaN,
 	},
@@ -43,7 +43,7 @@ var Binaries = []BinaryRow{
 	},
 	{
 		Error: reference.Tolerance{Rel: 1e-4, Why: "WGSL has pow of exp2 and log2, which is off the more the larger the power"},
-		Kind:  "pow", doc: "y = a^b, of an a below 0 for whole b, NaN else", wgsl: "power(u, v)",
+		Kind:  "pow", doc: "y = a^b, or NaN if a is negative and b is not an integer", wgsl: "power(u, v)",
 		needs: powerWGSL,
 		f:     func(a, b, _ float64) float64 { return math.Pow(a, b) }, flops: 8, From: 0.05, To: 4,
 		Also: [][2]float64{

@@ -21,7 +21,7 @@ func Cat(b *graph.Builder, name string, axis int, parts ...graph.ValueID) graph.
 }
 
 var kindCat = kind.Kind{
-	Name: "cat", Doc: "Tensors one after another along a dim.",
+	Name: "cat", Doc: "Concatenates tensors along a dim.",
 	Args:         []kind.Arg{kind.Required("parts", kind.WordTensors), kind.Optional("dim", kind.IntType, 0)},
 	Constructors: []string{"Cat"}, Add: addCat,
 }

@@ -20,8 +20,8 @@ import (
 var Gathers = []GatherRow{
 	{
 		Kind: "expand",
-		doc: "x repeated along its dims of 1, and along new dims before its first, to the sizes given; -1 leaves " +
-			"a dim as it is.",
+		doc: "Repeats x along its dims of size 1, and along new leading dims, to the given sizes. A size of -1 " +
+			"keeps the size of the dim.",
 		Args: []kind.Arg{kind.Required("size", kind.IntsType)},
 		read: func(c *kind.Call, o *GatherOp) bool {
 			o.list, o.wholeRows = c.ArgInts("size"), true
@@ -41,7 +41,7 @@ var Gathers = []GatherRow{
 		},
 	},
 	{
-		Kind: "flip", doc: "The elements of x in the opposite order along some dims.",
+		Kind: "flip", doc: "Reverses the order of the elements of x along the given dims.",
 		Args: []kind.Arg{kind.Required("dims", kind.IntsType)},
 		read: func(c *kind.Call, o *GatherOp) bool {
 			o.list, o.wholeRows = slices.Clone(c.ArgInts("dims")), true
@@ -75,7 +75,7 @@ var Gathers = []GatherRow{
 	},
 	{
 		Kind: "permute", of: []string{"Permute"},
-		doc:  "The dims of x in another order: for each dim of y the dim of x that it is.",
+		doc:  "Reorders the dims of x. For each dim of y, dims holds the dim of x with the same data.",
 		Args: []kind.Arg{kind.Required("dims", kind.IntsType)},
 		read: func(c *kind.Call, o *GatherOp) bool {
 			order := c.ArgInts("dims")
@@ -104,7 +104,7 @@ var Gathers = []GatherRow{
 	},
 	{
 		Kind: "select", of: []string{"Select"}, along: true,
-		doc:  "y = x[..., index, ...] along a dim, which goes away.",
+		doc:  "y = x[..., index, ...] along a dim. The dim is removed.",
 		Args: []kind.Arg{kind.Required("dim", kind.IntType), kind.Required("index", kind.IntType)},
 		read: func(c *kind.Call, o *GatherOp) (ok bool) {
 			o.Ends[0] = kind.Fixed(c.ArgInt("index"))
@@ -118,8 +118,8 @@ var Gathers = []GatherRow{
 	},
 	{
 		Kind: "slice", of: []string{"Slice", "SliceRange"},
-		doc: "y = x[..., start : end : step, ...] along a dim, with both ends brought into it; or, where a " +
-			"length is given, x[..., start : start+length, ...], which must be there.",
+		doc: "y = x[..., start : end : step, ...] along a dim. Both ends are clamped to the size of the " +
+			"dim. With length: y = x[..., start : start+length, ...], and the range must be inside the dim.",
 		Args: []kind.Arg{
 			kind.Optional("dim", kind.IntType, 0),
 			kind.Optional("start", kind.SymIntType, kind.Fixed(0)),

@@ -16,22 +16,22 @@ import (
 // from the rows of this table.
 var Reductions = []Reduction{
 	{
-		Kind: "amax", doc: "The largest over dims that lie side by side; NaN where one of them is",
+		Kind: "amax", doc: "The largest element over adjacent dims, or NaN if an element is NaN",
 		start: infinityWGSL("0xff800000u"), join: largerWGSL, needs: isNaNWGSL,
 		f: func(list []float64) float64 { return ofAll(math.Max, list) }, Also: oddNumbers,
 	},
 	{
-		Kind: "amin", doc: "The smallest over dims that lie side by side; NaN where one of them is",
+		Kind: "amin", doc: "The smallest element over adjacent dims, or NaN if an element is NaN",
 		start: infinityWGSL("0x7f800000u"), join: smallerWGSL, needs: isNaNWGSL,
 		f: func(list []float64) float64 { return ofAll(math.Min, list) }, Also: oddNumbers,
 	},
 	{
-		Kind: "mean", of: "Mean", doc: "The sum over dims that lie side by side over how many elements they are",
+		Kind: "mean", of: "Mean", doc: "The mean over adjacent dims",
 		start: "0.0", join: "u + v", rounds: true, mean: true,
 		f: func(list []float64) float64 { return total(list) / float64(len(list)) },
 	},
 	{
-		Kind: "sum", of: "Sum", doc: "The sum over dims that lie side by side", start: "0.0", join: "u + v",
+		Kind: "sum", of: "Sum", doc: "The sum over adjacent dims", start: "0.0", join: "u + v",
 		rounds: true, f: total,
 	},
 }

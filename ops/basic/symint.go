@@ -67,7 +67,7 @@ func SelectAsSymInt(b *graph.Builder, name string, x graph.ValueID, axis, index 
 }
 
 var kindSelectAsSymInt = kind.Kind{
-	Name: "select_as_symint", Doc: "An element of a graph input, as a SymInt that is known before the step.",
+	Name: "select_as_symint", Doc: "Reads an element of a graph input as a SymInt. The host reads it before the step.",
 	Args: []kind.Arg{
 		kind.Required("x", kind.I32Tensor),
 		kind.Required("dim", kind.IntType),
@@ -154,7 +154,7 @@ func (o *selectAsSymInt) Reference(r *reference.Ref) {
 var SymBinaries = []symBinaryRow{
 	{Kind: "sym_add", of: "SymAdd", doc: "a + b, as a SymInt.", f: func(a, b int64) int64 { return a + b }},
 	{
-		Kind: "sym_floordiv", of: "SymFloorDiv", doc: "a / b rounded to minus infinity, as a SymInt.",
+		Kind: "sym_floordiv", of: "SymFloorDiv", doc: "a / b, rounded towards minus infinity, as a SymInt.",
 		f: floorDiv,
 	},
 	{Kind: "sym_mul", of: "SymMul", doc: "a * b, as a SymInt.", f: func(a, b int64) int64 { return a * b }},

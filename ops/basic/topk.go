@@ -42,7 +42,7 @@ func TopK(b *graph.Builder, name string, x graph.ValueID, k int) (values, ids, s
 }
 
 var kindTopK = kind.Kind{
-	Name: "topk", Doc: "The k largest elements along the last dim with their places, best first, and stats.",
+	Name: "topk", Doc: "The k largest elements along the last dim, largest first, with their indices and statistics.",
 	Args:         []kind.Arg{kind.Required("x", kind.F32Tensor), kind.Required("k", kind.IntType)},
 	Constructors: []string{"TopK"}, Add: addTopK,
 }

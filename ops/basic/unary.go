@@ -24,7 +24,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Exact,
-		Kind:  "floor", doc: "y = the largest integer of at most x", WGSL: "floor(v)", F: math.Floor,
+		Kind:  "floor", doc: "y = the largest integer that is at most x", WGSL: "floor(v)", F: math.Floor,
 		FLOPs: 1, From: -1000, To: 1000, Also: []float64{-1, -0.5, 0, 2, 1e30},
 	},
 	{
@@ -32,7 +32,7 @@ var Unaries = []UnaryRow{
 			Rel: reference.ExpTolerance.Rel,
 			Why: "erf within 1.5e-7 of a factor, of x",
 		}, ErrorOfX: 4e-7,
-		Kind: "gelu", of: "GELU", doc: "y = x * Phi(x), Phi being the normal distribution's",
+		Kind: "gelu", of: "GELU", doc: "y = x * Phi(x), where Phi is the cumulative normal distribution",
 		WGSL: "0.5 * v * (1.0 + erf(v * 0.70710678118654752))", needs: erfWGSL,
 		F:     func(x float64) float64 { return x / 2 * (1 + math.Erf(x/math.Sqrt2)) },
 		FLOPs: 16, From: -60, To: 60, Also: []float64{-1000, 0, 1000},
@@ -42,7 +42,7 @@ var Unaries = []UnaryRow{
 				Why: "1 + tanh within 8 ulp, times x",
 			}, ErrorOfX: reference.ULPs(8),
 			Kind: "gelu_tanh", When: "tanh",
-			doc: "with tanh y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
+			doc: "With tanh, y = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))",
 			// tanh(u) = 1 - 2 / (exp(2 u) + 1), where u is clamped so that exp does not overflow.
 			WGSL: "0.5 * v * (2.0 - 2.0 / (exp(2.0 * clamp(0.79788456080286536 * " +
 				"(v + 0.044715 * v * v * v), $T(-20.0), $T(20.0))) + 1.0))",
@@ -58,7 +58,7 @@ var Unaries = []UnaryRow{
 			Abs: 0x1p-21,
 			Why: "WGSL allows log 2^-21 around 1, else 3 ulp",
 		},
-		Kind: "log", doc: "y = ln x, for x over 0", WGSL: "log(v)", F: math.Log, FLOPs: 1,
+		Kind: "log", doc: "y = ln x, for x > 0", WGSL: "log(v)", F: math.Log, FLOPs: 1,
 		From: 1e-3, To: 1000,
 		Also: []float64{1, 1e-30, 1e30},
 	},
@@ -74,7 +74,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Exact,
-		Kind:  "relu", doc: "y = x where it is over 0, else 0; a NaN stays one",
+		Kind:  "relu", doc: "y = x if x > 0, NaN if x is NaN, else 0",
 		WGSL: "select(max(v, $T(0.0)), v, is_nan(v))", needs: isNaNWGSL,
 		F: func(x float64) float64 {
 			if x < 0 {
@@ -86,7 +86,7 @@ var Unaries = []UnaryRow{
 	},
 	{
 		Error: reference.Tolerance{Rel: reference.ULPs(2), Why: "WGSL allows inverseSqrt 2 ulp"},
-		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x over 0", WGSL: "inverseSqrt(v)",
+		Kind:  "rsqrt", doc: "y = 1 / sqrt(x), for x > 0", WGSL: "inverseSqrt(v)",
 		F: func(x float64) float64 { return 1 / math.Sqrt(x) }, FLOPs: 1, From: 1e-3, To: 1000,
 		Also: []float64{1, 1e-30, 1e30},
 	},
@@ -110,7 +110,7 @@ var Unaries = []UnaryRow{
 			Rel: reference.ULPs(4.5),
 			Why: "WGSL allows sqrt what a quotient by inverseSqrt is off",
 		},
-		Kind: "sqrt", doc: "y = sqrt(x), for x of at least 0", WGSL: "sqrt(v)", F: math.Sqrt, FLOPs: 1,
+		Kind: "sqrt", doc: "y = sqrt(x), for x >= 0", WGSL: "sqrt(v)", F: math.Sqrt, FLOPs: 1,
 		From: 0, To: 1000,
 		Also: []float64{0, 1, 1e30},
 	},
@@ -192,7 +192,7 @@ var kindsOfUnaries = kind.Each(Unaries, func(r *UnaryRow) kind.Kind {
 	}
 	if r.Or != nil {
 		k.Args = append(k.Args, kind.Arg{Name: r.Or.When, Type: kind.BoolType, Default: false})
-		k.Doc = r.doc + "; " + r.Or.doc + ", element by element."
+		k.Doc = r.doc + ", element by element. " + r.Or.doc + "."
 	}
 	return k
 })

@@ -22,7 +22,8 @@ func View(b *graph.Builder, name string, x graph.ValueID, dims ...kind.Int) grap
 }
 
 var kindView = kind.Kind{
-	Name: "view", Doc: "The elements of x in other dims, of which one may be -1, what the others leave.",
+	Name: "view", Doc: "The elements of x with other dims. One dim may be -1, which stands for the size that makes " +
+		"the element count fit.",
 	Args:         []kind.Arg{kind.Required("x", kind.WordTensor), kind.Required("dims", kind.SymIntsType)},
 	Constructors: []string{"View"}, Add: addView,
 }

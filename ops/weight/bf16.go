@@ -10,7 +10,7 @@ import (
 // BF16 stores each weight as a bfloat16, the upper 16 bits of an f32. This is ggml's BF16. The number of
 // columns must be a multiple of 8. On the device a 32-bit word holds two weights.
 var BF16 = Format{
-	Name: "bf16", File: "BF16", Doc: "the upper halves of floats",
+	Name: "bf16", File: "BF16", Doc: "Each weight is a bf16 number, the upper 16 bits of an f32.",
 	Pieces: []Block{{Cols: 8, Bytes: 16, Floats: bf16s(8)}},
 	shader: "bf16", MaxGroupsOf8: 1,
 	Arrays: func(rows, cols int) []Array {

@@ -9,7 +9,7 @@ import (
 
 // F32 stores each weight as an f32. Rows can have any number of columns.
 var F32 = Format{
-	File: "F32", Doc: "floats",
+	File: "F32", Doc: "Each weight is an f32 number.",
 	Pieces: []Block{{Cols: 1, Bytes: 4, Floats: floats(0)}},
 	shader: "f32", MaxGroupsOf8: 1,
 	Arrays: func(rows, cols int) []Array {

@@ -5,7 +5,8 @@ package weight
 // same as for Q4_0.
 var IQ4_NL = Format{
 	Name: "iq4_nl", File: "IQ4_NL", Group: halfOf32.group,
-	Doc:    "level[q] * scale: 4 bits that choose one of 16 uneven levels, and a half for 32 columns",
+	Doc: "Each weight is level[q] * scale. q has 4 bits and selects one of 16 unevenly spaced levels. " +
+		"32 columns share an f16 scale.",
 	Pieces: Q4_0.Pieces,
 	shader: "iq4_nl", constants: halfOf32.constants, MaxGroupsOf8: 4,
 	WorkgroupBytes: levelTable,

@@ -12,8 +12,8 @@ import (
 // Q4_0. On the device super-block scales, scales and nibbles are in separate arrays.
 var IQ4_XS = Format{
 	Name: "iq4_xs", File: "IQ4_XS", Group: 32,
-	Doc: "level[q] * (scale - 32) * super: 4 bits that choose one of 16 uneven levels, 6 bits for 32 columns and " +
-		"a half for 256",
+	Doc: "Each weight is level[q] * (scale - 32) * super. q has 4 bits and selects one of 16 unevenly " +
+		"spaced levels. 32 columns share a 6-bit scale. 256 columns share super, which is f16.",
 	Pieces: []Block{{Cols: 256, Bytes: iq4xsBytes, Floats: halves(0)}},
 	shader: "iq4_xs", MaxGroupsOf8: 4, WorkgroupBytes: levelTable,
 	Arrays: func(rows, cols int) []Array {

@@ -14,8 +14,8 @@ import (
 // are in separate arrays.
 var Q2_K = Format{
 	Name: "q2_k", File: "Q2_K", Group: 16,
-	Doc: "q * scale * super - zero * super_zero: 2 bits, 4 bits each of scale and zero for 16 columns, " +
-		"two halves for 256",
+	Doc: "Each weight is q * scale * super - zero * super_zero. q has 2 bits. 16 columns share a 4-bit " +
+		"scale and a 4-bit zero. 256 columns share super and super_zero, which are f16.",
 	Pieces:   []Block{{Cols: 256, Bytes: q2kBytes, Floats: halves(q2kSupers, q2kSupers+2)}},
 	AsHalves: true, shader: "q2_k", MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -16,7 +16,8 @@ import (
 // arrays.
 var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
-	Doc:      "(q - 4) * (scale - 32) * super: 3 bits, 6 bits for 16 columns and a half for 256",
+	Doc: "Each weight is (q - 4) * (scale - 32) * super. q has 3 bits. 16 columns share a 6-bit " +
+		"scale. 256 columns share super, which is f16.",
 	Pieces:   []Block{{Cols: 256, Bytes: q3kBytes, Floats: halves(q3kSuper)}},
 	AsHalves: true, shader: "q3_k", MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

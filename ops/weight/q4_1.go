@@ -9,7 +9,8 @@ import (
 // bits from bit 4k. Scales and zero points are in separate arrays.
 var Q4_1 = Format{
 	Name: "q4_1", File: "Q4_1", Group: halfOf32.group,
-	Doc:      "q * scale + zero: 4 bits, and two halves for 32 columns",
+	Doc: "Each weight is q * scale + zero. q has 4 bits. 32 columns share scale and zero, " +
+		"which are f16.",
 	Pieces:   []Block{{Cols: 32, Bytes: 4 + 16, Floats: halves(0, 2)}},
 	AsHalves: true, shader: "q4_1", constants: halfOf32.constants, MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -11,8 +11,8 @@ import (
 // then the nibbles. On the device the three groups are in separate arrays.
 var Q4_K = Format{
 	Name: "q4_k", File: "Q4_K", Group: 32,
-	Doc: "q * scale * super - zero * super_zero: 4 bits, 6 bits each of scale and zero for 32 columns, " +
-		"two halves for 256",
+	Doc: "Each weight is q * scale * super - zero * super_zero. q has 4 bits. 32 columns share a 6-bit " +
+		"scale and a 6-bit zero. 256 columns share super and super_zero, which are f16.",
 	Pieces:   []Block{{Cols: 256, Bytes: q4kBytes, Floats: halves(0, 2)}},
 	AsHalves: true, shader: "q4_k", MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

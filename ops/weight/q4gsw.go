@@ -43,7 +43,7 @@ func Q4GSW(group int, o Q4Options) Format {
 // of this format have even columns in the high nibbles.
 func QCS4W(cols int, o Q4Options) Format {
 	f := Q4GSW(cols, o)
-	f.Name, f.Doc = "qcs4w", "(q - 8) * scale: 4 bits, and a scale to a row"
+	f.Name, f.Doc = "qcs4w", "Each weight is (q - 8) * scale. q has 4 bits. Each row has one scale."
 	f.check = func(n int) error {
 		if n != cols {
 			return fmt.Errorf("group size is %d, want one scale for each row of %d columns", cols, n)
@@ -65,7 +65,7 @@ var Q4_0 = q4(Format{Name: "q4gsw", File: "Q4_0"}, rowScales{32, true},
 func q4(f Format, scales rowScales, pieces []Block, nibbles pack,
 	scaleAt func(p [][]byte, i int) []byte,
 ) Format {
-	f.Doc = "(q - 8) * scale: 4 bits, and a scale, f32 or a half, for each group of columns"
+	f.Doc = "Each weight is (q - 8) * scale. q has 4 bits. The columns of a group share a scale, which is f32 or f16."
 	f.Group, f.Pieces, f.shader, f.MaxGroupsOf8 = scales.group, pieces, "q4", 1
 	f.AsHalves = true
 	f.constants = scales.constants

@@ -11,7 +11,7 @@ import (
 // On the device the five bits of a weight are stored together, and scales are in a separate array.
 var Q5_0 = Format{
 	Name: "q5_0", File: "Q5_0", Group: halfOf32.group,
-	Doc:      "(q - 16) * scale: 5 bits, and a half for 32 columns",
+	Doc:      "Each weight is (q - 16) * scale. q has 5 bits. 32 columns share an f16 scale.",
 	Pieces:   []Block{{Cols: 32, Bytes: q50Bytes, Floats: halves(0)}},
 	AsHalves: true, shader: "q5_0", constants: halfOf32.constants, MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -5,7 +5,8 @@ package weight
 // device the five bits of a weight are stored together. Scales and zero points are in separate arrays.
 var Q5_1 = Format{
 	Name: "q5_1", File: "Q5_1", Group: halfOf32.group,
-	Doc:      "q * scale + zero: 5 bits, and two halves for 32 columns",
+	Doc: "Each weight is q * scale + zero. q has 5 bits. 32 columns share scale and zero, " +
+		"which are f16.",
 	Pieces:   []Block{{Cols: 32, Bytes: q51Bytes, Floats: halves(0, 2)}},
 	AsHalves: true, shader: "q5_1", constants: halfOf32.constants, MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -6,8 +6,8 @@ package weight
 // together. Scales and super-block scales are in separate arrays.
 var Q5_K = Format{
 	Name: "q5_k", File: "Q5_K", Group: 32,
-	Doc: "q * scale * super - zero * super_zero: 5 bits, 6 bits each of scale and zero for 32 columns, " +
-		"two halves for 256",
+	Doc: "Each weight is q * scale * super - zero * super_zero. q has 5 bits. 32 columns share a 6-bit " +
+		"scale and a 6-bit zero. 256 columns share super and super_zero, which are f16.",
 	Pieces:   []Block{{Cols: 256, Bytes: q5kBytes, Floats: halves(0, 2)}},
 	AsHalves: true, shader: "q5_k", MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -10,7 +10,8 @@ import (
 // super-block scales are in separate arrays.
 var Q6_K = Format{
 	Name: "q6_k", File: "Q6_K", Group: 16,
-	Doc:      "(q - 32) * scale * super: 6 bits, a signed byte for 16 columns and a half for 256",
+	Doc: "Each weight is (q - 32) * scale * super. q has 6 bits. 16 columns share a scale, which is a " +
+		"signed byte. 256 columns share super, which is f16.",
 	Pieces:   []Block{{Cols: 256, Bytes: q6Bytes, Floats: halves(q6Super)}},
 	AsHalves: true, shader: "q6_k", MaxGroupsOf8: 4,
 	Arrays: func(rows, cols int) []Array {

@@ -11,7 +11,7 @@ import (
 // Scales are in a separate array.
 var Q8_0 = Format{
 	Name: "q8_0", File: "Q8_0", Group: halfOf32.group,
-	Doc:      "q * scale: signed bytes, and a half for 32 columns",
+	Doc:      "Each weight is q * scale. q is a signed byte. 32 columns share an f16 scale.",
 	Pieces:   []Block{{Cols: 32, Bytes: 2 + 32, Floats: halves(0)}},
 	AsHalves: true, shader: "q8_0", constants: halfOf32.constants, MaxGroupsOf8: 2,
 	Arrays: func(rows, cols int) []Array {
