@@ -267,7 +267,7 @@ func TestDamageIsNamed(t *testing.T) {
 		},
 		"twice a tensor": {
 			built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }),
-			`tensor 5 of 5: "norm" occurs twice`,
+			`tensor 5 of 5: the tensor name "norm" occurs twice`,
 		},
 		"five dims": {built(func(b *gguftest.Builder) {
 			b.F32("x", []int{1, 1, 1, 1, 1},

@@ -168,7 +168,7 @@ func (v Value) String() string {
 // short returns String limited to the length that fits an error message.
 func (v Value) short() string { return printable.Short(v.String(), 80) }
 
-// each calls do with each of the first n elements of an array. Reading the elements cannot fail, because
+// each calls do for each of the first n elements of an array. Reading the elements cannot fail, because
 // Parse has already read the same bytes without an error.
 func (v Value) each(n int, do func(Value)) {
 	r := &reader{data: v.raw, size: int64(len(v.raw))}

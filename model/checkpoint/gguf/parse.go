@@ -134,7 +134,7 @@ func (f *File) readAlignment() error {
 	return nil
 }
 
-// info is an entry of the tensor list. place checks its offset and size against the file.
+// info is an entry of the tensor list. The method place checks the offset and the size against the file.
 type info struct {
 	*Tensor
 	offset uint64 // from the start of the tensor data
@@ -151,7 +151,7 @@ func (f *File) readInfo(r *reader) (info, error) {
 		return info{}, fmt.Errorf("%q: %w", short(name), err)
 	}
 	if f.byName[name] != nil {
-		return info{}, fmt.Errorf("%q occurs twice", short(name))
+		return info{}, fmt.Errorf("the tensor name %q occurs twice", short(name))
 	}
 	in.Name, in.file = name, f
 	f.byName[name] = in.Tensor
@@ -172,7 +172,7 @@ func readShape(r *reader) (info, error) {
 			return info{}, r.err
 		}
 		if dim == 0 {
-			return info{}, fmt.Errorf("dim %d is 0", i)
+			return info{}, fmt.Errorf("dim %d is 0; the minimum is 1", i)
 		}
 		hi, lo := bits.Mul64(elements, dim)
 		if hi != 0 || lo > uint64(min(maxElements, maxInt)) {

@@ -86,7 +86,7 @@ const (
 
 // Offsets in a program's extended header, from the start of the file.
 const (
-	headerID       = 8  // 4 bytes
+	headerID       = 8  // 4 bytes: identifier of the header
 	headerLength   = 12 // u32: size of the header in bytes, counted from headerID
 	headerSize     = 16 // u64: size of the FlatBuffer in bytes, including this header
 	headerSegments = 24 // u64: offset of the segments, 0 if there are none
@@ -170,7 +170,7 @@ func programLayout(d Data) (layout, error) {
 	return l, nil
 }
 
-// dataLayout reads the header of a data file.
+// dataLayout locates the parts of a data file from its header.
 func dataLayout(d Data) (layout, error) {
 	head, err := d.header(dataHeaderEnd)
 	if err != nil {

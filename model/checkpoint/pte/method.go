@@ -52,7 +52,7 @@ type Tensor struct {
 	Offset   int // offset in elements from the start of the tensor's memory
 	Dynamism Dynamism
 	Memory   Memory
-	Strided  bool // the memory layout is described by strides
+	Strided  bool // the memory layout is described by strides; false for any other layout
 	// Data holds the bytes of a tensor in Constant memory, or the initial bytes of a tensor in Mutable
 	// memory.
 	Data Data
@@ -84,7 +84,7 @@ type Memory int8
 const (
 	FromCaller Memory = iota // the caller of the method provides the memory
 	Constant                 // in the program file
-	Planned                  // in an arena
+	Planned                  // in an arena, without initial contents
 	Mutable                  // in an arena; the file contains the initial bytes
 	External                 // in a data file, found by name
 )

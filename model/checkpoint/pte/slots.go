@@ -39,7 +39,7 @@ const valueUnion = 0
 
 // The type numbers of the union valueUnion.
 const (
-	_ = iota // absent
+	_ = iota // 0 means that the union is absent
 	typeNull
 	typeInt
 	typeBool

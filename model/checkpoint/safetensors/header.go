@@ -81,7 +81,7 @@ func (f *File) parse(header []byte, rest int64) error {
 		}
 		name := key.(string) // object keys are always strings
 		if seen[name] {
-			return fmt.Errorf("%q occurs twice", short(name))
+			return fmt.Errorf("the header key %q occurs twice", short(name))
 		}
 		seen[name] = true
 		if name == metadataKey {

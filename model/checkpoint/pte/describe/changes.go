@@ -11,23 +11,26 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// changes says which dims of a method's inputs and outputs can change from run to run. A program marks the
-// tensors whose shape can change, not the dims. A dim is
+// changes determines which dims of a method's inputs and outputs can change from run to run. A program marks
+// the tensors whose shape can change, but not their dims. changes applies these rules to a dim:
 //
-//   - fixed where its largest size is 1, or weights have it
-//   - dynamic where an operator reads its live size (sym_size)
-//   - dynamic where it is the only one of a changing tensor that is not known to be fixed
-//   - what another is that an operator needs to be equal
+//   - The dim is fixed if its maximum size is 1, or if a weight determines its size.
+//   - The dim is dynamic if an operator reads its live size (sym_size).
+//   - The dim is dynamic if its tensor can change shape and all other dims of the tensor are fixed.
+//   - The dim changes like another dim if an operator needs both dims to have equal sizes.
 //
-// and otherwise unknown.
+// If no rule applies, the change of the dim is unknown.
 type changes struct {
-	m     *pte.Method
-	equal map[dim]dim // toward the dim that stands for all that are equal to it
-	known map[dim]Change
-	left  int // operators that may still be looked at: many delegates can have the same bytes
+	m *pte.Method
+	// equal is a union-find structure of dims with equal sizes. It maps a dim to its parent.
+	equal map[dim]dim
+	known map[dim]Change // known changes of the roots of equal
+	// left is the number of operators that may still be examined. The limit is needed because many delegates
+	// in a small file can have the same bytes.
+	left int
 }
 
-// dim is a dim of a value: of the method, with graph -1, or of a delegate's graph.
+// dim identifies a dim of a value. graph is the index of a delegate's graph, or -1 for a value of the method.
 type dim struct{ graph, value, dim int }
 
 func newChanges(m *pte.Method, graphs []*vulkan.Graph) *changes {
@@ -53,6 +56,7 @@ func newChanges(m *pte.Method, graphs []*vulkan.Graph) *changes {
 	return c
 }
 
+// find returns the root of the set of dims that have the same size as d.
 func (c *changes) find(d dim) dim {
 	for {
 		next, ok := c.equal[d]
@@ -60,12 +64,13 @@ func (c *changes) find(d dim) dim {
 			return d
 		}
 		if after, ok := c.equal[next]; ok {
-			c.equal[d] = after // a shorter way, next time
+			c.equal[d] = after // shortens the path for the next call
 		}
 		d = next
 	}
 }
 
+// join records that two dims have equal sizes.
 func (c *changes) join(a, b dim) {
 	a, b = c.find(a), c.find(b)
 	if a == b {
@@ -75,21 +80,22 @@ func (c *changes) join(a, b dim) {
 	c.mark(a, c.known[b])
 }
 
-// mark notes what is known of a dim. That it changes comes first: the file says so.
+// mark records the change of a dim. It does not replace Dynamic, because the file states directly that such a
+// dim changes.
 func (c *changes) mark(d dim, change Change) {
 	if d = c.find(d); change != "" && c.known[d] != Dynamic {
 		c.known[d] = change
 	}
 }
 
-// call joins the values of a graph with those that a method gives it.
+// call joins the dims of a graph's inputs and outputs with the dims of the arguments of a delegate call.
 func (c *changes) call(in *pte.Instruction, g *vulkan.Graph) {
 	if _, _, err := g.Split(in.Args); err != nil {
 		return
 	}
 	for i, id := range slices.Concat(g.Inputs, g.Outputs) {
 		outer, ok := c.m.Values[in.Args[i]].(*pte.Tensor)
-		inner := g.Values[id].(*vulkan.Tensor) // as Parse has checked
+		inner := g.Values[id].(*vulkan.Tensor) // Parse has checked that inputs and outputs are tensors
 		if !ok || len(outer.Sizes) != len(inner.Dims) {
 			continue
 		}
@@ -99,7 +105,8 @@ func (c *changes) call(in *pte.Instruction, g *vulkan.Graph) {
 	}
 }
 
-// tensor settles what is known of a tensor of the method.
+// tensor marks the only dim of a tensor that can be dynamic. It does nothing if the tensor has a fixed
+// shape or already has a dynamic dim, or if several dims could be dynamic.
 func (c *changes) tensor(id int, t *pte.Tensor) {
 	var open []dim
 	dynamic := false
@@ -117,7 +124,8 @@ func (c *changes) tensor(id int, t *pte.Tensor) {
 	}
 }
 
-// operators whose output has the shape of their first argument, and of the second where that has it too.
+// sameShape lists operators whose output has the same shape as their first argument. If the second argument
+// also has this shape, its dims change like the dims of the output.
 var sameShape = func() map[string]bool {
 	names := map[string]bool{"et_vk.rms_norm.default": true}
 	const plain = "add.Tensor sub.Tensor mul.Tensor div.Tensor minimum.default maximum.default abs.default " +
@@ -130,7 +138,7 @@ var sameShape = func() map[string]bool {
 	return names
 }()
 
-// graph learns from the operators of a delegate.
+// graph applies the rules for operators to the graph of a delegate.
 func (c *changes) graph(number int, g *vulkan.Graph) {
 	shape := func(id int) []int {
 		if t, ok := g.Values[id].(*vulkan.Tensor); ok {
@@ -146,7 +154,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 			}
 		}
 	}
-	fixed := func(id, from int) { // the dims from one on
+	fixed := func(id, from int) { // marks all dims starting at from
 		for i := from; i < len(shape(id)); i++ {
 			c.mark(at(id, i), Fixed)
 		}
@@ -194,7 +202,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 				}
 			}
 		case strings.HasPrefix(kind, "sdpa_with_kv_cache"), strings.HasPrefix(kind, "apply_rotary_emb"):
-			// [batch, tokens, heads, dim] each; the other dims are those of the model
+			// The tensors have the shape [batch, tokens, heads, dim]. The model fixes heads and dim.
 			list, _ := g.Values[out].(vulkan.ValueList)
 			tokens := append([]int{op.Args[0], op.Args[1], out}, list...)
 			if kind == "sdpa_with_kv_cache.default" {
@@ -208,7 +216,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 				c.join(at(in, 1), at(id, 1))
 			}
 			if kind == "apply_rotary_emb.default" &&
-				len(shape(in)) == 4 { // a row of the tables for each token
+				len(shape(in)) == 4 { // the cos and sin tables have one row per token
 				for _, id := range op.Args[2:4] {
 					if len(shape(id)) == 2 {
 						fixed(id, 1)
@@ -220,7 +228,7 @@ func (c *changes) graph(number int, g *vulkan.Graph) {
 	}
 }
 
-// dims are those of a tensor of the method.
+// dims returns the dims of a tensor of the method with their changes.
 func (c *changes) dims(id int, t *pte.Tensor) []Dim {
 	out := make([]Dim, len(t.Sizes))
 	for i, n := range t.Sizes {
@@ -262,7 +270,7 @@ func (c *changes) port(id int) Port {
 		p.Type, p.Literal = "TensorList", listText(v, func(id int) string { return "%" + strconv.Itoa(id) })
 	}
 	if !m.Constant() {
-		p.Literal = "" // it is computed, or given
+		p.Literal = "" // the value is computed or provided by the caller
 	}
 	return p
 }

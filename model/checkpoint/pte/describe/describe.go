@@ -1,5 +1,5 @@
-// Package describe shows what is in ExecuTorch programs: as a structure, which encodes to JSON, as text, and
-// as a drawing for Graphviz. It needs no GPU, and reads no weights.
+// Package describe shows the contents of ExecuTorch programs as a structure that encodes to JSON, as text
+// tables and as a Graphviz graph. The package needs no GPU and does not read weights.
 //
 //	info := describe.Of(file)
 //	err := describe.Text(ctx, w, info)
@@ -19,67 +19,69 @@ import (
 	"gpuscope/model/checkpoint/pte/vulkan"
 )
 
-// Info is what a program holds.
+// Info describes a program.
 type Info struct {
 	File    string   `json:"file"`
-	Format  string   `json:"format"` // pte, or bpte with test cases
-	Bytes   int64    `json:"bytes"`
+	Format  string   `json:"format"` // "pte", or "bpte" for a program with test cases
+	Bytes   int64    `json:"bytes"`  // size of the program file
 	Methods []Method `json:"methods"`
-	// NamedData are the program's own blobs with a key, their bytes together.
+	// NamedData is the number of blobs with a key in the program file. NamedDataBytes is their total size.
 	NamedData      int   `json:"named_data"`
 	NamedDataBytes int64 `json:"named_data_bytes"`
-	// DataFiles are the files beside the program that constants are in.
+	// DataFiles lists the .ptd files that contain constants of the program.
 	DataFiles []DataFile `json:"data_files,omitempty"`
 	Suites    []Suite    `json:"test_suites,omitempty"`
 }
 
-// DataFile is a .ptd file.
+// DataFile describes a .ptd file.
 type DataFile struct {
 	File  string `json:"file"`
-	Keys  int    `json:"keys"`
-	Bytes int64  `json:"bytes"` // of its data
+	Keys  int    `json:"keys"`  // number of keys
+	Bytes int64  `json:"bytes"` // total size of the segments
 }
 
-// Suite are the test cases of a method.
+// Suite describes the test cases of a method.
 type Suite struct {
 	Method string `json:"method"`
-	Cases  int    `json:"cases"`
+	Cases  int    `json:"cases"` // number of test cases
 }
 
-// Method is a method: what it takes and gives, and what it runs.
+// Method describes the inputs, the outputs and the instructions of a method.
 type Method struct {
 	Name         string        `json:"name"`
 	Inputs       []Port        `json:"inputs"`
 	Outputs      []Port        `json:"outputs"`
 	Instructions []Instruction `json:"instructions"`
-	// Portable are the operators that ExecuTorch runs on the CPU.
+	// Portable lists the operators that ExecuTorch runs on the CPU.
 	Portable  []Portable `json:"portable_operators"`
 	Delegates []Delegate `json:"delegates"`
-	// ArenaBytes is the memory that the exporter planned outside of delegates, by arena.
+	// ArenaBytes holds the size of each memory arena that the exporter planned outside of delegates.
 	ArenaBytes []int64 `json:"arena_bytes"`
 }
 
 // Port is an input or an output of a method.
 type Port struct {
-	Value int `json:"value"` // of the method
-	// Type is that of a tensor's elements, or the kind of another value.
+	Value int `json:"value"` // index of the value in the method
+	// Type is the element type of a tensor, or the kind of a value that is not a tensor.
 	Type   string `json:"type"`
-	Dims   []Dim  `json:"dims,omitempty"`
-	Memory string `json:"memory,omitempty"` // of a tensor
-	// Literal is the value itself where the file has it: of methods that compute nothing.
+	Dims   []Dim  `json:"dims,omitempty"`   // shape of a tensor
+	Memory string `json:"memory,omitempty"` // memory kind of a tensor
+	// Literal is the value in the file. It is empty for tensors and for methods with instructions, whose
+	// values are computed or provided by the caller.
 	Literal string `json:"literal,omitempty"`
 }
 
 // Dim is a dim of a tensor.
 type Dim struct {
-	Size   int    `json:"size"` // the largest
+	Size   int    `json:"size"` // maximum size
 	Change Change `json:"change"`
 }
 
-// Change says whether a dim changes from run to run.
+// Change states whether the size of a dim changes from run to run.
 type Change string
 
-// The kinds of change. A file says which tensors change shape, and often not which of their dims.
+// The kinds of change. A program file states which tensors change shape, but often not which of their dims
+// change. Such dims are Unknown.
 const (
 	Fixed   Change = "fixed"
 	Dynamic Change = "dynamic"
@@ -89,11 +91,11 @@ const (
 // Instruction is a step of a method.
 type Instruction struct {
 	Op     string `json:"op"`
-	Target string `json:"target,omitempty"` // the operator, the delegate or the instruction jumped to
-	Args   []int  `json:"args"`             // values of the method
+	Target string `json:"target,omitempty"` // the called operator or delegate, or the instruction to jump to
+	Args   []int  `json:"args"`             // indices of values in the method
 }
 
-// Portable is a portable operator and how often a method calls it.
+// Portable is a portable operator and the number of instructions of a method that call it.
 type Portable struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"`
@@ -102,28 +104,29 @@ type Portable struct {
 // Delegate is a part of a method that was compiled for a backend.
 type Delegate struct {
 	Backend string   `json:"backend"`
-	Bytes   int64    `json:"bytes"`
-	Inline  bool     `json:"inline"` // in the FlatBuffer, not in a segment
+	Bytes   int64    `json:"bytes"`  // size of the compiled part
+	Inline  bool     `json:"inline"` // the compiled part is stored in the FlatBuffer, not in a segment
 	Options []Option `json:"options"`
-	// Graph is what a Vulkan delegate computes. Where several delegates have the same bytes the first has it,
-	// and Same of the others is METHOD/DELEGATE of that. Unread is why there is none.
+	// Graph is the graph of a Vulkan delegate. If several delegates have the same bytes, only the first
+	// delegate has a Graph. In the other delegates, Same is METHOD/DELEGATE of the first one. If the graph
+	// could not be read, Unread is the error message.
 	Graph  *Graph `json:"graph,omitempty"`
 	Same   string `json:"same_as,omitempty"`
 	Unread string `json:"unread,omitempty"`
 }
 
-// Option is a compile option.
+// Option is a compile option of a delegate.
 type Option struct {
 	Key   string `json:"key"`
-	Value string `json:"value"` // a number, text, or bytes in hexadecimal; long ones cut
+	Value string `json:"value"` // a number, text, or bytes in hexadecimal; long values are truncated
 }
 
-// Graph is the graph of a Vulkan delegate.
+// Graph describes the graph of a Vulkan delegate.
 type Graph struct {
-	Inputs    []int      `json:"inputs"` // values
+	Inputs    []int      `json:"inputs"` // ids of values
 	Outputs   []int      `json:"outputs"`
 	Operators []Operator `json:"operators"`
-	Values    []Value    `json:"values"` // the tensors
+	Values    []Value    `json:"values"` // only the tensors
 	SymInts   []SymInt   `json:"symints"`
 	Constants []Constant `json:"constants"`
 	Objects   []Object   `json:"memory_plan"`
@@ -131,7 +134,7 @@ type Graph struct {
 
 // Operator is an operator of a graph.
 type Operator struct {
-	ID   uint32 `json:"id"` // in the exporter's graph
+	ID   uint32 `json:"id"` // number of the operator in the exporter's graph
 	Name string `json:"name"`
 	Args []Arg  `json:"args"`
 }
@@ -139,11 +142,11 @@ type Operator struct {
 // Arg is an argument of an operator.
 type Arg struct {
 	Name  string `json:"name"`
-	Value int    `json:"value"`
-	Text  string `json:"text"` // the scalar itself, or %ID of a tensor or a SymInt
+	Value int    `json:"value"` // id of the value
+	Text  string `json:"text"`  // a scalar or a list as text, or %ID for a tensor or a SymInt
 }
 
-// Role is what a tensor is for.
+// Role is the purpose of a tensor in a graph.
 type Role string
 
 // The roles of tensors.
@@ -151,7 +154,7 @@ const (
 	Input        Role = "input"
 	Output       Role = "output"
 	Weight       Role = "constant"
-	State        Role = "mutable" // begins with a constant's bytes, and operators write it
+	State        Role = "mutable" // initialized from a constant and written by operators
 	Intermediate Role = "intermediate"
 )
 
@@ -160,46 +163,46 @@ type Value struct {
 	ID       int    `json:"id"`
 	Role     Role   `json:"role"`
 	Type     string `json:"type"`
-	Dims     []int  `json:"dims"` // the largest
+	Dims     []int  `json:"dims"` // maximum shape
 	Bytes    int64  `json:"bytes"`
-	Constant *int   `json:"constant,omitempty"`
-	Object   *int   `json:"memory_object,omitempty"` // shared with others
-	Writers  []int  `json:"written_by"`              // operators, by their place in the list
-	Readers  []int  `json:"read_by"`
+	Constant *int   `json:"constant,omitempty"`      // id of the constant with the tensor's bytes
+	Object   *int   `json:"memory_object,omitempty"` // id of the memory object that the tensor shares
+	Writers  []int  `json:"written_by"`              // indices into Graph.Operators
+	Readers  []int  `json:"read_by"`                 // indices into Graph.Operators
 }
 
 // SymInt is an integer that an operator computes.
 type SymInt struct {
 	ID      int    `json:"id"`
-	Source  string `json:"source"`
-	Writer  int    `json:"written_by"` // -1 for none
-	Readers []int  `json:"read_by"`
-	// Inputs are the inputs of the graph that it depends on, by their place in the list.
+	Source  string `json:"source"`     // the operator that computes the integer, with its arguments
+	Writer  int    `json:"written_by"` // index into Graph.Operators, or -1 if no operator writes the integer
+	Readers []int  `json:"read_by"`    // indices into Graph.Operators
+	// Inputs holds indices into Graph.Inputs. The integer depends on these inputs.
 	Inputs []int `json:"inputs"`
 }
 
-// Constant is the bytes of weights.
+// Constant describes the stored bytes of a weight.
 type Constant struct {
 	ID      int    `json:"id"`
-	Key     string `json:"key,omitempty"`  // absent where the bytes are in the delegate
-	File    string `json:"file,omitempty"` // absent where no file has the key
-	Offset  int64  `json:"offset"`
+	Key     string `json:"key,omitempty"`  // empty if the bytes are stored in the delegate
+	File    string `json:"file,omitempty"` // empty if no file contains the key
+	Offset  int64  `json:"offset"`         // offset in File
 	Bytes   int64  `json:"bytes"`
-	Values  []int  `json:"values"`
-	Readers []int  `json:"read_by"`
-	// Shared are the other constants with the same bytes: the number of one of this graph,
-	// METHOD/DELEGATE/NUMBER of another's.
+	Values  []int  `json:"values"`  // ids of the tensors that use the constant
+	Readers []int  `json:"read_by"` // indices into Graph.Operators
+	// Shared lists other constants with the same bytes. A constant of the same graph is listed by its number,
+	// a constant of another graph as METHOD/DELEGATE/NUMBER.
 	Shared []string `json:"shared_with,omitempty"`
 }
 
-// Object is memory that the exporter planned for tensors whose lifetimes do not overlap.
+// Object is a memory object that the exporter planned for tensors whose lifetimes do not overlap.
 type Object struct {
 	ID     int   `json:"id"`
-	Bytes  int64 `json:"bytes"`
-	Values []int `json:"values"`
+	Bytes  int64 `json:"bytes"`  // size of the largest tensor
+	Values []int `json:"values"` // ids of the tensors
 }
 
-// Of describes a program.
+// Of returns a description of a program.
 func Of(f *pte.File) *Info {
 	info := &Info{
 		File: f.Name(), Format: "pte", Bytes: f.Size(), NamedData: len(f.Named), Methods: []Method{},
@@ -228,13 +231,13 @@ func Of(f *pte.File) *Info {
 	return info
 }
 
-// sharing has the constants with the same bytes.
+// sharing maps the bytes of constants to the constants with these bytes.
 type sharing map[pte.Data][]place
 
-// place is a constant of a program.
+// place identifies a constant of a program.
 type place struct{ method, delegate, constant int }
 
-// from is what another constant calls it.
+// from returns the text for p in the Shared list of the constant other.
 func (p place) from(other place, info *Info) string {
 	if p.method == other.method && p.delegate == other.delegate {
 		return strconv.Itoa(p.constant)
@@ -242,6 +245,7 @@ func (p place) from(other place, info *Info) string {
 	return fmt.Sprintf("%s/%d/%d", info.Methods[p.method].Name, p.delegate, p.constant)
 }
 
+// mark sets Constant.Shared of all constants in info.
 func (s sharing) mark(info *Info) {
 	for _, places := range s {
 		for i, p := range places {
@@ -255,24 +259,25 @@ func (s sharing) mark(info *Info) {
 	}
 }
 
-// mostShared is how many constants are listed as equal to one.
+// mostShared limits the number of entries in Constant.Shared.
 const mostShared = 100
 
 // describer describes the methods of a program.
 type describer struct {
 	file   *pte.File
-	graphs map[pte.Data]parsed // of delegates
+	graphs map[pte.Data]parsed // graphs by the bytes of their delegate
 	shared sharing
 }
 
-// parsed is a delegate's graph, and the delegate that had it first.
+// parsed is the result of parsing the graph of a delegate.
 type parsed struct {
 	graph *vulkan.Graph
-	first string
+	first string // METHOD/DELEGATE of the first delegate with this graph
 	err   error
 }
 
-// graph describes a Vulkan delegate and gives its graph, or nil.
+// graph sets the Graph, Same or Unread field of out, which describes a Vulkan delegate. It returns the graph
+// of the delegate, or nil if the graph could not be read.
 func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	m := d.file.Methods[method]
 	data := m.Delegates[delegate].Data
@@ -299,7 +304,7 @@ func (d *describer) graph(method, delegate int, out *Delegate) *vulkan.Graph {
 	return p.graph
 }
 
-// longest is the length to which names of a file are cut where they are repeated.
+// longest is the maximum length of a name in texts that repeat the name. Longer names are truncated.
 const longest = 120
 
 func (d *describer) method(number int) Method {
@@ -310,7 +315,7 @@ func (d *describer) method(number int) Method {
 		Delegates: []Delegate{}, ArenaBytes: []int64{},
 	}
 	if len(m.Arenas) > 0 {
-		out.ArenaBytes = append(out.ArenaBytes, m.Arenas[1:]...) // the first is unused
+		out.ArenaBytes = append(out.ArenaBytes, m.Arenas[1:]...) // the first arena is unused
 	}
 	graphs := make([]*vulkan.Graph, len(m.Delegates))
 	for i, from := range m.Delegates {
@@ -346,7 +351,7 @@ func (d *describer) method(number int) Method {
 	return out
 }
 
-// target is what an instruction runs, in words.
+// target returns the text of Instruction.Target.
 func target(m *pte.Method, in *pte.Instruction) string {
 	switch in.Op {
 	case pte.KernelCall:
@@ -360,7 +365,7 @@ func target(m *pte.Method, in *pte.Instruction) string {
 	return ""
 }
 
-// options are a delegate's compile options, readable.
+// options returns the compile options of a delegate in readable form.
 func options(d *pte.Delegate) []Option {
 	out := []Option{}
 	for _, o := range d.Options {
@@ -369,7 +374,8 @@ func options(d *pte.Delegate) []Option {
 	return out
 }
 
-// optionText guesses: the file does not say what type an option has.
+// optionText formats the value of a compile option as a number, text or hexadecimal bytes. It guesses the
+// type of the value, because the file does not state the type.
 func optionText(value []byte) string {
 	const longest = 64
 	text := string(value[:min(len(value), 8*longest)])
@@ -474,9 +480,9 @@ func describeGraph(g *vulkan.Graph) *Graph {
 	return out
 }
 
-// originsOfSymInts finds the inputs of the graph that SymInts depend on.
+// originsOfSymInts finds the inputs of the graph that each SymInt depends on, and sets SymInt.Inputs.
 func originsOfSymInts(g *vulkan.Graph, out *Graph) {
-	const most = 64 // inputs of one SymInt that are looked at
+	const most = 64 // maximum length of SymInt.Inputs
 	depends := map[int][]int{}
 	for i, id := range g.Inputs {
 		depends[id] = []int{i}
@@ -485,7 +491,7 @@ func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	for i := range out.SymInts {
 		at[out.SymInts[i].ID] = &out.SymInts[i]
 	}
-	for i := range g.Operators { // in order: what an operator reads was written before
+	for i := range g.Operators { // in execution order, so an operator's inputs are processed before it
 		op := &g.Operators[i]
 		for _, id := range g.Writes(op) {
 			s := at[id]
@@ -504,7 +510,7 @@ func originsOfSymInts(g *vulkan.Graph, out *Graph) {
 	}
 }
 
-// appendNew adds an operator, which comes after those in the list.
+// appendNew appends the operator i to a sorted list, unless i is already the last element.
 func appendNew(list []int, i int) []int {
 	if n := len(list); n > 0 && list[n-1] == i {
 		return list
@@ -512,9 +518,9 @@ func appendNew(list []int, i int) []int {
 	return append(list, i)
 }
 
-// call is an operator with its first arguments, the output left out.
+// call formats an operator as a call with its first arguments. It omits the output.
 func call(op *Operator) string {
-	const most = 4 // operators on SymInts have no more
+	const most = 4 // operators that write SymInts have at most this many arguments
 	args := []string{}
 	for _, a := range op.Args[:min(max(len(op.Args)-1, 0), most)] {
 		args = append(args, a.Name+"="+a.Text)
@@ -522,7 +528,7 @@ func call(op *Operator) string {
 	return printable.Short(op.Name, longest) + "(" + strings.Join(args, ", ") + ")"
 }
 
-// text is a value as an argument: scalars themselves, %ID of tensors and SymInts.
+// text formats a value as an argument: a scalar or a list as text, a tensor or a SymInt as %ID.
 func text(g *vulkan.Graph, id int) string {
 	switch v := g.Values[id].(type) {
 	case vulkan.ValueList:
@@ -535,7 +541,7 @@ func text(g *vulkan.Graph, id int) string {
 	case nil:
 		return "None"
 	case int64:
-		if v == math.MaxInt64 { // of a slice: to the end
+		if v == math.MaxInt64 { // the end of a slice that extends to the end of the dim
 			return "max"
 		}
 		return strconv.FormatInt(v, 10)
@@ -557,16 +563,17 @@ func text(g *vulkan.Graph, id int) string {
 
 func floatText(v float64) string {
 	s := strconv.FormatFloat(v, 'g', -1, 64)
-	if f := float64(float32(v)); f == v { // most were 32 bits wide
+	if f := float64(float32(v)); f == v { // most values were float32, which needs fewer digits
 		s = strconv.FormatFloat(v, 'g', -1, 32)
 	}
 	if !strings.ContainsAny(s, ".eIN") {
-		s += ".0" // not an Int
+		s += ".0" // distinguishes a float from an integer
 	}
 	return s
 }
 
-// listText writes a list, of which the middle may be left out.
+// listText formats a list with the function one. It formats only the first elements of a long list, followed
+// by the length of the list.
 func listText[T any](list []T, one func(T) string) string {
 	const most = 16
 	var parts []string

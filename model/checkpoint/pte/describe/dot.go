@@ -11,9 +11,10 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// DOT draws programs for Graphviz: a cluster for each method that runs something, in it a box for each
-// instruction, or for each operator of a delegate whose graph is known. Edges are tensors and SymInts, from
-// the operator that wrote them last. Constants are named in the box of their reader.
+// DOT writes programs to w as a graph in the DOT language of Graphviz. Each method with instructions is a
+// cluster. A cluster has a box for each instruction, and a nested cluster for each delegate whose graph is
+// known, with a box for each operator. An edge is a tensor or a SymInt and starts at its last writer. The box
+// of an operator lists the constants that the operator reads.
 func DOT(w io.Writer, programs ...*Info) error {
 	var b bytes.Buffer
 	b.WriteString("digraph gpuscope {\n  rankdir=TB;\n  node [shape=box, fontname=\"monospace\", fontsize=10];\n" +
@@ -39,7 +40,7 @@ func DOT(w io.Writer, programs ...*Info) error {
 	return err
 }
 
-// quote is a text of the file as a label.
+// quote quotes a text from the file for use as a label, and truncates long lines.
 func quote(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
@@ -50,10 +51,10 @@ func quote(s string) string {
 
 type drawing struct {
 	b      *bytes.Buffer
-	prefix string // of the names of a method's nodes
+	prefix string // prefix of the names of all nodes in the cluster
 }
 
-// method draws the instructions in their order, and inside them the graphs.
+// method draws the instructions of a method in order, and then the graphs of its delegates.
 func (d drawing) method(m *Method) {
 	for i := range m.Instructions {
 		in := &m.Instructions[i]
@@ -93,7 +94,7 @@ func (d drawing) graph(g *Graph) {
 	}
 	for i := range g.Operators {
 		op := &g.Operators[i]
-		const most = 16 // weights that are named
+		const most = 16 // maximum number of weights in a box
 		label := []string{strconv.Itoa(i) + " " + plain(op.Name)}
 		for _, v := range reads[i] {
 			if v.Role == Weight && len(label) <= most {
@@ -117,7 +118,8 @@ func (d drawing) graph(g *Graph) {
 	}
 }
 
-// edge draws where an operator has a tensor from.
+// edge draws the edge of a tensor that an operator reads. The edge starts at the last operator that wrote the
+// tensor before, or at the tensor itself if it is a graph input or a state. Constants have no edges.
 func (d drawing) edge(op int, v *Value) {
 	switch v.Role {
 	case Weight:

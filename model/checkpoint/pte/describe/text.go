@@ -15,7 +15,7 @@ import (
 	"gpuscope/trace/table"
 )
 
-// Text prints programs for people.
+// Text writes readable tables of programs to w. For several programs, it first writes a table of all methods.
 func Text(ctx context.Context, w io.Writer, programs ...*Info) error {
 	var b bytes.Buffer
 	if len(programs) > 1 {
@@ -48,7 +48,7 @@ func write(ctx context.Context, b *bytes.Buffer, t *table.Table) error {
 	return t.Print(ctx, b, "text", rows, 0)
 }
 
-// together lists the methods of several programs.
+// together returns a table of the methods of several programs.
 func together(programs []*Info) *table.Table {
 	type row struct {
 		file string
@@ -110,10 +110,10 @@ func (p *Info) head(b *bytes.Buffer) {
 	}
 }
 
-// name is a name of the file, as people see it.
+// name makes a name from the file printable and truncates it if it is long.
 func name(s string) string { return printable.Short(s, longest) }
 
-// column is a column of words, column number one of numbers.
+// column returns a function that makes a table column of text from rows.
 func column[R any](title string, of func(*R) string) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		at := table.By(rows)
@@ -124,6 +124,7 @@ func column[R any](title string, of func(*R) string) func([]R) table.Column {
 	}
 }
 
+// number returns a function that makes a table column of integers from rows.
 func number[R any](title, unit string, of func(*R) int64) func([]R) table.Column {
 	return func(rows []R) table.Column {
 		at := table.By(rows)
@@ -135,7 +136,7 @@ func number[R any](title, unit string, of func(*R) int64) func([]R) table.Column
 	}
 }
 
-// list makes a table with a title above it.
+// list returns a table with a title and the given columns.
 func list[R any](title string, rows []R, columns ...func([]R) table.Column) *table.Table {
 	var made []table.Column
 	for _, c := range columns {
@@ -146,7 +147,7 @@ func list[R any](title string, rows []R, columns ...func([]R) table.Column) *tab
 	return t
 }
 
-// indexed is a row with its place in the list.
+// indexed is a row with its index in the list of rows.
 type indexed[R any] struct {
 	i   int
 	row *R
@@ -177,7 +178,7 @@ func (p *Info) tables() []*table.Table {
 	return all
 }
 
-// runs is what a method is made of, in short.
+// runs summarizes the instructions, delegates and portable operators of a method.
 func (m *Method) runs() string {
 	if len(m.Instructions) == 0 {
 		return "nothing: constant"
@@ -192,7 +193,7 @@ func (m *Method) runs() string {
 	return strings.Join(parts, ", ")
 }
 
-// ports are inputs or outputs of a method in short: many are cut.
+// ports lists the inputs or the outputs of a method. It truncates a long list.
 func ports(all []Port) string {
 	const most = 8
 	var parts []string
@@ -206,7 +207,8 @@ func ports(all []Port) string {
 	return strings.Join(parts, ", ")
 }
 
-// String is type and shape of a tensor, or a constant: "int64 [1, ≤127]".
+// String returns the type and shape of a tensor, such as "int64 [1, ≤127]". For other values it returns the
+// literal if it is known, otherwise the type.
 func (p *Port) String() string {
 	if p.Memory != "" {
 		return p.Type + " " + shape(p.Dims)
@@ -217,7 +219,8 @@ func (p *Port) String() string {
 	return p.Type
 }
 
-// shape writes dims: ≤127 is one that changes from run to run, 127? one of which the file does not say.
+// shape formats dims. ≤127 is a dim of maximum size 127 that changes from run to run. 127? is a dim for which
+// the file does not state whether it changes.
 func shape(dims []Dim) string {
 	var parts []string
 	for _, d := range dims {
@@ -245,7 +248,7 @@ func texts[T any](list []T, one func(T) string) []string {
 	return out
 }
 
-// numbers are ids, of which a long list is cut.
+// numbers formats a list of ids. It truncates a long list.
 func numbers(list []int) string {
 	const most = 12
 	parts := texts(list[:min(len(list), most)], strconv.Itoa)
@@ -310,7 +313,7 @@ func (m *Method) tables(file string) []*table.Table {
 	return all
 }
 
-// changing says which dims change.
+// changing returns a text that states which dims change from run to run.
 func changing(dims []Dim) string {
 	var known, unknown []string
 	for i, d := range dims {
@@ -334,7 +337,8 @@ func optionList(options []Option) string {
 	return strings.Join(texts(options, func(o Option) string { return name(o.Key) + "=" + o.Value }), " ")
 }
 
-// tables are what is in a Vulkan delegate.
+// tables returns the tables of a Vulkan delegate. The argument file is the path of the program. The argument
+// of is the name of the delegate in the title.
 func (g *Graph) tables(file, of string) []*table.Table {
 	all := []*table.Table{list(g.title(of), index(g.Operators),
 		number("operator", "", func(r *indexed[Operator]) int64 { return int64(r.i) }),
@@ -423,7 +427,8 @@ func (g *Graph) constantsTitle() string {
 	return text
 }
 
-// planTitle compares the exporter's plan with what memory without sharing would take.
+// planTitle returns the title of the table of memory objects. It compares the memory of the exporter's plan
+// with the memory that the tensors would need without sharing.
 func (g *Graph) planTitle() string {
 	var shared, single, own int64
 	for i := range g.Objects {
@@ -469,14 +474,14 @@ func written(op int) string {
 	return strconv.Itoa(op)
 }
 
-// readers are operators with their names.
+// readers lists operators by index and name.
 func (g *Graph) readers(ops []int) string {
 	return cut(texts(ops, func(i int) string {
 		return strconv.Itoa(i) + " " + plain(g.Operators[i].Name)
 	}))
 }
 
-// plain is an operator's name without its namespace and overload.
+// plain returns the name of an operator without its namespace and overload.
 func plain(op string) string {
 	parts := strings.Split(op, ".")
 	if len(parts) < 3 {
@@ -501,7 +506,8 @@ func tensors(ids []int, values map[int]*Value) string {
 	}))
 }
 
-// stored is where the bytes of a constant are, for a program in a file.
+// stored returns a text that states where the bytes of a constant are stored. program is the path of the
+// program, which the text omits.
 func (c *Constant) stored(program string) string {
 	key := " as " + printable.Short(c.Key, 16)
 	switch {

@@ -1,14 +1,15 @@
 package ptetest
 
-// Example is a program with a bit of everything: a method of a Vulkan delegate, one of another backend with a
-// portable operator, and one that is a constant. weight is where the first weight of the graph is: a key of
-// the program, or of a data file.
+// Example returns a program that covers most features of the format. It has a method with a Vulkan
+// delegate, a method with a delegate of another backend and portable operators, and a method that returns a
+// constant. If weightInProgram is true, the program contains the first weight of the Vulkan graph as named
+// data with the key "weight". Otherwise a data file must contain that key.
 func Example(weightInProgram bool) *Program {
 	const f32, int64Type = 6, 4
 	graph := ExampleGraph()
 	p := &Program{Segments: [][]byte{graph.Bytes(), []byte("for another backend")}}
 	if weightInProgram {
-		p.Named = []Named{{Key: "weight", Data: make([]byte, 8*4*4+12)}} // padded
+		p.Named = []Named{{Key: "weight", Data: make([]byte, 8*4*4+12)}} // 12 bytes of padding
 	}
 	at := len(p.Named)
 	bounded := Tensor(f32, 16, 4)
@@ -43,8 +44,9 @@ func Example(weightInProgram bool) *Program {
 	return p
 }
 
-// ExampleGraph multiplies its input, whose first dim is dynamic, by two weights, one by a key and one inline,
-// and adds to a state at a position that is its second input.
+// ExampleGraph returns a graph that applies a linear layer to its first input and stores the result in a
+// state tensor, at the position given by the second input. The first dim of the first input is dynamic. The
+// weight of the layer is stored under a key, and the bias is stored inline.
 func ExampleGraph() *Graph {
 	const f32, int32Type = 5, 3
 	return &Graph{

@@ -1,5 +1,5 @@
-// Package ptetest makes ExecuTorch programs and data files to order, for tests. It numbers the slots of
-// tables itself, so that a test does not repeat what the reader assumes.
+// Package ptetest builds ExecuTorch programs and data files for tests. It states the slot numbers of table
+// fields itself instead of using the constants of package pte, so that tests detect wrong constants.
 package ptetest
 
 import (
@@ -10,34 +10,36 @@ import (
 	"slices"
 )
 
-// Table is a table of a FlatBuffer by slots. A field is a number, a bool, a string, a list of numbers, a
-// Table, a list of Tables or, in the first of its two slots, a Union.
+// Table is a table of a FlatBuffer. It maps the slot of each field to the field's value. A value is a
+// number, a bool, a string, a list of numbers, a Table, a list of Tables or a Union. A Union is set in the
+// first of its two slots.
 type Table map[int]any
 
-// Union is a field of one of several types.
+// Union is the value of a union field: a type number and a table.
 type Union struct {
 	Type  uint8
 	Value Table
 }
 
-// Flat writes a FlatBuffer. Equal tables are written as often as they are there.
+// Flat returns the bytes of a FlatBuffer with the given file identifier and root table. It does not merge
+// equal tables.
 func Flat(identifier string, root Table) []byte {
 	w := writer{data: append(make([]byte, 4), identifier...)}
 	w.point(0, w.table(root))
 	return w.data
 }
 
-// One is a field of one of several types.
+// One returns a Union with the given type number and table.
 func One(number uint8, value Table) Union { return Union{number, value} }
 
 type writer struct{ data []byte }
 
-// point makes the offset at a place lead to another.
+// point writes the offset at byte from so that it points to byte to.
 func (w *writer) point(from, to int) {
 	binary.LittleEndian.PutUint32(w.data[from:], uint32(to-from))
 }
 
-// table writes a vtable, the table after it, and then what the table refers to.
+// table writes a vtable, the table, and then the tables and lists that the table refers to.
 func (w *writer) table(t Table) int {
 	flat := Table{}
 	for slot, v := range t {
@@ -60,7 +62,7 @@ func (w *writer) table(t Table) int {
 		offsets[slot] = size
 		size += n
 	}
-	for (len(w.data)+4+2*count)%8 != 0 { // the table comes aligned
+	for (len(w.data)+4+2*count)%8 != 0 { // align the table, which follows its vtable, to 8 bytes
 		w.data = append(w.data, 0)
 	}
 	vtable := len(w.data)
@@ -78,7 +80,7 @@ func (w *writer) table(t Table) int {
 	return at
 }
 
-// inline is how many bytes a field has in its table.
+// inline returns the number of bytes that a field takes in its table.
 func inline(v any) int {
 	switch v.(type) {
 	case bool, int8, uint8:
@@ -138,13 +140,14 @@ func (w *writer) field(at int, v any) {
 			width = 4
 		}
 		w.list(at, n/width, width, width)
-		w.data, _ = binary.Append(w.data, le, v) // of fixed size
+		w.data, _ = binary.Append(w.data, le, v) // cannot fail, because the elements have a fixed size
 	default:
-		panic(fmt.Sprintf("ptetest: no field can be a %T", v))
+		panic(fmt.Sprintf("ptetest: a field cannot have the Go type %T", v))
 	}
 }
 
-// list writes the number of a list's elements, then the elements, aligned.
+// list writes padding and the number n of elements of a list, and points the offset at byte from to the list.
+// It returns the offset at which the caller must write the elements.
 func (w *writer) list(from, n, width, align int) int {
 	for (len(w.data)+4)%max(align, width, 4) != 0 {
 		w.data = append(w.data, 0)

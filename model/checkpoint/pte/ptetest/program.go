@@ -2,31 +2,30 @@ package ptetest
 
 import "encoding/binary"
 
-// Program is an ExecuTorch program.
+// Program describes the contents of an ExecuTorch program.
 type Program struct {
-	Methods   []Table // by Method
+	Methods   []Table // made by the function Method
 	Named     []Named
-	Segments  [][]byte // after those of Named
-	Inline    [][]byte // delegates
-	Buffers   [][]byte // constants in the FlatBuffer; the first is unused
-	Constants *Packed
-	Mutable   []Packed
-	// Plain is a FlatBuffer without the extended header, and without segments. Short is a header without the
-	// bytes of segments.
-	Plain, Short bool
+	Segments  [][]byte // stored after the segments of Named
+	Inline    [][]byte // delegates stored in the FlatBuffer
+	Buffers   [][]byte // constants stored in the FlatBuffer; the first is unused
+	Constants *Packed  // segment of the constants; nil for none
+	Mutable   []Packed // segments with the initial contents of mutable buffers
+	Plain     bool     // write the FlatBuffer without the extended header and without segments
+	Short     bool     // write an extended header without the field for the size of the segments
 }
 
-// Named is a blob with a key. Layout is of a tensor in a data file; nil for none.
+// Named is a blob with a key.
 type Named struct {
 	Key    string
 	Data   []byte
-	Layout Table
+	Layout Table // type and shape of a tensor in a data file; nil for none
 }
 
-// Packed is a segment of several tensors.
+// Packed is a segment that contains several tensors.
 type Packed struct {
-	Segment int // number
-	Offsets []uint64
+	Segment int      // number of the segment
+	Offsets []uint64 // offset of each tensor in the segment
 }
 
 func (p *Packed) table() Table { return Table{0: uint32(p.Segment), 1: p.Offsets} }
@@ -36,7 +35,8 @@ const (
 	headerLength = 32
 )
 
-// segments lays blobs out one after the other.
+// segments concatenates blobs with padding. It returns the rows of the segment table and the concatenated
+// bytes.
 func segments(blobs [][]byte) (rows []Table, data []byte) {
 	for _, b := range blobs {
 		for len(data)%alignment != 0 {
@@ -59,7 +59,7 @@ func named(all []Named) (rows []Table, blobs [][]byte) {
 	return rows, blobs
 }
 
-// Bytes is the program's file.
+// Bytes returns the contents of the program file.
 func (p *Program) Bytes() []byte {
 	keys, blobs := named(p.Named)
 	rows, data := segments(append(blobs, p.Segments...))
@@ -105,7 +105,8 @@ func oneField(blobs [][]byte) []Table {
 	return rows
 }
 
-// insert puts a header after the identifier of a FlatBuffer, padded so that the rest stays aligned.
+// insert inserts a header after the file identifier of a FlatBuffer. It pads the header so that the rest of
+// the FlatBuffer stays aligned.
 func insert(flat, header []byte) []byte {
 	for len(header)%16 != 0 {
 		header = append(header, 0)
@@ -124,7 +125,7 @@ func pad(data []byte) []byte {
 	return data
 }
 
-// DataFile is a .ptd file.
+// DataFile returns the contents of a .ptd file.
 func DataFile(all ...Named) []byte {
 	keys, blobs := named(all)
 	rows, data := segments(blobs)
@@ -142,28 +143,29 @@ func DataFile(all ...Named) []byte {
 	return append(flat, data...)
 }
 
-// Bundle is a .bpte file around a program.
+// Bundle returns the contents of a .bpte file with a program and test suites.
 func Bundle(program []byte, suites ...Table) []byte {
 	return Flat("BP08", Table{0: uint32(0), 1: suites, 2: program})
 }
 
-// Suite are the test cases of a method.
+// Suite returns the table of a method's test cases.
 func Suite(method string, cases ...Table) Table { return Table{0: method, 1: cases} }
 
-// Case is a test case.
+// Case returns the table of a test case.
 func Case(inputs, outputs []Table) Table { return Table{0: inputs, 1: outputs} }
 
-// Test is a test input or output: a tensor of bytes.
+// Test returns the table of a test input or output that is a tensor.
 func Test(dtype int8, sizes []int32, data []byte) Table {
 	return Table{0: Union{1, Table{0: dtype, 1: sizes, 2: data}}}
 }
 
-// Method is a plan.
+// Method returns the table of a method, which the schema calls ExecutionPlan.
 func Method(name string, values []Table, inputs, outputs []int32) Table {
 	return Table{0: name, 2: values, 3: inputs, 4: outputs, 8: []int64{0, 1 << 20}}
 }
 
-// Value is a value of a method: int64, bool, float64, string or nil.
+// Value returns the table of a method's value: nil, an int64, a bool, a float64, a string, or a Table made by
+// Tensor.
 func Value(v any) Table {
 	switch v := v.(type) {
 	case nil:
@@ -179,10 +181,11 @@ func Value(v any) Table {
 	case string:
 		return Table{0: Union{6, Table{0: v}}}
 	}
-	panic("ptetest: not a value")
+	panic("ptetest: Value: unsupported Go type")
 }
 
-// Tensor is a tensor that the caller of a method gives. More slots may be set.
+// Tensor returns the table of a tensor whose memory the caller of the method provides. Tests may set more
+// slots.
 func Tensor(dtype int8, sizes ...int32) Table {
 	order := make([]byte, len(sizes))
 	for i := range order {
@@ -191,30 +194,31 @@ func Tensor(dtype int8, sizes ...int32) Table {
 	return Table{0: dtype, 2: sizes, 3: order}
 }
 
-// Delegate is a delegate whose data is a segment.
+// Delegate returns the table of a delegate whose data is in a segment.
 func Delegate(backend string, segment int, options ...Table) Table {
 	return Table{0: backend, 1: Table{0: int8(1), 1: uint32(segment)}, 2: options}
 }
 
-// Option is a compile option of a delegate.
+// Option returns the table of a compile option of a delegate.
 func Option(key string, value ...byte) Table { return Table{0: key, 1: value} }
 
-// Chain is a chain of instructions.
+// Chain returns the table of a chain of instructions.
 func Chain(instructions ...Table) Table { return Table{2: instructions} }
 
-// Instruction is one of KernelCall 1, DelegateCall 2, MoveCall 3, JumpFalseCall 4 and FreeCall 5.
+// Instruction returns the table of an instruction. The kinds are KernelCall 1, DelegateCall 2, MoveCall 3,
+// JumpFalseCall 4 and FreeCall 5.
 func Instruction(kind uint8, args Table) Table { return Table{0: Union{kind, args}} }
 
-// Graph is the graph of a Vulkan delegate.
+// Graph describes the graph of a Vulkan delegate.
 type Graph struct {
 	Values          []Table
 	Operators       []Table
 	Inputs, Outputs []uint32
 	Constants       []Table
-	Data            []byte // inline constants
+	Data            []byte // bytes of the constants that are stored in the delegate
 }
 
-// Bytes is the delegate.
+// Bytes returns the bytes of the delegate.
 func (g *Graph) Bytes() []byte {
 	flat := Flat("VK00", Table{
 		0: "0", 1: g.Operators, 2: g.Values, 3: g.Inputs, 4: g.Outputs, 5: g.Constants,
@@ -233,25 +237,26 @@ func (g *Graph) Bytes() []byte {
 	return append(out, g.Data...)
 }
 
-// Operator is an operator of a graph.
+// Operator returns the table of an operator of a graph.
 func Operator(id uint32, name string, args ...int32) Table { return Table{0: id, 1: name, 2: args} }
 
-// GraphTensor is a value of a graph. constant and object are -1 for none.
+// GraphTensor returns the table of a tensor of a graph. constant and object are -1 for none.
 func GraphTensor(dtype int8, constant, object int32, dims ...uint32) Table {
 	return Table{0: Union{5, Table{0: dtype, 1: dims, 2: constant, 3: object}}}
 }
 
-// GraphInt is a value of a graph.
+// GraphInt returns the table of an integer value of a graph.
 func GraphInt(n int64) Table { return Table{0: Union{2, Table{0: n}}} }
 
-// GraphList is a list of values of a graph.
+// GraphList returns the table of a list of values of a graph.
 func GraphList(ids ...int32) Table { return Table{0: Union{9, Table{0: ids}}} }
 
-// GraphSymInt is a value of a graph.
+// GraphSymInt returns the table of a SymInt of a graph.
 func GraphSymInt() Table { return Table{0: Union{11, Table{0: int32(0)}}} }
 
-// ByKey is a constant of a graph that is named data.
+// ByKey returns the table of a constant of a graph. The n bytes of the constant are named data with the key.
 func ByKey(key string, n uint64) Table { return Table{0: ^uint64(0), 1: n, 2: key} }
 
-// Inline is a constant of a graph that is in the delegate.
+// Inline returns the table of a constant of a graph. The n bytes of the constant are stored in the
+// delegate, at offset at of Graph.Data.
 func Inline(at, n uint64) Table { return Table{0: at, 1: n, 2: ""} }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// schema is the names of an operator's arguments, with spaces between; one that is updated in place ends
-// with !. The output is not among them.
+// schema lists the names of an operator's arguments, separated by spaces. The name of an argument that the
+// operator updates in place ends with !. The list does not contain the output.
 type schema string
 
-// updated are the arguments that the operator writes.
+// updated returns the indices of the arguments that the operator updates in place.
 func (s schema) updated() []int {
 	var at []int
 	for i, name := range strings.Fields(string(s)) {
@@ -21,8 +21,8 @@ func (s schema) updated() []int {
 	return at
 }
 
-// Arguments are the names of an operator's arguments, the output last: arg0, arg1, ... of an operator that is
-// not known, or that has another number of them than is known.
+// Arguments returns the names of the operator's arguments. The last name is "out". The other names are
+// "arg0", "arg1" and so on if the operator is unknown or has an unexpected number of arguments.
 func (op *Operator) Arguments() []string {
 	n := len(op.Args)
 	if n == 0 {
@@ -38,7 +38,7 @@ func (op *Operator) Arguments() []string {
 	return append(slices.Clip(names), "out")
 }
 
-// Known says whether the operator's arguments have names.
+// Known reports whether the names of the operator's arguments are known.
 func (op *Operator) Known() bool {
 	s, ok := schemas[op.Name]
 	return ok && len(strings.Fields(string(s))) == len(op.Args)-1
@@ -55,9 +55,9 @@ const (
 	conv = "input weight bias stride padding dilation transposed output_padding groups"
 )
 
-// schemas are the operators that the partitioner writes.
+// schemas lists the operators that ExecuTorch's Vulkan partitioner writes.
 var schemas = map[string]schema{
-	// Sizes and positions.
+	// Integer arithmetic on sizes and positions.
 	"sym_size.int":                   "self dim",
 	"et_vk.select_as_symint.default": "x dim index",
 	"add":                            "a b",
@@ -66,7 +66,7 @@ var schemas = map[string]schema{
 	"floordiv":                       "a b",
 	"neg":                            "a",
 
-	// Language models.
+	// Operators of language models.
 	"et_vk.prepack.default":      "x",
 	"et_vk.linear_q4gsw.default": "self weights weight_scales group_size bias",
 	"et_vk.linear_dq8ca_q4gsw.default": "input input_scales input_zp weights weight_sums weight_scales " +
@@ -84,7 +84,7 @@ var schemas = map[string]schema{
 	"torchao.choose_qparams_affine.default": "input mapping_type block_size target_dtype quant_min " +
 		"quant_max eps scale_dtype zero_point_dtype preserve_zero",
 
-	// int8.
+	// Quantized int8 operators.
 	"et_vk.linear_q8ta_q8csw.default": "x input_scale input_zero_point weights weight_sums weight_scales " +
 		"bias",
 	"et_vk.q8ta_linear.default":      q8linear,
@@ -102,7 +102,7 @@ var schemas = map[string]schema{
 	"quantized_decomposed.quantize_per_tensor.default":   "input scale zero_point quant_min quant_max dtype",
 	"quantized_decomposed.dequantize_per_tensor.default": "input scale zero_point quant_min quant_max dtype out_dtype",
 
-	// Arithmetic of one tensor.
+	// Elementwise operators with one tensor.
 	"aten.abs.default":         oneTensor,
 	"aten.neg.default":         oneTensor,
 	"aten.exp.default":         oneTensor,
@@ -123,7 +123,7 @@ var schemas = map[string]schema{
 	"aten.clamp.default":       "self min max",
 	"aten.hardtanh.default":    "self min_val max_val",
 
-	// Arithmetic of two.
+	// Binary and ternary elementwise operators, indexing, matrix products, convolutions, norms and pooling.
 	"aten.add.Tensor":                                   "self other alpha",
 	"aten.sub.Tensor":                                   "self other alpha",
 	"aten.mul.Tensor":                                   twoTensors,
@@ -167,7 +167,7 @@ var schemas = map[string]schema{
 	"aten.max_pool2d_with_indices.default":              "self kernel_size stride padding dilation ceil_mode",
 	"aten._native_batch_norm_legit_no_training.default": "input weight bias running_mean running_var momentum eps",
 
-	// Along a dim.
+	// Operators along a dim.
 	"aten.amax.default":         alongDim,
 	"aten.amin.default":         alongDim,
 	"aten.argmax.default":       alongDim,
@@ -179,7 +179,7 @@ var schemas = map[string]schema{
 	"aten.cumsum.default":       "self dim dtype",
 	"aten.topk.default":         "self k dim largest sorted",
 
-	// Shapes.
+	// Operators that change the shape, copy or fill.
 	"aten.view_copy.default":                   "self size",
 	"aten.clone.default":                       "self memory_format",
 	"aten.alias_copy.default":                  oneTensor,

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Writes are the values that an operator writes: its output, or the elements of it where that is a list, and
-// the arguments that it updates in place.
+// Writes returns the indices of the values that an operator writes. These are the output, or its elements if
+// the output is a list, and the arguments that the operator updates in place.
 func (g *Graph) Writes(op *Operator) []int {
 	var ids []int
 	for k, id := range op.Args {
@@ -17,7 +17,7 @@ func (g *Graph) Writes(op *Operator) []int {
 	return ids
 }
 
-// Reads are the tensors and SymInts that an operator reads, in the order of its arguments.
+// Reads returns the indices of the tensors and SymInts that an operator reads, in argument order.
 func (g *Graph) Reads(op *Operator) []int {
 	var ids []int
 	updated := schemas[op.Name].updated()
@@ -39,7 +39,8 @@ func (op *Operator) writes(k int) bool {
 	return k == len(op.Args)-1 || slices.Contains(schemas[op.Name].updated(), k)
 }
 
-// flatten adds a value to ids, or what it lists. Lists of lists do not occur: an inner one is a value.
+// flatten appends the value id to ids. If the value is a list, flatten appends the elements of the list
+// instead. It does not expand lists inside lists, which do not occur.
 func (g *Graph) flatten(ids []int, id int) []int {
 	if list, ok := g.Values[id].(ValueList); ok {
 		return append(ids, list...)
@@ -47,8 +48,9 @@ func (g *Graph) flatten(ids []int, id int) []int {
 	return append(ids, id)
 }
 
-// Mutable are the tensors that begin with the bytes of a constant and that operators write, KV caches for
-// one. Each has memory of its own, though several may begin with the same bytes.
+// Mutable returns the indices of the tensors that are initialized from a constant and written by operators,
+// such as KV caches. Each of these tensors has separate memory, even if several are initialized from the same
+// constant.
 func (g *Graph) Mutable() []int {
 	var ids []int
 	for i := range g.Operators {
@@ -62,15 +64,15 @@ func (g *Graph) Mutable() []int {
 	return slices.Compact(ids)
 }
 
-// Object is memory that the exporter planned for several tensors, in turns.
+// Object is a memory object that several tensors use, one after the other. The exporter plans the objects.
 type Object struct {
 	ID     int
-	Bytes  int64 // of the largest
-	Values []int
+	Bytes  int64 // size of the largest tensor in bytes
+	Values []int // indices of the tensors in Graph.Values
 }
 
-// Objects is the exporter's memory plan. Tensors that are constants or have memory of their own are not in
-// it.
+// Objects returns the exporter's memory plan, sorted by ID. The plan does not contain constants and tensors
+// that do not share memory.
 func (g *Graph) Objects() []Object {
 	byID := map[int]*Object{}
 	for id, v := range g.Values {
@@ -93,11 +95,12 @@ func (g *Graph) Objects() []Object {
 	return objects
 }
 
-// Split gives the inputs and the outputs among the arguments of a delegate call.
+// Split splits the arguments of a delegate call into the inputs and the outputs of the graph. It returns an
+// error if the number of arguments does not match.
 func (g *Graph) Split(args []int) (inputs, outputs []int, err error) {
 	if n := len(g.Inputs); len(args) == n+len(g.Outputs) {
 		return args[:n], args[n:], nil
 	}
-	return nil, nil, fmt.Errorf("a delegate call has %d arguments, and its graph %d inputs and %d outputs",
+	return nil, nil, fmt.Errorf("a delegate call has %d arguments; its graph has %d inputs and %d outputs",
 		len(args), len(g.Inputs), len(g.Outputs))
 }

@@ -1,5 +1,5 @@
-// Package vulkan reads the graph of a delegate that ExecuTorch's Vulkan partitioner wrote, which its WebGPU
-// runtime reads too. The delegate's backend is Backend.
+// Package vulkan reads the graph of a delegate written by ExecuTorch's Vulkan partitioner. ExecuTorch's
+// Vulkan and WebGPU runtimes read the same graphs. The backend name of these delegates is Backend.
 //
 //	g, err := vulkan.Parse(delegate.Data, file.Lookup)
 //	for i := range g.Operators {
@@ -9,8 +9,8 @@
 //		}
 //	}
 //
-// A graph is a list of values and a list of operators, each with the values that it reads and writes. All
-// shapes in it are the largest. A graph is not trusted: see package pte, whose *Error it gives.
+// A graph is a list of values and a list of operators, which read and write the values. All shapes in a graph
+// are maximum shapes. The package does not trust the graph. The error for a damaged graph is a *pte.Error.
 package vulkan
 
 import (
@@ -24,23 +24,23 @@ import (
 	"gpuscope/model/checkpoint/pte/internal/flat"
 )
 
-// Backend is the name of delegates that this package reads.
+// Backend is the backend name of the delegates that this package reads.
 const Backend = "VulkanBackend"
 
-// Graph is what a delegate computes.
+// Graph is the graph of operators that a delegate computes.
 type Graph struct {
 	Version         string
 	Values          []Value
-	Operators       []Operator // in the order in which they run
-	Inputs, Outputs []int      // values, in the order of a delegate call's arguments
+	Operators       []Operator // in execution order
+	Inputs, Outputs []int      // indices into Values, in the order of the arguments of a delegate call
 	Constants       []Constant
 }
 
 // Value is a value of a graph. It is one of
 //
 //	nil        None
-//	int64      scalars are shared: an Int may stand where a float is meant, and the reverse
-//	float64
+//	int64      an operator may use it as a float argument, because operators share scalars
+//	float64    an operator may use it as an integer argument
 //	bool
 //	string
 //	*Tensor
@@ -51,47 +51,49 @@ type Graph struct {
 //	ValueList
 type Value any
 
-// SymInt is an integer that an operator computes: a position, the live size of a dim.
+// SymInt is an integer that an operator computes, such as a position or the live size of a dim.
 type SymInt struct{}
 
-// ValueList is a list of values.
+// ValueList is a list of indices into Graph.Values.
 type ValueList []int
 
-// Tensor is a tensor in memory of the device.
+// Tensor is a tensor in device memory.
 type Tensor struct {
 	Type     pte.Type
-	Dims     []int    // the largest
-	Staging  pte.Type // of the caller's copy
-	Constant int      // in Graph.Constants, or -1
-	// Object is the memory that the exporter planned: tensors of the same Object share it. -1 is memory of
-	// its own.
+	Dims     []int    // maximum shape
+	Staging  pte.Type // element type of the caller's copy of the tensor
+	Constant int      // index into Graph.Constants, or -1
+	// Object is the number of the memory object that the exporter planned for the tensor. Tensors with the
+	// same Object share memory. It is -1 if the tensor does not share memory.
 	Object int
-	// Storage and Layout are hints for textures, by their numbers in the file; 255 is the default.
+	// Storage and Layout are hints for textures, as the numbers in the file. The default is 255.
 	Storage, Layout uint8
 }
 
-// Bytes is the size of the tensor's elements, which has been checked.
+// Bytes returns the size of the tensor in bytes. Parse has checked that the size does not overflow.
 func (t *Tensor) Bytes() int64 {
 	n, _ := t.Type.Bytes(t.Dims)
 	return n
 }
 
-// Constant is the bytes of weights.
+// Constant holds the bytes of a weight.
 type Constant struct {
-	Key  string // of named data; "" where the bytes are in the delegate
+	Key  string // key of the named data; "" if the bytes are stored in the delegate
 	Data pte.Data
-	// Missing is why there is no Data: an error that is pte.ErrNoData. The graph can be looked at, not run.
+	// Missing is an error that wraps pte.ErrNoData if no file contains the key, otherwise nil. A graph with
+	// missing constants can be inspected but not run.
 	Missing error
 }
 
-// Operator is one operator of a graph.
+// Operator is an operator of a graph.
 type Operator struct {
-	ID   uint32 // in the exporter's graph
-	Name string // "et_vk.linear_q4gsw.default"
-	Args []int  // values: the schema's arguments with all defaults, then the output
+	ID   uint32 // number of the operator in the exporter's graph
+	Name string // name with namespace and overload, such as "et_vk.linear_q4gsw.default"
+	Args []int  // indices into Graph.Values: all arguments of the schema including defaults, then the output
 }
 
-// Parse reads a delegate. Constants with a key are looked up with lookup: File.Lookup of package pte.
+// Parse reads the graph of a delegate. It calls lookup to find the constants that are stored under a key. Use
+// pte.File.Lookup as lookup.
 func Parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error) {
 	g, err := parse(d, lookup)
 	if err != nil {
@@ -115,8 +117,9 @@ func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 	}
 	if id := flat.Identifier(data); id != graphID {
 		return nil, &pte.Error{
-			Table: "VkGraph", Field: "identifier", Problem: fmt.Sprintf("%q, want %q", id, graphID),
-			Err: pte.ErrFormat,
+			Table: "VkGraph", Field: "identifier",
+			Problem: fmt.Sprintf("%q is not the identifier %q of a Vulkan graph", id, graphID),
+			Err:     pte.ErrFormat,
 		}
 	}
 	b := flat.New(data)
@@ -127,13 +130,13 @@ func parse(d pte.Data, lookup func(key string) (pte.Data, error)) (*Graph, error
 	return r.g, b.Err()
 }
 
-// header is where the parts of a delegate are.
+// header locates the parts of a delegate.
 type header struct{ graph, constants pte.Data }
 
 const (
 	headerID   = "VH00"
 	graphID    = "VK00"
-	headerSize = 30 // bytes: its fields are not aligned
+	headerSize = 30 // size of the header in bytes; its fields are not aligned
 )
 
 func readHeader(d pte.Data) (h header, err error) {
@@ -151,11 +154,12 @@ func readHeader(d pte.Data) (h header, err error) {
 	if len(b) < 8 || string(b[4:8]) != headerID {
 		return h, &pte.Error{
 			Table: "Vulkan delegate", Field: "identifier", Err: pte.ErrFormat,
-			Problem: fmt.Sprintf("%q at byte 4, want %q", b[min(len(b), 4):min(len(b), 8)], headerID),
+			Problem: fmt.Sprintf("%q at byte 4 is not the identifier %q of a Vulkan delegate",
+				b[min(len(b), 4):min(len(b), 8)], headerID),
 		}
 	}
 	if len(b) < headerSize {
-		return wrong("size", "the delegate has %d bytes, want %d or more", len(b), headerSize)
+		return wrong("size", "the delegate has %d bytes; the minimum is %d", len(b), headerSize)
 	}
 	u32 := binary.LittleEndian.Uint32
 	size := binary.LittleEndian.Uint16(b[8:])
@@ -163,13 +167,15 @@ func readHeader(d pte.Data) (h header, err error) {
 	length := binary.LittleEndian.Uint64(b[22:])
 	switch {
 	case size < headerSize:
-		return wrong("size", "%d, want %d or more", size, headerSize)
+		return wrong("size", "%d bytes; the minimum is %d", size, headerSize)
 	case at < uint64(size):
-		return wrong("FlatBuffer", "it begins at %d, within the header's %d bytes", at, size)
+		return wrong("FlatBuffer", "the FlatBuffer starts at byte %d, inside the header of %d bytes", at,
+			size)
 	case n == 0:
-		return wrong("FlatBuffer", "it has no bytes")
+		return wrong("FlatBuffer", "the FlatBuffer is empty")
 	case constants < at+n:
-		return wrong("constants", "they begin at %d, before the FlatBuffer ends at %d", constants, at+n)
+		return wrong("constants", "they start at byte %d, before the end of the FlatBuffer at byte %d",
+			constants, at+n)
 	}
 	if h.graph, err = d.Slice(at, n); err != nil {
 		return wrong("FlatBuffer", "%v", err)
@@ -183,7 +189,7 @@ func readHeader(d pte.Data) (h header, err error) {
 	return h, nil
 }
 
-// The slots of the graph's schema.
+// The constants below are the slots of the schema of the graph, which number the fields of each table.
 const (
 	graphVersion = iota
 	graphChain
@@ -215,9 +221,9 @@ const (
 	tensorStaging
 )
 
-// The types of values.
+// The type numbers of the union of values.
 const (
-	_ = iota // absent
+	_ = iota // 0 means that the union is absent
 	typeNull
 	typeInt
 	typeDouble
@@ -252,7 +258,7 @@ var (
 	}
 )
 
-// item is a table of one field, which has slot 0.
+// item returns the kind of a table with one field, which has the slot valueItem.
 func item(name, field string) *flat.Kind { return &flat.Kind{Name: name, Fields: field} }
 
 const valueItem = 0
@@ -261,8 +267,8 @@ type reader struct {
 	g         *Graph
 	constants pte.Data
 	lookup    func(string) (pte.Data, error)
-	err       error // of lookup
-	size      int   // of the FlatBuffer
+	err       error // first error of lookup
+	size      int   // size of the FlatBuffer in bytes
 }
 
 func (r *reader) graph(t *flat.Table) {
@@ -275,7 +281,8 @@ func (r *reader) graph(t *flat.Table) {
 		ids, _ := v.(ValueList)
 		for _, id := range ids {
 			if id < 0 || id >= n {
-				t.Failf(graphValues, "element %d is a list with value %d, and there are %d", i, id, n)
+				t.Failf(graphValues, "element %d is a list that refers to value %d, but there are %d values",
+					i, id, n)
 			}
 		}
 	}
@@ -285,14 +292,15 @@ func (r *reader) graph(t *flat.Table) {
 			Args: ids(t, callArgs, flat.Numbers[int32](t, callArgs), n),
 		}
 	})
-	// Operators may share lists. What they read together must not be much more than the file.
+	// Operators may share lists, so a small file could describe a huge number of arguments. The total number
+	// of arguments is therefore limited by the size of the file.
 	references := 0
 	for i := range g.Operators {
 		for _, id := range g.Operators[i].Args {
 			list, _ := g.Values[id].(ValueList)
 			if references += 1 + len(list); references > r.size {
-				t.Failf(graphChain, "element %d and those before it have over %d arguments in lists", i,
-					r.size)
+				t.Failf(graphChain, "elements 0 to %d have more than %d arguments, including list elements",
+					i, r.size)
 				return
 			}
 		}
@@ -301,7 +309,8 @@ func (r *reader) graph(t *flat.Table) {
 	g.Outputs = r.tensors(t, graphOutputs)
 }
 
-// list reads a list of tables.
+// list reads a field that is a list of tables. It calls read for each table and returns the results, or nil
+// if the buffer has an error.
 func list[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table) T) []T {
 	all := make([]T, 0, t.Len(slot))
 	for _, item := range t.Tables(slot, kind) {
@@ -313,7 +322,8 @@ func list[T any](t *flat.Table, slot int, kind *flat.Kind, read func(*flat.Table
 	return slices.Clip(all)
 }
 
-// ids are values of the graph, of which there are n.
+// ids converts indices of values to ints and checks that each is less than n, the number of values. slot is
+// the field that errors refer to.
 func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	if len(from) == 0 {
 		return nil
@@ -321,7 +331,7 @@ func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	out := make([]int, len(from))
 	for i, id := range from {
 		if id < 0 || int64(id) >= int64(n) {
-			t.Failf(slot, "element %d is %d, not one of %d values", i, id, n)
+			t.Failf(slot, "element %d: index %d is out of range: there are %d values", i, id, n)
 			return nil
 		}
 		out[i] = int(id)
@@ -329,7 +339,7 @@ func ids[T int32 | uint32](t *flat.Table, slot int, from []T, n int) []int {
 	return out
 }
 
-// tensors are inputs or outputs of the graph.
+// tensors reads the inputs or the outputs of the graph, which must be tensors.
 func (r *reader) tensors(t *flat.Table, slot int) []int {
 	list := ids(t, slot, flat.Numbers[uint32](t, slot), len(r.g.Values))
 	for i, id := range list {
@@ -343,17 +353,17 @@ func (r *reader) tensors(t *flat.Table, slot int) []int {
 func (r *reader) constant(t *flat.Table) Constant {
 	at, n := flat.Number[uint64](t, bytesOffset, 0), flat.Number[uint64](t, bytesLength, 0)
 	c := Constant{Key: t.Text(bytesKey)}
-	if at != math.MaxUint64 { // which says that there is a key
+	if at != math.MaxUint64 { // the offset math.MaxUint64 means that the constant has a key
 		var err error
 		if c.Key = ""; r.err == nil {
 			if c.Data, err = r.constants.Slice(at, n); err != nil {
-				t.Failf(bytesOffset, "%v of constants", err)
+				t.Failf(bytesOffset, "outside the constants: %v", err)
 			}
 		}
 		return c
 	}
 	if c.Key == "" {
-		t.Failf(bytesKey, "absent, and there is no offset")
+		t.Failf(bytesKey, "missing, although the constant has no offset")
 	}
 	if t.Failed() || r.err != nil {
 		return c
@@ -407,22 +417,23 @@ func (r *reader) value(t *flat.Table) Value {
 	return nil
 }
 
-// types are the types of elements by their numbers in the graph. 127 is none.
+// types lists the element types, indexed by their number in the graph.
 var types = []pte.Type{
 	pte.Bool, pte.Uint8, pte.Int8, pte.Int32, pte.Float16, pte.Float32, pte.Float64, pte.Int64,
 }
 
+// noType is the type number that means no type.
 const noType = 127
 
 func typeOf(t *flat.Table, slot int, n int8) pte.Type {
 	if n < 0 || int(n) >= len(types) {
-		t.Failf(slot, "type %d, known are 0 to %d", n, len(types)-1)
+		t.Failf(slot, "unknown element type %d; known types are 0 to %d", n, len(types)-1)
 		return 0
 	}
 	return types[n]
 }
 
-// maxDims is more than the runtimes allow a tensor.
+// maxDims is the maximum number of dims of a tensor. It is larger than the limits of ExecuTorch's runtimes.
 const maxDims = 64
 
 func (r *reader) tensor(t *flat.Table) *Tensor {
@@ -439,11 +450,11 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	}
 	dims := flat.Numbers[uint32](t, tensorDims)
 	if len(dims) > maxDims {
-		t.Failf(tensorDims, "%d dims, want at most %d", len(dims), maxDims)
+		t.Failf(tensorDims, "%d dims; the maximum is %d", len(dims), maxDims)
 	}
 	for i, d := range dims {
 		if d > math.MaxInt32 {
-			t.Failf(tensorDims, "dim %d is %d", i, d)
+			t.Failf(tensorDims, "dim %d is %d, which does not fit 32 bits", i, d)
 			return v
 		}
 		v.Dims = append(v.Dims, int(d))
@@ -453,15 +464,16 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case t.Failed():
 		return v
 	case !ok:
-		t.Failf(tensorDims, "%v of %v are more bytes than memory can have", v.Dims, v.Type)
+		t.Failf(tensorDims, "a tensor of %v %v is larger than memory can be", v.Dims, v.Type)
 	case v.Object < -1:
-		t.Failf(tensorObject, "%d, want -1 or more", v.Object)
+		t.Failf(tensorObject, "%d; the minimum is -1", v.Object)
 	case v.Constant < -1 || v.Constant >= len(r.g.Constants):
-		t.Failf(tensorConstant, "%d is not one of %d constants", v.Constant, len(r.g.Constants))
+		t.Failf(tensorConstant, "index %d is out of range: there are %d constants", v.Constant,
+			len(r.g.Constants))
 	case v.Constant >= 0:
 		c := &r.g.Constants[v.Constant]
 		if c.Missing == nil && c.Data.Size() < n && r.err == nil {
-			t.Failf(tensorConstant, "constant %d has %d bytes, and %v of %v have %d", v.Constant,
+			t.Failf(tensorConstant, "constant %d has %d bytes, but a tensor of %v %v needs %d", v.Constant,
 				c.Data.Size(),
 				v.Dims, v.Type, n)
 		}

@@ -11,7 +11,7 @@
 //	for _, plan := range program.Tables(programPlans, planKind) {
 //		name := plan.Text(planName)
 //	}
-//	if err := b.Err(); err != nil { // *Error: names the table and the field
+//	if err := b.Err(); err != nil { // an *Error that names the table and the field
 //
 // A Buffer keeps its first error. After an error, every read returns the value of an absent field. Callers
 // therefore check Err once at the end, and before they use a number as an index. A nil *Table is valid and
