@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 )
@@ -195,6 +196,7 @@ func TestChangedByteNeverPanics(t *testing.T) {
 
 func TestDamageIsNamed(t *testing.T) {
 	t.Parallel()
+	messages := wordingtest.New(t)
 	le := binary.LittleEndian
 	patched := func(find string, at int, value uint64) []byte {
 		data := small().Bytes()
@@ -214,106 +216,83 @@ func TestDamageIsNamed(t *testing.T) {
 	binary.BigEndian.PutUint32(swapped[4:], 3)
 	for name, c := range map[string]struct {
 		data []byte
-		want string
 	}{
 		"tensor count": {
 			patched("GGUF", 4, 1<<60),
-			"tensor count at byte 8 is 1152921504606846976, but the rest of the file can hold at most",
 		},
 		"pair count": {
 			patched("GGUF", 12, 1<<60),
-			"metadata pair count at byte 16 is 1152921504606846976",
 		},
 		"more tensors than any model has": {
 			append(patched("GGUF", 4, 1<<17+1), make([]byte, 24<<17)...),
-			"131073 tensors; the maximum is 65536 pairs and 131072 tensors",
 		},
 		"more pairs than any model has": {
 			append(patched("GGUF", 12, 1<<16+1), make([]byte, 13<<16)...),
-			"65537 metadata pairs and",
 		},
 		"version": {
 			patched("GGUF", 0, 9),
-			"GGUF version 9 is not supported; supported are versions 2 to 3",
 		},
-		"big-endian": {swapped, "a big-endian GGUF file (version 3)"},
+		"big-endian": {swapped},
 		"string length": {
 			patched("general.architecture", 4, 1<<62),
-			`key "general.architecture": the file ends at byte`,
 		},
 		"value type": {
 			patched("general.architecture", 0, 99),
-			`key "general.architecture": value type 99 at byte`,
 		},
-		"array type":   {patched("strings", 4, 77), `key "strings": array element type 77 at byte`},
-		"array length": {patched("strings", 8, 1<<61), `key "strings": the array's length at byte`},
-		"bool":         {patched("bool", 4, 2), `key "bool": a bool at byte`},
-		"twice a key":  {built(func(b *gguftest.Builder) { b.Add("u8", 1) }), `key "u8" occurs twice`},
+		"array type":   {patched("strings", 4, 77)},
+		"array length": {patched("strings", 8, 1<<61)},
+		"bool":         {patched("bool", 4, 2)},
+		"twice a key":  {built(func(b *gguftest.Builder) { b.Add("u8", 1) })},
 		"empty key": {
 			built(func(b *gguftest.Builder) { b.Add("", 1) }),
-			`metadata pair 19 of 19: the key at byte`,
 		},
 		"escape in name": {
 			built(func(b *gguftest.Builder) { b.F32("a\x1b[2J", nil, []float32{1}) }),
-			`is "a\x1b[2J", not printable UTF-8`,
 		},
 		"alignment": {
 			built(func(b *gguftest.Builder) { b.Set("general.alignment", 24) }),
-			"general.alignment is 24; it must be a power of two",
 		},
 		"alignment kind": {
 			built(func(b *gguftest.Builder) { b.Set("general.alignment", "x") }),
-			`metadata "general.alignment" is string "x"; it must be`,
 		},
 		"twice a tensor": {
 			built(func(b *gguftest.Builder) { b.F32("norm", nil, []float32{1}) }),
-			`tensor 5 of 5: the tensor name "norm" occurs twice`,
 		},
 		"five dims": {built(func(b *gguftest.Builder) {
 			b.F32("x", []int{1, 1, 1, 1, 1},
 				[]float32{1})
-		}), `"x": 5 dims; the maximum is 4`},
+		})},
 		"dim 0": {
 			built(func(b *gguftest.Builder) { b.F32("x", []int{3, 0}, nil) }),
-			`"x": dim 0 is 0`,
 		},
 		"dim too large": {
 			patched("matrix", 4, 1<<62),
-			`"matrix": dim 0 is 4611686018427387904: the number of elements is too large`,
 		},
 		"product": {
 			patched("matrix", 4, 1<<59),
-			`"matrix": dim 1 is 2: the number of elements is too large`,
 		},
 		"past the end": {
 			patched("matrix", 4, 1<<40),
-			`tensor "matrix" (F16 [2, 1099511627776], 4398046511104 bytes at offset 32) extends past the end`,
 		},
 		"offset": {
 			patched("matrix", 24, 1<<63),
-			`tensor "matrix" (F16 [2, 3], 12 bytes at offset 9223372036854775808) extends past`,
 		},
 		"odd offset": {
 			patched("matrix", 24, 33),
-			`tensor "matrix": offset 33 is not a multiple of the alignment 32`,
 		},
 		"overlap": {
 			patched("matrix", 24, 64),
-			`tensors "matrix" and "quantised" overlap: the first ends at offset 76, the second starts at 64`,
 		},
 		"name without end": {
 			built(func(b *gguftest.Builder) { b.F32(strings.Repeat("x", 1<<16), []int{1}, []float32{1}) }),
-			"has 65536 bytes; the maximum is 65535",
 		},
 		"half a block": {built(func(b *gguftest.Builder) {
 			b.Tensor("x", gguf.Q4_0, []int{4, 48},
 				make([]byte, 108))
-		}), `"x": rows of 48 elements; Q4_0 needs a multiple of its block length 32`},
+		})},
 	} {
 		_, err := gguf.Parse(c.data, "bad.gguf")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
-		}
+		messages.Error(name, err)
 	}
 }
 
@@ -380,27 +359,26 @@ func TestNestingHasALimit(t *testing.T) {
 
 func TestWrongFileIsSaidToBeWhatItIs(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct{ data, want string }{
-		"empty":       {"", "the file is empty"},
-		"short":       {"GG", "ends inside the first four bytes"},
-		"text":        {"Once upon a time", "it is a text file"},
-		"cut text":    {strings.Repeat("x", 511) + "é", "it is a text file"},
-		"html":        {"\n<!DOCTYPE html><html>", "an HTML or XML page"},
-		"zip":         {"PK\x03\x04\x14\x00", "zip archive"},
-		"safetensors": {"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":1}", "safetensors"},
-		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00", "it is an ExecuTorch program"},
-		"config.json": {"{\n  \"model_type\": \"llama\"\n}", "use the folder that contains this file"},
-		"pickle":      {"\x80\x02}q", "Python pickle"},
-		"lfs":         {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"},
-		"swapped":     {"FUGG\x00\x00\x00\x03", "big-endian"},
-		"old":         {"tjgg\x03\x00\x00\x00", "older than GGUF"},
-		"lower case":  {"gguf\x03\x00\x00\x00", `it starts with "gguf\x03\x00\x00\x00", want "GGUF"`},
-		"binary":      {"\x7fELF\x02\x01\x01\x00", `it starts with "\x7fELF`},
+	messages := wordingtest.New(t)
+	for name, c := range map[string]struct{ data string }{
+		"empty":       {""},
+		"short":       {"GG"},
+		"text":        {"Once upon a time"},
+		"cut text":    {strings.Repeat("x", 511) + "é"},
+		"html":        {"\n<!DOCTYPE html><html>"},
+		"zip":         {"PK\x03\x04\x14\x00"},
+		"safetensors": {"\x40\x00\x00\x00\x00\x00\x00\x00{\"a\":1}"},
+		"pte":         {"\x30\x00\x00\x00ET12\x00\x00\x00\x00"},
+		"config.json": {"{\n  \"model_type\": \"llama\"\n}"},
+		"pickle":      {"\x80\x02}q"},
+		"lfs":         {"version https://git-lfs.github.com/spec/v1\n"},
+		"swapped":     {"FUGG\x00\x00\x00\x03"},
+		"old":         {"tjgg\x03\x00\x00\x00"},
+		"lower case":  {"gguf\x03\x00\x00\x00"},
+		"binary":      {"\x7fELF\x02\x01\x01\x00"},
 	} {
 		_, err := gguf.Parse([]byte(c.data), "file")
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %s", name, err, c.want)
-		}
+		messages.Error(name, err)
 	}
 }
 

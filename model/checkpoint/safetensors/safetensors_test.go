@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"gpuscope/internal/wordingtest"
 )
 
 // file is a file with a header and bytes behind it.
@@ -51,70 +53,62 @@ func TestTensorsAreWhatTheHeaderSays(t *testing.T) {
 }
 
 func TestDamageIsOneError(t *testing.T) {
+	messages := wordingtest.New(t)
 	const one = `"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`
 	for name, c := range map[string]struct {
 		data []byte
-		want string
 	}{
-		"empty":              {nil, "not a safetensors file: the file has 0 bytes"},
-		"cut in the length":  {[]byte("abc"), "the file has 3 bytes; the minimum is 8"},
-		"a header of 4 GB":   {append([]byte{0, 0, 0, 0, 1, 0, 0, 0}, '{'), "the header has 4294967296 bytes; the maximum is"},
-		"a header too long":  {append([]byte{99, 0, 0, 0, 0, 0, 0, 0}, '{'), "the header has 99 bytes, but the file has only 9"},
-		"not an object":      {file(`["a"]`, ""), "the header starts with"},
-		"no header":          {file("", ""), "the header starts with"},
-		"not UTF-8":          {file("{\"\xff\":1}", ""), "not valid UTF-8"},
-		"cut JSON":           {file(`{"a":{"dtype"`, ""), "invalid header: the JSON ends unexpectedly at byte 13: the file is damaged. Download it again"},
-		"two objects":        {file(`{}{}`, ""), `invalid JSON at byte 2: "{"`},
-		"a list for a shape": {file(`{"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}}`, "0123"), "shape: a list where an integer of at least 0 is wanted"},
-		"nested too deep":    {file(`{"a":`+strings.Repeat("[", 20000), ""), "nested too deep"},
-		"a negative dim":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, "0123"), `tensor "a": invalid header: shape: -1 where an integer of at least 0 is wanted`},
-		"a tensor twice":     {file(`{`+one+`,`+one+`}`, "0123"), `"a" occurs twice`},
+		"empty":              {nil},
+		"cut in the length":  {[]byte("abc")},
+		"a header of 4 GB":   {append([]byte{0, 0, 0, 0, 1, 0, 0, 0}, '{')},
+		"a header too long":  {append([]byte{99, 0, 0, 0, 0, 0, 0, 0}, '{')},
+		"not an object":      {file(`["a"]`, "")},
+		"no header":          {file("", "")},
+		"not UTF-8":          {file("{\"\xff\":1}", "")},
+		"cut JSON":           {file(`{"a":{"dtype"`, "")},
+		"two objects":        {file(`{}{}`, "")},
+		"a list for a shape": {file(`{"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}}`, "0123")},
+		"nested too deep":    {file(`{"a":`+strings.Repeat("[", 20000), "")},
+		"a negative dim":     {file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, "0123")},
+		"a tensor twice":     {file(`{`+one+`,`+one+`}`, "0123")},
 		"a control in a name": {
-			file(`{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, "0123"), "is empty or not printable",
+			file(`{"a\u001b[2J":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, "0123"),
 		},
 		"an unknown dtype": {
-			file(`{"a":{"dtype":"Q9","shape":[1],"data_offsets":[0,4]}}`, "0123"), `tensor "a": dtype "Q9" is unknown`,
+			file(`{"a":{"dtype":"Q9","shape":[1],"data_offsets":[0,4]}}`, "0123"),
 		},
 		"a product that overflows": {
 			file(`{"a":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,4]}}`, "0123"),
-			"the number of elements is too large",
 		},
 		"a size that is not the product's": {
-			file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, "0123"), "the tensor has 4 bytes, but F32 [2] needs 8",
+			file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, "0123"),
 		},
 		"offsets backwards": {
 			file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4,0]}}`, "0123"),
-			"data_offsets [4, 0] must be",
 		},
-		"one offset": {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4]}}`, "0123"), "data_offsets [4] must be"},
+		"one offset": {file(`{"a":{"dtype":"F32","shape":[0],"data_offsets":[4]}}`, "0123")},
 		"past the file": {
-			file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, "0123"), "the tensor ends at byte 8 of the data, which has 4",
+			file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, "0123"),
 		},
 		"overlap": {
 			file(`{`+one+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}`, "012345"),
-			`tensors "a" and "b" overlap`,
 		},
 		"a gap": {
 			file(`{`+one+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}}`, "0123456789"),
-			`bytes 4 to 6 of the data, before tensor "b", do not belong to any tensor`,
 		},
-		"bytes behind": {file(`{`+one+`}`, "01234"), "1 extra bytes after the last tensor"},
+		"bytes behind": {file(`{`+one+`}`, "01234")},
 		"metadata without end": {
 			file(`{"__metadata__":{"a":"`+strings.Repeat("x", maxMetadata)+`"}}`, ""),
-			"__metadata__ has 1048584 bytes; the maximum is 1048576",
 		},
 		"more dims than any": {
 			file(`{"a":{"dtype":"U8","shape":[`+strings.Repeat("1,", 99)+`1],"data_offsets":[0,1]}}`, "0"),
-			"a list of 100 numbers; the maximum is 8",
 		},
 		"metadata that is no text": {
-			file(`{"__metadata__":{"a":1}}`, ""), "a number where a string is wanted",
+			file(`{"__metadata__":{"a":1}}`, ""),
 		},
 	} {
 		_, err := Parse(c.data, "x")
-		if err == nil || !strings.HasPrefix(err.Error(), "x: ") || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		messages.Error(name, err)
 	}
 }
 
@@ -131,30 +125,32 @@ func folder(t *testing.T, files map[string]string) string {
 }
 
 func TestFolderOfFiles(t *testing.T) {
+	messages := wordingtest.New(t)
 	tensor := func(name string) string {
 		return string(file(`{"`+name+`":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, name))
 	}
 	index := func(pairs string) string { return `{"weight_map":{` + pairs + `}}` }
 	for name, c := range map[string]struct {
 		files map[string]string
-		want  string // tensors, or a part of the error
+		want  string // names of the tensors; empty if the folder must be refused
 	}{
 		"one file":        {map[string]string{single: tensor("a")}, "a"},
 		"two files":       {map[string]string{indexName: index(`"b":"2","a":"1"`), "1": tensor("a"), "2": tensor("b")}, "ab"},
-		"nothing":         {nil, "neither model.safetensors nor model.safetensors.index.json"},
-		"a missing file":  {map[string]string{indexName: index(`"b":"2","a":"1"`), "1": tensor("a")}, "2 is missing (file 2 of 2"},
-		"a file outside":  {map[string]string{indexName: index(`"a":"../1"`)}, "not a file name without a path"},
-		"no map":          {map[string]string{indexName: `{}`}, "weight_map is empty or missing"},
-		"no JSON":         {map[string]string{indexName: `{`}, "the JSON ends unexpectedly at byte 1: the file is damaged. Download it again"},
-		"in another file": {map[string]string{indexName: index(`"a":"1","b":"1"`), "1": tensor("a")}, `tensor "b" is not in 1`},
-		"twice":           {map[string]string{indexName: index(`"a":"1","b":"2"`), "1": tensor("a"), "2": tensor("a")}, `tensor "a" is in both 1 and 2`},
+		"nothing":         {nil, ""},
+		"a missing file":  {map[string]string{indexName: index(`"b":"2","a":"1"`), "1": tensor("a")}, ""},
+		"a file outside":  {map[string]string{indexName: index(`"a":"../1"`)}, ""},
+		"no map":          {map[string]string{indexName: `{}`}, ""},
+		"no JSON":         {map[string]string{indexName: `{`}, ""},
+		"in another file": {map[string]string{indexName: index(`"a":"1","b":"1"`), "1": tensor("a")}, ""},
+		"twice":           {map[string]string{indexName: index(`"a":"1","b":"2"`), "1": tensor("a"), "2": tensor("a")}, ""},
 	} {
 		dir := folder(t, c.files)
 		f, err := OpenFolder(dir)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), dir) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s: %v, want %q", name, err, c.want)
+			if !strings.HasPrefix(err.Error(), dir) || c.want != "" {
+				t.Errorf("%s: %v, want tensors %q", name, err, c.want)
 			}
+			messages.Text(name, strings.ReplaceAll(err.Error(), dir, "FOLDER"))
 			continue
 		}
 		var got string
