@@ -51,7 +51,7 @@ func (s *live) canRepeat() error {
 }
 
 // turnAgain returns the turn of a step that is to be measured again. It refuses a step that ran with other
-// kernels.
+// kernels than those now in use.
 func (s *live) turnAgain(step *int) (*run.Turn, error) {
 	t, err := s.turnOf(step)
 	if err == nil {
@@ -129,8 +129,8 @@ func (s *live) beginUpto(c session.Command) (work, error) {
 	return func(ctx context.Context, _ *session.Reply) error { return s.runUpto(ctx, id) }, nil
 }
 
-// runUpto runs the dispatches of the current step again, from the first up to and including id. Values that
-// later dispatches write then still hold what they held when the dispatch ran.
+// runUpto runs the dispatches of the current step again, from the first up to and including id. The later
+// dispatches do not run, so the values that they overwrite still hold what they held right after dispatch id.
 func (s *live) runUpto(ctx context.Context, id trace.DispatchID) error {
 	if err := s.hold(ctx); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (s *live) finish(ctx context.Context, _ *session.Reply) error {
 	return err
 }
 
-// replay runs the step whose values the device holds again, up to a dispatch.
+// replay repeats the step whose values the device holds, up to and including a dispatch.
 func (s *live) replay(ctx context.Context, to trace.DispatchID) error {
 	s.looked = replayed{step: nowhere}
 	return s.runner.Exec.Replay(ctx, engine.Look{After: to, Value: s.runner.Net.Tokens})

@@ -36,7 +36,7 @@ type Benchmark struct {
 	Kernels bool
 }
 
-// Bounds of a benchmark.
+// Limits on the settings of a benchmark.
 const (
 	mostTests       = 256
 	mostRepetitions = 1000

@@ -18,7 +18,7 @@ import (
 // subject is a group of operators that do the same work at all shapes.
 type subject struct {
 	ops    []graph.OpID
-	names  []string    // names without their layers
+	names  []string    // operator names without their layer numbers
 	layers []int       // ascending
 	of     trace.Op    // the first operator of the group
 	steps  []benchStep // the shapes at which the work differs from that at all earlier shapes

@@ -185,8 +185,8 @@ func (w *watch) isOf(f *engine.InForce, b *breakpoint) bool {
 	return session.InDispatch(b.has, w.graph, &w.graph.Dispatches[f.Dispatch])
 }
 
-// first finds the first dispatch for which of returns true. It returns a hit that also counts the other
-// dispatches for which of returns true.
+// first finds the first dispatch for which of() returns true. It returns a hit that also counts all other
+// dispatches for which of() returns true.
 func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, bool, error) {
 	h, others := hit{upto: upto}, 0
 	for i := range w.now {
@@ -207,7 +207,7 @@ func (w *watch) first(upto bool, of func(*engine.InForce) (string, bool)) (hit, 
 }
 
 // changed finds the first dispatch that differs from the same dispatch of the previous step, according to
-// how.
+// how().
 func (w *watch) changed(b *breakpoint, how func(was, is *engine.InForce) string) (hit, bool, error) {
 	at := 0
 	return w.first(false, func(is *engine.InForce) (string, bool) {
@@ -252,8 +252,8 @@ func (h *history) median() int64 {
 // whole is the key of the step as a whole in watch.past.
 const whole trace.DispatchID = -1
 
-// late finds the dispatch whose duration exceeds its median by the largest factor, if that factor is above
-// times. If no dispatch does, late checks the duration of the whole step.
+// late finds the dispatch whose duration exceeds its median by the largest factor, if that factor is greater
+// than times. If no dispatch does, late checks the duration of the whole step.
 func (w *watch) late(times float64, m *moment) (hit, bool) {
 	if !m.alike {
 		return hit{}, false

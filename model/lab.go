@@ -154,8 +154,8 @@ func edited(r *run.Runner) (names []string) {
 	return names
 }
 
-// sameKernels refuses to measure a step that ran with other kernels than those now in use. The measurement
-// would be attributed to the kernels of the recorded step.
+// sameKernels refuses to measure a step that ran with other kernels than those now in use. Otherwise the
+// measurement would be attributed to the kernels of the recorded step.
 func (s *live) sameKernels(t *run.Turn) error {
 	if slices.Equal(t.Edited, edited(s.runner)) {
 		return nil

@@ -125,7 +125,7 @@ func (s *live) look(ctx context.Context, at session.LookAt, t *run.Turn, r *sess
 	return nil
 }
 
-// replayTo runs the step t again so far that the value can be read, and records the dispatch in out.After.
+// replayTo runs step t again, far enough that the value can be read, and records the dispatch in out.After.
 func (s *live) replayTo(ctx context.Context, at session.LookAt, t *run.Turn, out *session.Tensor) error {
 	out.Step = &t.Index
 	if s.ran != t.Index {
@@ -247,8 +247,8 @@ func inOrder(read reader, count int, column func(at int) int) reader {
 	}
 }
 
-// statisticsPiece is the number of elements that are read at a time. A cancel takes effect after at most
-// one such piece.
+// statisticsPiece is the number of elements that are read at a time. A cancel takes effect after at most one
+// piece.
 const statisticsPiece = 1 << 20
 
 // statistics computes the statistics of all elements in two passes. The first pass finds the range and the

@@ -172,7 +172,8 @@ func (m *Model) read() error {
 	return m.readTokenizer()
 }
 
-// settle fills in the settings that the configuration leaves to the tensors and to the options.
+// settle fills in the settings that the configuration does not contain. They follow from the tensors and from
+// the options.
 func (m *Model) settle() error {
 	table, err := m.file.Tensor(m.config.Form.Names.Embed)
 	if err != nil {

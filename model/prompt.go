@@ -37,10 +37,10 @@ func Vocabulary(path string) (*tokenizer.Tokenizer, error) {
 	return t, errors.Join(err, file.Close())
 }
 
-// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If
-// the model has no vocabulary, or a broken or unsupported one, the model runs token ids only; package
-// tokenizer decides this. A vocabulary may have more tokens than the embedding has rows, as that of Gemma 3
-// does.
+// readTokenizer reads the vocabulary from the model's files, or from the file given with --tokenizer. If the
+// model has no vocabulary, or a broken or unsupported one, the model accepts prompts only as token ids;
+// package tokenizer decides this. A vocabulary may have more tokens than the embedding has rows, as that of
+// Gemma 3 does.
 func (m *Model) readTokenizer() error {
 	if named := m.options.Tokenizer; named != "" {
 		var err error
@@ -113,7 +113,8 @@ func (m *Model) promptOf(ids []int, c session.Command) (run.Transcript, error) {
 }
 
 // edited returns the transcript after an edit: the first c.N tokens of the text, followed by the tokens of
-// the command. If these continue exactly as the old text did, the matching positions stay in the cache too.
+// the command. If the first of these tokens equal the tokens that they replace, their positions stay in the
+// cache too.
 func (m *Model) edited(was *run.Transcript, c session.Command, chunk int) (run.Transcript, error) {
 	all := was.All()
 	if c.N > len(all) {

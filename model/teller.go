@@ -29,8 +29,8 @@ func newTeller(stream *session.Stream, settled func() bool) *teller {
 	return t
 }
 
-// tell sends the event that of returns. The teller's goroutine calls of later, so the data that of reads
-// must not change.
+// tell sends the event that of() returns. The teller's goroutine calls of() later, so the data that of()
+// reads must not change.
 func (t *teller) tell(of func() session.Event) {
 	t.held = append(t.held, of)
 	if !t.settled() {

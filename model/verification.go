@@ -45,8 +45,8 @@ type opWork struct {
 	last    trace.DispatchID // last dispatch of the operator; -1 if it has none
 }
 
-// verifyWindow is the number of bytes that are read from the device at a time. keepConstants is the number
-// of bytes of constants up to which they stay in memory from step to step.
+// verifyWindow is the number of bytes that are read from the device at a time. keepConstants is the maximum
+// number of bytes of constants that stay in memory from step to step.
 const (
 	verifyWindow  = 64 << 20
 	keepConstants = 1 << 30
@@ -229,7 +229,7 @@ func (v *verification) operator(i int) error {
 			return err
 		}
 		// Start from the State that the device holds. The reference overwrites the positions that the
-		// operator writes. All other positions are as the operator found them.
+		// operator writes. All other positions still hold what they held before the operator ran.
 		if info.Role == graph.State {
 			held := reference.Tensor{Dims: info.MaxDims, Data: make([]float64, arch.Numel(info.MaxDims))}
 			copy(held.Data, got[k])

@@ -22,7 +22,7 @@ import (
 // reference run is the accumulated error.
 
 // verifyGFLOP is the default limit for each of the two references of a step, in 10^9 floating-point
-// operations. A CPU core of a laptop does one or two 10^9 operations per second.
+// operations. A CPU core of a laptop does one to two times 10^9 operations per second.
 const verifyGFLOP = 100
 
 // MostVerifyGFLOP is the largest limit that can be requested, in 10^9 operations.
@@ -118,8 +118,8 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 	return err
 }
 
-// tellVerified records the result, and counts the requested dispatches that were not compared. Such a
-// dispatch writes an intermediate value for the next dispatch of the same operator.
+// tellVerified records the result, and counts the requested dispatches that were not compared. A requested
+// dispatch is not compared if it writes an intermediate value for the next dispatch of the same operator.
 func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.DispatchID, note string) {
 	held := func(id trace.DispatchID) bool {
 		return slices.ContainsFunc(v.gaps, func(g trace.DispatchError) bool { return g.Dispatch == id })

@@ -22,8 +22,8 @@ func withViews() []command.Row {
 	return command.Default(rows...)
 }
 
-// actions returns the commands that the program implements itself: the commands that work in every view,
-// and the commands that a view offers but leaves to the program.
+// actions returns the commands that the program implements itself: the commands that work in every view, and
+// the commands that a view offers and the program carries out.
 func (a *App) actions() []command.Action {
 	list := []command.Action{
 		{Name: "token", Off: func() string { return a.cannotNext() }, Run: a.next},
@@ -113,8 +113,8 @@ func (a *App) actions() []command.Action {
 	return list
 }
 
-// action returns the implementation of a command: the current view's own, if it has one, else the
-// program's.
+// action returns the implementation of a command: that of the current view if it has one, else that of the
+// program.
 func (a *App) action(r *command.Row) command.Action {
 	own := a.deeds[r.Name]
 	if r.Of == "" {

@@ -64,7 +64,7 @@ type App struct {
 	deeds map[string]command.Action // implementations of the commands, by command name
 	held  []widget.Key              // key presses that wait until the rows or text they act on are ready
 
-	lent    atomic.Int64 // Unix time in ns until which SIGINT is meant for the program that has the terminal
+	lent    atomic.Int64 // until this Unix time in ns, SIGINT is for the program that was lent the terminal
 	shell   *tty.JobControl
 	mouse   bool
 	clicked clicked
@@ -89,7 +89,7 @@ type (
 		err   error
 	}
 	noteMsg struct { // a background task has finished
-		kind string // the kind that was passed to later
+		kind string // kind of the task, as passed to notes.later
 		what string
 		text string
 		err  error
@@ -278,9 +278,9 @@ func (a *App) View() (frame string) {
 	return a.frame()
 }
 
-// awaited reports whether the previous key requested a text or new rows that are not ready yet. The next
-// key acts on that text or on those rows, so the key has to wait. A job that takes long no longer holds
-// keys back.
+// awaited reports whether the previous key requested a text or new rows that are not ready yet. The next key
+// acts on that text or on those rows, so the key has to wait. If the job takes long, keys no longer wait for
+// it.
 func (a *App) awaited() bool {
 	if a.question != nil || a.dialog != nil || a.chord != nil {
 		return false
@@ -391,12 +391,12 @@ func (a *App) takeMouse() {
 	}
 }
 
-// lentOver is how long after another program gave the terminal back a SIGINT still counts as meant for
-// that program.
+// lentOver is a grace period after another program gave the terminal back. A SIGINT within this period still
+// counts as meant for that program.
 const lentOver = time.Second
 
-// handOver lends the terminal to a program until the program ends. The result of ended is then sent as a
-// message.
+// handOver lends the terminal to a program until the program ends. It then sends the result of ended to the
+// event loop as a message.
 func (a *App) handOver(cmd *exec.Cmd, ended func(error) any) {
 	a.lent.Store(math.MaxInt64)
 	a.shell.Holder.Store(tty.HeldByEditor)
@@ -418,8 +418,8 @@ func (a *App) toggleMouse() {
 	}
 }
 
-// cancel stops whatever is running. A second cancel within command.Again, with no other key in between,
-// quits.
+// cancel stops whatever is running. A second cancel within the time command.Again, with no other key in
+// between, quits the program.
 func (a *App) cancel() {
 	if a.armed() {
 		a.quit()

@@ -33,8 +33,9 @@ func (ex *exporter) askExport() {
 	ex.ask(q)
 }
 
-// askExportTable asks for the file to write the current table to. The table is fixed here: if a click on a
-// tab shows another view while the user types the file name, the original table is still exported.
+// askExportTable asks for the file to write the current table to. The table is chosen when the question is
+// asked: if a click on a tab shows another view while the user types the file name, the original table is
+// still exported.
 func (ex *exporter) askExportTable() {
 	pane := ex.table()
 	q := &question{
@@ -45,8 +46,8 @@ func (ex *exporter) askExportTable() {
 	ex.ask(q)
 }
 
-// fileName returns the suggested file name of a table. The name includes the table's steps if the view
-// shows one step or a selection of steps.
+// fileName returns the suggested file name of a table. The name includes the step numbers or the name of the
+// selection if the view shows one step or a selection of steps.
 func fileName(p *widget.TablePane, takes report.Takes) string {
 	name, s := p.Table.Name, view.MadeAt(p)
 	if s.Step >= 0 && (takes == report.AnySteps || takes == report.OneStep) {

@@ -21,7 +21,7 @@ import (
 // and edited. Whenever the file changes, in this program's editor or in another one, the new source is run
 // alternately with the original kernel, and the result is shown over the view.
 
-// Parts of notes by which the tests recognize the notes on a screen.
+// Parts of the texts of notes. Tests search the screen for them.
 const (
 	originalSource = " has the original source: nothing to try"
 	usedFromNext   = " runs from the next step on"
@@ -179,9 +179,9 @@ func (l *lab) closedEditor(m editedMsg) {
 }
 
 // changedText runs the source of a kernel if the source is new, and reports whether it did. If the source
-// equals the original, the original kernel is put back into use. Before the first step there is no
-// dispatch to try the source on; then a source from the --shaders folder is put into use untried, and any
-// other source is ignored.
+// equals the original, the original kernel is put back into use. Before the first step there is no dispatch
+// to try the source on. In that case, a source from the --shaders folder is put into use without a trial, and
+// any other source is ignored.
 func (l *lab) changedText(kernel, text string) bool {
 	if l.needsDevice() != "" {
 		return false
@@ -216,7 +216,8 @@ func (l *lab) changedText(kernel, text string) bool {
 	return true
 }
 
-// standsOn reports whether the step belongs to the current text. Only such a step can be run again.
+// standsOn reports whether the step belongs to the current text. Only a step of the current text can be run
+// again.
 func (l *lab) standsOn(step int) bool {
 	is := func(t session.Turn) bool { return t.Step == step }
 	return slices.ContainsFunc(l.mirror.Left().Turns, is)
@@ -268,8 +269,9 @@ func (l *lab) showTried(kernel string) {
 	l.newest, l.shown = kernel, l.over
 }
 
-// keepText saves the source of an attempt that ran next to the kernel's file, which has newer contents by
-// now. It returns the lines that tell the user the path, or nil if t is nil.
+// keepText saves the source of attempt t to a file that ends in .last beside the kernel's file, because the
+// kernel's file has newer contents by now. It returns lines that show the path to the user, or nil if t is
+// nil.
 func (l *lab) keepText(kernel string, t *attempt) []string {
 	if t == nil {
 		return nil

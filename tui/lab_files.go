@@ -47,8 +47,8 @@ func writeText(dir, kernel, text string) (path string, err error) {
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }
 
-// removeUnchanged removes the files that still hold the source they were created with, and then the folder
-// if it is empty. made maps the path of each file to that source.
+// removeUnchanged removes the files that still hold the source they were created with, and then the folder if
+// it is empty. made maps the path of each file to the source that the file was created with.
 func removeUnchanged(dir string, made map[string]string) {
 	for path, text := range made {
 		if now, err := os.ReadFile(path); err == nil && string(now) == text {
@@ -58,8 +58,8 @@ func removeUnchanged(dir string, made map[string]string) {
 	_ = os.Remove(dir)
 }
 
-// editorOf returns the command that opens a file in an editor; "" selects the editor of the user. The
-// editor gets the terminal for itself.
+// editorOf returns the command that opens a file in an editor. If editor is "", the user's own editor is
+// chosen. The editor takes over the terminal.
 func editorOf(path, editor string, in io.Reader, out io.Writer) (*exec.Cmd, error) {
 	words := strings.Fields(cmp.Or(editor, os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi"))
 	if len(words) == 0 {
@@ -89,8 +89,8 @@ type stamp struct {
 	size int64
 }
 
-// watchTexts checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake
-// receives. It calls tell for each source that has changed since watchTexts started.
+// watchTexts checks the kernel sources of a folder until ctx ends: twice a second, and whenever wake receives
+// a value. It calls tell for each source that has changed since watchTexts started.
 func watchTexts(ctx context.Context, dir string, wake <-chan struct{}, tell func(changedMsg)) {
 	seen := stamps(dir)
 	tick := time.NewTicker(watchEvery)

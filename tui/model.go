@@ -28,8 +28,8 @@ type model struct {
 	mirror  session.Mirror
 	opening error // error of opening the session or trace
 
-	// What the screen shows of the mirror. While the model runs, the mirror is newer than these fields,
-	// and takeNews copies all of them at once.
+	// These fields are the copy of the mirror that the screen shows. While the model runs, the mirror is
+	// newer than these fields, and takeNews copies all of them at once.
 	index *analyze.Index // index of the mirror's trace
 	state session.State
 	text  session.Text
@@ -66,7 +66,7 @@ type job struct {
 type spoken struct {
 	version, shown int
 	index          *analyze.Index
-	of             int // index in scopes of the choice in effect; thisStep if the chosen one is empty
+	of             int // index in scopes of the selection in effect; thisStep if the chosen one is empty
 	scope          analyze.Selection
 	against        *analyze.Baseline
 }

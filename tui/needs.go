@@ -36,7 +36,7 @@ func (m *model) needsDevice() string {
 	return ""
 }
 
-// needsRun requires a device and a current step, or a command in progress that will run one.
+// needsRun requires a device and a current step, or a command in progress that will run a step.
 func (m *model) needsRun() string { return cmp.Or(m.needsDevice(), m.needsStep()) }
 
 // needsGraph requires a loaded model. It does not require a step.
@@ -84,7 +84,7 @@ func (sel *selection) cannotScope() string {
 	return sel.row().Name + " always shows the whole run"
 }
 
-// needsStep requires a session with a current step, or a command in progress that will run one.
+// needsStep requires a session with a current step, or a command in progress that will run a step.
 func (m *model) needsStep() string {
 	if why := m.needsSession(); why != "" {
 		return why

@@ -22,7 +22,7 @@ type notes struct {
 	noteHolds func() bool // the note is removed when this returns false; nil keeps the note
 	noteID    int
 	failure   string // the error; it stays until dismissed
-	failureOf any    // success of this task or kind of command clears the error; nil: nothing does
+	failureOf any    // success of this task or kind of command clears the error; nil: nothing clears it
 }
 
 // remark tells the user, in response to a key, why something cannot be done.

@@ -22,7 +22,7 @@ type overlays struct {
 	*notes
 	*inputs
 	work     *widget.Jobs
-	over     *overlay // help, source, why
+	over     *overlay // the shown text, such as the help; nil if none is shown
 	overTask widget.Task[int, *overlay]
 	asked    int // number of overlays requested so far
 }

@@ -77,7 +77,7 @@ func (re *restarts) restart() {
 	re.start()
 }
 
-// cannotRestart returns the reason that no engine can be started, or "".
+// cannotRestart returns the reason that no engine can be started, or "" if one can.
 func (m *model) cannotRestart() string {
 	switch {
 	case m.isTrace:
@@ -151,13 +151,13 @@ func (re *restarts) failed(reason error) {
 // resumed tells the user that the new engine has reached the state of the crashed one.
 func (re *restarts) resumed(r session.Reply, err error) {
 	if errors.Is(err, session.ErrClosed) {
-		return // ended reports it
+		return // App.ended reports the crash
 	}
 	if re.left = nil; err != nil {
 		return
 	}
 	said := fmt.Sprintf("the engine is back at position %d", r.Position)
-	if len(re.edited) > 0 && re.opts.Shaders == "" { // else the new engine has read the folder
+	if len(re.edited) > 0 && re.opts.Shaders == "" { // else the new engine uses them: it reads the folder
 		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, press {use kernel} on the dispatch to use one again: %s"),
 			strings.Join(re.edited, ", "))
 	}

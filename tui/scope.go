@@ -62,7 +62,7 @@ const (
 // chosen is the user's choice of steps for tables and of their baseline.
 type chosen struct {
 	scope int // index in scopes
-	// settling says that a run set the scope automatically; the user did not choose it.
+	// settling is true if a run set the scope automatically, so the user did not choose it.
 	settling bool
 	// from and to are the indices of the marked steps. If to is negative, the range ends at the shown
 	// step; if from is negative, no step is marked.
@@ -152,7 +152,7 @@ func (m *model) before(to analyze.Selection) analyze.Selection {
 	return analyze.Selection{}
 }
 
-// inFile returns the same kind of steps in the baseline trace.
+// inFile returns a baseline from the baseline trace: the steps with the same phase as the given selection.
 func (m *model) inFile(to analyze.Selection) *analyze.Baseline {
 	if m.file == nil {
 		return nil

@@ -246,7 +246,8 @@ func (a *App) noticeLines() []string {
 	return lines
 }
 
-// shortened returns at most `most` lines of w cells. If it leaves lines out, the last line ends with more.
+// shortened returns at most `most` lines of w cells. If it leaves lines out, the last line ends with the text
+// in more.
 func shortened(lines []string, most, w int, more string) []string {
 	if len(lines) <= most || most <= 0 {
 		return lines[:min(len(lines), max(0, most))]

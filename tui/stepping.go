@@ -173,7 +173,8 @@ func (pi *pilot) repeat() {
 	pi.command(c)
 }
 
-// steers lists the commands that move through the text. Reaching an end of the text is not an error.
+// steers lists the commands that move through the text. If such a command reaches the start or the end of the
+// text, that is not an error.
 var steers = []session.CommandKind{
 	session.Next, session.Previous, session.Run, session.Repeat, session.Upto,
 }

@@ -40,7 +40,7 @@ func (m *memento) chosen() int {
 type viewState struct {
 	choice  widget.Choice
 	choices int // rises with every choice
-	own     any // the view's own state; comparable
+	own     any // the view's own state; must be comparable with ==
 }
 
 // mostUndo is the number of changes that can be undone. Users do not remember changes further back.

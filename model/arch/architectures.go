@@ -60,7 +60,7 @@ type only struct {
 type names struct {
 	Embed, Norm, Head            string
 	freqs, freqsShort, freqsLong string // divisors of the RoPE frequencies
-	layer                        string // prefix of a layer's tensors, a format with the layer's number
+	layer                        string // format of the prefix of a layer's tensors, for the layer number
 	AttnNorm, Q, K, V, O         string
 	QBias, KBias, VBias          string
 	QNorm, KNorm, AttnPostNorm   string

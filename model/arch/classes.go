@@ -13,8 +13,8 @@ import (
 // and their defaults. docs/guide/models.md lists the defaults and where they were read.
 type class struct {
 	Name string // name of the class in that program: "LlamaConfig"
-	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other
-	// key that is read must be stated, or its value follows from other keys.
+	// Defaults holds the values of keys that a file may leave out: an int, a float64 or a bool. Any other key
+	// that is read must be stated in the file, unless its value follows from other keys.
 	Defaults map[string]any
 	// inert lists keys that the class knows and that do not affect the results.
 	inert []string
@@ -84,8 +84,9 @@ func (s *Spelling) knows(key string) bool {
 // Ignored is a key that a model's files state and that the class does not know, so it has no effect.
 type Ignored struct{ Key, Why string }
 
-// ignored returns the keys that have a value in the file and that the class does not know. It adds a
-// warning for a key that affects the results in another class, unless its value has no effect there either.
+// ignored returns the keys that have a value in the file and that the class does not know. It adds a warning
+// for a key that affects the results in another class, unless the key's value has no effect in that class
+// either.
 func (r *configReader) ignored() (list []Ignored, warnings []string) {
 	for _, key := range r.f.Top() {
 		key, ours := strings.CutPrefix(key, r.prefix)
@@ -130,7 +131,8 @@ func (r *configReader) neutral(key string) bool {
 	return err == nil && (x == 0 || x == 1)
 }
 
-// others returns the names of the classes in the same format in which a key affects the results.
+// others returns the names of the classes that read the key in this file format and in which it affects the
+// results.
 func (r *configReader) others(key string) (list []string) {
 	for _, a := range Architectures {
 		if s := r.in(a); s.Names != nil && s.Computes(key) {

@@ -14,7 +14,7 @@ type Config struct {
 	Layers  int
 	Dim     int
 	Heads   int
-	KVHeads int // divides Heads
+	KVHeads int // a divisor of Heads
 	HeadDim int
 	FFN     int
 	Vocab   int
@@ -98,8 +98,8 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	return c, r.err
 }
 
-// windows returns the window size of each layer, or 0 for full attention. Which layers have the window is
-// stated layer by layer or by a rule.
+// windows returns the window size of each layer, or 0 for full attention. The file states layer by layer, or
+// by a rule, which layers have the window.
 func (r *configReader) windows() []int {
 	key, list := r.form.Keys, make([]int, r.layers)
 	window := r.intOr(key.window, 0, 0, math.MaxInt32)

@@ -17,8 +17,8 @@ import (
 type configJSON struct {
 	name string
 	top  []string // sorted keys of the outermost object
-	// Values holds by path: nil, a json.Number, a string, a bool, a []any, or the map[string]any of an
-	// object.
+	// Values maps each path to its value: nil, a json.Number, a string, a bool, a []any, or the
+	// map[string]any of an object.
 	Values map[string]any
 }
 

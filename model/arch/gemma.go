@@ -7,10 +7,10 @@ import (
 	"gpuscope/ops"
 )
 
-// Gemma3 is the Gemma team, Gemma 3 Technical Report (2025). Five of every six layers have a sliding window
-// and a separate RoPE base. There are norms before and after attention and MLP, and norms of each head's
-// queries and keys. In Hugging Face folders a norm multiplies by 1 + its weights. Converters to GGUF have
-// added the 1 to the stored weights.
+// Gemma3 is the architecture of: Gemma team, Gemma 3 Technical Report (2025). Five of every six layers have a
+// sliding window and a separate RoPE base. There are norms before and after attention and MLP, and norms of
+// each head's queries and keys. In Hugging Face folders a norm multiplies by 1 + its weights. Converters to
+// GGUF have added the 1 to the stored weights.
 var Gemma3 = Architecture{
 	Name:      "gemma3",
 	Gate:      gated{"gelu_mul", ops.GELUMul},

@@ -2,10 +2,10 @@ package arch
 
 import "gpuscope/ops"
 
-// Llama is Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al., GQA, 2023). It has
-// no biases, and all layers have the same structure. GGUF files of Llama 1 to 3, Mistral and SmolLM name
-// this architecture. Converters to GGUF reorder the rows of the query and key matrices, so that the two
-// dims of each RoPE pair are adjacent.
+// Llama is the architecture of Touvron et al., LLaMA (2023), with grouped-query attention (Ainslie et al.,
+// GQA, 2023). It has no biases, and all layers have the same structure. GGUF files of Llama 1 to 3, Mistral
+// and SmolLM name this architecture. Converters to GGUF reorder the rows of the query and key matrices, so
+// that the two dims of each RoPE pair are adjacent.
 var Llama = Architecture{
 	Name: "llama",
 	Gate: gated{"silu_mul", ops.SiLUMul},
@@ -28,8 +28,8 @@ var Llama = Architecture{
 	},
 }
 
-// mistral is Jiang et al., Mistral 7B (2023). It is a Llama with sliding-window attention in all layers.
-// The default window of its class applies if a file states none.
+// mistral is the architecture of Jiang et al., Mistral 7B (2023). It is a Llama with sliding-window attention
+// in all layers. The default window of its class applies if a file states none.
 var mistral = Architecture{
 	Name: "mistral",
 	Gate: gated{"silu_mul", ops.SiLUMul},

@@ -2,11 +2,11 @@ package arch
 
 import "gpuscope/ops"
 
-// Phi3 is Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries, keys and values
-// share one matrix, and gate and up share another. Models with a long context divide the RoPE frequencies
-// by factors. They have one list of factors for short and one for long contexts: Ding et al., LongRoPE
-// (2024). All layers have the window that a file states. transformers applies this window; llama.cpp reads
-// it but does not apply it.
+// Phi3 is the architecture of Abdin et al., Phi-3 Technical Report (2024). It is a Llama in which queries,
+// keys and values share one matrix, and gate and up share another. Models with a long context divide the RoPE
+// frequencies by factors. They have one list of factors for short contexts and one for long contexts (Ding et
+// al., LongRoPE, 2024). All layers have the window that a file states. transformers applies this window;
+// llama.cpp reads it but does not apply it.
 var Phi3 = Architecture{
 	Name:  "phi3",
 	Gate:  gated{"silu_mul", ops.SiLUMul},

@@ -62,8 +62,8 @@ func NewQuantizer(to string, group int) (*Quantizer, error) {
 	return &Quantizer{group: group}, nil
 }
 
-// takes reports whether matrices of a type are quantized. Only float matrices are, because the other types
-// are quantized already.
+// takes reports whether matrices of a type are quantized. Only float matrices are quantized, because matrices
+// of the other types are quantized already.
 func (q *Quantizer) takes(typ string) bool {
 	_, floats := vectors[typ]
 	return q != nil && floats

@@ -2,7 +2,8 @@ package arch
 
 import "gpuscope/ops"
 
-// Qwen2 is Yang et al., Qwen2 (2024). It is a Llama with biases of queries, keys and values.
+// Qwen2 is the architecture of Yang et al., Qwen2 (2024). It is a Llama with biases of queries, keys and
+// values.
 var Qwen2 = Architecture{
 	Name:   "qwen2",
 	Gate:   gated{"silu_mul", ops.SiLUMul},
@@ -17,7 +18,8 @@ var Qwen2 = Architecture{
 	},
 }
 
-// Qwen3 is Yang et al., Qwen3 (2025). It has no biases, and normalizes the queries and keys of each head.
+// Qwen3 is the architecture of Yang et al., Qwen3 (2025). It has no biases, and normalizes the queries and
+// keys of each head.
 var Qwen3 = Architecture{
 	Name:      "qwen3",
 	Gate:      gated{"silu_mul", ops.SiLUMul},

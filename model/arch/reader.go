@@ -93,8 +93,8 @@ func (r *configReader) intOr(key string, def, lo, hi int) int {
 	return r.checkInt(key, n, lo, hi)
 }
 
-// readInt reads an integer. A file may state it as a list with one value per layer. The values must be
-// equal then.
+// readInt reads an integer. A file may state it as a list with one value per layer. The values of such a list
+// must be equal.
 func (r *configReader) readInt(key string) (int, error) {
 	if r.layers == 0 || !r.f.List(r.prefix+key) {
 		return r.f.Int(r.prefix + key)

@@ -19,10 +19,10 @@ type Rotation struct {
 	Dims  int // number of leading dims of a head that are rotated; 0 for all
 	Base  float64
 	Scale float64 // factor of every angle: 1 / the factor by which positions are compressed
-	// Gain multiplies cosines and sines, so the scores are multiplied by its square; 0 for 1.
+	// Gain multiplies cosines and sines, so the scores are multiplied by its square. A Gain of 0 means 1.
 	Gain float64
-	// Divisors divide the frequency of each pair; nil for 1. If Original is not 0 and the context is longer
-	// than Original positions, LongDivisors are used instead.
+	// Divisors divide the frequency of each pair. If they are nil, all divisors are 1. If Original is not 0
+	// and the context is longer than Original positions, LongDivisors are used instead.
 	Divisors, LongDivisors []float64
 	Original               int
 }
@@ -101,7 +101,8 @@ var halves = pairing{part: true, rotary: func(m *Decoder, prefix string, r *Rota
 }}
 
 // tables adds the tables of cosines and sines to the graph, f32 [context, times*d/2], where d is the number
-// of rotated dims. Each row has the angles of all pairs at one position, repeated times times.
+// of rotated dims. Each row has the angles of all pairs at one position. The parameter times is how often a
+// row repeats these angles.
 func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.ValueID) {
 	turned, divisors := r.turned(m.HeadDim), m.divisors(r)
 	table := func(name string, f func(float64) float64) graph.ValueID {
@@ -117,10 +118,10 @@ func (m *Decoder) tables(prefix string, r *Rotation, times int) (cos, sin graph.
 	return table("rope_cos", math.Cos), table("rope_sin", math.Sin)
 }
 
-// divisors returns a function that returns the frequency divisors of a rotation, nil for 1. A file may
-// store them in tensors. Llama 3.1 has one tensor for all contexts; Phi 3 has one for short and one for
-// long contexts. The tensors belong to the model's main rotation, not to the separate rotation of layers
-// with a window.
+// divisors returns a function that returns the frequency divisors of a rotation, or nil if all of them are 1.
+// A file may store them in tensors. Llama 3.1 has one tensor for all contexts; Phi 3 has one for short and
+// one for long contexts. The tensors belong to the model's main rotation, not to the separate rotation of
+// layers with a window.
 func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	list, name := r.Divisors, m.Form.Names
 	long := r.Original > 0 && m.Context > r.Original
@@ -145,8 +146,8 @@ func (m *Decoder) divisors(r *Rotation) func() ([]float64, error) {
 	return divisors
 }
 
-// table returns gain*f(angle) for every angle as f32, computed in float64. Each row is repeated times
-// times.
+// table returns gain*f(angle) for every angle as f32, computed in float64. The parameter times is how often a
+// row repeats its values.
 func (r Rotation) table(context, d, times int, divisors []float64, f func(float64) float64) []byte {
 	out, gain := make([]byte, 0, 4*context*times*d/2), cmp.Or(r.Gain, 1)
 	frequency := make([]float64, d/2)

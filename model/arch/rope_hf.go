@@ -11,8 +11,8 @@ import (
 	"gpuscope/internal/printable"
 )
 
-// hfScaling is a RoPE scaling type of transformers. keys are the keys that it reads after its path. apply
-// applies the scaling to the rotation of headDim dims.
+// hfScaling is a RoPE scaling type of transformers. keys lists the keys that it reads under the path of the
+// scaling. apply applies the scaling to the rotation of headDim dims.
 type hfScaling struct {
 	name  string
 	keys  []string
@@ -88,9 +88,9 @@ func (r *configReader) divisors(key string, n int) []float64 {
 	return list
 }
 
-// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. Pairs that make more than high
-// rotations over the training context keep divisor 1, those that make fewer than low are divided by the
-// factor, and in between the two are interpolated.
+// Llama3Divisors returns Llama 3.1's divisors of the RoPE frequencies. A pair of dims that makes more than
+// high rotations over the training context has divisor 1. The frequency of a pair that makes fewer than low
+// rotations is divided by factor. Between low and high rotations, the frequency is interpolated.
 func Llama3Divisors(base float64, headDim int, factor, low, high float64, context int) []float64 {
 	divisors := make([]float64, headDim/2)
 	for i := range divisors {

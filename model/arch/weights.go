@@ -150,7 +150,7 @@ func (w *Weights) norm(name string, n int) graph.ValueID {
 	return w.shifted(name, n, 0)
 }
 
-// shifted adds an f32 vector to the graph, with by added to each element.
+// shifted adds an f32 vector to the graph after adding the number by to each element.
 func (w *Weights) shifted(name string, n int, by float32) graph.ValueID {
 	t := w.floats(name, n)
 	return w.b.Constant(name, graph.F32, []int{n}, func() ([]byte, error) {
@@ -201,8 +201,9 @@ type rows struct {
 	n    int
 }
 
-// matrices returns several matrices with the same input. If fused, each is a part of the rows of the tensor
-// all; otherwise each is a tensor of its own. Tensor names follow the prefix.
+// matrices returns several matrices with the same input. If fused is set, each matrix is a part of the rows
+// of the tensor named all. Otherwise each matrix is a tensor of its own. The prefix is put before the tensor
+// names.
 func (w *Weights) matrices(fused bool, prefix, all string, cols int, parts ...rows) []weight.Matrix {
 	list := make([]weight.Matrix, len(parts))
 	if !fused {

@@ -15,8 +15,8 @@ type Difference struct {
 	noise, signal float64 // sums of the squared differences and of the squared reference values
 }
 
-// Add adds the difference of one number and returns its absolute value. Equal infinities have no
-// difference, and neither have two NaNs.
+// Add adds the difference of one number and returns its absolute value. The difference of two equal
+// infinities is 0, and so is the difference of two NaNs.
 func (d *Difference) Add(got, want float64) (off float64) {
 	if got != want && !(math.IsNaN(got) && math.IsNaN(want)) {
 		off = math.Abs(got - want)
@@ -86,7 +86,7 @@ func (v *Sample) each(n int, f func(row []int)) {
 	}
 }
 
-// expect returns the number that a device can represent for a number of the reference.
+// expect converts a number of the reference to the number that a device can store in its place.
 func (v *Sample) expect(want float64) float64 {
 	if v.Float && math.Abs(want) > math.MaxFloat32 {
 		return float64(float32(want))

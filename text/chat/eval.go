@@ -14,7 +14,7 @@ type state struct {
 	vars  *scope
 	line  int // line of the tag or operator that is being evaluated
 	spent int
-	most  int // limit of spent
+	most  int // maximum value of spent
 	depth int // depth of recursion, see nest
 }
 
@@ -35,7 +35,8 @@ func (s *state) spend(n int) {
 
 const deepValues = "values nest" // argument of nest
 
-// nest limits the depth of a recursion that what describes. The returned function leaves the current level.
+// nest enters a level of a recursion and limits its depth. The string what describes the recursion in the
+// error. The returned function leaves the level.
 func (s *state) nest(what string) func() {
 	if s.depth++; s.depth > mostDepth {
 		raise.At(s.line, "%s more than %d deep", what, mostDepth)
@@ -64,7 +65,7 @@ func (s *state) scoped(around *scope) func() {
 	return func() { s.vars = was }
 }
 
-// written returns the output of do.
+// written returns the output that do() writes.
 func (s *state) written(do func()) string {
 	was := s.out
 	s.out = &strings.Builder{}

@@ -91,7 +91,7 @@ func changed(names string, do func(string) string) row {
 	return row{names, "s", func(s *state, a []any) any { return s.sameKind(a[0], do(s.text(a[0]))) }}
 }
 
-// sameKind returns text as markup if the value of is markup, else as a plain string.
+// sameKind returns text as markup if the parameter of is markup, else as a plain string.
 func (s *state) sameKind(of any, text string) any {
 	s.spend(len(text))
 	if isA[markup](of) {

@@ -13,7 +13,8 @@ type loop struct {
 	recursive bool
 }
 
-// run executes a for tag for the items of over. depth is the recursion depth of a recursive loop.
+// run executes a for tag for the items of the parameter over. depth is the recursion depth of a recursive
+// loop.
 func (l *loop) run(s *state, over any, depth int) flow {
 	items := s.items(over)
 	defer s.scoped(s.vars)()

@@ -83,7 +83,8 @@ func ofText[T any](do func(string) T) func(*state, []any) any {
 	}
 }
 
-// every returns a builtin that reports whether a string is not empty and all its characters satisfy is.
+// every returns a builtin that reports whether a string is not empty and is(c) returns true for each
+// character c of the string.
 func every(is func(rune) bool) func(*state, []any) any {
 	return ofText(func(v string) bool {
 		return v != "" && strings.IndexFunc(v, func(r rune) bool { return !is(r) }) < 0
@@ -224,7 +225,7 @@ func (s *state) spendWidth(n int64) { s.spend(int(max(0, min(n, int64(s.most)+1)
 
 func leftSide(_ string, n int) (int, int)  { return 0, n }
 func rightSide(_ string, n int) (int, int) { return n, 0 }
-func middle(v string, n int) (int, int) { // an odd space is on the same side as in Python
+func middle(v string, n int) (int, int) { // an odd extra space goes to the same side as in Python
 	left := n / 2
 	if n%2 == 1 && (pytext.Runes(v)+n)%2 == 1 {
 		left++

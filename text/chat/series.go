@@ -132,7 +132,7 @@ func (s *state) generated(generate func() []any) *iterator {
 	}}
 }
 
-// of returns the attribute of an item with a dotted name, or the item itself if name is None.
+// of returns the attribute of an item that a dotted name selects, or the item itself if name is None.
 func (s *state) of(item, name any) any { return s.ofOr(item, name, nil) }
 
 // ofOr is like of, but it replaces undefined values with otherwise unless otherwise is None.

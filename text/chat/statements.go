@@ -68,7 +68,7 @@ func init() { // not an initializer because the bodies of tags use this table
 
 func (p *parser) closed() { p.want(scan.CloseToken, "%}") }
 
-// begun parses the end of a tag that has a body. A colon before the end is optional.
+// begun parses the end of the opening tag of a block. A colon before the end is optional.
 func (p *parser) begun() {
 	p.skip(scan.OpToken, ":")
 	p.closed()
@@ -302,8 +302,8 @@ type macro struct {
 	names    []string // parameter names
 	defaults []expr   // default values; nil means undefined
 	body     []stmt
-	// These report which implicit variables the body reads. They determine which extra arguments a call
-	// accepts.
+	// These fields report which implicit variables the body reads. They determine which extra arguments a
+	// call accepts.
 	caller, varargs, kwargs bool
 }
 

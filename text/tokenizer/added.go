@@ -11,8 +11,8 @@ import (
 // Added is a token that is found by its text before the text is split into words.
 type Added struct {
 	ID int
-	// Text is the text to find. If Normalized is true, it is searched in the text after Config.Normal has
-	// been applied; otherwise in the original text.
+	// Text is the text to find. If Normalized is true, the text is searched after Config.Normal has been
+	// applied to it. Otherwise the original text is searched.
 	Text       string
 	Normalized bool
 	// Special marks control tokens, which are found only if Options.Special is set.
@@ -83,9 +83,9 @@ func (f *finder) longest(text string) (best *Added) {
 	return best
 }
 
-// each calls token for each token found in the text and rest for each piece between the tokens, in order.
-// Tokens are searched in the whole text, including white space that an earlier token already took. The text
-// after such a token starts at the end of the token's own text.
+// each calls token() for each token found in the text, and rest() for each piece between the tokens, in
+// order. Tokens are searched in the whole text, including white space that an earlier token already took. The
+// text after such a token starts at the end of the token's own text.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
 	done := 0  // end of the text that has been passed on

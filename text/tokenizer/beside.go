@@ -215,7 +215,7 @@ func (c *Config) ownEnds() {
 // tokenName is the text of a token, stored as a string or as an object with a content field.
 type tokenName string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads a string, or an object with a content field.
 func (n *tokenName) UnmarshalJSON(data []byte) error {
 	var object struct {
 		Content string `json:"content"`
@@ -231,7 +231,7 @@ func (n *tokenName) UnmarshalJSON(data []byte) error {
 // templates is a chat template, or a list of named templates from which the default one is chosen.
 type templates string
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON reads a single template, or a list of named templates.
 func (t *templates) UnmarshalJSON(data []byte) error {
 	var named []struct{ Name, Template string }
 	if data[0] != '[' {

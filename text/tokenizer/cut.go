@@ -113,7 +113,7 @@ func behave(parts []part, b Behaviour, yield func(from, to int) error) error {
 	return nil
 }
 
-// single returns a matcher of each character that satisfies is. An invalid byte never matches.
+// single returns a matcher of each character c for which is(c) returns true. An invalid byte never matches.
 func single(is func(rune) bool) matcher {
 	return func(text string) (parts []part, err error) {
 		done := 0

@@ -101,7 +101,8 @@ func (r *reader) specialsOr(bos, eos int) {
 	c.Special = specialTokensOf(r.f, c.Tokens)
 }
 
-// around reads which tokens prompts start and end with. bos is the default for starting with BOS.
+// around reads which tokens prompts start and end with. bos is the default for whether prompts start with
+// BOS.
 func (r *reader) around(bos bool) {
 	c := &r.c
 	if orWarn(r, keyAddBOS, bos && c.BOS != None, r.f.BoolOr) {
@@ -172,7 +173,7 @@ func spaceSteps(squeeze, prefix bool) (steps []Step) {
 }
 
 // strip marks the tokens that include the white space after them. GGUF has no key for this, so llama.cpp
-// decides by the model's name: in Phi 3 it applies to all special tokens except those that every Llama has.
+// decides by the model's name: in Phi 3, all special tokens are marked except those that every Llama has.
 func (r *reader) strip(added []Added) {
 	name, _ := r.f.StringOr(keyName, "") // a name of another type is not a defect of the vocabulary
 	name = strings.ToLower(name)

@@ -82,7 +82,7 @@ type encoder struct {
 // symbolNode is a symbol that covers word[from:to]. prev and next are indices of the neighbours, or -1 at
 // the ends.
 type symbolNode struct {
-	id         int32 // token id, or gone, or open
+	id         int32 // token id, or the constant gone or open
 	from, to   int32
 	prev, next int32
 }
@@ -95,8 +95,8 @@ const (
 // candidate is a merge that was possible when it was put into the heap. It is outdated if the two symbols
 // no longer end at the same places.
 type candidate struct {
-	// priority of the merge in the upper half, index of the left symbol in the lower half, so that of equal
-	// merges the leftmost comes first
+	// order holds the priority of the merge in its upper half and the index of the left symbol in its lower
+	// half. Among merges with the same priority, the leftmost therefore comes first.
 	order uint64
 	id    int32
 	to    int32 // end of the right symbol
@@ -202,8 +202,8 @@ func (e *encoder) add(id int32, from, to int) {
 	e.symbols = append(e.symbols, symbolNode{id, int32(from), int32(to), n - 1, n + 1})
 }
 
-// spell calls give with the tokens for a character that has none: the tokens of its bytes, or the unknown
-// token. If the vocabulary has neither, spell counts the character as lost.
+// spell calls give with the tokens for a character that has no token of its own: the tokens of its bytes, or
+// the unknown token. If the vocabulary has neither, spell counts the character as lost.
 func (e *encoder) spell(c string, give func(id int32, bytes int)) {
 	t := e.t
 	spelled := t.config.ByteFallback

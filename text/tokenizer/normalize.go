@@ -50,7 +50,7 @@ func mapRunes(text string, to func(rune) rune) string {
 	return b.String()
 }
 
-// without returns the step that removes the characters that satisfy is.
+// without returns the step that removes each character c for which is(c) returns true.
 func without(is func(rune) bool) Step {
 	return eachRune(0, func(r rune) rune {
 		if is(r) {
@@ -100,7 +100,7 @@ var (
 )
 
 // bertSteps returns the steps of BERT's normalizer. If the file does not say whether to strip accents, they
-// are stripped exactly if the text is converted to lower case.
+// are stripped if and only if the text is converted to lower case.
 func bertSteps(clean, spaced bool, accents *bool, lower bool) (steps []Step) {
 	if clean {
 		steps = append(steps, eachRune(0, func(r rune) rune {

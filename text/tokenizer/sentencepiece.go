@@ -145,7 +145,7 @@ func (m *spModel) config(name string) (Config, error) {
 	for i := range c.Added { // the texts of pieces are already normalized
 		c.Added[i].Normalized = !c.Added[i].Special
 	}
-	if c.BOS != None { // the file does not state it, but Llama 2, Mistral and Gemma need it
+	if c.BOS != None { // no field requires BOS, but Llama 2, Mistral and Gemma need it
 		c.Before = []int{c.BOS}
 	}
 	return c, nil
@@ -166,7 +166,7 @@ func (f field) id() int {
 	return int(f.value)
 }
 
-// fields calls each for every field of a message.
+// fields calls each() for every field of a message.
 func fields(data []byte, each func(field) error) error {
 	for at := 0; at < len(data); {
 		var f field

@@ -120,7 +120,8 @@ func PrependMissing(prefix string, once bool) Step {
 // Replace returns the step that replaces each occurrence of the non-empty text from.
 func Replace(from, to string) Step { return replaceWhere(literal(from), len(from), to) }
 
-// replaceWhere returns the step that replaces each match. A match has at least least bytes.
+// replaceWhere returns the step that replaces each match. The parameter least is the minimum length of a
+// match in bytes.
 func replaceWhere(find matcher, least int, to string) Step {
 	grow := float64(1 + 2*len(to)) // empty matches before, between and after the bytes
 	if least > 0 {

@@ -32,7 +32,7 @@ func (s *Stream) Flush() string {
 	return text
 }
 
-// Restart sets the bytes of the incomplete character, as Held returned them earlier.
+// Restart sets the bytes of the incomplete character to those that Held returned earlier.
 func (s *Stream) Restart(held string) { s.held = append(s.held[:0], held...) }
 
 // unfinished returns the number of bytes of the incomplete character at the end of b. It returns 0 if the

@@ -84,8 +84,8 @@ type Config struct {
 	ByteFallback bool
 	Unknown      int  // the token for text that has no token, or None
 	FuseUnknown  bool // encode consecutive unknown text as one unknown token
-	// Added lists the tokens that are found before all other steps. If it is nil, these are all tokens that
-	// Kinds marks.
+	// Added lists the tokens that are found before all other steps. If Added is nil, the control, unknown and
+	// user-defined tokens in Kinds are used.
 	Added []Added
 	// Normal normalizes a text; all of its steps rewrite. Cut splits the result into words.
 	Normal, Cut []Step
@@ -116,8 +116,8 @@ type Tokenizer struct {
 	merges  map[pair]joint
 	scored  map[string]joint // by text; only if Config.Scores is set
 	longest int              // maximum length of the texts in scored, in bytes
-	// found finds the added tokens: found[0] those in the original text, found[1] those in the text after
-	// Config.Normal.
+	// found finds the added tokens: found[0] finds those in the original text, and found[1] finds those in
+	// the text to which Config.Normal has been applied.
 	found [2]*finder
 	parts map[int]bool // added tokens that are found in the original text
 }
@@ -294,8 +294,8 @@ func (e *LostError) Error() string {
 // maxText is the maximum length of a text in bytes, because positions are stored in 32 bits.
 const maxText = 1 << 29
 
-// Encode returns the token ids of a text. If the error is a *LostError, the ids are those of the rest of
-// the text. Reference tokenizers leave out such bytes without an error.
+// Encode returns the token ids of a text. If the error is a *LostError, the ids are those of the rest of the
+// text. Reference tokenizers leave out the lost bytes without an error.
 func (t *Tokenizer) Encode(text string, o Options) ([]int, error) {
 	if t == nil {
 		return nil, ErrNoVocabulary

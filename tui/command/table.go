@@ -69,7 +69,7 @@ type Row struct {
 	Name  string // one or two words, for the hint line and the palette
 	Doc   string // one sentence, for the help
 	In    []Place
-	Of    string // one of Headings: only views that offer the command have it; "": every view
+	Of    string // one of Headings if only some views offer the command; "" if every view has it
 	Needs []Needs
 	Hint  int    // position in the hint line; 0: not shown
 	With  string // command whose key precedes this one's in the hint line
@@ -597,8 +597,8 @@ func Here(at Where, hinted bool) []*Row {
 	return out
 }
 
-// Under returns the commands of a place whose heading satisfies of. The heading is "" for commands that
-// every view has.
+// Under returns the commands of a place for which of(heading) returns true. The heading is "" for commands
+// that every view has.
 func Under(in Place, of func(heading string) bool) []*Row {
 	var out []*Row
 	for i := range Table {

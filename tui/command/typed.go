@@ -39,8 +39,8 @@ func ParseTarget(text string, t *trace.Trace) (session.Command, error) {
 		return session.Command{},
 			fmt.Errorf("run to: %w; a position, or d and a dispatch id, is also valid", err)
 	}
-	// Treat "position N" like the number N: a position before the end of the text is then rejected. No run
-	// would ever reach it.
+	// Treat "position N" like the number N: a position before the end of the text is then rejected, because
+	// no run would ever reach that position.
 	if b.On == "position" {
 		return ParseTarget(b.Of, t)
 	}
@@ -78,7 +78,7 @@ func (b *Breakpoints) Add(text string, t *trace.Trace) error {
 // Remove removes the breakpoint at an index.
 func (b *Breakpoints) Remove(at int) { *b = slices.Delete(slices.Clone(*b), at, at+1) }
 
-// Runs adds the breakpoints to a run command, which keeps its own. It returns other commands unchanged.
+// Runs adds the breakpoints to those that a run command already has. It returns other commands unchanged.
 func (b Breakpoints) Runs(c session.Command) session.Command {
 	if c.Kind == session.Run {
 		c.Breaks = slices.Concat(b, c.Breaks)

@@ -219,7 +219,7 @@ type front struct {
 	breaks     command.Breakpoints
 	of         spokenOf
 	inTurns    session.KernelEdit // the edited source that ran last
-	wrong      string             // what is wrong with its result; "" once the user was warned
+	wrong      string             // what is wrong with the result of inTurns; "" once the user was warned
 	failures   int                // commands that failed
 	failure    error              // error of the first failed command
 	err        error              // error of writing the output
@@ -299,7 +299,7 @@ func (p *front) event(e session.Event) {
 }
 
 // progress prints the progress of a phase: when the phase begins, at most once a second, and at the end if
-// the phase took longer. It prints few lines because a screen reader reads every one.
+// more than one line was printed. It prints few lines because a screen reader reads every one.
 func (p *front) progress(to *session.Progress) {
 	at, ends := time.Now(), to.Done == to.Total
 	if to.Phase != p.phase {
@@ -350,8 +350,8 @@ func costText(s *analyze.StepSummary) string {
 	return line.String()
 }
 
-// deed is the implementation of a command in plain mode: it either returns a command for the session, or
-// acts itself.
+// deed is the implementation of a command in plain mode: it either returns a command for the session or does
+// the work itself.
 type deed struct {
 	of func(p *front, rest string) (session.Command, error)
 	do func(p *front, rest string)

@@ -15,9 +15,9 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// timeOpCommand parses the command that times an operator. The operator is given by name, as in tables, or
-// by number. The numbers of tokens to time it at may follow; by default it is timed where its route
-// changes.
+// timeOpCommand parses the command that times an operator. The operator is given by name, as in tables, or by
+// number. The numbers of tokens at which to time the operator may follow. By default it is timed at the
+// numbers of tokens at which its route changes.
 func timeOpCommand(p *front, rest string) (session.Command, error) {
 	c := session.Command{Kind: session.TimeOp}
 	words := strings.Fields(rest)

@@ -22,8 +22,8 @@ type syncFile struct{ *os.File }
 
 func (f *syncFile) Write(p []byte) (int, error) { return writeFrame(f.File, p) }
 
-// WriteString is called by io.WriteString. Without it, the embedded file's method would write without the
-// marks.
+// WriteString is called by io.WriteString. Without it, the embedded file's method would write without
+// BeginFrame and EndFrame.
 func (f *syncFile) WriteString(s string) (int, error) { return writeFrame(f.File, []byte(s)) }
 
 type syncWriter struct{ w io.Writer }

@@ -19,7 +19,7 @@ type JobControl struct {
 	Holder    atomic.Int32 // the program that has the terminal
 	tty       int
 	returned  time.Time       // end of the last stop in the background; only Hear uses it
-	continued chan struct{}   // receives when SIGCONT arrives while a shell has the terminal
+	continued chan struct{}   // receives a value when SIGCONT arrives while a shell has the terminal
 	Ended     <-chan struct{} // closed when the program must quit
 }
 

@@ -171,7 +171,7 @@ func (p *Session) do(ctx context.Context, c session.Command) error {
 		p.look(c.Breaks)
 	case session.Next:
 		switch {
-		case was != nil: // the step was paused at a dispatch; this finishes it
+		case was != nil: // the step was paused at a dispatch; this command finishes the step
 			return nil
 		case p.state.Ended:
 			return session.Refusef("the text has ended: go back a step, or give another prompt")
@@ -382,8 +382,8 @@ func (p *Session) stepOf(index *int) (*trace.Step, error) {
 	return &p.path[i], nil
 }
 
-// Shared is the time in ns that remains of a costed step when all its dispatches are skipped, if every
-// part is a single dispatch.
+// Shared is the time in ns that remains of a step when all its dispatches are skipped. It applies to a
+// measurement of costs in which every part is a single dispatch.
 const Shared = 7000
 
 // cost reports for each part half the time of its dispatches. It sends the progress and calls

@@ -19,10 +19,10 @@ import (
 	"gpuscope/tui/widget"
 )
 
-// CurvesPage is view 5. It shows what depends on the position of decode steps, or on the length of a
-// prompt. The list holds the whole step and its operators, and the chart above the list shows the selected
-// row. When the user switches the axis, the whole page keeps the previous axis until the curves of the new
-// one are ready.
+// CurvesPage is view 5. It shows how times, grids and routes depend on the position of decode steps, or on
+// the length of a prompt. The list holds the whole step and its operators, and the chart above the list shows
+// the selected row. When the user switches the axis, the whole page keeps the previous axis until the curves
+// of the new one are ready.
 type CurvesPage struct {
 	ListPage
 	host  Host
@@ -283,7 +283,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	routes := false
 	for _, change := range c.ChangesOf(r) {
 		if change.Until-change.At > p.W || change.Until > change.At {
-			continue // changes at every place need no signs
+			continue // if every place of a range is a change, the range gets no signs
 		}
 		sign := '·'
 		if change.Rerouted() {
@@ -422,7 +422,8 @@ func (p *CurvesPage) Turn(by int) bool {
 	return true
 }
 
-// drawMore multiplies the drawn part of the axis by times, or tells the user why it cannot.
+// drawMore multiplies the length of the drawn part of the axis by the factor times, or tells the user why
+// that is impossible.
 func (p *CurvesPage) drawMore(times float64) {
 	if why := p.widen(times); why != "" {
 		p.host.Remark(why)

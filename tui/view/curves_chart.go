@@ -49,7 +49,7 @@ func (p *CurvesPage) Part(c *curves.Curves, r *curves.CurveRow) AxisRange {
 	return between(c, xs, min(0, share)+max(0, share-1), 1+min(0, share)+max(0, share-1))
 }
 
-// between returns the part of the axis between two shares of the drawn part, shifted so that it stays
+// between returns the part of the axis between two fractions of the drawn part, shifted so that it stays
 // within the axis.
 func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	first, last := xs.Share(float64(c.From)), xs.Share(float64(c.To))
@@ -63,8 +63,8 @@ func between(c *curves.Curves, xs widget.Scale, lo, hi float64) AxisRange {
 	return AxisRange{place(lo), place(hi)}
 }
 
-// widen multiplies the drawn part of the axis by times and keeps the cursor at its place on the screen. If
-// widening is impossible, widen returns the reason.
+// widen multiplies the length of the drawn part of the axis by the factor times and keeps the cursor at its
+// place on the screen. If widening is impossible, widen returns the reason.
 func (p *CurvesPage) widen(times float64) string {
 	c, r := p.Current()
 	if c == nil {
@@ -145,8 +145,8 @@ func (d *chart) axis() widget.Scale {
 // tiny differences would look large.
 const flat = 0.04
 
-// values returns the scale of the values. It starts at 0, except for times, whose slope would be invisible
-// from there.
+// values returns the scale of the values. The scale starts at 0, except for times: on a scale that starts at
+// 0 their slope would be invisible.
 func (d *chart) values() widget.Scale {
 	if d.lo > d.hi {
 		return widget.Scale{Lo: 0, Hi: 1}
@@ -166,7 +166,7 @@ func (d *chart) values() widget.Scale {
 	return s
 }
 
-// place returns the place of the axis that a column of n stands for.
+// place returns the place on the axis that a column stands for in a chart of n columns.
 func (d *chart) place(column, n int) int {
 	xs := d.axis()
 	at := int(math.Round(xs.At(float64(column) / float64(max(2, n)-1))))

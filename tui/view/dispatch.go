@@ -43,8 +43,8 @@ func (p *DispatchPage) Table() *report.DispatchTable {
 	return t
 }
 
-// joined returns the bracket before a row whose dispatches run without a barrier between them and those of
-// the next or previous row.
+// joined returns the bracket in front of a row. The bracket connects adjacent rows whose dispatches run
+// without a barrier between them.
 func (p *DispatchPage) joined(i int) string {
 	t := p.Table()
 	if t == nil || p.Rows.Choice.Sort != "" || p.Rows.Choice.Reverse {
@@ -216,8 +216,9 @@ func ofSteps(t *report.DispatchTable, row *analyze.DispatchRow) bool {
 	return !one && !row.Gone()
 }
 
-// firstOfAll names the dispatch that the detail describes if the row stands for several, and its step if
-// the table covers several. It returns "" if the row is just that dispatch.
+// firstOfAll names the dispatch that the detail describes if the row stands for several dispatches, and the
+// step of that dispatch if the table covers several steps. It returns "" if the row stands for a single
+// dispatch in a single step.
 func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	l, steps := t.Launch(row), ofSteps(t, row)
 	if row.Gone() || row.Count() == 1 && !steps {

@@ -80,8 +80,8 @@ func (p *DispatchPage) Parts(marked bool) ([]trace.Part, *trace.Step) {
 }
 
 // withHeadings adds to rows the group headings above them, in the order of the graph. A table sorted by a
-// column shows no headings, so without withHeadings the costs of headings would get fewer rounds. If a
-// filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
+// column shows no headings, so without withHeadings the costs of headings would be measured in fewer rounds.
+// If a filter is active, withHeadings adds nothing, because a heading then no longer stands for all its rows.
 func (p *DispatchPage) withHeadings(t *report.DispatchTable, rows []int) []int {
 	all := slices.Clone(rows)
 	if p.Rows.Shown == nil {

@@ -311,8 +311,8 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	return command.Keyed("{open} shows its numbers")
 }
 
-// why explains the selected operator, or the first operator of the row. For a value, it lists the
-// operators that the value can re-plan.
+// why explains the selected operator, or the first operator of the row. For a value, it lists the operators
+// that a change of the value can cause to be re-planned.
 func (p *graphPage) why() (Text, bool) {
 	got, s := p.picked(), p.list().at()
 	switch {

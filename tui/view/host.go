@@ -206,7 +206,7 @@ type Text struct {
 	Code bool // the lines are not wrapped
 }
 
-// Page is a built text, with the texts that keys lead to.
+// Page is a built text, together with the texts that keys can open from it.
 type Page struct {
 	Title string
 	Lines []string

@@ -52,8 +52,8 @@ type nearness struct {
 	full   []int // widths of the columns in cells, alternating between names and the edges between them
 }
 
-// stand is a node of the neighbourhood and its place on the screen: its line, the line of the node that it
-// is attached to, and whether it is the last node attached to that one.
+// stand is a node of the neighbourhood and its place on the screen: its line, the line of the node that it is
+// attached to, and whether it is the last node attached to that node.
 type stand struct {
 	analyze.Neighbour
 	Line, of int
@@ -436,7 +436,7 @@ func drawEdge(t *widget.Theme, grid [][]string, s *stand, at, side, w int) {
 		cell = " " + join + line + "→"
 	}
 	grid[s.Line][at] = t.Put(widget.Dim, widget.Fit(cell, w))
-	for i := s.Line - 1; i > s.of && !first; i-- { // pass the nodes between this one and the previous one
+	for i := s.Line - 1; i > s.of && !first; i-- { // draw past the nodes in between
 		if strings.TrimSpace(grid[i][at]) != "" {
 			break
 		}
@@ -465,8 +465,8 @@ func (p *NearPage) Detail() *Detail {
 	}}
 }
 
-// why explains the operator under the cursor. For a value, it lists the operators that the value can
-// re-plan.
+// why explains the operator under the cursor. For a value, it lists the operators that a change of the value
+// can cause to be re-planned.
 func (p *NearPage) why() (Text, bool) {
 	s := p.spot()
 	switch {

@@ -50,7 +50,7 @@ func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused 
 		"Nothing changed in this step: no shape and no SymInt, so no operator was re-planned and no params were written.")
 }
 
-// Has selects the events in whose step a grid changed, because a resize changes grids.
+// Has selects the events of steps in which a grid changed, because a resize changes grids.
 func (p *resizePage) Has() func(analyze.Event) bool {
 	return func(e analyze.Event) bool { return p.at().Index != nil && p.at().Index.Regridded(e.Step) }
 }
@@ -123,8 +123,9 @@ func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	return strings.Join(names, ", ")
 }
 
-// why explains the dispatch of the row. A row without a dispatch lists the operators that its values can
-// re-plan. These values are the changed value of the row, or the changed values of the whole pass.
+// why explains the dispatch of the row. A row without a dispatch lists the operators that a change of its
+// values can cause to be re-planned. Its values are the changed values of the row, or those of the whole
+// pass.
 func (p *resizePage) why() (Text, bool) {
 	r, s := p.current(), p.at()
 	if r == nil {

@@ -30,7 +30,7 @@ type StepPage struct {
 	stripOf stripKey
 	High    int // height of the strip with its lanes as last drawn, in lines
 
-	// Parts that are slow to draw, as drawn last.
+	// These fields cache the drawn lines of parts that are slow to draw.
 	tracks drawn[tracksKey]
 	text   drawn[textKey]
 }
@@ -422,7 +422,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 	return lines
 }
 
-// Split returns the time that the step takes untimed: before, on and after the GPU.
+// Split returns how the time of the step without timing is divided into time before, on and after the GPU.
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {

@@ -82,7 +82,7 @@ func OpenValue(h Host, v trace.ValueID, s Snapshot) {
 	h.Push(&valueRow, p)
 }
 
-// why lists the operators that the shown value can re-plan.
+// why lists the operators that a change of the shown value can cause to be re-planned.
 func (p *ValuePage) why() (Text, bool) {
 	return whatWakes(p.at, p.shownValue()), p.info() != nil
 }

@@ -27,7 +27,8 @@ func (c *canvas) Draw(r Rect, lines []string) {
 			c.lines[y].WriteString(Blank(gap))
 			c.used[y] += gap
 		}
-		// External text was cleaned where it entered the program. This removes anything that was missed.
+		// External text was cleaned where it entered the program. printable.Styled removes anything that was
+		// missed there.
 		if l = printable.Styled(l); Width(l) > r.W {
 			l = Cut(l, r.W)
 		}

@@ -89,7 +89,7 @@ func spell(s string) string {
 			line[i], line[name] = ".", "."
 			continue
 		}
-		if i > 0 && line[i-1] == "–" { // a longer arrow
+		if i > 0 && line[i-1] == "–" { // the dash and the arrow form one longer arrow
 			letters = " " + letters
 		}
 		line[i] = letters

@@ -78,7 +78,7 @@ type Task[K comparable, V any] struct {
 }
 
 // Updates from a running model are shown in batches. After a job that took the time d, the next batch waits
-// restFor*d, but at most longest. So the screen uses much less than a tenth of a CPU core.
+// restFor*d, but at most longest. This limits the screen to much less than a tenth of a CPU core.
 const (
 	restFor = 50
 	longest = 5 * time.Second

@@ -145,7 +145,8 @@ func (l *Listing) measureRow(r int) []int {
 	return cells
 }
 
-// longest returns the largest number of each column that is drawn as bars. This number is the full bar.
+// longest returns the largest number of each column that is drawn as bars. That number is drawn as a full
+// bar.
 func (l *Listing) longest(ctx context.Context, rows []int) ([]float64, error) {
 	t := l.Table
 	most := make([]float64, len(t.Columns))
@@ -224,9 +225,9 @@ func (l *Listing) noted() []string {
 	return of.NotesOf(all...)
 }
 
-// firstFound returns the index of the first match of the filter. A parent whose leaves all match replaces
-// its children. Among rows with the same name it returns the one with the most leaves, so it prefers k of
-// 14 identical layers to k of the first layer alone.
+// firstFound returns the index of the first match of the filter. A parent whose leaves all match replaces its
+// children. Among rows with the same name it returns the one with the most leaves, so it prefers the row for
+// operator k in 14 identical layers to the row for operator k in the first layer only.
 func (l *Listing) firstFound() int {
 	if l.good == "" {
 		return -1

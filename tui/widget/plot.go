@@ -83,7 +83,8 @@ func (p *Plot) Dot(x, y float64) {
 	}
 }
 
-// Line draws a function through points with increasing x, connected by vertical lines.
+// Line draws the graph of a function as steps: it draws a dot at each point, with increasing x, and a
+// vertical line from the height of the previous point to that of the point.
 func (p *Plot) Line(xs, ys []float64) {
 	for i := range xs {
 		p.Dot(xs[i], ys[i])
@@ -135,8 +136,9 @@ func (p *Plot) cell(row, col int) string {
 	case bits == 0:
 		return ""
 	case p.set == "braille":
-		// The bits of a Braille character are numbered down the left column, then down the right column.
-		// The lowest row comes last.
+		// Bits 0 to 2 of a Braille character are the upper three dots of its left column, bits 3 to 5 those
+		// of its right column, and bits 6 and 7 the two dots of its lowest row. order lists these bits row by
+		// row, each row from left to right.
 		order := [...]int{0, 3, 1, 4, 2, 5, 6, 7}
 		sign := rune(0x2800)
 		for k, at := range order {

@@ -14,7 +14,7 @@ type Stretch struct {
 	Quoted   bool
 }
 
-// Stretches returns a copy of the stretch like for each byte range.
+// Stretches returns one stretch for each byte range. Apart from its range, each is a copy of like.
 func Stretches(ranges [][2]int, like Stretch) []Stretch {
 	list := make([]Stretch, len(ranges))
 	for i, r := range ranges {
@@ -25,7 +25,7 @@ func Stretches(ranges [][2]int, like Stretch) []Stretch {
 }
 
 // Overlaid merges two sorted lists of stretches, each without overlaps. Where stretches of both lists
-// overlap, the stretch of over wins.
+// overlap, the stretch from the list over takes precedence.
 func Overlaid(under, over []Stretch) []Stretch {
 	var out []Stretch
 	for _, u := range under {

@@ -44,7 +44,7 @@ type TablePane struct {
 	// Guest reports whether a column is shown on a screen of the given width only if no other column has to
 	// be dropped for it.
 	Guest func(name string, screen int) bool
-	// Stays reports whether a column of GiveUp should not be dropped first at present.
+	// Stays reports whether a column should be kept for now although GiveUp lists it.
 	Stays  func(name string) bool
 	Margin func(i int) string // one-cell marker before a row that is not selected
 	// PlainColumns keeps every column and measures widths only on the visible rows. It is for tables whose
@@ -72,9 +72,10 @@ type paneKey struct {
 	choice int
 }
 
-// Load shows the table that make returns for the comparable value of. A background job computes the table.
-// The value at is stored in the listing. If only the choice changes, the existing table is used again.
-// While a model runs, an outdated table is not marked as stale.
+// Load shows the table that the function make returns. A background job calls make. The parameter of, which
+// must be comparable, identifies the data of the table. The value at is stored in the listing. If only the
+// choice changes, the existing table is used again. While a model runs, an outdated table is not marked as
+// stale.
 func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	make func(context.Context) (*table.Table, error),
 ) {
@@ -97,7 +98,7 @@ func (p *TablePane) Load(j *Jobs, of, at any, running bool,
 	}, p.place)
 }
 
-// Unload shows nothing.
+// Unload empties the pane.
 func (p *TablePane) Unload(j *Jobs) {
 	if p.Job.Clear(j); p.Table != nil {
 		p.place(Listing{})
@@ -400,7 +401,7 @@ func (p *TablePane) Own(w int) []table.Segment {
 	}
 	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
-		said[0].Rank = 2 // the rows stay, but the error is more important
+		said[0].Rank = 2 // the filter's result stays in the title, but the error is more important
 		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
 	}
 	if p.partial {
@@ -418,7 +419,7 @@ func (p *TablePane) Own(w int) []table.Segment {
 	case p.drawn(by):
 		order.Rank = 3 // the header also shows the order
 	case by != "" || p.Choice.Reverse:
-		if order.Rank = 0; w < roomyTitle { // a narrow title may lack the space
+		if order.Rank = 0; w < roomyTitle { // a narrow title may have no room for the order
 			order.Rank = 1
 		}
 	}
