@@ -2,7 +2,6 @@ package model
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -11,10 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables of defaults in docs/guide/models.md")
 
 const modelsDoc = "../docs/guide/models.md"
 
@@ -38,7 +36,7 @@ func TestDefaultsInTheDocsAreThoseOfTheRows(t *testing.T) {
 		}
 		got = slices.Concat(before, begin, []byte(defaultsTable(in)), end, after)
 	}
-	if *update {
+	if wordingtest.Updating() {
 		if err := os.WriteFile(modelsDoc, got, 0o644); err != nil {
 			t.Fatal(err)
 		}

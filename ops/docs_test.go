@@ -2,7 +2,6 @@ package ops
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/doc"
@@ -20,18 +19,17 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 )
-
-var update = flag.Bool("update", false, "rewrite docs/reference/operators.md")
 
 const operatorsDoc = "../docs/reference/operators.md"
 
 // docs/reference/operators.md comes from Kinds, the constructors' doc comments, and the specs of the samples.
 func TestOperatorsDocIsFresh(t *testing.T) {
 	got := writeDoc(t)
-	if *update {
+	if wordingtest.Updating() {
 		if err := os.WriteFile(operatorsDoc, got, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -18,12 +18,10 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
+	"gpuscope/internal/wordingtest"
 )
 
-var (
-	update = flag.Bool("update", false, "rewrite testdata: the manifest of variants and the readable expansions")
-	dump   = flag.String("dump", "", "write the expansion of every variant to a folder")
-)
+var dump = flag.String("dump", "", "write the expansion of every variant to a folder")
 
 // manifest has a line for each variant of a template that the tests expand. Its variant and constants are
 // written by hand; -update fills in the rest.
@@ -177,7 +175,7 @@ func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 			k := v.expand(t)
 			holdUsed(t, k.Source)
 			got := v.described(t, k)
-			if *update {
+			if wordingtest.Updating() {
 				*v = got
 			} else if d := cmp.Diff(*v, got); d != "" {
 				t.Errorf("%s differs (- expected, + got); -update rewrites it, -dump DIR shows the texts\n%s",
@@ -201,7 +199,7 @@ func TestExpandGivesWhatTheManifestSays(t *testing.T) {
 				manifest)
 		}
 	}
-	if *update && !t.Failed() {
+	if wordingtest.Updating() && !t.Failed() {
 		writeVariants(t, list)
 	}
 }
@@ -217,7 +215,7 @@ func holdGolden(t *testing.T, v *variant, k Kernel) {
 	switch {
 	case err != nil:
 		t.Fatal(err)
-	case *update:
+	case wordingtest.Updating():
 		err = os.WriteFile(v.golden(), []byte(got), 0o644)
 	default:
 		if d := cmp.Diff(string(want), got); d != "" {
@@ -263,11 +261,11 @@ func TestVariantsCompile(t *testing.T) {
 			t.Errorf("%s does not compile: %v", v.Name, err)
 			continue
 		}
-		if v.Compiled = v.SHA256; !*update {
+		if v.Compiled = v.SHA256; !wordingtest.Updating() {
 			t.Errorf("%s compiles, and %s does not say so yet: run with -update", v.Name, manifest)
 		}
 	}
-	if *update && dev != nil {
+	if wordingtest.Updating() && dev != nil {
 		writeVariants(t, list)
 	}
 }

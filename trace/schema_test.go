@@ -3,7 +3,6 @@ package trace_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/trace/tracetest"
 )
@@ -272,8 +272,6 @@ func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 }
 
 // update writes files for people instead of comparing them.
-var update = flag.Bool("update", false, "rewrite the made parts of docs/reference/trace-format.md")
-
 // TestTraceFormatPageIsFresh holds the parts of docs/reference/trace-format.md that are made: the example,
 // and the fields of every object from the schema.
 func TestTraceFormatPageIsFresh(t *testing.T) {
@@ -299,7 +297,7 @@ func TestTraceFormatPageIsFresh(t *testing.T) {
 	if page == string(old) {
 		return
 	}
-	if !*update {
+	if !wordingtest.Updating() {
 		t.Fatalf("%s is not what the schema and the example say: run go test ./trace -update\n%s", path,
 			cmp.Diff(string(old), page))
 	}

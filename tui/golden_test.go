@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/exp/golden"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/tui/command"
 )
@@ -126,7 +126,7 @@ func TestGlossaryIsFresh(t *testing.T) { fresh(t, "guide/glossary.md", command.G
 func fresh(t *testing.T, page, want string) {
 	t.Helper()
 	path := filepath.Join("../docs", page)
-	if flag.Lookup("update").Value.String() == "true" {
+	if wordingtest.Updating() {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

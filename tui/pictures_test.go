@@ -3,12 +3,12 @@ package tui
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"flag"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace"
 	"gpuscope/tui/tuitest"
 )
@@ -52,7 +52,7 @@ func pictured() *trace.Trace {
 }
 
 func TestPicturesAreOfThisProgram(t *testing.T) {
-	update := flag.Lookup("update").Value.String() == "true"
+	update := wordingtest.Updating()
 	const w = 132
 	run := pictured()
 	for _, p := range some(pictures) {

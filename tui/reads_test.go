@@ -2,7 +2,6 @@ package tui
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/tui/widget"
 )
 
@@ -65,7 +65,7 @@ func (d *driver) reads(parts ...string) *driver {
 func requireRead(t testing.TB, got string) {
 	t.Helper()
 	path := filepath.Join(packageDir, "testdata", t.Name()+".golden")
-	if flag.Lookup("update").Value.String() == "true" {
+	if wordingtest.Updating() {
 		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(got), 0o644))
 		if err != nil {
 			t.Fatal(err)

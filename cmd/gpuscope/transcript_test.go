@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,9 +12,8 @@ import (
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
 )
-
-var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestTranscripts plays testdata/*.txt: a line "$ gpuscope ARGUMENTS", what the command prints ("2> " before
 // the lines of its standard error), and "exit STATUS". They are the command line as people meet it.
@@ -46,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 			if played == 0 {
 				t.Fatal("the file has no command")
 			}
-			if *update {
+			if wordingtest.Updating() {
 				if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
 					t.Fatal(err)
 				}

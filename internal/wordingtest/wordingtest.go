@@ -15,6 +15,9 @@ import (
 	_ "github.com/charmbracelet/x/exp/golden" // defines the flag -update
 )
 
+// Updating reports whether the tests run with -update and shall rewrite their golden files.
+func Updating() bool { return flag.Lookup("update").Value.String() == "true" }
+
 // Golden holds the messages of one test, by the name of the case in which each appears. When the test ends,
 // it compares them with testdata/TEST.golden, which has one line "case: message" for each.
 type Golden struct {
@@ -76,7 +79,7 @@ func (g *Golden) compare() {
 		return
 	}
 	slices.SortFunc(g.said, func(a, b line) int { return strings.Compare(a.name, b.name) })
-	if flag.Lookup("update").Value.String() == "true" {
+	if Updating() {
 		if g.t.Failed() {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/text/tokenizer"
 )
 
@@ -209,86 +210,78 @@ func TestJSONSaysWhatPromptsBeginAndEndWith(t *testing.T) {
 
 func TestWrongJSONIsNamed(t *testing.T) {
 	t.Parallel()
+	messages := wordingtest.New(t)
 	grow := object{"type": "Replace", "pattern": object{"String": "a"}, "content": "aaaa"}
 	for name, c := range map[string]struct {
 		changes object
-		want    string
-		is      error
+
+		is error
 	}{
-		"kind of model": {object{"model.type": "Unigram", "model.vocab": []any{}}, `tokenizer model "Unigram" is not`, tokenizer.ErrUnsupported},
-		"normalizer":    {object{"normalizer": object{"type": "Precompiled"}}, `"Precompiled" is not supported yet`, tokenizer.ErrUnsupported},
+		"kind of model": {object{"model.type": "Unigram", "model.vocab": []any{}}, tokenizer.ErrUnsupported},
+		"normalizer":    {object{"normalizer": object{"type": "Precompiled"}}, tokenizer.ErrUnsupported},
 		"replacement of nothing": {
-			object{"normalizer": object{"type": "Replace"}}, "neither", tokenizer.ErrUnsupported,
+			object{"normalizer": object{"type": "Replace"}}, tokenizer.ErrUnsupported,
 		},
 		"pre-tokenizer": {
-			object{"pre_tokenizer": object{"type": "Other"}}, `"Other" is`, tokenizer.ErrUnsupported,
+			object{"pre_tokenizer": object{"type": "Other"}}, tokenizer.ErrUnsupported,
 		},
 		"delimiter": {
 			object{"pre_tokenizer": object{"type": "CharDelimiterSplit", "delimiter": "ab"}},
-			`"ab"`,
 			tokenizer.ErrUnsupported,
 		},
 		"length": {
 			object{"pre_tokenizer": object{"type": "FixedLength", "length": 0}},
-			"length 0",
 			tokenizer.ErrUnsupported,
 		},
 		"metaspace": {
-			object{"pre_tokenizer": object{"type": "Metaspace"}}, "replacement", tokenizer.ErrUnsupported,
+			object{"pre_tokenizer": object{"type": "Metaspace"}}, tokenizer.ErrUnsupported,
 		},
-		"decoder": {object{"decoder": object{"type": "CTC"}}, `"CTC"`, tokenizer.ErrUnsupported},
+		"decoder": {object{"decoder": object{"type": "CTC"}}, tokenizer.ErrUnsupported},
 		"decoder that replaces": {
 			object{"decoder": object{"type": "Replace", "pattern": object{"String": "a"}, "content": "b"}},
-			"decoder",
 			tokenizer.ErrUnsupported,
 		},
 		"post-processor": {
 			object{"post_processor": object{"type": "Other"}},
-			`post-processor "Other" is`,
 			tokenizer.ErrUnsupported,
 		},
-		"pattern": {object{"pre_tokenizer": object{"type": "Split", "pattern": object{"Regex": "(a"}, "behavior": "Isolated"}}, `pattern "(a"`, tokenizer.ErrUnsupported},
+		"pattern": {object{"pre_tokenizer": object{"type": "Split", "pattern": object{"Regex": "(a"}, "behavior": "Isolated"}}, tokenizer.ErrUnsupported},
 		"ends of words": {
-			object{"model.end_of_word_suffix": "</w>"},
-			"for tokens inside of words", tokenizer.ErrUnsupported,
+			object{"model.end_of_word_suffix": "</w>"}, tokenizer.ErrUnsupported,
 		},
-		"dropout":      {object{"model.dropout": 0.1}, "dropout 0.1", tokenizer.ErrUnsupported},
-		"large id":     {object{"added_tokens": []object{{"id": 1 << 30, "content": "x"}}}, `token "x" has the invalid id 1073741824`, nil},
-		"negative id":  {object{"model.vocab": object{"a": -1}}, `token "a" has the invalid id -1`, nil},
-		"one id twice": {object{"model.vocab": object{"a": 1, "b": 1}, "model.merges": []string{}}, `tokens "a" and "b" both have id 1`, nil},
+		"dropout":      {object{"model.dropout": 0.1}, tokenizer.ErrUnsupported},
+		"large id":     {object{"added_tokens": []object{{"id": 1 << 30, "content": "x"}}}, nil},
+		"negative id":  {object{"model.vocab": object{"a": -1}}, nil},
+		"one id twice": {object{"model.vocab": object{"a": 1, "b": 1}, "model.merges": []string{}}, nil},
 		"merge of three": {
-			object{"model.merges": []string{"a b c"}},
-			`merge 0 is "a b c"; want two tokens`, nil,
+			object{"model.merges": []string{"a b c"}}, nil,
 		},
-		"merge of others": {object{"model.merges": []string{"a x"}}, `merge 0 joins "a" and "x"`, nil},
-		"no vocabulary":   {object{"model": object{}}, "it has no model with a vocabulary", nil},
-		"unknown token":   {object{"model.unk_token": "<none>"}, `"<none>" is not in the vocabulary`, nil},
+		"merge of others": {object{"model.merges": []string{"a x"}}, nil},
+		"no vocabulary":   {object{"model": object{}}, nil},
+		"unknown token":   {object{"model.unk_token": "<none>"}, nil},
 		"vocabulary": {
-			object{"model.vocab": []string{"a"}},
-			"not a valid tokenizer.json: model.vocab: a list where an object is wanted", nil,
+			object{"model.vocab": []string{"a"}}, nil,
 		},
 		"growth": {
 			object{"normalizer": sequence("normalizers", grow, grow, grow, grow, grow, grow, grow, grow)},
-			"may make text 6.554e+04 times as long", nil,
+			nil,
 		},
 		"steps": {
 			object{"normalizer": sequence("normalizers", slices.Repeat([]object{{"type": "Prepend"}},
-				65)...)},
-			"in 65 steps; the maximum is 64", nil,
+				65)...)}, nil,
 		},
 		"steps, before patterns are compiled": {
 			object{"pre_tokenizer": sequence("pretokenizers", append(slices.Repeat([]object{{"type": "ByteLevel"}},
 				22), object{"type": "Split", "behavior": "Isolated", "pattern": object{"Regex": "("}})...)},
-			"in 66 steps; the maximum is 64", nil,
+			nil,
 		},
 		"objects": {
-			object{"added_tokens": slices.Repeat([]object{{}}, 1<<17)},
-			`of "{"; the maximum is 131072`, nil,
+			object{"added_tokens": slices.Repeat([]object{{}}, 1<<17)}, nil,
 		},
 	} {
 		_, err := parseJSON(t, c.changes)
-		if err == nil || !strings.Contains(err.Error(), c.want) || c.is != nil && !errors.Is(err, c.is) {
-			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+		if messages.Error(name, err); c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: got %v, want %v", name, err, c.is)
 		}
 	}
 	for _, data := range []string{"", "{", `{"model": 1}`, strings.Repeat(`{"normalizer":`, 20000)} {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/text/tokenizer"
@@ -291,75 +292,63 @@ func TestStreamOfValidTextIsValidAtEveryToken(t *testing.T) {
 
 func TestWrongVocabularyIsAnError(t *testing.T) {
 	t.Parallel()
+	messages := wordingtest.New(t)
 	for name, c := range map[string]struct {
 		change func(*tokenizer.Config)
-		want   string
 	}{
-		"no tokens": {func(c *tokenizer.Config) { c.Tokens = nil }, "no vocabulary"},
+		"no tokens": {func(c *tokenizer.Config) { c.Tokens = nil }},
 		"types missing": {
 			func(c *tokenizer.Config) { c.Kinds = c.Kinds[1:] },
-			"271 tokens but 270 token types",
 		},
 		"BOS outside": {
 			func(c *tokenizer.Config) { c.BOS = 271 },
-			"special token 271 is outside the vocabulary of 271 tokens",
 		},
-		"EOS negative": {func(c *tokenizer.Config) { c.EOS = -2 }, "special token -2 is outside"},
+		"EOS negative": {func(c *tokenizer.Config) { c.EOS = -2 }},
 		"BOS wanted": {
 			func(c *tokenizer.Config) { c.Before = []int{tokenizer.None} },
-			"start with a BOS token or end with an EOS token, but the vocabulary has none",
 		},
 		"merge of nothing": {
 			func(c *tokenizer.Config) { c.Merges = append(c.Merges, [2]string{"x", "y"}) },
-			`merge 8 joins "x" and "y"`,
 		},
 	} {
 		config := small()
 		c.change(&config)
-		if _, err := tokenizer.NewBPE(config); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
-		}
+		_, err := tokenizer.NewBPE(config)
+		messages.Error(name, err)
 	}
 }
 
 func TestVocabularyOfAFile(t *testing.T) {
 	t.Parallel()
+	messages := wordingtest.New(t)
 	for name, c := range map[string]struct {
-		set  map[string]any // over a vocabulary of bytes
-		want string
-		is   error
+		set map[string]any // over a vocabulary of bytes
+
+		is error
 	}{
 		"none": {
-			map[string]any{"tokenizer.ggml.model": "none"},
-			"tiny.gguf: no vocabulary: ", tokenizer.ErrNoVocabulary,
+			map[string]any{"tokenizer.ggml.model": "none"}, tokenizer.ErrNoVocabulary,
 		},
 		"no_vocab": {
-			map[string]any{"tokenizer.ggml.model": "no_vocab"},
-			"Use gpuscope run --tokenizer to name one, or --ids to give token ids", tokenizer.ErrNoVocabulary,
+			map[string]any{"tokenizer.ggml.model": "no_vocab"}, tokenizer.ErrNoVocabulary,
 		},
 		"other model": {
-			map[string]any{"tokenizer.ggml.model": "bert"},
-			`tiny.gguf: tokenizer model "bert" is not supported yet`, tokenizer.ErrUnsupported,
+			map[string]any{"tokenizer.ggml.model": "bert"}, tokenizer.ErrUnsupported,
 		},
 		"other split": {
-			map[string]any{"tokenizer.ggml.pre": "kimi-k2"},
-			`tiny.gguf: split rule "kimi-k2" is not supported yet`, tokenizer.ErrUnsupported,
+			map[string]any{"tokenizer.ggml.pre": "kimi-k2"}, tokenizer.ErrUnsupported,
 		},
 		"model of no text": {
-			map[string]any{"tokenizer.ggml.model": 1},
-			`metadata "tokenizer.ggml.model" is uint32 1; it must be a string`, nil,
+			map[string]any{"tokenizer.ggml.model": 1}, nil,
 		},
 		"types of text": {
-			map[string]any{"tokenizer.ggml.token_type": []string{"a"}},
-			`metadata "tokenizer.ggml.token_type" is string[1]`, nil,
+			map[string]any{"tokenizer.ggml.token_type": []string{"a"}}, nil,
 		},
 		"types missing": {
-			map[string]any{"tokenizer.ggml.token_type": []int32{1}},
-			"tiny.gguf: vocabulary: 260 tokens but 1 token types", nil,
+			map[string]any{"tokenizer.ggml.token_type": []int32{1}}, nil,
 		},
 		"merge of one": {
-			map[string]any{"tokenizer.ggml.merges": []string{"ab"}},
-			`metadata "tokenizer.ggml.merges": merge 0 is "ab"; want two tokens`, nil,
+			map[string]any{"tokenizer.ggml.merges": []string{"ab"}}, nil,
 		},
 	} {
 		b := gguftest.New()
@@ -368,8 +357,8 @@ func TestVocabularyOfAFile(t *testing.T) {
 			b.Set(key, value)
 		}
 		_, err := tokenizer.New(parse(t, b))
-		if err == nil || !strings.Contains(err.Error(), c.want) || (c.is != nil && !errors.Is(err, c.is)) {
-			t.Errorf("%s:\n got %v\nwant %s", name, err, c.want)
+		if messages.Error(name, err); err == nil || c.is != nil && !errors.Is(err, c.is) {
+			t.Errorf("%s: got %v, want %v", name, err, c.is)
 		} else if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: more than one line: %v", name, err)
 		}

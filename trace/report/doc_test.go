@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"gpuscope/internal/wordingtest"
 	"gpuscope/trace/analyze"
 	"gpuscope/trace/report"
 	"gpuscope/trace/table"
@@ -80,7 +80,7 @@ func tablesDoc(t *testing.T) string {
 func TestTablesDocIsFresh(t *testing.T) {
 	const path = "../../docs/reference/tables.md"
 	want := tablesDoc(t)
-	if flag.Lookup("update").Value.String() == "true" {
+	if wordingtest.Updating() {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package describe_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,12 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/internal/printable"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/checkpoint/pte"
 	"gpuscope/model/checkpoint/pte/describe"
 	"gpuscope/model/checkpoint/pte/ptetest"
 )
-
-var update = flag.Bool("update", false, "rewrite the files in testdata")
 
 func example(t testing.TB) *describe.Info {
 	t.Helper()
@@ -42,7 +40,7 @@ func TestTextAndDrawingOfAProgram(t *testing.T) {
 	}
 	for name, got := range map[string][]byte{"example.txt": text.Bytes(), "example.dot": dot.Bytes()} {
 		path := filepath.Join("testdata", name)
-		if *update {
+		if wordingtest.Updating() {
 			if err := os.WriteFile(path, got, 0o644); err != nil {
 				t.Fatal(err)
 			}
