@@ -75,7 +75,7 @@ type Command struct {
 type Left struct {
 	Last   *Shape `json:"last,omitempty"`   // shape of the last step in the trace
 	Prompt []int  `json:"prompt,omitempty"` // token IDs
-	Kept   []int  `json:"kept,omitempty"`   // sizes of earlier texts' steps whose positions are still in use
+	Kept   []int  `json:"kept,omitempty"`   // token counts of earlier texts' steps that are still in use
 	Turns  []Turn `json:"turns,omitempty"`  // steps of the current text
 	// Talk holds the exchanges of a conversation, as in Text.
 	Talk   []Exchange   `json:"talk,omitempty"`

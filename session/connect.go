@@ -123,7 +123,7 @@ func (c *client) Close() error {
 	return c.err
 }
 
-// gone returns the error of commands after the engine has ended.
+// gone returns the error that commands return after the engine has ended.
 func (c *client) gone() error {
 	if c.err == nil {
 		return ErrClosed
@@ -200,7 +200,7 @@ const (
 	gatherSoon = 8 * time.Millisecond
 	gatherMost = 100 * time.Millisecond // maximum delay of output that answers no request
 	leastRoom  = 64 << 10               // smallest usual capacity of a pipe in bytes
-	answering  = time.Second            // period of the short delay gatherSoon after a request
+	answering  = time.Second            // how long after a request the short delay gatherSoon applies
 )
 
 // gathering is a reader that delays reads to collect more data per read. It reads at once after a pause,

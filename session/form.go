@@ -251,8 +251,8 @@ func (f *form) plan(of *form) {
 }
 
 // ran encodes a list of dispatches. After a 1 come the length and the plan IDs only. This short encoding
-// applies when no dispatch has anything but a plan, which is usual in a step whose dispatches were not
-// timed. After a 0 comes an ordinary list.
+// applies when every dispatch has a plan and no other data, which is usual in a step whose dispatches were
+// not timed. After a 0 comes an ordinary list.
 func (f *form) ran(list form) {
 	f.least++
 	f.put = func(w *wireWriter, v reflect.Value) {
@@ -322,7 +322,8 @@ func (s *stock) take(r *wireReader, n int) unsafe.Pointer {
 	return unsafe.Add(b.first, uintptr(s.block-b.left-n)*s.size)
 }
 
-// block is memory for several values of one type. The last left of them are still free.
+// block is memory for several values of one type. The field left is the number of values at its end that
+// are still free.
 type block struct {
 	first unsafe.Pointer
 	left  int

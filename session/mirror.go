@@ -40,7 +40,7 @@ func (m *Mirror) Apply(e Event) error {
 	case e.Log != nil:
 		return nil
 	case e.Opened != nil && m.resuming:
-		was := m.Trace.Graph // the graph without edited kernels, which were added after opening
+		was := m.Trace.Graph // the graph as opened, without the edited kernels added later
 		was.Kernels = slices.DeleteFunc(slices.Clone(was.Kernels), func(k trace.Kernel) bool { return k.Of != "" })
 		if !reflect.DeepEqual(&e.Opened.Graph, &was) {
 			return errors.New("the restarted engine opened a different graph than the recorded one")

@@ -203,8 +203,8 @@ func (s *server) shut(ctx context.Context, sess Session, events <-chan Event) er
 	}
 }
 
-// event sends an event. If a part cannot be encoded (a NaN, for example), an error line replaces the part,
-// so that the part ends neither the session nor loses the other parts of the event.
+// event sends an event. If a part cannot be encoded (a NaN, for example), an error line replaces the part.
+// The session then continues, and the other parts of the event are still sent.
 func (s *server) event(e Event) {
 	err := s.send(message{Event: &e})
 	if err == nil {

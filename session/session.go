@@ -113,9 +113,10 @@ type State struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Edited holds the names of the edited kernels that currently replace kernels of the graph.
 	Edited []string `json:"edited,omitempty"`
-	// Begins is the new text if another text has replaced the previous one. It is empty after a Reset.
+	// The field Begins holds the new text if a new text has replaced the previous text, and nil otherwise.
+	// The new text is empty after a Reset.
 	Begins *Text `json:"begins,omitempty"`
-	// Resumed reports that Begins was restored from an engine that crashed.
+	// Resumed reports that the text in the field Begins was restored after an engine crashed.
 	Resumed bool `json:"resumed,omitempty"`
 }
 
@@ -131,9 +132,9 @@ type Text struct {
 type Exchange struct {
 	User   string `json:"user"`
 	Answer string `json:"answer,omitempty"`
-	// From is the number of tokens of the text before the answer, and To is the number up to its end. Both
-	// are -1 if the template later rendered this part differently. To is also -1 while the answer is
-	// incomplete.
+	// From is the number of tokens of the text before the answer, and To is the number of tokens up to the
+	// end of the answer. Both are -1 if the template later rendered this part differently. To is also -1
+	// while the answer is incomplete.
 	From int `json:"from"`
 	To   int `json:"to"`
 }

@@ -19,8 +19,9 @@ type LookAt struct {
 	// writes the value.
 	After *trace.DispatchID `json:"after,omitempty"`
 	// Offset and Count select a page of elements in row-major order. A page may extend beyond the end. Rows
-	// is the number of such runs of Count elements, and Stride is the distance in elements between the
-	// starts of two runs. Together they select a window of a matrix. If Rows is 0, there is one run.
+	// is the number of pages of Count elements each, and Stride is the distance in elements between the
+	// starts of two pages. Together, Rows and Stride select a window of a matrix. If Rows is 0, there is
+	// one page.
 	Offset int `json:"offset,omitempty"`
 	Count  int `json:"count,omitempty"`
 	Rows   int `json:"rows,omitempty"`

@@ -189,8 +189,8 @@ func (r *wireReader) flag() bool {
 }
 
 // length reads the number of elements that follow and checks that the rest of the message can hold them.
-// Each element has at least least bytes. The check allows one extra element because lists are encoded as
-// length+1.
+// The argument least is the minimum number of bytes of an element. The check allows one extra element
+// because lists are encoded as length+1.
 func (r *wireReader) length(least int) int {
 	n := r.uvarint()
 	if n > uint64(r.left()/max(1, least))+1 {

@@ -66,10 +66,10 @@ func (b *batch[T]) decode() {
 	}
 }
 
-// decodeEach decodes a list of values and calls take for each value in order. It passes take the JSON of
-// the value and its unknown fields. The function another reports whether one more value follows after the
-// first n. decodeEach returns the number of values that take accepted. If it returns an error, the next
-// value caused it.
+// decodeEach decodes a list of values and calls take for each value in order. The arguments of take are the
+// JSON of the value, the decoded value and its unknown fields. The function another reports whether one
+// more value follows after the first n values. decodeEach returns the number of values that take accepted.
+// If it returns an error, the next value caused it.
 func decodeEach[T any](d *decoder, another func(n int) (bool, error),
 	take func(raw []byte, v *T, unknown *Unknown) error,
 ) (taken int, err error) {

@@ -10,16 +10,18 @@ import (
 // can expand to gigabytes of white space, and three bytes of JSON can become a record of hundreds of bytes.
 //
 // There are four limits:
-//   - White space between values is removed while reading. It may be a few times as long as the rest.
+//   - White space between values is removed while reading. The white space may be a few times as long as
+//     the rest of the file.
 //   - The text without white space has a maximum length.
 //   - A single value has a maximum length. Its memory is estimated before it is decoded.
-//   - All kept memory is counted. The limit suffices for any trace and grows with the size of the file.
+//   - The memory of all data that is kept is counted. The limit suffices for any trace and grows with the
+//     size of the file.
 //
 // While it reads a trace, the program uses about three times the memory of the trace itself.
 type bounds struct {
-	memory int64 // bytes of a trace in memory, plus memoryRate * file size
-	value  int64 // bytes of JSON of one value: a step, a plan, a field of the head
-	idle   int64 // bytes of white space, plus idleRate * the other bytes
+	memory int64 // limit on the bytes of a trace in memory; memoryRate * file size is added
+	value  int64 // limit on the bytes of JSON of one value: a step, a plan, or a field of the head
+	idle   int64 // limit on the bytes of white space; idleRate * the other bytes is added
 }
 
 const (
@@ -53,7 +55,7 @@ type source struct {
 	// read is the number of bytes read so far; text and space are its parts.
 	read        int64
 	text, space int64
-	idle        int64 // useless text, plus the cost of detecting it
+	idle        int64 // bytes of ignored values, plus recordBytes for each ignored value
 	left        int64 // bytes left for the current value
 	err         error
 }
@@ -61,8 +63,8 @@ type source struct {
 // next resets the length limit for the next value.
 func (s *source) next() { s.left = s.bounds.value }
 
-// ignored moves the last value of n bytes from useful text to useless text. It adds recordBytes, because
-// even a small value takes time.
+// ignored counts the last value, which has n bytes, as ignored instead of useful text. It adds recordBytes
+// to the count, because even a small value takes time to read.
 func (s *source) ignored(n int) {
 	s.text -= int64(n)
 	s.idle += int64(n) + recordBytes

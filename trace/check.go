@@ -21,7 +21,7 @@ const (
 // MaxCosts is the maximum number of costs of a step.
 const MaxCosts = 1 << 12
 
-// These lists hold the allowed words of other fields.
+// These lists hold the allowed values of text fields that have no Go type of their own.
 var (
 	Orders     = []string{"", "topological", "fixpoint"}
 	Hazards    = []string{"raw", "war", "waw"}

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// TellsAbsent reports whether absent dims mean that a step does not compute the value. This holds from
-// version 1.1 of the format on. In version 1.0, dims of 0 marked values that were not computed, a scalar
-// had no dims, and changes did not start from the live shapes.
+// TellsAbsent reports whether absent dims mean that a step does not compute the value. Absent dims have
+// this meaning in version 1.1 of the format and later. In version 1.0, dims of 0 marked values that were
+// not computed, a scalar had no dims, and changes did not start from the live shapes.
 func (t *Trace) TellsAbsent() bool {
 	_, _, minor := versionOf(t.Schema)
 	n, _ := strconv.Atoi(minor)
@@ -25,7 +25,7 @@ type shapeChecker struct {
 	// Every value is unknown after dropped steps.
 	known   []bool
 	changes int   // number of changes to live, starting at 1
-	checked []int // by plan: value of changes at the last check of the plan
+	checked []int // for each plan, the number of changes when the plan was last checked
 }
 
 func (c *checker) newShapes() *shapeChecker {

@@ -190,8 +190,9 @@ func fileError(do, path string, err error) error {
 	return fmt.Errorf("%s trace %s: %w", do, printable.Short(path, 160), err)
 }
 
-// closedPipe replaces the system's error for a closed pipe. Elsewhere in the program the system's error
-// means that the reader of the output has seen enough.
+// closedPipe replaces the system's error for a closed pipe (EPIPE) by another error. Elsewhere in the
+// program, EPIPE is not treated as a failure, because it means that the reader of the output has seen
+// enough.
 type closedPipe struct{ w io.Writer }
 
 func (r closedPipe) Write(b []byte) (int, error) {

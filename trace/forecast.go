@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// Forecast predicts the plans of all dispatches at live shapes that need not have run. The prediction is
-// exact: it covers every point of a few lines through the live shapes of the graph. Each line is stored as
-// stretches in which every number of a plan follows one Rule.
+// Forecast predicts the plans of all dispatches, also at live shapes that have not run. The prediction
+// covers every point of a few lines through the live shapes of the graph, and it is exact at these points.
+// Each line is stored as stretches in which every number of a plan follows one Rule.
 type Forecast struct {
 	Lines []Line `json:"lines,omitempty"`
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Format is a file format for traces. A storage format (see Formats) can be written and read back; an
-// export can only be written. Recording, export and opening find the formats in their lists. Adding a row
-// to a list adds a format everywhere.
+// export can only be written. The code that records, exports and opens traces finds the formats in lists.
+// Adding a row to a list makes a format available everywhere.
 type Format struct {
 	Name   string // name shown to the user
 	Doc    string
@@ -24,7 +24,7 @@ type Format struct {
 	// leading white space. An export has neither sniff nor read.
 	sniff func(start []byte) bool
 	// read reads the decompressed data. The argument raw counts the bytes of the file itself. The memory
-	// limit grows with that number.
+	// limit grows with this number of bytes.
 	read  func(in io.Reader, raw *file) (*Trace, error)
 	write func(io.Writer, *Trace) error
 	// lines reports whether the format consists of lines that are written while the run goes on.
@@ -136,9 +136,9 @@ func lineFormat() Format {
 	panic("no trace format is written by lines")
 }
 
-// IsTrace reports whether a file is a trace. Either the suffix of its name or the beginning of its content
-// shows this. IsTrace reads only the beginning, and only of regular files, because reading a pipe would
-// consume data meant for another reader.
+// IsTrace reports whether a file is a trace, based on the suffix of its name or on the beginning of its
+// content. IsTrace reads only the beginning of the file, and only if the file is a regular file, because
+// reading a pipe would consume data meant for another reader.
 func IsTrace(path string) bool {
 	if f, _, err := FormatOf(path); err == nil && f.Opens() && strings.Contains(filepath.Base(path),
 		f.Suffix) {

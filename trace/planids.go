@@ -2,8 +2,8 @@ package trace
 
 import "slices"
 
-// PlanMemory is a number of steps. An Interner gives a repeated plan its old id for that many steps. A
-// Recorder keeps a plan for that many steps even if no kept step refers to the plan.
+// PlanMemory is the maximum number of steps for which an Interner remembers the id of a plan that is not in
+// use. A Recorder keeps a plan for PlanMemory steps even if no kept step refers to the plan.
 const PlanMemory = 1024
 
 // Interner assigns the ids 0, 1, 2, ... to plans in the order in which they come into force. A plan that
@@ -60,8 +60,8 @@ func (s *Step) eachPlan(f func(PlanID)) {
 	}
 }
 
-// renumber returns a copy of the step with its plan ids mapped by to. The original step is not changed. If
-// no id changes, renumber returns the step itself.
+// renumber returns a copy of the step in which each plan id is replaced by the result of the function to.
+// The original step is not changed. If no id changes, renumber returns the step itself.
 func (s Step) renumber(to func(PlanID) PlanID) Step {
 	same := true
 	s.eachPlan(func(id PlanID) { same = same && to(id) == id })

@@ -105,8 +105,8 @@ func beginning(in *bufio.Reader) ([]byte, error) {
 }
 
 // readObjects reads a trace object and any records after it: either one JSON object or a stream of lines
-// (see StreamWriter). A stream may be truncated anywhere after its first line. The trace then has an event
-// of kind EventCut.
+// (see StreamWriter). A stream may be truncated anywhere after its first line. The trace of a truncated
+// stream has an event of kind EventCut.
 func readObjects(in io.Reader, raw *file) (*Trace, error) { return readWithin(in, raw, usualBounds) }
 
 func readWithin(in io.Reader, raw *file, b bounds) (*Trace, error) {

@@ -25,12 +25,12 @@ type Recorder struct {
 	t      Trace
 	budget int64
 	// limit is the number of used bytes at which drop runs. It exceeds budget if the data that must stay
-	// needs more.
+	// needs more memory than budget.
 	limit int64
 	used  int64
 	steps int               // number of recorded steps
-	first PlanID            // offset of the current run's plan ids in places
-	known map[string]PlanID // index in t.Plans by plan content; nil outside of Continue
+	first PlanID            // index in places of the current run's plan 0
+	known map[string]PlanID // index in t.Plans by plan content; set from Continue until the next step
 	// places maps a recorded plan id plus first to an index in t.Plans. It holds -1 for a dropped plan.
 	places []PlanID
 	plans  []held // by index in t.Plans
@@ -222,7 +222,7 @@ func (r *Recorder) drop() {
 	r.t.DroppedSteps += first
 }
 
-// keep adds a step and its plans to the set that stays.
+// keep counts the memory of a step that stays and calls need for each of its plans.
 func (r *Recorder) keep(step int, need func(PlanID), used *int64) {
 	*used += r.t.Steps[step].size()
 	r.t.Steps[step].eachPlan(need)

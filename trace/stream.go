@@ -206,8 +206,9 @@ func (t *Trace) addErrors(g NumericErrors) error {
 	return nil
 }
 
-// worse reports whether a median of n rounds is less reliable than an earlier median, which has others
-// rounds. The new median counts as worse if it has less than half as many rounds.
+// worse reports whether a new median of n rounds is less reliable than an earlier median. The argument
+// others is the number of rounds of the earlier median. The new median counts as worse if it has less than
+// half as many rounds.
 func worse(n, others int) bool { return n < others-n }
 
 // step returns the step with the given index, or nil. Steps are sorted by index.

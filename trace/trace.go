@@ -44,7 +44,7 @@ type Time struct {
 	word int64
 }
 
-// Measured returns a Time of ns nanoseconds. math.MinInt64 returns the Time "not measured".
+// Measured returns a Time of ns nanoseconds. Measured(math.MinInt64) returns the Time "not measured".
 func Measured(ns int64) Time { return Time{ns ^ math.MinInt64} }
 
 // NS returns the time in nanoseconds and reports whether it was measured.
@@ -104,7 +104,7 @@ type Trace struct {
 	Producer Producer `json:"producer"`
 	Created  string   `json:"created"` // RFC 3339
 	Command  []string `json:"command,omitempty"`
-	// The engine launches the grid of the largest shape in every step (--static).
+	// Static reports that the engine launches the grid of the largest shape in every step (--static).
 	Static bool   `json:"static,omitempty"`
 	Host   Host   `json:"host"`
 	Device Device `json:"device"`
@@ -292,8 +292,8 @@ type Op struct {
 	Kind    string    `json:"kind"` // what the operator computes: "linear_q4gsw"
 	Inputs  []ValueID `json:"inputs,omitempty"`
 	Outputs []ValueID `json:"outputs,omitempty"`
-	// Makes holds outputs of earlier operators. This operator computes them if the earlier operators defer
-	// them.
+	// Makes holds outputs of earlier operators. This operator computes these values itself if the earlier
+	// operators defer them, which means that they leave the computation to their readers.
 	Makes    []ValueID      `json:"makes,omitempty"`
 	State    []ValueID      `json:"state,omitempty"`
 	Attrs    map[string]any `json:"attrs,omitempty"`
@@ -415,7 +415,7 @@ type Grid struct {
 type Term struct {
 	Name  string `json:"name"`
 	Value int64  `json:"value"`
-	Times int64  `json:"times,omitempty"` // work items for each counted thing; 0 means 1
+	Times int64  `json:"times,omitempty"` // number of work items for each unit of Value; 0 means 1
 	Per   int64  `json:"per"`
 	Most  int64  `json:"most,omitempty"` // maximum number of groups; 0 means no maximum
 }
@@ -526,7 +526,8 @@ type Wait struct {
 	Value    ValueID    `json:"value"` // value that Dispatch uses
 	// Kind is raw, war or waw: read after write, write after read, or write after write.
 	Kind string `json:"kind"`
-	// For is the last dispatch that used the memory of Value, for Value itself or for another value.
+	// For is the last earlier dispatch that used the memory of Value, for Value itself or for another
+	// value.
 	For DispatchID `json:"for"`
 }
 
@@ -553,8 +554,8 @@ type Resize struct {
 	Passes []Pass `json:"passes,omitempty"`
 }
 
-// Pass is one sweep of the shape propagation. The topological order needs one pass; the fixpoint order
-// needs passes until nothing is dirty.
+// Pass is one sweep of the shape propagation. The topological order needs one pass. The fixpoint order
+// repeats passes until no value is dirty.
 type Pass struct {
 	Index int       `json:"index"`
 	Dirty []ValueID `json:"dirty,omitempty"`
@@ -568,7 +569,7 @@ type Hook struct {
 	NS       Time         `json:"ns,omitzero"`
 	Noop     bool         `json:"noop,omitempty"`     // the operator was re-planned and nothing changed
 	Glitch   bool         `json:"glitch,omitempty"`   // some inputs were already updated and others were not
-	Deferred bool         `json:"deferred,omitempty"` // refused its inputs, re-planned later
+	Deferred bool         `json:"deferred,omitempty"` // inputs refused; the operator was re-planned later
 	Changed  []Change     `json:"changed,omitempty"`
 	Plans    []PlanChange `json:"plans,omitempty"`
 }

@@ -29,7 +29,7 @@ const (
 
 // command is a subcommand.
 type command struct {
-	name     string // "" for the command without a name; two words if commands share the first
+	name     string // "" for the command without a name; two words if several commands share the first word
 	operand  string // operands in the usage line: "[MODEL]"; a final ellipsis allows any number
 	doc      string // one-line description
 	more     string // further help text, may be empty
@@ -278,8 +278,8 @@ func suggest(word string, names []string, prefix string) string {
 	return fmt.Sprintf("; did you mean %s%s?", prefix, best)
 }
 
-// distance returns the optimal string alignment distance: the number of bytes to insert, delete, replace or
-// swap with a neighbour that turns a into b.
+// distance returns the optimal string alignment distance: the smallest number of edits that turns a into b.
+// An edit inserts, deletes or replaces a byte, or swaps two neighbouring bytes.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -154,7 +154,7 @@ func (c *config) readKeys(v any) error {
 	return nil
 }
 
-// words returns the values of a setting as they would be typed.
+// words returns the values of a setting as a user would type them on the command line.
 func words(v any) ([]string, bool) {
 	switch v := v.(type) {
 	case string:
@@ -224,8 +224,8 @@ func (p *program) settle(flags *pflag.FlagSet, check func() error) (*config, err
 }
 
 // blame adds the source of a setting to an error about a flag. The error must begin with a flag. The first
-// flag in the error that was set by a setting determines the source. An error about typed flags is returned
-// unchanged.
+// flag in the error that was set by a setting determines the source. An error about flags from the command
+// line is returned unchanged.
 func (p *program) blame(err error) error {
 	if err == nil || !strings.HasPrefix(err.Error(), "--") {
 		return err

@@ -23,7 +23,7 @@ import (
 // processes use the session protocol over pipes. Output of native code to file descriptor 2 is shown in the
 // log view and does not disturb the screen.
 
-// endWithin is how long an engine may take to end after a request. It may be waiting for the GPU.
+// endWithin is how long an engine may take to end after it was asked to end. It may be waiting for the GPU.
 const endWithin = 5 * time.Second
 
 func engineCommand() *command {
@@ -57,8 +57,8 @@ func engineCommand() *command {
 	}
 }
 
-// endReader calls ended when the input ends. So this process soon ends after its screen, even if it is
-// stuck.
+// endReader calls ended when its input ends. The engine process reads its requests through an endReader, so
+// that it ends soon after the screen process, even if the engine is stuck.
 type endReader struct {
 	io.Reader
 	ended func()

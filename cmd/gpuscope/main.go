@@ -64,7 +64,7 @@ type program struct {
 	columns        int       // width of the terminal of standard output
 	cache          string    // folder for cached device measurements; "" disables the cache
 	config         string    // path of the user's settings file
-	settled        []setting // settings in force
+	settled        []setting // settings that set a flag in this run
 	driver         gpu.Driver
 	open           opener
 	executable     func() (string, error)                // path of this program, for starting the engine

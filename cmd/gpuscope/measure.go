@@ -31,8 +31,8 @@ type profiling struct {
 const profileFor = 3 * time.Second
 
 // These constants limit how often and for how long a run repeats the prompt's last chunk and the last step.
-// The costs of the last step are the most informative. They are measured until promptFrom before the end,
-// if a chunk of the prompt can be run again within warmFor. Otherwise they are measured until the end.
+// The costs of the last step are the most informative. Measuring these costs stops promptFrom before the
+// end, if a chunk of the prompt can be run again within warmFor. Otherwise it continues until the end.
 const (
 	warmRounds  = 5
 	warmFor     = time.Second
@@ -165,8 +165,8 @@ func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, er
 		return nil, err
 	}
 	if len(asked) > 0 {
-		// A round of a part needs at most three runs: without the part, the whole step, and as the step
-		// originally ran.
+		// A round of a part needs at most three runs: the step without the part, the whole step, and the
+		// step as it originally ran.
 		n := repeats(&t.Steps[last], engine.CostRounds, profileFor/time.Duration(3*len(asked)))
 		add(itsEnd, session.Command{Kind: session.Cost, Parts: asked, N: max(n, trace.FewestWithin)})
 	}

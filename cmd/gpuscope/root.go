@@ -77,7 +77,7 @@ file. docs/reference/keys.md has an example.`,
 					}, r.screen)
 				}
 				return p.blame(asUsage(tui.Run(ctx, func(ctx context.Context) (session.Session, error) {
-					if r.model.device == trace.NoDevice { // without native code, this process suffices
+					if r.model.device == trace.NoDevice { // no native code, so no engine process
 						return p.open(ctx, r.model, func(e session.Event) {
 							if e.Log == nil {
 								return

@@ -258,7 +258,8 @@ func (r *run) generate(ctx context.Context, s session.Session) (session.Reply, e
 	}
 	if r.model.timing.value == string(trace.TimingDispatch) && (r.format.value == "text" ||
 		r.tracePath != "") {
-		// The session refuses this if the device has no timestamps. Then timing had no cost.
+		// The session refuses to observe if the device has no timestamps. Without timestamps, timing had no
+		// cost.
 		if _, err := s.Do(ctx, session.Command{Kind: session.Observe}); err != nil &&
 			!errors.Is(err, session.ErrUsage) {
 			return reply, err
@@ -345,7 +346,8 @@ func (o *output) endText() {
 	}
 }
 
-// upTo returns the trace when it contains the step and the command has finished. It also ends the text.
+// upTo waits until the command has finished and the trace contains the step, and then returns the trace. It
+// also ends the printed text with a newline.
 func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	return o.await(ctx, func(t *trace.Trace) bool {
 		there := !o.mirror.State.Running && len(t.Steps) > 0 && t.Steps[len(t.Steps)-1].Index >= step
@@ -356,7 +358,7 @@ func (o *output) upTo(ctx context.Context, step int) (*trace.Trace, error) {
 	})
 }
 
-// await waits until the condition there holds for the trace, and returns the trace.
+// await waits until the function there returns true for the trace, and returns the trace.
 func (o *output) await(ctx context.Context, there func(*trace.Trace) bool) (*trace.Trace, error) {
 	for more := true; ; {
 		o.mu.Lock()
@@ -500,7 +502,7 @@ type resultStep struct {
 	Position int  `json:"position"`
 	Live     int  `json:"live"` // number of input tokens
 	Token    *int `json:"token,omitempty"`
-	// Top holds only IDs and logits. A logit that is not finite is a word, as in a trace.
+	// Top holds only IDs and logits. A logit that is not finite is written as a word, as in a trace.
 	Top []trace.Candidate `json:"top,omitempty"`
 }
 

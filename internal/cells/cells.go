@@ -4,8 +4,8 @@
 // Terminals measure text differently. Some add up the widths of code points, like wcwidth(3) (tmux, xterm).
 // Others measure grapheme clusters (kitty, Ghostty, mode 2027). A thumb with a skin tone occupies four
 // columns in the first kind of terminal and two in the second. A Devanagari conjunct occupies three columns
-// and one. The terminals also use different versions of Unicode. A program that relies on one rule draws
-// shifted rows on the other terminals.
+// in the first kind and one in the second. The terminals also use different versions of Unicode. A program
+// that relies on one rule draws shifted rows on the other terminals.
 //
 // This package therefore reserves enough room for both kinds. Each code point counts with the larger of its
 // two widths, and the width of a text is the sum. Width(a+b) equals Width(a)+Width(b) for all a and b,

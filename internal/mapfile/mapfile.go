@@ -117,8 +117,8 @@ func (f *File) Head(n int64) ([]byte, error) {
 	return f.read(0, int(min(n, f.size)))
 }
 
-// Bytes returns n bytes from offset at on. The caller must not change the bytes and must not use them after
-// Close.
+// Bytes returns the n bytes that begin at offset at. The caller must not change the bytes and must not use
+// them after Close.
 func (f *File) Bytes(at int64, n int) ([]byte, error) {
 	switch {
 	case f.closed:

@@ -18,7 +18,7 @@ type event struct {
 	Test        string
 	Elapsed     float64 // seconds
 	Output      string
-	Key, Value  string // of an "attr" event
+	Key, Value  string // name and value of the attribute that an "attr" event reports
 	FailedBuild string
 }
 
@@ -41,7 +41,8 @@ type summary struct {
 	large                   int // skipped large tests for a real GPU
 }
 
-// skip is a skipped test with its skipped subtests. The reason is that of the first one.
+// skip is a top-level test that was skipped or has skipped subtests. The field n counts the skips, and
+// reason is the reason of the first skip.
 type skip struct {
 	name
 	n      int

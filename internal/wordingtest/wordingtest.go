@@ -30,7 +30,7 @@ type Golden struct {
 type line struct{ name, text string }
 
 // New returns the golden file of a test. Call it before the test changes its working directory. A test with
-// subtests calls it once, in the outer test: a case that -run excludes is not compared.
+// subtests calls New once, in the outer test. Subtests that -run excludes are not compared.
 func New(t testing.TB) *Golden {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -53,7 +53,7 @@ func (g *Golden) Error(name string, err error) {
 }
 
 // Text adds the message of a case. The names of cases must differ. A message must be the same on every
-// machine: replace temporary folders and times before.
+// machine, so replace temporary folders and times in it before the call.
 func (g *Golden) Text(name, text string) {
 	g.t.Helper()
 	g.mu.Lock()

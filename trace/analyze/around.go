@@ -16,11 +16,11 @@ type Neighbour struct {
 	Label string
 	Kind  string // kind of the operator, or role of the value
 	Level int    // -1 if not known
-	Edge  string // live shape of the value that connects it with the operator it was found from
+	Edge  string // live shape of the value that connects this neighbour to the operator
 	Far   []Neighbour
 }
 
-// Holders returns the operators that have a value as state.
+// Holders returns the operators for which a value is state, such as a KV cache.
 func (x *Index) Holders(v trace.ValueID) []trace.OpID {
 	if x.Trace.Graph.Values[v].Role != trace.RoleState {
 		return nil
@@ -53,7 +53,7 @@ func (x *Index) Node(step int, op trace.OpID) Neighbour {
 	return n
 }
 
-// Neighbour describes an operator, with its level in a step. step may be -1 for no step.
+// Neighbour describes an operator, with its level in a step. A step of -1 means no step.
 func (x *Index) Neighbour(step int, id trace.OpID) Neighbour {
 	o := &x.Trace.Graph.Ops[id]
 	n := Neighbour{Op: o, Value: -1, Label: o.Name, Kind: o.Kind, Level: -1}

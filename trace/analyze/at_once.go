@@ -77,8 +77,8 @@ func (t *DispatchTree) join(set []int) DispatchRow {
 	return r
 }
 
-// nameJoint names the rows for concurrent rows when they are not below a heading. The name includes the
-// layers if the name of the first joined row does.
+// nameJoint sets the names of the joint rows, which represent concurrent rows, for tables without headings.
+// The name of a joint row includes the layers if the name of its first concurrent row includes them.
 func (t *DispatchTree) nameJoint(rows []tree.Row) {
 	for i := range t.Grouped {
 		if r := &t.Grouped[i]; r.Joint {

@@ -27,8 +27,8 @@ func (e *NameError) Error() string {
 }
 
 // CostParts returns the parts of a step whose costs are worth measuring: the rows of Dispatches grouped by
-// layer, and the kernels and kinds of operators that are not rows there. Costs do not add up, so each part
-// is measured separately.
+// layer, and the kernels and kinds of operators that are not rows of this grouping. Costs do not add up, so
+// each part is measured separately.
 func (x *Index) CostParts(ctx context.Context, step int) ([]trace.Part, error) {
 	var parts []trace.Part
 	seen := map[string]bool{}
@@ -215,7 +215,7 @@ func (t *DispatchTree) names() string {
 // once").
 func (t *DispatchTree) Called(row int) string { return t.NameOf(&t.Grouped[row]) }
 
-// NameOf is Called for a row of the tree.
+// NameOf returns the same name as the method Called, given the row itself instead of its index.
 func (t *DispatchTree) NameOf(r *DispatchRow) string {
 	if r.Joint {
 		return r.Label + AtOnce

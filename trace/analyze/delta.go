@@ -12,7 +12,7 @@ import (
 type PlanDiff struct {
 	Grid, Route, Params bool
 	Text                bool // the kernel's source was edited
-	New, Gone           bool // New: only the second plan exists; Gone: only the first
+	New, Gone           bool // New: only the second plan exists; Gone: only the first plan exists
 }
 
 // DiffPlans compares two plans of one dispatch. A nil plan means that the dispatch did not run.
@@ -69,9 +69,10 @@ type Delta struct {
 	// From is the plan at the baseline. From is nil if the dispatch did not run at the baseline, and for
 	// several dispatches.
 	From *trace.Plan
-	// Timed reports that both sides have enough repeats to be compared. TimeNS is then the time minus
-	// BaselineNS. Equal reports that this difference is within the larger of twice the timer resolution and
-	// the IQR. If there are too few samples for an IQR, the range of the samples is used instead.
+	// Timed reports that the selection and the baseline have enough repeats to be compared. If Timed is
+	// true, TimeNS is the time in the selection minus BaselineNS. Equal reports that this difference is
+	// within the larger of twice the timer resolution and the IQR. If there are too few samples for an IQR,
+	// the range of the samples is used instead.
 	Timed              bool
 	TimeNS, BaselineNS float64
 	Equal              bool
@@ -124,7 +125,7 @@ func (b *Baseline) SpeedMoved(x *Index, now, before float64) bool {
 
 // comparison pairs the launches of a selection with those of a baseline.
 type comparison struct {
-	Of                  []*Launch // the baseline launch of each launch; nil if it did not run there
+	Of                  []*Launch // the baseline launch of each launch; nil if the baseline has none
 	gone                []*Launch
 	byOrder, ClockMoved bool
 	total               float64 // ns of all baseline launches

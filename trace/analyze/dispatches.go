@@ -49,8 +49,8 @@ type DispatchRow struct {
 	// Units holds the dispatches of each layer, or of each member of another grouping, as indices into
 	// Launches.
 	Units [][]int
-	// Time of a single dispatch shows the variation of its repeats. For several units, Time is the median
-	// unit, the fastest and the slowest.
+	// For a single dispatch, Time summarizes its repeats. For several units, Time summarizes the units: it
+	// holds the times of the median, the fastest and the slowest unit.
 	Time Stats
 	IQR  float64 // interquartile range of repeats; for several dispatches their median
 	// SumNS is the sum of all dispatches of the row. Summed reports whether all dispatches of the row were
@@ -193,8 +193,8 @@ func (t *DispatchTree) compare(ctx context.Context) ([]*Launch, error) {
 	return c.Of, err
 }
 
-// canary returns the speed of the canary kernel relative to the warm device. For several steps it is their
-// median. canary returns 0 if the canary kernel did not run.
+// canary returns the speed of the canary kernel relative to the warm device. For several steps, canary
+// returns the median of their speeds. canary returns 0 if the canary kernel did not run.
 func (x *Index) canary(s Selection) float64 {
 	var ratios []float64
 	for _, step := range s.Steps {

@@ -91,8 +91,8 @@ func (f *grouper) key(i int) string {
 	return fmt.Sprintf("d%d:%d:%s:%s", l.ID, l.Tokens, l.Plan.Kernel, l.Plan.Route)
 }
 
-// marked appends the number of tokens to a launch's name if the dispatch ran with different numbers in the
-// selection.
+// marked appends the number of tokens to a launch's name if the dispatch ran with different numbers of
+// tokens in the selection.
 func (f *grouper) marked(name string, i int) string {
 	l := &f.launches[i]
 	for _, n := range f.tokens[l.ID] {
@@ -109,7 +109,7 @@ func (f *grouper) label(i int) string {
 
 func (f *grouper) name(i int) string { return f.marked(f.x.Name(f.launches[i].ID), i) }
 
-// layer returns the name of a launch among equal launches of several layers.
+// layer returns the name of a launch in a list of equal launches of several layers: "L3".
 func (f *grouper) layer(i int) string {
 	return f.marked(LayerName(*f.launches[i].Op.Layer), i)
 }

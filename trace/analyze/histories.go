@@ -29,7 +29,7 @@ type longer[T any] struct {
 }
 
 // extend starts a longer version of h. Several versions may be made from h, but only one of them may write
-// to the spare capacity of its lists. taken must be true for all others.
+// to the spare capacity of its lists. The argument taken must be true for all other versions.
 func (h histories[T]) extend(taken bool) *longer[T] {
 	return &longer[T]{histories[T]{slices.Clone(h.pages)}, make([]bool, len(h.pages)), taken}
 }

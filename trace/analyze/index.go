@@ -145,7 +145,8 @@ func (x *Index) with(t *trace.Trace) *Index {
 }
 
 // routed returns the first step that took the same routes as a step, or the step itself if there is none.
-// before holds this answer for all earlier steps. Usually the answer of the previous step is right.
+// The argument before holds the results for all earlier steps. Usually the result for the previous step is
+// also correct for this step.
 func routed(t *trace.Trace, before []int, step int) int {
 	for k := step - 1; k >= 0; k-- {
 		if first := before[k]; (first == k || k == step-1) && sameRoutes(t, first, step) {
@@ -272,7 +273,8 @@ func (x *Index) Find(step int, id trace.DispatchID) int {
 		func(d trace.StepDispatch) bool { return x.Trace.Plans[d.Plan].Dispatch == id })
 }
 
-// Ran returns the number of steps in which a dispatch ran, and the last of them, or -1 if it never ran.
+// Ran returns the number of steps in which a dispatch ran, and the last of these steps, or -1 if the
+// dispatch never ran.
 func (x *Index) Ran(id trace.DispatchID) (steps, last int) {
 	last = -1
 	in := map[int]bool{} // by first step of equal routes: whether the dispatch ran
@@ -301,7 +303,8 @@ func (x *Index) Kernel(name string) *trace.Kernel { return x.Graph.Kernels[name]
 // Producers returns the operators that have a value as output.
 func (x *Index) Producers(v trace.ValueID) []trace.OpID { return x.Graph.producers[v] }
 
-// Makers returns the operators that compute a value if its producer does not write it, as after a fusion.
+// Makers returns the operators that compute a value themselves if its producer does not write it, for
+// example after a fusion.
 func (x *Index) Makers(v trace.ValueID) []trace.OpID { return x.Graph.makers[v] }
 
 // Consumers returns the operators that have a value as input.

@@ -54,7 +54,8 @@ func (x *Index) Launches(ctx context.Context, selection Selection) ([]Launch, er
 		return x.LaunchesOf(step), ctx.Err()
 	}
 	// work identifies launches whose times are put into one median. Most plans are the same as in the
-	// previous step, so the map uses finds the launch of a plan without comparing kernel and route names.
+	// previous step, so launches are first looked up by plan, in the map called uses, without comparing
+	// kernel and route names.
 	type work struct {
 		id            trace.DispatchID
 		kernel, route string

@@ -12,8 +12,8 @@ import (
 // layering locates the operators of a graph: outside of the layers, or in a block of a layer. Only Op.Layer
 // and Op.Block are used.
 type layering struct {
-	// The first operator that is in a layer. Operators without a layer are the prologue before this one,
-	// and the epilogue after it.
+	// firstLayered is the first operator that is in a layer. Operators without a layer belong to the
+	// prologue if they come before firstLayered, and to the epilogue if they come after it.
 	firstLayered trace.OpID
 	any          bool
 }

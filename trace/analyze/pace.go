@@ -24,15 +24,15 @@ func TimedWhole(s *trace.Step) bool { return !s.Timing.InDetail() }
 // Prompt holds the times of one prompt, which may have been read in several consecutive steps.
 type Prompt struct {
 	Tokens, next int // number of tokens, and the position after the last of them
-	// Ran is the recorded wall time. Warm is the wall time on a warm device: of the repeats, or of the
-	// recorded run if that was not cold.
+	// Ran is the recorded wall time. Warm is the wall time on a warm device, measured in the repeats, or in
+	// the recorded run if this run was not cold.
 	Ran, Warm trace.Time
 	Cold      bool
 	// RanTimed and WarmTimed report that blocks or dispatches were timed too, which makes the time longer.
 	RanTimed, WarmTimed bool
 }
 
-// and adds the next step of the prompt.
+// The method and adds the next step of the prompt.
 func (p *Prompt) and(s *trace.Step) {
 	warm, again := s.CPU.TotalNS, WarmAgain(s)
 	switch {

@@ -32,8 +32,9 @@ func (x *Index) Reaches(v trace.ValueID) []trace.OpID {
 }
 
 // OpNamed finds the operator that a user names: by its number, its name, or a name of its dispatches in
-// tables ("attn.q", "#45"). If several operators match, OpNamed returns the first, and said is a message
-// that tells the user so. step is the step whose dispatches are searched, or -1 before the first step.
+// tables ("attn.q", "#45"). If several operators match, OpNamed returns the first of them, and a message
+// about this for the user (said). The argument step is the step whose dispatches are searched, or -1 before
+// the first step.
 func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err error) {
 	g := &x.Trace.Graph
 	for i := range g.Ops {
@@ -60,8 +61,8 @@ func (x *Index) OpNamed(step int, name string) (op trace.OpID, said string, err 
 	return ops[0], FirstCalled(name, g.Ops[ops[0]].Name, len(ops), "operators"), nil
 }
 
-// FirstCalled returns the message that a name matches n things and that the first of them, with full name
-// whole, is shown.
+// FirstCalled returns the message for a name that matches n things. The message gives the full name of the
+// first of these things, which is the argument whole.
 func FirstCalled(name, whole string, n int, what string) string {
 	return fmt.Sprintf("%s: the first of %d %s is %s", name, n, what, whole)
 }

@@ -47,8 +47,8 @@ type ResizeSummary struct {
 	Operators                 int // distinct operators that were planned
 	Values                    int // number of changes of values
 	Noops, Glitches, Deferred int // number of hooks of each kind
-	// Numbers of dispatches whose plan differs from the previous step. A dispatch counts once, even if
-	// several passes planned it.
+	// Grids, Routes, Params, New and Gone are the numbers of dispatches whose plans differ from the
+	// previous step. A dispatch counts once, even if several passes planned it.
 	Grids, Routes, Params, New, Gone int
 	// SameAs is the Index of the previous step if its propagation planned the same operators and changed
 	// the same kinds of things, else -1.

@@ -91,8 +91,8 @@ func MedianOf(d *trace.StepDispatch) (ns float64, measured bool) {
 }
 
 // judging is the number of repeats needed to tell an outlier from noise. With one repeat, many of a hundred
-// equal dispatches are far from the median by chance. Some dispatches still seem to be outliers if two of
-// three or three of five repeats must be far from the median.
+// equal dispatches are far from the median by chance. Requiring two of three repeats, or three of five, to
+// be far from the median still reports some outliers by chance.
 const judging = 8
 
 // outlier finds the slowest or fastest of several equal dispatches. samples[i] holds the repeats of the

@@ -16,8 +16,8 @@ func CompileTime(s *trace.Step) trace.Time {
 	return all
 }
 
-// Replaced reports whether a step was undone by a later step at the same or an earlier position. Only steps
-// with a number up to newest count.
+// Replaced reports whether a step was undone by a later step at the same or an earlier position. Replaced
+// ignores later steps with an index above newest.
 func (x *Index) Replaced(step, newest int) bool {
 	steps := x.Trace.Steps
 	for i := step + 1; i < len(steps) && steps[i].Index <= newest; i++ {

@@ -18,7 +18,7 @@ type StepSummary struct {
 
 	// The times below are from the recorded run.
 	Wall       trace.Time // CPU time of the whole step
-	Busy       trace.Time // Σgpu: sum of the isolated dispatches; of repeats, the medians
+	Busy       trace.Time // Σgpu: sum of the isolated times of all dispatches (medians if repeated)
 	Repeats    int        // number of repeats in Busy; 0 if Busy is from a single run
 	Span       trace.Time // GPU time from the first begin to the last end
 	IdleInSpan trace.Time // Span minus the time of all dispatches timed in the same run

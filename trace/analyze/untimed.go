@@ -70,7 +70,7 @@ func inRounds(s *trace.Step) Untimed {
 		GPU: trace.Measured(w.NS), GPUOff: w.OffNS, WallOff: w.WallOff, N: w.N,
 		From: fmt.Sprintf("s%d ×%d", s.Index, w.N),
 	}
-	if ns, ok := w.WallNS.NS(); ok { // add what a step does before its first command and after its wait
+	if ns, ok := w.WallNS.NS(); ok { // add the time before the first command and after the wait
 		u.Wall = trace.Measured(Add(ns, sum(s.CPU.ResizeNS, s.CPU.UploadNS, s.CPU.SampleNS)))
 	}
 	if s.Timing == trace.TimingDispatch && !s.Cold {

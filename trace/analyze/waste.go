@@ -49,7 +49,7 @@ func (w Waste) scaled(a, b int) Waste {
 
 // StaticTimes compares the GPU time of a step with dynamic grids (the baseline) and with static grids. Both
 // times are sums of isolated dispatches, or both are GPU spans of untimed steps. Both times are 0 if
-// neither kind was measured on both sides, or if the clock moved.
+// neither kind of time was measured for both steps, or if the clock moved.
 func (t *DispatchTree) StaticTimes() (name string, then, now float64) {
 	if t.Baseline == nil || t.Baseline.Index.Static() || t.ClockMoved {
 		return "", 0, 0

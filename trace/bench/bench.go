@@ -49,7 +49,8 @@ type Result struct {
 }
 
 // These are the modes in which steps run. In stepped mode each token is read back before the next step
-// begins. In pipelined mode the next step begins earlier, and its input token stays on the device.
+// begins. In pipelined mode the next step begins before the token is read back, and its input token stays
+// on the device.
 const (
 	Stepped   = "stepped"
 	Pipelined = "pipelined"
@@ -85,7 +86,8 @@ type Range struct {
 
 // Floor is the shortest possible time of a repetition according to one ceiling of the device.
 type Floor struct {
-	// Of is "weights" (every step reads all weights once at the copy rate) or "flops" (at the FLOP rate).
+	// Of is "weights" (every step reads all weights once at the copy rate) or "flops" (all floating-point
+	// operations are computed at the FLOP rate).
 	Of     string `json:"of"`
 	Amount int64  `json:"amount"` // modelled bytes or FLOPs of a repetition
 	NS     int64  `json:"ns"`

@@ -47,7 +47,7 @@ type Crossover struct {
 
 // Span is a range of measured prompt lengths or positions with the same routes.
 type Span struct {
-	Routes []string `json:"routes"` // several if no measurement in the span separates them
+	Routes []string `json:"routes"` // several if they are equally fast in the whole span
 	From   int      `json:"from"`
 	To     int      `json:"to"`
 }

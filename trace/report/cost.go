@@ -170,7 +170,7 @@ func CostColumns(
 // costPart returns the title segment for the basis of the shares. It also counts the rows without a cost,
 // because these rows are not free.
 func (t *DispatchTable) costPart() table.Segment {
-	part := table.Segment{Rank: 3, Text: "share by cost"} // the columns of costs suggest this
+	part := table.Segment{Rank: 3, Text: "share by cost"} // the columns of costs already suggest this
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
 		return table.Say(0, "no costs on these routes")
@@ -199,8 +199,8 @@ func (t *DispatchTable) costPart() table.Segment {
 	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
 }
 
-// costsApart is the relative difference between the step of the costs and the step of the title from which
-// on the title mentions it.
+// costsApart is a relative difference of step times. If the step of the costs differs by more than
+// costsApart from the step of the title, the title mentions the time of the step of the costs.
 const costsApart = 0.1
 
 // ofStep adds to the segment the time that the shares by cost refer to, if it differs from the time in the
@@ -221,9 +221,9 @@ func (t *DispatchTable) ofStep(part table.Segment) table.Segment {
 }
 
 // fixFirst names the row with the largest potential saving, or with the largest cost if savings are not
-// known. The title also shows its share of the whole runs in which the costs were measured. A saving within
-// the error of its row is not named, because the next measurement would name a different row. If the GPU
-// idles longer in the untimed step than the row could save, the idle time is named first.
+// known. The title also shows the row's share of the whole runs in which the costs were measured. A saving
+// within the error of its row is not named, because the next measurement would name a different row. If the
+// GPU idles longer in the untimed step than the row could save, the idle time is named first.
 func (t *DispatchTable) fixFirst() []table.Segment {
 	if !t.MostCosted {
 		return nil

@@ -12,7 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// ran returns a cell function that leaves removed rows empty, because they did not run.
+// ran returns a cell function that leaves the cell empty if the dispatches of the row ran only at the
+// baseline.
 func (t *DispatchTable) ran(of func(*analyze.DispatchRow) table.Cell) func(int) table.Cell {
 	return table.By(t.Grouped)(func(r *analyze.DispatchRow) table.Cell {
 		if r.Gone() {

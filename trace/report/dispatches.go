@@ -41,13 +41,13 @@ func Dispatches(ctx context.Context, x *analyze.Index, o analyze.Options) (*Disp
 	return t, nil
 }
 
-// apart is the ratio between the slowest and the fastest of several equal members from which on it is
-// reported.
+// apart is the ratio of the slowest to the fastest of several equal members above which Stability reports
+// this ratio.
 const apart = 2
 
 // Stability describes how much the members of a row vary. It names the outlier, or says that there is no
-// outlier. If there are too few samples, more reports whether repeats would help. A row whose members
-// differ a lot without an outlier is not called even.
+// outlier. If there are too few samples, more reports whether repeats would help. If the members differ a
+// lot and there is no outlier, Stability reports the ratio of the slowest to the fastest member.
 func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more bool) {
 	if r.Group || !r.Equal || len(r.Units) < 2 || !r.Summed {
 		return "", false

@@ -96,7 +96,8 @@ func (t *DispatchTable) timingPart() table.Segment {
 	return table.Segment{}
 }
 
-// most is the number of counts of differences that a title always shows.
+// most is the maximum number of counts, such as "3 grid", that the essential title segment about
+// differences shows.
 const most = 2
 
 // baseParts returns the title segments that count the differences from the baseline.
@@ -129,7 +130,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	differ := strings.Join(counts[:first], ", ")
 	delta := table.Say(0, "Δ %s: %s", t.Baseline.Selection.Called(), differ)
 	delta.Short = fmt.Sprintf("Δ %s: %s", t.Baseline.Selection.Short(), differ)
-	if len(t.Baseline.Selection.Short()) > 8 { // in another trace; the differences matter more than its name
+	if len(t.Baseline.Selection.Short()) > 8 { // the baseline has a long name; the differences matter more
 		delta.Short = "Δ " + differ
 	}
 	parts := []table.Segment{delta}

@@ -12,7 +12,8 @@ import (
 	"gpuscope/trace/table"
 )
 
-// talk lists the kinds of recorded events that no user jumps to.
+// talk lists the kinds of recorded events that the list of events omits, because no user jumps to their
+// steps.
 var talk = []string{"log", "note", "cut", ""}
 
 // These limits define an outlier step: at least outlierTimes times the median of similar steps, and more
@@ -107,8 +108,8 @@ func reshaped(x *analyze.Index, step int) string {
 }
 
 // unasked returns the grid and route changes in a step with the same number of tokens as the previous step.
-// There is one event for each kind of change. It refers to the first dispatch and describes all of them in
-// words.
+// There is one event for each kind of change. The event refers to the first changed dispatch, and its text
+// describes the changes of all dispatches.
 func unasked(x *analyze.Index, step int) []analyze.Event {
 	events := map[string]*analyze.Event{}
 	said := map[string][]string{}

@@ -29,8 +29,8 @@ func stepDelta(b *analyze.StepBaseline, x *analyze.Index, step int) table.Cell {
 	return cell
 }
 
-// stepDeltaColumn returns the column of time differences from the baseline. The function of returns the
-// step of a row.
+// stepDeltaColumn returns the column of time differences from the baseline. The argument of is a function
+// that returns the step of a row.
 func stepDeltaColumn(b *analyze.StepBaseline, x *analyze.Index, of func(row int) int) table.Column {
 	return table.Column{
 		Name: "delta_ms", Title: "Δwall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,

@@ -49,8 +49,8 @@ func SummaryTitle(r *analyze.StepSummary) table.Line {
 		table.Segment{Rank: 5, Text: "GPU idle " + ms(r.Idle)})}
 }
 
-// timesAlone returns segments saying that a sum consists of isolated times, and its ratio to the untimed
-// GPU span.
+// timesAlone returns the segments to show after a sum of isolated times: the ratio of the sum to the
+// untimed GPU span, and the word "isolated".
 func timesAlone(sum, gpu trace.Time) []table.Segment {
 	parts := []table.Segment{{Rank: 2, With: true, Text: "isolated"}}
 	ns, ok := sum.NS()
@@ -103,7 +103,8 @@ func first(r *analyze.StepSummary, ms func(trace.Time) string) table.Segment {
 }
 
 // CostLine returns the title line with the time of the selected steps. For several steps it shows medians
-// with their range. If the untimed step is a repeat, the rest of the line says that it covers all steps.
+// with their range. If the untimed time comes from repeats of one step, the other times begin with the
+// number of steps that they cover.
 func CostLine(x *analyze.Index, selection analyze.Selection) table.Line {
 	if x.Trace.Device.None() {
 		return notMeasured

@@ -49,7 +49,7 @@ func WasteLine(w analyze.Waste) string {
 	return line
 }
 
-// wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with pinned grids, the
+// wasteColumns returns the columns of unnecessary workgroups and lanes. In a run with static grids, the
 // first column is the most important one.
 func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) {
 	cell := func(part, whole func(analyze.Waste) int64, none bool) func(int) table.Cell {
@@ -93,7 +93,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 }
 
 // wasteParts returns the title segments that sum up unnecessary work. The segment is always shown in a run
-// with pinned grids, where it comes first.
+// with static grids, where it comes first.
 func (t *DispatchTable) wasteParts() []table.Segment {
 	var all analyze.Waste
 	tails := 0
@@ -117,7 +117,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		return []table.Segment{over}
 	}
 	if n > 0 {
-		over.Rank = 0 // it is what such a run is for
+		over.Rank = 0 // a run with static grids is made to find unnecessary work
 	}
 	parts := []table.Segment{
 		{Rank: 0, Text: analyze.StaticMark + ": largest grids", Short: analyze.StaticMark},

@@ -14,8 +14,8 @@ import (
 )
 
 // WhyLines explains the grid of a dispatch in words: the grid, its arithmetic, and the chain of changes
-// back to the inputs. If the chain has several operators and closed is not "", closed replaces the links;
-// it says how to see them.
+// back to the inputs. If the chain has several operators and closed is not "", the text closed is shown
+// instead of the links. It tells the user how to see the links.
 func WhyLines(w *why.Why, closed string) []string {
 	x := w.Index
 	lines := []string{w.Name + "  " + headline(w)}

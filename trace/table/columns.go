@@ -21,7 +21,8 @@ type Columns[R any] struct {
 // Where returns a builder of columns that have cells only in the rows for which has returns true.
 func (b Columns[R]) Where(has func(*R) bool) Columns[R] { return Columns[R]{b.rows, has} }
 
-// cells turns a function of a typed row into one of a row index. It skips rows without a cell.
+// cells turns a function of a typed row into a function of a row index. The new function returns an empty
+// cell for rows without a cell.
 func (b Columns[R]) cells(of func(*R) Cell) func(int) Cell {
 	return func(row int) Cell {
 		if r := &b.rows[row]; b.has == nil || b.has(r) {
@@ -47,7 +48,8 @@ func (b Columns[R]) Int(width int, name, title, unit, doc string, of func(*R) in
 	}
 }
 
-// Cell returns a right-aligned column of numbers of any basis. The function of computes the cells.
+// Cell returns a right-aligned column of numbers of any basis. The cells are computed by the function that
+// is passed as the argument of.
 func (b Columns[R]) Cell(width int, is Basis, name, title, unit, doc string, of func(*R) Cell) Column {
 	return Column{
 		Name: name, Title: title, Unit: unit, Doc: doc, Width: width, Is: is, Right: true,

@@ -153,7 +153,7 @@ func parseQuantity(s, unit string) (float64, error) {
 func (f Filter) Match(t *Table, row int) bool {
 	for _, m := range f.terms {
 		if t.Rows[row].Group && (m.compare != "" || m.invert) {
-			return false // numbers and exclusions apply to the rows under a heading
+			return false // numbers and exclusions apply only to the rows under a heading
 		}
 		if m.match(t, row) == m.invert {
 			return false

@@ -43,9 +43,9 @@ type Table struct {
 	// row than the table has.
 	From any
 
-	empty []bool    // by row: headings without rows after Apart; else nil
+	empty []bool    // for each row, whether it is a heading that Apart left without rows; or nil
 	below []int32   // by row: number of rows inside the row
-	kept  *sync.Map // cached cells of rows with many rows inside, by place
+	kept  *sync.Map // cached cells of rows that have many rows inside; the key is a place
 }
 
 // place is the position of a cell.

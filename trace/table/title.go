@@ -19,8 +19,8 @@ type Segment struct {
 	Text string
 	// Short replaces Text if there is no room for Text; it may be "".
 	Short string
-	// With reports whether the segment continues the previous segment after a space. It is removed together
-	// with the previous segment.
+	// With reports whether the segment continues the previous segment after a space. Such a segment is
+	// removed together with the previous segment.
 	With bool
 }
 

@@ -15,8 +15,8 @@ import (
 // Tree holds the dispatches that were compared with a reference, grouped by step and by place in a layer.
 type Tree struct {
 	Places []Row
-	// Compared is the number of compared dispatches. Diverge is the number of dispatches whose error
-	// exceeds their tolerance. Inherit is the number of dispatches that read data from an earlier diverging
+	// Compared is the number of compared dispatches. Diverge is the number of dispatches whose errors
+	// exceed their tolerances. Inherit is the number of dispatches that read data from an earlier diverging
 	// dispatch.
 	Compared, Diverge, Inherit int
 	First                      *Comparison // the first dispatch that diverges

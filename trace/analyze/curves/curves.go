@@ -45,8 +45,8 @@ type CurveRow struct {
 	// Share is the row's percentage of the slope of the whole step. If Modelled is true, Share is the row's
 	// percentage of the growth of bytes.
 	Share float64
-	// Drift is the share of a row that does the same work at every place. The slope of such a row cannot
-	// depend on the position.
+	// Drift is the share of a row that does the same work at every place. The slope of such a row cannot be
+	// caused by the position.
 	Drift    float64
 	Modelled bool     // Share is computed from planned bytes, not from times
 	Changes  []Change // grid and route changes of the first dispatch along the line
@@ -400,9 +400,9 @@ func (c *Curves) steady(r *CurveRow) bool {
 }
 
 // share divides the slope of the whole step among the rows. If dispatches were timed, the share of a row is
-// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if that is larger. If
-// no dispatch was timed, shares are computed from how much the planned bytes grow along the line. For a
-// steady row the result is stored in Drift instead of Share.
+// its slope divided by the slope of the whole step, or by the sum of the rows' slopes if this sum is
+// larger. If no dispatch was timed, shares are computed from how much the planned bytes grow along the
+// line. For a steady row the result is stored in Drift instead of Share.
 func (c *Curves) share() {
 	whole, way := c.Slope(), 1.0
 	if whole != nil && whole.B < 0 {

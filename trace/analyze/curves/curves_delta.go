@@ -14,8 +14,9 @@ type CurveBaseline struct {
 	At, NS  float64
 	N       int     // number of baseline steps
 	scatter float64 // interquartile range around the line; 0 if there are too few steps
-	// By is how much longer the row takes at its last position than at the baseline. Equal reports that the
-	// difference is within the noise of both times. By is 0 if the row has no fitted line.
+	// The field By is the time of the row at its last position minus its time at the baseline, in ns. It is
+	// 0 if the row has no fitted line. Equal reports that this difference is within the noise of both
+	// times.
 	By    float64
 	Equal bool
 }
@@ -65,7 +66,7 @@ func (c *Curves) compare(ctx context.Context, b *analyze.Baseline) error {
 }
 
 // compare sets the difference between the row's time at its last position and its time at the baseline.
-// compare reads all points of the row, which is too slow to do for each frame.
+// compare reads all points of the row, so it is too slow to be called in each frame.
 func (r *CurveRow) compare(resolutionNS float64) {
 	xs, ys := r.places()
 	now := r.Fit.scatter(xs, ys)

@@ -73,15 +73,15 @@ func (r *CurveRow) Fastest() []RouteSpan {
 	return spans
 }
 
-// Faster reports whether trial t is significantly faster than trial than: both have enough runs, and their
-// quartiles do not overlap.
+// Faster reports whether the trial t is significantly faster than a second trial: both trials have enough
+// runs, and their quartiles do not overlap.
 func Faster(t, than *trace.Trial) bool {
 	return min(t.N, than.N) >= trace.FewestWithin && t.Q3NS < than.Q1NS
 }
 
 // Crossings returns the prompt lengths around each route change of a dispatch: the last length before the
-// change and the first length after it. The result includes the ends of the line and the lengths passed as
-// also. Lengths at which the operator launches nothing are omitted.
+// change and the first length after it. The result includes the ends of the line and the lengths in the
+// argument also. Lengths at which the operator launches nothing are omitted.
 func Crossings(x *analyze.Index, id trace.DispatchID, also ...int) []int {
 	l := line(x, 1, 0, trace.AlongTokens)
 	if l == nil {

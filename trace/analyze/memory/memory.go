@@ -16,7 +16,7 @@ type Tenant struct {
 	Value       *trace.Value
 	First, Last int
 	Live        int64 // live bytes at the step
-	FusedAway   bool  // no dispatch of the step writes it, because its consumers compute it themselves
+	FusedAway   bool  // no dispatch of the step writes the value, because its consumers compute it
 }
 
 // Shares reports whether the value shares a memory slot with other values over time.
@@ -79,7 +79,7 @@ func Of(x *analyze.Index, step int) *Tenancy {
 			continue
 		}
 		if step >= 0 && n.First < 0 {
-			n.Live = 0 // the route in force does not use it
+			n.Live = 0 // the routes of this step do not use the value
 		}
 		s := *n.Value.Slot
 		if t.Slots[s] == nil {
@@ -130,7 +130,7 @@ func liveBytes(x *analyze.Index, step int, v *trace.Value) int64 {
 		return 0
 	}
 	words := math.Ceil(float64(v.Bytes) * elements(live) / most / 4)
-	// Limited to the value's size, because dims read from a file may be arbitrarily large.
+	// The result is limited to the value's size, because dims read from a file may be arbitrarily large.
 	return int64(min(float64(v.Bytes), 4*words))
 }
 

@@ -55,8 +55,8 @@ type KernelProfile struct {
 	// Share is the fraction of the phase's total time. Share is 0 if some dispatches of the phase were not
 	// measured.
 	Share float64
-	// Cost is the cost of the kernel in the last step of the phase that has costs. Cost is nil if the
-	// kernel was not skipped alone.
+	// Cost is the cost of the kernel in the last step of the phase that has costs. Cost is nil if no
+	// measurement skipped this kernel by itself.
 	Cost *analyze.RowCost
 }
 
@@ -152,7 +152,8 @@ func (y *Tally) Profile(x *analyze.Index) *Profile {
 	return y.profile(x, x.EveryStep(), x.Phase(trace.Decode))
 }
 
-// profile is like Profile for some steps of the trace. decode selects the decode steps among them.
+// profile is like Profile for some steps of the trace. The argument decode selects the decode steps among
+// them.
 func (y *Tally) profile(x *analyze.Index, steps []int, decode analyze.Selection) *Profile {
 	p, u := &Profile{Trace: x.Trace, Index: x, Steps: steps}, x.UntimedOf(decode)
 	var phases []trace.Phase
@@ -294,7 +295,7 @@ func (w *Warm) TokensPerS() float64 {
 	return float64(w.Tokens) * 1e9 / float64(max(ns, 1))
 }
 
-// Warm returns the last chunk of the prompt that was repeated, and false if none was.
+// Warm returns the last chunk of the prompt that was repeated, and false if no chunk was repeated.
 func (p *Profile) Warm() (Warm, bool) {
 	for _, i := range slices.Backward(p.Steps) {
 		s := &p.Trace.Steps[i]

@@ -7,9 +7,9 @@ import (
 	"gpuscope/trace/analyze"
 )
 
-// propagation is the net result of a step's shape propagation. The pass-by-pass order plans an operator
-// each time something before it changes. In a propagation each operator and each value occurs once, with
-// its state before the step and in the step.
+// propagation is the net result of a step's shape propagation. A step with several passes may plan an
+// operator and change a value several times. In a propagation each operator and each value occurs once,
+// with its state before the step and in the step.
 type propagation struct {
 	x       *analyze.Index
 	step    int
@@ -133,8 +133,9 @@ func (g goal) sharesDim(of goal) bool {
 
 func (g goal) moved() bool { return !slices.Equal(g.from, g.to) }
 
-// best returns the triggers of an operator that explain a change best. The outputs of the operator (gives)
-// count if several triggers explain the change equally well.
+// best returns the triggers of an operator that explain a change best. If several triggers explain the
+// change equally well, best prefers those that also explain the changes of the operator's outputs. The
+// argument gives holds the changes of these outputs.
 func (p *propagation) best(op trace.OpID, of goal, gives []goal) []trace.ValueID {
 	var best []trace.ValueID
 	most := -1

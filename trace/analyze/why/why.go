@@ -105,8 +105,9 @@ func GridChanges(x *analyze.Index, id trace.DispatchID) []int {
 	return steps
 }
 
-// origin returns the last change of a dispatch's plan up to a step for which kind returns true. runs
-// selects changes after which the dispatch runs, or changes after which it does not.
+// origin returns the last change of a dispatch's plan up to a step for which kind returns true. If the
+// argument runs is true, only changes after which the dispatch runs are considered, else only changes after
+// which the dispatch does not run.
 func origin(x *analyze.Index, step int, id trace.DispatchID, runs bool,
 	kind func(analyze.PlanDiff) bool,
 ) *Origin {
@@ -211,7 +212,7 @@ func readsFor(x *analyze.Index, p *trace.Plan, gone *trace.Dispatch, runs map[tr
 func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedChange) {
 	p := propagate(x, o.At)
 	gives := p.moved(x.Trace.Graph.Dispatches[id].Writes)
-	if gives == nil { // only its own operator reads the values that it writes
+	if gives == nil { // the written values are internal to the operator
 		gives = p.moved(x.Trace.Graph.Ops[c.Op].Outputs)
 	}
 	terms, goals := changedTerms(o.From, o.To)

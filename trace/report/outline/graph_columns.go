@@ -104,7 +104,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		}),
 	}
 	// ran returns the distinct words of an operator's dispatches, so that a filter for the table of
-	// dispatches works here too. If operators of a row differ, their own rows show the words.
+	// dispatches also works in the table of the graph. If operators of a row differ, their own rows show
+	// the words.
 	ran := func(word func(*analyze.Launch) string) func(int) table.Cell {
 		return single(func(o *trace.Op) string {
 			var words []string
