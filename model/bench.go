@@ -532,9 +532,9 @@ func (r *benchRun) floor(t *bench.Test) (*bench.Floor, error) {
 	return f, nil
 }
 
-// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs.
-// Each dispatch counts the constants that it reads once, but never more bytes than the dispatch moves,
-// because a dispatch may read only a few rows of a table.
+// benchWork returns the modelled work of steps: the bytes of constants that they read, and their FLOPs. For
+// each dispatch, every constant that it reads counts once. The constants of a dispatch never count as more
+// bytes than the dispatch moves, because a dispatch may read only a few rows of a table.
 func benchWork(n *arch.Network, steps []benchStep) (weights, flops int64, err error) {
 	l, err := graph.NewLive(n.Graph, graph.LiveOptions{})
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // A conversation is a text together with its list of messages. At each turn of the user the chat template
-// renders all messages again, because the template may render earlier messages differently then. Some
-// templates move the system message to the last turn. Others remove the reasoning from complete answers.
+// renders all messages again, because a new message may change how the template renders the earlier messages.
+// Some templates move the system message to the last turn. Others remove the reasoning from complete answers.
 // The longest prefix of the rendering that equals the existing text keeps its tokens, and only the rest is
 // encoded. Then goesOn keeps the cache positions whose tokens did not change.
 

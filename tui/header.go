@@ -37,8 +37,8 @@ func (a *App) header(w int) string {
 	return left + a.theme.Put(a.statePaint(), state)
 }
 
-// stepParts returns the segments that describe the shown step. The step number has rank 0, so even a
-// narrow screen shows that the user looks at an older step.
+// stepParts returns the segments that describe the shown step. The step number has rank 0, so it is never
+// dropped, and even a narrow screen shows that the user looks at an older step.
 func (m *model) stepParts() []table.Segment {
 	s := m.step()
 	if s == nil {

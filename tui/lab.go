@@ -42,7 +42,7 @@ type lab struct {
 	shown  *overlay            // overlay with the result of the newest attempt
 }
 
-// labStand is the dispatch of a step whose inputs are used to try a kernel.
+// labStand identifies a dispatch and its step. The inputs of that dispatch are used to try a kernel.
 type labStand struct {
 	dispatch trace.DispatchID
 	step     int // step index as recorded in the trace

@@ -84,8 +84,8 @@ func (f *finder) longest(text string) (best *Added) {
 }
 
 // each calls token() for each token found in the text, and rest() for each piece between the tokens, in
-// order. Tokens are searched in the whole text, including white space that an earlier token already took. The
-// text after such a token starts at the end of the token's own text.
+// order. Tokens are also found in white space that an earlier token already included. After such a token, the
+// remaining text starts at the token's own end.
 func (f *finder) each(p piece, special bool, token func(*Added), rest func(piece) error) error {
 	text := p.text
 	done := 0  // end of the text that has been passed on

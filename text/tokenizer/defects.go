@@ -13,7 +13,8 @@ import (
 //   - The defect has a default: the default is used, and Config.Warnings reports it. A special token that is
 //     not in the vocabulary is added, as transformers does. A special token with an invalid or missing id is
 //     found by its name, or left out. A file next to the vocabulary or a key that cannot be read is ignored.
-//     Of a list in place of a single token, the first token is used, and all of them end a text.
+//     If a list is stored in place of a single token, its first token is used, and all of its tokens end a
+//     text.
 //   - The defect has no default, and text would become wrong ids: a RefusedError says why text cannot be
 //     encoded. The Tokenizer still exists. The model runs on token ids, with the end tokens and token texts
 //     as far as they are known.

@@ -104,7 +104,7 @@ func (d *chart) filled(ctx context.Context) (*chart, error) {
 			d.ys = append(d.ys, float64(m.NS))
 		}
 		for _, point := range r.Points {
-			if len(r.Trials) == 0 { // trials time a single operator, while points cover all layers
+			if len(r.Trials) == 0 { // trials time one operator, but points sum all layers
 				d.ys = append(d.ys, point.NS)
 			}
 		}

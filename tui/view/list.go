@@ -83,9 +83,9 @@ func Complain(t *widget.Theme, w int, what string) []string {
 	return lines
 }
 
-// elsewhere looks for a filter of Dispatches that asks only for one dispatch id. It returns this dispatch,
-// the number of steps that run it, and the last of these steps. If no step runs the dispatch, at is the
-// shown step. asked is false if the filter asks for anything else.
+// elsewhere checks whether the filter of the table of dispatches selects one dispatch id and nothing else. If
+// so, asked is true, and elsewhere returns this dispatch, the number of steps that ran it, and in at the last
+// of these steps. If no step ran the dispatch, at is the shown step.
 func (p *ListPage) elsewhere() (id trace.DispatchID, steps, at int, asked bool) {
 	l, s := &p.Rows.Listing, p.at()
 	if l.Table == nil || l.Table.Name != "dispatches" {

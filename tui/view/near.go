@@ -122,8 +122,8 @@ func (p *NearPage) Detailed() bool { return true }
 
 func (p *NearPage) Takes() report.Takes { return report.OneStep }
 
-// place arranges nodes one below the other, each beside the first of its own neighbours. It returns the
-// next free line.
+// place arranges nodes one below the other, each on the same line as the first of its own neighbours. It
+// returns the next free line.
 func (n *nearness) place(list []analyze.Neighbour, column, line, of int) int {
 	side := 1
 	if column < 0 {

@@ -338,7 +338,7 @@ func (p *StepPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, _ bool) []
 	return lines
 }
 
-// facts returns the lines below the text. Lines that do not fit at this page height use up to blank more
+// facts returns the lines below the text. On a page that is too low for all facts, it may add up to blank
 // lines, which would otherwise stay empty.
 func (p *StepPage) facts(t *widget.Theme, f *StepFacts, w, h, blank int) []string {
 	facts := []string{widget.Cut(" "+f.Candidates(w-2), w)}

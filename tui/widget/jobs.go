@@ -95,10 +95,10 @@ func (j *Jobs) took(d time.Duration) {
 	}
 }
 
-// Want computes the value for key in the background and passes it to take, unless it is present or being
-// computed. The previous value stays until then. A new request of the user cancels the running job and
-// drops its result. Other updates wait for the running job, because otherwise no result of a fast run would
-// ever be shown.
+// Want computes the value for key in the background and passes it to take, unless the value is present or is
+// being computed already. The previous value stays until the new one is ready. A new request of the user
+// cancels the running job and drops its result. Other updates wait for the running job, because otherwise no
+// result of a fast run would ever be shown.
 func (t *Task[K, V]) Want(j *Jobs, key K, compute func(context.Context) (V, error), take func(V)) {
 	switch {
 	case t.Has && t.Given == key:

@@ -323,9 +323,9 @@ func (l *Listing) order() string {
 	return name
 }
 
-// Exported returns the table for an export to a file. It always includes the column that the rows are
-// sorted by. If a filter hides a part of the rows, an extra column reports the rows whose sums cover more
-// than the exported rows. On the screen the names of the rows show this.
+// Exported returns the table for an export to a file. It always includes the column that the rows are sorted
+// by. If a filter hides a part of the rows, an extra column marks the rows whose sums cover more than the
+// exported rows. On the screen the names of the rows show this.
 func (l *Listing) Exported() *table.Table {
 	columns := slices.Clone(l.Table.Columns)
 	if by := l.Table.Column(l.Choice.Sort); by >= 0 {

@@ -94,7 +94,8 @@ func (p *TablePane) fill(w int, widths []int) int {
 	return used - w
 }
 
-// sorts reports whether the rows are sorted by the column. Such a column is shown on any screen.
+// sorts reports whether the rows are sorted by the column. The column that the rows are sorted by is shown on
+// any screen.
 func (p *TablePane) sorts(c *table.Column) bool { return c.Name == p.Choice.Sort }
 
 // bars reports whether a column is drawn as bars.
