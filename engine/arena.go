@@ -9,30 +9,32 @@ import (
 	"gpuscope/trace"
 )
 
-// paramsArena is the uniform buffer that holds the params of all dispatch slots. Each slot has a block at
-// the device's uniform alignment, and the host keeps a shadow copy of the buffer. A step writes the buffer
-// at most once, from the first changed block to the last. SymInts change with every token, so the blocks of
-// operators that read SymInts are placed together at the front, which keeps the written range short.
+// paramsArena is the uniform buffer that holds the params of all dispatch slots. Each slot has a block at the
+// device's uniform alignment, and the host keeps a shadow copy of the buffer. A step uploads to the buffer
+// with at most one write, which covers the range from the first changed block to the last. SymInts change
+// with every token, so the blocks of operators that read SymInts are placed together at the front, which
+// keeps the written range short.
 //
-// Two dispatches are alike if they run the same kernels and start with the same params, as the layers of a
-// model do. A dispatch reads the block of the first dispatch that is like it, as long as both hold the same
-// params, and otherwise its own block. A step then reads only a few blocks. Sharing blocks saves time
-// because a GPU fetches each block from memory when a submit first reads it, and the dispatch waits for the
-// fetch.
+// Two dispatches are called alike if they run the same kernels and have the same initial params. For example,
+// corresponding dispatches in different layers of a model are alike. Each dispatch reads the params block of
+// the first dispatch among its alike dispatches, as long as the params of the two are equal. Otherwise the
+// dispatch reads its own block. Because blocks are shared in this way, a step reads only a few of them.
+// Sharing blocks saves time because a GPU fetches each block from memory when a submit first reads it, and
+// the dispatch waits for the fetch.
 type paramsArena struct {
 	buffer gpu.Buffer
 	shadow []byte
 	blocks []paramsBlock // indexed by dispatch
-	lo, hi int           // bytes of shadow not uploaded yet; empty if lo >= hi
+	lo, hi int           // range of bytes in shadow that is not uploaded yet; empty if lo >= hi
 }
 
 // paramsBlock is the position of a dispatch's params in the arena, in bytes.
 type paramsBlock struct {
 	begin, size int
-	first       trace.DispatchID // the first dispatch that is like this one
+	first       trace.DispatchID // first dispatch among the dispatches alike to this one
 }
 
-// likeness is the key by which alike dispatches are found: its value is equal for all of them.
+// likeness is the map key that is used to find alike dispatches. Alike dispatches have equal keys.
 type likeness struct {
 	kernels [graph.MaxRoutes]*graph.Kernel // indexed by route
 	params  string                         // initial params
@@ -76,7 +78,7 @@ func (a *paramsArena) make(dev gpu.Device, g *graph.Graph, plans []graph.Plan) e
 	return nil
 }
 
-// take copies the params of an operator's plan into the shadow.
+// take copies the params of an operator's plan into the shadow copy of the buffer.
 func (a *paramsArena) take(o *graph.Op, p *graph.Plan) {
 	for s := range p.Launches {
 		if d := o.Dispatches[s]; d >= 0 && p.Launches[s].Active {
@@ -94,7 +96,7 @@ func (a *paramsArena) set(at int, l *graph.Launch) {
 	a.lo, a.hi = min(a.lo, at), max(a.hi, at+(len(data)+15)/16*16)
 }
 
-// read returns the dispatch whose block a dispatch reads: the first dispatch like it, or the dispatch
+// read returns the dispatch whose params block the dispatch id reads: the first dispatch alike to id, or id
 // itself.
 func (a *paramsArena) read(id trace.DispatchID) trace.DispatchID {
 	first := a.blocks[id].first
@@ -110,8 +112,8 @@ func (a *paramsArena) bytes(id trace.DispatchID) []byte {
 	return a.shadow[b.begin : b.begin+b.size]
 }
 
-// upload writes the changed range to the device and returns the number of bytes written. After an error the
-// range still counts as changed.
+// upload writes the changed range to the device and returns the number of bytes written. If the upload fails,
+// the range stays marked as changed.
 func (a *paramsArena) upload(dev gpu.Device) (int, error) {
 	if a.lo >= a.hi {
 		return 0, nil

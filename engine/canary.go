@@ -22,8 +22,9 @@ func (x *Executor) UseCanary(k *graph.CeilingKernels) error {
 
 // Canary runs the clock probe and returns the clock speed relative to the warm device: 0.97 means that the
 // clock is 3 % slower. Canary returns 0 if there is no probe. Call Canary between steps; the probe does not
-// change the results of a step. While a step is in flight, Canary only submits the probe after the step and
-// returns 0; the next call returns the speed. Waiting for the probe would leave the GPU without work.
+// change the results of a step. While a step is in flight, Canary submits the probe after the step and
+// returns 0 without waiting; the next call returns the speed. If Canary waited for the probe, the GPU would
+// run out of work.
 func (x *Executor) Canary() (float64, error) {
 	p := x.canary
 	if p == nil {

@@ -7,8 +7,8 @@ import (
 
 // Planning has no side effects, so every plan can be computed again. Executor.Check plans every operator
 // again at the current shapes, compares grids, params and dims with the plans that are about to run, and
-// reads the params arena back from the device. A difference means that a plan is stale, because a resize
-// trigger was missed or a write was lost.
+// reads the params arena back from the device. A difference means that a plan is stale, because a resize did
+// not re-plan the operator or a write of params did not reach the device.
 
 // Check returns a *StaleError if a plan in use, or its params on the device, differs from a fresh plan.
 // Check reads from the device and therefore waits for it.

@@ -15,10 +15,10 @@ import (
 	"gpuscope/trace"
 )
 
-// CostRounds is the default number of times that Costs skips each set.
+// CostRounds is the default number of times that Costs skips each set of dispatches.
 const CostRounds = 30
 
-// MostCostRounds is the maximum number of times that Costs skips each set.
+// MostCostRounds is the maximum number of times that Costs skips each set of dispatches.
 const MostCostRounds = 1000
 
 // warmUp is how long a GPU runs whole steps before the first measured run. An idle GPU needs this time to
@@ -27,35 +27,38 @@ const warmUp = 100 * time.Millisecond
 
 // CostOptions configures Costs.
 type CostOptions struct {
-	// Rounds is the number of differences to measure for each set; 0 means CostRounds.
+	// Rounds is the number of times to skip each set of dispatches; 0 means CostRounds.
 	Rounds int
-	// For limits the duration of the measurement; 0 means no limit. No round starts if it would end after
-	// the limit. In the first round no set starts if it would end after the limit.
+	// For is the time limit of the measurement; 0 means no limit. A round does not start if it would end
+	// after the limit. In the first round, the runs that skip a set do not start if they would end after the
+	// limit.
 	For time.Duration
-	// Progress may be nil. Costs calls Progress before each run without a set, with the measured
-	// percentage. An error of Progress ends the measurement in the same way as a cancellation.
+	// Progress may be nil. Costs calls Progress before each run that skips a set, with the completed
+	// percentage of the measurement. An error of Progress ends the measurement in the same way as a
+	// cancellation.
 	Progress Progress
 	// Samples may be nil. Samples holds the earlier samples of the same step. Costs adds the new samples to
 	// Samples and computes the costs from all of them.
 	Samples *CostSamples
 	// Empty is a kernel that binds one writable buffer and does nothing. Costs dispatches Empty to keep the
-	// levels of the step separate while a set is skipped. If Empty is nil, levels may overlap. Empty is not
-	// used on a software device, which runs its dispatches one by one.
+	// levels of the step separate while a set is skipped. If Empty is nil, the levels may overlap while a set
+	// is skipped. Empty is not used on a software device, which runs its dispatches one by one.
 	Empty *graph.Kernel
 }
 
-// CostSamples holds the durations of runs of one step, with and without sets. The zero value holds no
-// samples. The order of the samples has no meaning.
+// CostSamples holds the measured durations of repeated runs of one step. Some runs execute the whole step,
+// and others skip a set of dispatches. The zero value holds no samples. The order of the samples has no
+// meaning.
 type CostSamples struct {
-	whole, walls []int64 // ns; whole and walls come from different runs, as in costRun
+	whole, walls []int64 // ns of whole runs; GPU times and wall times come from different runs
 	clock        []float64
-	gains        map[string][]int64 // ns saved without a set; the key is trace.SetKey of the set
+	gains        map[string][]int64 // ns saved by skipping a set; the key is trace.SetKey of the set
 }
 
 // Costs holds the measured time that a step saves when some of its dispatches are skipped.
 type Costs struct {
 	Whole trace.Whole  // the step with no dispatch skipped; N is 0 if it was not measured
-	Sets  []trace.Cost // in the requested order, without names; N is 0 if a set was not measured
+	Sets  []trace.Cost // costs in the requested order, with empty names; N is 0 if a set was not measured
 }
 
 // Costs measures how much time the last step saves when sets of its dispatches are skipped. Costs
@@ -69,11 +72,11 @@ type Costs struct {
 // around it, up to eight before and as many after. On a software device a sample uses the median of the
 // whole runs.
 //
-// A run without a set computes garbage. The whole runs after it write everything again that the step wrote:
-// all values, and the rows that were appended to State. Afterwards the memory is therefore unchanged. A
-// cancellation does not change this. Costs checks for a cancellation between runs, and keeps the samples
-// measured so far. As in Replay, the exception is State that an operator computes from its own previous
-// content. The outputs and the record of the last step do not change.
+// A run that skips a set computes wrong results. The whole runs after it write all results of the step again:
+// all values, and the rows that were appended to State. When Costs returns, memory therefore has its original
+// content, even after a cancellation. As in Replay, there is one exception: State that an operator computes
+// from the State's own previous content. Costs checks for a cancellation between runs, and keeps the samples
+// measured so far. The outputs and the record of the last step do not change.
 func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostOptions) (Costs, error) {
 	m, err := x.newCostRun(sets, &o)
 	if err != nil {
@@ -88,7 +91,8 @@ func (x *Executor) Costs(ctx context.Context, sets [][]trace.DispatchID, o CostO
 	return m.costs(), err
 }
 
-// costRun is one measurement. Everything it needs is allocated before its first run.
+// costRun is the measurement of one call of Costs. All memory and GPU objects that it needs are allocated
+// before its first run.
 type costRun struct {
 	x      *Executor
 	o      *CostOptions
@@ -105,19 +109,18 @@ type costRun struct {
 	// sets with equally many stay in the requested order.
 	order  []int
 	random *rand.Rand
-	// heldUp reports whether other load on the machine can stretch some runs, and the runs next to them, to
-	// a multiple of their duration, as happens on a software device. The measurement then uses medians,
-	// because a mean would be dominated by the stretched runs. The measurement also never makes two runs
-	// without a set in a row.
+	// heldUp is true on a software device. There, other load on the machine can make a run and its neighbours
+	// take several times as long as usual. The measurement then uses medians, because these slow runs would
+	// dominate a mean. The measurement also never skips a set in two consecutive runs.
 	heldUp bool
-	// clock holds speeds of the clock probe: one from before the first round, and one from after each group
-	// of consecutive rounds.
+	// clock holds the speeds of the GPU clock measured by the clock probe: one before the first round, and
+	// one after each group of consecutive rounds.
 	clock  []float64
 	log    flight
 	stayer *stayer // nil if levels may overlap while a set is skipped
 
-	done    int           // number of finished runs without a set, or of whole runs if there are no sets
-	started time.Time     // start of the first of these runs
+	done    int           // finished runs that skip a set, or finished whole runs if there are no sets
+	started time.Time     // start of the first run that done counts
 	within  time.Duration // time limit, counted from started; used only if o.For is set
 }
 
@@ -128,25 +131,25 @@ type absent struct {
 	stays      []stay
 }
 
-// partRun is a run without a set: its duration in ns, and the number of whole runs before it.
+// partRun is a run that skips a set: its duration in ns, and the number of whole runs before it.
 type partRun struct {
 	ns    int64
 	after int
 }
 
-// around is the maximum number of whole runs on each side with which a run without a set is compared. Two
-// whole runs alone would add as much noise as the run itself. All whole runs would add the clock changes of
-// the whole measurement.
+// A run that skips a set is compared with the mean of the whole runs before and after it, at most around runs
+// on each side. Comparing with a single whole run on each side would add as much noise as the run itself has.
+// Comparing with all whole runs would add the effect of every clock change during the measurement.
 const around = 8
 
 // inARow is the number of consecutive times that a set is skipped. On an H200 a step takes one of two
-// durations, 14 µs apart. Which of the two depends on the position of the step's commands in the driver's
-// memory. With each decode step that position moves by a fifth of the driver's command memory. Five
-// consecutive runs therefore cover all positions, while five runs at random moments could land in one half
-// by chance.
+// durations, 14 µs apart. The duration depends on where in its command memory the driver stores the commands
+// of the step. This position moves by a fifth of the command memory with each decode step. Five consecutive
+// runs therefore cover all positions, while five runs at random moments could by chance all get positions
+// with the same duration.
 const inARow = 5
 
-// gain returns the time in ns that a step saved in a run without a set.
+// gain returns the time in ns that a step saved in a run that skipped a set.
 func (m *costRun) gain(p partRun) int64 {
 	n := min(around, p.after, len(m.whole)-p.after)
 	near := m.whole[p.after-n : p.after+n]
@@ -243,7 +246,7 @@ func (m *costRun) release() {
 	}
 }
 
-// leave marks a set as skipped in the following runs, or removes the mark.
+// leave marks a set as skipped in the following runs if out is true, or removes the mark if out is false.
 func (m *costRun) leave(set *absent, out bool) {
 	for _, id := range set.dispatches {
 		m.left[id] = out
@@ -287,8 +290,9 @@ func (m *costRun) measure(ctx context.Context) error {
 	return m.o.Progress("measure costs", 100, 100)
 }
 
-// next returns the number of rounds to measure next, in which each set is skipped that many times in a row.
-// The number is limited by the requested rounds and by the remaining time at the average pace so far.
+// next returns how many rounds to measure together. In these rounds, each set is skipped as many times in a
+// row. The number is limited by the requested rounds and by the remaining time, based on the average duration
+// of a round so far.
 func (m *costRun) next() int {
 	left := m.o.Rounds - m.done/m.perRound()
 	if m.o.For > 0 && m.done > 0 {
@@ -341,10 +345,10 @@ func (m *costRun) tell(ctx context.Context) error {
 	return cmp.Or(m.o.Progress("measure costs", m.percent(), 100), ctx.Err())
 }
 
-// percent returns the progress as the share of the finished rounds or of the elapsed time, whichever is
-// larger. The percentage never decreases: it relates to the requested rounds and the time limit, because
-// the final number of rounds is known only at the end. In the first round the elapsed time alone does not
-// count as progress, because the first round may exceed the time limit.
+// percent returns the progress in percent: the finished share of the requested rounds or the elapsed share of
+// the time limit, whichever is larger. The percentage never decreases: it relates to the requested rounds and
+// the time limit, because the final number of rounds is known only at the end. In the first round the elapsed
+// time alone does not count as progress, because the first round may exceed the time limit.
 func (m *costRun) percent() int {
 	rounds := float64(m.done) / float64(m.perRound())
 	share := rounds / float64(m.o.Rounds)
@@ -411,9 +415,10 @@ func (m *costRun) runWhole(ctx context.Context) error {
 	return err
 }
 
-// asItRuns runs the whole step, submitted piece by piece like a normal step, and stores its wall time.
-// Without sets it also stores the GPU time. The runs whose GPU times are compared are each submitted in one
-// piece instead, so that the GPU never waits for the host to encode.
+// asItRuns runs the whole step, submitted piece by piece like a normal step, and stores its wall time. If
+// there are no sets to skip, asItRuns also stores the GPU time. When runs with and without a set are
+// compared, their GPU times come from other runs, each submitted in one piece so that the GPU never waits for
+// the host to encode.
 func (m *costRun) asItRuns(ctx context.Context) error {
 	m.log.pieces = true
 	defer func() { m.log.pieces = false }()
@@ -428,9 +433,9 @@ func (m *costRun) asItRuns(ctx context.Context) error {
 	return err
 }
 
-// run runs the step without a set, or whole if the set is nil, and returns its GPU time in ns. The GPU time
-// of a step with several submits is the sum over the submits and excludes the time between them. A step
-// without a set is split into submits at the same dispatches as the whole step.
+// run executes the step without the dispatches of a set, or the whole step if the set is nil. It returns the
+// GPU time in ns. The GPU time of a step with several submits is the sum over the submits and excludes the
+// time between them. A run that skips a set is split into submits at the same dispatches as a whole run.
 func (m *costRun) run(ctx context.Context, without *absent) (ns int64, err error) {
 	if without != nil {
 		m.leave(without, true)

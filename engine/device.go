@@ -24,10 +24,10 @@ func (x *Executor) DispatchNS() ([]int64, bool) {
 	return list, true
 }
 
-// SpanNS returns how long the GPU worked on the last step, in ns, from the first GPU timestamp of the step
-// to the last. before is the time in ns from the start of the step to its first GPU timestamp, or 0 if the
-// step was sent to the GPU before it started. ok is false if the step was not timed, its timestamps have
-// not been read yet, or the clock period is unknown.
+// SpanNS returns how long the GPU worked on the last step, in ns, from the first GPU timestamp of the step to
+// the last. before is the time in ns from the start of the step to its first GPU timestamp. If the step was
+// sent to the GPU while the previous step still ran, before can be 0. ok is false if the step was not timed,
+// its timestamps have not been read yet, or the clock period is unknown.
 func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	s := x.last
 	if !s.ran || len(s.ticks) == 0 || !x.clock.Scale.Known() {
@@ -36,7 +36,7 @@ func (x *Executor) SpanNS() (span, before int64, ok bool) {
 	first := s.ticks[0]
 	span, ok = x.span(&s.stepLog).NS()
 	at, _ := x.clock.Scale.Instant(first).NS()
-	// The GPU cannot have started before the submit, whatever the error of the clock conversion.
+	// The GPU cannot have started before the submit, so an earlier time is an error of the clock conversion.
 	at = max(at, x.clock.SinceStart(s.begun))
 	return span, max(0, at-x.clock.SinceStart(s.start)), ok
 }

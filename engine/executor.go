@@ -51,8 +51,8 @@ type Executor struct {
 }
 
 // slotGroups holds the bind groups of a dispatch slot on a route. first binds the params block of the first
-// dispatch that is like this one. own binds the dispatch's own params block and is created when it is first
-// needed.
+// dispatch that is alike (see paramsArena). own binds the dispatch's own params block and is created when it
+// is first needed.
 type slotGroups struct{ first, own gpu.BindGroup }
 
 // SetCheck makes every Step call Check before it submits commands.
@@ -294,8 +294,8 @@ func (x *Executor) zero(b gpu.Buffer, val *graph.Value) error {
 	return nil
 }
 
-// fill uploads a constant or the initial content of State. fill writes in pieces, because the staging of
-// drivers handles moderate sizes well.
+// fill uploads a constant or the initial content of State. fill uploads in pieces of moderate size, because
+// drivers handle such writes well in their staging memory.
 func (x *Executor) fill(v graph.ValueID) error {
 	val, b, begin := &x.g.Values[v], x.buffers[x.g.FirstOwn+int(v)], x.begins[x.g.FirstOwn+int(v)]
 	if val.Load == nil {
@@ -386,8 +386,8 @@ func (x *Executor) bindDispatch(id trace.DispatchID, p *graph.Layout) ([]slotGro
 	return groups, nil
 }
 
-// newGroup creates a bind group of a dispatch on a route. The group binds the params block of the dispatch
-// named by params, which may be a dispatch that is like this one.
+// newGroup creates a bind group of a dispatch on a route. The bind group uses the params block of the
+// dispatch params, which is id itself or a dispatch alike to id.
 func (x *Executor) newGroup(id trace.DispatchID, route int, p *graph.Layout, params trace.DispatchID) (
 	gpu.BindGroup, error,
 ) {

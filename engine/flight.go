@@ -28,14 +28,14 @@ type flight struct {
 	number   int            // number of the step's shapes: see Executor.number
 	ahead    bool           // the step was prepared while another step ran
 	readback gpu.Readback   // receives the outputs; nil if the graph has no outputs
-	stamps   gpu.Timestamps // the clock's timestamps, or those of a sheet if the step was prepared
+	stamps   gpu.Timestamps // timestamps of the clock, or of a sheet if the step was prepared
 	stampsAt int            // index of the step's first timestamp in stamps
 	resolves bool           // the step's commands resolve the timestamps to the host
 	sheet    *sheet         // nil if the step was not prepared
 	commands gpu.Recording  // commands of a prepared step
 	sizes    []int64        // sizes of the values to read back, in bytes
 	// stays holds, for each dispatch, the placeholder dispatch that keeps a barrier before it. stays is nil
-	// for a step that runs unchanged.
+	// if the step runs all its dispatches.
 	stays []measure.Metered
 	// bytes and flops are the modelled memory traffic and arithmetic of the step.
 	bytes int64
@@ -148,8 +148,8 @@ func (x *Executor) record(f *flight, in *graph.StepInput) error {
 	return err
 }
 
-// booked returns the flight to whose log the host's work for f is added. The result is the flight that the
-// GPU is running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
+// booked returns the flight whose log counts the host time that is spent on f: the flight that the GPU is
+// running, or f itself if the GPU is idle. flying reports whether the GPU is running a flight.
 func (x *Executor) booked(f *flight) (by *flight, flying bool) {
 	if by := x.at(sent); by != nil {
 		return by, true

@@ -28,9 +28,10 @@ type EditTrial struct {
 	Stray bool
 }
 
-// EditOutput is a value that a dispatch writes. Own is the value after the kernel, and New is the value
-// after the edit. The memory had the same content before both: the dispatch's input if one of the two reads
-// it, and otherwise the word Unwritten everywhere.
+// EditOutput is a value that a dispatch writes. Own is the content that the kernel leaves in memory, and New
+// is the content that the edit leaves. The memory has the same content before both runs. If the kernel or the
+// edit reads the value, this is the value's content in the step before the dispatch. Otherwise every word is
+// Unwritten.
 type EditOutput struct {
 	Value    graph.ValueID
 	Own, New []byte
@@ -91,7 +92,7 @@ type editRun struct {
 	out    EditTrial
 }
 
-// written is a value that the dispatch writes, with the content found before the dispatch.
+// written is a value that the dispatch writes, with the value's content before the dispatch.
 type written struct {
 	value  graph.ValueID
 	found  []byte
@@ -172,7 +173,8 @@ func (r *editRun) upto(ctx context.Context, n int) error {
 	return r.x.replay(ctx, []placedLook{{Look: Look{After: last}}}, 0)
 }
 
-// alone runs the isolated dispatch on the inputs that it has in the step.
+// alone compares the outputs and the times of the kernel and the edit in isolated runs of the dispatch, on
+// the inputs that it has in the step.
 func (r *editRun) alone(ctx context.Context) (err error) {
 	if err := r.capture(ctx); err != nil {
 		return err
@@ -265,8 +267,8 @@ func unwritten(n int) []byte {
 }
 
 // findPlaces finds the words of State that the kernel writes. findPlaces fills the State with Unwritten and
-// runs the kernel. The State left by the step cannot show these words, because it already holds the
-// kernel's results.
+// runs the kernel. The State after the step does not show which words the kernel wrote, because running the
+// kernel again writes the same results.
 func (r *editRun) findPlaces() error {
 	some := false
 	for i := range r.writes {
@@ -354,8 +356,9 @@ func (r *editRun) run() (ns int64, err error) {
 
 // turns calls run alternately with the kernel and with the edit. turns stops after the requested number of
 // rounds or at the time limit. The first run of each variant does not count. The comparison of the isolated
-// dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent is the
-// time that the first comparison took; 0 selects the first comparison.
+// dispatch may use half of the time limit, and the comparison of whole steps may use the rest. spent is 0 for
+// the comparison of the isolated dispatch. For the comparison of whole steps, spent is the time that the
+// first comparison took.
 func (r *editRun) turns(ctx context.Context, t *Turns, spent time.Duration, phase string,
 	run func() (int64, error),
 ) error {

@@ -14,7 +14,7 @@ import (
 type NonFinite struct {
 	Dispatch trace.DispatchID // dispatch that wrote the number
 	Value    graph.ValueID
-	Index    int // index of the first such element in the live dims, even if the memory is permuted
+	Index    int // index of the number in the live dims, even if memory stores the elements in another order
 	Number   float64
 }
 

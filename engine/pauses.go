@@ -13,7 +13,7 @@ type pauses struct{ stats debug.GCStats }
 // remembers only the last 256 pauses.
 func (p *pauses) since(t time.Time) (n int, ns int64) {
 	debug.ReadGCStats(&p.stats)
-	wall := t.Round(0) // the times of the runtime have no monotonic part
+	wall := t.Round(0) // the runtime's pause times have no monotonic clock reading
 	for n < len(p.stats.PauseEnd) && p.stats.PauseEnd[n].After(wall) {
 		ns += p.stats.Pause[n].Nanoseconds()
 		n++

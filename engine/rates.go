@@ -8,9 +8,9 @@ import "gpuscope/engine/gpu"
 // its time. Only the last step of each kind counts, because clocks change.
 type rates struct {
 	perByte, perFLOP float64 // 0 if unknown
-	// balance is the assumed number of FLOPs that the device computes in the time of one byte. A step with
-	// more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only one rate has
-	// been measured, the other is derived from it with this ratio.
+	// balance is the assumed number of FLOPs that the device computes in the time in which it moves one byte.
+	// A step with more FLOPs per byte counts as compute-bound, any other step as memory-bound. If only one
+	// rate has been measured, the other is derived from it with this ratio.
 	balance float64
 }
 
@@ -57,6 +57,6 @@ func (r *rates) learn(bytes, flops int64, ns float64) {
 	}
 }
 
-// rest returns the part of a step's time that belongs to the dominant kind of work, which is at least half
-// of it.
+// rest returns the part of a step's time that is attributed to the dominant kind of work: ns minus the time
+// of the other kind, but at least half of ns.
 func rest(ns, other float64) float64 { return max(ns-other, ns/2) }

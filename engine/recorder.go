@@ -8,15 +8,15 @@ import (
 )
 
 // Recorder turns the steps of an executor into trace records: the new plans and one step for each snapshot.
-// Each step is recorded relative to the previously recorded step, even if unrecorded steps ran in between.
-// A Recorder uses a constant amount of memory.
+// The record of a step contains the differences from the previously recorded step, even if unrecorded steps
+// ran in between. A Recorder uses a constant amount of memory.
 //
 // Take snapshots on the goroutine that runs the steps. Record may run on another goroutine, and the state
 // that Record carries from one record to the next belongs to that goroutine.
 type Recorder struct {
 	x *Executor
 
-	// The fields up to liveBytes describe the moment of the last snapshot.
+	// The fields up to liveBytes hold the values from the last snapshot.
 	before    int // number of steps recorded by an earlier recorder
 	taken     int
 	resizes   int // the executor's number of resizes
@@ -68,7 +68,7 @@ func (s *Snapshot) Record() ([]trace.Plan, trace.Step) {
 func (x *Executor) CPU() trace.CPU { return x.last.cpu() }
 
 func (s *stepLog) cpu() trace.CPU {
-	if !s.ran { // no device
+	if !s.ran { // the executor has no device
 		return trace.CPU{ResizeNS: trace.Measured(s.resize)}
 	}
 	return trace.CPU{

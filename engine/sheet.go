@@ -9,11 +9,12 @@ import (
 
 // The GPU resolves timestamps to host memory after a step. Resolving takes about 7 us on an H200, while
 // writing the timestamps takes less than 1 us. Prepared steps therefore write their timestamps to a shared
-// sheet, and a step resolves the whole sheet if at least resolveEvery has passed since the last resolve.
-// The GPU time of a step is known after the resolving step has ended, or after Abandon. Settled reports
-// whether all GPU times are known.
+// list of timestamps, called a sheet, and a step resolves the whole sheet if at least resolveEvery has passed
+// since the last resolve. The GPU time of a step is known after the resolving step has ended, or after
+// Abandon. Settled reports whether all GPU times are known.
 //
-// There are two sheets. While one is being resolved, the next step writes to the other.
+// There are two sheets. While one sheet is being resolved, the next step writes its timestamps to the other
+// sheet.
 
 const (
 	resolveEvery = 10 * time.Millisecond

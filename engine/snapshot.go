@@ -85,7 +85,7 @@ func (s *Snapshot) Drop() {
 func (r *Recorder) Next() int { return r.before + r.taken }
 
 // Continue makes this recorder take over from another recorder, which has recorded the executor's last step
-// as step n - 1. The next step is recorded as step n, relative to that step. Continue returns the plans now
+// as step n - 1. The next step is recorded as step n, relative to step n - 1. Continue returns the plans now
 // in use.
 func (r *Recorder) Continue(n int) []trace.Plan {
 	plans, _ := r.Snapshot().Record()

@@ -14,10 +14,10 @@ import (
 // the link nor fusing the link into another dispatch would allow this overlap. Without a correction, the
 // costs of the dispatches of a chain would add up to more than the whole step.
 //
-// The levels of the step are therefore kept separate. If a level has no barrier before it any more, a
-// placeholder is inserted at its start. A placeholder is an empty dispatch that binds, as writable, the
-// buffer that the previous dispatch wrote. The placeholder runs in parallel with the first dispatches of
-// the level, so it adds no level.
+// The levels of the step are therefore kept separate. If skipping dispatches removes the barrier before a
+// level, a placeholder is inserted at the start of the level. A placeholder is an empty dispatch that binds,
+// as writable, the buffer that the previous dispatch wrote. The placeholder runs in parallel with the first
+// dispatches of the level, so it adds no level.
 
 // stay is a placeholder dispatch that replaces a missing barrier. The placeholder runs right before the
 // dispatch named by before.
@@ -47,7 +47,7 @@ func (x *Executor) newStayer(empty *graph.Kernel) (*stayer, error) {
 	return s, err
 }
 
-// stepLevel is one level of the step, reduced to its dispatches that still run.
+// stepLevel is one level of the step, without the dispatches that are skipped.
 type stepLevel struct {
 	first  trace.DispatchID
 	before int  // buffer written by the previous dispatch; -1 at the start of a submit

@@ -26,7 +26,8 @@ type stepLog struct {
 	// wait. All times except wait may include host work for the next step.
 	overlapped, running int64
 	total               int64
-	// pieces makes the first dispatches start on the GPU while the rest is encoded.
+	// pieces is true if the step is submitted in pieces, so that the GPU starts the first dispatches while
+	// the host encodes the rest.
 	pieces                         bool
 	passes, submits, writes, polls int
 	bound                          int // number of bind groups created
@@ -295,9 +296,10 @@ func (x *Executor) ranOn(id trace.DispatchID) *bool {
 	return &x.hasRun[int(id)*graph.MaxRoutes+x.live.Plans[x.g.Dispatches[id].Op].Route]
 }
 
-// encode encodes a run of dispatches. from is the index of the first of them in the step, and all is the
-// number of dispatches in the step. Before the first dispatch of the step, encode copies the inputs that
-// come from the device. After the last dispatch of the step it copies the outputs to be read back.
+// encode encodes a run of dispatches. from is the position in the step of the first dispatch of the run, and
+// all is the number of dispatches in the step. Before the first dispatch of the step, encode copies the
+// inputs that come from the device. After the last dispatch of the step it copies the outputs to be read
+// back.
 func (x *Executor) encode(enc gpu.Encoder, s *flight, run []trace.DispatchID, from, all int,
 	in *graph.StepInput,
 ) error {

@@ -15,16 +15,16 @@ import (
 // firstPiece) submits.
 const firstPiece = 32
 
-// submit encodes dispatches, submits them piece by piece and waits. from is the index of the first of them
-// in the step, and all is the number of dispatches in the step.
+// submit encodes dispatches, submits them piece by piece and waits. from is the position of the first
+// dispatch in the step, and all is the number of dispatches in the step.
 func (x *Executor) submit(s *flight, run []trace.DispatchID, from, all int, in *graph.StepInput) error {
 	var begun time.Time
-	var first int64 // time for encoding and submitting up to the end of the first piece
+	var first int64 // host time spent on encoding and submitting the first piece
 	for at := 0; at == 0 || at < len(run); {
 		n := x.piece(s, run, at)
 		encoded, err := x.send(s, run[at:at+n], from+at, all, in)
 		if err != nil {
-			// leave the GPU idle for the next caller
+			// Wait for the submitted pieces, so that the GPU is idle when the caller continues.
 			if at > 0 {
 				_ = x.dev.Wait()
 			}
@@ -67,8 +67,8 @@ func (x *Executor) piece(s *flight, run []trace.DispatchID, at int) int {
 	return end - at
 }
 
-// send encodes and submits a piece. from is the index of its first dispatch in the step. send returns the
-// time at which encoding ended.
+// send encodes and submits a piece. from is the position in the step of the piece's first dispatch. send
+// returns the time at which encoding ended.
 func (x *Executor) send(s *flight, piece []trace.DispatchID, from, all int, in *graph.StepInput) (
 	encoded time.Time, err error,
 ) {

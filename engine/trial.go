@@ -15,7 +15,7 @@ import (
 )
 
 // RouteTime is the measured time of an operator on one of its routes, or the mean per operator if several
-// ran. N is the number of runs and is 0 if the route was not measured.
+// operators ran together. N is the number of runs and is 0 if the route was not measured.
 type RouteTime struct {
 	Route          string // empty if the operator has only one route
 	Planned        bool   // the current plan uses this route

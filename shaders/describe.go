@@ -116,8 +116,8 @@ func (k *Kernel) readBindings(src string, structs map[string]string) error {
 	return nil
 }
 
-// declarations returns the submatches of bindingRE for each binding of the source. It matches statement by
-// statement, because on a whole source the expression is slow: it is tried at every byte.
+// declarations returns the submatches of bindingRE for each binding of the source. declarations matches the
+// expression against one statement at a time, because matching it against a whole source is slow.
 func declarations(src string) (list [][]string) {
 	for statement := range strings.SplitAfterSeq(src, ";") {
 		if !strings.Contains(statement, "@binding") {
@@ -148,13 +148,13 @@ func (k *Kernel) readParams(fields string) error {
 	return nil
 }
 
-// reads reports whether the kernel reads a read_write variable. Every use counts as a read unless it is the
+// reads reports whether the kernel reads a read_write variable. A use counts as a read, unless it is the
 // complete left side of a plain assignment.
 func reads(src, name string) bool {
 	for at := range places(src, name) {
 		before, after := strings.TrimRight(src[:at], " \t\n"), src[at+len(name):]
 		if strings.HasSuffix(before, ">") && strings.HasPrefix(strings.TrimSpace(after), ":") {
-			continue // its declaration
+			continue // the declaration of the variable
 		}
 		if strings.HasSuffix(before, ".") {
 			continue // a struct field with the same name

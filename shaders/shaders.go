@@ -203,8 +203,8 @@ var functions = template.FuncMap{
 	// number returns the WGSL expression for element i of a list of floats that is stored in vec4 variables.
 	// The parameter of is the prefix of the variables' names. For example, number "a" 6 returns "a1[2]".
 	"number": func(of string, i int) string { return fmt.Sprintf("%s%d[%d]", of, i/4, i%4) },
-	// swing returns the index at step i of a loop over n items that alternates its direction. In an even turn
-	// the loop runs forward, and in an odd turn it runs backward.
+	// swing returns the index at step i of a loop over n items that alternates its direction. If turn is
+	// even, the loop runs forward. If turn is odd, the loop runs backward.
 	"swing": func(i, n, turn int) int {
 		if turn%2 == 1 {
 			return n - 1 - i

@@ -25,7 +25,7 @@ func Line(g *graph.Graph, ctx context.Context, o graph.LiveOptions, from, to int
 	set func(l *graph.Live, at int) error,
 ) (trace.Line, error) {
 	line := trace.Line{From: from, To: to}
-	o.Order = graph.Topological // both orders end in the same plans, and this order is faster
+	o.Order = graph.Topological // Topological and Fixpoint yield the same plans, and Topological is faster
 	l, err := graph.NewLive(g, o)
 	if err != nil {
 		return line, err
@@ -142,8 +142,8 @@ func (t *track) take(g *graph.Graph, id trace.DispatchID, p *graph.Plan, slot, a
 	t.places++
 }
 
-// goesOn reports whether the rules of the open stretch can produce these numbers at the next point, and
-// completes the rules if they can. The second point of a stretch sets the first difference of each rule, and
+// goesOn reports whether the rules of the open stretch can produce these numbers at the next point. If they
+// can, goesOn completes the rules. The second point of a stretch sets the first difference of each rule, and
 // the third point sets the second difference.
 func (t *track) goesOn(numbers *[onAll]int64) bool {
 	rules := t.rules

@@ -44,7 +44,7 @@ type Wait struct {
 // Hazard is the kind of data hazard that a barrier prevents.
 type Hazard uint8
 
-// The hazards. NoHazard is a transition between two kinds of reading, which needs no ordering.
+// The hazards. NoHazard means that both uses only read the buffer, so their order does not matter.
 const (
 	NoHazard Hazard = iota
 	ReadAfterWrite
@@ -60,8 +60,8 @@ type bufferUse struct {
 	kind                      useKind
 }
 
-// useKind is the usage state of a buffer as wgpu's tracker distinguishes it. A use needs ordering after a
-// use of the same kind only for readWrite and copyTo.
+// useKind is the usage state of a buffer as wgpu's tracker distinguishes it. Two consecutive uses of the same
+// kind need a barrier between them only if the kind is readWrite or copyTo.
 type useKind uint8
 
 const (
@@ -75,7 +75,7 @@ const (
 // writes reports whether the use changes the buffer.
 func (k useKind) writes() bool { return k == useReadWrite || k == copyTo }
 
-// hazard returns the hazard between the previous use, named after, and the use k.
+// hazard returns the data hazard of a buffer use of kind k that follows a use of kind after.
 func (k useKind) hazard(after useKind) Hazard {
 	switch {
 	case after.writes() && k.writes():

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Choose picks an adapter. want is the index of the adapter or a part of its name, in any case. If want is
-// empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu, unknown.
-// Among equal adapters Choose picks the first. reason is a phrase for the user that can follow "chosen: ".
-// The error wraps ErrNoAdapter and lists the available adapters.
+// Choose picks an adapter. want is the index of the adapter or a part of its name, in upper or lower case. If
+// want is empty, Choose picks the best type available, in the order discrete, integrated, virtual, cpu,
+// unknown. Among equal adapters Choose picks the first. reason is a phrase for the user that can follow
+// "chosen: ". The error wraps ErrNoAdapter and lists the available adapters.
 func Choose(adapters []AdapterInfo, want string) (index int, reason string, err error) {
 	if len(adapters) == 0 {
 		return 0, "", ErrNoAdapter

@@ -4,9 +4,9 @@
 //
 // Only one goroutine may use a device and its objects. The owner of an object releases the object exactly
 // once. Releasing the device releases all remaining objects. Objects that a recording uses may be released
-// before the recording's Submit. All sizes are in bytes. Errors are lower case and name the object's label
-// and the limit that was exceeded. Errors wrap ErrDeviceLost, ErrNoAdapter, ErrUnsupported or
-// ErrOutOfMemory if the caller can react to the cause.
+// before the recording's Submit. All sizes are in bytes. Error messages start with a lower-case letter, and
+// name the object's label and the limit that was exceeded. Errors wrap ErrDeviceLost, ErrNoAdapter,
+// ErrUnsupported or ErrOutOfMemory if the caller can react to the cause.
 //
 // The hot path of a step consists of Begin, BeginPass, Dispatch..., EndPass, Submit and Wait, or of Finish
 // and the methods of Recording instead of Submit and Wait. Implementations make no Go allocations on the

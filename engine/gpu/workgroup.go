@@ -8,9 +8,9 @@ import (
 
 // WorkgroupBytes returns the size of the workgroup memory that a WGSL source declares, according to the
 // section "Alignment and Size" of the WGSL specification. ok is false if WorkgroupBytes cannot parse a
-// declaration: structs, and array lengths that are not products of numbers and constants. Drivers use
-// WorkgroupBytes because the native library does not enforce the limit, and the behaviour of a device
-// beyond the limit is undefined.
+// declaration. It cannot parse structs, and it cannot parse array lengths that are not products of numbers
+// and constants. Drivers use WorkgroupBytes because the native library does not enforce the limit, and the
+// behaviour of a device beyond the limit is undefined.
 func WorkgroupBytes(source string) (bytes uint64, ok bool) {
 	source = comments.ReplaceAllString(source, "")
 	constants := map[string]uint64{}
@@ -68,7 +68,8 @@ func typeSize(t string, constants map[string]uint64) (size, align uint64, ok boo
 	return n * roundUp(size, align), align, true
 }
 
-// vectorAlign returns the alignment of a vector of n 4-byte numbers: 8 for two, 16 for three and four.
+// vectorAlign returns the alignment in bytes of a vector of n 4-byte numbers: 8 if n is 2, and 16 if n is 3
+// or 4.
 func vectorAlign(n uint64) uint64 { return 8 << min(n-2, 1) }
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }

@@ -32,7 +32,7 @@ type Op struct {
 	Spec   Spec
 	impl   Operator
 	corner []Plan // plans at the operator's corners
-	// Aliased means that the first output shares memory with the first input, so no slot is dispatched.
+	// Aliased is true if the first output shares memory with the first input. Then no slot is dispatched.
 	Aliased   bool
 	readsHost bool // the plan reads the host integers of an input
 	// Dispatches are the dispatch ids of the operator's slots, by slot index. The id is -1 for a slot that no
@@ -88,7 +88,7 @@ type Builder struct {
 	fusions   []Fusion
 	passBytes int64
 	remade    *remade // operator that a fusion rule is building, or nil
-	dump      string  // name of the pass before and after which the graph is listed
+	dump      string  // pass selected with DumpPass, or empty
 	err       error
 }
 
@@ -325,8 +325,8 @@ func (b *Builder) Add(name string, impl Operator) {
 	b.connect(&b.ops[len(b.ops)-1])
 }
 
-// admit checks the Spec of an operator, finds the route requested for one of its targets, and plans the
-// operator's corners.
+// admit checks the Spec of an operator, finds the route that the user requested for it, and plans the
+// operator's corners. targets are the keys by which a route can be requested for the operator.
 func (b *Builder) admit(o *Op, targets []string) (err error) {
 	if err := b.checkSpec(o); err != nil {
 		return fmt.Errorf("%s (%s): %w", o.Name, o.Spec.Kind, err)
@@ -461,8 +461,8 @@ func (b *Builder) planCorners(o *Op) error {
 			o.largest, largest = i, size
 		}
 	}
-	// With LiveOptions.Static the route of the largest corner is used at every shape that supports it. So
-	// each corner is planned on this route too.
+	// With LiveOptions.Static the operator uses the route of its largest corner at every shape that this
+	// route supports. Therefore each corner is planned on this route too.
 	static := routeRequest{route: o.corner[o.largest].Route}
 	for i, corner := range corners {
 		if o.corner[i].Route == static.route {
@@ -479,7 +479,7 @@ func (b *Builder) planCorners(o *Op) error {
 	for _, v := range slices.Concat(o.Spec.Outputs, o.Spec.Scratch) {
 		if val := &b.values[v]; val.Kind == Tensor {
 			if val.MaxDims == nil && val.Role == Scratch {
-				val.minDims, val.MaxDims = []int{0}, []int{0} // no corner uses this scratch tensor
+				val.minDims, val.MaxDims = []int{0}, []int{0} // no corner uses the scratch tensor
 			} else if val.MaxDims == nil {
 				return fmt.Errorf("%s (%s): no corner sets the dims of %s", o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
@@ -529,7 +529,8 @@ func (b *Builder) startHost(c Corner) {
 	}
 }
 
-// enter sets the environment to the arguments of a corner. The returned function restores the environment.
+// enter sets the builder's dims, SymInts and host integers to the arguments of a corner. The returned
+// function restores the environment.
 func (b *Builder) enter(c Corner) (leave func()) {
 	was := make(Corner, 0, len(c))
 	for _, a := range c {

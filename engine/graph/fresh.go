@@ -9,7 +9,7 @@ import (
 // plan differs, the plan in force is stale: an operator was not re-planned after a change, or its plan is
 // not pure.
 
-// StaleError is the error of a plan in force, or of its params on the device, that differs from a fresh plan.
+// StaleError reports that a plan in force, or its params on the device, differs from a newly computed plan.
 type StaleError struct {
 	Op, Kind, Dispatch string
 	What               string
@@ -79,7 +79,7 @@ func (l *Live) stale(o *Op, fresh *Plan) error {
 }
 
 // Stale returns a *StaleError for a dispatch slot of an operator, or for the operator itself if slot is -1.
-// what describes the difference from the fresh plan.
+// The string what describes how the plan in force differs from the newly computed plan.
 func (l *Live) Stale(o *Op, slot int, what string) error {
 	e := &StaleError{Op: o.Name, Kind: o.Spec.Kind, Dispatch: o.Name, What: what}
 	if slot >= 0 && o.Dispatches[slot] >= 0 {

@@ -23,9 +23,9 @@ type Fusion struct {
 	Doc  string // one line of help
 	// Pattern matches the last operator of the match and the operators that feed it.
 	Pattern Pattern
-	// Beside, if not nil, lists the kinds of a sibling to fuse with the last operator. A sibling comes
-	// earlier in the graph, feeds the same reader, and has no reader before the last operator. The
-	// sibling's outputs become the first outputs of the replacement.
+	// Beside, if not nil, lists operator kinds. The rule then also fuses a sibling of one of these kinds with
+	// the last operator. A sibling comes earlier in the graph, feeds the same reader, and has no reader
+	// before the last operator. The sibling's outputs become the first outputs of the replacement.
 	Beside []string
 	// Unnamed makes the builder name the replacement after the last operator only. It is used if the
 	// replacement does only that operator's work at some shapes.
@@ -33,8 +33,8 @@ type Fusion struct {
 	// Replace returns the operator that does the work of the match, or nil if the rule does not apply. The
 	// operator outputs the values that the last matched operator outputs, with the same shapes. It may have
 	// more outputs after them, made with b.Tensor. It may reuse scratch tensors of the matched operators or
-	// declare its own with b.Scratch. Replace can call b.Remake to build the operator with the functions that
-	// are used for any other graph.
+	// declare its own with b.Scratch. Replace can call b.Remake to build the operator with the constructors
+	// that also build operators outside of fusion, such as those of package ops.
 	Replace func(b *Builder, m *Match) Operator
 }
 
@@ -73,14 +73,14 @@ func (m *Match) Last() Operator { return m.Ops[len(m.Ops)-1] }
 // remade is the operator that a fusion rule is building with Remake.
 type remade struct {
 	name    string
-	outputs []ValueID // outputs of the match that no declared output is mapped to yet
+	outputs []ValueID // outputs of the match that are not mapped to a declared output yet
 	ops     []Operator
 }
 
-// Remake builds the replacement of a match with the functions that are used for any other graph. It calls
-// add, which must use the given name, declare the outputs and add one operator. Remake maps the declared
-// outputs to the outputs of the match, in order. It returns the operator without adding it to the graph.
-// After an error it returns nil, and Err returns the error.
+// Remake builds the replacement of a match with a constructor that also builds operators outside of fusion.
+// Remake calls add, which must use the given name, declare the outputs and add one operator. Remake maps the
+// declared outputs to the outputs of the match, in order. It returns the operator without adding it to the
+// graph. After an error it returns nil, and Err returns the error.
 func (b *Builder) Remake(m *Match, add func(name string)) Operator {
 	if b.err != nil {
 		return nil
@@ -121,7 +121,7 @@ func (b *Builder) output(v Value) ValueID {
 	return id
 }
 
-// forget removes the values from id first on, which no operator uses.
+// forget removes the values with ids from first on. No operator may use these values.
 func (b *Builder) forget(first int) {
 	for i := range b.values[first:] {
 		if v := &b.values[first+i]; v.Role == Constant {
@@ -383,7 +383,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		o.parts = append(o.parts, part.partNames()...)
 	}
 	if len(m.ids) == 1 {
-		o.parts = last.parts // a rule with one operator replaces the operator's implementation only
+		o.parts = last.parts // a rule that matches one operator only replaces its implementation
 	}
 	targets = append(targets, o.targets()...)
 	if _, err := b.request(&o, o.targets()[1:]); err != nil { // requested by the new name
@@ -403,7 +403,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		}
 	}
 	role := map[ValueID]Role{}
-	for _, v := range m.gives { // the outputs had this role when the original operators were admitted
+	for _, v := range m.gives { // admit expects outputs to be intermediates
 		role[v], b.values[v].Role = b.values[v].Role, Intermediate
 	}
 	err := b.admit(&o, targets)
@@ -465,8 +465,8 @@ func (b *Builder) fusedName(ids []OpID) string {
 	return name
 }
 
-// renumber removes the operators marked in gone and renumbers the remaining ones, so that operator ids are
-// consecutive after fusion.
+// renumber removes the operators whose index is marked in gone. It renumbers the remaining operators, so that
+// operator ids are consecutive after fusion.
 func (b *Builder) renumber(gone []bool) {
 	kept := b.ops[:0]
 	for i := range gone {

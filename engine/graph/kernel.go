@@ -35,7 +35,7 @@ func (s Storage) Takes(t DType) bool {
 	return s.Elem == "" || s.Elem == U32.String() || s.Elem == t.String()
 }
 
-// bound returns an error if the bindings of the use do not match the bindings that the kernel declares.
+// bound returns an error if the bindings in u do not match the bindings that the kernel declares.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
 		return fmt.Errorf("%d values are bound to kernel %s, which has %d storage bindings", len(u.Bind),

@@ -32,7 +32,7 @@ func (g *Graph) findLevels() {
 		for s := range o.Spec.Slots {
 			d := g.newDispatch(o, s)
 			if d.routes == 0 {
-				continue // no corner uses it
+				continue // no corner uses this slot
 			}
 			d.Level = h.place(len(g.Dispatches), &d)
 			g.Dispatches = append(g.Dispatches, d)
@@ -132,9 +132,10 @@ func (h *hazards) place(id int, d *dispatch) int {
 // delay moves each free dispatch to the level just before the first dispatch that depends on it. A dispatch
 // is free if it reads only inputs, constants and the results of other free dispatches.
 //
-// A dispatch that reads a result with several readers, such as a mask of which each layer copies a slice,
-// is moved only if it reads no other computed value. The barrier that it needs for the result is then at
-// one of the other readers if this dispatch runs later. So the number of barriers stays the same.
+// A dispatch that reads a result with several readers, such as a mask of which each layer copies a slice, is
+// moved only if it reads no other computed value. Such a dispatch needs a barrier for the shared result. If
+// the dispatch runs later, another reader of the result needs this barrier instead, so the number of barriers
+// stays the same.
 func (g *Graph) delay(h *hazards) {
 	readers := make([]int, len(g.Values))
 	for i := range g.Dispatches {
@@ -150,9 +151,9 @@ func (g *Graph) delay(h *hazards) {
 			d.free = d.free && g.Dispatches[b].free
 		}
 		made, shared := 0, false
-		// held is the bytes of the computed inputs, each divided by the number of its readers. gives is the
-		// bytes of the outputs. A delay would keep the inputs in memory longer, so held must not exceed
-		// gives.
+		// held is the size of the computed inputs in bytes, where the size of each input is divided by the
+		// number of its readers. gives is the size of the outputs in bytes. A delay keeps the inputs in
+		// memory longer, so the dispatch is delayed only if held does not exceed gives.
 		var held, gives int64
 		for _, v := range d.reads {
 			val, n := &g.Values[g.Root(v)], readers[g.Root(v)]

@@ -35,8 +35,7 @@ type LiveOptions struct {
 	MaxPasses int
 }
 
-// Live is the state of a graph that changes: the live dims, the SymInts and the plan in force of every
-// operator.
+// Live is the changing state of a graph: the live dims, the SymInts and the plan in force of every operator.
 //
 // A resize is a transaction. SetDims, SetInt and SetHost record changes, and Propagate re-plans the affected
 // operators. Then Commit puts the new plans in force, or Discard drops them. Propagate discards all changes
@@ -56,15 +55,15 @@ type Live struct {
 
 	changed   []ValueID // values that may differ between next and now
 	isChanged []bool    // by value: whether it is in changed
-	planned   []OpID    // operators that were run in this transaction
+	planned   []OpID    // operators that were re-planned in this transaction
 	isPlanned []bool    // by operator: whether nextPlans has its plan
 
-	lastRun  []int      // by operator: index of its last run in log.hooks, or -1
-	newFrom  []int      // by operator: first run in log.hooks whose changes are new to it; -1 if all are new
+	lastRun  []int      // by operator: index in log.hooks of the last run of its plan, or -1
+	newFrom  []int      // by operator: first run in log.hooks with changes new to the operator; -1 for all
 	changeAt []int      // by value: last run in log.hooks that changed it, or -1
-	wake     bitset.Set // operators to run; in Fixpoint order, those to run in the next pass
-	passWake bitset.Set // Fixpoint order: operators to run in this pass
-	deferred bitset.Set // Fixpoint order: operators whose run failed, to be retried in the next pass
+	wake     bitset.Set // operators to re-plan; in Fixpoint order, the operators to re-plan in the next pass
+	passWake bitset.Set // Fixpoint order: operators to re-plan in this pass
+	deferred bitset.Set // Fixpoint order: operators whose plan failed, to be retried in the next pass
 	log      ResizeLog
 
 	active   []trace.DispatchID // dispatches that run, in order of submission
@@ -75,8 +74,8 @@ type Live struct {
 	barriers gpu.Barriers
 	needs    []int64 // by buffer number: bytes in use, computed by LiveBytes
 	Layout   int     // index in Graph.Layouts of the layout in force
-	large    []bool  // by value: whether it does not fit the last layout
-	larges   int     // number of values that do not fit the last layout
+	large    []bool  // by value: whether the value is too large for the last layout
+	larges   int     // number of values that are too large for the last layout
 }
 
 // NewLive returns the live state of a graph with all inputs at their maximum shapes and every SymInt at its
@@ -428,7 +427,7 @@ func (l *Live) listDispatches() {
 		for b, bind := range use.Bind {
 			l.barriers.Touch(l.Memory(bind.Value), use.Kernel.Storage[b].Access)
 		}
-		if l.barriers.Levels() > n { // the dispatch needs a barrier before the pass, which begins a level
+		if l.barriers.Levels() > n { // the barrier before the pass begins a level
 			n++
 			l.levels = slices.Insert(l.levels, level, l.active[begin])
 		}

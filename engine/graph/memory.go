@@ -26,22 +26,22 @@ import (
 // are merged into the single barrier before the pass.
 //
 // Of the dispatches on one level only one has its own barrier. The other dispatches must write new memory,
-// which accumulates with each layer of the model. Therefore a step is split into compute passes whenever
-// the new memory reaches the memory that the graph needs in any case (divide), so the memory does not grow
-// with the number of layers. A pass begins at a dispatch that has a barrier in any case. If possible, the
-// dispatches after it on the same level have barriers too, because these barriers are merged.
+// which is memory that the compute pass has not used before. The amount of new memory grows with each layer
+// of the model. Therefore a step is split into compute passes whenever the new memory reaches the memory that
+// the graph needs in any case (divide), so the memory does not grow with the number of layers. A pass begins
+// at a dispatch that has a barrier in any case. If possible, the dispatches after it on the same level have
+// barriers too, because these barriers are merged.
 //
-// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in the step of a long
-// prompt. But it is too much in the step of a single token, which does not need the memory. So a graph with
-// several compute passes has a second layout. Its slots are sized for the smallest inputs, so that values
-// can share memory in a single pass. A step uses the second layout if all its live values fit
-// (Live.Commit).
+// Beginning a compute pass takes about 25 µs on a fast GPU. This is negligible in the step of a long prompt.
+// But it is too much in the step of a single token, which does not need to save memory. So a graph with
+// several compute passes has a second layout. Its slots are sized for the smallest inputs, so that values can
+// share memory in a single pass. A step uses the second layout if all its live values fit (Live.Commit).
 //
-// A dispatch that depends on no computed value (dispatch.free), such as a slice of a mask for each layer,
-// never has its own barrier. A layer with such a dispatch writes one more value than it has barriers, so it
-// needs either new memory or an additional barrier. If the value is large, the barrier costs less than
-// additional passes, so the plan adds the barrier (Graph.late). A graph with additional barriers has a
-// second layout too.
+// A dispatch that does not depend on any computed value (dispatch.free) never has its own barrier. An example
+// is a dispatch that copies a slice of a mask for one layer. A layer with such a dispatch writes one more
+// value than it has barriers, so it needs either new memory or an additional barrier. If the value is large,
+// the barrier costs less than additional passes, so the plan adds the barrier (Graph.late). A graph with
+// additional barriers has a second layout too.
 
 // defaultPassBytes is the number of bytes of new memory that a compute pass may always use.
 const defaultPassBytes = 16 << 20
@@ -57,7 +57,7 @@ type Layout struct {
 	passes []int   // by dispatch: its compute pass
 	fits   []int64 // by value: largest size in bytes that fits
 	Base   int     // buffer number of the first slot
-	late   int     // number of values that need an additional barrier for the slot that they reuse
+	late   int     // number of values that reuse a slot at the cost of an additional barrier
 }
 
 // planMemory computes the graph's layouts. It returns an error if a value is too large for the device. A
@@ -148,8 +148,8 @@ func (p *Layout) free() bool {
 	return p.late == 0 && (len(p.passes) == 0 || p.passes[len(p.passes)-1] == 0)
 }
 
-// late reports whether a value should get an additional barrier so that it can reuse memory. limit is the
-// number of bytes of new memory that a compute pass may use.
+// late reports whether the plan should add a barrier before the first use of a value, so that the value can
+// reuse memory. limit is the number of bytes of new memory that a compute pass may use.
 func (g *Graph) late(l *lifetime, size, limit int64) bool {
 	return !l.mayFollow && l.last >= 0 && g.Dispatches[l.first].free && size > limit/barriersPerPass
 }
@@ -211,7 +211,7 @@ func (g *Graph) divide(p *Layout, u *usage, byFirst []ValueID, limit int64) bool
 }
 
 // passStarts returns, for each dispatch, the number of barriers that are merged if a compute pass begins at
-// this dispatch. The number is 0 if the dispatch does not have its own barrier on all routes.
+// this dispatch. The number is 0 if the dispatch has no barrier of its own on some route.
 func (g *Graph) passStarts(u *usage) []int {
 	always := func(i int) bool {
 		routes := uint64(0)
@@ -330,8 +330,9 @@ func (u *usage) peak(p *Layout, values []ValueID) (peak int64) {
 	return peak
 }
 
-// readsFirst reports whether the dispatch at is the first reader of a value on its route. before lists the
-// readers in earlier positions. A reader of the same operator on another route does not run in the same step.
+// readsFirst reports whether a dispatch is the first reader of a value on the dispatch's route. The parameter
+// at names the dispatch and route, and before lists the readers in earlier positions. A reader of the same
+// operator on another route does not run in the same step.
 func (g *Graph) readsFirst(before []launchOn, at launchOn) bool {
 	for _, r := range before {
 		if r.dispatch == at.dispatch {
@@ -359,8 +360,8 @@ func (g *Graph) eachBinding(f func(at launchOn, root ValueID, a gpu.Access)) {
 	}
 }
 
-// buffers returns the total number of slots of all layouts. The buffers of values with their own buffer are
-// numbered from this number on.
+// buffers returns the total number of slots of all layouts. Values with their own buffer have buffer numbers
+// from the returned number on.
 func (g *Graph) buffers() (n int) {
 	for i := range g.Layouts {
 		n += len(g.Layouts[i].Slots)

@@ -19,10 +19,11 @@ const None ValueID = -1
 type Operator interface {
 	// Spec declares the operator's kind, arguments and kernels. Builder.Add calls it once.
 	Spec() Spec
-	// Corners lists the supported live shapes at which each route, grid and scratch tensor is largest, and a
-	// shape at which the outputs are smallest. An argument that a corner does not set has its maximum. The
-	// builder plans every corner. These plans determine which kernels to compile and how much memory to
-	// allocate, so no later plan may need more.
+	// Corners lists the extreme live shapes that the operator supports. For each route they include the
+	// shapes with the largest grids and the largest scratch tensors. They also include a shape at which the
+	// outputs are smallest. If a corner does not set an argument, the argument has its maximum. The builder
+	// plans every corner. These plans determine which kernels to compile and how much memory to allocate, so
+	// no later plan may need more.
 	Corners(r *Ranges) []Corner
 	// Plan computes the output dims and dispatches. It may read only from p: dims of tensor arguments,
 	// values of SymInt arguments, host integers, and device limits. Plan is a pure function and allocates
@@ -41,12 +42,12 @@ type Spec struct {
 	State   []ValueID // tensors read or written in place, such as KV caches; they never re-plan the operator
 	Outputs []ValueID // tensors or SymInts that the operator computes
 	Scratch []ValueID // tensors that exist only while the operator runs
-	// Materializes lists outputs of earlier operators. This operator computes them at shapes at which their
-	// producer defers them, so that later readers find them in memory at any shape. The operator's kernels
-	// must bind and write them.
+	// Materializes lists outputs of earlier operators. At shapes at which the producer does not compute such
+	// an output (it defers the output), this operator computes it. Later readers therefore find the output in
+	// memory at any shape. The operator's kernels must bind and write them.
 	Materializes []ValueID
-	// Routes names the alternative implementations from which Plan chooses by live shape. It is empty if
-	// there is only one.
+	// Routes names the alternative implementations from which Plan chooses by live shape. Routes is empty if
+	// there is only one implementation.
 	Routes []string
 	Slots  []Slot
 	Attrs  map[string]any // attributes to display, such as "eps" or "group_size"
@@ -58,15 +59,15 @@ type Spec struct {
 // Slot is a dispatch slot: a piece of work of an operator, which may have a different kernel on each route.
 type Slot struct {
 	Label string // such as "qk" or "softmax"; "" if the operator has only one slot
-	// Uses has the kernel of each route, by index in Spec.Routes. It is the zero Use for a route that does
-	// not use the slot. If Uses has one element, all routes use it.
+	// Uses lists the kernel and its bindings for each route, in the order of Spec.Routes. A route that does
+	// not use the slot has the zero Use. If Uses has one element, it applies to all routes.
 	Uses []Use
 }
 
 // Use is a kernel and the values bound to the kernel.
 type Use struct {
 	Kernel *Kernel
-	// Bind has the values of the kernel's storage bindings, in binding order and with the names of the WGSL
+	// Bind lists the values of the kernel's storage bindings, in binding order and with the names of the WGSL
 	// variables. The params uniform is the next binding after them.
 	Bind []Binding
 }

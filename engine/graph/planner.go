@@ -27,8 +27,8 @@ type Planner struct {
 // routeRequest is a route that the user requested for an operator.
 type routeRequest struct {
 	route int // -1 if no route was requested
-	// must makes a shape that the route does not support an error (--route). If must is false, the plan
-	// chooses the route for such a shape (--static).
+	// must controls what happens at a shape that the requested route does not support. If must is true
+	// (--route), planning fails. If must is false (--static), the plan chooses another route.
 	must bool
 	flag string // the request as the user wrote it, such as "linear@q=gemv"
 }
@@ -52,16 +52,16 @@ func (g *Graph) absent(e *env, v ValueID) bool { return e.deferred[v] && g.Value
 type Plan struct {
 	Route    int
 	Reason   Reason
-	outs     []outPlan // for Spec.Outputs, then for Spec.Scratch
+	outs     []outPlan // results for Spec.Outputs, followed by those for Spec.Scratch
 	Launches []Launch  // by slot
 }
 
-// outPlan is the live dims of an output or scratch tensor, or the value of an output SymInt.
+// outPlan holds the live dims of an output or scratch tensor, or the value of an output SymInt.
 type outPlan struct {
 	dims     []int // all dims are 0 for a scratch tensor that the plan does not use
 	int      int64
 	set      bool
-	deferred bool // the readers of the output do its work; for a scratch tensor: the plan does not use it
+	deferred bool // the readers of the output compute it; for a scratch tensor: the plan does not use it
 }
 
 // Launch is the plan of one dispatch slot.
@@ -192,7 +192,7 @@ func (p *Planner) HostInts(v ValueID) []int64 {
 	return host
 }
 
-// Aliased reports whether the operator's first output shares memory with its first input.
+// Aliased reports whether the operator's first output shares memory with the operator's first input.
 func (p *Planner) Aliased() bool { return p.aliased }
 
 // SetDims sets the live dims of an output or scratch tensor.
@@ -216,8 +216,8 @@ func (p *Planner) Defer(v ValueID, dims ...int) {
 	}
 }
 
-// Deferred reports whether an argument is missing in memory, because its producer defers it and no earlier
-// operator materializes it.
+// Deferred reports whether an argument is not in memory, because its producer did not compute it and no
+// earlier operator materialized it.
 func (p *Planner) Deferred(v ValueID) bool {
 	return p.declared(v) && p.env.deferred[v] && !p.materializedBefore(v)
 }
@@ -298,8 +298,8 @@ func (p *Planner) begin(o *Op, into *Plan, r routeRequest, aliased bool) {
 	}
 }
 
-// make calls the operator's Plan and checks the result, except for limits of allocated memory, which check
-// does.
+// make calls the operator's Plan and checks the result. Live.check later checks that the plan fits the
+// allocated memory.
 func (p *Planner) make(o *Op, into *Plan, r routeRequest, aliased bool) error {
 	p.begin(o, into, r, aliased)
 	if err := o.impl.Plan(p); err != nil && p.err == nil {

@@ -139,8 +139,9 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 		l.log.end(hook, start)
 		return err
 	}
-	// After a successful run, only changes from this pass on are new to the operator. Changes of this pass
-	// that the run has already used trigger the operator again in the next pass in any case.
+	// The run has used all changes from earlier passes, so only changes from this pass on count as new to the
+	// operator. Changes of this pass count as new even if the run has already used them, because they trigger
+	// the operator again in the next pass in any case.
 	l.newFrom[o] = l.log.passes[len(l.log.passes)-1].hookStart
 	if l.static {
 		l.pin(op, into)
@@ -180,8 +181,7 @@ func (l *Live) run(o int, wake *bitset.Set) error {
 	return nil
 }
 
-// check returns an error if a plan needs a kernel that was not compiled or more memory than was allocated. No
-// other code checks this.
+// check returns an error if a plan needs a kernel that was not compiled or more memory than was allocated.
 func (l *Live) check(o *Op, p *Plan) error {
 	refuse := func(format string, args ...any) error {
 		l.planner.err = fmt.Errorf(format, args...)

@@ -17,7 +17,8 @@ import (
 // ErrRoute is wrapped by the errors for requested routes that cannot be used.
 var ErrRoute = errors.New("route")
 
-// RouteLimit is the error for a requested route at a shape that exceeds the route's limit.
+// RouteLimit is the error that a plan returns if a shape exceeds the limit of the route that the user
+// requested.
 type RouteLimit struct {
 	Route      string
 	Of         string // name of the limited quantity, such as "M"
@@ -52,8 +53,9 @@ func (o *Op) place() string {
 	return d.Place()
 }
 
-// request returns the route that the user requested for the operator by one of the targets. The last target
-// with a request takes precedence. It returns an error if the operator does not have the route.
+// request returns the route that the user requested for the operator with one of the keys in targets. If
+// several of the keys have a request, the last one takes precedence. It returns an error if the operator does
+// not have the route.
 func (b *Builder) request(o *Op, targets []string) (routeRequest, error) {
 	w := noRoute
 	for _, target := range targets {
@@ -97,7 +99,7 @@ func (b *Builder) routedKinds() (kinds []string) {
 	return kinds
 }
 
-// placesOf returns the places of all operators of a kind.
+// placesOf returns the places (names without the layer) of all operators of a kind.
 func (b *Builder) placesOf(kind string) (places []string) {
 	for i := range b.ops {
 		if o := &b.ops[i]; o.Spec.Kind == kind && !slices.Contains(places, o.place()) {

@@ -12,7 +12,7 @@ import (
 // recorded. Copying is cheap. A Tracer later converts the copy to trace records, on any goroutine.
 type Shapes struct {
 	First  bool // this is the first record of its tracer
-	Missed bool // there were unrecorded resizes since the last record, so the log is not relative to it
+	Missed bool // resizes since the last record were not recorded, so the log does not start there
 	// Edited has the names of the kernels that replace kernels of the graph. It is nil if there are none.
 	Edited map[*Kernel]string
 
@@ -329,8 +329,8 @@ func (r *Tracer) changedInts(l *ResizeLog) int {
 	return n
 }
 
-// isLive reports whether a value already has the new shape of a change. This happens because the readers of a
-// deferred output are triggered too.
+// isLive reports whether a value already has the new shape of a change. The log contains such a change if
+// only the deferral of an output changed, because this triggers the readers of the output too.
 func (r *Tracer) isLive(c *loggedChange, to []int) bool {
 	if r.g.Values[c.value].Kind == SymInt {
 		return r.ints[c.value] == int64(to[0])

@@ -41,8 +41,8 @@ const (
 	smallestSet = 1 << 18 // bytes of the smallest working set
 	largestSet  = 1 << 30 // bytes of the largest working set
 	mostGroups  = 4096    // largest number of workgroups that fill tries
-	// slower is the ratio of times from which a dispatch counts as too large to run all at once: the time of
-	// the dispatch divided by the time of a dispatch with one workgroup.
+	// If a dispatch takes at least slower times as long as a dispatch with one workgroup, then its workgroups
+	// do not all run at the same time.
 	slower = 1.25
 	// chain is the number of consecutive empty dispatches whose time is measured together.
 	chain = 64
@@ -89,7 +89,7 @@ type ceilingRun struct {
 	fma      Metered
 	copying  Metered
 	empty    Metered
-	rounds   int // number of rounds with which one workgroup of fma runs for longEnough
+	rounds   int // number of rounds for which one workgroup of fma takes longEnough
 }
 
 func (r *ceilingRun) measure() error {
@@ -211,8 +211,8 @@ func (r *ceilingRun) best(k Metered, groups uint32) (float64, error) {
 	return max(least, 1), nil
 }
 
-// long increases the number of rounds until a dispatch takes at least longEnough ns, or until there are most
-// rounds. It returns the number of rounds and leaves the kernel's params set to that number.
+// long increases the number of rounds until a dispatch takes at least longEnough ns, or until the number of
+// rounds reaches most. It returns the number of rounds and leaves the kernel's params set to that number.
 func (r *ceilingRun) long(k Metered, groups uint32, rounds, most int, set func(rounds int) error) (
 	int, error,
 ) {
@@ -252,7 +252,8 @@ func (r *ceilingRun) fill() error {
 	if err != nil {
 		return err
 	}
-	// fits is the largest number known to run at once, over is the smallest number known not to.
+	// fits is the largest number of workgroups known to run at once. over is the smallest number of
+	// workgroups known not to run at once.
 	fits, over := 1, mostGroups+1
 	for fits+1 < over {
 		try := (fits + over) / 2

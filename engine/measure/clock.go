@@ -12,10 +12,10 @@ import (
 
 // Clock converts GPU timestamps, which are ticks, to host time in nanoseconds.
 //
-// No WebGPU call returns the period of a tick, and the two clocks drift apart. A Clock therefore learns
-// from readings. A reading is a pair of GPU ticks that lie between two known host times. Two readings at
-// the start yield a first range for the period. After that every timed step is a reading: its first tick
-// comes after its submit, and its last tick comes before the wait for the step returns.
+// No WebGPU call returns the period of a tick, and the GPU clock and the host clock drift apart. A Clock
+// therefore learns from readings. A reading is a pair of GPU ticks that lie between two known host times. Two
+// readings at the start yield a first range for the period. After that every timed step is a reading: its
+// first tick comes after its submit, and its last tick comes before the wait for the step returns.
 //
 // The clock keeps a bracket: the range of host times in which the latest tick came. For each step it
 // extrapolates the bracket to the step's last tick and intersects it with the step's reading. The current
@@ -39,7 +39,7 @@ type TimeScale struct {
 	NsPerTick float64 // 0 if the period is unknown
 	tick      uint64  // reference tick
 	hostNS    int64   // host time of the reference tick, in ns since the clock was started
-	errorNS   float64 // largest error of the instants of the last step
+	errorNS   float64 // largest error of a host time in the last step
 }
 
 // timeRange is a range of times in ns.

@@ -19,8 +19,8 @@ const (
 	warmFor   = 150 * time.Millisecond
 	warmNoise = 0.01
 	mostWarm  = 2 * time.Second
-	// warmGroups is the number of workgroups of a warm-up dispatch, more than run at the same time. A single
-	// workgroup does not raise the GPU clock.
+	// warmGroups is the number of workgroups of a warm-up dispatch. It is more than the GPU runs at the same
+	// time. A single workgroup does not raise the GPU clock.
 	warmGroups = mostGroups / 8
 )
 

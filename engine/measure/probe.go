@@ -35,8 +35,8 @@ const (
 func (c *Probe) Release() { c.Free() }
 
 // settle runs the kernel until several consecutive runs take the same time, which becomes the reference. It
-// warms up the GPU first, because a cold GPU can be steady too: a GPU that had only received writes for
-// seconds ran steadily at a fifth of its clock.
+// warms up the GPU first, because a cold GPU can be steady too: a GPU that had received only buffer writes
+// for some seconds ran steadily at a fifth of its full clock.
 func (c *Probe) settle() error {
 	if err := c.setFMA(warmingRounds); err != nil {
 		return err

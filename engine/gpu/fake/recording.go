@@ -23,7 +23,7 @@ func (d *Device) recording() *recording {
 	return d.recordings[i]
 }
 
-// submit runs the commands immediately. No call to Wait follows for this recording.
+// submit runs the commands immediately. The caller does not call Wait for this recording.
 func (r *recording) submit() error {
 	err := r.Submit()
 	r.End()

@@ -149,7 +149,8 @@ type Object struct {
 }
 
 // Made counts the object as live after the driver has created it. The Release of the object, or of the
-// device, later calls free once to free the native memory. Call Made on the final address of the object.
+// device, later calls free once to free the native memory. Call Made when the object is stored at its final
+// address.
 func (o *Object) Made(free func()) {
 	if o.dev.live[o.kind] == nil {
 		o.dev.live[o.kind] = map[*Object]func(){}

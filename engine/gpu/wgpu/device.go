@@ -64,7 +64,7 @@ func (d *device) Levels() int { return d.rules.Levels }
 // Release implements gpu.Device. Release waits for running work.
 func (d *device) Release() {
 	if d.rules.Err() == nil {
-		_ = d.native.wait() // nobody can handle the error any more
+		_ = d.native.wait() // the device is being released, so nobody can handle this error
 	}
 	for _, r := range d.recordings {
 		r.Discard()
@@ -84,7 +84,7 @@ func (d *device) Release() {
 	*d = device{rules: d.rules, info: d.info}
 }
 
-// check combines the error of a binding call with the errors caught by the open error scopes.
+// check combines the error of a call of the Go binding with the errors caught by the open error scopes.
 func (d *device) check(what fmt.Stringer, err error) error {
 	if caught := d.native.caught(); caught != nil {
 		return fmt.Errorf("%s: %w", what, caught)

@@ -114,10 +114,10 @@ static caught writeBuffer(void *device, void *queue, void *buffer, uint64_t offs
 	return takeError(device);
 }
 
-// A wait must not use the waiting mode of the library. In this mode the library stops waiting after 5 s,
-// then treats the work as done and frees memory that the device still uses. Instead, a wait polls the
-// library. Until patience has passed, the wait polls without sleeping. After that, the wait sleeps between
-// two polls for a hundredth of the time since the wait began, but for at most 1 ms.
+// A wait must not use the waiting mode of the library. In this mode the library stops waiting after 5 s, even
+// if the work is not done. It then treats the work as done and frees memory that the device still uses.
+// Instead, a wait polls the library. Until patience has passed, the wait polls without sleeping. After that,
+// the wait sleeps between two polls for a hundredth of the time since the wait began, but for at most 1 ms.
 typedef struct { int64_t begin, patience; } watch;
 
 static int64_t now(void) {
@@ -285,7 +285,7 @@ func goError(c C.caught) error {
 	return said(text)
 }
 
-// said converts an error message of the library to an error.
+// said converts an error message of the native library to a Go error.
 func said(message string) error {
 	text := tidy(message)
 	if strings.Contains(text, "Not enough memory left") {

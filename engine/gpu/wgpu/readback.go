@@ -19,8 +19,8 @@ type hostBuffer struct {
 	owner   *rules.Object
 	raw     *binding.Buffer
 	mapping mapping
-	// filledBy is the serial number of the last submitted recording that copies to the buffer. filledBy is
-	// 0 if the buffer is not in device.pending.
+	// filledBy is the serial number of the last submitted recording that copies to the buffer, or 0 if the
+	// buffer is not in device.pending.
 	filledBy uint64
 	freed    bool
 }

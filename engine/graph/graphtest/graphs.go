@@ -148,7 +148,7 @@ func RandomGraph(t *rapid.T, limits gpu.Limits) (*graph.Graph, []graph.ValueID, 
 	return g, inputs, pos
 }
 
-// Draws sets the number of random cases per rapid property to n for this test, or to n/10 with -short.
+// Draws makes package rapid test each property of this test with n random cases, or with n/10 under -short.
 func Draws(t *testing.T, n int) {
 	if testing.Short() {
 		n /= 10

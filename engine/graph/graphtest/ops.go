@@ -268,8 +268,8 @@ func (o *plusOp) Plan(p *graph.Planner) error {
 	return nil
 }
 
-// CutOp copies the leading rows of a tensor. A SymInt sets the number of rows; CutOp copies all rows if the
-// tensor has fewer.
+// CutOp copies the leading rows of a tensor. A SymInt sets the number of rows. If the tensor has fewer rows,
+// CutOp copies all of them.
 type CutOp struct{ In, Rows, Out graph.ValueID }
 
 // Cut adds a CutOp and returns its output.
@@ -366,8 +366,8 @@ func DeferOp(b *graph.Builder, name string, x graph.ValueID) graph.ValueID {
 	return left
 }
 
-// MaterializeOp adds an operator that computes x + 1. For a single row it also materializes left, the
-// output of DeferOp. If forgets is true it does not, which is an error.
+// MaterializeOp adds an operator that computes x + 1. For a single row it also materializes left, the output
+// of DeferOp. If forgets is true, the operator does not materialize left, which is an error.
 func MaterializeOp(b *graph.Builder, name string, x, left graph.ValueID, forgets bool) graph.ValueID {
 	out := b.Tensor(name, graph.U32)
 	b.Add(name, &FuncOp{

@@ -11,7 +11,8 @@ import (
 	"gpuscope/trace"
 )
 
-// Grid is the workgroup counts of a dispatch, with the number of workgroups and lanes that have work.
+// Grid holds the workgroup counts of a dispatch, the number of workgroups that have work, and the number of
+// idle lanes.
 type Grid struct {
 	X, Y, Z uint32
 	// Groups is the number of workgroups that have work. X*Y*Z may be larger if a count was folded into two
@@ -28,8 +29,9 @@ type Grid struct {
 // Workgroups returns the total number of workgroups, X*Y*Z.
 func (g Grid) Workgroups() int64 { return int64(g.X) * int64(g.Y) * int64(g.Z) }
 
-// Cover enlarges g so that it has at least the workgroups of other. A tiled grid grows in each dimension.
-// Other grids may be folded, so g takes the dimensions of the grid with more workgroups.
+// Cover enlarges g so that it has at least the workgroups of other. If the grids are tiled, each dimension of
+// g grows to at least that of other. Grids that are not tiled may be folded, so g gets all dimensions of the
+// grid with more workgroups.
 func (g *Grid) Cover(other Grid) {
 	switch {
 	case other.Rule == Tiled:
@@ -47,7 +49,7 @@ const (
 // Each returns a term with one workgroup per item.
 func Each(name string, n int) trace.Term { return Split(name, n, 1) }
 
-// Split returns a term of n items, of which each workgroup handles per items.
+// Split returns a term of n items. The parameter per is the number of items for each workgroup.
 func Split(name string, n, per int) trace.Term {
 	return trace.Term{Name: name, Value: int64(n), Per: int64(per)}
 }
@@ -82,8 +84,8 @@ func (g Grid) Counts() [3]int { return [3]int{int(g.X), int(g.Y), int(g.Z)} }
 // thread per item uses gid.x + gid.y*(num_workgroups.x*workgroup_size). A kernel with one workgroup per item
 // uses wid.x + wid.y*num_workgroups.x.
 
-// Vectors returns a grid for n elements. Each thread handles each elements, and each workgroup has lanes
-// threads. The grid is folded into x and y if x alone is too small.
+// Vectors returns a grid for n elements. The parameter each is the number of elements for each thread, and
+// lanes is the number of threads in a workgroup. The grid is folded into x and y if x alone is too small.
 func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 	threads := divUp(n, each)
 	groups := divUp(threads, lanes)
@@ -91,8 +93,8 @@ func Vectors(limit uint32, n, each, lanes int) (Grid, error) {
 }
 
 // Rows returns a grid with one workgroup for each item, for example each row of each head. The number of
-// items is the product of the terms. The grid is folded into x and y if x alone is too small. In each
-// workgroup, busy of the lanes have work.
+// items is the product of the terms. The grid is folded into x and y if x alone is too small. The parameter
+// busy is the number of lanes in each workgroup that have work.
 func Rows(limit uint32, lanes, busy int, terms ...trace.Term) (Grid, error) {
 	return flat(limit, "rows", GroupsOf(terms)*int64(lanes-min(busy, lanes)), terms...)
 }
