@@ -193,9 +193,9 @@ func (c *client) readMessages() error {
 }
 
 // A process that wakes up for each of hundreds of messages per second spends as much time waking up as
-// reading. So messages in quick succession are read together, after a delay of gatherSoon. A pipe with more
-// capacity allows a proportionally longer delay. The delay loses no data: a pipe keeps its content if the
-// writer ends.
+// reading. To avoid this, messages in quick succession are read together, after a delay of gatherSoon. A
+// pipe with more capacity allows a proportionally longer delay. The delay loses no data: a pipe keeps its
+// content if the writer ends.
 const (
 	gatherSoon = 8 * time.Millisecond
 	gatherMost = 100 * time.Millisecond // maximum delay of output that answers no request

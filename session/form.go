@@ -412,7 +412,7 @@ func (f *form) table(t reflect.Type, key, value *form) {
 }
 
 // record encodes a struct: the number of fields that follow, then the fields. It includes the fields that
-// JSON includes, and it leaves out the zero fields at the end.
+// JSON includes, and it omits the zero fields at the end.
 func (f *form) record(of formKey) {
 	type field struct {
 		*form

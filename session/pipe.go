@@ -3,8 +3,8 @@ package session
 // This file defines the protocol of a session over a pipe. The engine first sends a hello line of text.
 // Then the front end sends requests, and the engine sends events and answers. Each request has an ID, which
 // its answer repeats. Answer 0 reports the result of opening the model. All messages use the binary
-// encoding of wire.go. When the engine's input ends, the engine closes. So it never outlives its front end,
-// even if that crashes.
+// encoding of wire.go. When the engine's input ends, the engine closes. The engine therefore never outlives
+// its front end, even if the front end crashes.
 
 import (
 	"context"

@@ -105,8 +105,8 @@ type State struct {
 	Running  bool         `json:"running,omitempty"`
 	Timing   trace.Timing `json:"timing"`
 	Chunk    int          `json:"chunk,omitempty"` // maximum prompt tokens per step; 0 means MaxChunk
-	// Upto is the last dispatch that ran if the current step was only partly run again. The outputs of
-	// later dispatches do not exist then. Upto is nil if the step is complete.
+	// Upto is the last dispatch that ran if the current step was only partly run again. In this case, the
+	// outputs of later dispatches do not exist. Upto is nil if the step is complete.
 	Upto *trace.DispatchID `json:"upto,omitempty"`
 	// Unfinished holds the bytes of a character that the last token begins but does not complete. No
 	// token's Text contains these bytes.

@@ -188,8 +188,8 @@ func sniffed(start []byte) *Format {
 
 func beginsObject(start []byte) bool { return len(start) > 0 && start[0] == '{' }
 
-// WriteFile writes a trace to a file. The suffix of the file name selects the format. An error leaves no
-// partly written file.
+// WriteFile writes a trace to a file. The suffix of the file name selects the format. If WriteFile fails,
+// it removes the partly written file.
 func WriteFile(path string, t *Trace) error {
 	to, err := placeOf(path)
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package trace defines gpuscope's data model: a recorded run as plain data. Written as JSON, the same
-// types are the file format gpuscope.trace/1 (docs/reference/trace-format.md). Every screen and every
-// command computes its output from these types. They therefore work on a live run and on a file alike,
-// without a GPU.
+// Package trace defines gpuscope's data model: a recorded run as plain data. The file format
+// gpuscope.trace/1 (docs/reference/trace-format.md) is the JSON encoding of these types. Every screen and
+// every command computes its output from these types. Screens and commands therefore work on a live run and
+// on a file alike, without a GPU.
 //
 // A Trace holds the graph, the plans of its dispatches and the steps. Package analyze computes results from
 // a trace, and package table prints them.

@@ -19,7 +19,7 @@ import (
 )
 
 // The screen runs the engine in a separate process, which is this program with the command "engine". The
-// native WebGPU library ends its process on some errors, and a profiler should survive such an end. The two
+// native WebGPU library ends its process on some errors, and the profiler should survive this. The two
 // processes use the session protocol over pipes. Output of native code to file descriptor 2 is shown in the
 // log view and does not disturb the screen.
 

@@ -53,7 +53,8 @@ func newProgram() *program {
 	return p
 }
 
-// program holds everything that commands use of their environment. Tests replace its parts.
+// program holds everything that commands use of their environment. Tests replace parts of the program by
+// their own.
 type program struct {
 	args           []string
 	stdin          io.Reader

@@ -154,8 +154,8 @@ type bounded struct {
 // itsEnd is the deadline of a command that is never cancelled.
 const itsEnd = time.Duration(math.MaxInt64)
 
-// commands returns the measurements after the text: first the requested ones, then the others, the most
-// informative first.
+// commands returns the measurements to make after the text: first the requested measurements, then all
+// others, beginning with the most informative.
 func (o *profiling) commands(ctx context.Context, t *trace.Trace) ([]bounded, error) {
 	var commands []bounded
 	add := func(until time.Duration, c session.Command) { commands = append(commands, bounded{c, until}) }

@@ -162,7 +162,7 @@ func (r *run) validate(operands []string) error {
 }
 
 // run opens the model, generates the tokens and prints the results. A run that fails or is stopped still
-// prints and records what it has.
+// prints and records its results so far.
 func (r *run) run(ctx context.Context, p *program) error {
 	recorder, err := p.record(ctx, r.tracePath)
 	if err != nil {

@@ -96,7 +96,7 @@ func (v *verification) validate(operands []string) error {
 }
 
 // run opens the model, runs the steps, compares them with the references and prints the result. A command
-// that is stopped still prints and records what it has.
+// that is stopped still prints and records its results so far.
 func (v *verification) run(ctx context.Context) error {
 	recorder, err := v.p.record(ctx, v.tracePath)
 	if err != nil {

@@ -40,7 +40,7 @@ type dimsSince struct {
 	dims []int
 }
 
-// levelsSince holds the levels that are in force from a step on.
+// levelsSince holds the levels that apply to a step and to all later steps until the levels change.
 type levelsSince struct {
 	step int
 	of   map[trace.DispatchID]int // the level that begins with each dispatch

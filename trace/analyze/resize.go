@@ -58,7 +58,8 @@ type ResizeSummary struct {
 // Resize computes the summary of a step's shape propagation.
 func (x *Index) Resize(step int) *ResizeSummary { return x.Summed(context.Background(), step) }
 
-// Summed is Resize with a context. When the context ends, Summed stops comparing with the previous step.
+// Summed computes the same summary as Resize, but accepts a context. When the context ends, Summed stops
+// comparing with the previous step.
 func (x *Index) Summed(ctx context.Context, step int) *ResizeSummary {
 	t := x.Trace
 	s := &t.Steps[step]

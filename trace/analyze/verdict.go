@@ -15,7 +15,7 @@ func (x *Index) fewSamples(s *trace.Step, u *Untimed) bool {
 	return u.FewSamples()
 }
 
-// FewSamples reports whether the step was run untimed, but too few times to tell what bounds it.
+// FewSamples reports whether the step was run untimed, but not often enough to tell what bounds the step.
 func (u *Untimed) FewSamples() bool { return u.Known() && u.N < trace.FewestWithin }
 
 // OwnNS returns the time in ns that the CPU worked in a recorded step, including the work of timing. OwnNS

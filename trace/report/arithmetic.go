@@ -51,7 +51,7 @@ func termText(t *trace.Term) string {
 }
 
 // LaunchArithmetic explains the launched workgroup count like Arithmetic. If more workgroups are launched
-// than the live shape needs, it says this first.
+// than the live shape needs, the text begins with this fact.
 func LaunchArithmetic(p *trace.Plan) string {
 	needs := Arithmetic(p)
 	if p.Workgroups == p.NeededGrid {

@@ -432,7 +432,7 @@ func (t *DispatchTable) standsOut(r *analyze.DispatchRow) string {
 const sparkScale = 0.2
 
 // mostBars is the maximum number of bars in a sparkline, because no column is wider. If there are more
-// values, one bar stands for several of them.
+// values, one bar represents several values.
 const mostBars = 128
 
 // sparkline draws values relative to their median. A bar for several values shows the one farthest from the

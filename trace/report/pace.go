@@ -9,8 +9,8 @@ import (
 )
 
 // Pace returns a line about the speed of the run that contains a step: its decode steps, its warm and cold
-// prefill, and the position of the step. The line shows the times of steps that ran untimed, or says that
-// no step did.
+// prefill, and the position of the step. The line shows the times of steps that ran untimed, or reports
+// that no step ran untimed.
 func Pace(x *analyze.Index, step int) table.Line {
 	var parts []table.Segment
 	if decode := x.Phase(trace.Decode); len(decode.Steps) > 0 && !decode.AllCold {

@@ -78,9 +78,9 @@ func aloneParts(r *analyze.StepSummary, ms func(trace.Time) string) []table.Segm
 	return parts
 }
 
-// firstOf names the run that some times of a step come from. If a step was repeated, its times other than
-// those of dispatches come from the first run only. It returns "" if all times come from one run, or if the
-// step was timed as a whole.
+// firstOf names the run that some times of a step come from. If a step was repeated, the times of
+// dispatches come from the repeats, and all other times come from the first run. It returns "" if all times
+// come from one run, or if the step was timed as a whole.
 func firstOf(s *trace.Step, repeats int) string {
 	if repeats == 0 || analyze.TimedWhole(s) {
 		return ""

@@ -22,8 +22,8 @@ type Table struct {
 	Takes Takes
 	// Folds and Compares report whether the table uses Options.Grouping and Options.Baseline.
 	Folds, Compares bool
-	// OfGraph reports whether the table accepts a selection without steps. It then shows the graph at its
-	// largest shapes.
+	// OfGraph reports whether the table accepts a selection without steps. Without steps, the table shows
+	// the graph at its largest shapes.
 	OfGraph bool
 	Of      func(context.Context, *analyze.Index, analyze.Options) (*table.Table, error)
 }
@@ -97,8 +97,8 @@ func Register(t Table) {
 	tables = append(tables, t)
 }
 
-// ofNone reports whether the table accepts a selection without steps. The table is then about the graph,
-// the file, or all steps.
+// ofNone reports whether the table accepts a selection without steps. Without steps, the table is about the
+// graph, the file, or all steps.
 func (t *Table) ofNone() bool { return t.OfGraph || t.Takes == NoSteps || t.Takes == WholeRun }
 
 // Tables returns all registered tables, sorted by name.

@@ -25,9 +25,9 @@ func untimedPart(u *analyze.Untimed) table.Segment {
 	}
 }
 
-// untimedParts returns the segments with the untimed step time, the overhead of timing, and the step where
-// they were measured. That step is always shown, because it may differ from the step of the other times in
-// the title. The result is empty if no untimed time is known.
+// untimedParts returns the segments with the untimed step time, the overhead of timing, and the step in
+// which these two were measured. This step is always shown, because it may differ from the step of the
+// other times in the title. The result is empty if no untimed time is known.
 func untimedParts(u *analyze.Untimed) []table.Segment {
 	if !u.Known() {
 		return nil

@@ -13,8 +13,8 @@ import (
 // it.
 const waits = 0.1
 
-// Verdict says what limits the speed of a step. For a cold step it describes the warm repeat if there is
-// one, and says so.
+// Verdict says what limits the speed of a step. For a cold step with a warm repeat, Verdict describes the
+// warm repeat, and the text begins with "run again warm".
 func Verdict(r *analyze.StepSummary) string {
 	x, step, u := r.Index, r.At, &r.Untimed
 	s := &x.Trace.Steps[step]

@@ -51,8 +51,8 @@ type Table struct {
 // place is the position of a cell.
 type place struct{ row, col int }
 
-// manyRows is the number of rows inside a row from which on the cells of that row are cached. Each cell of
-// such a row costs as much as the cells of all rows inside it.
+// manyRows is a minimum number of rows inside a row. The cells of a row with at least this many rows inside
+// it are cached, because each of these cells costs as much as the cells of all rows inside the row.
 const manyRows = 64
 
 // Column describes a column and computes its cells.
@@ -64,8 +64,8 @@ type Column struct {
 	Right bool   // right-aligned
 	// Width is the minimum width of a screen that shows the column: 80, 110, 140 or 200 cells, or Unseen.
 	Width int
-	// Bar reports whether the screen draws the numbers as bars. A full bar stands for the
-	// largest number of all rows except headings.
+	// Bar reports whether the screen draws the numbers as bars. A full bar represents the largest number of
+	// all rows except headings.
 	Bar  bool
 	Doc  string
 	Tree bool // the column shows the tree by indentation

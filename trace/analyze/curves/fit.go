@@ -84,7 +84,8 @@ func leastSquares(xs, ys []float64) *Fit {
 	return f
 }
 
-// Shift is a place from which on times are all higher or all lower than before.
+// Shift is a place where times change level: from this place on, times are all higher, or all lower, than
+// before.
 type Shift struct {
 	At     float64 // first place of the new level
 	NS, SE float64
@@ -94,7 +95,8 @@ type Shift struct {
 const leastPart = 8
 
 // Shifts finds the places where times change level. Shifts cuts the points, in order of place, where the
-// means of both parts differ most relative to their variation. Then each part is searched again.
+// means of both parts differ most relative to their variation. Shifts then searches each of the two parts
+// again.
 func Shifts(xs, ys []float64) []Shift {
 	f := FitLine(xs, ys)
 	if f == nil {

@@ -29,8 +29,8 @@ type Tracks struct {
 	// Placed reports that the GPU spans are at their measured times. Otherwise the GPU spans are drawn
 	// directly after the submit.
 	Placed bool
-	// Runs is the number of runs of the step, including this first one. Runs is 0 if the step was not
-	// repeated, or only timed as a whole.
+	// Runs is the number of runs of the step, including the recorded first run. Runs is 0 if the step was
+	// not repeated, or only timed as a whole.
 	Runs int
 }
 

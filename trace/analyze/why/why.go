@@ -257,7 +257,8 @@ func blame(x *analyze.Index, o *Origin, id trace.DispatchID, c analyze.PlannedCh
 	}
 }
 
-// add adds a cause. If the same chain already explains another count of the grid, add only adds the term.
+// add adds a cause to the origin. If the chain c already explains another count of the grid, add only adds
+// the term to that cause.
 func (o *Origin) add(term string, c Chain) {
 	for i := range o.Causes {
 		if slices.EqualFunc(o.Causes[i].Links, c.Links, func(a, b Link) bool {
