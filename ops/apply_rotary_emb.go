@@ -19,9 +19,9 @@ import (
 //	yq, yk      dims of q and k
 //
 // By default q and k each have a dispatch, and both run in parallel. With the fusion rule rope one dispatch
-// rotates both. With the fusion rule rope_attention there is no dispatch for one token, because attention
-// rotates q and k as it loads them. Source: Su et al., RoFormer (2021), in the variant of Meta's Llama code,
-// which rotates neighbouring elements.
+// rotates both. With the fusion rule rope_attention a step of one token needs no RoPE dispatch, because
+// attention rotates q and k as it loads them. Source: Su et al., RoFormer (2021), in the variant of Meta's
+// Llama code, which rotates neighbouring elements.
 func ApplyRotaryEmb(b *graph.Builder, name string, q, k, cos, sin graph.ValueID) (yq, yk graph.ValueID) {
 	return kindRotary.BuildTwo(b, name, kind.Args{"q": q, "k": k, "cos": cos, "sin": sin})
 }
@@ -43,13 +43,13 @@ func addRotary(c *kind.Call) []graph.ValueID {
 
 type rotary struct{ turned }
 
-// turned has the fields and methods that the operators for RoPE share.
+// turned holds the fields and methods that all RoPE operators share.
 type turned struct {
 	q, k, cos, sin, yq, yk graph.ValueID
 	template               string // name of the WGSL template
 	NewKernel              *graph.Kernel
 	Vec                    int  // elements of q, or of k, that an invocation reads at a time
-	both                   bool // one dispatch rotates q and k, instead of one dispatch each
+	both                   bool // a single dispatch rotates both q and k
 }
 
 // rotation is an operator that applies RoPE to q and k.
@@ -219,7 +219,8 @@ func (o *turned) heads(r *reference.Ref, turn func(x, y []float64, position int)
 }
 
 // turnedPairs is the tolerance of RoPE, relative to the largest element of the row. A rotation keeps the
-// length of a pair. If one element of a pair cancels out, the other element therefore stays large.
+// length of a pair. If one rotated element is close to zero because its two products cancel out, the other
+// element of the pair therefore stays large.
 var turnedPairs = reference.Tolerance{Row: 8 * reference.Rounding, Why: "two products and a sum in f32"}
 
 func (o *rotary) Tolerance(*reference.Ref, graph.ValueID) reference.Tolerance { return turnedPairs }

@@ -9,7 +9,7 @@ import (
 
 // ApplyRotaryEmbHF adds apply_rotary_emb_hf, which applies RoPE to elements that are half a head apart: it
 // rotates the pairs (x[j], x[j+R/2]) of the first R elements of each head of q and of k. The tables cos and
-// sin have rows for all positions, and the rows from start on are used.
+// sin have a row for every position. The operator uses S rows, beginning with row start.
 //
 //	y[j] = x[j] cos[j] - x[j+h] sin[j],  y[j+h] = x[j+h] cos[j+h] + x[j] sin[j+h],  h = R/2
 //
@@ -67,8 +67,9 @@ func (o *rotaryHF) Spec() graph.Spec {
 	}
 }
 
-// Corners returns the longest and the shortest q and k, both at the first start. The longest q and k are
-// legal only there, and the shortest ones are legal at any start.
+// Corners returns a corner with the longest q and k and a corner with the shortest q and k. Both corners use
+// the smallest start, because it is the only start at which the longest q and k are legal. The shortest q and
+// k are legal at any start.
 func (o *rotaryHF) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.start.Span(r)
 	list := r.Ends(o.q, o.k, o.cos, o.sin)

@@ -15,11 +15,11 @@ import (
 //	indices  any dims, i32
 //	y        dims of indices, then D
 //
-// On the device the table has the same layout as the weights of linear. An output head with the same weights
-// shares the memory of the table, if both use a matrix of the same name. A table above the device's limit on
-// the size of a binding is split by rows, and each part has its own dispatch. The kernel clamps an index
-// outside the table, so that it never reads other memory. The host knows the indices and must report such an
-// index. Each invocation computes 8 columns.
+// On the device the table has the same layout as the weights of linear. If an output head uses a matrix of
+// the same name, the head and the table share memory. A table above the device's limit on the size of a
+// binding is split by rows, and each part has its own dispatch. The kernel clamps an index outside the table,
+// so that it never reads other memory. The host knows the indices, and must itself report an index outside
+// the table. Each invocation computes 8 columns.
 func Embedding(b *graph.Builder, name string, table weight.Matrix, indices graph.ValueID) graph.ValueID {
 	return kind.First(New(b, table.Format.KindName("embedding"), name, kind.Args{
 		"table":   table,

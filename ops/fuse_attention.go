@@ -12,13 +12,15 @@ import (
 	"gpuscope/shaders"
 )
 
-// fuseAttention writes the attention output of one token in the order in which the linears after it load it
-// (interleaved). At some context lengths attention writes partial results, one for each split of the
-// positions. The linears then combine the splits as they load their columns, which saves a dispatch.
+// fuseAttention makes attention of one token write its output in interleaved order, which is the order in
+// which the next linears load it. At some context lengths attention writes partial results, one for each
+// split of the positions. The linears then combine the splits as they load their columns, which saves a
+// dispatch.
 //
-// The cost of combining grows with the number of splits and with the workgroups of the linear, so that only
-// leftSplits splits are used. leftSpans has the context lengths. At shorter ones attention has no splits, and
-// at longer ones it uses enough splits to fill the device, and a separate dispatch combines them.
+// The cost of combining grows with the number of splits and with the workgroups of the linear, so only
+// leftSplits splits are used. leftSpans lists the context lengths at which linears combine the splits. At
+// shorter contexts attention does not split the positions. At longer contexts attention uses enough splits to
+// fill the device, and a separate dispatch combines them.
 //
 // The rule replaces the attention and each of the linears separately, in the order of the graph.
 var fuseAttention = graph.Fusion{
@@ -69,7 +71,8 @@ func viewed(b *graph.Builder, x graph.ValueID) graph.Operator {
 	}
 }
 
-// leaves reports whether attention of one token writes splits if the token sees span positions.
+// leaves reports whether attention of one token writes partial results for the linears to combine, if the
+// token attends to span positions.
 func (o *sdpa) leaves(span int) bool {
 	above, upTo := o.leftSpan()
 	return span > above && span <= upTo
@@ -78,11 +81,11 @@ func (o *sdpa) leaves(span int) bool {
 // splittable reports whether span positions can be divided into leftSplits splits without an empty split.
 func (o *sdpa) splittable(span int) bool { return span >= leftSplits*leftSplits }
 
-// leftSize returns how many numbers the splits of one token have in total.
+// leftSize returns the total number of floats in the partial results of one token.
 func (o *sdpa) leftSize() int { return leftSplits * o.qHeads * (o.headDim + 2) }
 
-// give sets which output a route computes: y, the interleaved row, or the splits. The other outputs are
-// deferred.
+// give sets the dims of the one output that a route computes: y, the interleaved row, or the partial results
+// (splits). It defers the outputs that the route does not compute.
 func (o *sdpa) give(p *graph.Planner, route int, dims []int) {
 	if route == sdpaSplitDecoding {
 		p.Defer(o.y, dims...)
@@ -103,8 +106,8 @@ func (o *sdpa) left(route int) graph.ValueID {
 	return o.spread.left(route)
 }
 
-// leavesAll is false if y has only the last token of a prompt. Such a y is one row, but the routes for
-// several tokens compute it.
+// leavesAll reports whether attention defers y whenever y is a single row. It does not if y has only the last
+// token of a prompt: then y is a single row, but the routes for several tokens compute it.
 func (o *sdpa) leavesAll() bool { return !o.Last }
 
 func (o *sdpa) besides() []graph.Binding { return nil }
@@ -129,8 +132,8 @@ func (o *sdpa) planLeft(route int, _ *graph.Planner, l *graph.Launch) {
 	}
 }
 
-// giveLeft computes the references of the outputs that replace y for one token: the interleaved row and the
-// splits. For several tokens it clears both.
+// giveLeft computes the references of the two outputs that replace y for one token: the interleaved row and
+// the splits. For several tokens giveLeft clears both references.
 func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens int) {
 	r.Set(o.spread.value, reference.Tensor{})
 	r.Set(o.splits, reference.Tensor{})
@@ -170,7 +173,7 @@ func (o *sdpa) giveLeft(r *reference.Ref, q reference.Tensor, position, tokens i
 }
 
 // splitsFrom maps an index in the stored splits to an index in plain order. The splits start with the
-// weighted sums of each split, interleaved. Then follow the largest scores and the sums of weights, in
+// weighted sums of each split, interleaved. The largest scores and the sums of weights come after them, in
 // plain order.
 func (o *sdpa) splitsFrom(at int) int {
 	width := o.qHeads * o.headDim

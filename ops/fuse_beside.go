@@ -4,9 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseBeside lets linears that read the same tensor, such as q, k and v, choose their kernels together. They
-// run in parallel, so that their workgroups fill the device together. All of them use tiles of the same size,
-// because dispatches with two different tile sizes do not overlap on an H200.
+// fuseBeside lets linears that read the same tensor, such as q, k and v, choose their kernels together. These
+// linears run in parallel, and their workgroups together fill the device. All of them use tiles of the same
+// size, because dispatches with two different tile sizes do not overlap on an H200.
 var fuseBeside = graph.Fusion{
 	Name: "beside", Doc: "linears that read the same tensor choose their kernels together, as if they were one linear",
 	Pattern: graph.Pattern{Kinds: linearKinds},

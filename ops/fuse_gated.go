@@ -38,8 +38,8 @@ func (r *gatedRow) fusion() graph.Fusion {
 }
 
 // sameAlways reports whether two operands of an operator with broadcasting always have the same dims. They
-// must have the same range of dims. In addition, their rows must come from the same tensor, or no dim that
-// changes can be 1.
+// must have the same range of dims. In addition, the numbers of their rows must come from the same tensor, or
+// no dim that can change from step to step may ever be 1.
 func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {
@@ -57,7 +57,7 @@ func sameAlways(b *graph.Builder, x, y graph.ValueID) bool {
 }
 
 // rowsOf returns the tensor that determines the number of rows of v. It follows v back through operators
-// whose number of output rows is the number of input rows, or a fixed multiple.
+// whose number of output rows equals the number of input rows or a fixed multiple of it.
 func rowsOf(b *graph.Builder, v graph.ValueID) graph.ValueID {
 	for {
 		switch o := b.Producer(v).(type) {

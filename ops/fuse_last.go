@@ -10,8 +10,9 @@ import (
 
 // fuseLast removes the slice that selects the last row for a linear or for a norm with a residual. The linear
 // reads the last row of the complete x or residual instead, and the norm reads the last row of the complete
-// residual. If there is only one row, nothing changes, not even the name of the operator. The last layer then
-// runs the same kernels as all other layers, unless linears absorb the norm (fuseNormSum).
+// residual. If there is only one row, nothing changes, not even the name of the operator. With a single row,
+// the last layer therefore runs the same kernels as all other layers, unless linears also compute the norm
+// (fuseNormSum).
 var fuseLast = graph.Fusion{
 	Name: "last", Doc: "a linear or sum of the last row reads it from the tensor with all rows, without a slice",
 	Pattern: graph.Pattern{

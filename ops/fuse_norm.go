@@ -13,11 +13,12 @@ import (
 // sums by the scale of the norm at the end, so that no kernel waits for the scale.
 //
 // If a linear, an embedding or a norm with a residual computes the row y, its kernel also does the
-// element-wise part of the norm: it stores y * weight, and sums of squares, each over some columns. If
-// another operator computes the row, each linear after the norm does this part itself. It loads the whole
-// row anyway, multiplies it by the norm's weights, and sums the squares together with its products. This is
-// additional work for each of its workgroups, so that their number is limited (linearTuning). With more
-// than one row all operators work as before.
+// element-wise part of the norm: it stores y * weight and several sums of squares of y, where each sum covers
+// some of the columns. If another operator computes the row, each linear after the norm does this part
+// itself. The linear loads the whole row anyway. It multiplies the row by the norm's weights, and sums the
+// squares together with its products. This is additional work for each workgroup of the linears, so the rule
+// applies only if the linears have few enough weights (linearTuning). With more than one row all operators
+// work as without the rule.
 //
 // The rule replaces the norm and the operators before and after it separately, in the order of the graph.
 var fuseNorm = graph.Fusion{
@@ -103,12 +104,12 @@ func (o *linear) nextNorm(b *graph.Builder, leaves func(*graph.Builder, *rmsNorm
 	if next == nil || o.Last || next.Last || o.before == nil || o.before.leavesAll() {
 		return next
 	}
-	return nil // x can be one row that is not deferred, and another kernel reads such a row
+	return nil // a single row of x is not always deferred, and a row in memory is read by another kernel
 }
 
 // normBehind returns a norm of y whose dispatch can be removed, or nil. leaves must report true for the norm.
-// The producer of y computes a sum of squares for every each columns. bound is the number of storage buffers
-// that the kernel of the producer already binds.
+// The parameter each is the number of columns that each of the producer's sums of squares covers. bound is
+// the number of storage buffers that the kernel of the producer already binds.
 func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	leaves func(*graph.Builder, *rmsNorm) bool,
 ) *rmsNorm {
@@ -130,9 +131,9 @@ func normBehind(b *graph.Builder, y graph.ValueID, each, bound int,
 	return nil
 }
 
-// eachOfStream returns the number of columns for each sum of squares that an embedding computes of the row y.
-// It is the same number as in the last linear of the first layer. The linears of the first layer can then use
-// the same kernels as those of all other layers.
+// eachOfStream returns the number of columns that each sum of squares covers if an embedding computes the row
+// y. The number is the same as for the last linear of the first layer. The linears of the first layer can
+// then use the same kernels as those of all other layers.
 func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	each := gemvRows(shape.Last(b.MaxDims(y)), 1)
 	for range 2 { // the last linear of attention, then the last linear of the MLP
@@ -150,11 +151,11 @@ func eachOfStream(b *graph.Builder, y graph.ValueID) int {
 	return each
 }
 
-// leavesNorm reports whether the linears after a norm can replace it.
+// leavesNorm reports whether the linears after a norm can compute the norm.
 func leavesNorm(b *graph.Builder, o *rmsNorm) bool { return rowsBehind(b, o) > 0 }
 
 // rowsBehind returns the total number of weight rows of the linears that read a norm. It returns 0 if the
-// linears cannot replace the norm: if the user requested a route, if an operator that is not a linear reads
+// linears cannot compute the norm: if the user requested a route, if an operator that is not a linear reads
 // the norm, or if a linear has no suitable kernel for one row.
 func rowsBehind(b *graph.Builder, o *rmsNorm) (rows int) {
 	readers, all := b.Readers(o.y)
@@ -218,8 +219,8 @@ func (o *rmsNorm) giveReference(r *reference.Ref, y reference.Tensor) {
 	r.Set(o.squares, squares)
 }
 
-// givenTolerance returns the tolerance of weighted or squares. row is the tolerance of the row that they are
-// computed from.
+// givenTolerance returns the tolerance of weighted or squares. The parameter row is the tolerance of the row
+// from which they are computed.
 func (o *rmsNorm) givenTolerance(r *reference.Ref, v graph.ValueID,
 	row reference.Tolerance,
 ) reference.Tolerance {

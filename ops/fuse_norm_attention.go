@@ -4,9 +4,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseNormAttention makes attention of one token normalize the heads of q and k as it loads them. Each of its
-// workgroups loads whole heads. The rule needs an attention that also applies RoPE (fuseRopeAttention). With
-// several tokens the norms keep their dispatch.
+// fuseNormAttention makes attention of one token normalize the heads of q and k as it loads them. This is
+// possible because each workgroup of attention loads whole heads. The rule applies only if attention also
+// applies RoPE (fuseRopeAttention). With several tokens the norms still have their own dispatch.
 //
 // The rule replaces the norms and the attention separately, in the order of the graph.
 var fuseNormAttention = graph.Fusion{

@@ -9,15 +9,15 @@ import (
 )
 
 // fuseNormSum removes two dispatches for one row, in models whose layers also have a norm after their
-// linears: the sum x + norm(y), and the next norm of this sum. The operator that computes y also computes
-// the element-wise part of norm(y), as in fuseNorm. The linears after the next norm multiply this part by
-// the scale and add it to x as they load the row. They load the whole row anyway, so that they also compute
-// the element-wise part of the next norm. The first of these linears stores the sum in memory for all later
-// readers.
+// linears: the sum x + norm(y), and the next norm of this sum. The operator that computes y also computes the
+// element-wise part of norm(y), as in fuseNorm. The linears after the next norm multiply this part by the
+// scale of norm(y) and add it to x as they load the row. Because these linears load the whole row anyway,
+// they also compute the element-wise part of the next norm. The first of these linears stores the sum in
+// memory for all later readers.
 //
-// This is additional work for each of their workgroups, so that their number is limited (linearTuning). With
-// more than one row all operators work as before. The rule replaces each operator separately, in the order of
-// the graph.
+// This is additional work for each workgroup of these linears, so the rule applies only if they have few
+// enough weights (linearTuning). With more than one row all operators work as without the rule. The rule
+// replaces each operator separately, in the order of the graph.
 var fuseNormSum = graph.Fusion{
 	Name: "norm_sum", Doc: "for one row, linears also compute the sum x + norm(y) before them and the norm of this sum",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
@@ -50,7 +50,7 @@ var fuseNormSum = graph.Fusion{
 			case fused.before == o.before && fused.next == nil:
 				return nil
 			case fused.next != nil && fused.next.Last:
-				fused.Last = true // y has one row, so it needs a kernel for one row even if x has more
+				fused.Last = true // y has one row, so it needs a kernel for one row even if x has several
 				fused.plan(b.Limits())
 			}
 			fused.makeKernels(b)
@@ -63,7 +63,7 @@ var fuseNormSum = graph.Fusion{
 // sumLanes is the number of lanes of a workgroup that add up the squares of norm(y).
 const sumLanes = 32
 
-// leavesSum reports whether the linears after the next norm can compute the norm with a residual o.
+// leavesSum reports whether the linears after the next norm can compute o, which is a norm with a residual.
 func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 	readers, all := b.Readers(o.y)
 	if !all || o.residual == graph.None || b.RouteAsked(o.y) {
@@ -96,8 +96,8 @@ func leavesSum(b *graph.Builder, o *rmsNorm) bool {
 		func(r graph.Operator) bool { return !r.(*linear).takesSum(b, norm, o) })
 }
 
-// takesSum reports whether the linear's kernel for one row can compute sum and norm. The kernel must stay
-// within the device's limit on storage buffers.
+// takesSum reports whether the linear's kernel for one row can also compute sum and norm without exceeding
+// the device's limit on storage buffers.
 func (o *linear) takesSum(b *graph.Builder, norm, sum *rmsNorm) bool {
 	of, with := *norm, *o
 	of.sum = sum

@@ -5,9 +5,9 @@ import (
 	"gpuscope/ops/internal/shape"
 )
 
-// fuseQKNorm replaces the dispatches for the norms of q and k by one, in models that normalize each head.
-// Each of two parallel dispatches that read recent results needs its own barrier, so that a single dispatch
-// is faster. The arithmetic is the same, so that no bit changes.
+// fuseQKNorm replaces the dispatches for the norms of q and k by one, in models that normalize each head. Two
+// parallel dispatches that read recent results need two barriers, so a single dispatch is faster. The
+// arithmetic is the same, so results are bit-identical.
 var fuseQKNorm = graph.Fusion{
 	Name: "qk_norm", Doc: "one dispatch computes the norms of q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRMSNorm.Name}}, Beside: []string{kindRMSNorm.Name},

@@ -9,7 +9,7 @@ import (
 )
 
 // fuseResidual makes the kernels of a linear also add the residual stream: x * w' + bias + r needs one
-// dispatch and one level instead of two. The order of additions stays the same, so that no bit changes.
+// dispatch and one level instead of two. The order of additions stays the same, so results are bit-identical.
 var fuseResidual = graph.Fusion{
 	Name: "residual", Doc: "the kernels of a linear also add the residual",
 	Pattern: graph.Pattern{Kinds: []string{"add"}, Of: []graph.Pattern{{Kinds: linearKinds}}},
@@ -36,9 +36,9 @@ func otherOperand(o *basic.BinaryOp, v graph.ValueID) graph.ValueID {
 }
 
 // rowsAlike reports whether, at every live shape, two tensors have the same dims, or one of them has a single
-// row that is added to all rows of the other. The tensors must have the same range of dims, and only one dim
-// of rows can change. With several dims of rows, broadcasting could repeat a group of rows, which is not a
-// single row.
+// row that is added to all rows of the other. The tensors must have the same range of dims. If this range has
+// more than one value, only one dim before the last may exceed 1. Otherwise broadcasting could repeat a group
+// of rows instead of a single row.
 func rowsAlike(b *graph.Builder, x, y graph.ValueID) bool {
 	lowest, highest := b.MinDims(x), b.MaxDims(x)
 	if !slices.Equal(lowest, b.MinDims(y)) || !slices.Equal(highest, b.MaxDims(y)) {

@@ -4,9 +4,8 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseRope applies RoPE to q and k in one dispatch. Each of two parallel dispatches that read recent results
-// needs its own barrier, so that a single dispatch is faster. The arithmetic is the same, so that no bit
-// changes.
+// fuseRope applies RoPE to q and k in one dispatch. Two parallel dispatches that read recent results need two
+// barriers, so a single dispatch is faster. The arithmetic is the same, so results are bit-identical.
 var fuseRope = graph.Fusion{
 	Name: "rope", Doc: "one dispatch applies RoPE to q and k",
 	Pattern: graph.Pattern{Kinds: []string{kindRotary.Name, kindRotaryHF.Name}},

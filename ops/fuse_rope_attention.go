@@ -4,9 +4,8 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseRopeAttention makes attention apply RoPE to q and k. The kernels for one token do this as they load q
-// and k, so that a step has one level less in every layer. With several tokens RoPE still has its own
-// dispatch.
+// fuseRopeAttention makes attention apply RoPE to q and k. The kernels for one token apply RoPE as they load
+// q and k, which saves one level in every layer. With several tokens RoPE still has its own dispatch.
 var fuseRopeAttention = graph.Fusion{
 	Name: "rope_attention", Doc: "attention of one token applies RoPE to q and k as it loads them",
 	Pattern: graph.Pattern{

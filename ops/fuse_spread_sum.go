@@ -6,9 +6,9 @@ import (
 	"gpuscope/engine/graph"
 )
 
-// fuseSpreadSum stores one row of a sum in interleaved order, if a linear computes the sum and only linears
-// that compute the next sum read it (rule norm_sum). The interleaved row is a separate value, which replaces
-// the sum. The rule replaces each operator separately, in the order of the graph.
+// fuseSpreadSum stores one row of a sum in interleaved order, if a linear computes the sum, and the only
+// readers of the sum are linears that compute the next sum (rule norm_sum). The interleaved row is a separate
+// value, which replaces the sum. The rule replaces each operator separately, in the order of the graph.
 var fuseSpreadSum = graph.Fusion{
 	Name: "spread_sum", Doc: "for one row, linears store a sum in the order in which later linears load it",
 	Pattern: graph.Pattern{Kinds: slices.Concat(linearKinds, []string{kindRMSNorm.Name})},
@@ -60,13 +60,13 @@ func madeSpread(b *graph.Builder, sum graph.ValueID) *spreadRow {
 	return nil
 }
 
-// addedToByProducts reports whether linears compute the next sum, and no other operators read the given sum
-// if it has one row.
+// addedToByProducts reports whether linears compute the next sum from the given sum, and no other operator
+// reads the given sum when it has one row.
 func addedToByProducts(b *graph.Builder, sum graph.ValueID) (added bool) {
 	readers, all := b.Readers(sum)
 	for _, r := range readers {
 		switch r := r.(type) {
-		case *rmsNorm: // r is the next norm or the next sum; the last of several rows is read in plain order
+		case *rmsNorm: // r is the next norm or the next sum; r.Last needs rows in plain order
 			if r.folds == 0 || r.Last || rowsOf(b, r.x) != rowsOf(b, sum) {
 				return false
 			}

@@ -27,19 +27,20 @@ import (
 // Weights above the device's limit on the size of a binding are split by rows, and each part has its own
 // dispatch.
 //
-// The route depends on the number of rows of x. For one row it is gemv: a lane holds its columns of x while
-// it processes up to 16 rows of w. The route last does the same for the last of several rows, if the other
-// rows are not read (fusion rule last). The route gemv_splits is for a row that attention writes in splits:
-// a lane first adds up its columns of the splits, each with its weight. If only linears read a row, it is
-// stored in the order in which their lanes load it (fusion rules norm, attention and spread).
+// The route depends on the number of rows of x. For one row the route is gemv: a lane holds its columns of x
+// while it processes up to 16 rows of w. The route last does the same for the last of several rows, if the
+// other rows are not read (fusion rule last). The route gemv_splits is for a row that attention writes as
+// partial results (splits): a lane first computes the weighted sum of the splits in its columns. If only
+// linears read a row, it is stored in the order in which their lanes load it (fusion rules norm, attention
+// and spread).
 //
-// Up to 4 rows take batch4, and up to 16 rows take batch8. These kernels load the weights once for 4 and
-// for 8 rows of x. More rows take tiled kernels: tiles have 64 x 64 results, or 128 x 64 if there are
-// enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In tile64 four teams of
-// lanes share them, or two teams if workgroup memory is small or N is large. In split64 and split128
-// several workgroups share the columns, and another dispatch adds up their sums. split64 is used from 17
-// rows on, if K is at least 1,024 and N, summed over all linears that run in parallel, is at most 4,096. If
-// K is not a multiple of 8, tiles are used for any number of rows.
+// The route for up to 4 rows is batch4, and the route for 5 to 16 rows is batch8. These kernels load the
+// weights once for 4 and for 8 rows of x. For more rows the kernels are tiled: a tile has 64 x 64 results, or
+// 128 x 64 if there are enough tiles to fill a GPU. If there are few tiles, the columns of x are divided. In
+// tile64 four teams of lanes in a workgroup share the columns, or two teams if workgroup memory is small or N
+// is large. In split64 and split128 several workgroups share the columns, and another dispatch adds up their
+// partial sums. split64 is used from 17 rows on, if K is at least 1,024 and N, summed over all linears that
+// run in parallel, is at most 4,096. If K is not a multiple of 8, tiles are used for any number of rows.
 func Linear(b *graph.Builder, name string, x graph.ValueID, w weight.Matrix,
 	bias graph.ValueID,
 ) graph.ValueID {
@@ -83,10 +84,11 @@ type linear struct {
 	beside, tiled int
 	sums          graph.ValueID // scratch: partial sums, if several workgroups share the columns of x
 	sum           *graph.Kernel // adds up the partial sums
-	// before is the operator that computes x, if it defers a single row to the kernel for one row; or nil.
+	// before is the operator that computes x, if it leaves the computation of a single row to the kernel for
+	// one row. Otherwise before is nil.
 	before leaver
 	// spread is the interleaved row that replaces a single row of y if only linears read y (fusion rule
-	// spread). The kernel for one row joins gate and up. Or nil.
+	// spread). The kernel for one row then also computes act(gate) * up. Without the rule, spread is nil.
 	spread *spreadRow
 	// makes is the norm with a residual that the kernel for one row computes and stores for other readers
 	// (fusion rule norm_sum), or nil. If it is set, before is the norm of this sum.
@@ -102,13 +104,13 @@ type linear struct {
 	kernels []*graph.Kernel // by route
 }
 
-// leaver is an operator that can defer a single row. The linears that read the row then compute it in their
-// kernels for one row, from the values that left and besides return.
+// leaver is an operator that can leave a single row of its output uncomputed. The linears that read the row
+// then compute it in their kernels for one row, from the values that left and besides return.
 type leaver interface {
 	// left returns the value that the kernel of a route reads instead of x, or None if the kernel reads x.
 	left(route int) graph.ValueID
-	// leavesAll reports whether the operator defers its output at every shape with a single row. A route that
-	// the user requests can still compute the output.
+	// leavesAll reports whether the operator defers its output at every shape with a single row. As an
+	// exception, a route that the user requests may compute the output.
 	leavesAll() bool
 	// besides returns the additional bindings of a kernel that computes the deferred row.
 	besides() []graph.Binding
@@ -370,9 +372,9 @@ func (o *linear) added(list []graph.Binding, residual graph.ValueID) []graph.Bin
 	return list
 }
 
-// Corners includes the shape at which each route has its largest grid. This is the largest number of rows for
-// the route, or for a number of splits. A single row of x is deferred in all corners where it can be, and one
-// corner has the row in splits if attention can write splits.
+// Corners includes the shape at which each route has its largest grid. This shape has the largest number of
+// rows for the route, or for a number of splits. In a corner with a single row of x, the row is deferred if
+// the operator that computes x can defer it. If attention can write splits, one corner has the row as splits.
 func (o *linear) Corners(r *graph.Ranges) []graph.Corner {
 	args := []graph.ValueID{o.x}
 	if o.residual != graph.None {
@@ -440,7 +442,7 @@ func rowsAtMost(lowest, highest []int, m int) []int {
 		rest := shape.Product(lowest[axis+1 : len(at)-1])
 		top := min(highest[axis], m/(rows*rest))
 		if axis == len(at)-2 || shape.Product(highest[axis+1:len(at)-1]) == rest {
-			at[axis] = top // the later dims cannot compensate for a smaller size here
+			at[axis] = top // no later dim can make up for a smaller size of this dim
 			search(axis+1, rows*top)
 			return
 		}
@@ -561,8 +563,8 @@ func (o *linear) Plan(p *graph.Planner) error {
 }
 
 // planSums plans the dispatch that adds up partial sums. In the tensor of partial sums, splits and rows share
-// one dim. If there are more rows there are fewer splits, so that two separate dims would never reach their
-// maximum at the same time.
+// one dim. More rows mean fewer splits, so two separate dims would never reach their maximum at the same
+// time.
 func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 	n, vec := o.w.Rows, o.sumVec()
 	p.SetDims(o.sums, splits*m, n)
@@ -580,8 +582,8 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 }
 
 // knownRows returns the number of rows of w, or of gate and of up, if the kernel of a route has this number
-// as a constant. A GEMV with fewer params waits less. The result is 0 if the number is a param: for several
-// rows of x, and for weights in several parts, which can have different numbers of rows.
+// as a constant. A GEMV that reads fewer params waits for less time. The result is 0 if the number is a
+// param: for several rows of x, and for weights in several parts, which can have different numbers of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0
@@ -601,7 +603,7 @@ func (o *linear) shared(route int) bool {
 	return o.shapes[route].batch == 1 && o.gated == nil && o.before == nil
 }
 
-// takesLeft reports whether the kernel of a route computes a deferred x.
+// takesLeft reports whether the kernel of a route itself computes x when the producer of x defers it.
 func (o *linear) takesLeft(route int) bool {
 	return o.before != nil && o.before.left(route) != graph.None
 }
@@ -632,8 +634,8 @@ func (o *linear) doesNext(route int) bool { return o.next != nil && o.shapes[rou
 
 func (o *linear) prepares() *rmsNorm { return o.next }
 
-// gatedBy returns the name and the WGSL expression of the activation if the kernel of a route joins gate and
-// up, vec elements at a time. Otherwise both are empty.
+// gatedBy returns the name and the WGSL expression of the activation if the kernel of a route computes
+// act(gate) * up, vec elements at a time. Otherwise both are empty.
 func (o *linear) gatedBy(route, vec int) (string, shaders.Text) {
 	if !o.joins(route) {
 		return "", ""
@@ -776,9 +778,9 @@ func (o *linear) joined(r *reference.Ref, x, y reference.Tensor, cols []int) {
 	r.Set(o.y, y)
 }
 
-// Tolerance is relative to the largest element of the row. Products of both signs can cancel out, so that the
-// size of a single result says little about its error. A row with few results can cancel out completely, so
-// that its tolerance also has an absolute term.
+// Tolerance is relative to the largest element of the row. Products of both signs can cancel out, so a small
+// result can have the same error as a large one. In a row with few results all of them can cancel out, so the
+// tolerance of such a row also has an absolute term.
 func (o *linear) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance {
 	if o.made != nil && v == o.made.value {
 		return sumTolerance(normTolerance(o.w.Cols), r, v, o.makes.addedTo())
@@ -817,7 +819,8 @@ func (o *linear) productTolerance(r *reference.Ref) reference.Tolerance {
 	return t
 }
 
-// shortRow is the smallest number of results of which at least one surely does not cancel out.
+// In a row with at least shortRow results, it is practically certain that at least one result does not cancel
+// out.
 const shortRow = 32
 
 // usual returns an upper estimate of a sum of products with random signs: 4 |x| |w| / sqrt(k). The typical

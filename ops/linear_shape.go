@@ -11,7 +11,7 @@ import (
 )
 
 // linearShape describes how a kernel divides the work. Its numbers are chosen from the sizes of the weights
-// and the device's limits. The zero shape means that there is no such kernel.
+// and the device's limits. The zero shape means that the operator has no kernel of this kind.
 type linearShape struct {
 	lanes int // lanes of a workgroup
 
@@ -32,7 +32,7 @@ type linearShape struct {
 // chunk returns the number of columns that a lane of a GEMV processes at a time.
 func (s *linearShape) chunk() int { return 8 * s.eights }
 
-// grid returns the grid of a dispatch for m rows of x and n rows of k weights.
+// grid returns the grid of a dispatch for m rows of x and n weight rows with k weights each.
 func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) grid.Grid {
 	if s.tile > 0 {
 		return p.Tiles(s.lanes, grid.Split("cols", n, s.rows), grid.Split("rows", m, s.tile), rest...)
@@ -43,13 +43,14 @@ func (s *linearShape) grid(p *graph.Planner, m, n, k int, rest ...trace.Term) gr
 // linearTuning has the numbers that were chosen by measurement. All other numbers are computed from sizes and
 // limits. BenchmarkLinearTuning tries other values.
 type linearTuning struct {
-	// rows is the largest number of weight rows for each workgroup of a GEMV. Workgroups get fewer rows if
-	// there are too few workgroups otherwise.
+	// rows is the largest number of weight rows for each workgroup of a GEMV. Workgroups process fewer rows
+	// if there would otherwise be too few workgroups.
 	rows  int
 	lanes int // largest number of lanes of a workgroup of a GEMV
 	// norm is the largest number of weights in the linears after a norm for which these linears compute the
-	// norm of one row. A separate dispatch for the norm costs a level. Computing it in the linears costs in
-	// proportion to their workgroups. On an H200 both costs are equal at about 70 million weights.
+	// norm of one row. A separate dispatch for the norm costs a level. Computing the norm in the linears
+	// costs time in proportion to the number of their workgroups. On an H200 both costs are equal at about 70
+	// million weights.
 	norm int
 	// sum is the same limit for linears that compute a sum with a norm, and a norm of this sum. The limit is
 	// lower because these kernels load more data.
@@ -82,10 +83,10 @@ func (o *linear) rowsBeside() int { return max(o.w.Rows, o.beside) }
 // run in parallel.
 func (o *linear) tilesAcross() int { return shape.DivUp(max(o.w.Rows, o.tiled), tileColumns) }
 
-// tile64Rows returns the largest number of rows of x for which tile64 is preferred. At this number its tiles
-// fill the device once, or half of it if the columns can be split. The result is at least 64. If split64 and
-// split128 are better for all numbers of rows after batch8, the result is batchRows, so that tile64 is never
-// preferred.
+// tile64Rows returns the largest number of rows of x for which tile64 is preferred. At this number the tiles
+// of tile64 fill the device once, or fill half of it if the columns can be split. The result is at least 64.
+// If split64 and split128 are better for all numbers of rows after batch8, the result is batchRows, so that
+// tile64 is never preferred.
 func (o *linear) tile64Rows() int {
 	fill := tuned.fill
 	if o.splittable() {
@@ -114,8 +115,8 @@ func (o *linear) splittable() bool {
 }
 
 // manySplits reports whether there are enough columns for several splits, and few enough tiles to fill at
-// most half of a device. One tile takes as long as a hundred tiles in parallel, so that more splits are
-// faster.
+// most half of a device. A single tile takes as long as a hundred tiles that run in parallel, so more splits
+// are faster.
 func (o *linear) manySplits() bool {
 	return o.splittable() && o.w.Cols >= manySplits*splitColumns && o.tilesAcross() <= tuned.fill/2
 }
@@ -136,8 +137,8 @@ func splitTiles128(o *linear, limits *gpu.Limits) linearShape {
 	return tiles(largeTile, 1)(o, limits)
 }
 
-// splitRows returns the largest number of rows of x for which split128 is preferred. A device can then run
-// two splits of every tile at once.
+// splitRows returns the largest number of rows of x for which split128 is preferred. With this number of
+// rows, a large GPU can run two splits of every tile at once.
 func (o *linear) splitRows() int { return tuned.tiles / 2 / o.tilesAcross() * largeTile }
 
 // splits reports whether a split route is available.
@@ -247,21 +248,22 @@ func (o *linear) gemv(limits *gpu.Limits) linearShape {
 	if norm, ok := o.before.(*rmsNorm); ok && norm.sum != nil {
 		memory -= 4 * sumLanes
 	}
-	// In workgroup memory, each lane has a partial result of every sum and of a norm's squares. In
-	// addition, each group of as many lanes as there are sums has one combined number.
+	// Workgroup memory holds, for each lane, a partial result of every sum and of a norm's sum of squares.
+	// The lanes form groups of as many lanes as there are sums, and workgroup memory also holds one combined
+	// number for each group.
 	fit := memory * sums / (4 * (sums*(sums+1) + 1))
 	chunks, most := o.w.Cols/s.chunk(), min(lanes, fit, tuned.lanes)
 	steps := shape.DivUp(chunks, most)
-	// If some workgroups would have to wait for others, half the lanes (from 64 lanes on) let more workgroups
-	// run at once. If all workgroups run at once and there is room for more, half the rows for each workgroup
-	// keep more loads in flight. Formats with a lookup table are excluded, because too few lanes would then
-	// hide the loads from the table.
+	// If not all workgroups can run at once, the number of lanes is halved (if it is at least 64), so that
+	// more workgroups run at once. If all workgroups run at once and there is room for twice as many, the
+	// number of rows for each workgroup is halved, which keeps more loads in flight. Formats with a lookup
+	// table are excluded, because too few lanes would then hide the loads from the table.
 	all := func() int { return shape.DivUp(rows/halves, s.rows) * shape.DivUp(chunks, steps) }
 	if s.eights > 1 && o.w.Format.WorkgroupBytes == 0 {
 		room := tuned.once
-		// If a lane needs only one scale for its columns of a row, some more lanes than fit are still
-		// faster. If a lane needs several scales, starting a chunk takes longer than the additional lanes
-		// save.
+		// If a lane needs only one scale for its columns of a row, up to a quarter more lanes than can run at
+		// once are still faster. If a lane needs several scales, starting a chunk takes more time than the
+		// additional lanes save.
 		if o.w.Format.Pieces[0].Cols <= 32 {
 			if all() > tuned.once && chunks/steps >= 64 {
 				steps *= 2

@@ -66,9 +66,10 @@ type rmsNorm struct {
 	// (fusion rule norm), the number of heads if attention does it for one token (rule norm_attention), and 0
 	// if the norm always has a dispatch.
 	folds int
-	// weighted and squares are set if the operator that computes x also computes the element-wise part of
-	// the norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied
-	// by the norm's weights, interleaved. squares has sums of squares, each over each elements of the row.
+	// weighted and squares are set if the operator that computes x also computes the element-wise part of the
+	// norm for a single row (fusion rule norm); otherwise they are None. weighted is the row multiplied by
+	// the norm's weights, interleaved. squares has the sums of squares of the row, and the field each is the
+	// number of elements that each sum covers.
 	weighted, squares graph.ValueID
 	width, each       int // elements of the row, and elements of each sum in squares
 	// sum is the norm with a residual that computes x, if the readers of this norm also compute sum for a
@@ -292,8 +293,8 @@ func (o *rmsNorm) planLeft(_ int, p *graph.Planner, l *graph.Launch) {
 
 func (o *rmsNorm) leftRow(_ *reference.Ref, x reference.Tensor) reference.Tensor { return x }
 
-// rowOfGiven computes a single row of the sum from the values that linears read: weighted, squares and the
-// residual.
+// rowOfGiven computes a single row of o, a norm with a residual, from the values that linears read instead of
+// the row: weighted, squares and the residual.
 func (o *rmsNorm) rowOfGiven(r *reference.Ref) []float64 {
 	squares := 0.0
 	for _, v := range r.Tensor(o.squares).Data {

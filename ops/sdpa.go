@@ -26,15 +26,15 @@ import (
 //	caches  [1, C, Hkv, D], State, f32 or f16
 //	y       dims of q, softmax(scale * q * k' over positions 0 to position + s) * v
 //
-// A scale of 0 stands for 1 / sqrt(D). With a window, a token sees at most that many positions: its own and
-// the positions right before it. A window of 0 means no limit. Position + S must be at most C. Cache
-// contents from position + S on, and contents before the window of the first token, are never read.
+// A scale of 0 means 1 / sqrt(D). The window is the largest number of positions that a token sees: its own
+// position and the positions right before it. A window of 0 means no limit. Position + S must be at most C.
+// Cache contents from position + S on, and contents before the window of the first token, are never read.
 //
-// Routes for several tokens: In streaming the caches are updated first. Then each workgroup iterates over
-// the positions with a tile of 64 rows. The rows are the tokens of the query heads that share a KV head.
-// Scores are never written to memory. If there are too few tiles to fill the device, the route is
-// split_streaming: the positions are divided into enough splits to fill it, and another dispatch combines
-// the splits.
+// Routes for several tokens: On the route streaming, the caches are updated first. Then each workgroup
+// iterates over the positions with a tile of 64 rows. The rows are the tokens of the query heads that share a
+// KV head. Scores are never written to memory. If there are too few tiles to fill the device, the route is
+// split_streaming: the positions are divided into enough splits to fill it, and another dispatch combines the
+// splits.
 //
 // The route materialized is for a D above 128, if the device can bind the scores, and for any D above 256.
 // It computes scores, softmax and weighted sum one after the other, in tiles of 64 tokens. The scores of
@@ -46,10 +46,11 @@ import (
 // 384 positions the route is decoding: one workgroup for each query head attends to all positions.
 //
 // If only linears read y (fusion rule attention), y is written in the order in which their lanes load it.
-// Then decoding is used up to 128 positions, and split_decoding from 128 to 2,048 (if D > 64: from 256 to
-// 768): it runs four workgroups for each query head, and the linears combine the partial results. All
-// routes apply RoPE to q and k as they load them if a rotation comes first (fusion rule rope_attention),
-// and normalize heads if norms come before the rotation (norm_attention).
+// Then the route is decoding up to 128 positions, and split_decoding above 128 and up to 2,048 positions. If
+// D > 64, the limits of split_decoding are 256 and 768 positions. split_decoding runs four workgroups for
+// each query head, and the linears combine the partial results. All routes apply RoPE to q and k as they load
+// them if a rotation comes first (fusion rule rope_attention), and normalize heads if norms come before the
+// rotation (norm_attention).
 //
 // Sources: ExecuTorch's sdpa_with_kv_cache; Dao and others, FlashAttention-2 and Flash-Decoding (2023); for
 // the window Beltagy and others, Longformer (2020), and Mistral 7B (2023).
@@ -113,7 +114,7 @@ type sdpa struct {
 	scale    float32
 
 	qHeads, kvHeads, headDim, context int
-	window                            int    // most positions that a token sees; the context without a window
+	window                            int    // most positions that a token sees; the context by default
 	span                              string // name of the visible positions in grids: "window" or "context"
 	half                              bool   // the caches are f16
 	Last                              bool   // q and y have only the last token
@@ -246,9 +247,10 @@ func (o *sdpa) chooseRoutes(b *graph.Builder) {
 	}
 }
 
-// streamShape describes how a workgroup of the streaming kernel divides its work. A group of across lanes
-// shares 8 rows; each of these lanes processes 4 positions and some columns. There are down such groups. Of
-// q, k and v, quads times 4 columns or positions are in workgroup memory at a time.
+// streamShape describes how a workgroup of the streaming kernel divides its work. The field across is the
+// number of lanes in a group. The lanes of a group share 8 rows, and each lane processes 4 positions and some
+// columns. The field down is the number of groups. Workgroup memory holds quads times 4 columns or positions
+// of q, k and v at a time.
 type streamShape struct{ across, down, quads int }
 
 // streamShapes lists the shapes in the order of preference, which was measured on an H200.
@@ -267,8 +269,8 @@ func (o *sdpa) streams(limits *gpu.Limits) streamShape {
 	return streamShape{}
 }
 
-// The best limits for split_streaming on an H200, measured with BenchmarkPrefillAttention. With fewer splits
-// than fewestSplits, the additional dispatch that combines them costs more than the splits save.
+// The best limits for split_streaming on an H200, measured with BenchmarkPrefillAttention. With fewer than
+// fewestSplits splits, the dispatch that combines them costs more time than the splits save.
 const (
 	streamGroups = 256 // largest number of workgroups
 	fewestSplits = 4   // smallest number of splits
@@ -446,7 +448,7 @@ func (o *sdpa) Spec() graph.Spec {
 }
 
 // Corners includes the largest number of tokens at the longest context, which has the largest scores. The
-// largest numbers of splits can be at other positions, which are added.
+// largest numbers of splits can occur at other positions, so Corners adds these positions.
 func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 	first, last := o.position.Span(r)
 	all := o.ofAll()
@@ -483,7 +485,8 @@ func (o *sdpa) Corners(r *graph.Ranges) []graph.Corner {
 		}
 	}
 	if o.Routes.Has(sdpaSplitStreaming) {
-		// Add the most tokens with splits, the most tokens without, and the shape with the most workgroups.
+		// Add the largest number of tokens with splits, the largest number of tokens without splits, and the
+		// shape with the most workgroups.
 		upTo := min(o.Routes[sdpaSplitStreaming].UpTo, most)
 		whole, tokens, position, groups := fewest, upTo, first, 0
 		for n := max(2, fewest); n <= most; n++ {
@@ -635,7 +638,7 @@ func (o *sdpa) planStreaming(p *graph.Planner, tokens, position, splits, length 
 	}
 	l := p.Dispatch(slotStreaming, p.Rows(lanes, lanes, used...))
 	missing := rows.Groups()*int64(tile) - rows.Value*rows.Times
-	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes whose 8 rows are all missing
+	l.Grid.Idle = missing / 8 * int64(s.across*o.kvHeads*splits) // lanes without any of their 8 rows
 	l.Params.U32("tokens", tokens).U32("context", context).U32("position", position).
 		U32("window", o.window).U32("kv_heads", o.kvHeads).F32("scale", o.scale)
 	l.Bytes = 2*o.queryBytes(tokens) + 2*int64(span)*o.cacheBytes()
@@ -744,7 +747,7 @@ func (o *sdpa) Tolerance(r *reference.Ref, v graph.ValueID) reference.Tolerance 
 			) * 0x1p-11
 		}
 	}
-	// splits holds weighted sums that are not yet divided by the sum of weights, and the sums of weights.
+	// The output splits holds sums of weights, and weighted sums that are not yet divided by them.
 	if v == o.splits {
 		part *= 2 * float64(span) * max(1, 1/reference.Largest(values))
 	}

@@ -9,9 +9,9 @@ import (
 	"gpuscope/trace"
 )
 
-// This file has attention of one token. It is a small part of the work of a step, but each layer waits for
-// it. A fast kernel therefore has many loads in flight at once, and few points at which lanes wait for each
-// other.
+// This file plans attention of one token. This attention is a small part of the work of a step, but each
+// layer waits for it. To be fast, a kernel needs many loads in flight at once, and few points at which lanes
+// wait for each other.
 
 // decodeShape describes a kernel for one token.
 type decodeShape struct {
@@ -28,7 +28,7 @@ type decodeShape struct {
 var (
 	// wholeDecode has one workgroup for each query head, which processes all positions.
 	wholeDecode = decodeShape{lanes: 256, heads: 1, quads: 8}
-	// splitDecode has several splits of the positions, with their own workgroups.
+	// splitDecode divides the positions into several splits, each processed by its own workgroups.
 	splitDecode = decodeShape{lanes: 128, heads: 4, quads: 4}
 )
 
@@ -37,13 +37,13 @@ const (
 	decodeGroups = 256 // largest number of workgroups for splitDecode, two on each multiprocessor
 )
 
-// leftSplits is the number of splits that linears combine (fusion rule attention). With 32 query heads this
-// is one workgroup on each multiprocessor.
+// leftSplits is the number of splits that linears combine (fusion rule attention). With 32 query heads, this
+// makes one workgroup for each multiprocessor.
 const leftSplits = 4
 
-// leftSpans says when linears combine the splits, for head dims of at most headDim: if a token sees more than
-// above positions, and at most upTo. The cost in the linears grows with the width of their row, so that wider
-// heads gain less.
+// leftSpans lists the numbers of visible positions at which linears combine the splits: more than above and
+// at most upTo positions, for head dims of at most headDim. The cost in the linears grows with the width of
+// their row, so wider heads gain less.
 var leftSpans = [...]struct{ headDim, above, upTo int }{{64, 128, 2048}, {sdpaWidest, 256, 768}}
 
 // leftSpan returns the limits of leftSpans for the operator's head dim.
@@ -55,8 +55,8 @@ func (o *sdpa) leftSpan() (above, upTo int) {
 	return s.above, s.upTo
 }
 
-// turning is RoPE that an attention applies to q and k. The kernels for one token rotate q and k as they load
-// them. The other routes rotate q and k in a separate dispatch.
+// turning describes the RoPE that attention itself applies to q and k. The kernels for one token rotate q and
+// k as they load them. The other routes rotate q and k in a separate dispatch.
 type turning struct {
 	rotation
 	pairs string // elements of a head that are rotated together: neighbourPairs or halfPairs

@@ -48,8 +48,8 @@ func spreadCols(r *reference.Ref, v graph.ValueID, width int) (cols []int) {
 	return cols
 }
 
-// spreadRow is an interleaved row. An operator computes it instead of its plain output, if the output has a
-// single row and only linears read it.
+// spreadRow is an interleaved row. An operator computes the interleaved row instead of its plain output, if
+// the output has a single row and is read only by linears.
 type spreadRow struct {
 	value graph.ValueID
 	width int
@@ -69,7 +69,7 @@ func spreadTensor(b *graph.Builder, name string, width int) graph.ValueID {
 	return liesSpread(b, b.Tensor(name, graph.F32), width)
 }
 
-// liesSpread marks a tensor as an interleaved row.
+// liesSpread marks a tensor as stored in interleaved order.
 func liesSpread(b *graph.Builder, v graph.ValueID, width int) graph.ValueID {
 	b.Permuted(v, func(at int) int { return spreadFrom(at, width) })
 	return v
@@ -140,7 +140,7 @@ func (s *spreadRow) give(p *graph.Planner, y graph.ValueID, leaves bool, dims ..
 	s.settle(p, leaves)
 }
 
-// settle sets the dims of the interleaved row, which is deferred unless gives is true. s can be nil.
+// settle sets the dims of the interleaved row if gives is true, and defers the row otherwise. s can be nil.
 func (s *spreadRow) settle(p *graph.Planner, gives bool) {
 	switch {
 	case s == nil:

@@ -9,7 +9,7 @@ import (
 )
 
 // UpdateCache adds update_cache: it writes the rows of value to a cache, starting at row position. The
-// cache is State, so that the operator has no output.
+// operator has no output, because the cache is State.
 //
 //	value     [1, S, H, D], any 32-bit type
 //	cache     [1, C, H, D], State of the same type
@@ -57,8 +57,9 @@ func (o *updateCache) Spec() graph.Spec {
 	}
 }
 
-// Corners returns the longest and the shortest value, both at the first position. The longest value is legal
-// only there, and the shortest value is legal at any position.
+// Corners returns a corner with the longest value and a corner with the shortest value. Both corners use the
+// smallest position, because it is the only position at which the longest value is legal. The shortest value
+// is legal at any position.
 func (o *updateCache) Corners(r *graph.Ranges) []graph.Corner {
 	first, _ := o.position.Span(r)
 	list := r.Ends(o.value)

@@ -27,8 +27,8 @@ const (
 //	y  [...], or [..., 1] with keepDim; i32
 //
 // One workgroup searches each row. If rows have more than 8192 elements, each workgroup searches a part of
-// 2048 elements, and a second dispatch named final finds the best of a row's parts. With this operator a
-// greedy decoder reads back only the token instead of all logits.
+// 2048 elements, and a second dispatch named final finds the largest element among the results of a row's
+// parts. With this operator a greedy decoder reads back only the token instead of all logits.
 func Argmax(b *graph.Builder, name string, x graph.ValueID, keepDim bool) graph.ValueID {
 	return kindArgmax.BuildOne(b, name, kind.Args{"x": x, "keepdim": keepDim})
 }

@@ -82,7 +82,8 @@ type BinaryRow struct {
 	Scaled      bool // the operator has an argument alpha
 	flops       int  // floating-point operations for each element; 0 means 1
 	Error       reference.Tolerance
-	// The tests draw a from the range From to To, if it is set, and also test the pairs in Also.
+	// The tests draw the operand a from the range From to To, if this range is set. They also test the pairs
+	// in Also.
 	From, To float64
 	Also     [][2]float64
 }
@@ -216,8 +217,9 @@ func (o *BinaryOp) Spec() graph.Spec {
 	return s
 }
 
-// Corners returns four corners. In the first two, both operands have each dim, as large or as small as both
-// allow. In the other two, one operand has size 1 in each dim that allows it, and is repeated.
+// Corners returns four corners. In the first two corners, each dim of the result has its largest or its
+// smallest size. In each of the other two corners, one operand is repeated: it has size 1 in each dim whose
+// range includes 1.
 func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	type choice struct{ a, b [kind.MaxRank]int }
 	var most, least, repeatA, repeatB choice
@@ -248,8 +250,8 @@ func (o *BinaryOp) Corners(r *graph.Ranges) []graph.Corner {
 	return list
 }
 
-// widest returns the pair of sizes that broadcasts to the largest size. The sizes are from alo to ahi and
-// from blo to bhi.
+// widest returns the sizes a and b of a dim of the operands that broadcast to the largest size. a is in the
+// range from alo to ahi, and b is in the range from blo to bhi.
 func widest(alo, ahi, blo, bhi int) (a, b int) {
 	best := 0
 	for _, c := range [][2]int{{min(ahi, bhi), min(ahi, bhi)}, {ahi, 1}, {1, bhi}} {
@@ -264,7 +266,7 @@ func widest(alo, ahi, blo, bhi int) (a, b int) {
 	return a, b
 }
 
-// narrowest returns the pair of sizes that broadcasts to the smallest size.
+// narrowest returns the sizes a and b of a dim of the operands that broadcast to the smallest size.
 func narrowest(alo, ahi, blo, bhi int) (a, b int) {
 	if alo == 1 || blo == 1 || alo == blo {
 		return alo, blo
@@ -365,7 +367,8 @@ func (o *BinaryOp) Tolerance(r *reference.Ref, _ graph.ValueID) reference.Tolera
 	return t
 }
 
-// repeated is the index in an operand of dims from of element i of a result of dims to.
+// repeated returns the index of the operand's element that broadcasting uses for element i of the result.
+// from holds the dims of the operand, and to holds the dims of the result.
 func repeated(from, to []int, i int) int {
 	at, stride := 0, 1
 	for k := range to {

@@ -277,7 +277,7 @@ func SliceRange(b *graph.Builder, name string, x graph.ValueID, axis int, from, 
 	})
 }
 
-// ToEnd is an end of a slice that stands for the end of the dim at any live size.
+// ToEnd, used as the end of a slice, means the end of the dim at any live size.
 const ToEnd = 1<<31 - 1
 
 // NoLength is the default of a slice's argument length. It means that the argument end limits the slice.
@@ -526,7 +526,7 @@ func (o *GatherOp) Reference(r *reference.Ref) {
 	x := r.Tensor(o.X)
 	from, err := o.pick(o, x.Dims, [2]int{o.Ends[0].In(r), o.Ends[1].In(r)})
 	if err != nil {
-		panic(err) // planning has already refused such dims
+		panic(err) // planning has already returned an error for such dims
 	}
 	y := reference.Zeros(from.size[:from.rank]...)
 	for i := range y.Data {

@@ -18,7 +18,7 @@ type ArgType struct {
 	Format string        // name of the weight format of a matrix; empty for f32
 }
 
-// ArgForm tells tensors, integers, numbers and matrices apart.
+// ArgForm distinguishes tensors, integers, numbers and matrices.
 type ArgForm uint8
 
 // The forms of arguments.

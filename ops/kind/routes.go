@@ -16,8 +16,8 @@ type Route struct {
 	UpTo int
 	// Only is true if the route cannot do more work than UpTo. Otherwise it can do any amount.
 	Only bool
-	// Aside is true if the amount of work alone never selects the route. The user asks for such a route, or
-	// the operator selects it for another reason.
+	// Aside is true if the amount of work alone never selects the route. Such a route is used if the user
+	// asks for it, or if the operator selects it for another reason.
 	Aside bool
 	Why   Reason // reason for choosing the route
 }
@@ -72,8 +72,8 @@ func (t Routes) Allowed(work int) (allowed uint64) {
 	return allowed
 }
 
-// Most returns, for each route that is preferred for some amount of work, the largest such amount. No amount
-// exceeds all.
+// Most returns, for each route that is preferred for some amount of work, the largest amount for which it is
+// preferred. The parameter all is an upper limit for the returned amounts.
 func (t Routes) Most(all int) []int {
 	var list []int
 	for i := range t {

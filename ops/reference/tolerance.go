@@ -14,13 +14,13 @@ import (
 // computation of an element, and from the size of the rounded numbers.
 type Tolerance struct {
 	Rel float64 // error relative to the size of the element
-	Row float64 // error relative to the largest size in the element's row, for sums that can cancel out
+	Row float64 // error relative to the largest absolute value in the element's row, for sums that can cancel
 	Abs float64 // absolute error, which comes from the inputs
 	Why string
 }
 
 // Rounding is the largest relative error of one rounding to f32. WGSL does not define the rounding direction,
-// so that the error of a kernel can be twice as large.
+// so the error of a kernel can be twice as large.
 const Rounding = 0x1p-24
 
 // vanishing is added to every tolerance, because a device may flush numbers of about this size to 0. Such
@@ -73,8 +73,7 @@ func (Moves) Tolerance(*Ref, graph.ValueID) Tolerance {
 }
 
 // SumRoundings returns the error of an f32 sum of n products, as a number of roundings. Roundings go up and
-// down at random, so that the error grows with the square root of n. The kernels also add up several partial
-// sums.
+// down at random, so the error grows with the square root of n. The kernels also add up several partial sums.
 func SumRoundings(n int) float64 { return 8 + 4*math.Sqrt(float64(n)) }
 
 // ULPs returns the relative size of n units in the last place (ULP) of f32. The WGSL specification states the

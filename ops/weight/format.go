@@ -251,7 +251,7 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 	return list, nil
 }
 
-// rowsOfBoth is rows for a matrix that Above joined from two matrices.
+// rowsOfBoth does the same as rows, for a matrix that Above joined from two matrices.
 func (m *Matrix) rowsOfBoth(first, n int) ([][]byte, error) {
 	top, bottom := &m.over[0], &m.over[1]
 	switch {
@@ -283,8 +283,8 @@ type Part struct {
 	Bytes       int64 // size of the weights
 }
 
-// PartRows divides the number of rows of each part but the last, if a matrix has several parts. Tiles of
-// results therefore never cross the border of a part.
+// If a matrix has several parts, the number of rows of each part except the last is a multiple of PartRows.
+// Tiles of results therefore never cross the border of a part.
 const PartRows = 128
 
 // Declare adds the matrix to a graph as constants, and returns its parts. Operators that use the same matrix
@@ -435,14 +435,14 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read returns the super-block scale of a weight. which is 0 for the one of the scales, and 1 for the one of
-// the zero points.
+// read returns the super-block scale of a weight. The parameter which is 0 for the factor of the integer
+// scales, and 1 for the factor of the integer zero points.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))
 }
 
-// sixteens describes an array with one byte of scale for each 16 columns, in the layout of
+// sixteens describes an array with a one-byte scale for each 16 columns, in the layout of
 // shaders/include/sixteens.wgsl. size is the number of bytes of a block in the file, and at is the offset of
 // the scales in a block.
 type sixteens struct{ size, at int }
@@ -496,8 +496,10 @@ func (s sixes) read(data []byte, row, i, cols int) byte {
 	return data[at]>>four&15 | data[high]>>two&3<<4
 }
 
-// sixAt returns where 6-bit scale i of a row is stored, if a row has per scales. The low four bits are in
-// byte low, starting at bit four. The high two bits are in byte high, starting at bit two.
+// sixAt returns where 6-bit scale i of a row is stored. The parameter per is the number of scales in a row.
+// The low four bits of the scale are in the byte with index low, and the result four is their lowest bit
+// position. The high two bits are in the byte with index high, and the result two is their lowest bit
+// position.
 func sixAt(row, i, per int) (low, four, high, two int) {
 	words, odd, r := (row/4*per+i/4*4)*3, i/2%2, row%4
 	return words + 4*odd + r, i % 2 * 4, words + 8 + r/2*2 + odd, r%2*4 + i%2*2

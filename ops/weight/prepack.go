@@ -15,9 +15,9 @@ import (
 type pack func(pieces [][]byte, into []byte)
 
 // packed describes small numbers in the blocks of a file, which inOrder sorts by column. A block has size
-// bytes, and the n bytes from offset at hold 8/bits numbers each. These n bytes are divided into runs of
-// run bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
-// higher bits hold the next run columns, and so on.
+// bytes, and the n bytes from offset at hold 8/bits numbers each. These n bytes are divided into runs of run
+// bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
+// higher bits hold the following run columns, and so on.
 type packed struct{ size, at, n, bits, run int }
 
 // inOrder packs the numbers in the order of the columns, starting at the lowest bits of each byte of into.
@@ -89,7 +89,8 @@ func (p places) pack(inOrder pack) pack {
 	}
 }
 
-// number returns number i, in the order of the columns, of an array of such words.
+// number returns number i, counted in the order of the columns, from data, which is an array of words with
+// this layout.
 func (p places) number(data []byte, i int) byte {
 	per := 32 / p.bits
 	return byte(binary.LittleEndian.Uint32(data[i/per*4:]) >> p.of(i%per) & (1<<p.bits - 1))

@@ -9,7 +9,7 @@ import (
 // block.
 //
 // A block (block_q2_K in ggml-common.h) starts with one byte for each 16 columns, which holds the zero point
-// in its high bits and the scale in its low bits. Then follow the weights: in each half of the block, a byte
+// in its high bits and the scale in its low bits. The weights come next: in each half of the block, a byte
 // holds columns that are 32 apart. The block ends with super and superZero. On the device the three groups
 // are in separate arrays.
 var Q2_K = Format{

@@ -10,10 +10,9 @@ import (
 // f16 super-block scale (super) covers the 256 columns of a block.
 //
 // A block (block_q3_K in ggml-common.h) starts with the third bits of the weights: a byte holds columns that
-// are 32 apart. Then follow the low two bits, where in each half of the block a byte holds columns that are
-// 32 apart. The block ends with 12 bytes of scales and with super. On the device the three bits of a weight
-// are stored together, which saves a shift for two of them. Scales and super-block scales are in separate
-// arrays.
+// are 32 apart. The low two bits come next: in each half of the block, a byte holds columns that are 32
+// apart. The block ends with 12 bytes of scales and with super. On the device the three bits of a weight are
+// stored together, which saves a shift for two of them. Scales and super-block scales are in separate arrays.
 var Q3_K = Format{
 	Name: "q3_k", File: "Q3_K", Group: 16,
 	Doc: "Each weight is (q - 4) * (scale - 32) * super. q has 3 bits. 16 columns share a 6-bit " +
@@ -56,7 +55,8 @@ var q3kSixes = sixes{16, q3kBytes, func(block []byte, i int) byte {
 var q3kSupers = supers{q3kBytes, []int{q3kSuper}}
 
 // threes returns a pack for some of the three words that hold 32 columns in the layout of
-// shaders/include/format/q3_k.wgsl. The list is 0 and 1 for the array weights, or 2 for the array thirds.
+// shaders/include/format/q3_k.wgsl. The parameter words lists the words: 0 and 1 for the array weights, or 2
+// for the array thirds.
 func threes(words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(pieces[0]) / q3kBytes

@@ -40,7 +40,7 @@ const sixesBytes = 2 + 2 + 12
 // scalesAndZeros describes the 6-bit scales and zero points of blocks of size bytes: number 2g is the scale
 // of group g, and number 2g+1 is its zero point. Groups 0 to 3 have the scale in the low bits of bytes 0 to
 // 3, and the zero point in the low bits of bytes 4 to 7. Groups 4 to 7 have the low four bits of both in
-// bytes 8 to 11, and the high two bits in the high bits of the bytes of groups 0 to 3.
+// bytes 8 to 11, and the high two bits in the high bits of bytes 0 to 7.
 func scalesAndZeros(size int) sixes {
 	return sixes{16, size, func(block []byte, i int) byte {
 		block = block[4:]

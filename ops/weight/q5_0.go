@@ -39,8 +39,8 @@ func fives(rows, cols int, lows, highs pack) []Array {
 	}
 }
 
-// fiveWords returns a pack for some of the five words that hold 32 columns. The list is 0 to 3 for the array
-// weights, or 4 for the array fifths.
+// fiveWords returns a pack for some of the five words that hold 32 columns. The parameter words lists the
+// words: 0 to 3 for the array weights, or 4 for the array fifths.
 func fiveWords(lows, highs pack, words ...int) pack {
 	return func(pieces [][]byte, into []byte) {
 		n := len(into) / (4 * len(words))
