@@ -18,6 +18,7 @@ import (
 	"gpuscope/engine"
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/safetensors"
 	"gpuscope/session"
@@ -122,6 +123,7 @@ func make16(x float64) []float64 { return slices.Repeat([]float64{x}, 16) }
 
 func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	t.Parallel()
+	golden := wordingtest.New(t)
 	set := func(key string, value any) func(*tinyFolder) {
 		return func(f *tinyFolder) { f.Config[key] = value }
 	}
@@ -140,97 +142,97 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		change func(*tinyFolder)
-		want   string // of the error; "" where it runs
+		runs   bool
 	}{
-		"as it is":           {func(*tinyFolder) {}, ""},
-		"tied":               {set("tie_word_embeddings", true), ""},
-		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, ""},
-		"an unknown model":   {set("model_type", "mamba"), "not supported yet: architecture mamba; this version runs llama, "},
-		"no model":           {func(f *tinyFolder) { delete(f.Config, "model_type") }, `"model_type" is missing`},
-		"null for a model":   {set("model_type", nil), `"model_type" is null; want a string`},
-		"another activation": {set("hidden_act", "gelu"), "hidden_act: not supported yet: another activation (gelu, want silu)"},
-		"biases":             {set("attention_bias", true), "attention_bias: not supported yet: biases in the attention (true, want false)"},
-		"a window":           {set("sliding_window", 4), ""},
+		"as it is":           {func(*tinyFolder) {}, true},
+		"tied":               {set("tie_word_embeddings", true), true},
+		"no head":            {func(f *tinyFolder) { delete(f.tensors, "lm_head.weight") }, true},
+		"an unknown model":   {set("model_type", "mamba"), false},
+		"no model":           {func(f *tinyFolder) { delete(f.Config, "model_type") }, false},
+		"null for a model":   {set("model_type", nil), false},
+		"another activation": {set("hidden_act", "gelu"), false},
+		"biases":             {set("attention_bias", true), false},
+		"a window":           {set("sliding_window", 4), true},
 		"no window for a layer": {
-			mistype("layer_types", []string{"sliding_attention"}), "sliding_window: no window is stated or used, but layer 0 has",
+			mistype("layer_types", []string{"sliding_attention"}), false,
 		},
 		"layers of another kind": {
-			mistype("layer_types", []string{"linear_attention"}), "layer_types: not supported yet: layer 0 has linear_attention",
+			mistype("layer_types", []string{"linear_attention"}), false,
 		},
 		"too many kinds": {
-			mistype("layer_types", []string{"full_attention", "full_attention"}), "layer_types: the list has 2 values, but there are 1 layers",
+			mistype("layer_types", []string{"full_attention", "full_attention"}), false,
 		},
 		"a number for kinds": {
-			mistype("layer_types", 4), `"layer_types" is 4; want a list of strings`,
+			mistype("layer_types", 4), false,
 		},
-		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, `"rms_norm_eps" is "NaN"; want a number`},
-		"NaN where none is used":     {func(f *tinyFolder) { f.text = `"aux_loss": [NaN, -Infinity, Infinity]` }, ""},
+		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, false},
+		"NaN where none is used":     {func(f *tinyFolder) { f.text = `"aux_loss": [NaN, -Infinity, Infinity]` }, true},
 		"long rope": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1), "long_factor": make16(2), "original_max_position_embeddings": 32,
-		}), ""},
+		}), true},
 		"factors of long rope too short": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1)[:3], "long_factor": make16(2), "original_max_position_embeddings": 32,
-		}), "rope_scaling.short_factor: the list has 3 values; want 16"},
+		}), false},
 		"factors of nothing": {set("rope_scaling", map[string]any{
 			"type": "su", "short_factor": make16(1), "long_factor": make16(0), "original_max_position_embeddings": 32,
-		}), "rope_scaling.long_factor: factor 0 is 0; want"},
-		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), "quantization_config: not supported yet"},
+		}), false},
+		"quantised by others": {set("quantization_config", map[string]any{"quant_method": "gptq"}), false},
 		"null for layers": {
-			set("num_hidden_layers", nil), `"num_hidden_layers" is null; want an integer`,
+			set("num_hidden_layers", nil), false,
 		},
-		"words for layers":   {set("num_hidden_layers", "many"), `"num_hidden_layers" is "many"; want an integer`},
-		"too many layers":    {set("num_hidden_layers", 1e6), "num_hidden_layers: 1000000 is out of range; want 1 to"},
-		"uneven heads":       {set("num_key_value_heads", 3), "2 query heads is not a multiple of 3"},
-		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), "not supported yet: tensor model.layers.0.self_attn.q_proj.bias"},
-		"another shape":      {tensor("model.norm.weight", 63), "tensor model.norm.weight has shape [63], but the configuration requires [64]"},
-		"old linear scaling": {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), ""},
-		"new linear scaling": {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), ""},
-		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), "not supported yet: RoPE scaling yarn; this version runs default, linear, llama3"},
+		"words for layers":   {set("num_hidden_layers", "many"), false},
+		"too many layers":    {set("num_hidden_layers", 1e6), false},
+		"uneven heads":       {set("num_key_value_heads", 3), false},
+		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), false},
+		"another shape":      {tensor("model.norm.weight", 63), false},
+		"old linear scaling": {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), true},
+		"new linear scaling": {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), true},
+		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), false},
 		"an unknown rope key": {
-			rope("rope_type", "linear", "factor", 2, "x", 1), "rope_scaling.x: not supported yet",
+			rope("rope_type", "linear", "factor", 2, "x", 1), false,
 		},
 		"a factor of nothing": {
-			rope("type", "linear", "factor", 0), "rope_scaling.factor: 0 is out of range; want 1e-06 to",
+			rope("type", "linear", "factor", 0), false,
 		},
 		"a negative factor": {
-			rope("type", "linear", "factor", -2), "rope_scaling.factor: -2 is out of range; want 1e-06 to",
+			rope("type", "linear", "factor", -2), false,
 		},
-		"a factor in words":   {rope("type", "linear", "factor", "2"), `"rope_scaling.factor" is "2"; want a number`},
-		"linear by nothing":   {rope("type", "linear"), `"rope_scaling.factor" is missing`},
-		"a factor of what":    {rope("factor", 2), "rope_scaling.rope_type is missing; set it to default, linear, llama3, longrope or su"},
-		"a type that is none": {rope("type", 3), `"rope_scaling.type" is 3; want a string`},
+		"a factor in words":   {rope("type", "linear", "factor", "2"), false},
+		"linear by nothing":   {rope("type", "linear"), false},
+		"a factor of what":    {rope("factor", 2), false},
+		"a type that is none": {rope("type", 3), false},
 		"scaling in a word": {
-			set("rope_scaling", "linear"), `"rope_scaling" is "linear"; want an object`,
+			set("rope_scaling", "linear"), false,
 		},
-		"scaling in a list":     {set("rope_scaling", []int{}), `"rope_scaling" is []; want an object`},
-		"scaling of nothing":    {set("rope_scaling", map[string]any{}), ""},
-		"new scaling in a word": {set("rope_parameters", "linear"), `"rope_parameters" is "linear"; want an object`},
-		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), `"rope_parameters.full_attention" is 3; want an object`},
-		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), "rope_scaling.low_freq_factor: 4 is above the high_freq_factor of 1"},
+		"scaling in a list":     {set("rope_scaling", []int{}), false},
+		"scaling of nothing":    {set("rope_scaling", map[string]any{}), true},
+		"new scaling in a word": {set("rope_parameters", "linear"), false},
+		"new scaling by layers": {set("rope_parameters", map[string]any{"full_attention": 3}), false},
+		"low over high":         {rope("rope_type", "llama3", "factor", 8, "low_freq_factor", 4, "high_freq_factor", 1, "original_max_position_embeddings", 32), false},
 		"two rotations": {func(f *tinyFolder) {
 			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
 			f.Config["rope_parameters"] = map[string]any{"rope_type": "default"}
-		}, "rope_parameters: the rotation differs from that of rope_scaling"},
+		}, false},
 		"one rotation, twice": {func(f *tinyFolder) {
 			f.Config["rope_scaling"] = map[string]any{"type": "linear", "factor": 2}
 			f.Config["rope_parameters"] = map[string]any{
 				"rope_type": "linear", "factor": 2.0, "rope_theta": 1e4,
 			}
-		}, ""},
-		"a part of the head":    {set("partial_rotary_factor", 0.5), ""},
-		"a base that is a list": {set("rope_theta", []int{1}), `"rope_theta" is [1]; want a number`},
+		}, true},
+		"a part of the head":    {set("partial_rotary_factor", 0.5), true},
+		"a base that is a list": {set("rope_theta", []int{1}), false},
 	} {
 		f := newTinyFolder()
 		c.change(f)
 		dir := f.write(t)
 		err := planFolder(dir, Options{})
-		if c.want == "" && err == nil {
+		if c.runs != (err == nil) || err != nil && !strings.HasPrefix(err.Error(), dir) {
+			t.Errorf("%s: %v, want it to run: %v", name, err, c.runs)
+		}
+		if err == nil {
 			continue
 		}
-		if c.want == "" || err == nil || !strings.HasPrefix(err.Error(), dir) ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
-		}
+		golden.Text(name, inFolder(err, dir))
 	}
 }
 
@@ -264,11 +266,9 @@ func TestBaseOfTheRotationIsFoundWhereItStands(t *testing.T) {
 // What is no JSON is named with its line.
 func TestConfigJSONNamesWhatIsNone(t *testing.T) {
 	t.Parallel()
+	golden := wordingtest.New(t)
 	_, err := arch.ParseConfigJSON([]byte("{\"rope_scaling\": {\n  \"factor\": nan\n}}"), "config.json")
-	const want = `config.json: invalid JSON at line 2: "nan". Correct the file or download it again`
-	if err == nil || err.Error() != want {
-		t.Errorf("%v, want %q", err, want)
-	}
+	golden.Error("nan", err)
 }
 
 // The factor by which a context grew past the training's makes scores larger; past it other divisors hold.
@@ -431,8 +431,7 @@ func planHollow(c *arch.Config) error {
 
 // Keys are kept with the path to them, so that a long one over many would take all memory.
 func TestKeysOfAConfigAreBounded(t *testing.T) {
+	golden := wordingtest.New(t)
 	_, err := arch.ParseConfigJSON([]byte(`{"`+strings.Repeat("k", arch.MaxConfigPath)+`": {"a": 1}}`), "config.json")
-	if err == nil || !strings.Contains(err.Error(), "has 258 bytes; the maximum is 256") {
-		t.Errorf("error %v", err)
-	}
+	golden.Error("a long key", err)
 }

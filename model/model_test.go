@@ -19,6 +19,7 @@ import (
 	"gpuscope/engine/gpu/fake"
 	"gpuscope/engine/gpu/rules"
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf"
 	"gpuscope/model/checkpoint/gguf/gguftest"
@@ -232,182 +233,152 @@ func TestIndependentProjectionsStandSideBySide(t *testing.T) {
 }
 
 func TestFileThatCannotBeRunIsRefused(t *testing.T) {
+	golden := wordingtest.New(t)
 	tests := map[string]struct {
 		change func(b *gguftest.Builder)
 		o      Options
-		want   string
 		usage  bool
 	}{
 		"another architecture": {
 			change: set("general.architecture", "mamba"),
-			want:   "not supported yet: architecture mamba; this version runs llama, qwen2, qwen3, gemma3, phi3",
 		},
 		"no architecture": {
 			change: func(b *gguftest.Builder) { *b = *gguftest.New() },
-			want:   `"general.architecture" is missing`,
 		},
 		"layers of zero": {
 			change: set("llama.block_count", 0),
-			want:   "llama.block_count: 0 is out of range; want 1 to",
 		},
 		"layers without end": {
 			change: set("llama.block_count", uint32(1<<31)),
-			want:   "llama.block_count: 2147483648 is out of range; want 1 to",
 		},
 		"layers as text": {
 			change: set("llama.block_count", "two"),
-			want:   `"llama.block_count" is string "two"; it must be an integer`,
 		},
 		"a layer too many": {
 			change: set("llama.block_count", 3),
-			want:   `tensor "blk.2.attn_norm.weight" is missing`,
 		},
 		"a layer too few": {
 			change: set("llama.block_count", 1),
-			want:   "not supported yet: tensor blk.1.attn_norm.weight: this version does not use it",
 		},
 		"negative": {
 			change: set("llama.embedding_length", -64),
-			want:   "llama.embedding_length: -64 is out of range; want 1 to",
 		},
 		"another width": {change: func(b *gguftest.Builder) {
 			b.Set("llama.embedding_length", 96)
 			b.Set("llama.attention.head_count", 3)
 			b.Set("llama.attention.head_count_kv", 3)
-		}, want: "tensor token_embd.weight has shape [257, 64], but the configuration requires [257, 96]"},
+		}},
 		"no heads": {
 			change: set("llama.attention.head_count", 0),
-			want:   "llama.attention.head_count: 0 is out of range; want 1 to",
 		},
 		"heads do not share": {
 			change: set("llama.attention.head_count_kv", 3),
-			want:   "2 query heads is not a multiple of 3 key and value heads",
 		},
 		"heads do not divide": {
 			change: set("llama.attention.head_count", 3),
-			want:   "3 heads do not divide the embedding size of 64",
 		},
 		"no epsilon": {
 			change: set("llama.attention.layer_norm_rms_epsilon", float32(-1)),
-			want:   "epsilon: -1 is out of range; want 0 to 1",
 		},
 		"not a number": {
 			change: set("llama.rope.freq_base", float32(math.NaN())),
-			want:   "llama.rope.freq_base: NaN is out of range; want 1 to 1e+12",
 		},
 		"half a rotation": {
 			change: set("llama.rope.dimension_count", 16),
-			want:   "not supported yet: a rotation of a part of the head (16, want 32)",
 		},
 		"long values": {
 			change: set("llama.attention.value_length", 64),
-			want:   "not supported yet: heads of different sizes (64, want 32)",
 		},
 		"experts": {
 			change: set("llama.expert_count", 8),
-			want:   "not supported yet: a mixture of experts (8, want 0)",
 		},
 		"rope scaling": {
 			change: func(b *gguftest.Builder) {
 				b.Set("llama.rope.scaling.type", "yarn")
 				b.Set("llama.rope.scaling.factor", float32(4))
 			},
-			want: `llama.rope.scaling.type: not supported yet: RoPE scaling "yarn"; this version runs none`,
 		},
 		"rope scaling of a name that nobody knows": {
 			change: set("llama.rope.scaling.type", "spiral"),
-			want:   `llama.rope.scaling.type: not supported yet: RoPE scaling "spiral"`,
 		},
 		"linear rope scaling by nothing": {
 			change: set("llama.rope.scaling.type", "linear"),
-			want:   "llama.rope.scaling.factor: missing or 0, but rope.scaling.type is linear; want 1e-06 to 1e+06",
 		},
 		"rope scaling by NaN or Inf": {
 			change: set("llama.rope.scaling.factor", float32(math.NaN())),
-			want:   "llama.rope.scaling.factor: NaN is out of range; want 0 to 1e+06",
 		},
 		"rope scaling by a word": {
 			change: set("llama.rope.scaling.factor", "2"),
-			want:   `metadata "llama.rope.scaling.factor" is string "2"; it must be a float`,
 		},
 		"rope scaling by less than nothing": {
 			change: set("llama.rope.scaling.factor", float32(-2)),
-			want:   "llama.rope.scaling.factor: -2 is out of range; want 0 to 1e+06",
 		},
 		"rope scaling without end": {
 			change: set("llama.rope.scale_linear", float32(1e-30)),
-			want:   "want 0, or 1e-06 to 1e+06",
 		},
 		"rope scaling of attention by nothing": {
 			change: set("llama.rope.scaling.attn_factor", float32(0)),
-			want:   "llama.rope.scaling.attn_factor: 0 is out of range; want 1e-06 to 1e+06",
 		},
 		"long rope factors of another length": {change: func(b *gguftest.Builder) {
 			b.F32("rope_factors_long.weight", []int{8}, make([]float32, 8))
-		}, want: "tensor rope_factors_long.weight has shape [8], but the configuration requires [16]"},
+		}},
 		"rope frequencies of another length": {change: func(b *gguftest.Builder) {
 			b.F32("rope_freqs.weight", []int{32}, make([]float32, 32))
-		}, want: "tensor rope_freqs.weight has shape [32], but the configuration requires [16]"},
+		}},
 		"rope frequencies of zero": {change: func(b *gguftest.Builder) {
 			b.F32("rope_freqs.weight", []int{16}, make([]float32, 16))
-		}, want: "tensor rope_freqs.weight: factor 0 is 0; want 1e-06 to 1e+06"},
+		}},
 		"bias": {change: func(b *gguftest.Builder) {
 			b.F32("blk.0.attn_q.bias", []int{64},
 				make([]float32, 64))
-		}, want: "not supported yet: tensor blk.0.attn_q.bias"},
+		}},
 		"head of another type": {
 			change: func(b *gguftest.Builder) {
 				// Types of weights that no file is published in.
 				b.Tensor("output.weight", gguf.Q8_1, []int{tinyVocab, 64}, make([]byte, tinyVocab*2*36))
 				b.Tensor("more", gguf.F64, []int{32}, make([]byte, 8*32))
 			},
-			want: "not supported yet: tensor output.weight is Q8_1 (the file also has F64); " +
-				"this version runs matrices of F32, F16, ",
 		},
 		"rope frequencies of another type": {
 			change: func(b *gguftest.Builder) {
 				b.Tensor("rope_freqs.weight", gguf.I16, []int{16}, make([]byte, 32))
 			},
-			want: "not supported yet: tensor rope_freqs.weight is I16",
 		},
 		"head of another shape": {
 			change: func(b *gguftest.Builder) {
 				b.Q4_0("output.weight", []int{64, 64},
 					make([]float32, 64*64))
 			},
-			want: "tensor output.weight has shape [64, 64], but the configuration requires [257, 64]",
 		},
 		"context over the model": {
-			o:    Options{Context: 65},
-			want: "--context 65: the model's maximum is 64 positions", usage: true,
+			o:     Options{Context: 65},
+			usage: true,
 		},
-		"negative context": {o: Options{Context: -1}, want: "--context -1", usage: true},
+		"negative context": {o: Options{Context: -1}, usage: true},
 		"chunk over the context": {
-			o:    Options{Context: 32, MaxChunk: 33},
-			want: "--max-chunk 33 is above the context of 32", usage: true,
+			o:     Options{Context: 32, MaxChunk: 33},
+			usage: true,
 		},
-		"negative chunk":      {o: Options{MaxChunk: -1}, want: "--max-chunk -1", usage: true},
-		"negative candidates": {o: Options{TopLogits: -1}, want: "--top-logits -1", usage: true},
+		"negative chunk":      {o: Options{MaxChunk: -1}, usage: true},
+		"negative candidates": {o: Options{TopLogits: -1}, usage: true},
 		"cache over a binding": {
 			change: set("llama.context_length", 1<<21), o: Options{Context: 1 << 21},
-			want: "not supported by this device; a smaller --context (now 2097152) or --max-chunk (now 512) needs less",
 		},
 		"positions that no kernel counts": {
 			change: set("llama.context_length", math.MaxInt32), o: Options{Context: math.MaxInt32},
-			want: "a smaller --context (now 2147483647) or --max-chunk (now 512) needs less",
 		},
-		"no such device": {o: Options{Device: "7"}, want: "number 7", usage: true},
+		"no such device": {o: Options{Device: "7"}, usage: true},
 		"no such route": {
-			o:    Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
-			want: "--route linear_q4gsw=warp", usage: true,
+			o:     Options{Routes: map[string]string{"linear_q4gsw": "warp"}},
+			usage: true,
 		},
 		"route for fewer tokens than a step may take": {
-			o:    Options{MaxChunk: 24, Routes: map[string]string{"linear_q4gsw@attn.q": "gemv"}},
-			want: "; give --max-chunk 1", usage: true,
+			o:     Options{MaxChunk: 24, Routes: map[string]string{"linear_q4gsw@attn.q": "gemv"}},
+			usage: true,
 		},
 		"route that only a fusion rule brings": {
-			o:    Options{Routes: map[string]string{"sdpa_with_kv_cache": "split_decoding"}},
-			want: "layers.0.attn.sdpa has flash_decoding, decoding, materialized, streaming", usage: true,
+			o:     Options{Routes: map[string]string{"sdpa_with_kv_cache": "split_decoding"}},
+			usage: true,
 		},
 	}
 	for name, test := range tests {
@@ -422,9 +393,10 @@ func TestFileThatCannotBeRunIsRefused(t *testing.T) {
 				s.Close()
 				t.Fatal("opened")
 			}
-			if !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %q, want one line with %q", err, test.want)
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("error %q, want one line", err)
 			}
+			golden.Text(name, inFolder(err, filepath.Dir(test.o.Path)))
 			if errors.Is(err, session.ErrUsage) != test.usage {
 				t.Errorf("error %v: wrong use: %v, want %v", err, !test.usage, test.usage)
 			}
@@ -497,11 +469,12 @@ type machineWithout struct{ fake.Driver }
 func (*machineWithout) Adapters() ([]gpu.AdapterInfo, error) { return nil, gpu.ErrNoAdapter }
 
 func TestMissingDeviceIsToldAsSuch(t *testing.T) {
+	golden := wordingtest.New(t)
 	_, err := Open(context.Background(), Options{Driver: &machineWithout{}}, nil)
-	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) ||
-		!strings.HasSuffix(err.Error(), "use gpuscope --device none to plan steps without a device") {
+	if !errors.Is(err, gpu.ErrNoAdapter) || errors.Is(err, session.ErrUsage) {
 		t.Errorf("error %v", err)
 	}
+	golden.Error("no adapter", err)
 }
 
 func TestDeviceIsGivenBackWhenOpeningFails(t *testing.T) {

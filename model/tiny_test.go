@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
@@ -123,6 +124,14 @@ func write(t testing.TB, data []byte) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// inFolder is the message of an error, with DIR in place of the path of a temporary folder.
+func inFolder(err error, dir string) string {
+	if err == nil {
+		return "no error"
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(err.Error(), dir, "DIR"), `DIR\`, "DIR/")
 }
 
 // rig is a session on the tiny model and a fake device. What the device gives as the next token is the
