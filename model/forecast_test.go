@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/model/arch"
 	"gpuscope/model/checkpoint/gguf/gguftest"
 	"gpuscope/trace"
@@ -137,20 +138,17 @@ func compareForecast(t *testing.T, n *arch.Network, o graph.LiveOptions, line *t
 
 // A step that the graph was not made for is refused with what it takes and what would let it take more.
 func TestShapesThatNoStepHasAreRefused(t *testing.T) {
-	for _, c := range []struct {
-		most, tokens, position int
-		want                   string
-	}{
-		{1, 5, 0, "5 tokens in a step: want 1; to allow it, use --max-chunk 5"},
-		{16, 17, 0, "17 tokens in a step: want 1 to 16; to allow it, use --max-chunk 17"},
-		{16, 65, 0, "65 tokens in a step: want 1 to 16; the context holds 64 (see --context)"},
-		{16, 0, 0, "0 tokens in a step: want 1 to 16"},
-		{16, 1, -1, "position -1: want 0 or more"},
-		{16, 16, 49, "position 49 with 16 tokens: want at most 48, for a context of 64"},
+	golden := wordingtest.New(t)
+	for _, c := range []struct{ most, tokens, position int }{
+		{1, 5, 0},
+		{16, 17, 0},
+		{16, 65, 0},
+		{16, 0, 0},
+		{16, 1, -1},
+		{16, 16, 49},
 	} {
 		m := &Model{maxChunk: c.most, context: 64}
-		if err := m.checkShape(c.tokens, c.position); err == nil || err.Error() != c.want {
-			t.Errorf("%d tokens at %d: %v, want %s", c.tokens, c.position, err, c.want)
-		}
+		name := fmt.Sprintf("%d tokens at %d, at most %d", c.tokens, c.position, c.most)
+		golden.Error(name, m.checkShape(c.tokens, c.position))
 	}
 }

@@ -7,10 +7,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -203,34 +203,35 @@ func TestALookAtAMatrixReadsItsFormat(t *testing.T) {
 }
 
 func TestALookSaysWhatItCannotShow(t *testing.T) {
+	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
-	try := func(want string, at *session.LookAt) {
+	try := func(name string, at *session.LookAt) error {
 		t.Helper()
 		err := r.try(context.Background(), session.Command{Kind: session.Look, At: at})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", at, err, want)
-		}
+		golden.Error(name, err)
+		return err
 	}
-	try("there is no step to run again", &session.LookAt{Value: r.value("embed")})
+	try("before any step", &session.LookAt{Value: r.value("embed")})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Next})
-	try("nothing writes layers.0.attn.sdpa in step 1: it is fused away into its readers",
-		&session.LookAt{Value: r.value("layers.0.attn.sdpa"), Count: 1})
+	try("a value that is fused away", &session.LookAt{Value: r.value("layers.0.attn.sdpa"), Count: 1})
 	r.do(session.Command{Kind: session.Previous})
 	one, late := 1, trace.DispatchID(9999)
-	try("look: no value given", nil)
-	try("no value -1; the graph has", &session.LookAt{Value: -1})
-	try("no value 99999; the graph has", &session.LookAt{Value: 99999})
-	try("pos is an integer on the host", &session.LookAt{Value: r.value("pos")})
-	try("-1 elements from element 0 on", &session.LookAt{Value: r.value("embed"), Count: -1})
-	try("16385 elements from element 0 on; the maximum is 16384",
-		&session.LookAt{Value: 0, Count: session.MostNumbers + 1})
-	try("129 rows of 128, 1 apart, from", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
-	try("step 1 cannot be run again", &session.LookAt{Value: r.value("embed"), Step: &one})
-	try("the dispatch did not run in the last step", &session.LookAt{Value: r.value("embed"), After: &late})
+	try("no value", nil)
+	try("a negative value", &session.LookAt{Value: -1})
+	try("a value past the last", &session.LookAt{Value: 99999})
+	try("a SymInt", &session.LookAt{Value: r.value("pos")})
+	try("a negative count", &session.LookAt{Value: r.value("embed"), Count: -1})
+	try("too many elements", &session.LookAt{Value: 0, Count: session.MostNumbers + 1})
+	try("too many rows", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
+	try("a step that was taken back", &session.LookAt{Value: r.value("embed"), Step: &one})
+	try("a dispatch that did not run", &session.LookAt{Value: r.value("embed"), After: &late})
 	fault := errors.New("injected")
 	r.dev.FailNth(fake.CopyOut, 1, fault)
-	try("injected", &session.LookAt{Value: r.value("embed"), Count: 1})
+	err := try("a copy that fails", &session.LookAt{Value: r.value("embed"), Count: 1})
+	if !errors.Is(err, fault) {
+		t.Errorf("a copy that fails: %v", err)
+	}
 	r.look(session.LookAt{Value: r.value("embed"), Count: 1})
 }
 
@@ -289,6 +290,7 @@ func TestALookAtAWindowOfAMatrix(t *testing.T) {
 // After a dispatch that was looked behind just before, what took over a value's memory is not told as the
 // value.
 func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
+	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	last := trace.DispatchID(0)
@@ -300,7 +302,5 @@ func TestALookIsRefusedWhereAnotherValueHasTheMemory(t *testing.T) {
 		Kind: session.Look,
 		At:   &session.LookAt{Value: r.value("embed"), After: &last, Count: 1},
 	})
-	if err == nil || !strings.Contains(err.Error(), "has been reused for") {
-		t.Error(err)
-	}
+	golden.Error("embed after the last dispatch", err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -94,6 +95,7 @@ func TestAnEngineGoesOnWhereAnotherOneWas(t *testing.T) {
 }
 
 func TestAnotherTokenThanTheFirstTimeIsNotTaken(t *testing.T) {
+	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	r.do(session.Command{Kind: session.Run, N: 3})
@@ -105,12 +107,12 @@ func TestAnotherTokenThanTheFirstTimeIsNotTaken(t *testing.T) {
 	next.reply(session.Command{Kind: session.Resume, Left: left})
 	next.wantStand(r.stand())
 	events := next.mirror.Trace.Events
-	if says := events[len(events)-1].Text; !strings.Contains(says, "4 of them gave another token") {
-		t.Errorf("%q", says)
-	}
+	golden.Text("event", events[len(events)-1].Text)
 }
 
 func TestWhatCannotHaveBeenLeftIsRefused(t *testing.T) {
+	golden := wordingtest.New(t)
+	const unspoilt = "as it was left"
 	token := func(id int) *int { return &id }
 	whole := func() *session.Left {
 		return &session.Left{
@@ -125,36 +127,38 @@ func TestWhatCannotHaveBeenLeftIsRefused(t *testing.T) {
 			},
 		}
 	}
-	for want, spoil := range map[string]func(*session.Left){
-		"":                                func(*session.Left) {},
-		"invalid last step -1":            func(l *session.Left) { l.Last.Step = -1 },
-		"with 1 tokens at position 64":    func(l *session.Left) { l.Last.Position = 64 },
-		"with 99 tokens at":               func(l *session.Left) { l.Last.Tokens = 99 },
-		"chunks of 999":                   func(l *session.Left) { l.Chunk = 999 },
-		"timing level":                    func(l *session.Left) { l.Timing = "now" },
-		"token 0 of the prompt has id -1": func(l *session.Left) { l.Prompt[0] = -1 },
-		"but no prompt":                   func(l *session.Left) { l.Prompt = nil },
-		"a step of 0 tokens":              func(l *session.Left) { l.Turns[1].Tokens = 0 },
-		"a step of -2 tokens":             func(l *session.Left) { l.Kept = []int{-2} },
-		"invalid step of 2 tokens at":     func(l *session.Left) { l.Turns[2].Tokens = 2 },
-		"step 0 follows step 0":           func(l *session.Left) { l.Turns[1].Step = 0 },
-		"step 2 follows step 1":           func(l *session.Left) { l.Last.Step = 1 },
-		"has a token but must not":        func(l *session.Left) { l.Turns[0].Token = token(1) },
-		"invalid token id 99999":          func(l *session.Left) { l.Turns[2].Token = token(99999) },
-		"3 positions are kept":            func(l *session.Left) { l.Kept, l.Turns = []int{3}, nil },
+	for name, spoil := range map[string]func(*session.Left){
+		unspoilt:                           func(*session.Left) {},
+		"a negative last step":             func(l *session.Left) { l.Last.Step = -1 },
+		"a step past the context":          func(l *session.Left) { l.Last.Position = 64 },
+		"a step of too many tokens":        func(l *session.Left) { l.Last.Tokens = 99 },
+		"too large chunks":                 func(l *session.Left) { l.Chunk = 999 },
+		"no such timing level":             func(l *session.Left) { l.Timing = "now" },
+		"a negative id in the prompt":      func(l *session.Left) { l.Prompt[0] = -1 },
+		"no prompt":                        func(l *session.Left) { l.Prompt = nil },
+		"a step of no tokens":              func(l *session.Left) { l.Turns[1].Tokens = 0 },
+		"a negative number of kept tokens": func(l *session.Left) { l.Kept = []int{-2} },
+		"a decode step of two tokens":      func(l *session.Left) { l.Turns[2].Tokens = 2 },
+		"a step twice":                     func(l *session.Left) { l.Turns[1].Step = 0 },
+		"a step past the last":             func(l *session.Left) { l.Last.Step = 1 },
+		"a token within the prompt":        func(l *session.Left) { l.Turns[0].Token = token(1) },
+		"no such id":                       func(l *session.Left) { l.Turns[2].Token = token(99999) },
+		"a whole prompt that is kept":      func(l *session.Left) { l.Kept, l.Turns = []int{3}, nil },
 	} {
 		r := newRig(t, Options{})
 		l := whole()
 		spoil(l)
 		r.mirror.Continue()
 		_, err := r.s.Do(context.Background(), session.Command{Kind: session.Resume, Left: l})
-		refused := errors.Is(err, session.ErrUsage) && strings.Contains(err.Error(), want)
-		if err != nil && !refused || (err == nil) != (want == "") {
-			t.Errorf("%q: %v", want, err)
+		if name != unspoilt {
+			golden.Error(name, err)
+		}
+		if err != nil && !errors.Is(err, session.ErrUsage) || (err == nil) != (name == unspoilt) {
+			t.Errorf("%s: %v", name, err)
 		}
 		_, err = r.s.Do(context.Background(), session.Command{Kind: session.Resume, Left: whole()})
-		if (err == nil) != (want != "") {
-			t.Errorf("%q, then what is right: %v", want, err)
+		if (err == nil) != (name != unspoilt) {
+			t.Errorf("%s, then what is right: %v", name, err)
 		}
 	}
 }

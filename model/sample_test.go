@@ -61,8 +61,7 @@ func TestNaNOfAWeightIsFound(t *testing.T) {
 		})
 		r := openOn(t, dev, Options{Path: write(t, b.Bytes()), TopLogits: candidates})
 		_, err := r.s.Do(context.Background(), session.Command{Kind: session.Prompt, Text: "x"})
-		if err == nil || !strings.Contains(err.Error(), "the highest of its logits is NaN; the first in the step "+
-			"is NaN, element 5 of layers.1.mlp.norm.weighted, which dispatch ") {
+		if err == nil || !strings.Contains(err.Error(), "element 5 of layers.1.mlp.norm.weighted,") {
 			t.Errorf("%d candidates: %v", candidates, err)
 		}
 		step := r.end().Steps[0]

@@ -10,6 +10,7 @@ import (
 
 	"gpuscope/engine"
 	"gpuscope/engine/gpu/fake"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/session"
 	"gpuscope/trace"
 )
@@ -75,6 +76,7 @@ func TestObserverHasBothMedians(t *testing.T) {
 func first(ns int64, _ bool) int64 { return ns }
 
 func TestTimingLevelIsTheSteps(t *testing.T) {
+	golden := wordingtest.New(t)
 	r := newRig(t, Options{})
 	r.do(promptOf(5))
 	for _, level := range trace.TimingLevels {
@@ -95,10 +97,11 @@ func TestTimingLevelIsTheSteps(t *testing.T) {
 		{Kind: session.Repeat},
 		{Kind: session.Observe},
 	} {
-		if err := without.try(context.Background(), c); !errors.Is(err, session.ErrUsage) ||
-			!strings.Contains(err.Error(), "no timestamps") {
+		err := without.try(context.Background(), c)
+		if !errors.Is(err, session.ErrUsage) {
 			t.Errorf("%s without timestamps: %v", c.Kind, err)
 		}
+		golden.Error(string(c.Kind)+" without timestamps", err)
 	}
 }
 
