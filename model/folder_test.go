@@ -166,7 +166,9 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 			mistype("layer_types", 4), false,
 		},
 		"NaN where a number is used": {func(f *tinyFolder) { f.text = `"rms_norm_eps": NaN` }, false},
-		"NaN where none is used":     {func(f *tinyFolder) { f.text = `"aux_loss": [NaN, -Infinity, Infinity]` }, true},
+		"NaN where none is used": {func(f *tinyFolder) {
+			f.text = `"aux_loss": [NaN, -Infinity, Infinity]`
+		}, true},
 		"long rope": {set("rope_scaling", map[string]any{
 			"type": "longrope", "short_factor": make16(1), "long_factor": make16(2), "original_max_position_embeddings": 32,
 		}), true},
@@ -186,7 +188,9 @@ func TestFolderIsRefusedByWhatIsWrong(t *testing.T) {
 		"an unknown tensor":  {tensor("model.layers.0.self_attn.q_proj.bias", 64), false},
 		"another shape":      {tensor("model.norm.weight", 63), false},
 		"old linear scaling": {set("rope_scaling", map[string]any{"type": "linear", "factor": 2}), true},
-		"new linear scaling": {set("rope_parameters", map[string]any{"rope_type": "linear", "factor": 2, "rope_theta": 5e5}), true},
+		"new linear scaling": {set("rope_parameters", map[string]any{
+			"rope_type": "linear", "factor": 2, "rope_theta": 5e5,
+		}), true},
 		"an unknown scaling": {set("rope_scaling", map[string]any{"rope_type": "yarn"}), false},
 		"an unknown rope key": {
 			rope("rope_type", "linear", "factor", 2, "x", 1), false,

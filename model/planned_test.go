@@ -138,7 +138,8 @@ func TestAStepOfAnyShapeIsPlanned(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	golden.Error("with a device", newRig(t, Options{}).try(t.Context(), session.Command{Kind: session.Plan, N: 1}))
+	plan := session.Command{Kind: session.Plan, N: 1}
+	golden.Error("with a device", newRig(t, Options{}).try(t.Context(), plan))
 }
 
 // What needs a device is refused without one, and the text goes on.
