@@ -185,7 +185,8 @@ func (c *client) readMessages() error {
 		return nil
 	}
 	if err != nil {
-		// The remaining output must be read. Otherwise the engine blocks on a full pipe and never ends.
+		// The remaining output of the engine must be read. Otherwise the engine blocks on a full pipe and
+		// never ends.
 		_ = c.peer.Requests.Close()
 		_, _ = io.Copy(io.Discard, c.peer.Messages)
 	}

@@ -17,7 +17,7 @@ import (
 // This file derives an encoder and a decoder from the Go type of each message. wire.go describes the
 // encoding.
 
-// form encodes and decodes the values of one type.
+// form holds the functions that encode and decode the values of one type.
 type form struct {
 	least int // minimum number of bytes of an encoded value
 	put   func(w *wireWriter, v reflect.Value)

@@ -21,7 +21,7 @@ func newHistories[T any](keys int) histories[T] {
 // Of returns the list of a key.
 func (h histories[T]) Of(key int) []T { return h.pages[key/pageSize][key%pageSize] }
 
-// longer is a version of histories that is being extended.
+// longer is a new version of histories while data is being appended to it.
 type longer[T any] struct {
 	histories[T]
 	own    []bool // pages that were copied for this version

@@ -64,7 +64,7 @@ func CostTable(ctx context.Context, x *analyze.Index, selection analyze.Selectio
 		made.Title = t.costTitle(t.unknown(rows))
 		quiet := &made.Columns[made.Column("cost_us")]
 		of := quiet.Of
-		quiet.Of = func(row int) table.Cell { // the title has said that no cost is known
+		quiet.Of = func(row int) table.Cell { // the title already states that no cost is known
 			cell := of(row)
 			cell.Text = table.Unmeasured
 			return cell

@@ -72,7 +72,7 @@ func (t *DispatchTable) title() []table.Line {
 	return []table.Line{takes, table.Title(parts...)}
 }
 
-// timingPart returns the title segment that says how dispatches were timed.
+// timingPart returns the title segment about how the dispatches were timed.
 func (t *DispatchTable) timingPart() table.Segment {
 	_, one := t.Selection.One()
 	n := t.Repeats()

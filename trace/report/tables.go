@@ -84,8 +84,8 @@ func selectionError(format string, args ...any) error {
 	return badSelection(fmt.Sprintf(format, args...))
 }
 
-// Register adds a table. Files call it from their init functions. The registered table rejects a selection
-// without steps unless it accepts one.
+// Register adds a table. Files call it from their init functions. Register wraps the table so that a
+// selection without steps is an error, except for tables that accept such a selection.
 func Register(t Table) {
 	of := t.Of
 	t.Of = func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {

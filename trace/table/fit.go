@@ -72,8 +72,8 @@ func (t *Table) fitted(cols, natural []int, width int) (kept, widths []int) {
 	return kept, widths
 }
 
-// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Lines after the first have
-// hanging more cells of indentation than the first line.
+// Wrap breaks a text into lines of at most w cells, at spaces if there are any. Each line after the first
+// is indented further than the first line, by the number of cells in the argument hanging.
 func Wrap(s string, w, hanging int) []string {
 	if w <= 0 || Width(s) <= w {
 		return []string{s}

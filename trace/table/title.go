@@ -14,7 +14,8 @@ type Segment struct {
 	// Rank is the priority of the segment. If a title is too long, segments with the highest rank are
 	// removed first, and those with rank 0 last. Rank 0 is for essential facts: an error, the overhead of
 	// timing, what to fix first, what changed. Rank 5 and above is for facts that are nice to have. A
-	// segment with rank 0 is shortened after a clause before it is removed.
+	// segment with rank 0 is first shortened at the end of a clause, and removed only if this is not
+	// enough.
 	Rank int
 	Text string
 	// Short replaces Text if there is no room for Text; it may be "".

@@ -58,7 +58,7 @@ func Table(c *curves.Curves) *table.Table {
 	return t
 }
 
-// places is the number of positions that a displayed slope refers to.
+// places is the number of positions in the unit of a displayed slope, which is time per 1,000 positions.
 const places = 1000
 
 // slopeUnit returns the unit for slopes whose largest value is given in ns per 1,000 positions. On a
