@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/reference"
 	"gpuscope/ops/weight"
@@ -197,87 +198,83 @@ func TestTensorsOfOtherTypesAreRefused(t *testing.T) {
 }
 
 func TestMatricesOfOtherFormatsAreRefused(t *testing.T) {
+	golden := wordingtest.New(t)
 	for _, c := range []struct {
 		name, kind string
 		weight     func(b *graph.Builder) any
-		want       string
 	}{
 		{"f16 weights in an f32 linear", "linear", func(b *graph.Builder) any {
 			return b.Constant("w", graph.F16, []int{8, 8}, nil)
-		}, "it (linear): argument weight: matrix w has element type f16, want f32"},
+		}},
 		{"a matrix of halves in an f32 linear", "linear", func(*graph.Builder) any {
 			return noiseMatrix("w", 8, 8, weight.F16)
-		}, "it (linear): argument weight: matrix w has format f16, want a matrix of weights in f32"},
+		}},
 		{"floats in a linear of 4 bits", "linear_q4gsw", func(b *graph.Builder) any {
 			return constant(b, "w", 8, 8)
-		}, "it (linear_q4gsw): argument weight: matrix w has format f32, want a matrix of weights in q4gsw"},
+		}},
 		{"floats in a linear of 4 bits, as a matrix", "linear_q4gsw", func(*graph.Builder) any {
 			return noiseMatrix("w", 8, 8, weight.F32)
-		}, "argument weight: matrix w has format f32, want a matrix of weights in q4gsw"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			out := New(b, c.kind, "it", kind.Args{"x": in(b, "x", 3, 8), "weight": c.weight(b)})
-			if out != nil || b.Err() == nil || !strings.Contains(b.Err().Error(), c.want) {
-				t.Errorf("got %v and %v, want %q", out, b.Err(), c.want)
+			if out != nil {
+				t.Errorf("it was built: %v", out)
 			}
+			golden.Error(c.name, b.Err())
 		})
 	}
 }
 
 func TestArgumentsByNameAreHeldToTheKind(t *testing.T) {
+	golden := wordingtest.New(t)
 	for _, c := range []struct {
 		name, kind string
 		args       func(b *graph.Builder) kind.Args
-		want       string
 	}{
 		{
 			"an unknown kind", "roll", func(*graph.Builder) kind.Args { return nil },
-			`unknown kind of operator "roll"`,
 		},
 		{"an argument less", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "eps": 1e-5}
-		}, "it (rms_norm): argument weight is missing, want a tensor of f32"},
+		}},
 		{"an argument more", "silu", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "inplace": true}
-		}, "unknown argument inplace, want one of x"},
+		}},
 		{
 			"a number for a tensor", "silu", func(*graph.Builder) kind.Args { return kind.Args{"x": 3} },
-			"argument x: 3 has Go type int, want a tensor of f32",
 		},
 		{"a SymInt for a tensor", "silu", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": b.SymInt("pos", 0, 1, 0)}
-		}, "argument x: pos is a SymInt, want a tensor of f32"},
+		}},
 		{"a tensor for a SymInt", "sym_add", func(b *graph.Builder) kind.Args {
 			return kind.Args{"a": in(b, "x", 8), "b": 1}
-		}, "argument a: x is a tensor, want an integer or SymInt"},
+		}},
 		{
 			"a value of nowhere", "silu", func(*graph.Builder) kind.Args {
 				return kind.Args{"x": graph.ValueID(77)}
 			},
-			"argument x: the graph has no value 77",
 		},
 		{"an input for State", "update_cache", func(b *graph.Builder) kind.Args {
 			return kind.Args{"value": in(b, "v", 1, 1, 1, 4), "cache": in(b, "c", 1, 4, 1, 4), "input_pos": 0}
-		}, "argument cache: c is input, want State of f32, i32 or u32"},
+		}},
 		{"text for a number", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": "small"}
-		}, "argument eps: small has Go type string, want a number"},
+		}},
 		{"a number that f32 does not have", "rms_norm", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "weight": in(b, "w", 8), "eps": 1e39}
-		}, "argument eps: 1e+39 does not fit in f32, want a finite number"},
+		}},
 		{"a list with a wrong element", "permute", func(b *graph.Builder) kind.Args {
 			return kind.Args{"x": in(b, "x", 8), "dims": []any{0, true}}
-		}, "argument dims: element 1: true has Go type bool, want an integer"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			if out := New(b, c.kind, "it", c.args(b)); out != nil || b.Err() == nil {
 				t.Fatalf("it was built: %v", out)
 			}
-			if got := b.Err().Error(); !strings.Contains(got, c.want) {
-				t.Errorf("%s: does not say %q", got, c.want)
-			}
+			golden.Error(c.name, b.Err())
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/gpu/gputest"
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/internal/shape"
 	"gpuscope/ops/kind"
@@ -738,49 +739,40 @@ func TestRowsAtMost(t *testing.T) {
 }
 
 func TestLinearRefuses(t *testing.T) {
+	golden := wordingtest.New(t)
 	for _, c := range []struct {
 		name  string
 		built linearCase
-		want  string
 	}{
 		{
 			"columns that make no whole words",
 			linearCase{kind: "linear_q4gsw", k: 60, n: 8, group: 4, live: []int{1}},
-			"60 columns in groups of 4, both must be multiples of 8",
 		},
 		{
 			"groups that do not divide a row",
 			linearCase{kind: "linear_q4gsw", k: 64, n: 8, group: 24, live: []int{1}},
-			"64 columns are not a multiple of the group size 24",
 		},
 		{
 			"groups where one scale to a row is wanted",
 			linearCase{kind: "linear_qcs4w", k: 64, n: 8, group: 32, live: []int{1}},
-			"want one scale for each row of 64 columns",
 		},
 		{
 			"columns that make no whole groups",
 			linearCase{kind: "linear_q8_0", k: 40, n: 8, live: []int{1}},
-			"w: 40 columns are not a multiple of the group size 32",
 		},
 		{
 			"columns that make no whole blocks",
 			linearCase{kind: "linear_f16", k: 36, n: 8, live: []int{1}},
-			"w: 36 columns are not a multiple of the block size 8",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := graph.NewBuilder(gpu.DefaultLimits())
 			c.built.build(b)
-			if err := b.Err(); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
+			golden.Error(c.name, b.Err())
 		})
 	}
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	Linear(b, "y", b.Input("x", graph.F32, []int{1, 32}, []int{4, 32}), q4Noise("w", 8, 64, 32),
 		graph.None)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "want 64 columns because the weights are 8 x 64") {
-		t.Errorf("x of the wrong width: %v", err)
-	}
+	golden.Error("x of the wrong width", b.Err())
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 	"gpuscope/ops/weight"
@@ -18,194 +19,175 @@ func in(b *graph.Builder, name string, dims ...int) graph.ValueID {
 }
 
 func TestBuildRefusesArgumentsThatDoNotFit(t *testing.T) {
+	golden := wordingtest.New(t)
 	for _, c := range []struct {
 		name  string
 		build func(b *graph.Builder)
-		want  string
 	}{
 		{
 			"rms_norm with a weight of another width",
 			func(b *graph.Builder) { RMSNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 4), 1e-5) },
-			"weight has dims [4], want [8] for x [2 8]",
 		},
 		{"layer_norm with a bias of another width", func(b *graph.Builder) {
 			basic.LayerNorm(b, "layer3.it", in(b, "x", 2, 8), in(b, "w", 8), in(b, "c", 4), 1e-5)
-		}, "weight or bias has dims [4], want [8]"},
+		}},
 		{
 			"operands that do not broadcast",
 			func(b *graph.Builder) { basic.Add(b, "layer3.it", in(b, "x", 3, 4), in(b, "y", 2, 4), 1) },
-			"cannot broadcast operands [3 4] and [2 4]: sizes 3 and 2 differ",
 		},
 		{
 			"silu_mul of two shapes",
 			func(b *graph.Builder) { SiLUMul(b, "layer3.it", in(b, "g", 4), in(b, "u", 1, 4)) },
-			"gate is [4] and up is [1 4], want the same dims",
 		},
 		{"rope of odd heads", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 3), in(b, "k", 2, 1, 3), in(b, "c", 2, 1),
 				in(b, "s", 2, 1))
-		}, "head dim is 3, want an even number"},
+		}},
 		{"rope of a q and k of different length", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 3, 1, 4), in(b, "c", 2, 2),
 				in(b, "s", 2, 2))
-		}, "the same positions or one in q"},
+		}},
 		{"rope with too few rows of the tables", func(b *graph.Builder) {
 			ApplyRotaryEmb(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 1, 2),
 				in(b, "s", 2, 2))
-		}, "cos or sin has dims [1 2], want [2 2]"},
+		}},
 		{"rope_hf with tables wider than a head", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 6),
 				in(b, "s", 4, 6), kind.Fixed(0))
-		}, "cos or sin has dims [4 6], want 4 columns"},
+		}},
 		{"rope_hf past the tables", func(b *graph.Builder) {
 			ApplyRotaryEmbHF(b, "layer3.it", in(b, "q", 2, 1, 4), in(b, "k", 2, 1, 4), in(b, "c", 4, 4),
 				in(b, "s", 4, 4), kind.Fixed(3))
-		}, "rows for positions 3 to 4"},
+		}},
 		{
 			"rope_interleaved of another shape",
 			func(b *graph.Builder) {
 				ApplyRotaryEmbInterleaved(b, "layer3.it", in(b, "x", 2, 4),
 					in(b, "f", 3, 4))
-			}, "want [..., N, C] and [N, C] with C even",
+			},
 		},
 		{
 			"argmax of a scalar", func(b *graph.Builder) { basic.Argmax(b, "layer3.it", in(b, "x"), false) },
-			"x has rank 0",
 		},
 		{
 			"cat of two ranks",
 			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2), in(b, "y", 2, 2)) },
-			"want the same type and rank",
 		},
 		{
 			"cat of parts that differ elsewhere",
 			func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0, in(b, "x", 2, 3), in(b, "y", 2, 4)) },
-			"differ in dim 1",
 		},
-		{"cat of nothing", func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0) }, "cat has no parts"},
+		{"cat of nothing", func(b *graph.Builder) { basic.Cat(b, "layer3.it", 0) }},
 		{"expand of a dim that is not 1", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{4, 3}})
-		}, "cannot expand dim 0 of [2 3] to 4"},
+		}},
 		{"expand to fewer dims", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "size": []int{3}})
-		}, "cannot expand x to size [3]: tensor has rank 2, want 2 to 8 sizes"},
+		}},
 		{"expand that leaves a new dim as it is", func(b *graph.Builder) {
 			New(b, "expand", "layer3.it", kind.Args{"x": in(b, "x", 3), "size": []int{-1, 3}})
-		}, "size of new dim 0 is -1, want at least 1"},
+		}},
 		{"flip of a dim twice", func(b *graph.Builder) {
 			New(b, "flip", "layer3.it", kind.Args{"x": in(b, "x", 2, 3), "dims": []int{1, -1}})
-		}, "dim 1 of x is listed twice"},
+		}},
 		{"embedding of a cube", func(b *graph.Builder) {
 			ids := b.Input("ids", graph.I32, []int{1}, []int{1})
 			Embedding(b, "layer3.it", weight.Dense(b, in(b, "t", 2, 2, 2)), ids)
-		}, "matrix t has dims [2 2 2], want [rows, columns]"},
+		}},
 		{
 			"embedding by floats",
 			func(b *graph.Builder) {
 				Embedding(b, "layer3.it", weight.Dense(b, in(b, "t", 2, 2)), in(b, "ids", 1))
 			},
-			"argument indices: ids is f32, want i32",
 		},
 		{"embedding_q4gsw in groups that do not divide", func(b *graph.Builder) {
 			Embedding(b, "layer3.it", q4Noise("t", 2, 40, 16),
 				b.Input("ids", graph.I32, []int{1}, []int{1}))
-		}, "40 columns are not a multiple of the group size 16"},
+		}},
 		{
 			"permute that drops a dim",
 			func(b *graph.Builder) { basic.Permute(b, "layer3.it", in(b, "x", 2, 3), 0, 0) },
-			"[0 0] is not a permutation of the 2 dims of x",
 		},
 		{
 			"select past the dim", func(b *graph.Builder) {
 				basic.Select(b, "layer3.it", in(b, "x", 2, 3), 1, 3)
 			},
-			"index 3 of dim 1 of [2 3] is out of range, want -3 to 2",
 		},
 		{
 			"select of a dim that is not there",
 			func(b *graph.Builder) { basic.Select(b, "layer3.it", in(b, "x", 2, 3), 2, 0) },
-			"dim 2 is out of range: x has rank 2",
 		},
 		{
 			"slice past the dim",
 			func(b *graph.Builder) {
 				basic.Slice(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(2), kind.Fixed(3))
 			},
-			"slice 2:5 of dim 0 of [4 3]",
 		},
 		{
 			"slice that leaves nothing",
 			func(b *graph.Builder) {
 				basic.SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(3), kind.Fixed(2),
 					1)
-			}, "is empty",
+			},
 		},
 		{
 			"slice with step 0",
 			func(b *graph.Builder) {
 				basic.SliceRange(b, "layer3.it", in(b, "x", 4, 3), 0, kind.Fixed(0), kind.Fixed(2),
 					0)
-			}, "step 0, want at least 1",
+			},
 		},
 		{
 			"sum over dims apart",
 			func(b *graph.Builder) { basic.Sum(b, "layer3.it", in(b, "x", 2, 3, 4), []int{0, 2}, false) },
-			"the dims are not adjacent",
 		},
 		{
 			"sum over no dims", func(b *graph.Builder) {
 				basic.Sum(b, "layer3.it", in(b, "x", 2), nil, false)
 			},
-			"sum has no dims",
 		},
 		{"update_cache past the cache", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F32, []int{1, 4, 2, 4}),
 				kind.Fixed(2))
-		}, "rows 2 to 4 are out of range, the cache has 4 rows"},
+		}},
 		{"update_cache of another type", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 1, 3, 2, 4), b.State("c", graph.F16, []int{1, 4, 2, 4}),
 				kind.Fixed(0))
-		}, "argument cache: c is f16, want f32, i32 or u32"},
+		}},
 		{"update_cache of a batch", func(b *graph.Builder) {
 			UpdateCache(b, "layer3.it", in(b, "v", 2, 3, 2, 4), b.State("c", graph.F32, []int{2, 4, 2, 4}),
 				kind.Fixed(0))
-		}, "want [1, S, H, D] and [1, C, H, D]"},
+		}},
 		{
 			"view of another element count",
 			func(b *graph.Builder) {
 				basic.View(b, "layer3.it", in(b, "x", 2, 3), kind.Fixed(4), basic.Rest)
 			},
-			"view of 6 elements, dims [2 3]: the new dims hold",
 		},
 		{
 			"view with two dims to work out",
 			func(b *graph.Builder) { basic.View(b, "layer3.it", in(b, "x", 2, 3), basic.Rest, basic.Rest) },
-			"two dims of -1",
 		},
 		{
 			"select_as_symint of floats",
 			func(b *graph.Builder) { basic.SelectAsSymInt(b, "layer3.it", in(b, "x", 2), 0, 0, 0, 1) },
-			"x is f32, want i32",
 		},
 		{
 			"floordiv by 0",
 			func(b *graph.Builder) {
 				basic.SymFloorDiv(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1, 0)), kind.Fixed(0))
 			},
-			"by zero",
 		},
 		{"mul past 32 bits", func(b *graph.Builder) {
 			basic.SymMul(b, "layer3.it", kind.Sym(b.SymInt("a", 0, 1<<20, 0)), kind.Sym(b.SymInt("b", 0,
 				1<<20, 0)))
-		}, "does not fit in 32 bits"},
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := tinyBuilder()
 			c.build(b)
 			_, err := b.Finish()
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want an error with %q", err, c.want)
-			}
+			golden.Error(c.name, err)
 			if err != nil && !strings.Contains(err.Error(), "layer3.it") {
 				t.Errorf("%v does not name the operator", err)
 			}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/gpu"
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/kind"
 	"gpuscope/trace"
 )
@@ -384,24 +384,25 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 		for _, want := range []struct {
 			tokens, position int
 			Route            string
+			reason           kind.Reason
 			groups           int64 // of the streaming kernel
 		}{
-			{1, 0, "decoding (S = 1, and few positions are seen)", 0},
-			{1, 4095, "flash_decoding (S = 1)", 0},
-			{2, 0, "streaming (S > 1)", 8},
-			{2, 509, "streaming (S > 1)", 8},
-			{2, 510, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 32},
-			{16, 4080, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 256},
-			{17, 4079, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 240},
-			{64, 4032, "split_streaming (S > 1, and tiles of tokens do not fill the device)", 256},
-			{65, 4031, "streaming (S > 1)", 72},
-			{512, 0, "streaming (S > 1)", 512},
+			{1, 0, "decoding", kind.FewPositions, 0},
+			{1, 4095, "flash_decoding", kind.OneToken, 0},
+			{2, 0, "streaming", kind.ManyTokens, 8},
+			{2, 509, "streaming", kind.ManyTokens, 8},
+			{2, 510, "split_streaming", kind.FewTokens, 32},
+			{16, 4080, "split_streaming", kind.FewTokens, 256},
+			{17, 4079, "split_streaming", kind.FewTokens, 240},
+			{64, 4032, "split_streaming", kind.FewTokens, 256},
+			{65, 4031, "streaming", kind.ManyTokens, 72},
+			{512, 0, "streaming", kind.ManyTokens, 512},
 		} {
 			if want.tokens > c.tokens {
 				continue
 			}
 			if headDim > sdpaRoomy && want.tokens > 1 {
-				want.Route, want.groups = "materialized (D > 128)", 0
+				want.Route, want.reason, want.groups = "materialized", kind.WideHead, 0
 			}
 			c.live = [][2]int{{want.tokens, want.position}}
 			trial := c.trial()
@@ -414,10 +415,11 @@ func TestSDPAChoosesItsRouteByLiveTokensAndPositions(t *testing.T) {
 					groups = launch.Grid.Groups
 				}
 			}
-			got := fmt.Sprintf("%s (%s)", plans[0].Route, plans[0].Reason)
-			if got != want.Route || groups != want.groups {
-				t.Errorf("heads of %d, %d tokens at %d: %s, %d workgroups of streaming, want %s, %d", headDim,
-					want.tokens, want.position, got, groups, want.Route, want.groups)
+			got := plans[0]
+			if got.Route != want.Route || got.Reason != want.reason.String() || groups != want.groups {
+				t.Errorf("heads of %d, %d tokens at %d: %s (%s), %d workgroups, want %s (%s), %d",
+					headDim, want.tokens, want.position, got.Route, got.Reason, groups, want.Route,
+					want.reason, want.groups)
 			}
 		}
 	}
@@ -480,24 +482,17 @@ func TestSDPARoutesAsked(t *testing.T) {
 }
 
 func TestSDPARefuses(t *testing.T) {
+	golden := wordingtest.New(t)
 	b := graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 2, kvHeads: 1, headDim: 6, tokens: 2, context: 8}.build(b)
-	if err := b.Err(); err == nil ||
-		!strings.Contains(err.Error(), "head dim is 6, want a multiple of 4") {
-		t.Errorf("heads of 6: %v", err)
-	}
+	golden.Error("heads of 6", b.Err())
 	b = graph.NewBuilder(gpu.DefaultLimits())
 	attention{qHeads: 3, kvHeads: 2, headDim: 8, tokens: 2, context: 8}.build(b)
-	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "heads is 3, want a multiple of the 2 KV heads") {
-		t.Errorf("3 heads on 2: %v", err)
-	}
+	golden.Error("3 heads on 2", b.Err())
 	c := attention{qHeads: 2, kvHeads: 1, headDim: 8, tokens: 4, context: 8, live: [][2]int{{4, 5}}}
 	g := finish(t, c.trial())
 	live := liveOf(t, g, graph.LiveOptions{})
-	if err := bring(live, c.trial().input(t, g, c.trial().steps[0])); err == nil ||
-		!strings.Contains(err.Error(), "position 5 and 4 tokens need 9 positions, but the cache has 8") {
-		t.Errorf("past the cache: %v", err)
-	}
+	golden.Error("past the cache", bring(live, c.trial().input(t, g, c.trial().steps[0])))
 }
 
 func TestAttentionSaysWhatItReadsAndWhichLanesIdle(t *testing.T) {

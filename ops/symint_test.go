@@ -2,12 +2,12 @@ package ops
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"gpuscope/engine/graph"
+	"gpuscope/internal/wordingtest"
 	"gpuscope/ops/basic"
 	"gpuscope/ops/kind"
 )
@@ -110,14 +110,13 @@ func TestSymIntArithmetic(t *testing.T) {
 }
 
 func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
+	golden := wordingtest.New(t)
 	b := tinyBuilder()
 	x := b.SymInt("b", -1, 1, 1)
 	basic.SymFloorDiv(b, "n", kind.Fixed(6), kind.Sym(x))
 	live := liveGraph(t, b)
 	set(t, live, x, 0)
-	if err := live.Propagate(); err == nil || !strings.Contains(err.Error(), "division of 6 by zero") {
-		t.Errorf("got %v, want a refusal to divide by 0", err)
-	}
+	golden.Error("division by 0", live.Propagate())
 
 	b = tinyBuilder()
 	ids := b.Input("ids", graph.I32, []int{1}, []int{2})
@@ -126,9 +125,7 @@ func TestSymIntsThatHaveNoResultAreRefused(t *testing.T) {
 	if err := live.SetHost(ids, []int64{10, 0}); err != nil {
 		t.Fatal(err)
 	}
-	if err := live.Propagate(); err == nil || !strings.Contains(err.Error(), "is 10, want 0 to 9") {
-		t.Errorf("got %v, want a refusal of 10", err)
-	}
+	golden.Error("out of its range", live.Propagate())
 }
 
 func TestSymIntRangesFollowFromTheirOperands(t *testing.T) {
