@@ -84,8 +84,9 @@ func (x *Executor) UseOwn(of string) {
 	}
 }
 
-// replace makes an edit run in place of a kernel, or restores the kernel if the edit is nil. The dispatches
-// of the kernel then count as never run, because the first run after a switch is cold.
+// replace makes an edit run in place of a kernel, or restores the kernel if the edit is nil. The executor
+// then treats the dispatches of the kernel as if they had never run, because the first run after a switch is
+// cold.
 func (x *Executor) replace(k *graph.Kernel, e *Edit) {
 	inForce := maps.Clone(x.edits.inForce)
 	if inForce == nil {

@@ -30,7 +30,7 @@ type Executor struct {
 	owned    []interface{ Release() } // in order of creation
 	flights  [2]flight
 	last     *flight // the last finished step; last.ran is false if there is none
-	number   int     // number of steps so far that committed their shapes
+	number   int     // number of steps so far whose shapes became the live shapes
 	hasRun   []bool  // indexed by dispatch*graph.MaxRoutes + route
 	rates    rates
 	pauses   pauses

@@ -102,7 +102,7 @@ type written struct {
 	state  bool
 }
 
-// strays reports whether any word changed that the kernel does not write.
+// strays reports whether the edit changed any word that the kernel does not write.
 func (w *written) strays(after []byte) bool {
 	for i, own := range w.places {
 		if at := 4 * i; !own && !bytes.Equal(after[at:at+4], w.before[at:at+4]) {

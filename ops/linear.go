@@ -582,8 +582,8 @@ func (o *linear) planSums(p *graph.Planner, m, splits, residualRows int) {
 }
 
 // knownRows returns the number of rows of w, or of gate and of up, if the kernel of a route has this number
-// as a constant. A GEMV that reads fewer params waits for less time. The result is 0 if the number is a
-// param: for several rows of x, and for weights in several parts, which can have different numbers of rows.
+// as a constant. A GEMV with fewer params spends less time waiting for them. The result is 0 if the number is
+// a param: for several rows of x, and for weights in several parts, which can have different numbers of rows.
 func (o *linear) knownRows(route int) int {
 	if o.shapes[route].batch != 1 || len(o.parts) > 1 {
 		return 0

@@ -304,7 +304,7 @@ func (o *sdpa) scoresBytes(tokens int) int64 {
 	return 4 * int64(o.qHeads) * int64(tokens) * int64(stride(o.spanOf(tokens)))
 }
 
-// ofAll returns an argument that has all tokens: q, or k if q has only the last token.
+// ofAll returns an argument that holds all tokens: q, or k if q holds only the last token.
 func (o *sdpa) ofAll() graph.ValueID {
 	if o.Last {
 		return o.k

@@ -61,9 +61,10 @@ func (g *Graph) symOnly(o *Op) bool {
 	return len(o.Spec.Outputs) > 0
 }
 
-// settleAliases decides which operators with Spec.Alias share memory between input and output. The operator
-// copies instead if a graph input, a graph output or State is involved, because they have their own memory.
-// In all other cases sharing is safe, because no operator writes an intermediate after its producer.
+// settleAliases decides which operators with Spec.Alias share memory between input and output. An operator
+// copies its input instead if the input or output is a graph input, a graph output or State, because these
+// values have their own memory. In all other cases sharing is safe, because no operator except its producer
+// writes an intermediate.
 func (g *Graph) settleAliases() {
 	for i := range g.Ops {
 		o := &g.Ops[i]

@@ -31,8 +31,9 @@ func (l *Live) Propagate() error {
 	return err
 }
 
-// sweep re-plans the triggered operators in graph order. A changed value only triggers later operators. So
-// each operator is planned at most once, when all its inputs are final.
+// sweep re-plans the triggered operators in graph order. A changed value only triggers operators that come
+// later in this order. Therefore each operator is planned at most once, when all its inputs have their final
+// shapes.
 func (l *Live) sweep() error {
 	for o := l.wake.Pop(0); o >= 0; o = l.wake.Pop(o) {
 		if err := l.run(o, &l.wake); err != nil {

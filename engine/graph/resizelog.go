@@ -23,8 +23,8 @@ type ResizeLog struct {
 	params   []byte // params of the plans
 }
 
-// The records below refer to parts of the lists of a ResizeLog. A record stores the end of its part; the part
-// begins at the end of the previous record's part.
+// The records below refer to parts of the lists of a ResizeLog. A record stores the index at which its part
+// ends. The part begins where the part of the previous record ends.
 type loggedPass struct{ dirtyEnd, hookStart, hookEnd, changeStart int }
 
 type loggedHook struct {

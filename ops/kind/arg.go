@@ -8,7 +8,7 @@ import (
 )
 
 // Int is an integer argument of an operator. Its value is fixed when the graph is built, or it is read from a
-// SymInt at each step. The zero Int is the fixed 0.
+// SymInt at each step. The zero Int has the fixed value 0.
 type Int struct {
 	Fixed int
 	sym   graph.ValueID

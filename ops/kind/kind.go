@@ -91,8 +91,8 @@ func (k *Kind) BuildOne(b *graph.Builder, name string, args Args) graph.ValueID 
 	return First(k.Build(b, name, args))
 }
 
-// First returns the first of an operator's outputs. It returns graph.None if the list is empty, as it is
-// after an error.
+// First returns the first of an operator's outputs. It returns graph.None if the list is empty, which is the
+// case after an error.
 func First(outputs []graph.ValueID) graph.ValueID {
 	if len(outputs) > 0 {
 		return outputs[0]

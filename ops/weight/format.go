@@ -122,7 +122,7 @@ type Matrix struct {
 
 	Dense *graph.ValueID // the matrix as an f32 tensor of the graph, or nil
 	over  *[2]Matrix     // two matrices whose rows, one above the other, form this matrix; or nil
-	Err   error          // reason why the matrix is not usable, or nil
+	Err   error          // reason why the matrix cannot be used, or nil
 }
 
 // Dense returns an f32 tensor of a graph as a Matrix. If the tensor does not fit, Err of the result says why.

@@ -10,13 +10,13 @@ import (
 )
 
 // pack rearranges rows of weights from the pieces of a file into the layout of an array on the device. It
-// changes no bit of a number. The bytes of into must be zero when pack is called. A nil pack means that the
-// array is the only piece of the file, unchanged.
+// does not change the bits of any number. The bytes of into must be zero when pack is called. A nil pack
+// means that the array is the only piece of the file, unchanged.
 type pack func(pieces [][]byte, into []byte)
 
 // packed describes small numbers in the blocks of a file, which inOrder sorts by column. A block has size
-// bytes, and the n bytes from offset at hold 8/bits numbers each. These n bytes are divided into runs of run
-// bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
+// bytes, and each of the n bytes from offset at holds 8/bits numbers. These n bytes are divided into runs of
+// run bytes, a multiple of 8. The lowest bits of the bytes of a run hold columns 0, 1, ..., run-1, the next
 // higher bits hold the following run columns, and so on.
 type packed struct{ size, at, n, bits, run int }
 

@@ -319,7 +319,8 @@ func (d *device) Wait() error {
 	return nil
 }
 
-// waited records how many written bytes and how many submitted recordings are known to be finished.
+// waited records that the device is known to have finished the given numbers of written bytes and of
+// submitted recordings.
 func (d *device) waited(written, sent uint64) {
 	d.taken, d.over = max(d.taken, written), max(d.over, sent)
 }
