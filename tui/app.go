@@ -429,11 +429,11 @@ func (a *App) cancel() {
 	switch {
 	case a.question != nil || a.dialog != nil || a.chord != nil:
 		a.closeInput()
-		a.say(command.Keyed("{cancel} again to quit"))
+		a.say(command.Keyed("press {cancel} again to quit"))
 	case a.stopLooking(), a.stop(), a.view().Stop():
-		a.say(command.Keyed("cancelled; {cancel} again to quit"))
+		a.say(command.Keyed("cancelled; press {cancel} again to quit"))
 	default:
-		a.remark(command.Keyed("nothing is running; {cancel} again to quit"))
+		a.remark(command.Keyed("nothing is running; press {cancel} again to quit"))
 	}
 	a.noteHolds = a.armed
 	a.fade(command.Again)

@@ -138,7 +138,7 @@ func TestMembersOfACostedRowAreNotCosted(t *testing.T) {
 func TestGroupCostComesBeforeItsFirstRow(t *testing.T) {
 	t.Parallel()
 	d := live(t, 200, 50).press("2", "c", "down", "down").sees(" µs a step").reads("detail")
-	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "of them layers.") {
+	if s := d.screen(); strings.Index(s, " µs a step ±") > strings.Index(s, "the first, layers.") {
 		t.Errorf("the cost of all stands under the first of them:\n%s", s)
 	}
 }

@@ -235,7 +235,7 @@ func TestPlainModePrintsValueStatistics(t *testing.T) {
 	out, err := plainly(opens(tuitest.Script{NaN: 5}), "once", "v 3\nv 3 d0\nq\n")
 	for _, want := range []string{
 		"value 3, x: f32 1×42×2048, ", "step 0", "dispatch 0", "86,016 elements, NaN 1, infinities 0, zeros 0, min -1.7",
-		"first NaN or Inf at 5", ": 0.14112",
+		"first NaN or Inf at element 5", ": 0.14112",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
@@ -325,7 +325,7 @@ func TestCacheShowsItsLiveRows(t *testing.T) {
 	s, cache := d.app.step(), at("layers.0.attn.k_cache")
 	show(cache)
 	last := (s.Position+len(s.Tokens))*values[cache].MaxDims[2] - 1
-	d.sees(fmt.Sprintf("(0–%d live", last))
+	d.sees(fmt.Sprintf("(rows 0–%d live", last))
 	show(at("layers.0.attn.normed"))
 	d.reads("title", "bottom")
 }

@@ -23,8 +23,8 @@ import (
 
 // Parts of the texts of notes. Tests search the screen for them.
 const (
-	originalSource = " has the original source: nothing to try"
-	usedFromNext   = " runs from the next step on"
+	originalSource = " is unchanged: edit the source to try it"
+	usedFromNext   = " is used from the next step on"
 )
 
 // lab holds the state of the kernel sources that the user edits.
@@ -170,7 +170,8 @@ func (l *lab) closedEditor(m editedMsg) {
 			}
 			switch k := l.index.Kernel(m.kernel); {
 			case l.needsDevice() != "" && k != nil && text != fileText(k):
-				l.say(command.Keyed("press {restart}, then {WGSL} to try the source in ") + m.path)
+				l.say(command.Keyed("press {restart}, then {WGSL} to try the source in ") +
+					m.path)
 			case !l.changedText(m.kernel, text) && m.err == nil:
 				l.showTried(m.kernel)
 			}
@@ -259,9 +260,9 @@ func (l *lab) showTried(kernel string) {
 			Lines: append(strings.Split(t.err.Error(), "\n"), l.keepText(kernel, t.before)...),
 		})
 	default:
-		next := command.Keyed("{use text} uses it from the next step on; {WGSL} on the dispatch edits it further.")
+		next := command.Keyed("Press {use text} to use the new source from the next step on. Press {WGSL} on the dispatch to edit it further.")
 		if l.opts.Shaders != "" && t.tried.Wrong() == "" {
-			next = command.Keyed("It is used from the next step on; {WGSL} on the dispatch edits it further.")
+			next = command.Keyed("The new source is used from the next step on. Press {WGSL} on the dispatch to edit it further.")
 		}
 		lines := append(command.TriedLines(l.index, t.tried), "", next)
 		l.over = overlayOf(view.Page{Title: t.tried.Name, Lines: lines, Broken: view.WrapHanging})
@@ -280,11 +281,12 @@ func (l *lab) keepText(kernel string, t *attempt) []string {
 	l.later("text", "keep "+path, func(context.Context) (string, error) {
 		return "kept " + path, os.WriteFile(path, []byte(t.text), 0o600)
 	})
-	said := command.Keyed("{use text} uses the previous source from the next step on: ") + t.tried.Name
+	said := command.Keyed("Press {use text} to use the previous source from the next step on. It is ") +
+		t.tried.Name
 	if t.tried.Name == l.inPlace(kernel) {
-		said = "The previous source is still used: " + t.tried.Name
+		said = "The previous source is still in use. It is " + t.tried.Name
 	}
-	return []string{"", said + "; it is in " + path}
+	return []string{"", said + ", in the file " + path}
 }
 
 // labKernel returns the name of the kernel that a lab command applies to: the kernel of the shown result,
@@ -321,7 +323,7 @@ func (l *lab) cannotUse() string {
 		return "select a dispatch first"
 	}
 	if l.inPlace(kernel) == "" && l.tried[kernel].ran() == nil {
-		return kernel + command.Keyed(" has no edited source that compiles; {WGSL} edits it")
+		return kernel + command.Keyed(" has no edited source that compiles; press {WGSL} to edit the source")
 	}
 	return ""
 }
@@ -351,7 +353,7 @@ func (l *lab) useText() {
 	if t := l.unused(kernel); t != nil {
 		if why := t.tried.Wrong(); why != "" && !t.warned {
 			t.warned = true
-			l.say(fmt.Sprintf(command.Keyed("%s %s: %s; press {use text} again to use it anyway"),
+			l.say(fmt.Sprintf(command.Keyed("%s %s: %s; press {use text} again to use this source anyway"),
 				widget.MarkFail, t.tried.Name, why))
 			return
 		}

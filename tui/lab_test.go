@@ -178,9 +178,9 @@ func TestChangedFileIsTriedAndUsed(t *testing.T) {
 	time.Sleep(10 * time.Millisecond) // another time of writing
 	put("of_another_model", "x")
 	put(k.Name, fileText(k)+"// faster\n")
-	x.sees("It compiles", "runs from the next step on").press("q").misses("It compiles")
+	x.sees("The source compiles", "is used from the next step on").press("q").misses("The source compiles")
 	put(k.Name, fileText(k))
-	x.sees(k.Name + " itself runs from the next step on").press("q")
+	x.sees(k.Name + " itself is used from the next step on").press("q")
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
 	}

@@ -151,11 +151,11 @@ func TestTheMouseChoosesInDialogs(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 80, 24, llama, nil, Options{}).press("2", ":").typed("zoom")
 	cursor := d.app.table().Cursor
-	d.click("Shows this pane alone", 1)
+	d.click("Shows only this pane", 1)
 	if d.app.dialog == nil || d.app.table().Cursor != cursor {
 		t.Fatal("a click took the row, or what lies under it")
 	}
-	d.at(0, 0, tea.MouseButtonLeft).click("Shows this pane alone", 2).reads("title")
+	d.at(0, 0, tea.MouseButtonLeft).click("Shows only this pane", 2).reads("title")
 
 	d = live(t, 80, 24).press("2", "T").sees("dispatch")
 	c := d.app.dialog.(*widget.Chooser)
@@ -221,7 +221,7 @@ func TestTheTimingsOfTheScreen(t *testing.T) {
 		for range 200 {
 			d.press("j")
 		}
-		d.press(`ctrl+\`).sees("messages/s", "frame ", "view ", "update ", "of the last 100", `ctrl+\ hides this`)
+		d.press(`ctrl+\`).sees("messages/s", "frame ", "view ", "update ", "last 100 messages", `ctrl+\ hides this`)
 		d.press(`ctrl+\`).misses("messages/s")
 	}
 }

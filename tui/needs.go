@@ -15,7 +15,7 @@ func (m *model) needsSession() string {
 	case m.isTrace:
 		return command.IsRecorded
 	case m.lost:
-		return command.Keyed("the engine has crashed; {restart} restarts it")
+		return command.Keyed("the engine has crashed; press {restart} to restart it")
 	case m.session == nil || m.mirror.Trace == nil:
 		return "the model is still loading"
 	}
@@ -23,7 +23,7 @@ func (m *model) needsSession() string {
 }
 
 // nothingRuns is the reason given for an action that needs a GPU when the session has no device.
-const nothingRuns = "no device: steps are planned, not run"
+const nothingRuns = "no device: steps are planned but not run"
 
 // needsDevice requires a session with a device, so that its steps run.
 func (m *model) needsDevice() string {
@@ -62,7 +62,7 @@ func (m *model) needsShown() string {
 		return why
 	}
 	if m.at() < 0 {
-		return command.Keyed("no step is shown; {previous step} shows the recorded ones")
+		return command.Keyed("no step is shown; press {previous step} to show the recorded steps")
 	}
 	return ""
 }
@@ -104,9 +104,9 @@ func (m *model) cannotNext() string {
 	}
 	switch {
 	case m.mirror.State.Ended:
-		return command.Keyed("the text is complete: {back} goes back, {prompt} types a new prompt")
+		return command.Keyed("the text is complete; press {back} to go back, or {prompt} for a new prompt")
 	case len(m.mirror.Text.Prompt) == 0 && m.mirror.State.Position == 0 && m.job == nil:
-		return command.Keyed("there is no text yet: {prompt} types a prompt")
+		return command.Keyed("there is no text yet; press {prompt} to type a prompt")
 	}
 	return ""
 }
@@ -148,7 +148,7 @@ func (m *model) needsText() string {
 		return why
 	}
 	if len(m.mirror.Text.Prompt) == 0 {
-		return command.Keyed("there is no text yet: {prompt} types a prompt")
+		return command.Keyed("there is no text yet; press {prompt} to type a prompt")
 	}
 	return ""
 }

@@ -131,7 +131,7 @@ func TestANoteGoesWithTheNextKey(t *testing.T) {
 		"v").reads("bottom").press("5").reads("tabs").
 		reads("bottom")
 	recorded().press("5", "a", "-").reads("bottom").press("+").reads("bottom")
-	said := "select an operator, or a value that one reads or writes"
+	said := "select an operator, or a value that an operator reads or writes"
 	recorded().press("4", "g", "p").sees(said).press("j").misses(said)
 	d := recorded().press("1", "l").reads("bottom")
 	if d.press("l", "l").reads("bottom"); len(d.said("is the last")) != 1 {

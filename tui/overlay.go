@@ -76,7 +76,7 @@ func (o *overlays) turnOver(by int) {
 		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		o.say(cmp.Or(why, "only the text of why has earlier and later changes"))
+		o.say(cmp.Or(why, "earlier and later changes exist only for the explanation of a grid"))
 		return
 	}
 	o.look(*to)
@@ -288,7 +288,7 @@ func (ex *exporter) copy() {
 		}
 		said := "copied " + widget.Plural(len(text), "byte")
 		if os.Getenv("TMUX") != "" { // with its default settings, tmux silently drops what programs copy
-			said += "; in tmux, first run: tmux set -s set-clipboard on"
+			said += "; tmux needs the setting: tmux set -s set-clipboard on"
 		}
 		return said, nil
 	})

@@ -33,7 +33,7 @@ type restarts struct {
 }
 
 // engineHadCrashed is the note shown for a restart that the user requested before the crash was detected.
-const engineHadCrashed = "the engine had crashed; restarting it"
+const engineHadCrashed = "the engine had crashed and is being restarted"
 
 // wishFor is how long a restart request stays valid if the crash is not detected yet. The user may notice
 // a crash before the program does.
@@ -134,7 +134,7 @@ func (re *restarts) failed(reason error) {
 	}
 	last, keep := "", ""
 	if re.mirror.Trace != nil {
-		keep = "; {export} exports what was recorded"
+		keep = "; press {export} to export the recorded steps"
 	}
 	if t := re.mirror.Trace; t != nil && len(t.Steps) > 0 {
 		s := &t.Steps[len(t.Steps)-1]
@@ -144,7 +144,7 @@ func (re *restarts) failed(reason error) {
 			last += fmt.Sprintf(", up to dispatch %d (%s)", d, t.Graph.Ops[t.Graph.Dispatches[d].Op].Name)
 		}
 	}
-	format := command.Keyed("the engine crashed%s; {restart} restarts it. %w%s" + keep)
+	format := command.Keyed("the engine crashed%s; press {restart} to restart it. %w%s" + keep)
 	re.fail(nil, fmt.Errorf(format, doing, reason, last))
 }
 
@@ -156,9 +156,9 @@ func (re *restarts) resumed(r session.Reply, err error) {
 	if re.left = nil; err != nil {
 		return
 	}
-	said := fmt.Sprintf("the engine is back at position %d", r.Position)
+	said := fmt.Sprintf("the engine was restarted at position %d", r.Position)
 	if len(re.edited) > 0 && re.opts.Shaders == "" { // else the new engine uses them: it reads the folder
-		said += fmt.Sprintf(command.Keyed("; edited kernels are no longer in use, press {use kernel} on the dispatch to use one again: %s"),
+		said += fmt.Sprintf(command.Keyed("; these edited kernels are no longer in use (press {use kernel} on the dispatch to use one again): %s"),
 			strings.Join(re.edited, ", "))
 	}
 	re.say(said)

@@ -151,7 +151,7 @@ func TestRestartedEngineForgetsQueuedCommands(t *testing.T) {
 		return s, nil
 	}, Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("[ENGINE CRASHED]", "the engine crashed while")
-	x.press("r").sees("[PAUSED]", "the engine is back at position")
+	x.press("r").sees("[PAUSED]", "the engine was restarted at position")
 	close(first.answer)
 	x.press("s").sees("step 1 decode").press("q")
 	if err := x.ends(); err != nil {

@@ -173,7 +173,7 @@ func (sel *selection) nextScope(by int) {
 	sel.setScope(to)
 	words, _ := sel.scopeWords()
 	if s := sel.tabled(); s.Rerouted > 0 {
-		const others = "; %d more, up to %s, used other routes: {mark step} on two of them selects a range"
+		const others = "; %d more steps, up to %s, used other routes: press {mark step} on two of them to mark a range"
 		words += fmt.Sprintf(command.Keyed(others), s.Rerouted, s.Unlike)
 	}
 	sel.say("selection: " + words)
@@ -213,12 +213,12 @@ func (sel *selection) markStep() {
 	switch {
 	case sel.from < 0 || sel.to >= 0:
 		sel.from, sel.to = sel.shown, -1
-		sel.say(fmt.Sprintf(command.Keyed("marked from s%d on; {mark step} on another step ends the range"),
+		sel.say(fmt.Sprintf(command.Keyed("range starts at s%d; press {mark step} on another step to end the range"),
 			sel.shownIndex()))
 	default:
 		sel.to = sel.shown
 		from, to, _ := sel.marks()
-		sel.say(fmt.Sprintf(command.Keyed("marked %s; {selection} selects it"),
+		sel.say(fmt.Sprintf(command.Keyed("marked the range %s; press {selection} to select the range"),
 			sel.index.Range(from, to).Name))
 	}
 	sel.version++
@@ -233,14 +233,14 @@ func (sel *selection) setBase() {
 	}
 	if b == sel.base {
 		sel.base = view.NoBase
-		sel.say("baseline: the previous step, or the prefill for several steps")
+		sel.say("baseline: the previous step; for a selection of several steps, the prefill")
 	} else {
 		sel.base = b
 		s := sel.speaks().scope
-		said := fmt.Sprintf(command.Keyed("baseline: %s; {baseline} on it again removes it"),
+		said := fmt.Sprintf(command.Keyed("baseline: %s; press {baseline} again to remove it"),
 			report.SelectionText(s))
 		if s.Chunk != "" {
-			said += command.Keyed("; for another chunk, show it ({previous step}) and press {baseline}")
+			said += command.Keyed("; for another chunk of the prompt, show its step with {previous step} and press {baseline}")
 		}
 		sel.say(said)
 	}

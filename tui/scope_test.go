@@ -33,7 +33,7 @@ func TestDetailNamesItsStepUnderASelection(t *testing.T) {
 func TestAMarkedRangeIsAScope(t *testing.T) {
 	t.Parallel()
 	d := drive(t, 120, 40, llama, nil, Options{}).press("1", "g", "right", "right", "m").reads("bottom")
-	d.press("right", "right", "right", "m").sees("marked s2–s5")
+	d.press("right", "right", "right", "m").sees("marked the range s2–s5")
 	d.press("v", "v", "v").sees("showing s2–s5: 4 steps").press("2").reads("title")
 	// What is marked is what is shown, the last step of the scope, whichever was looked at before.
 	d.press("1", "g", "v", "m").reads("bottom", "tabs").press("v", "v").sees("showing s23")

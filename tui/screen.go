@@ -234,7 +234,7 @@ func (a *App) noticeLines() []string {
 	if a.failure == "" {
 		return a.filterError()
 	}
-	dismiss, more := command.Keyed(" ({back out} dismisses)"), command.Keyed(" … full text in the log ({Log}; {back out} dismisses)")
+	dismiss, more := command.Keyed(" ({back out} hides this)"), command.Keyed(" … full text in the log ({Log}); {back out} hides this")
 	if a.over != nil { // the overlay uses these keys itself
 		dismiss, more = "", " … full text in the log"
 	}

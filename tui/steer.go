@@ -92,7 +92,7 @@ func (a *App) done(m doneMsg) {
 		a.verified()
 	case j.command.Kind == session.Reset && m.err == nil:
 		// The session logs the event already.
-		a.show(command.Keyed(session.ResetText + "; {prompt} types a prompt"))
+		a.show(command.Keyed(session.ResetText + "; press {prompt} to type a prompt"))
 	case j.command.Kind == session.Lab:
 		a.lab.triedText(j.command, m)
 	case j.command.Kind == session.Kernel && m.err == nil:
@@ -212,10 +212,10 @@ func (pi *pilot) toggleFollow() {
 func (pi *pilot) nextEvent(by int) {
 	events := pi.happened.Value
 	if !pi.happened.Has {
-		pi.remark("still collecting events")
+		pi.remark("events are still being collected")
 		return
 	}
-	what := "nothing happened "
+	what := "no event "
 	if has := pi.view().Has(); has != nil {
 		what = "no grid changed "
 		events = slices.DeleteFunc(slices.Clone(events), func(e analyze.Event) bool { return !has(e) })

@@ -79,8 +79,8 @@ func TestFiguresOfANarrowStepAreWhole(t *testing.T) {
 		},
 	}}
 	for w, want := range map[int]string{
-		100: "step 2.03 ms = 0.52 CPU before it + 1.28 GPU + 0.23 after it · untimed, s125 ×31",
-		70:  "step 2.03 ms = 0.52 CPU before it + 1.28 GPU + 0.23 after it",
+		100: "step 2.03 ms = 0.52 CPU before GPU + 1.28 GPU + 0.23 CPU after GPU · untimed, s125 ×31",
+		70:  "step 2.03 ms = 0.52 CPU before GPU + 1.28 GPU + 0.23 CPU after GPU",
 		58:  "step 2.03 ms = 0.52 CPU + 1.28 GPU + 0.23 after",
 	} {
 		if got := f.Split().Fit(w); got != want {

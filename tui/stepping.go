@@ -20,7 +20,7 @@ func (pi *pilot) askBreaks() {
 		Rows: func() []string {
 			var list []string
 			for _, b := range pi.breaks {
-				list = append(list, b.String()+"   (delete removes it)")
+				list = append(list, b.String()+"   (delete removes this breakpoint)")
 			}
 			return list
 		},
@@ -95,7 +95,7 @@ func (pi *pilot) askChunk() {
 			return
 		}
 		pi.command(session.Command{Kind: session.Chunk, N: n})
-		pi.say("the next prompts are read " + chunkText(n))
+		pi.say("the next prompts are processed " + chunkText(n))
 	}
 	pi.ask(q)
 }
@@ -109,10 +109,10 @@ func chunkText(n int) string {
 
 // levelDocs describes what each timing level measures.
 var levelDocs = map[trace.Timing]string{
-	trace.TimingOff:      "wall time only",
-	trace.TimingStep:     "two timestamps around the step; costs almost nothing",
-	trace.TimingBlock:    "one pass per attention and per MLP",
-	trace.TimingDispatch: "one pass per dispatch; dispatches do not overlap",
+	trace.TimingOff:      "measures only the wall time",
+	trace.TimingStep:     "times the GPU with two timestamps around the step; almost no overhead",
+	trace.TimingBlock:    "times each attention and each MLP, in a pass of its own",
+	trace.TimingDispatch: "times each dispatch, in a pass of its own; dispatches do not overlap",
 }
 
 func (pi *pilot) askTiming() {
@@ -156,7 +156,7 @@ func (pi *pilot) askEdit() {
 	for _, tok := range all[keep:] {
 		text.WriteString(tok.Text)
 	}
-	q := &question{label: fmt.Sprintf("the text from token %d on", keep)}
+	q := &question{label: fmt.Sprintf("replace the text from token %d on", keep)}
 	q.line.Set(text.String())
 	q.take = func(s string) {
 		pi.goOn(session.Command{Kind: session.Edit, N: keep, Text: s})

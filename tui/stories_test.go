@@ -125,7 +125,7 @@ func TestCtrlCCancelsFirstAndThenQuits(t *testing.T) {
 			return nil
 		}}), Options{Prompt: "once"})
 	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]",
-		"cancelled; ctrl+c again to quit")
+		"cancelled; press ctrl+c again to quit")
 	x.press(ctrlC)
 	if err := x.ends(); err != nil {
 		t.Fatal(err)
@@ -145,8 +145,8 @@ func TestCtrlCTwiceNeedsTheSameJob(t *testing.T) {
 			}
 			return nil
 		}}), Options{Prompt: "once"})
-	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again")
-	x.press("R").sees("[REPEATING").misses("again to quit").press(ctrlC).sees("[PAUSED]", "cancelled; ctrl+c again")
+	x.sees("step 0 prefill").press("s").sees("[RUNNING]").press(ctrlC).sees("[PAUSED]", "cancelled; press ctrl+c again")
+	x.press("R").sees("[REPEATING").misses("again to quit").press(ctrlC).sees("[PAUSED]", "cancelled; press ctrl+c again")
 	x.press(ctrlC)
 	if err := x.ends(); err != nil {
 		t.Fatal(err)

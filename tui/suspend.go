@@ -20,7 +20,7 @@ type resumedMsg struct{}
 // suspend stops the program until the shell continues it.
 func (a *App) suspend() {
 	if !a.shell.Job {
-		a.remark("suspend: no shell can resume the program")
+		a.remark("cannot suspend: there is no shell to resume the program")
 		return
 	}
 	a.leaveTerminal(a.shell.Stop)

@@ -83,7 +83,7 @@ func TestTracksNameTheTimedStep(t *testing.T) {
 	t.Parallel()
 	for _, size := range some([][2]int{{80, 24}, {120, 40}, {200, 60}}) {
 		d := drive(t, size[0], size[1], llama, nil, Options{}).press("1")
-		d.sees("step 7.70 ms · untimed", "below as timed, 8.70", "timed: resize 41").misses("%)")
+		d.sees("step 7.70 ms · untimed", "times below include timing overhead, 8.70", "timed: resize 41").misses("%)")
 		if !strings.Contains(d.line("on the GPU"), " timed: ") {
 			t.Errorf("%v: the GPU's figures are %q", size, d.line("on the GPU"))
 		}

@@ -242,7 +242,7 @@ func (a *App) moveSplit(by int) {
 	}
 	if a.split[a.current] = s; maps.Equal(before, a.rects()) {
 		a.split[a.current] = was
-		a.remark("the split is at its limit")
+		a.remark("the panes cannot be resized further")
 	}
 }
 
@@ -251,7 +251,7 @@ func (a *App) cannotSplit() string {
 	if why := a.onePane(); why != "" || a.zooms[a.current] == zoomNone {
 		return why
 	}
-	return command.Keyed("only one pane is shown; {zoom} shows both")
+	return command.Keyed("only one pane is shown; press {zoom} to show both")
 }
 
 func zoomOf(detail bool) zoom {

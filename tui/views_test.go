@@ -450,7 +450,7 @@ func TestTheSplitIsBoundedAndRemembered(t *testing.T) {
 			d.press("<")
 		}
 		least := d.app.rects()
-		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the split is at its limit") {
+		if least[regionList] == at[regionList] || !strings.Contains(d.screen(), "the panes cannot be resized further") {
 			t.Errorf("%v: the split does not move, or does not say where it ends", size)
 		}
 		d.press(">")

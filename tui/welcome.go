@@ -23,7 +23,7 @@ func (a *App) welcome(w, h int) []string {
 	}
 	switch t := a.mirror.Trace; {
 	case t == nil && a.lost:
-		say(widget.Strong, "%s", command.Keyed("The engine crashed while opening the model. {restart} restarts it, {quit} quits."))
+		say(widget.Strong, "%s", command.Keyed("The engine crashed while opening the model. Press {restart} to restart it, {quit} to quit."))
 	case t == nil:
 		say(widget.Strong, "Opening the model")
 		lines = append(lines, "")
@@ -33,7 +33,7 @@ func (a *App) welcome(w, h int) []string {
 			say(widget.Plain, "%s", s)
 		}
 		if c := a.mirror.State.Context; c > 0 {
-			say(widget.Plain, "context %s tokens, at most %s in a step", widget.Count(c),
+			say(widget.Plain, "context %s tokens, at most %s tokens per step", widget.Count(c),
 				widget.Count(a.mirror.State.MaxChunk))
 		}
 		lines = append(lines, "")
@@ -41,16 +41,16 @@ func (a *App) welcome(w, h int) []string {
 		case a.job != nil:
 			say(widget.Strong, "%s …", cmp.Or(busyWith[a.job.command.Kind], string(a.job.command.Kind)))
 		case a.isTrace:
-			say(widget.Strong, "%s", command.Keyed("The trace has no steps. {Graph} shows what would run."))
+			say(widget.Strong, "%s", command.Keyed("The trace has no steps. Press {Graph} to see what would run."))
 		case len(a.mirror.Text.Prompt) > 0:
-			say(widget.Strong, "%s", command.Keyed("Before the first step. Press {token} to read the prompt again, {prompt} to type another."))
+			say(widget.Strong, "%s", command.Keyed("No step has run. Press {token} to read the prompt again, or {prompt} to type another prompt."))
 		case len(t.Steps) > 0:
 			say(widget.Strong, "%s", command.Keyed("No text yet. Press {prompt} and type a prompt."))
 		default:
 			say(widget.Strong, "%s", noStep())
 		}
 		if n := len(t.Steps); n > 0 && a.job == nil {
-			say(widget.Plain, command.Keyed("%s recorded: {previous step} shows the first step, {export} exports the trace"), widget.Plural(n, "step"))
+			say(widget.Plain, command.Keyed("%s recorded: press {previous step} to show the first step, {export} to export the trace"), widget.Plural(n, "step"))
 		}
 	}
 	if said := a.lastSaid(w-4, h-len(lines)-1); len(said) > 0 {

@@ -19,39 +19,39 @@ func benchCommand() *command {
 		doc: "measure tokens per second, and compare them with the device's ceilings",
 		more: `Tests are named as in llama-bench: pp512 reads a prompt of 512 tokens, tg128 generates 128 tokens, and "@ d4096" starts
 with 4,096 positions in the cache. Each test runs once to warm up, then -r times. The result is the median, minimum and
-maximum, and where the CPU time of a step went. Decode is compared with the time to read all weights once per step,
+maximum, and how the CPU time of a step was spent. Decode is compared with the time to read all weights once per step,
 prefill with the time for its FLOPs; both use ceilings measured in the same run. Steps run at timing level off. Decode is
-measured in two modes, in turns: stepped reads each token back before the next step begins; pipelined begins the next step
-first. Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
+measured in two alternating modes: stepped reads each token back before the next step begins; pipelined begins the next
+step before it reads the token back. Token ids are random, so no vocabulary is needed. docs/guide/bench.md describes --format json.`,
 		examples: []example{
 			{"gpuscope bench", "pp512 and tg128 of the embedded model"},
 			{
 				"gpuscope bench model.gguf --pp 128,512,2048 --tg 128 --depth 0,4096 -r 5",
-				"several prompt lengths, each from an empty cache and after 4,096 positions",
+				"several prompt lengths, each starting with an empty cache and at position 4,096",
 			},
 			{"gpuscope bench model.gguf --pp 0 --depth 0,1024,8192 --format csv", "decode at several depths, as CSV for a chart"},
 			{
 				"gpuscope bench model.gguf --kernels --pp 512 --depth 4096",
-				"GB/s and TFLOP/s of each kernel on each route, and the fastest route at each length",
+				"GB/s and TFLOP/s of each kernel on each route, and the fastest route at each prompt length",
 			},
-			{"gpuscope bench model.gguf --format json", "all measurements, for a program"},
+			{"gpuscope bench model.gguf --format json", "all measurements as JSON, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			b := benchmark{p: p}
-			flags.IntSliceVar(&b.Prompts, "pp", []int{512}, "measure prompts of `128,512` tokens; 0 for none")
-			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "generate `128,256` tokens, one per step; 0 for none")
-			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "start with `0,4096` positions in the cache")
-			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "measure each test `N` times, after a warm-up")
+			flags.IntSliceVar(&b.Prompts, "pp", []int{512}, "measure prefill with prompts of `128,512` tokens; 0 to skip prefill")
+			flags.IntSliceVar(&b.Decodes, "tg", []int{128}, "measure decode of `128,256` tokens, one per step; 0 to skip decode")
+			flags.IntSliceVar(&b.Depths, "depth", []int{0}, "start each test with `0,4096` positions in the cache")
+			flags.IntVarP(&b.Repetitions, "repetitions", "r", 5, "run each test `N` times, after a warm-up")
 			flags.BoolVar(&b.Kernels, "kernels", false,
-				"measure single operators instead of steps: each route, at lengths up to the longest of --pp")
+				"measure single operators instead of steps, on each route, at prompt lengths up to the longest of --pp")
 			flags.Uint64Var(&b.Seed, "seed", 1, "seed `N` of the random token ids")
 			b.mode = choiceFlag(flags, "mode", "decode in `MODE`", "both", bench.Stepped,
 				bench.Pipelined)
 			flags.BoolVar(&b.Tracing, "tracing", false,
-				"also decode at each timing level, in turns, to measure the overhead of timing")
+				"also decode at each timing level, alternating between the levels, to measure the overhead of timing")
 			b.format = formatFlag(flags, bench.Formats...)
 			b.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
-			flags.Lookup("context").Usage = "allocate `N` positions in the KV cache (default what the tests need)"
+			flags.Lookup("context").Usage = "allocate `N` positions in the KV cache (default: as many as the tests need)"
 			return func(ctx context.Context, operands []string) error {
 				why, idle := b.idle()
 				for _, name := range idle {

@@ -181,7 +181,7 @@ func (c *contents) metadataTable() *table.Table {
 			Of: at(func(m *metadata) table.Cell { return table.Text(m.Type) }),
 		},
 		{
-			Name: "value", Title: "value", Width: 80, Doc: "long values are cut",
+			Name: "value", Title: "value", Width: 80, Doc: "value; long values are shortened",
 			Of: at(func(m *metadata) table.Cell { return table.Text(m.Value) }),
 		},
 	}, table.Flat(len(c.Metadata), func(i int) string { return c.Metadata[i].Key }))
@@ -195,11 +195,11 @@ func (c *contents) endTable() *table.Table {
 			Of: at(func(e *ending) table.Cell { return table.Count(e.ID) }),
 		},
 		{
-			Name: "token", Title: "token", Width: 80, Doc: "as written in the vocabulary",
+			Name: "token", Title: "token", Width: 80, Doc: "token as written in the vocabulary",
 			Of: at(func(e *ending) table.Cell { return table.Text(printable.Short(e.Text, longestName)) }),
 		},
 		{
-			Name: "from", Title: "source", Width: 80, Doc: "the metadata key or file that names it",
+			Name: "from", Title: "source", Width: 80, Doc: "metadata key or file that names the end token",
 			Of: at(func(e *ending) table.Cell { return table.Text(e.From) }),
 		},
 	}, table.Flat(len(c.Ends), func(i int) string { return strconv.Itoa(c.Ends[i].ID) }))
@@ -221,7 +221,7 @@ func (c *contents) tensorTable() *table.Table {
 			Of: at(func(t *tensorEntry) table.Cell { return table.Text(t.Type) }),
 		},
 		{
-			Name: "dims", Title: "dims", Width: 80, Doc: "row-major: a matrix is rows × cols",
+			Name: "dims", Title: "dims", Width: 80, Doc: "dims in row-major order: a matrix is rows × cols",
 			Of: at(func(t *tensorEntry) table.Cell { return table.Text(table.Shape(t.Dims)) }),
 		},
 		{
@@ -229,7 +229,7 @@ func (c *contents) tensorTable() *table.Table {
 			Of: at(func(t *tensorEntry) table.Cell { return table.Count(t.Bytes) }),
 		},
 		{
-			Name: "not_yet", Title: "", Width: 80, Doc: "whether no operator supports the type",
+			Name: "not_yet", Title: "", Width: 80, Doc: "note if no operator supports the type of the tensor",
 			Of: at(func(t *tensorEntry) table.Cell {
 				if t.NotYet {
 					return table.Text("cannot be planned: type not supported yet")

@@ -23,12 +23,12 @@ import (
 func devicesCommand() *command {
 	return &command{
 		name: "devices",
-		doc:  "list the adapters and their limits, and show which one is chosen and why",
+		doc:  "list the adapters and their limits, and show which adapter is chosen and why",
 		examples: []example{
 			{"gpuscope devices", "all adapters"},
-			{"gpuscope devices --device nvidia", "which adapter this name chooses"},
+			{"gpuscope devices --device nvidia", "show which adapter this name chooses"},
 			{"gpuscope devices --measure", "also measure the ceilings of the chosen adapter"},
-			{"gpuscope devices --format json", "the same, for a program"},
+			{"gpuscope devices --format json", "the same as JSON, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			device := flags.String("device", "", "choose the adapter by number or part of its name: `N|NAME`")
@@ -118,7 +118,7 @@ var typeWords = map[gpu.AdapterType]string{
 	gpu.Discrete:       "discrete GPU",
 	gpu.Integrated:     "integrated GPU",
 	gpu.Virtual:        "virtual GPU",
-	gpu.CPU:            "software on the CPU, not a GPU: compare ratios only",
+	gpu.CPU:            "software on the CPU, not a GPU: compare only ratios of times",
 	gpu.UnknownAdapter: "adapter of unknown type",
 }
 
@@ -136,9 +136,9 @@ func (d *deviceList) table() *table.Table {
 	}
 	for _, e := range d.Devices {
 		l := e.info.Limits
-		timing := "no timestamp-query: only wall times can be measured"
+		timing := "no feature timestamp-query: only wall times can be measured"
 		if e.info.Timestamps {
-			timing = "timestamp-query: every dispatch can be timed"
+			timing = "feature timestamp-query: every dispatch can be timed"
 		}
 		key, chosen := strconv.Itoa(e.Index), ""
 		if e.Index == d.Chosen {

@@ -28,35 +28,35 @@ func graphCommand() *command {
 	return &command{
 		name: "graph", operand: "[MODEL]…",
 		doc: "print a model's graph: operators, values, dispatches, memory",
-		more: `The graph is planned, not run. Shapes and grids are the largest that the context and the chunk allow; with --at M,POS
-they are those of a step of M tokens at position POS. Without a device, or with --device none, planning uses the limits
-that every WebGPU device grants. For a file that cannot be planned, prints the reason and what --metadata prints.
+		more: `The graph is planned, not run. Shapes and grids are the largest that the context and the chunk allow, or, with --at
+M,POS, the shapes and grids of a step of M tokens at position POS. Without a device, or with --device none, planning uses the limits
+that every WebGPU device grants. For a file that cannot be planned, the command prints the reason and the output of --metadata.
 For ExecuTorch programs (.pte, .bpte; several are listed together), prints the methods, the delegates, and the contents
 of Vulkan delegates. Weights are looked up in the .ptd files given with --data, otherwise in the program's folder.`,
 		examples: []example{
 			{"gpuscope graph", "the embedded model"},
-			{"gpuscope graph --device none --max-chunk 128", "without a device, with shorter prefill steps"},
+			{"gpuscope graph --device none --max-chunk 128", "plan without a device, with shorter prefill steps"},
 			{"gpuscope graph --at 1,638", "the dispatches of a decode step at position 638"},
 			{"gpuscope graph --format dot | dot -Tsvg > graph.svg", "a drawing, made with Graphviz"},
-			{"gpuscope graph --metadata model.gguf", "what the file holds, and whether supported by this version"},
-			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of a first prompt of 512 tokens, for a Hugging Face folder"},
-			{"gpuscope graph model.pte", "an ExecuTorch program: its methods, and the operators inside a Vulkan delegate"},
-			{"gpuscope graph --passes --fuse off", "what each planning pass changed, without fusion"},
+			{"gpuscope graph --metadata model.gguf", "the contents of the file, and whether this version supports the model"},
+			{"gpuscope graph --at 512,0 Llama-3.2-1B", "the dispatches of the first prompt, with 512 tokens, of a model in a Hugging Face folder"},
+			{"gpuscope graph model.pte", "the methods of an ExecuTorch program, and the operators inside its Vulkan delegates"},
+			{"gpuscope graph --passes --fuse off", "what each planning pass changed, with fusion off"},
 			{"gpuscope graph --pass fuse", "what one pass changed, line by line"},
-			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "the source of a kernel, to change it and run it with --shaders ."},
+			{"gpuscope graph --kernel sdpa_decode > sdpa_decode.wgsl", "save the source of a kernel, to edit it and run it with --shaders ."},
 			{"gpuscope graph --format json", "the graph in the trace format, for a program"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var o modelOptions
 			o.declareShape(flags,
-				"plan for an adapter, by number or part of its name, or without one: `N|NAME|none` (default the best)")
+				"plan for the adapter with this number or part of a name, or for no adapter: `N|NAME|none` (default the best adapter)")
 			o.declareLimits(flags)
 			o.declareTop(flags, 0)
-			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits; the terminal program uses 5"
+			flags.Lookup("top-logits").Usage = "plan steps that report their `K` highest logits; the full-screen program uses 5"
 			format := formatFlag(flags, "text", "dot", "json")
-			passes := flags.Bool("passes", false, "print what each planning pass changed, and how long it took")
+			passes := flags.Bool("passes", false, "print what each planning pass changed, and how long the pass took")
 			pass := flags.String("pass", "",
-				"print the lines of the graph that pass `NAME` changed, before and after")
+				"print the lines of the graph that planning pass `NAME` changed, before and after the pass")
 			at := flags.String("at", "",
 				"print the dispatches of a step of M tokens at position POS: `M,POS`")
 			kernel := flags.String("kernel", "",

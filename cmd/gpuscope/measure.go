@@ -44,11 +44,12 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "after the run, measure the last step and the prompt for at most 3 s, by `KIND`",
+	o.kind = choiceFlag(flags, "profile", "after the run, measure costs, isolated times (alone) or both "+
+		"of the last step and the prompt, for at most 3 s: `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
-		"measure first, in at least five rounds, what the rows `NAME,..` cost together; "+
-			"* matches any letters (may be repeated)")
+		"measure first, in at least five rounds, the cost of the rows `NAME,..` together; "+
+			"* matches any characters (may be repeated)")
 	return o
 }
 
@@ -126,7 +127,7 @@ func (o *profiling) uncosted(t *trace.Trace) string {
 		return ""
 	}
 	last := &t.Steps[len(t.Steps)-1]
-	instead := "c in the terminal program measures a round without a time limit"
+	instead := "c in the full-screen program measures a round without a time limit"
 	if len(last.Tokens) > 1 {
 		instead = "-n 2 ends with a step of one token, which is shorter"
 	}
@@ -141,7 +142,7 @@ func fewRounds(t *trace.Trace) string {
 	if len(costs) == 0 || slices.ContainsFunc(costs, enough) {
 		return ""
 	}
-	return fmt.Sprintf("measuring ended after %.0f s: --cost NAME runs at least %d rounds, c in the terminal program adds rounds",
+	return fmt.Sprintf("measuring ended after %.0f s: --cost NAME runs at least %d rounds, c in the full-screen program adds rounds",
 		profileFor.Seconds(), trace.FewestWithin)
 }
 

@@ -55,19 +55,19 @@ type modelOptions struct {
 func declareModelFlags(flags *pflag.FlagSet, levels ...string) *modelOptions {
 	o := &modelOptions{}
 	o.declareShape(flags,
-		"run on an adapter, by number or part of its name: `N|NAME` (default the best, see gpuscope devices)")
+		"run on the adapter with this number or part of a name: `N|NAME` (default the best adapter, see gpuscope devices)")
 	o.timing = choiceFlag(flags, "timing", "time the GPU at `LEVEL`", levels...)
 	o.propagation = choiceFlag(flags, "propagation", "re-plan operators after a resize in `ORDER`",
 		graph.Topological.String(), graph.Fixpoint.String())
 	flags.StringArrayVar(&o.routes, "route", nil,
-		"choose the route or kernel of all operators of a kind, or of those named OP (attn.q, layers.0.attn.q): "+
+		"choose the route or kernel of all operators of a kind, or of the operators named OP (attn.q, layers.0.attn.q): "+
 			"`KIND[@OP]=ROUTE` (may be repeated)")
 	flags.StringVar(&o.shaders, "shaders", "",
-		"run kernel NAME with the source in `DIR`/NAME.wgsl, where there is one (docs/guide/lab.md)")
+		"if the file `DIR`/NAME.wgsl exists, run kernel NAME with its source (docs/guide/lab.md)")
 	flags.BoolVar(&o.static, "static", false,
-		"run every operator with its largest grid, to measure what resizing saves")
+		"run every operator with its largest grid, to measure how much time resizing saves")
 	flags.BoolVar(&o.check, "check", false,
-		"re-plan every operator before each submit, and fail if a plan was stale")
+		"re-plan every operator before each submit, and fail if a plan was out of date")
 	flags.StringVar(&o.tokenizer, "tokenizer", "",
 		"read the vocabulary from `FILE`: a tokenizer.json, a tokenizer.model or a GGUF file (default the model's own)")
 	flags.BoolVar(&o.ignoreEOS, "ignore-eos", false, "continue after the model's end token")
@@ -85,13 +85,13 @@ func (o *modelOptions) declareSampling(flags *pflag.FlagSet) {
 	s := &o.sampling
 	flags.Float64Var(&s.Temperature, "temp", 0,
 		"sample at temperature `T`; 0 takes the highest logit and ignores the next four flags")
-	flags.IntVar(&s.TopK, "top-k", 40, "sample from the `K` highest logits; 0 for all")
-	flags.Float64Var(&s.TopP, "top-p", 0.95, "sample from the most likely tokens whose probabilities add up to `P`; 1 for all")
-	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens at least `P` times as likely as the first; 0 for all")
+	flags.IntVar(&s.TopK, "top-k", 40, "sample from the tokens with the `K` highest logits; 0 for all tokens")
+	flags.Float64Var(&s.TopP, "top-p", 0.95, "sample from the most likely tokens whose probabilities add up to `P`; 1 for all tokens")
+	flags.Float64Var(&s.MinP, "min-p", 0.05, "sample from tokens that are at least `P` times as likely as the most likely token; 0 for all tokens")
 	flags.Uint32Var(&s.Seed, "seed", 0, "random seed `N`: the same seed gives the same text")
 	flags.Float64Var(&s.RepeatPenalty, "repeat-penalty", 1,
-		"make tokens in the recent text less likely by the factor `F`; 1 for no penalty")
-	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "the recent text of --repeat-penalty is the last `N` tokens, prompt included; -1 for the whole text")
+		"make tokens that occur in the recent text less likely by the factor `F`; 1 for no penalty")
+	flags.IntVar(&s.RepeatLastN, "repeat-last-n", 64, "apply --repeat-penalty to the last `N` tokens, prompt included; -1 for the whole text")
 }
 
 func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
@@ -104,7 +104,7 @@ func (o *modelOptions) declareChat(flags *pflag.FlagSet) {
 func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 	flags.StringVar(&o.device, "device", "", device)
 	flags.Var((*positive)(&o.context), "context", "allocate `N` positions in the KV cache "+
-		fmt.Sprintf("(default the model's, at most %s)", table.Integer(arch.DefaultContext)))
+		fmt.Sprintf("(default the context of the model, at most %s)", table.Integer(arch.DefaultContext)))
 	flags.Var((*positive)(&o.maxChunk), "max-chunk",
 		"process at most `N` tokens per step (default 512, or the context if that is smaller)")
 	o.kv = choiceFlag(flags, "kv", "store the KV cache as `TYPE`", "f32", "f16")
@@ -112,7 +112,7 @@ func (o *modelOptions) declareShape(flags *pflag.FlagSet, device string) {
 		"quantize F32, F16 and BF16 matrices to `q4` (4 bits, one scale per group) when they are loaded")
 	flags.Var((*positive)(&o.groupSize), "group-size", "quantize in groups of `32|64|128` columns (default 32)")
 	flags.StringVar(&o.fuse, "fuse", "on", "fuse operators with `RULES`: on, off, or names separated by commas"+
-		fusionNames()+"; some rules match only the results of others (docs/internals/engine.md)")
+		fusionNames()+"; some rules match only the results of another rule (docs/internals/engine.md)")
 }
 
 // declareLimits declares the flag for the device limits that are assumed without a device.
@@ -183,7 +183,7 @@ func (o *modelOptions) checkFlags() error {
 		}
 	}
 	if o.shaders != "" && o.device == trace.NoDevice {
-		return usagef("--shaders: no kernel runs with --device none")
+		return usagef("--shaders: has no effect with --device none, because no kernel runs")
 	}
 	if o.timing != nil { // the command runs the model
 		if err := cmp.Or(o.timing.check(), o.propagation.check()); err != nil {
@@ -285,4 +285,4 @@ func findModel(operands []string) (string, error) {
 // elsewhere names the feature that replaces a command which users may expect.
 var elsewhere = map[string]string{"compare": comparing, "diff": comparing}
 
-const comparing = "; to compare two traces, open one and press B; trace show --base compares steps of one trace"
+const comparing = "; to compare two traces, open one of them and press B; to compare steps of one trace, use trace show --base"

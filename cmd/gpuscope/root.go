@@ -19,22 +19,22 @@ func rootCommand() *command {
 		operand: "[MODEL|TRACE]",
 		doc:     "gpuscope profiles language models on WebGPU and inspects their graphs.",
 		more: `Without a command, opens MODEL in the terminal and steps it token by token. MODEL is a .gguf file or the folder of a
-Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, the demo model embedded in the program. A TRACE
+Hugging Face model (llama, qwen2, qwen3, gemma3, phi3); without MODEL, opens the embedded demo model. A TRACE
 (.json, .jsonl, or either with .gz) opens without a GPU.
 With --device none, steps are planned but not run: no GPU is needed and no weights are read.
-Press ? in the program for its keys. With --plain, commands are lines, typed or piped; if a piped command fails, the exit
-status is 1.
+Press ? in the program for its keys. With --plain, the program reads commands as lines, typed or piped; if a piped command
+fails, the exit status is 1.
 
-Defaults for these flags, and other keys, are read from gpuscope/config.toml in the settings folder (on Linux
+Defaults for these flags, and changed keys, are read from gpuscope/config.toml in the settings folder (on Linux
 $XDG_CONFIG_HOME or ~/.config). A flag on the command line overrides GPUSCOPE_FLAG of the environment, which overrides the
 file. docs/reference/keys.md has an example.`,
 		examples: []example{
 			{"gpuscope", "the embedded model"},
-			{`gpuscope model.gguf -p "The"`, "a model file, with the first prompt"},
-			{"gpuscope model.gguf --chat", "a conversation: press i to type your turn, space to generate the answer"},
+			{`gpuscope model.gguf -p "The"`, "open a model file and start with this prompt"},
+			{"gpuscope model.gguf --chat", "have a conversation: press i to type your turn, space to generate the answer"},
 			{"gpuscope run.json.gz", "a recorded run"},
-			{"gpuscope --device none 70b.gguf", "the plan of a large model, on a laptop"},
-			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "step once, print the dispatches, export"},
+			{"gpuscope --device none 70b.gguf", "show the plan of a large model on a laptop"},
+			{`printf 's\nd\nx run.json\n' | gpuscope --plain`, "run one step, print the dispatches, export the trace"},
 		},
 		screen: true,
 		setup: func(p *program, flags *pflag.FlagSet) action {
@@ -122,15 +122,15 @@ type root struct {
 func declareRoot(flags *pflag.FlagSet) *root {
 	r := &root{}
 	flags.StringVarP(&r.screen.Prompt, "prompt", "p", defaultPrompt,
-		"start with the prompt `TEXT`; empty for none")
+		"start with the prompt `TEXT`; empty for no prompt")
 	r.theme = choiceFlag(flags, "theme", "colour theme `THEME`", tui.ThemeNames...)
 	r.color = choiceFlag(flags, "color", "colour depth `DEPTH`", tui.ColorNames...)
 	r.glyphs = choiceFlag(flags, "glyphs", "characters of charts `SET`", tui.GlyphNames...)
 	flags.BoolVar(&r.screen.NoMouse, "no-mouse", false, "do not use the mouse")
 	flags.BoolVar(&r.screen.Plain, "plain", false,
-		"no full-screen interface: prints a line per event, reads commands line by line (also if TERM=dumb)")
+		"do not use the full screen: print a line per event and read commands line by line (also if TERM=dumb)")
 	r.model = declareModelFlags(flags, "dispatch", "block", "step", "off")
-	flags.Lookup("device").Usage += "; with none, steps are planned but not run"
+	flags.Lookup("device").Usage += "; with --device none, steps are planned but not run"
 	r.model.declareLimits(flags)
 	r.model.declareTop(flags, 5)
 	r.model.declareSampling(flags)

@@ -27,35 +27,35 @@ const defaultPrompt = "Once upon a time"
 func runCommand() *command {
 	return &command{
 		name: "run", operand: "[MODEL]",
-		doc: "run a model without a screen: prints its text, then the profile",
+		doc: "run a model without a screen: print the generated text, then the profile",
 		more: `MODEL is a .gguf file, or a Hugging Face folder with config.json and *.safetensors (llama, qwen2, qwen3, gemma3, phi3);
-without MODEL, the demo model embedded in the program.
+without MODEL, the command runs the embedded demo model.
 Each token is the highest logit, or with --temp a sampled one. Sampling applies, in this order: the repeat penalty, top-k,
 top-p, min-p, temperature. The GPU finds the 64 highest logits; if more are needed (--top-k 0 or above 64, or a penalty),
 all logits are read back, which is slower.
-At --timing step and off, steps are pipelined: a step begins before the previous token is read. This needs tokens that are
-the highest logit, and no --top-logits, --break or --check. The profile says pipelined or stepped.
+At --timing step and off, steps are pipelined: a step begins before the previous token is read. This requires that
+each token is the highest logit, and that --top-logits, --break and --check are not used. The profile says pipelined or stepped.
 Text and profile go to standard output, progress and warnings to standard error. A pipe gets every byte of the text,
 including an incomplete last character. A terminal gets no control characters. A terminal and JSON get U+FFFD for each
 byte that is not UTF-8.`,
 		examples: []example{
 			{
 				`gpuscope run -p "Once upon a time" -n 48`,
-				"48 tokens of the embedded model, then what each part of the last step costs",
+				"generate 48 tokens with the embedded model, then print the cost of each part of the last step",
 			},
 			{
-				`gpuscope run --timing dispatch --profile off`, "the profile of all steps, with isolated times of each dispatch",
+				`gpuscope run --timing dispatch --profile off`, "print the profile of all steps, with the isolated time of each dispatch",
 			},
 			{
 				`gpuscope run --cost 'attn.q,attn.k,attn.v' --trace run.json`,
-				"also what the q, k and v projections of all layers cost together",
+				"also measure the cost of the q, k and v projections of all layers together",
 			},
-			{`gpuscope run model.gguf --chat -p "Name three colours."`, "the model's answer to one turn"},
-			{`gpuscope run --temp 0.8 --seed 7`, "sampled tokens: each seed gives another text"},
-			{`gpuscope run model.gguf --timing off -n 200`, "full speed: only wall times are measured"},
+			{`gpuscope run model.gguf --chat -p "Name three colours."`, "print the model's answer to one turn of a conversation"},
+			{`gpuscope run --temp 0.8 --seed 7`, "sample tokens: each seed generates another text"},
+			{`gpuscope run model.gguf --timing off -n 200`, "run at full speed: measure only wall times"},
 			{
 				`gpuscope run --ids 0,47,11 --top-logits 5 --format json`,
-				"exact tokens in, tokens and logits out, for a program",
+				"read token ids, print tokens and logits as JSON, for a program",
 			},
 			{
 				`gpuscope run --chunks 40,1,7 --trace run.json`,
@@ -63,18 +63,18 @@ byte that is not UTF-8.`,
 			},
 			{
 				`gpuscope run --break nan --break 'kernel gemv' --trace run.json`,
-				"stop at the first of these breakpoints; the trace has the steps up to it",
+				"stop at the first of these breakpoints, and record the steps up to it",
 			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			var r run
 			flags.StringVarP(&r.prompt, "prompt", "p", defaultPrompt,
-				"prompt `TEXT`; starts with the BOS token if the model's file asks for it")
-			flags.IntSliceVar(&r.ids, "ids", nil, "prompt of token ids `0,47,..` instead of a text")
+				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
+			flags.IntSliceVar(&r.ids, "ids", nil, "use the token ids `0,47,..` as the prompt instead of a text")
 			flags.IntVarP(&r.tokens, "tokens", "n", 64, "generate `N` tokens")
 			flags.IntSliceVar(
 				&r.chunks, "chunks", nil,
-				"prefill in steps of `40,1,7` tokens; the last number repeats (default the largest possible steps)")
+				"prefill in steps of `40,1,7` tokens; the last number is repeated (default: the largest possible steps)")
 			flags.StringArrayVar(&r.conditions, "break", nil,
 				"stop after the first step, prefill included, that meets `CONDITION`: "+session.BreakWords()+
 					" (may be repeated)")
@@ -424,7 +424,7 @@ func (o *output) print() error {
 	case o.hit != nil:
 		b.WriteString(printable.Clean(fmt.Sprintf("ended after step %d: %s", o.hit.Step, o.hit.Text)) + "\n")
 	case len(o.run.breaks) > 0 && o.whole:
-		b.WriteString("no breakpoint was met\n")
+		b.WriteString("no breakpoint was reached\n")
 	}
 	t := o.mirror.Trace
 	b.WriteString(printable.Clean(fmt.Sprintf("%s on %s (%s, %s)", t.Model.Name, t.Device.Name,

@@ -218,7 +218,7 @@ func TestRunWithoutTheBreakpointSaysSo(t *testing.T) {
 		[]string{"run", "-n", "3", "--break", "position 99"}); status != exitDone {
 		t.Fatalf("exit %d: %s", status, stderr)
 	}
-	if !strings.Contains(stdout.String(), "\nno breakpoint was met\n") {
+	if !strings.Contains(stdout.String(), "\nno breakpoint was reached\n") {
 		t.Errorf("it says:\n%s", stdout)
 	}
 }

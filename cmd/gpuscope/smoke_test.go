@@ -306,7 +306,7 @@ func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
 	x.press("e")
 	x.expect("your word: ")
 	x.press("faster\n")
-	x.expect("elements are the same")
+	x.expect("elements are equal to")
 	x.press("U")
 	x.expect("runs from the next step on")
 	x.press("q")

@@ -24,16 +24,16 @@ func tokenizeCommand() *command {
 		name: "tokenize", operand: "[MODEL]",
 		doc: "convert text to token ids, or ids to text",
 		more: `MODEL is anything with a vocabulary: a model, a GGUF file without tensors, a tokenizer.json, a SentencePiece
-tokenizer.model, or a folder with one of them; without MODEL, the embedded model. The text comes from -p or standard
+tokenizer.model, or a folder with one of them; without MODEL, the vocabulary of the embedded model. The text comes from -p or standard
 input. The ids are those of gpuscope run -p, except that the BOS token needs --bos.
 
 With --jsonl, each input line is a JSON string and each output line a JSON list of ids; with --decode, the reverse. In JSON,
 a byte XX that is not UTF-8 is written as the lone surrogate \udcXX, like Python's surrogateescape; input may contain the
 raw byte. Empty lines are an error.`,
 		examples: []example{
-			{`gpuscope tokenize -p "Once upon a time"`, "token ids, with the embedded model's vocabulary"},
-			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "many texts, for a program"},
-			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "the text of token ids"},
+			{`gpuscope tokenize -p "Once upon a time"`, "print the token ids of a text, with the embedded model's vocabulary"},
+			{"gpuscope tokenize tokenizer.json --jsonl < corpus.jsonl", "convert many texts, one per line, for a program"},
+			{"gpuscope tokenize model.gguf --decode -p 504,3649,253", "print the text of these token ids"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			t := tokenize{p: p}
@@ -41,8 +41,8 @@ raw byte. Empty lines are an error.`,
 			flags.BoolVar(&t.jsonl, "jsonl", false, "read and write one line of JSON per text")
 			flags.BoolVar(&t.decode, "decode", false, "convert ids to text")
 			flags.BoolVar(&t.special, "special", true,
-				"recognize special tokens written in a text, and print them; with =false they are plain text, and not printed")
-			flags.BoolVar(&t.bos, "bos", false, "add the tokens that the model's file puts at the start and end of prompts")
+				"recognize special tokens written in the text, and print special tokens; with =false, the input is plain text and special tokens are not printed")
+			flags.BoolVar(&t.bos, "bos", false, "add the tokens that, according to the model's file, start and end a prompt")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				if err := format.check(); err != nil {
@@ -239,7 +239,7 @@ func (t *tokenize) table(ids []int) *table.Table {
 	at := table.By(ids)
 	return table.New("tokens", []table.Column{
 		{
-			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "position in the text",
+			Name: "n", Title: "#", Is: table.Exact, Right: true, Width: 80, Doc: "position of the token in the text",
 			Of: func(row int) table.Cell { return table.Count(row) },
 		},
 		{
@@ -247,11 +247,11 @@ func (t *tokenize) table(ids []int) *table.Table {
 			Of: at(func(id *int) table.Cell { return table.Count(*id) }),
 		},
 		{
-			Name: "token", Title: "token", Width: 80, Doc: "as written in the vocabulary",
+			Name: "token", Title: "token", Width: 80, Doc: "token as written in the vocabulary",
 			Of: at(func(id *int) table.Cell { return table.Text(t.tokens.Token(*id)) }),
 		},
 		{
-			Name: "text", Title: "text", Width: 80, Doc: "its text, as a JSON string",
+			Name: "text", Title: "text", Width: 80, Doc: "text of the token, as a JSON string",
 			Of: at(func(id *int) table.Cell {
 				return table.Text(string(quoteBytes(string(t.tokens.Bytes(*id)))))
 			}),

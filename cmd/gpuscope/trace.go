@@ -48,10 +48,10 @@ func traceShowCommand() *command {
 		name: "trace show", operand: "FILE",
 		doc: "print a table of a recorded trace",
 		more: `FILE is a trace (.json, .jsonl, or either with .gz); no GPU is needed. Without --table, lists the tables.
-A table of several steps has medians; a median never mixes steps with different work or routes. Cold steps are excluded
+A table of several steps shows medians; a median never mixes steps with different work or routes. Cold steps are excluded
 unless there are no others. --filter and --sort work like / and o on the screen.`,
 		examples: []example{
-			{"gpuscope trace show run.json", "list the tables"},
+			{"gpuscope trace show run.json", "list the tables of the trace"},
 			{"gpuscope trace show run.json --table dispatches", "the dispatches of the last step"},
 			{
 				"gpuscope trace show run.json --table dispatches --steps decode --fold op --sort sum_us",
@@ -59,23 +59,23 @@ unless there are no others. --filter and --sort work like / and o on the screen.
 			},
 			{
 				`gpuscope trace show run.json --table dispatches --steps 3-17 --filter "us:>10 !norm" --format csv`,
-				"for a spreadsheet",
+				"the matching rows as CSV, for a spreadsheet",
 			},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			s := show{p: p}
 			flags.StringVar(&s.table, "table", "", "print the table `NAME` (default a list of them)")
 			flags.StringVar(&s.steps, "steps", "",
-				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last, or all if the table covers the run)")
+				"select the steps `STEPS`: "+analyze.SelectionWords+" (default the last step, or all steps if the table covers the run)")
 			flags.StringVar(&s.base, "base", "", "compare with the steps `STEPS`")
 			fold := choiceFlag(flags, "fold", "group dispatches by `KEY`", analyze.GroupingNames()...)
-			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows inside each row")
+			flags.BoolVar(&s.choice.All, "unfold", false, "also print the rows that each row contains")
 			flags.StringVar(&s.filter, "filter", "",
-				"print the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
+				"print only the rows that match `WORDS`, such as norm, !norm, re:^fd_, kernel:mul, op:=k, us:>10, #37")
 			flags.StringVar(&s.choice.Sort, "sort", "", "sort by `COLUMN`; numbers start with the largest")
 			flags.BoolVar(&s.reverse, "reverse", false, "reverse the order")
 			flags.Var((*positive)(&s.width), "width",
-				"print the columns that fit in a screen of `N` characters (default the terminal's width, else all columns)")
+				"print only the columns that fit in `N` characters (default: the width of the terminal; without a terminal, all columns)")
 			format := formatFlag(flags, table.Formats...)
 			return func(ctx context.Context, operands []string) error {
 				for _, c := range []*choice{fold, format} {

@@ -22,7 +22,7 @@ func traceCheckCommand() *command {
 		more: `Checks every id, size and keyword. A recording that was cut short is valid up to its end. The exit status is 1 for an
 invalid trace and for a file that is not a trace.`,
 		examples: []example{
-			{"gpuscope trace check run.jsonl.partial", "the recording of a killed run"},
+			{"gpuscope trace check run.jsonl.partial", "check the recording of a run that was killed"},
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {
@@ -52,7 +52,7 @@ func holds(t *trace.Trace) string {
 		table.Plural(len(t.Plans), "plan"), table.Plural(len(t.Graph.Dispatches), "dispatch"),
 		table.Plural(len(t.Events), "event"))
 	if t.DroppedSteps > 0 {
-		fmt.Fprintf(&b, "%s before the first step were dropped\n", table.Plural(t.DroppedSteps, "step"))
+		fmt.Fprintf(&b, "%s before the first recorded step were dropped\n", table.Plural(t.DroppedSteps, "step"))
 	}
 	for _, e := range t.Events {
 		if e.Kind == trace.EventCut {
@@ -69,7 +69,7 @@ func traceConvertCommand() *command {
 		more: `The suffix of NEW chooses the format: ` + trace.FileNames() + `. An existing
 file is replaced once the new one is complete.`,
 		examples: []example{
-			{"gpuscope trace convert run.jsonl.partial run.json.gz", "a cut recording, as a complete and compressed trace"},
+			{"gpuscope trace convert run.jsonl.partial run.json.gz", "convert a recording that was cut short to a complete, compressed trace"},
 		},
 		setup: func(p *program, _ *pflag.FlagSet) action {
 			return func(_ context.Context, operands []string) error {

@@ -132,7 +132,7 @@ func TestTraceShowOfATraceWithoutSteps(t *testing.T) {
 		{"--table memory", exitDone, "slots hold at most"},
 		{"--table tenants", exitDone, "layers.0"},
 		{"--table values", exitDone, "layers.0"},
-		{"--table dispatches", exitFailed, "table dispatches needs any steps, and the trace has none\n"},
+		{"--table dispatches", exitFailed, "table dispatches needs one or more steps, and the trace has none\n"},
 		{"--table resize", exitFailed, "table resize needs one step, and the trace has none\n"},
 		{"--table graph --steps last", exitUsage, "--steps: the trace has no steps"},
 		{"--table values --base last", exitUsage, "--base: table values "},

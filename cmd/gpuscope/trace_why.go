@@ -15,17 +15,17 @@ func traceWhyCommand() *command {
 	return &command{
 		name: "trace why", operand: "FILE DISPATCH",
 		doc: "explain the grid of a dispatch",
-		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, the first
-one that ran. Prints what w shows on the screen: the arithmetic of the grid, what changed it, the shortest path to the
-inputs, and the steps in which the grid changed. For a dispatch that does not run in the step, prints since when, and
-which dispatches do its work. For a value, lists the operators that a change of it re-plans.`,
+		more: `DISPATCH is an id or a name from the tables; if several dispatches have the name, such as q of all layers, DISPATCH
+is the first of them that ran. Prints what w shows on the screen: the arithmetic of the grid, what changed it, the shortest path to the
+inputs, and the steps in which the grid changed. If the dispatch does not run in the step, prints since when it has not
+run, and which dispatches do its work. For a value, lists the operators that a change of the value can re-plan.`,
 		examples: []example{
 			{"gpuscope trace why run.json 37", "the grid of dispatch 37 in the last step"},
-			{"gpuscope trace why run.json attn.q --steps 1", "the first layer's attn.q in step 1"},
-			{"gpuscope trace why run.json tokens", "the operators that another number of tokens can re-plan"},
+			{"gpuscope trace why run.json attn.q --steps 1", "the grid of attn.q in the first layer, step 1"},
+			{"gpuscope trace why run.json tokens", "the operators that a change of the number of tokens can re-plan"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
-			steps := flags.String("steps", "last", "explain the step `N`, or the last of several")
+			steps := flags.String("steps", "last", "explain the grid in step `N`, or in the last of several steps")
 			return func(_ context.Context, operands []string) error {
 				if len(operands) < 2 {
 					return usagef("trace why: want a trace and a dispatch, by id or name")

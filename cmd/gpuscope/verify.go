@@ -23,28 +23,28 @@ func verifyCommand() *command {
 		name: "verify", operand: "[MODEL]",
 		doc: "compare every dispatch of some steps with float64 references",
 		more: `Reads a prompt and decodes some tokens, then runs each step again and compares the output of every dispatch twice: with a
-float64 reference on the device's own inputs (the kernel's own error), and with a reference run of the whole text (its own
-and its inherited error). The tolerance of each operator follows from the arithmetic of its kernels. Equal layers share a
+float64 reference on the device's own inputs (the kernel's own error), and with a reference run of the whole text (the
+kernel's own and its inherited error). The tolerance of each operator follows from the arithmetic of its kernels. Equal layers share a
 row. The exit status is 1 if a dispatch exceeds its tolerance, or produces NaN or Inf. docs/guide/verify.md explains the
 numbers, and when they mislead.`,
 		examples: []example{
-			{"gpuscope verify", "a prompt and one decode step of the embedded model"},
-			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "eight decode steps, one row per dispatch"},
-			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "another route, on exact tokens"},
-			{"gpuscope verify model.gguf --trace gaps.json --format json", "JSON for a program, and a trace for the screen"},
+			{"gpuscope verify", "verify a prompt and one decode step of the embedded model"},
+			{`gpuscope verify model.gguf -p "The" -n 8 --all`, "verify eight decode steps, and print one row per dispatch"},
+			{"gpuscope verify --route linear_q4gsw=tile64 --ids 0,47,11", "verify another route, on these token ids"},
+			{"gpuscope verify model.gguf --trace gaps.json --format json", "print JSON for a program, and record a trace for the screen"},
 		},
 		setup: func(p *program, flags *pflag.FlagSet) action {
 			v := verification{p: p}
 			flags.StringVarP(&v.prompt, "prompt", "p", defaultPrompt,
-				"prompt `TEXT`; starts with the BOS token if the model's file asks for it")
-			flags.IntSliceVar(&v.ids, "ids", nil, "prompt of token ids `0,47,..` instead of a text")
+				"prompt `TEXT`; starts with the BOS token if the model's file requires BOS")
+			flags.IntSliceVar(&v.ids, "ids", nil, "use the token ids `0,47,..` as the prompt instead of a text")
 			flags.IntSliceVar(&v.chunks, "chunks", nil,
-				"prefill in steps of `40,1,7` tokens; the last number repeats (default the largest possible steps)")
+				"prefill in steps of `40,1,7` tokens; the last number is repeated (default: the largest possible steps)")
 			flags.IntVarP(&v.steps, "steps", "n", 1, "verify `N` decode steps after the prompt")
 			flags.Var((*positive)(&v.budget), "budget",
-				"limit each reference of a step to `N` GFLOP; above it there is no reference run, and of large operators only "+
-					"samples are compared (default 100)")
-			flags.BoolVar(&v.all, "all", false, "also print a row per dispatch")
+				"limit each reference of a step to `N` GFLOP; if a step needs more, there is no reference run, and "+
+					"only samples of large operators are compared (default 100)")
+			flags.BoolVar(&v.all, "all", false, "also print one row per dispatch")
 			flags.StringVar(&v.tracePath, "trace", "",
 				"record the steps with their errors to `FILE`: "+trace.FileNames())
 			v.format = formatFlag(flags, "text", "json")

@@ -60,5 +60,5 @@ func LaunchArithmetic(p *trace.Plan) string {
 	if needs == "" {
 		needs = table.Grid(p.NeededGrid)
 	}
-	return fmt.Sprintf("%s, pinned to the largest shape; needed %s", table.Grid(p.Workgroups), needs)
+	return fmt.Sprintf("%s, fixed for the largest shape; this step needs %s", table.Grid(p.Workgroups), needs)
 }

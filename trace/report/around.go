@@ -64,7 +64,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 		head += fmt.Sprintf(" · layer %d %s", *o.Layer, o.Block)
 	}
 	if o.SourceID != nil {
-		head += fmt.Sprintf(" · %d in the file", *o.SourceID)
+		head += fmt.Sprintf(" · id %d in the file", *o.SourceID)
 	}
 	lines, mem := []string{head}, memory.Of(x, step)
 	if len(o.Parts) > 0 {
@@ -100,7 +100,7 @@ func OperatorLines(x *analyze.Index, step int, op trace.OpID) []string {
 		lines = append(lines, text)
 	}
 	if !ran {
-		lines = append(lines, "it runs no dispatch in this step")
+		lines = append(lines, "runs no dispatch in this step")
 	}
 	return lines
 }
@@ -132,7 +132,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 	v := &g.Values[id]
 	lines := []string{fmt.Sprintf("value %d · %s", id, strings.TrimSpace(v.Kind+" "+v.DType))}
 	if v.SourceID != nil {
-		lines[0] += fmt.Sprintf(" · %d in the file", *v.SourceID)
+		lines[0] += fmt.Sprintf(" · id %d in the file", *v.SourceID)
 	}
 	mem := memory.Of(x, step)
 	lines = append(lines, valueText(mem, id))
@@ -151,7 +151,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 		lines = append(lines, word+" "+strings.Join(words, ", "))
 	}
 	names("written by", x.Producers(id))
-	names("computed by (fused away there)", x.Makers(id))
+	names("fused away in", x.Makers(id))
 	names("read by", x.Consumers(id))
 	if why := analyze.NotStored(v); why != "" {
 		return append(lines, "never in memory: "+why)
@@ -169,7 +169,7 @@ func ValueLines(x *analyze.Index, step int, id trace.ValueID) []string {
 		}
 		name := n.Value.Name
 		if n.Value.ID == id {
-			name = "it"
+			name = "this value"
 		}
 		turns = append(turns, name)
 		if len(turns) == 8 {

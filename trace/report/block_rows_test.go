@@ -67,10 +67,10 @@ func TestBlockTimesFillTheirRows(t *testing.T) {
 		}
 	}
 	title := g.Title[0].String()
-	if int64(sum) != all || !strings.Contains(title, "times are of whole blocks") {
+	if int64(sum) != all || !strings.Contains(title, "only whole blocks are timed") {
 		t.Errorf("in Graph the rows take %v ns, the blocks %d; %q", sum, all, title)
 	}
-	if title := d.Title[1].String(); !strings.Contains(title, "timing block: times are of whole blocks") {
+	if title := d.Title[1].String(); !strings.Contains(title, "timing level block: only whole blocks are timed") {
 		t.Errorf("%q: embed, a block by itself, has a time", title)
 	}
 	if short := d.Title[1].Fit(60); !strings.Contains(short, "timing block") {

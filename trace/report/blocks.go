@@ -12,7 +12,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "blocks", Takes: AnySteps,
-		Doc: "each block of the model, timed as one pass: for steps at timing level block",
+		Doc: "GPU time of each block of the model, for steps at timing level block",
 		Of: func(_ context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Blocks(x, o.Selection), nil
 		},
@@ -65,7 +65,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	t := table.New("blocks", []table.Column{
 		{
 			Name: "block", Title: "block", Width: 80,
-			Doc: "part of a layer, or an operator outside of the layers",
+			Doc: "block: part of a layer, or an operator outside the layers",
 			Of:  of(func(r *blockRow) table.Cell { return table.Text(r.Name) }),
 		},
 		{
@@ -75,16 +75,16 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "us", Title: "µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time between its two timestamps; of several steps the median",
+			Doc: "GPU time between the two timestamps of the block; for several steps, the median",
 			Of:  of(func(r *blockRow) table.Cell { return microseconds(r.Time, quantum) }),
 		},
 		{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of steps in which it was timed",
+			Doc: "number of steps in which the block was timed",
 			Of:  of(func(r *blockRow) table.Cell { return table.Count(r.Time.N) }),
 		},
 		{
-			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "fastest and slowest step",
+			Name: "spread", Title: "min–max", Right: true, Width: 140, Doc: "times of the fastest and the slowest step",
 			Of: of(func(r *blockRow) table.Cell {
 				if r.Time.N < 2 {
 					return table.Cell{}
@@ -94,7 +94,7 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "share", Title: "%", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of all blocks",
+			Doc: "share of the time of all blocks",
 			Of: of(func(r *blockRow) table.Cell {
 				if total == 0 || !r.Time.Measured() {
 					return table.Missing()
@@ -110,10 +110,10 @@ func Blocks(x *analyze.Index, selection analyze.Selection) *table.Table {
 	}
 	t.Title = []table.Line{table.Title(parts...)}
 	if timed == 0 {
-		t.Notes = []string{"only steps at timing level block have times of blocks"}
+		t.Notes = []string{"blocks are timed only in steps at timing level block"}
 	}
 	return t
 }
 
 // OfBlocks is the title segment of a step that was timed by blocks.
-var OfBlocks = table.Segment{Rank: 1, Text: "timing block: times are of whole blocks", Short: "timing block"}
+var OfBlocks = table.Segment{Rank: 1, Text: "timing level block: only whole blocks are timed", Short: "timing block"}

@@ -12,7 +12,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "ceilings", Takes: NoSteps,
-		Doc: "best measured rates of the device, which dispatches are compared with",
+		Doc: "highest measured rates of the device; dispatches are compared with these rates",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return CeilingTable(&x.Trace.Device), nil
 		},
@@ -62,16 +62,16 @@ func CeilingTable(d *trace.Device) *table.Table {
 		of.Text(80, "ceiling", "ceiling", "what was measured", func(r *ceilingRow) string { return r.what }),
 		{
 			Name: "at_best", Title: "at best", Right: true, Width: 80,
-			Doc: "best of several runs; the median for an empty dispatch and a timed pass",
+			Doc: "best result of several runs; for an empty dispatch and a timed pass, the median",
 			Of:  at(func(r *ceilingRow) table.Cell { return table.Text(r.text) }),
 		},
 	}, table.Flat(len(rows), func(row int) string { return rows[row].what }))
 	t.Title = []table.Line{table.Title(table.Segment{Text: d.Name})}
 	switch {
 	case d.Ceilings == nil:
-		t.Notes = []string{"not measured: run gpuscope devices --measure"}
+		t.Notes = []string{"ceilings not measured: run gpuscope devices --measure"}
 	case d.Software():
-		t.Notes = []string{"a software device: compare ratios only"}
+		t.Notes = []string{"software device: compare only ratios of times"}
 	}
 	return t
 }
@@ -92,7 +92,7 @@ func CeilingFacts(c *trace.Ceilings) []string {
 	}
 	var lines []string
 	if copies != "" {
-		lines = append(lines, "copy by working set: "+copies)
+		lines = append(lines, "copy rate by working set: "+copies)
 	}
 	if others != "" {
 		lines = append(lines, others)

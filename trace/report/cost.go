@@ -27,7 +27,7 @@ func (t *DispatchTable) SharedLine() string {
 	if !ok || !s.Less() {
 		return ""
 	}
-	return says(s) + ": one row's work slows down another's"
+	return says(s) + ": the work of one row slows down another row"
 }
 
 // sharedCostParts returns the title segments for the step of the costs and for the shared cost. If the
@@ -72,7 +72,7 @@ func (t *DispatchTable) CostLine(r *analyze.DispatchRow) string {
 		line += fmt.Sprintf("; isolated %.1f", r.SumNS/1e3)
 	}
 	if save, ok := c.SaveNS(); ok && c.LeastNS > 0 && c.Significant() {
-		line += fmt.Sprintf(" · ~save %s: its bytes and FLOPs take at least ~%s",
+		line += fmt.Sprintf(" · ~save %s: the row's bytes and FLOPs take at least ~%s",
 			analyze.Short(save),
 			analyze.Short(c.LeastNS))
 	}
@@ -102,7 +102,7 @@ func (t *DispatchTable) costColumns() (cost []table.Column, lost table.Column) {
 	}
 	return columns, table.Column{
 		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: width,
-		Doc: "modelled: isolated time beyond what the device needs for the row's bytes and FLOPs",
+		Doc: "modelled: isolated time minus the time that the device needs for the row's bytes and FLOPs",
 		Of: at(func(r *analyze.DispatchRow) table.Cell {
 			if r.ExcessNS == 0 {
 				return table.Cell{}
@@ -130,8 +130,8 @@ func CostColumns(
 	}
 	us := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "time the untimed step saves when this row is skipped: trimmed mean of the rounds, on a software device " +
-			"their median; = not significant: smaller than its error; ? its error is not known",
+		Doc: "time the untimed step saves when this row is skipped: trimmed mean of the rounds, or their median on " +
+			"a software device; = smaller than its error, not significant; ? error not known",
 		Of: cost(func(c *analyze.RowCost) table.Cell { return CostCell(x, c) }),
 	}
 	return []table.Column{
@@ -139,8 +139,8 @@ func CostColumns(
 		{
 			Name: "cost_spread_us", Title: "±", Unit: "us", Is: table.Measured, Right: true, Width: 110,
 			Doc: fmt.Sprintf(
-				"error of the cost: half the distance between its quartiles, or with few "+
-					"rounds the interval of its median; unknown with fewer than %d",
+				"error of the cost: half the distance between its quartiles, or the interval of "+
+					"its median if there are few rounds; unknown with fewer than %d rounds",
 				trace.FewestWithin,
 			),
 			Of: cost(func(c *analyze.RowCost) table.Cell {
@@ -152,7 +152,7 @@ func CostColumns(
 		},
 		{
 			Name: "save_us", Title: "~save", Unit: "us", Is: table.Modelled, Right: true, Width: save,
-			Doc: "modelled: cost beyond what its bytes and FLOPs take at measured rates; = not significant",
+			Doc: "modelled potential saving: cost minus the time of the row's bytes and FLOPs at measured rates; = not significant",
 			Of: cost(func(c *analyze.RowCost) table.Cell {
 				ns, ok := c.SaveNS()
 				switch {
@@ -173,7 +173,7 @@ func (t *DispatchTable) costPart() table.Segment {
 	part := table.Segment{Rank: 3, Text: "share by cost"} // the columns of costs already suggest this
 	switch {
 	case !t.AnyCost && t.Costs != nil && t.OtherWork > 0:
-		return table.Say(0, "no costs on these routes")
+		return table.Say(0, "no costs measured on these routes")
 	case !t.AnyCost && t.Costs != nil:
 		return table.Say(3, "no cost was measured for these rows")
 	case !t.AnyCost:
@@ -192,11 +192,11 @@ func (t *DispatchTable) costPart() table.Segment {
 	}
 	without := fmt.Sprintf("%s: %d of %d", part.Text, t.RowsUncosted, t.LeafRows)
 	if t.OtherWork > 0 {
-		without += fmt.Sprintf(" rows have no cost, %d because of their route", t.OtherWork)
-		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d no cost", part.Text,
+		without += fmt.Sprintf(" rows have no cost, %d of them because of their route", t.OtherWork)
+		return table.Segment{Rank: 0, Text: without, Short: fmt.Sprintf("%s: %d without cost", part.Text,
 			t.RowsUncosted)}
 	}
-	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " no cost"}
+	return table.Segment{Rank: 0, Text: without + " rows have no cost", Short: without + " without cost"}
 }
 
 // costsApart is a relative difference of step times. If the step of the costs differs by more than

@@ -14,7 +14,7 @@ import (
 func init() {
 	Register(Table{
 		Name: "cost", Takes: WholeRun,
-		Doc: "cost of each part of a step, as measured last, sorted by potential saving",
+		Doc: "last measured cost of each part of a step, sorted by potential saving",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return CostTable(ctx, x, o.Selection)
 		},
@@ -89,17 +89,17 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 	of := table.ColumnsOf(rows)
 	decimals := table.DecimalsOfUS(x.Trace.Clock.QuantumNS)
 	columns := []table.Column{
-		of.Int(80, "id", "#", "id", "first dispatch id", func(r *analyze.CostRow) int64 {
+		of.Int(80, "id", "#", "id", "id of the first dispatch", func(r *analyze.CostRow) int64 {
 			return int64(int(r.Dispatches[0]))
 		}),
-		of.Text(80, "part", "part", "what was skipped: a row of Dispatches, or several together",
+		of.Text(80, "part", "part", "part that was skipped: one row of the dispatches table, or several rows together",
 			func(r *analyze.CostRow) string { return r.Name }),
 		of.Int(80, "dispatches", "n", "dispatches",
 			"number of dispatches that were skipped",
 			func(r *analyze.CostRow) int64 {
 				return int64(len(r.Dispatches))
 			}),
-		of.Cell(80, table.Measured, "share", "%", "%", "share of the whole runs; = the cost is not significant",
+		of.Cell(80, table.Measured, "share", "%", "%", "cost as a share of the whole step; = cost not significant",
 			func(r *analyze.CostRow) table.Cell {
 				if r.Cost == nil {
 					return table.Missing()
@@ -117,7 +117,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 	})...)
 	return append(columns, table.Column{
 		Name: "lost_us", Title: "~excess", Unit: "us", Is: table.Modelled, Right: true, Width: 80,
-		Doc: "modelled: isolated time beyond what the device needs for its bytes and FLOPs; shown where no cost was measured",
+		Doc: "modelled: isolated time minus the time that the device needs for the part's bytes and FLOPs; shown if no cost was measured",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if r.ExcessNS == 0 {
 				return table.Cell{}
@@ -126,7 +126,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		}),
 	}, table.Column{
 		Name: "alone_us", Title: "Σµs isolated", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "GPU time of its dispatches, each timed in isolation",
+		Doc: "sum of the GPU times of the part's dispatches, each timed in isolation",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if !r.Isolated {
 				return table.Missing()
@@ -135,7 +135,7 @@ func costTableColumns(x *analyze.Index, rows []analyze.CostRow) []table.Column {
 		}),
 	}, table.Column{
 		Name: "rounds", Title: "rounds", Unit: "rounds", Is: table.Exact, Right: true, Width: 110,
-		Doc: "number of rounds in which it was skipped",
+		Doc: "number of rounds in which the part was skipped",
 		Of: at(func(r *analyze.CostRow) table.Cell {
 			if r.Cost == nil {
 				return table.Missing()
@@ -203,6 +203,6 @@ func (t *DispatchTable) costNotes() []string {
 	for _, row := range c.Rows {
 		names = append(names, t.Called(row))
 	}
-	return []string{fmt.Sprintf("coarse: %s sum to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
+	return []string{fmt.Sprintf("coarse parts: %s add up to %s ± %s of the %s µs of whole runs", strings.Join(names, " + "),
 		analyze.Short(c.Ns), analyze.Short(c.SpreadNS), analyze.Short(float64(t.Costs.Step.Whole.NS)))}
 }

@@ -486,7 +486,7 @@ func TestWhatIsSharedSaysByWhichRows(t *testing.T) {
 		}
 		return strings.Join(made.Notes, "\n")
 	}
-	if got := coarse(); !strings.Contains(got, "coarse: prologue + attn + mlp + epilogue sum to 217 ± ") {
+	if got := coarse(); !strings.Contains(got, "coarse parts: prologue + attn + mlp + epilogue add up to 217 ± ") {
 		t.Errorf("%q", got)
 	}
 	for i := range s.Costs {

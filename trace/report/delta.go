@@ -92,19 +92,19 @@ func (t *DispatchTable) deltaColumns() (delta table.Column, deltaCost, baseline 
 		func(row int) *analyze.RowCost { return t.Grouped[row].Cost })
 	delta = table.Column{
 		Name: "delta", Title: "Δ", Width: 80,
-		Doc: "compared with the baseline: + new, - removed, grid from→to, r route, k edited kernel source, " +
-			"p only params (one letter each for a group), % of Σµs, = same time within the noise",
+		Doc: "changes since the baseline: + new, - removed, from→to grid, r route, k edited kernel source, " +
+			"p only params (a group shows only the letters); % change of Σµs, = same time within the noise",
 		Of: table.By(t.Grouped)(t.deltaCell),
 	}
 	return delta, []table.Column{cost, table.Marks(cost)}, []table.Column{
 		{
 			Name: "base_us", Title: "Σµs baseline", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "GPU time of the same dispatches in a step of the baseline",
+			Doc: "GPU time of the same dispatches in the baseline, per step",
 			Of:  us(func(d analyze.Delta) float64 { return d.BaselineNS }, ""),
 		},
 		{
 			Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 200,
-			Doc: "Σµs minus the baseline's",
+			Doc: "Σµs minus Σµs of the baseline",
 			Of:  us(func(d analyze.Delta) float64 { return d.TimeNS }, "+"),
 		},
 	}
@@ -155,8 +155,8 @@ func Delta(c *analyze.BaselineCosts, now *analyze.RowCost) table.Cell {
 func DeltaCostColumn(c *analyze.BaselineCosts, width int, of func(row int) *analyze.RowCost) table.Column {
 	return table.Column{
 		Name: "delta_cost_us", Title: "Δcost", Unit: "us", Is: table.Measured, Right: true, Width: width,
-		Doc: "cost minus the baseline's, if measured; = within the quartiles of both, ? the error of " +
-			"one of them is not known",
+		Doc: "cost minus the cost in the baseline, if measured; = difference within the quartiles of both costs, " +
+			"? error of one of the costs not known",
 		Of: func(row int) table.Cell { return Delta(c, of(row)) },
 	}
 }

@@ -48,7 +48,7 @@ func DetailLines(d *analyze.Detail) []string {
 	}
 	add("params", detailParams(d))
 	if g := d.Gap; g != nil {
-		add("error", fmt.Sprintf("to %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
+		add("error", fmt.Sprintf("against %s: max abs %.3g, MSE %.3g, SNR %s dB", g.Reference, g.MaxAbs,
 			g.MSE, Decibels(float64(g.SNRdB))))
 		if g.Tolerance != "" {
 			add("", fmt.Sprintf("%.3g %% of the tolerance, %s", 100*float64(g.Share), g.Tolerance))
@@ -74,7 +74,7 @@ func detailParams(d *analyze.Detail) string {
 	case said == "" || d.Baseline == nil:
 		return said
 	case trace.OwnKernel(d.Baseline.Kernel) != trace.OwnKernel(d.Plan.Kernel):
-		return said + " (baseline: another kernel)"
+		return said + " (the baseline has another kernel)"
 	case paramsText(d.Params, true) == "":
 		return said + " (same as the baseline)"
 	}
@@ -85,19 +85,19 @@ func detailParams(d *analyze.Detail) string {
 func barrier(d *analyze.Detail) []string {
 	switch {
 	case !d.Begins:
-		return []string{"nothing: no barrier before it"}
+		return []string{"nothing: no barrier before this dispatch"}
 	case d.Level == 0:
-		return []string{"nothing: it is the first"}
+		return []string{"nothing: this is the first dispatch of the step"}
 	case !d.WaitsKnown:
 		return []string{"unknown: waits were not recorded"}
 	case len(d.Waits) == 0:
-		return []string{"nothing that was recorded"}
+		return []string{"unknown: no wait of this barrier was recorded"}
 	}
 	var lines []string
 	for _, w := range d.Waits {
 		name, taken := d.Index.Trace.Graph.Values[w.Value].Name, ""
 		if before := d.Index.Tenant(w); before != w.Value {
-			taken = ", in the memory of " + d.Index.Trace.Graph.Values[before].Name
+			taken = ", in memory shared with " + d.Index.Trace.Graph.Values[before].Name
 		}
 		lines = append(lines,
 			fmt.Sprintf("%s (%s%s) of %s", name, waitWords[w.Kind], taken, d.Index.Name(w.For)))
@@ -134,16 +134,16 @@ func timeLine(d *analyze.Detail) string {
 	}
 	switch d.Limit.Kind {
 	case analyze.FirstBound:
-		line += " · first of the step: includes work submitted before it"
+		line += " · first dispatch of the step: the time includes work submitted before"
 	case analyze.FloorBound:
-		line += " · ≈floor: as short as an empty timed pass"
+		line += " · ≈floor: takes about as long as an empty timed pass"
 	case analyze.FillBound:
-		line += fmt.Sprintf(" · %s do not fill this device (it takes ~%d)",
+		line += fmt.Sprintf(" · %s do not fill this device, which needs ~%d",
 			table.Plural(d.Limit.Workgroups, "workgroup"), d.Index.Trace.Device.Ceilings.FillWorkgroups)
 	case analyze.MemoryBound:
-		line += fmt.Sprintf(" · %s of the copy rate", d.Limit)
+		line += fmt.Sprintf(" · %s of the measured copy rate", d.Limit)
 	case analyze.ComputeBound:
-		line += fmt.Sprintf(" · %s of the FLOP rate", d.Limit)
+		line += fmt.Sprintf(" · %s of the measured FLOP rate", d.Limit)
 	}
 	return line
 }
@@ -155,7 +155,7 @@ func trafficLine(d *analyze.Detail) string {
 	}
 	line := fmt.Sprintf("~%s, %s", table.Bytes(d.Plan.Bytes), work)
 	if d.Plan.Bytes > 0 && d.Plan.FLOPs > 0 {
-		line += ", ~" + table.Scaled(float64(d.Plan.FLOPs)/float64(d.Plan.Bytes), "FLOP a byte")
+		line += ", ~" + table.Scaled(float64(d.Plan.FLOPs)/float64(d.Plan.Bytes), "FLOP/byte")
 	}
 	if d.Limit.BytesPerS > 0 {
 		line += fmt.Sprintf(" → ~%s, ~%s", table.Scaled(d.Limit.BytesPerS, "B/s"),

@@ -79,19 +79,19 @@ func (t *DispatchTable) columns() []table.Column {
 		judged = 200
 	}
 	return slices.Concat([]table.Column{
-		all.Int(80, "id", "#", "id", "dispatch id; of a group of rows, the first",
+		all.Int(80, "id", "#", "id", "id of the dispatch; for a group, of its first dispatch",
 			func(r *analyze.DispatchRow) int64 { return int64(t.Launch(r).ID) }),
 		{
-			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator, and its dispatch where it has several",
+			Name: "op", Title: "op", Width: 80, Tree: true, Doc: "operator; with the name of the dispatch if the operator has several",
 			Of: any(func(r *analyze.DispatchRow) table.Cell { return RowName(r.Label) }),
 		},
-		all.Words(kernel, "kernel", "kernel", "kernel: the specialised shader",
+		all.Words(kernel, "kernel", "kernel", "kernel (specialised shader)",
 			t.kernel),
 		all.Words(
 			serves,
 			"serves",
 			"serves",
-			"grouped by kernel: number of dispatches that use it, and their operators",
+			"number of dispatches that use the kernel, and their operators",
 			t.serves,
 		),
 		all.Cell(
@@ -100,7 +100,7 @@ func (t *DispatchTable) columns() []table.Column {
 			"grid",
 			"grid",
 			"workgroups",
-			"workgroups launched; where dispatches differ, the largest grid",
+			"number of workgroups launched; if the dispatches differ, the largest grid",
 			t.grid,
 		),
 		ran.Cell(
@@ -109,7 +109,7 @@ func (t *DispatchTable) columns() []table.Column {
 			"grid_min",
 			"least grid",
 			"workgroups",
-			"smallest grid where dispatches or steps differ; the screen shows both, 136–144",
+			"smallest grid, if dispatches or steps differ; the screen shows a range, 136–144",
 			func(r *analyze.DispatchRow) table.Cell {
 				if least, most := t.Grids(r); !r.Group && !r.Joint && least < most {
 					return table.Count(least)
@@ -124,7 +124,7 @@ func (t *DispatchTable) columns() []table.Column {
 			"us",
 			"µs",
 			"us",
-			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median member",
+			"GPU time of one dispatch: median over its repeats or over the steps; for a group, the median of its members",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group && len(r.Units) == 1 {
 					return table.Cell{}
@@ -160,8 +160,8 @@ func (t *DispatchTable) columns() []table.Column {
 			}),
 		{
 			Name: "share", Title: "share", Unit: "%", Is: table.Measured, Right: true, Bar: true, Width: 80,
-			Doc: "share of the step: by cost if most rows have a cost with a known error, else of " +
-				"Σgpu; = the cost is not significant",
+			Doc: "share of the step: from costs if most rows have a cost with a known error, else the share of " +
+				"Σgpu; = cost not significant",
 			Of: at(t.share),
 		},
 	}, cost, []table.Column{
@@ -169,8 +169,8 @@ func (t *DispatchTable) columns() []table.Column {
 			judged,
 			"limit",
 			"bound",
-			"modelled: what bounds it: mem or fp n% of the measured ceiling, N wg: fewer "+
-				"workgroups than fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
+			"modelled: what the dispatch is bound by: mem or fp n% of the measured ceiling, N wg: too few "+
+				"workgroups to fill the device, ≈floor: as long as an empty timed pass, first: first of the step",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group {
 					return table.Cell{}
@@ -186,13 +186,13 @@ func (t *DispatchTable) columns() []table.Column {
 			"gap_db",
 			"SNR dB",
 			"dB",
-			"signal-to-noise ratio against the reference; the worst in this row",
+			"signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
 			t.gap,
 		),
 	}, deltaCost, []table.Column{
 		{
 			Name: "layers", Title: "min–max", Right: true, Width: 140,
-			Doc: "fastest and slowest member of a group; for a single dispatch, fastest and slowest step",
+			Doc: "times of the fastest and slowest member of a group; for a single dispatch, of the fastest and slowest step",
 			Of: at(func(r *analyze.DispatchRow) table.Cell {
 				if len(r.Units) < 2 && (one || r.Group) || !r.Time.Measured() {
 					return table.Cell{}
@@ -204,7 +204,7 @@ func (t *DispatchTable) columns() []table.Column {
 			200,
 			"spark",
 			t.Each(),
-			"time of each member of a group, and the outlier's distance from their median",
+			"time of each member of a group as a bar, and the outlier's distance from the group's median",
 			func(r *analyze.DispatchRow) table.Cell {
 				return table.Text(strings.TrimSpace(sparkline(r.Each) + " " + t.standsOut(r)))
 			},
@@ -215,7 +215,7 @@ func (t *DispatchTable) columns() []table.Column {
 			"iqr_us",
 			"IQR",
 			"us",
-			"interquartile range over the repeats or the steps; needs at least 4",
+			"interquartile range of the times over the repeats or the steps; needs at least 4",
 			func(r *analyze.DispatchRow) table.Cell {
 				if r.Group || r.IQR == 0 {
 					return table.Cell{}
@@ -263,7 +263,7 @@ func (t *DispatchTable) columns() []table.Column {
 			140,
 			"live",
 			"live",
-			"live shape of the outputs, @ the position; for several steps, in the last one",
+			"live shape of the outputs, and after @ the position; for several steps, of the last step",
 			own(func(l *analyze.Launch) string { return Live(t.Index, l) }),
 		),
 		ran.Words(200, "reason", "route", "route, and why it was chosen",
@@ -276,7 +276,7 @@ func (t *DispatchTable) columns() []table.Column {
 			"level",
 			"level",
 			"level",
-			"level: dispatches between two barriers share one",
+			"number of the level; dispatches between two barriers have the same level",
 			func(r *analyze.DispatchRow) table.Cell {
 				if l := t.Launch(r); l.Level >= 0 && !r.Group {
 					return table.Count(l.Level)
@@ -284,7 +284,7 @@ func (t *DispatchTable) columns() []table.Column {
 				return table.Cell{}
 			},
 		),
-		all.Cell(140, table.Exact, "last", "…#", "id", "last dispatch id of a group of rows",
+		all.Cell(140, table.Exact, "last", "…#", "id", "id of the last dispatch of a group",
 			t.last),
 		ran.Words(table.Unseen, "name", "name", "full name of the dispatch, for filters and scripts",
 			func(r *analyze.DispatchRow) table.Cell {

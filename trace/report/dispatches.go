@@ -18,7 +18,7 @@ type DispatchTable struct {
 func init() {
 	Register(Table{
 		Name: "dispatches", Takes: AnySteps, Folds: true, Compares: true,
-		Doc: "what ran: each dispatch with its grid, time, bound and changes",
+		Doc: "each dispatch that ran, with its grid, time, bound and changes",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Dispatches(ctx, x, o)
 			if err != nil {
@@ -69,7 +69,7 @@ func (t *DispatchTable) Stability(r *analyze.DispatchRow) (said string, more boo
 	case one && !r.Judged:
 		return table.Plural(samples, "sample") + ", too few to find an outlier", true
 	case r.Time.Max > apart*r.Time.Min:
-		return fmt.Sprintf("fastest to slowest %.1f×, and no outlier repeats in most %ss",
+		return fmt.Sprintf("slowest takes %.1f× the fastest, but no outlier repeats in most %ss",
 			r.Time.Max/r.Time.Min, runs), false
 	case r.Judged:
 		return fmt.Sprintf("no outlier among %s in %s", table.Plural(len(r.Units), t.member()),

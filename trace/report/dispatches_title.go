@@ -24,7 +24,7 @@ func (t *DispatchTable) title() []table.Line {
 	if !one {
 		selection := SelectionPart(t.Selection)
 		if n := t.TimedSteps(); n > 0 && n < len(t.Selection.Steps) {
-			selection = table.Say(0, "%s: %s, times of %d", t.Selection.Name, StepCount(t.Selection), n)
+			selection = table.Say(0, "%s: %s, %d of them timed", t.Selection.Name, StepCount(t.Selection), n)
 			selection.Short = fmt.Sprintf("%s, %d timed", t.Selection.Counted(), n)
 		}
 		parts = append([]table.Segment{selection}, parts...)
@@ -45,7 +45,7 @@ func (t *DispatchTable) title() []table.Line {
 	}
 	if t.Costs == nil && slices.ContainsFunc(t.Grouped,
 		func(r analyze.DispatchRow) bool { return r.ExcessNS > 0 }) {
-		parts = append(parts, table.Say(6, "~excess from isolated times, no costs"))
+		parts = append(parts, table.Say(6, "~excess from isolated times: no costs measured"))
 	}
 	if why := analyze.NoSave(&t.Index.Trace.Device); why != "" && t.AnyCost {
 		parts = append(parts, table.Segment{Rank: 2, Text: why, Short: "no ~save"})
@@ -82,14 +82,14 @@ func (t *DispatchTable) timingPart() table.Segment {
 		if level == "block" {
 			return OfBlocks
 		}
-		none := fmt.Sprintf("timing level %s: no times for dispatches", level)
+		none := fmt.Sprintf("timing level %s: dispatches not timed", level)
 		return table.Segment{Rank: 1, Text: none, Short: "no times"}
 	case t.TimedSteps() == 0:
-		return table.Segment{Rank: 1, Text: "no times for dispatches", Short: "no times"}
+		return table.Segment{Rank: 1, Text: "dispatches not timed", Short: "no times"}
 	case one && n == 1:
 		return table.Segment{Rank: 3, Text: "1 sample"}
 	case one && n > 1 && n < analyze.Enough:
-		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: no variation", n)}
+		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place: too few for an IQR", n)}
 	case one && n > 1:
 		return table.Segment{Rank: 3, Text: fmt.Sprintf("n=%d repeats in place", n)}
 	}
@@ -140,7 +140,7 @@ func (t *DispatchTable) baseParts() []table.Segment {
 	parts = append(parts, OtherTrace(t.Index, t.Baseline.Index))
 	if t.ByOrder {
 		parts = append(parts, table.Segment{
-			Rank: 0, Text: "no common dispatch ids, compared in order", Short: "compared by order",
+			Rank: 0, Text: "dispatch ids differ: compared in order", Short: "compared by order",
 		})
 	}
 	if t.ClockMoved {
@@ -184,7 +184,7 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 	if c := t.Index.Trace.Device.Ceilings; floors > 0 {
 		ns, _ := c.TimedPassNS.NS()
 		notes = append(notes,
-			fmt.Sprintf("≈floor: %d of %d within %g× of an empty timed pass (%.1f µs)", floors,
+			fmt.Sprintf("≈floor: %d of %d dispatches take at most %g× as long as an empty timed pass (%.1f µs)", floors,
 				len(theirs), analyze.FloorFactor, float64(ns)/1e3))
 	}
 	for i := range t.Grouped {
@@ -192,8 +192,8 @@ func (t *DispatchTable) NotesOf(rows ...int) []string {
 		if r.Outlier >= 0 && about[i] {
 			l := &t.Launches[r.Units[r.Outlier][0]]
 			notes = append(notes,
-				fmt.Sprintf("outlier: %s takes %.1f µs, median of %d is %.1f µs", t.Index.Name(l.ID),
-					l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
+				fmt.Sprintf("outlier: %s takes %.1f µs; the median of the %d in its group is %.1f µs",
+					t.Index.Name(l.ID), l.Time.Median/1e3, len(r.Units), r.Time.Median/1e3))
 		}
 	}
 	return append(notes, t.otherWorkNotes(func(row int) bool { return about[row] })...)

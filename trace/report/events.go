@@ -75,7 +75,7 @@ func coldText(s *trace.Step) string {
 	if c := s.Canary; c > 0 && c < 1-trace.ClockMoved {
 		return fmt.Sprintf("cold: GPU clock at %.2f of its warm speed", c)
 	}
-	return "cold: after idle, or the first use of a route"
+	return "cold: first step after idle time, or first use of a route"
 }
 
 func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
@@ -84,8 +84,8 @@ func outlier(w analyze.Typical, s *trace.Step) (analyze.Event, bool) {
 	if !ok || w.Median == 0 || float64(ns) < outlierTimes*w.Median || over <= outlierMADs*w.MAD {
 		return analyze.Event{}, false
 	}
-	text := fmt.Sprintf("%.1f times the median: %s, not %s", float64(ns)/w.Median, table.Millis(ns, true),
-		table.Millis(analyze.Whole(w.Median), true))
+	text := fmt.Sprintf("%.1f times the median: %s instead of %s", float64(ns)/w.Median,
+		table.Millis(ns, true), table.Millis(analyze.Whole(w.Median), true))
 	return analyze.Event{Kind: analyze.OutlierEvent, Text: text}, true
 }
 
@@ -103,7 +103,7 @@ func reshaped(x *analyze.Index, step int) string {
 			routes++
 		}
 	}
-	return fmt.Sprintf("%s, after %s: %s, %s", shape(s), shape(&x.Trace.Steps[step-1]),
+	return fmt.Sprintf("%s, after %s: %s and %s changed", shape(s), shape(&x.Trace.Steps[step-1]),
 		table.Plural(grids, "grid"), table.Plural(routes, "route"))
 }
 
@@ -209,8 +209,8 @@ func moved(x *analyze.Index, step int) string {
 func init() {
 	Register(Table{
 		Name: "events", Takes: WholeRun,
-		Doc: "what happened: changes of phase and token count, other changes of grid and route, outliers, " +
-			"cold steps, and what was recorded",
+		Doc: "events of the run: changes of phase and token count, other changes of grid and route, outliers, " +
+			"cold steps, and recorded events",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			events, err := Events(ctx, x)
 			if err != nil {
@@ -239,10 +239,10 @@ func eventTable(x *analyze.Index, events []analyze.Event) *table.Table {
 		}),
 		{
 			Name: "kind", Title: "kind", Width: 80, Tree: true,
-			Doc: "shape (phase or token count), grid, route, outlier, cold, or the recorded kind",
+			Doc: "kind of event: shape (phase or token count), grid, route, outlier, cold, or as recorded",
 			Of:  at(func(e *analyze.Event) table.Cell { return table.Text(e.Kind) }),
 		},
-		of.Cell(80, table.Exact, "dispatch", "#", "id", "dispatch id; of several, the first",
+		of.Cell(80, table.Exact, "dispatch", "#", "id", "id of the dispatch; if there are several, of the first",
 			func(e *analyze.Event) table.Cell {
 				if e.Dispatch == nil {
 					return table.Cell{}

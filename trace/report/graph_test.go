@@ -221,7 +221,7 @@ func TestFusedValuesHaveNoMemoryInTables(t *testing.T) {
 	}
 	for id, want := range map[trace.ValueID]string{
 		7: "gone: f32 25, fused\nnever in memory: fused away",
-		8: "never: f32 –, scratch\nnever in memory: no route in use needs it",
+		8: "never: f32 –, scratch\nnever in memory: no route in use needs the value",
 	} {
 		if got := strings.Join(report.ValueLines(x, -1, id)[1:], "\n"); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -477,7 +477,7 @@ func TestDeferredOutputsAreShownAsWritten(t *testing.T) {
 				"\n"), "\nmakes layers.0.attn.add: f32 1×1×2048",
 		},
 		"value": {
-			strings.Join(report.ValueLines(x, 2, made), "\n"), "\ncomputed by (fused away there) layers.0.mlp.gate\n",
+			strings.Join(report.ValueLines(x, 2, made), "\n"), "\nfused away in layers.0.mlp.gate\n",
 		},
 		"tree": {string(printed(t, tree.Table, table.Selection{All: true}, 200)), "makes f32"},
 		"operators": {

@@ -217,12 +217,12 @@ func TestABarrierWaitsForWhatWasRecorded(t *testing.T) {
 		t.Error(got)
 	}
 	s.Waits = []trace.Wait{{Dispatch: 1, Value: after, Kind: "waw", For: 0}}
-	want = "waits  new (write after write, in the memory of old) of "
+	want = "waits  new (write after write, in memory shared with old) of "
 	if got := barrier(); got != want+g.Ops[0].Name {
 		t.Error(got)
 	}
 	s.Levels = []trace.DispatchID{0}
-	if got := barrier(); got != "waits  nothing: no barrier before it" {
+	if got := barrier(); got != "waits  nothing: no barrier before this dispatch" {
 		t.Error(got)
 	}
 }

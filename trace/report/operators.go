@@ -29,24 +29,25 @@ func Operators(x *analyze.Index) *table.Table {
 	return table.New("operators", []table.Column{
 		{
 			Name: "operator", Title: "operator", Unit: "id", Is: table.Exact, Width: 80,
-			Doc: "id, in execution order",
+			Doc: "id of the operator, in execution order",
 			Of:  at(func(o *trace.Op) table.Cell { return table.Count(int(o.ID)) }),
 		},
-		of.Text(80, "name", "name", "name, with its layer", func(o *trace.Op) string { return o.Name }),
+		of.Text(80, "name", "name", "name of the operator, with its layer",
+			func(o *trace.Op) string { return o.Name }),
 		of.Text(80, "kind", "kind", "kind of operator", func(o *trace.Op) string { return o.Kind }),
-		of.Words(80, "layer", "layer", "with its block", func(o *trace.Op) table.Cell {
+		of.Words(80, "layer", "layer", "layer and block of the operator", func(o *trace.Op) table.Cell {
 			if o.Layer == nil {
 				return table.Text(o.Block)
 			}
 			return table.Text(strings.TrimSpace(fmt.Sprintf("%d %s", *o.Layer, o.Block)))
 		}),
-		of.Text(80, "parts", "made of", "operators that were fused into it", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
+		of.Text(80, "parts", "made of", "operators that were fused into this operator", func(o *trace.Op) string { return strings.Join(o.Parts, " + ") }),
 		of.Text(80, "reads", "reads",
-			"ids of the values that it reads, State last",
+			"ids of the values that the operator reads, State last",
 			func(o *trace.Op) string {
 				return analyze.IDList(slices.Concat(o.Inputs, o.State))
 			}),
-		of.Words(80, "gives", "gives", "output values with their largest dims; after makes: outputs of earlier operators that were fused into this one",
+		of.Words(80, "gives", "gives", "output values with their largest dims; after the word makes: outputs of earlier operators that were fused into this operator",
 			func(o *trace.Op) table.Cell {
 				var words []string
 				for _, id := range o.Outputs {

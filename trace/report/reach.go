@@ -18,7 +18,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 	g := &x.Trace.Graph
 	reached := x.Reaches(v)
 	if len(reached) == 0 {
-		return []string{g.Values[v].Name + " re-plans no operator: none reads it."}
+		return []string{g.Values[v].Name + " re-plans no operator, because no operator reads it."}
 	}
 	type place struct{ name, kind string }
 	layers := map[place][]int{}
@@ -38,7 +38,7 @@ func ReachLines(x *analyze.Index, v trace.ValueID) []string {
 		table.Plural(len(reached), "operator"))}
 	for i, p := range order {
 		if in := layers[p]; len(in) > 1 && in[0] >= 0 {
-			lines = append(lines, fmt.Sprintf("  %s (%s) of layers %s", p.name, p.kind, printable.Ranges(in)))
+			lines = append(lines, fmt.Sprintf("  %s (%s) in layers %s", p.name, p.kind, printable.Ranges(in)))
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("  %s (%s)", alone[i], p.kind))

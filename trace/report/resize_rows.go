@@ -118,7 +118,7 @@ func equalHooks(x *analyze.Index, p *trace.Pass) [][]*trace.Hook {
 func init() {
 	Register(Table{
 		Name: "resize", Takes: OneStep,
-		Doc: "which change re-planned which operator before a step, pass by pass",
+		Doc: "operators re-planned before a step and the changes that re-planned them, pass by pass",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			t, err := Resized(ctx, x, o.Selection.Last())
 			if err != nil {
@@ -152,7 +152,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 			Doc: "pass, operator, value or dispatch",
 			Of:  at(func(r *analyze.ResizeRow) table.Cell { return table.Text(resizeLabel(x, r)) }),
 		},
-		of.Words(80, "triggers", "triggers", "what made it re-plan; for a pass, which values had changed",
+		of.Words(80, "triggers", "triggers", "values whose change re-planned the operator; for a pass, values that had changed",
 			func(r *analyze.ResizeRow) table.Cell {
 				switch {
 				case r.Change != nil || r.Plan != nil:
@@ -162,7 +162,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(names(x, r.Pass.Dirty))
 			}),
-		of.Text(80, "change", "change", "values and grids from → to, routes; + launched, - not launched any more, p only params",
+		of.Text(80, "change", "change", "changes of values and grids (from → to) and of routes; + launched, - no longer launched, p only params changed",
 			func(r *analyze.ResizeRow) string { return resizeChange(x, r) }),
 		of.Words(80, "outcome", "", "no-op: nothing changed; glitch: saw operands of different moments; deferred: refused and retried",
 			func(r *analyze.ResizeRow) table.Cell {
@@ -171,7 +171,7 @@ func Resized(ctx context.Context, x *analyze.Index, step int) (*ResizeTable, err
 				}
 				return table.Text(outcome(r.Hook))
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "CPU time; for equal layers, the sum",
+		of.Cell(80, table.Measured, "us", "µs", "us", "CPU time of the re-planning; for equal layers, their sum",
 			func(r *analyze.ResizeRow) table.Cell {
 				if !r.Planning() {
 					return table.Cell{}

@@ -298,7 +298,7 @@ func TestSelectionHasTheStepCountOfTimes(t *testing.T) {
 		}
 		return d.Title[1].String()
 	}
-	if got := title(); strings.Contains(got, "times of") {
+	if got := title(); strings.Contains(got, "of them timed") {
 		t.Errorf("title %q of steps that were all timed", got)
 	}
 	s := &tr.Steps[1]
@@ -306,7 +306,7 @@ func TestSelectionHasTheStepCountOfTimes(t *testing.T) {
 	for i := range s.Dispatches {
 		s.Dispatches[i].GPUNS, s.Dispatches[i].Samples = trace.Time{}, nil
 	}
-	if got := title(); !strings.HasPrefix(got, "decode: 3 steps, times of 2 · ") {
+	if got := title(); !strings.HasPrefix(got, "decode: 3 steps, 2 of them timed · ") {
 		t.Errorf("title %q", got)
 	}
 }

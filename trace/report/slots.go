@@ -38,8 +38,8 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 		},
 		{
 			Name: "level", Title: "level", Unit: "level", Is: table.Exact, Width: 80,
-			Doc: "number of its level, a group of dispatches between two barriers; – " +
-				"if the slot does not run",
+			Doc: "number of the level (a group of dispatches between two barriers) in which the slot runs; " +
+				"– if the slot does not run",
 			Of: at(func(d *trace.Dispatch) table.Cell {
 				switch n, runs := levels[d.ID]; {
 				case !runs:
@@ -52,31 +52,31 @@ func Slots(x *analyze.Index, levels map[trace.DispatchID]int) *table.Table {
 			}),
 		},
 		of.Text(80, "op", "operator",
-			"operator, and its slot if it has several",
+			"operator; with the name of the slot if the operator has several",
 			func(d *trace.Dispatch) string {
 				return d.Named(g.Ops[d.Op].Name)
 			},
 		),
 		{
 			Name: "max", Title: "largest grid", Unit: "workgroups", Is: table.Exact, Width: 80,
-			Doc: "workgroup count at the largest shape",
+			Doc: "number of workgroups at the largest shape",
 			Of: at(func(d *trace.Dispatch) table.Cell {
 				n := analyze.Product(d.MaxWorkgroups)
 				return table.Cell{Text: table.Grid(d.MaxWorkgroups), Number: float64(n), Has: true}
 			}),
 		},
 		of.Text(80, "reads", "reads",
-			"ids of the values that it reads on any of its routes",
+			"ids of the values that the slot reads on any of its routes",
 			func(d *trace.Dispatch) string {
 				return analyze.IDList(d.Reads)
 			}),
 		of.Text(80, "writes", "writes",
-			"ids of the values that it writes on any of its routes",
+			"ids of the values that the slot writes on any of its routes",
 			func(d *trace.Dispatch) string {
 				return analyze.IDList(d.Writes)
 			}),
 		of.Text(80, "kernels", "kernels",
-			"kernels of all its routes",
+			"kernels of all routes of the slot",
 			func(d *trace.Dispatch) string { return strings.Join(d.Kernels, " ") },
 		),
 	}, table.Flat(len(g.Dispatches), func(row int) string { return fmt.Sprintf("d%d", row) }))

@@ -18,13 +18,14 @@ func OtherWork(c *analyze.StepCosts, l *analyze.Launch) string {
 	case was == nil:
 		return fmt.Sprintf("%s did not run in %s, where costs were measured", name, step)
 	case ways(was) != ways(l.Plan):
-		return fmt.Sprintf("%s takes the route %s; the cost of %s is of %s", name, ways(l.Plan), step,
-			ways(was))
+		return fmt.Sprintf("%s uses route %s, but its cost in %s was measured on route %s", name,
+			ways(l.Plan), step, ways(was))
 	case was.Kernel != l.Plan.Kernel:
-		return fmt.Sprintf("%s runs %s; the cost of %s is of %s", name, l.Plan.Kernel, step, was.Kernel)
+		return fmt.Sprintf("%s runs kernel %s, but its cost in %s was measured with kernel %s", name,
+			l.Plan.Kernel, step, was.Kernel)
 	}
-	return fmt.Sprintf("%s has %s; the cost of %s is of %d", name, table.Plural(l.Tokens, "token"), step,
-		len(c.Step.Tokens))
+	return fmt.Sprintf("%s processes %s, but its cost in %s was measured with %d", name,
+		table.Plural(l.Tokens, "token"), step, len(c.Step.Tokens))
 }
 
 // otherWorkNotes lists the rows that have no cost because the costs were measured on different work. It
@@ -43,5 +44,5 @@ func (t *DispatchTable) otherWorkNotes(about func(row int) bool) []string {
 	if said == nil {
 		return nil
 	}
-	return []string{"no cost: " + strings.Join(said, "; ") + ". Measure costs again at a step like these."}
+	return []string{"no cost: " + strings.Join(said, "; ") + ". Measure costs again at a step like the selected ones."}
 }

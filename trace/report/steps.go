@@ -22,7 +22,7 @@ func msCell(t trace.Time) table.Cell {
 func init() {
 	Register(Table{
 		Name: "steps", Takes: WholeRun, Compares: true,
-		Doc: "every step: phase, position, where its wall time went, counters",
+		Doc: "every step: phase, position, the parts of its wall time, counters",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			for i := range x.Trace.Steps { // counted once here, so that no frame has to sum the repeats
 				if ctx.Err() != nil {
@@ -71,22 +71,22 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "tokens", Title: "in", Unit: "tokens", Is: table.Exact, Right: true, Width: 80,
-			Doc: "input tokens",
+			Doc: "number of input tokens",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Tokens)) }),
 		},
 		{
 			Name: "wall_ms", Title: "wall ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "wall time of the step; includes all times below",
+			Doc: "wall time of the step; includes the CPU and GPU times in the next columns",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.TotalNS }),
 		},
 		{
 			Name: "gpu_ms", Title: "Σgpu ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "sum of all dispatches, each timed in isolation; medians if repeated",
+			Doc: "sum of the GPU times of all dispatches, each timed in isolation; medians if the step was repeated",
 			Of:  time(busy),
 		},
 		{
 			Name: "gaps_ms", Title: "span idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU idle between dispatches: span minus Σgpu; not measured for repeats",
+			Doc: "time during which the GPU is idle between dispatches: span minus Σgpu; not measured for repeats",
 			Of: time(func(s *trace.Step) trace.Time {
 				if analyze.Repeated(s) {
 					return trace.Time{}
@@ -96,39 +96,39 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "idle_ms", Title: "idle ms", Unit: "ms", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU idle outside its span: wall minus span",
+			Doc: "time during which the GPU is idle before and after its span: wall minus span",
 			Of: time(func(s *trace.Step) trace.Time {
 				return analyze.Minus(s.CPU.TotalNS, analyze.GPUOf(s).SpanNS)
 			}),
 		},
 		{
 			Name: "resize_ms", Title: "resize ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "re-planning operators",
+			Doc: "CPU time for re-planning operators",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.ResizeNS }),
 		},
 		{
 			Name: "upload_ms", Title: "upload ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "writing params and inputs",
+			Doc: "CPU time for writing params and inputs",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.UploadNS }),
 		},
 		{
 			Name: "encode_ms", Title: "encode ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "recording commands",
+			Doc: "CPU time for recording commands",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.EncodeNS }),
 		},
 		{
 			Name: "submit_ms", Title: "submit ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "handing commands to the driver",
+			Doc: "CPU time for handing commands to the driver",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SubmitNS }),
 		},
 		{
 			Name: "wait_ms", Title: "wait ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "waiting for the GPU and reading back",
+			Doc: "time for waiting for the GPU and reading back",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.WaitNS }),
 		},
 		{
 			Name: "sample_ms", Title: "sample ms", Unit: "ms", Is: table.Measured, Right: true, Width: 140,
-			Doc: "choosing the output token",
+			Doc: "CPU time for choosing the output token",
 			Of:  time(func(s *trace.Step) trace.Time { return s.CPU.SampleNS }),
 		},
 		{
@@ -144,12 +144,12 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that ran",
+			Doc: "number of dispatches that ran",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.Dispatches)) }),
 		},
 		{
 			Name: "levels", Title: "levels", Unit: "levels", Is: table.Exact, Right: true, Width: 140,
-			Doc: "groups of dispatches between barriers",
+			Doc: "number of levels: groups of dispatches between barriers",
 			Of: func(row int) table.Cell {
 				if n := len(x.LevelStarts(step(row))); n > 0 {
 					return table.Count(n)
@@ -159,17 +159,17 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "passes", Title: "passes", Unit: "passes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "compute passes",
+			Doc: "number of compute passes",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Passes) }),
 		},
 		{
 			Name: "submits", Title: "submits", Unit: "submits", Is: table.Exact, Right: true, Width: 200,
-			Doc: "calls of submit",
+			Doc: "number of submit calls",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Submits) }),
 		},
 		{
 			Name: "writes", Title: "writes", Unit: "writes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "writes of buffers",
+			Doc: "number of buffer writes",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Writes) }),
 		},
 		{
@@ -180,17 +180,17 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		{
 			Name: "bind_groups", Title: "bind groups", Unit: "bind groups", Is: table.Exact, Right: true,
 			Width: 200,
-			Doc:   "bind groups made",
+			Doc:   "number of bind groups created",
 			Of:    at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.BindGroups) }),
 		},
 		{
 			Name: "polls", Title: "polls", Unit: "polls", Is: table.Exact, Right: true, Width: 200,
-			Doc: "polls for the GPU's completion",
+			Doc: "number of polls for the GPU's completion",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.Polls) }),
 		},
 		{
 			Name: "gcs", Title: "gcs", Unit: "pauses", Is: table.Exact, Right: true, Width: 200,
-			Doc: "pauses of Go's garbage collector in the step",
+			Doc: "number of pauses by Go's garbage collector in the step",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(s.CPU.GCs) }),
 		},
 		{
@@ -200,23 +200,23 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "compiled", Title: "compiled", Unit: "kernels", Is: table.Exact, Right: true, Width: 200,
-			Doc: "pipelines compiled in the step",
+			Doc: "number of pipelines compiled in the step",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Count(len(s.CPU.Compiled)) }),
 		},
 		{
 			Name: "compile_ms", Title: "compile ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "compiling them",
+			Doc: "time for compiling pipelines",
 			Of:  time(analyze.CompileTime),
 		},
 		{
 			Name: "overlapped_ms", Title: "overlapped ms", Unit: "ms", Is: table.Measured, Right: true,
 			Width: 200,
-			Doc:   "CPU time between a submit and the wait for it",
+			Doc:   "CPU time between a submit and the start of waiting for the GPU",
 			Of:    time(func(s *trace.Step) trace.Time { return s.CPU.OverlappedNS }),
 		},
 		{
 			Name: "to_tick_ms", Title: "to tick ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "from the first submit to the GPU's first tick",
+			Doc: "time from the first submit to the GPU's first timestamp",
 			Of: func(row int) table.Cell {
 				w := x.Waiting(step(row))
 				return msCell(w.ToTick)
@@ -224,7 +224,7 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "to_done_ms", Title: "to done ms", Unit: "ms", Is: table.Measured, Right: true, Width: 200,
-			Doc: "from the GPU's last tick until the host saw it",
+			Doc: "time from the GPU's last timestamp until the host saw that the GPU was done",
 			Of: func(row int) table.Cell {
 				w := x.Waiting(step(row))
 				return msCell(w.ToDone)
@@ -232,12 +232,12 @@ func Steps(x *analyze.Index, selection analyze.Selection, baseline *analyze.Base
 		},
 		{
 			Name: "timing", Title: "timing", Width: 80,
-			Doc: "how the GPU was timed: off, step, block, dispatch",
+			Doc: "timing level of the step: off, step, block or dispatch",
 			Of:  at(func(s *trace.Step) table.Cell { return table.Text(s.Timing) }),
 		},
 		{
 			Name: "cold", Title: "cold", Width: 80,
-			Doc: "first after idle, with a compile, or first use of a route: excluded from medians",
+			Doc: "cold: first step after idle time, with a compilation, or with the first use of a route; excluded from medians",
 			Of: at(func(s *trace.Step) table.Cell {
 				if s.Cold {
 					return table.Text("cold")
@@ -286,7 +286,8 @@ func DroppedNotes(x *analyze.Index) []string {
 	var notes []string
 	if n := x.Trace.DroppedSteps; n > 0 {
 		notes = append(notes,
-			fmt.Sprintf("the %d oldest steps were dropped: the recording reached its memory budget", n))
+			fmt.Sprintf("the %d oldest steps were dropped because the recording reached its memory "+
+				"budget", n))
 	}
 	return notes
 }

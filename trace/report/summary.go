@@ -11,7 +11,7 @@ import (
 
 // notMeasured is the time line of steps that were planned but not run.
 var notMeasured = table.Line{Segments: []table.Segment{{
-	Rank: 0, Text: "planned without a device: no times", Short: "not measured",
+	Rank: 0, Text: "planned without a device: nothing was timed", Short: "not measured",
 }}}
 
 // SummaryTitle returns the title line with the untimed step, the sum of isolated times, the wall time and

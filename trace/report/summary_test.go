@@ -227,7 +227,7 @@ func TestVerdictOfAColdStepNamesItsRun(t *testing.T) {
 		NS: 25_000_000, Q1NS: 25_000_000, Q3NS: 25_000_000, N: 5, OffNS: us(20), WallNS: us(26_000),
 		WallOff: us(20),
 	}
-	if got := summary(); !strings.HasPrefix(report.Verdict(got), "run again warm: ") ||
+	if got := summary(); !strings.HasPrefix(report.Verdict(got), "warm repeat of the step: ") ||
 		!strings.Contains(report.Verdict(got), "25.0") {
 		t.Errorf("run again: %q", report.Verdict(got))
 	}
@@ -568,12 +568,12 @@ func TestWhyOfADispatchThatNeverChanged(t *testing.T) {
 	tr.Steps[0].Resize, tr.Steps[1].Resize = trace.Resize{}, trace.Resize{}
 	x := analyze.NewIndex(tr)
 	lines := report.WhyLines(why.Of(x, 1, 0), "")
-	if got, want := lines[0], "in force since the graph was built"; !strings.HasSuffix(got, want) {
+	if got, want := lines[0], "unchanged since the graph was built"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q at its end", got, want)
 	}
 	tr.DroppedSteps = 4
 	lines = report.WhyLines(why.Of(x, 1, 0), "")
-	want := "in force since before the first recorded step"
+	want := "unchanged since before the first recorded step"
 	if got := lines[0]; !strings.HasSuffix(got, want) {
 		t.Errorf("%q, want %q at its end", got, want)
 	}

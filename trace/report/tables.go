@@ -41,7 +41,7 @@ const (
 
 // String describes the accepted selections, for the list of tables.
 func (k Takes) String() string {
-	return [...]string{"one step", "any steps", "the whole run, or any steps", "the graph or the file"}[k]
+	return [...]string{"one step", "one or more steps", "the whole run, or selected steps", "the graph or the file"}[k]
 }
 
 // List is the table that lists all tables.
@@ -52,7 +52,7 @@ var List = Table{
 		at := table.By(list)
 		return table.New("tables", []table.Column{
 			{
-				Name: "table", Title: "table", Width: 80, Doc: "name, for --table",
+				Name: "table", Title: "table", Width: 80, Doc: "name of the table, for the flag --table",
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Name) }),
 			},
 			{
@@ -60,7 +60,7 @@ var List = Table{
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Takes.String()) }),
 			},
 			{
-				Name: "doc", Title: "shows", Width: 80, Doc: "what it shows",
+				Name: "doc", Title: "shows", Width: 80, Doc: "what the table shows",
 				Of: at(func(t *Table) table.Cell { return table.Text(t.Doc) }),
 			},
 		}, table.Flat(len(list), func(row int) string { return list[row].Name })), nil

@@ -38,17 +38,18 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 			Doc: "id",
 			Of:  at(func(v *trace.Value) table.Cell { return table.Count(int(v.ID)) }),
 		},
-		of.Text(80, "name", "name", "name, with its layer", func(v *trace.Value) string { return v.Name }),
-		of.Text(80, "role", "role", "input, output, constant, state, intermediate, scratch, fused, symint",
+		of.Text(80, "name", "name", "name of the value, with its layer",
+			func(v *trace.Value) string { return v.Name }),
+		of.Text(80, "role", "role", "role of the value: input, output, constant, state, intermediate, scratch, fused or symint",
 			func(v *trace.Value) string { return string(v.Role) }),
 		of.Text(80, "dtype", "dtype",
-			"type of its elements, or the format of a matrix",
+			"type of the elements, or format of a matrix",
 			func(v *trace.Value) string {
 				return analyze.TypeOf(v)
 			},
 		),
 		of.Words(80, "live", "live",
-			"dims at the step, or the SymInt's value; fused away: not computed",
+			"dims in the step, or value of the SymInt; fused away: not computed",
 			func(v *trace.Value) table.Cell {
 				if !live {
 					return table.Cell{}
@@ -56,12 +57,12 @@ func Values(x *analyze.Index, selection analyze.Selection) *table.Table {
 				return Shapes(LiveText(mem, v.ID))
 			},
 		),
-		of.Text(80, "max", "max dims", "largest dims, or the SymInt's range", func(v *trace.Value) string {
+		of.Text(80, "max", "max dims", "largest dims, or range of the SymInt", func(v *trace.Value) string {
 			return Bounds(x, v)
 		}),
 		{
 			Name: "bytes", Title: "bytes", Unit: "bytes", Is: table.Exact, Width: 80,
-			Doc: "bytes at the largest shape; empty for aliases and for values that are never in memory",
+			Doc: "bytes of the value at its largest shape; empty for aliases and for values that are never in memory",
 			Of: at(func(v *trace.Value) table.Cell {
 				if v.Kind == "symint" || v.AliasOf != nil || analyze.NotStored(v) != "" {
 					return table.Cell{}

@@ -22,7 +22,7 @@ func Verdict(r *analyze.StepSummary) string {
 		return verdictOf(x, step, u)
 	}
 	if warm := x.UntimedAgain(s); warm.Split() {
-		return "run again warm: " + verdictOf(x, step, &warm)
+		return "warm repeat of the step: " + verdictOf(x, step, &warm)
 	}
 	return "cold: " + verdictOf(x, step, u)
 }
@@ -46,17 +46,17 @@ func verdictOf(x *analyze.Index, step int, u *analyze.Untimed) string {
 	case !ok2 || gpu <= 0:
 		return unknown + "the GPU time of the untimed step was not measured"
 	case u.FewSamples():
-		return fmt.Sprintf("%s%d of %d untimed samples", unknown, u.N, trace.FewestWithin)
+		return fmt.Sprintf("%sonly %d of the %d untimed samples needed", unknown, u.N, trace.FewestWithin)
 	case !told:
-		return unknown + "the error of its times is unknown"
+		return unknown + "the error of the step's times is unknown"
 	}
 	share := float64(wait) / float64(wall)
 	if share >= waits && wait > off {
 		return idles(s, u, off)
 	}
 	if share >= waits {
-		return fmt.Sprintf("%sthe GPU waits %s of %s, less than the error", unknown, plusMinus(wait, off),
-			Millis(u.Wall))
+		return fmt.Sprintf("%sthe GPU waits %s of %s, which is less than the error", unknown,
+			plusMinus(wait, off), Millis(u.Wall))
 	}
 	took := plusMinus(gpu, gpuOff)
 	of := fmt.Sprintf("the GPU takes %s of %s", took, Millis(u.Wall))
@@ -108,7 +108,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 	switch {
 	case known && 2*own < wait:
 		line = fmt.Sprintf("the GPU is idle in %.0f ± %.0f %% of the step: %s, of which the CPU's own work is at most "+
-			"%s, and the rest the driver's and the system's", share, shareOff, waited,
+			"%s and the rest is spent in the driver and the system", share, shareOff, waited,
 			Millis(trace.Measured(own)))
 	case share-shareOff > 50:
 		line = "CPU-bound: " + line
@@ -121,7 +121,7 @@ func idles(s *trace.Step, u *analyze.Untimed, off int64) string {
 		if now < 100 { // rounded to whole numbers, both rates may look equal
 			digits = 1
 		}
-		line += fmt.Sprintf(". Overlapping that would give %.*f → %.*f tok/s at the same GPU time",
+		line += fmt.Sprintf(". Overlapping the CPU's own work with the GPU would give %.*f → %.*f tok/s at the same GPU time",
 			digits, now, digits, float64(tokens)*1e9/float64(least))
 	}
 	return line

@@ -33,7 +33,7 @@ func WasteLine(w analyze.Waste) string {
 	if w.Shape > 0 {
 		line += " (" + percent(w.Shape, w.Launched) + ")"
 	} else {
-		line = "waste no workgroups beyond the live shape"
+		line = "no workgroups wasted beyond the live shape"
 	}
 	if w.Fold > 0 {
 		line += fmt.Sprintf(", %s from splitting the grid into two dimensions (%s)", table.Integer(w.Fold),
@@ -68,7 +68,7 @@ func (t *DispatchTable) wasteColumns() (over table.Column, idle []table.Column) 
 	launched := func(w analyze.Waste) int64 { return w.Launched }
 	beyond := table.Column{
 		Name: "over_wg", Title: "Σ not needed", Unit: "workgroups", Is: table.Exact, Right: true, Width: 200,
-		Doc: "workgroups launched beyond what the live shape needs, over all dispatches of the row, and their share of " +
+		Doc: "workgroups that the live shape does not need, summed over all dispatches of the row, and their share of " +
 			"the grids",
 		Of: cell(func(w analyze.Waste) int64 { return w.Shape }, launched, t.Index.Static()),
 	}
@@ -104,7 +104,7 @@ func (t *DispatchTable) wasteParts() []table.Segment {
 		all = all.Plus(t.Launches[i].InAStep(len(t.Selection.Steps)))
 	}
 	n, static := all.Groups(), t.Index.Static()
-	over := table.Say(6, "every workgroup is needed, idle lanes in %d", tails)
+	over := table.Say(6, "every workgroup is needed, idle lanes in %d dispatches", tails)
 	if n > 0 || static {
 		over = table.Say(1, "%s of %s not needed", table.Integer(n), table.Plural(all.Launched, "workgroup"))
 		over.Short = "0 not needed"

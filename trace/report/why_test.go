@@ -211,7 +211,7 @@ func TestArithmeticOfAGrid(t *testing.T) {
 				NeededGrid: [3]int{6, 1, 1}, NeededGroups: 6, Workgroups: [3]int{6, 8, 1},
 				Grid: terms("tiles", trace.Term{Name: "cols", Value: 384, Per: 64},
 					trace.Term{Name: "rows", Value: 1, Per: 64}, trace.Term{Name: "z", Value: 1, Per: 1}),
-			}, "6×8, pinned to the largest shape; needed 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
+			}, "6×8, fixed for the largest shape; this step needs 6 = ⌈cols 384 / 64⌉ × ⌈rows 1 / 64⌉",
 		},
 		{
 			trace.Plan{

@@ -66,12 +66,12 @@ func headline(w *why.Why) string {
 	case w.Plan == nil:
 		return fmt.Sprintf("not launched since %s; ran in %s", at(g.Step), ran(w, g.At))
 	case g == nil:
-		return fmt.Sprintf("grid %s, kernel %s, in force since %s", table.Grid(w.Plan.Workgroups),
+		return fmt.Sprintf("grid %s, kernel %s, unchanged since %s", table.Grid(w.Plan.Workgroups),
 			w.Plan.Kernel, start)
 	case g.From == nil:
 		return fmt.Sprintf("grid %s, launched since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	case g.From.Workgroups == g.To.Workgroups:
-		return fmt.Sprintf("grid %s, by another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+		return fmt.Sprintf("grid %s, on another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	}
 	return fmt.Sprintf("grid %s → %s at %s", table.Grid(g.From.Workgroups), table.Grid(g.To.Workgroups),
 		at(g.Step))
@@ -155,7 +155,7 @@ func originLines(x *analyze.Index, o *why.Origin, closed string) []string {
 		}
 	}
 	for _, other := range o.Others {
-		effect, but := "changed params of", ", not this grid"
+		effect, but := "changed params of", ", but not this grid"
 		if !other.Params {
 			effect = "re-planned"
 		}
@@ -278,7 +278,7 @@ func changeText(from, to []int) string {
 func linkText(x *analyze.Index, l why.LayersLink) string {
 	s := fmt.Sprintf("%s ← %s %s", l.Op.Name, x.Trace.Graph.Values[l.Value].Name, changeText(l.From, l.To))
 	if len(l.Layers) > 0 {
-		s += fmt.Sprintf(" (so in layers %s)", printable.Ranges(l.Layers))
+		s += fmt.Sprintf(" (the same in layers %s)", printable.Ranges(l.Layers))
 	}
 	return s
 }

@@ -140,7 +140,7 @@ const markSuffix = "_mark"
 func Marks(of Column) Column {
 	return Column{
 		Name: of.Name + markSuffix, Title: of.Title + " mark", Width: Unseen,
-		Doc: "mark shown before " + of.Name + " where it is not a reliable number; empty otherwise",
+		Doc: "mark shown before " + of.Name + " if the number is not reliable; empty otherwise",
 		Of:  func(row int) Cell { return Text(of.Of(row).Mark) },
 	}
 }

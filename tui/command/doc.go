@@ -8,8 +8,8 @@ func KeysDoc(offering func(name string) []string, mouse [][2]string) string {
 	var b strings.Builder
 	b.WriteString("# Keys\n\nMade from the table in `tui/command/table.go` by " +
 		"`go test ./tui -run KeysDoc -update`. Do not edit.\n\n" +
-		"While a line of text is being typed (prompt, filter, file name) it takes every printable key; " +
-		"`enter`\ntakes the text, `esc` leaves it.\n\n" + settingsDoc)
+		"While you type a line of text (prompt, filter, file name), every printable key adds to the line; " +
+		"`enter`\naccepts the line, `esc` discards it.\n\n" + settingsDoc)
 	section := func(name string, list []*Row) {
 		b.WriteString("\n## " + name + "\n\n| key | action | what it does |\n| --- | --- | --- |\n")
 		for _, a := range list {
@@ -47,12 +47,12 @@ glyphs = "braille"
 no-mouse = true
 timing = "step"
 
-[keys]                 # an action's name = its key, or keys; [] for none
+[keys]                 # name of an action = its key, or a list of keys; [] for no key
 token = ["f10", "s"]
 "last view" = "ctrl+o"
 `
 
-const settingsDoc = "Other keys, and defaults for the flags of the screen, are taken from a file; a flag that is " +
-	"typed comes\nbefore `GPUSCOPE_FLAG` of the environment (`GPUSCOPE_THEME=dark`), and that before the file. What " +
-	"the file\nnames and this version does not know is a warning in the log; two actions with one key in one place " +
-	"are\nan error.\n\n```toml\n" + SettingsExample + "```\n"
+const settingsDoc = "A settings file can change the keys and the defaults of the screen's flags. A flag on the command " +
+	"line\noverrides `GPUSCOPE_FLAG` of the environment (`GPUSCOPE_THEME=dark`), which overrides the file. " +
+	"A name in the\nfile that this version does not know causes a warning in the log. It is an error if " +
+	"two actions have the\nsame key in the same place.\n\n```toml\n" + SettingsExample + "```\n"

@@ -105,7 +105,7 @@ func (p *Palette) Render(t *widget.Theme, w, h int) []string {
 		}
 	}
 	if len(p.found) == 0 {
-		lines = append(lines, t.Put(widget.Dim, "   no command has that name"))
+		lines = append(lines, t.Put(widget.Dim, "   no command matches the typed text"))
 	}
 	return lines
 }

@@ -21,7 +21,7 @@ const (
 )
 
 func (p Place) String() string {
-	return [...]string{"Anywhere", "In every view", "Moving", "In a text over a view"}[p]
+	return [...]string{"Anywhere", "In every view", "Moving", "In a text shown over a view"}[p]
 }
 
 // Needs is what a command requires before it can run.
@@ -42,18 +42,18 @@ const (
 
 // Commands that only some views offer are listed under one of these headings.
 const (
-	Opening      = "Where something opens"
-	Parted       = "Where a part of a step opens"
-	WithRows     = "Where there are rows"
-	Folding      = "Where rows can be grouped"
-	Filtered     = "Where rows can be filtered"
-	Explained    = "Where rows can be explained"
-	SideBySide   = "Where steps are shown side by side"
-	Costed       = "Where rows can be measured and verified"
+	Opening      = "In views with rows that open"
+	Parted       = "In views with parts of a step that open"
+	WithRows     = "In views with rows"
+	Folding      = "In views with rows that can be grouped"
+	Filtered     = "In views with rows that can be filtered"
+	Explained    = "In views with rows that can be explained"
+	SideBySide   = "In views that show steps side by side"
+	Costed       = "In views with rows that can be measured and verified"
 	WithDispatch = "With a dispatch under the cursor"
-	WithCurves   = "With curves"
+	WithCurves   = "In views with curves"
 	InGraph      = "With an operator or a value under the cursor"
-	WithLists    = "Where there are several lists"
+	WithLists    = "In views with several lists"
 )
 
 // Headings lists the headings in the order of docs/reference/keys.md.
@@ -111,23 +111,23 @@ func Default(views ...Row) []Row {
 			Keys: []string{"S"}, Name: "back",
 			Doc: "Goes back by one step. In a trace: shows the previous step.",
 			In:  []Place{InViews}, Hint: 3,
-			Plain: Line{Word: "S", Takes: "", Doc: "previous"},
+			Plain: Line{Word: "S", Takes: "", Doc: "go back by one step"},
 		},
 		{
 			Keys: []string{"space"}, Name: "run",
 			Doc: "Runs until the end token or the end of the context. The same key pauses.",
 			In:  []Place{InViews}, Hint: 2,
-			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, to a condition, or to dispatch N (d N); without a device also TOKENS,POSITION"},
+			Plain: Line{Word: "r", Takes: "[TO]", Doc: "run to the end, to a position, until a condition is met, or to dispatch N (d N); without a device, plan a step of shape TOKENS,POSITION"},
 		},
 		{
 			Keys: []string{"R"}, Name: "repeat",
-			Doc: "Repeats the shown step 10 times, which gives medians more samples.",
+			Doc: "Repeats the shown step 10 times, to compute medians from more samples.",
 			In:  []Place{InViews}, Needs: []Needs{Run}, Hint: 9,
-			Plain: Line{Word: "R", Takes: "[STEP]", Doc: "repeat the step, or an older one"},
+			Plain: Line{Word: "R", Takes: "[STEP]", Doc: "repeat the current step, or step STEP"},
 		},
 		{
 			Keys: []string{"P"}, Name: "run to",
-			Doc: "Runs to a position, to a condition, or up to a dispatch of this step. In a trace: shows a position. Without a device: plans a step of any shape.",
+			Doc: "Runs to a position, until a condition is met, or up to a dispatch of this step. In a trace: shows the step at a position. Without a device: plans a step of any shape.",
 			In:  []Place{InViews}, Hint: 13,
 		},
 		{
@@ -145,7 +145,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"I"}, Name: "edit",
-			Doc: "Edits the text from the shown step on and continues. The cache keeps the tokens before it.",
+			Doc: "Edits the text from the shown step on and continues. Earlier tokens stay in the KV cache.",
 			In:  []Place{InViews}, Needs: []Needs{Text},
 			Plain: Line{
 				Word: "e", Takes: "N TEXT",
@@ -171,21 +171,21 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"T"}, Name: "timing",
-			Doc: "Sets how finely the next steps are timed: off, step, block or dispatch.",
+			Doc: "Sets the timing level of the next steps: off, step, block or dispatch.",
 			In:  []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "T", Takes: "LEVEL", Doc: "set the timing level: off, step, block or dispatch"},
 		},
 		{Name: "tokens", Plain: Line{Word: "t", Takes: "TEXT", Doc: "show the tokens of a text"}},
 		{
 			Keys: []string{"L"}, Name: "ceilings",
-			Doc: "Measures the ceilings of the device, from which bounds, excess and verdicts are computed.",
+			Doc: "Measures the highest rates of the device (its ceilings). Bounds, excess and verdicts are computed from them.",
 			In:  []Place{InViews}, Needs: []Needs{Device},
 			Plain: Line{Word: "L", Takes: "", Doc: "measure the ceilings of the device"},
 		},
 		{Name: "value", Plain: Line{Word: "v", Takes: "VALUE [DISPATCH]", Doc: "statistics of a value (id from the values table), optionally right after a dispatch"}},
 		{
 			Keys: []string{"f"}, Name: "follow",
-			Doc: "Follows the newest step, or stays on the shown one.",
+			Doc: "Follows the newest step, or stays on the shown step.",
 			In:  []Place{InViews},
 		},
 		{
@@ -200,19 +200,22 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"]"}, Name: "next event",
-			Doc: "Goes to the next step at which something happened: another phase or number of tokens, a changed grid or route, a cold or slow step. In Resize: the next step in which a grid changed. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
+			Doc: "Goes to the next step with an event: another phase or number of tokens, a changed grid or route, a cold or slow step. In Resize: the next step in which a grid changed. In Curves: the next change of the row's grid. In an opened value: the next dispatch that writes its memory.",
 			In:  []Place{InViews}, Needs: []Needs{Shown}, Hint: 8, With: "previous event", Word: "event",
 		},
 		{
 			Keys: []string{"["}, Name: "previous event",
-			Doc: "Goes to the previous step at which something happened. In Resize: in which a grid changed. In Curves: the previous change of the row's grid. In an opened value: the previous dispatch that writes its memory.",
+			Doc: "Goes to the previous step with an event. In Resize: the previous step in which a grid changed. In Curves: the previous change of the row's grid. In an opened value: the previous dispatch that writes its memory.",
 			In:  []Place{InViews}, Needs: []Needs{Shown},
 		},
 		{
 			Keys: []string{"v"}, Name: "selection",
-			Doc: "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need one step go back to this step.",
+			Doc: "Chooses which steps tables cover: this step, all warm decode steps, the prefill, or the marked steps. Commands that need a single step switch back to this step.",
 			In:  []Place{InViews}, Word: "steps", Hint: 7,
-			Plain: Line{Word: "scope", Takes: "[STEPS]", Doc: "show these steps in tables: " + analyze.SelectionWords + "", Recorded: true},
+			Plain: Line{
+				Word: "scope", Takes: "[STEPS]",
+				Doc: "choose the steps that tables cover: " + analyze.SelectionWords, Recorded: true,
+			},
 		},
 		{
 			Keys: []string{"V"}, Name: "previous selection",
@@ -221,28 +224,28 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"b"}, Name: "baseline",
-			Doc: "Compares from now on with what is shown: this step or the selection. On the baseline itself: with the previous step.",
+			Doc: "Makes the shown step or selection the baseline that tables are compared with. On the baseline itself: compares with the previous step again.",
 			In:  []Place{InViews}, Needs: []Needs{Shown}, Hint: 8,
 			Plain: Line{Word: "base", Takes: "[STEPS or FILE]", Doc: "compare tables with these steps, or with another trace", Recorded: true},
 		},
 		{
 			Keys: []string{"B"}, Name: "baseline trace",
-			Doc: "Compares with steps of the same phase in another trace file; an empty name compares within this trace.",
+			Doc: "Compares with steps of the same phase in another trace file. An empty file name compares within this trace again.",
 			In:  []Place{InViews}, Needs: []Needs{Shown},
 		},
 		{
 			Keys: []string{"m"}, Name: "mark step",
-			Doc: "Marks the step as one end of a range; the second mark is the other end.",
+			Doc: "Marks the step as one end of a range of steps. The next step that is marked is the other end.",
 			In:  []Place{InViews}, Of: SideBySide, Needs: []Needs{Shown},
 		},
 		{
 			Keys: []string{"enter"}, Name: "open",
-			Doc: "Opens or closes the row. On a value: shows its numbers. On a row with nothing inside: goes to its detail.",
+			Doc: "Opens or closes the row. On a value: shows its numbers. On a row that contains no other rows: goes to the detail pane.",
 			In:  []Place{InViews}, Of: Opening, Needs: []Needs{View}, Hint: 4,
 		},
 		{
 			Keys: []string{"enter"}, Name: "zoom in",
-			Doc: "Opens a part of the GPU track: a layer with its dispatches. The same key closes it.",
+			Doc: "Opens a part of the GPU track, such as a layer with its dispatches. The same key closes the part.",
 			In:  []Place{InViews}, Of: Parted, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -252,7 +255,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"o"}, Name: "sort",
-			Doc: "Sorts by a column: its letter comes next. The same letter again reverses the order.",
+			Doc: "Sorts by a column, which is chosen by typing its letter. The same letter again reverses the order.",
 			In:  []Place{InViews}, Of: WithRows, Needs: []Needs{Rows}, Hint: 10,
 		},
 		{
@@ -262,13 +265,13 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"/"}, Name: "filter",
-			Doc: "Shows matching rows: text, !text, re:pattern, column:text, column:=text, us:>10, #37.",
+			Doc: "Shows only the rows that match a filter: text, !text, re:pattern, column:text, column:=text, us:>10, #37.",
 			In:  []Place{InViews}, Of: Filtered, Needs: []Needs{View}, Hint: 6,
 			Plain: Line{Word: "filter", Takes: "[WORDS]", Doc: "show only matching rows, such as norm or us:>10", Recorded: true},
 		},
 		{
 			Keys: []string{"n"}, Name: "next match",
-			Doc: "Goes to the next row that matches the filter, or the last filter if none is set.",
+			Doc: "Goes to the next row that matches the filter. If no filter is set, uses the last filter.",
 			In:  []Place{InViews}, Of: WithRows, Needs: []Needs{Rows},
 		},
 		{
@@ -278,16 +281,17 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"u"}, Name: "undo",
-			Doc: "Undoes a change of the view: order, grouping, opened row, filter, selection, baseline, split, zoom, view.",
+			Doc: "Undoes the last change of what is shown: order, grouping, opened row, filter, selection, baseline, split, zoom or view.",
 			In:  []Place{InViews},
 		},
 		{
 			Keys: []string{"w"}, Name: "why",
-			Doc: "Explains the grid of the dispatch: the chain of changes back to the number of tokens. On a value: lists all operators that a change of the value can re-plan.",
+			Doc: "Explains the grid of the dispatch: shows the chain of changes that led to it, back to the number of tokens. On a value: lists all operators that a change of the value can re-plan.",
 			In:  []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
 			Plain: Line{
 				Word: "w", Takes: "NAME",
-				Doc: "explain the grid of a dispatch, or what a value reaches", Recorded: true,
+				Doc:      "explain the grid of a dispatch, or list the operators that a value can re-plan",
+				Recorded: true,
 			},
 		},
 		{Name: "table", Plain: Line{
@@ -298,22 +302,22 @@ func Default(views ...Row) []Row {
 			Keys: []string{"c"}, Name: "cost",
 			Doc: "Measures each visible row's cost by re-running the step without it. The same key adds rounds.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows}, Hint: 5,
-			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named ones together"},
+			Plain: Line{Word: "c", Takes: "[NAMES]", Doc: "measure the cost of each row, or of the named rows together"},
 		},
 		{
 			Keys: []string{"C"}, Name: "cost of marked",
-			Doc: "Measures the cost of the marked rows together, or of the selected one: the most that fusing them can save.",
+			Doc: "Measures the cost of the marked rows together, or of the selected row. Fusing the rows cannot save more than this cost.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows},
 		},
 		{
 			Keys: []string{"a"}, Name: "verify",
-			Doc: "Compares the marked rows, or the selected one, with their float64 references: the error of the kernels themselves.",
+			Doc: "Compares the marked rows, or the selected row, with float64 references, to find the error of the kernels themselves.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows},
-			Plain: Line{Word: "a", Takes: "[NAMES]", Doc: "compare each dispatch, or the named ones, with its reference"},
+			Plain: Line{Word: "a", Takes: "[NAMES]", Doc: "compare each dispatch, or each named dispatch, with its float64 reference"},
 		},
 		{
 			Keys: []string{"A"}, Name: "verify step",
-			Doc: "Compares every dispatch of the step with float64 references: its own error, and the error that it inherits.",
+			Doc: "Compares every dispatch of the step with float64 references, to find its own error and the error inherited from its inputs.",
 			In:  []Place{InViews}, Of: Costed, Needs: []Needs{Run, Rows},
 		},
 		{
@@ -323,30 +327,30 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"e"}, Name: "WGSL",
-			Doc: "Edits the kernel's source. Once saved, it is timed in turns with the original kernel. In a trace: shows the source.",
+			Doc: "Edits the kernel's source. When the file is saved, the new source is timed alternately with the original kernel. In a trace: shows the source.",
 			In:  []Place{InViews}, Of: WithDispatch, Needs: []Needs{View}, Hint: 12,
 		},
-		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "time the source in NAME.wgsl in turns with kernel NAME"}},
+		{Name: "try kernel", Plain: Line{Word: "l", Takes: "FILE", Doc: "time the source in NAME.wgsl alternately with kernel NAME"}},
 		{
 			Keys: []string{"U"}, Name: "use kernel",
-			Doc: "Uses the source that was tried last from the next step on, or the original kernel again.",
+			Doc: "Changes the kernel from the next step on: uses the source that was tried last, or the original kernel again.",
 			In:  []Place{InViews}, Of: WithDispatch,
 			Plain: Line{Word: "u", Takes: "FILE or NAME", Doc: "use the source in NAME.wgsl from now on, or the original kernel NAME"},
 		},
 		{
 			Keys: []string{"a"}, Name: "axis",
-			Doc: "Switches the axis: position of decode steps, or number of tokens in a prompt.",
+			Doc: "Switches the axis between the position of decode steps and the number of tokens in a prompt.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{
 			Keys: []string{"t"}, Name: "time",
-			Doc: "Times the operator by itself on each of its routes, at the cursor and where the plan changes route.",
+			Doc: "Times the operator by itself on each of its routes, at the cursor and at the numbers of tokens where the plan changes route.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{Device, View}, Hint: 4,
-			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time an operator by itself on each route, at some numbers of tokens"},
+			Plain: Line{Word: "o", Takes: "OP [M ...]", Doc: "time operator OP by itself on each route, with M tokens or with the numbers at which its route changes"},
 		},
 		{
 			Keys: []string{"d"}, Name: "draw",
-			Doc: "Draws the time, the grid, the bytes or the waste.",
+			Doc: "Switches the curves between time, grid, bytes and waste.",
 			In:  []Place{InViews}, Of: WithCurves, Needs: []Needs{View}, Hint: 4,
 		},
 		{
@@ -361,12 +365,12 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"p"}, Name: "producers",
-			Doc: "Shows the operators whose outputs the selected one reads.",
+			Doc: "Shows the operators whose outputs the selected operator reads.",
 			In:  []Place{InViews}, Of: InGraph, Needs: []Needs{View}, Hint: 5,
 		},
 		{
 			Keys: []string{"c"}, Name: "consumers",
-			Doc: "Shows the operators that read the outputs of the selected one.",
+			Doc: "Shows the operators that read the outputs of the selected operator.",
 			In:  []Place{InViews}, Of: InGraph, Needs: []Needs{View}, Hint: 5,
 		},
 		{
@@ -392,27 +396,27 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"y"}, Name: "copy",
-			Doc: "Copies the selected row, or the text over the view, to the clipboard (OSC 52, also over ssh; in tmux with set-clipboard on).",
+			Doc: "Copies the selected row, or the text over the view, to the clipboard through OSC 52, which also works over ssh, and in tmux if set-clipboard is on.",
 			In:  []Place{InViews, Overlays},
 		},
 		{
 			Keys: []string{"down", "j"}, Name: "down",
-			Doc: "Down. In Step: the next step, or the next part if one is open.",
+			Doc: "Goes down. In Step: goes to the next step, or to the next part if a part is open.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"up", "k"}, Name: "up",
-			Doc: "Up. In Step: the previous step, or the previous part if one is open.",
+			Doc: "Goes up. In Step: goes to the previous step, or to the previous part if a part is open.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"left", "h"}, Name: "left",
-			Doc: "Closes the row, or goes to the row that contains it. In Step: the previous step.",
+			Doc: "Closes the row, or goes to the row that contains it. In Step: goes to the previous step.",
 			In:  []Place{Moving},
 		},
 		{
 			Keys: []string{"right", "l"}, Name: "right",
-			Doc: "Opens the row. In Step: the next step.",
+			Doc: "Opens the row. In Step: goes to the next step.",
 			In:  []Place{Moving},
 		},
 		{
@@ -460,17 +464,17 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"z"}, Name: "zoom",
-			Doc: "Shows this pane alone, or both again.",
+			Doc: "Shows only this pane, or both panes again.",
 			In:  []Place{InViews},
 		},
 		{
 			Keys: []string{"<"}, Name: "less list",
-			Doc: "Gives the detail more room.",
+			Doc: "Makes the detail pane larger and the list smaller.",
 			In:  []Place{InViews},
 		},
 		{
 			Keys: []string{">"}, Name: "more list",
-			Doc: "Gives the list more room.",
+			Doc: "Makes the list larger and the detail pane smaller.",
 			In:  []Place{InViews},
 		},
 		{
@@ -496,7 +500,7 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"q"}, Name: "quit",
-			Doc: "Quits, or closes what was opened over a view.",
+			Doc: "Quits the program. In a text over a view: closes the text.",
 			In:  []Place{InViews}, Hint: 16,
 			Plain: Line{Word: "q", Takes: "", Doc: "quit", Recorded: true},
 		},
@@ -507,52 +511,53 @@ func Default(views ...Row) []Row {
 		},
 		{
 			Keys: []string{"n"}, Name: "next found",
-			Doc: "Goes to the next line found.",
+			Doc: "Goes to the next line that contains the text.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"N"}, Name: "previous found",
-			Doc: "Goes to the previous line found.",
+			Doc: "Goes to the previous line that contains the text.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"]"}, Name: "later",
-			Doc: "In why: shows the next change of this grid in the run.",
+			Doc: "While a grid is explained: shows the next change of the grid in the run.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"["}, Name: "earlier",
-			Doc: "In why: shows the previous change of this grid.",
+			Doc: "While a grid is explained: shows the previous change of the grid in the run.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"U"}, Name: "use text",
-			Doc: "After a try: uses the new source from the next step on, or the original kernel again.",
+			Doc: "After an edited kernel was timed: uses the new source from the next step on, or the original kernel again.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"enter"}, Name: "unfold",
-			Doc: "In why: opens or closes the chain. Elsewhere: closes the text over the view.",
+			Doc: "While a grid is explained: opens or closes the chain of changes. In other texts: closes the text.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{"esc", "q", "?"}, Name: "close",
-			Doc: "Closes the text over the view.",
+			Doc: "Closes the text that is shown over the view.",
 			In:  []Place{Overlays},
 		},
 		{
 			Keys: []string{`ctrl+\`}, Name: "timings",
-			Doc: "Shows what the screen itself costs: frames, messages, jobs. The same key hides it.",
+			Doc: "Shows how long the program itself takes to draw frames and handle messages, and its running jobs. The same key hides this.",
 			In:  []Place{Anywhere},
 		},
 		{
 			Keys: []string{"ctrl+c"}, Name: "cancel",
-			Doc: fmt.Sprintf("Cancels what is running. Pressed again within %.0f s: quits.", Again.Seconds()),
-			In:  []Place{Anywhere},
+			Doc: fmt.Sprintf("Cancels the running command. If pressed again within %.0f s, quits.",
+				Again.Seconds()),
+			In: []Place{Anywhere},
 		},
 		{
 			Keys: []string{"ctrl+z"}, Name: "suspend",
-			Doc: "Suspends the program; fg brings it back.",
+			Doc: "Suspends the program. The shell command fg resumes it.",
 			In:  []Place{Anywhere},
 		},
 	}...)

@@ -17,8 +17,8 @@ import (
 func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	if t.Dispatch == nil {
 		return []string{
-			fmt.Sprintf("It compiles. Nothing was measured: step %d does not run %s, and %s.", t.Step,
-				t.Kernel, WhichRun(x, t.Kernel)),
+			fmt.Sprintf("The source compiles. Nothing was measured because step %d does not run %s; %s.",
+				t.Step, t.Kernel, WhichRun(x, t.Kernel)),
 		}
 	}
 	lines := []string{
@@ -32,10 +32,10 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	}
 	switch {
 	case t.Stray:
-		const why = " not run: the source writes State, such as the cache, that the kernel does not write"
+		const why = " not run: the source writes a State (such as the cache) that the kernel does not write"
 		lines = append(lines, analyze.Labelled("step", widget.MarkFail+why))
 	case t.Whole != nil:
-		of := table.Plural(t.Dispatches, "dispatch") + " of it"
+		of := table.Plural(t.Dispatches, "dispatch") + " of this kernel"
 		lines = append(lines, analyze.Labelled("step", TurnsText(t.Whole)+" with "+of))
 	}
 	for i := range t.Outputs {
@@ -54,7 +54,7 @@ func TriedLines(x *analyze.Index, t *session.Tried) []string {
 	}
 	if t.Alone != nil {
 		lines = append(lines, "", "Isolated times come from back-to-back runs with warm caches; the times in tables come from the "+
-			"dispatch inside its step. Compare only times of one kind.")
+			"dispatch inside its step. Compare only times of the same kind.")
 	}
 	return lines
 }
@@ -73,11 +73,11 @@ func WhichRun(x *analyze.Index, kernel string) string {
 	}
 	switch n := len(steps); n {
 	case 0:
-		return "no step so far does"
+		return "no recorded step runs it"
 	case 1:
-		return fmt.Sprintf("step %d does", steps[0])
+		return fmt.Sprintf("step %d runs it", steps[0])
 	default:
-		return fmt.Sprintf("%d other steps do, most recently step %d", n, steps[n-1])
+		return fmt.Sprintf("%d other steps run it, most recently step %d", n, steps[n-1])
 	}
 }
 
@@ -102,16 +102,16 @@ func TurnsText(t *session.InTurns) string {
 func rewrittenText(x *analyze.Index, w *session.Rewritten) string {
 	name := x.Trace.Graph.Values[w.Value].Name
 	if w.Differ == 0 {
-		return fmt.Sprintf("%s: all %s are the same", name, table.Plural(w.Elements, "element"))
+		return fmt.Sprintf("%s: all %s are equal to the original kernel's", name, table.Plural(w.Elements, "element"))
 	}
 	text := fmt.Sprintf("%s: %s of %s elements differ", name, table.Integer(w.Differ),
 		table.Integer(w.Elements))
 	if w.Unwritten > 0 {
-		text += fmt.Sprintf(", %s are not written", table.Integer(w.Unwritten))
+		text += fmt.Sprintf(", %s of them not written", table.Integer(w.Unwritten))
 	}
 	if !math.IsNaN(float64(w.MaxAbs)) {
-		text += fmt.Sprintf(", by %.3g at most", float64(w.MaxAbs))
+		text += fmt.Sprintf(", by at most %.3g", float64(w.MaxAbs))
 	}
-	return text + fmt.Sprintf(": element %s is %.6g, was %.6g", table.Integer(w.Element), float64(w.New),
-		float64(w.Own))
+	return text + fmt.Sprintf(": element %s is %.6g; the original kernel writes %.6g",
+		table.Integer(w.Element), float64(w.New), float64(w.Own))
 }

@@ -44,7 +44,7 @@ func (p *front) looked(r session.Reply) {
 	if t == nil || p.mirror.Trace == nil || int(t.Value) >= len(p.mirror.Trace.Graph.Values) {
 		return
 	}
-	where := "as stored in the file"
+	where := "as stored in the model file"
 	if t.Step != nil {
 		where = fmt.Sprintf("from a re-run of step %d", *t.Step)
 	}
@@ -62,7 +62,7 @@ func (p *front) looked(r session.Reply) {
 				widget.Number(s.Mean), widget.Number(s.Std))
 		}
 		if s.FirstOdd != nil {
-			text += fmt.Sprintf(", first NaN or Inf at %d", *s.FirstOdd)
+			text += fmt.Sprintf(", first NaN or Inf at element %d", *s.FirstOdd)
 		}
 		p.say("%s", text)
 	}

@@ -428,7 +428,7 @@ func commandOf(word string) *command.Row {
 
 // help lists the commands that can be typed, one per line.
 func (p *front) help() {
-	p.say("Type a command and enter:")
+	p.say("Type a command and press enter:")
 	for i := range command.Table {
 		line := &command.Table[i].Plain
 		if line.Word == "" || p.recorded && !line.Recorded {
@@ -448,9 +448,9 @@ func (p *front) ceilings(session.Reply) {
 // back prints the step and position that the session went back to.
 func (p *front) back(r session.Reply) {
 	if r.Step < 0 {
-		p.say("before the first step")
+		p.say("went back to before the first step")
 	} else {
-		p.say("back at step %d, position %d", r.Step, r.Position)
+		p.say("went back to step %d, position %d", r.Step, r.Position)
 	}
 }
 

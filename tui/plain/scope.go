@@ -34,7 +34,7 @@ func (p *front) setScope(word string) {
 		said = report.SelectionText(s)
 	}
 	p.of.scope = word
-	p.say("tables show %s", said)
+	p.say("tables cover %s", said)
 }
 
 func (p *front) setBase(word string) {
@@ -65,7 +65,7 @@ func (p *front) setFilter(words string) {
 		return
 	}
 	p.of.filter = words
-	p.say("rows shown in tables: %s", cmp.Or(words, "all"))
+	p.say("tables show the rows: %s", cmp.Or(words, "all"))
 }
 
 // compared returns the selected steps of the trace and the baseline for them. The baseline is nil if there

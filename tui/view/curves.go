@@ -226,7 +226,7 @@ func (p *CurvesPage) Render(t *widget.Theme, g widget.Glyphs, w, h int, focused 
 	p.Rows.Line = 0
 	if c == nil || c.To <= c.From {
 		return p.draw(t, w, h, focused,
-			"No recorded step belongs on this axis, and the trace has no forecast.")
+			"No recorded step can be shown on this axis, and the trace has no forecast.")
 	}
 	var lines []string
 	if rows := widget.Clamp(h/2-3, 3, 16); h >= 10 {
@@ -274,7 +274,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 	if col, in := widget.Spot(xs.Share(float64(at)), p.W); in { // an older chart may not show the cursor
 		plot.Column, plot.At = col, float64(at)
 	}
-	said := "exact, from the plans"
+	said := "exact values from the plans"
 	if d.shows == curves.Time {
 		said = d.drawTimes(plot, c)
 	} else {
@@ -306,7 +306,7 @@ func (p *CurvesPage) drawChart(t *widget.Theme, g widget.Glyphs, c *curves.Curve
 		parts = append(parts, table.Segment{Rank: 1, Text: c.Of})
 	}
 	if routes {
-		parts = append(parts, table.Segment{Rank: 4, Text: "│ another route"})
+		parts = append(parts, table.Segment{Rank: 4, Text: "│ change of route"})
 	}
 	head := t.Put(widget.Strong, " "+printable.Clean(table.Title(parts...).Fit(w-1)))
 	return append([]string{head}, plot.Render(t)...)
@@ -357,7 +357,7 @@ func (p *CurvesPage) why() (Text, bool) {
 	case r == nil || p.ListPage.at().Step < 0:
 		return Text{}, false
 	case len(r.Dispatches) == 0:
-		none := "why explains grids; the " + r.Name + " has no grid, the rows below it have"
+		none := "why explains grids; " + r.Name + " has no grid, so select a row below it"
 		return Text{None: none}, false
 	}
 	return whyDispatch(p.ListPage.at(), r.Dispatches[0], firstOf(len(r.Dispatches))), true
@@ -368,7 +368,7 @@ func (p *CurvesPage) why() (Text, bool) {
 func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 	c, r := p.Current()
 	if c == nil || len(r.Dispatches) == 0 {
-		return 0, nil, "no operator selected: the row of the whole step has no kernel to time"
+		return 0, nil, "select an operator: the row of the whole step cannot be timed by itself"
 	}
 	if c.Along == trace.AlongTokens {
 		lengths = append(lengths, p.Cursor(c))
@@ -381,7 +381,7 @@ func (p *CurvesPage) timed() (op trace.OpID, lengths []int, why string) {
 func (p *CurvesPage) cannotTime() string {
 	_, lengths, why := p.timed()
 	if why == "" && len(lengths) == 0 {
-		why = "no forecast, so the numbers of tokens to time are unknown"
+		why = "no forecast, so it is unknown at which numbers of tokens to time"
 	}
 	return why
 }
@@ -417,7 +417,7 @@ func (p *CurvesPage) Detailed() bool { return true }
 // Turn moves the cursor to the next change of the row's grid, or to the previous one if by is negative.
 func (p *CurvesPage) Turn(by int) bool {
 	if !p.Jump(by) {
-		p.host.Remark("no further change of this row in that direction")
+		p.host.Remark("this row has no further change in that direction")
 	}
 	return true
 }

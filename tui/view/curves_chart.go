@@ -76,7 +76,7 @@ func (p *CurvesPage) widen(times float64) string {
 	next := between(c, xs, share-times*share, share+times*(1-share))
 	switch {
 	case times > 1 && next == now:
-		return "the whole axis is shown"
+		return "the whole axis is already shown"
 	case times < 1 && next.To-next.From < LeastPart:
 		return "the axis cannot be zoomed further"
 	}
@@ -199,7 +199,7 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 	}
 	switch {
 	case len(d.row.Trials) > 0:
-		return "isolated times on the planned route; · other routes"
+		return "isolated times on the planned route; dots: other routes"
 	case len(d.row.Points) > 0:
 		return d.measured()
 	case c.Along == trace.AlongTokens:
@@ -209,15 +209,15 @@ func (d *chart) drawTimes(plot *widget.Plot, c *curves.Curves) string {
 		return "not timed: no device"
 	}
 	if len(c.Index.Phase(trace.Decode).Steps) == 0 {
-		return command.Keyed("no decode step yet: press {token}")
+		return command.Keyed("no decode step has run yet: press {token}")
 	}
-	return "not timed: needs steps at timing level dispatch"
+	return "not timed: run steps at timing level dispatch"
 }
 
 // measured says that the times were measured, and how many are above the chart.
 func (d *chart) measured() string {
 	if d.higher > 0 {
-		return fmt.Sprintf("measured, %d above the chart", d.higher)
+		return fmt.Sprintf("measured, %d points above the chart", d.higher)
 	}
 	return "measured"
 }

@@ -169,9 +169,9 @@ func (p *DispatchPage) Detail() *Detail {
 		if cost := t.CostLine(row); cost != "" {
 			switch {
 			case canCost && row.Other != nil:
-				cost += command.Keyed(" · {cost} measures it")
+				cost += command.Keyed(" · press {cost} to measure the cost")
 			case canCost && row.Cost.Few():
-				cost += command.Keyed(" · {cost} keeps measuring")
+				cost += command.Keyed(" · press {cost} to keep measuring")
 			}
 			lines = append(lines, cost)
 			if shared := t.SharedLine(); shared != "" {
@@ -190,9 +190,9 @@ func (p *DispatchPage) Detail() *Detail {
 		}
 		if row.Gone() {
 			x = t.Baseline.Index
-			said := "It did not run in this step. In s%d:"
+			said := "This dispatch did not run in this step. In s%d:"
 			if row.Count() > 1 {
-				said = "The first of them, in s%d:"
+				said = "The first of these dispatches, in s%d:"
 			}
 			lines = append(lines, fmt.Sprintf(said, x.Trace.Steps[l.Step].Index))
 		}
@@ -203,7 +203,7 @@ func (p *DispatchPage) Detail() *Detail {
 			}
 			lines = append(lines, report.DetailLines(d)...)
 			if d.Time.N == 1 && s.Live && row.Count() == 1 {
-				lines = append(lines, command.Keyed("1 sample: {repeat} for more"))
+				lines = append(lines, command.Keyed("Only 1 sample: press {repeat} for more"))
 			}
 		}
 		return lines, err
@@ -226,7 +226,7 @@ func firstOfAll(t *report.DispatchTable, row *analyze.DispatchRow) string {
 	}
 	said := t.Index.Name(l.ID)
 	if row.Count() > 1 {
-		said = "of them " + said
+		said = "the first, " + said
 	}
 	if steps {
 		said += fmt.Sprintf(" in s%d", t.Index.Trace.Steps[l.Step].Index)
@@ -263,7 +263,7 @@ func several(t *report.DispatchTable, r int) []string {
 		case 0:
 			steps = ", " + steps
 		default:
-			steps = fmt.Sprintf(", %s, times of %d", steps, n)
+			steps = fmt.Sprintf(", %s, %d of them timed", steps, n)
 		}
 	}
 	lines := []string{fmt.Sprintf("%s: %s%s", row.Label, widget.Plural(row.Count(), "dispatch"), steps)}
@@ -291,7 +291,7 @@ func several(t *report.DispatchTable, r int) []string {
 	case !row.Summed && !slices.ContainsFunc(slices.Concat(row.Units...), timed):
 		add("time", "not timed")
 	case !row.Summed:
-		add("time", "not all were timed")
+		add("time", "not all dispatches were timed")
 	case row.Count() == 1: // the times below belong to a single dispatch
 		add("time", with("", cell("us"), " µs isolated"), with("", cell("layers"), ""),
 			with("~", cell("lost_us"), " µs excess"))
@@ -302,7 +302,7 @@ func several(t *report.DispatchTable, r int) []string {
 	}
 	said, more := t.Stability(row)
 	if more {
-		said += command.Keyed(": {repeat} for more")
+		said += command.Keyed(": press {repeat} for more")
 	}
 	add(t.Each(), cell("spark"), said)
 	return lines
@@ -321,7 +321,7 @@ func (p *DispatchPage) why() (Text, bool) {
 	row := &t.Grouped[p.Rows.Current()]
 	of := firstOf(row.Count())
 	if (row.Group || !row.Equal) && row.Count() > 1 { // the dispatches of the row differ from each other
-		of = fmt.Sprintf(", first of the %d in %s", row.Count(), row.Label)
+		of = fmt.Sprintf(", the first of the %d dispatches in %s", row.Count(), row.Label)
 	}
 	if !row.Gone() {
 		return whyAt(s.Index, l.Step, l.ID, of, false), true
@@ -330,7 +330,7 @@ func (p *DispatchPage) why() (Text, bool) {
 	// baseline has the dispatch.
 	id, here := s.Index.Called(t.Baseline.Index.Name(l.ID))
 	if !here {
-		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", of the baseline", false), true
+		return whyAt(t.Baseline.Index, l.Step, l.ID, of+", in the baseline", false), true
 	}
 	return whyDispatch(s, id, of), true
 }

@@ -17,7 +17,7 @@ import (
 func (p *DispatchPage) costOfRows() {
 	parts, step := p.Parts(false)
 	if len(parts) > trace.MaxCosts/2 {
-		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to skip one by one: group or filter them ({group by}, {filter})"),
+		p.host.Remark(fmt.Sprintf(command.Keyed("%d rows are too many to measure one by one: group or filter the rows ({group by}, {filter})"),
 			len(parts)))
 		return
 	}
@@ -147,7 +147,7 @@ func (p *DispatchPage) together() []table.Segment {
 	if c.Significant() {
 		parts = append(parts, table.Segment{
 			Rank: 3, With: true,
-			Text: "(the most that fusing them can save)",
+			Text: "(fusing them can save at most this)",
 		})
 	}
 	return parts
@@ -186,10 +186,10 @@ func (p *DispatchPage) uncosted() table.Segment {
 	case t.Uncosted() == 0:
 		return table.Segment{}
 	case t.Costed():
-		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the other %d"),
+		return table.Segment{Rank: 1, Text: fmt.Sprintf(command.Keyed("{cost} measures the remaining %d"),
 			t.Uncosted())}
 	}
-	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures them")}
+	return table.Segment{Rank: 3, Text: command.Keyed("{cost} measures costs")}
 }
 
 // cannotCost returns the reason that rows cannot be measured now, or "".

@@ -136,7 +136,7 @@ func (p *graphPage) nextList() { p.at = (p.at + 1) % len(p.lists) }
 // because an operator may have several kernels.
 func (p *graphPage) refold() {
 	if p.at != operatorList {
-		p.host.Remark("group by: only operators can be grouped")
+		p.host.Remark("group by: only the list of operators can be grouped")
 		return
 	}
 	folds := []analyze.Grouping{analyze.GroupLayer, analyze.GroupOp, analyze.GroupNone}
@@ -146,7 +146,7 @@ func (p *graphPage) refold() {
 // reweigh switches to the next quantity by which operators are marked.
 func (p *graphPage) reweigh() {
 	if p.at != operatorList {
-		p.host.Remark("mark by: only operators can be coloured")
+		p.host.Remark("mark by: only the list of operators can be coloured")
 		return
 	}
 	p.mark = (p.mark + 1) % len(graphtree.GraphWeights)
@@ -175,7 +175,7 @@ func (p *graphPage) Title(w int) []table.Segment {
 }
 
 func (p *graphPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
-	none := "The graph has no such rows."
+	none := "This list of the graph is empty."
 	if p.at == slotList {
 		none = "No value shares memory with another."
 	}
@@ -238,7 +238,7 @@ func (p *graphPage) near(consumers bool) {
 		}
 	}
 	if op == nil {
-		p.host.Remark("select an operator, or a value that one reads or writes")
+		p.host.Remark("select an operator, or a value that an operator reads or writes")
 		return
 	}
 	p.host.Push(&nearRow, newNearPage(p.host, op.ID, consumers))
@@ -289,16 +289,16 @@ func standsFor(n *graphtree.GraphNode) (lines []string) {
 	case n.Cost != nil:
 		lines = append(lines, "cost "+n.Cost.CostText())
 	case outline.NoCost(n) != "":
-		lines = append(lines, "cost not known: "+outline.NoCost(n))
+		lines = append(lines, "cost unknown: "+outline.NoCost(n))
 	}
 	if ops > 1 && !n.Group {
-		lines = append(lines, "the first of them:")
+		lines = append(lines, "The first of these operators:")
 	}
 	return lines
 }
 
 // noNumbers is the reason that a value has no contents if steps are only planned.
-const noNumbers = "No contents: there is no device, so steps are only planned."
+const noNumbers = "No numbers: without a device, steps are only planned."
 
 // numbersWhere says how to see the contents of a value.
 func numbersWhere(t *trace.Trace, isTrace bool) string {
@@ -306,9 +306,9 @@ func numbersWhere(t *trace.Trace, isTrace bool) string {
 	case t.Device.None():
 		return noNumbers
 	case isTrace:
-		return "A trace has no tensor contents: this needs a running model."
+		return "A trace does not contain tensor values. Run the model to see them."
 	}
-	return command.Keyed("{open} shows its numbers")
+	return command.Keyed("Press {open} to show the numbers of this value.")
 }
 
 // why explains the selected operator, or the first operator of the row. For a value, it lists the operators

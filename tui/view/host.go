@@ -20,23 +20,23 @@ import (
 var Views = []Row{
 	{
 		Key: "1", Name: "Step", Needs: command.Shown, New: newStepPage,
-		Doc: "What was generated, how long the step took, and where the time went.",
+		Doc: "The generated text, the time of the step, and how the time was spent.",
 	},
 	{
 		Key: "2", Name: "Dispatches", Needs: command.Shown, New: newDispatchPage, First: true,
-		Doc: "What ran, with which grid, how long it took, what changed, and what to fix first.",
+		Doc: "The dispatches that ran: their grids, times, changes, and which one to fix first.",
 	},
 	{
 		Key: "3", Name: "Resize", Needs: command.Shown, New: newResizePage,
-		Doc: "Which change re-planned which operator, pass by pass.",
+		Doc: "The operators that were re-planned, and the changes that caused it, pass by pass.",
 	},
 	{
 		Key: "4", Name: "Graph", Needs: command.Opened, New: newGraphPage,
-		Doc: "Operators, values and memory: producers, consumers and contents.",
+		Doc: "Operators, values and memory, with producers, consumers and contents.",
 	},
 	{
 		Key: "5", Name: "Curves", Needs: command.Steps, New: newCurvesPage,
-		Doc: "Time, grid, bytes and waste as functions of the position or the number of prompt tokens.",
+		Doc: "Charts of time, grid, bytes and waste over the position or the number of prompt tokens.",
 	},
 	{Key: "0", Name: "Log", New: newLogPage, Doc: "All messages: notes, compiled kernels, warnings and errors."},
 }

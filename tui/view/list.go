@@ -112,19 +112,19 @@ func (p *ListPage) draw(t *widget.Theme, w, h int, focused bool, none string) []
 	case l.Table == nil:
 		none = "Computing …"
 	case l.Choice.Typed != "" && len(l.Table.Rows) > 0:
-		none = command.Keyed("No row matches the filter. {back out} clears it")
+		none = command.Keyed("No row matches the filter. Press {back out} to clear the filter")
 		switch id, steps, at, asked := p.elsewhere(); {
 		case asked && steps > 0:
 			s := &p.at().Trace.Steps[at]
-			const runs = ". Dispatch %d runs in %s, last in s%d (%s): {why} explains it, " +
-				"{selection} shows other steps"
+			const runs = ". Dispatch %d runs in %s, last in s%d (%s). Press {why} for an explanation, or " +
+				"{selection} for other steps"
 			none += fmt.Sprintf(command.Keyed(runs), id, widget.Plural(steps, "step"), s.Index, s.Phase)
 		case asked:
-			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step: {why} explains when it would"),
+			none += fmt.Sprintf(command.Keyed(". Dispatch %d (%s) runs in no step. Press {why} to see when it would run"),
 				id,
 				p.at().Index.Name(id))
 		case p.Takes() == report.AnySteps || p.Takes() == report.OneStep:
-			none += command.Keyed("; {selection} shows other steps")
+			none += command.Keyed(", or {selection} to show other steps")
 		}
 		none += "."
 	}

@@ -105,7 +105,7 @@ func (p *logPage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, _ bool) []s
 	if len(p.text.Lines) == 0 {
 		none := "No messages yet."
 		if p.task.Value.all > 0 {
-			none = command.Keyed("No line matches the filter. {back out} clears it.")
+			none = command.Keyed("No line matches the filter. Press {back out} to clear the filter.")
 		}
 		return []string{"", t.Put(widget.Dim, "  "+none)}
 	}

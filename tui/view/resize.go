@@ -47,7 +47,7 @@ func (p *resizePage) Title(w int) []table.Segment {
 
 func (p *resizePage) Render(t *widget.Theme, _ widget.Glyphs, w, h int, focused bool) []string {
 	return p.draw(t, w, h, focused,
-		"Nothing changed in this step: no shape and no SymInt, so no operator was re-planned and no params were written.")
+		"No shape and no SymInt changed in this step, so no operator was re-planned and no params were written.")
 }
 
 // Has selects the events of steps in which a grid changed, because a resize changes grids.
@@ -88,13 +88,13 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 		v := &g.Values[r.Change.Value]
 		add("%s: value %d, %s %s, at most %s", v.Name, v.ID, v.Role, v.DType, report.Bounds(x, v))
 		reached := x.Reaches(v.ID)
-		add(command.Keyed("can re-plan %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
+		add(command.Keyed("a change of this value can re-plan %s ({why} lists them)"), widget.Plural(len(reached), "operator"))
 	case r.Hook != nil:
 		o := &g.Ops[r.Hook.Op]
 		add("%s: op %d, %s", o.Name, o.ID, o.Kind)
-		add("re-planned by %s", valueNames(g, r.Hook.Triggers))
+		add("re-planned because of %s", valueNames(g, r.Hook.Triggers))
 		if len(r.Hooks) > 1 {
-			add("the same in %s", widget.Plural(len(r.Hooks), "layer"))
+			add("re-planned in the same way in %s", widget.Plural(len(r.Hooks), "layer"))
 			at++ // the first hook of the group
 		}
 		for i := range l.Table.Rows {
@@ -114,7 +114,7 @@ func resizeDetail(l widget.Listing, x *analyze.Index, at int, r *analyze.ResizeR
 
 func valueNames(g *trace.Graph, ids []trace.ValueID) string {
 	if len(ids) == 0 {
-		return "nothing: the first step plans every operator"
+		return "nothing, because the first step plans every operator"
 	}
 	names := make([]string, len(ids))
 	for i, v := range ids {

@@ -17,14 +17,14 @@ const markTemplated = "▎"
 // the included files, and the branches that constants selected. The rest is the same in all kernels of the
 // template.
 func SourceOf(name string, k *trace.Kernel) Text {
-	none := "the trace has no source of " + name
+	none := "the trace does not contain the source of " + name
 	return Text{Code: true, None: none, Of: func(ctx context.Context) (Page, error) {
 		if k == nil || k.Source == "" {
 			return Page{}, ctx.Err()
 		}
 		p := Page{Title: "WGSL " + name, Whole: k.Source}
 		if len(k.Filled)+len(k.Taken) > 0 {
-			p.Title += fmt.Sprintf(" · %s of its constants: %s", markTemplated, k.Constants)
+			p.Title += fmt.Sprintf(" · %s generated from the constants: %s", markTemplated, k.Constants)
 		}
 		own := widget.Overlaid(widget.Stretches(k.Taken, widget.Stretch{Paint: widget.GraphA}),
 			widget.Stretches(k.Filled, widget.Stretch{Paint: widget.Accent, Quoted: true}))

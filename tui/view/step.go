@@ -192,7 +192,7 @@ func (p *StepPage) stepsBy(m widget.Motion) int {
 // undivided returns the reason that no part of the GPU track can be opened or closed, or "" if one can.
 func (p *StepPage) undivided() string {
 	if f := p.Task.Value; p.part < 0 && (f == nil || len(f.Tracks.GPU) < 2) {
-		return "the parts of this step were not timed: set timing to block or dispatch"
+		return "the parts of this step were not timed: run a step at timing level block or dispatch"
 	}
 	return ""
 }
@@ -381,11 +381,11 @@ func (p *StepPage) verdict(f *StepFacts) string {
 	case !p.now.Live || p.now.Running || f.Sum.Planned:
 		return said
 	case f.Sum.FewSamples:
-		return said + command.Keyed("; {Dispatches}, then {cost}: more samples, and what each row costs")
+		return said + command.Keyed("; press {Dispatches}, then {cost}, to add samples and measure the cost of each row")
 	case f.costed:
 		return said
 	}
-	return said + command.Keyed("; {Dispatches}, then {cost}: what each row costs")
+	return said + command.Keyed("; press {Dispatches}, then {cost}, to measure the cost of each row")
 }
 
 // run draws the strip with its lanes. A page with few lines shows fewer lanes.
@@ -426,7 +426,7 @@ func (p *StepPage) run(t *widget.Theme, g widget.Glyphs, f *StepFacts, s *strip,
 func (f *StepFacts) Split() table.Line {
 	u := &f.Sum.Untimed
 	if !u.Known() && f.Sum.Planned {
-		return table.Title(table.Say(0, "planned, not run: time unknown"))
+		return table.Title(table.Say(0, "planned but not run: time unknown"))
 	}
 	if !u.Known() {
 		run := ""
@@ -440,7 +440,11 @@ func (f *StepFacts) Split() table.Line {
 	for _, part := range []struct {
 		time            trace.Time
 		what, shortWhat string
-	}{{u.Before, "CPU before it", "CPU"}, {u.GPU, "GPU", "GPU"}, {u.After, "after it", "after"}} {
+	}{
+		{u.Before, "CPU before GPU", "CPU"},
+		{u.GPU, "GPU", "GPU"},
+		{u.After, "CPU after GPU", "after"},
+	} {
 		if ns, ok := part.time.NS(); ok {
 			figure := table.MillisBare(ns, true)
 			long, short = append(long, figure+" "+part.what), append(short, figure+" "+part.shortWhat)
@@ -458,7 +462,7 @@ func (f *StepFacts) Split() table.Line {
 		parts = append(parts, table.Say(2, "untimed, %s", u.From))
 	}
 	if step := f.Sum.Step; inTimed(step) {
-		timed := table.Segment{Rank: 1, Text: "below as timed"}
+		timed := table.Segment{Rank: 1, Text: "times below include timing overhead"}
 		if ns, ok := step.CPU.TotalNS.NS(); ok {
 			timed.Text += ", " + table.MillisBare(ns, true)
 		}

@@ -90,7 +90,7 @@ func GPUTexts(r *tracks.Tracks, timed string) []string {
 	if n == 0 {
 		return []string{run + where + " · " + span, run + span}
 	}
-	parts := fmt.Sprintf("▒ %s busy ░ %s between", micros(busy), micros(max(0, last-begin-busy)))
+	parts := fmt.Sprintf("▒ %s busy ░ %s idle between", micros(busy), micros(max(0, last-begin-busy)))
 	return []string{
 		fmt.Sprintf("%s%s · %s: %s · %s", run, where, span, parts, command.Keyed("{zoom in} opens a part")),
 		fmt.Sprintf("%s%s · %s: %s", run, where, span, parts), run + span + ": " + parts, run + span,
@@ -104,7 +104,7 @@ func inside(t *widget.Theme, x *analyze.Index, step int, in *tracks.Span, room i
 		widget.Plural(in.Dispatches, "dispatch"), micros(in.NS())), room+5)
 	lines := []string{t.Put(widget.Strong, name)}
 	if len(list) == 0 {
-		return append(lines, t.Put(widget.Dim, widget.Cut("     its dispatches were not timed individually",
+		return append(lines, t.Put(widget.Dim, widget.Cut("     the dispatches of this part were not timed individually",
 			room+5)))
 	}
 	lines = append(lines, "     "+t.Put(widget.GraphA, lay(list, in.From, in.To, room, "▒", "░")))

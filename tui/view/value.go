@@ -21,7 +21,7 @@ import (
 
 // valueRow is the table entry of an opened value, which commands open.
 var valueRow = Row{
-	Name: "Value", Needs: command.Opened, Doc: "The contents of a value, read from the running model.",
+	Name: "Value", Needs: command.Opened, Doc: "The numbers of a value, read from the running model.",
 	New: func(h Host, _ *widget.Log) View { return newValuePage(h, 0) },
 }
 
@@ -113,9 +113,9 @@ func (p *ValuePage) key() (k valueKey, why string) {
 	case v == nil:
 		return k, "No such value."
 	case p.at.Recorded && !p.at.Trace.Device.None():
-		return k, "A trace has no tensor contents: this needs a running model."
+		return k, "A trace does not contain tensor values. Run the model to see them."
 	case p.at.Lost:
-		return k, "The engine crashed; its values are lost."
+		return k, "The engine crashed, so the values are lost."
 	case v.Kind == "symint":
 		return k, "A host integer, " + report.Bounds(p.at.Index, v) + "."
 	case p.at.Trace.Device.None():
@@ -129,7 +129,7 @@ func (p *ValuePage) key() (k valueKey, why string) {
 		return k, ""
 	}
 	if p.at.Step < 0 {
-		return k, command.Keyed("No contents before the first step. Press {prompt} and type a prompt.")
+		return k, command.Keyed("The value has no numbers before the first step. Press {prompt} and type a prompt.")
 	}
 	k.step = p.at.Trace.Steps[p.at.Step].Index
 	if p.write >= 0 && p.write < len(p.writes) {
@@ -332,7 +332,7 @@ func (p *ValuePage) Title(int) []table.Segment {
 		{Rank: 1, Text: strings.TrimSpace(dtype + " " + report.Shape(p.at.Index, v.ID, p.dims()))},
 	}
 	if v.ID != p.value {
-		parts = append(parts, table.Say(0, "in the memory of %s", p.info().Name))
+		parts = append(parts, table.Say(0, "in memory shared with %s", p.info().Name))
 	}
 	return append(parts, table.Segment{Rank: 3, Text: string(v.Role)})
 }
@@ -345,7 +345,7 @@ func (p *ValuePage) stands() (text string, stale bool) {
 	}
 	var parts []string
 	if t.Step == nil {
-		parts = append(parts, "the same in every step, as stored in the file")
+		parts = append(parts, "as stored in the model file, the same in every step")
 	}
 	if t.Step != nil {
 		parts = append(parts, fmt.Sprintf("from a re-run of step %d", *t.Step))
@@ -360,7 +360,7 @@ func (p *ValuePage) stands() (text string, stale bool) {
 	if n := len(p.writes); n > 1 && t.After != nil {
 		i := slices.IndexFunc(p.writes, func(w analyze.Written) bool { return w.Dispatch == *t.After })
 		if i >= 0 {
-			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d of this memory ({previous event} {next event})"), i+1, n))
+			parts = append(parts, fmt.Sprintf(command.Keyed("write %d of %d to this memory ({previous event} {next event})"), i+1, n))
 		}
 	}
 	key, _ := p.key()
@@ -386,11 +386,11 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 	style := widget.Dim
 	switch waiting := p.page.Cancel != nil; {
 	case stale && p.at.Running:
-		where, style = "stale until the model pauses: "+where, widget.Warn
+		where, style = "out of date until the model pauses: "+where, widget.Warn
 	case stale:
-		where, style = "stale, re-running the step: "+where, widget.Warn
+		where, style = "out of date, re-running the step: "+where, widget.Warn
 	case where == "" && p.at.Running:
-		where = "It will be read when the model pauses."
+		where = "The value will be read when the model pauses."
 	case where == "" && waiting:
 		where = "Reading …"
 	}
@@ -443,12 +443,12 @@ func (p *ValuePage) summary(t *widget.Theme, g widget.Glyphs, w, chart int) []st
 // reading says how far the reading of the whole value has progressed.
 func (p *ValuePage) reading() string {
 	if key, _ := p.key(); p.stopped != nil && *p.stopped == key {
-		return "reading was stopped"
+		return "reading was cancelled"
 	}
 	if g := p.at.Progress; strings.HasPrefix(g.Phase, "reading ") && g.Total > 0 && g.Done < g.Total {
-		return fmt.Sprintf("reading all of it: %d %%", 100*g.Done/g.Total)
+		return fmt.Sprintf("reading the whole value: %d %%", 100*g.Done/g.Total)
 	}
-	return "reading all of it …"
+	return "reading the whole value …"
 }
 
 // odd says how many elements are NaN or infinite, and how far the value is from its reference.
@@ -473,7 +473,7 @@ func (p *ValuePage) odd(t *widget.Theme, s *session.Statistics, w int) string {
 	text := fmt.Sprintf(" %s NaN %s · Inf %s", widget.MarkWarn, widget.Count(s.NaN),
 		widget.Count(s.PosInf+s.NegInf))
 	if s.FirstOdd != nil {
-		text += ", the first at [" + strings.Join(indices(*s.FirstOdd, p.dims()), ", ") + "]"
+		text += ", first at [" + strings.Join(indices(*s.FirstOdd, p.dims()), ", ") + "]"
 	}
 	return t.Put(widget.Warn, widget.Cut(text+" · "+printable.Clean(gap), w))
 }
@@ -538,7 +538,7 @@ func (p *ValuePage) grid(t *widget.Theme, w, h int) []string {
 	rows := (len(got.t.Numbers) + columns - 1) / columns
 	written := ""
 	if isCache && live < height {
-		written = fmt.Sprintf(" (0–%s live, the rest unused)", widget.Count(live-1))
+		written = fmt.Sprintf(" (rows 0–%s live, others unused)", widget.Count(live-1))
 	}
 	foot := fmt.Sprintf(" rows %s–%s of %s%s, columns %s–%s of %s", widget.Count(k.row),
 		widget.Count(k.row+rows-1),

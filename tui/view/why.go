@@ -69,12 +69,12 @@ func whyAt(x *analyze.Index, step int, id trace.DispatchID, of string, open bool
 		p := Page{Title: fmt.Sprintf("Why %s in s%d%s", w.Name, w.Step.Index, of)}
 		if p.Lines = report.WhyLines(w, ""); w.Groups() {
 			if p.Folded = at(step, !open); !open {
-				p.Lines = report.WhyLines(w, command.Keyed("{unfold} opens"))
+				p.Lines = report.WhyLines(w, command.Keyed("{unfold} shows all"))
 			}
 		}
 		p.First, p.Last = "the run has no earlier change of this grid", "the run has no later change of this grid"
 		if next := report.NextChange(x, step, id); next != "" {
-			p.Last += "; by the plan: " + next
+			p.Last += "; the plan changes next at: " + next
 		}
 		earlier, later := w.Around()
 		if earlier >= 0 {

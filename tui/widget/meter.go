@@ -81,7 +81,7 @@ func (m *Meter) rate() float64 {
 func (m *Meter) Lines(t *Theme, running, how string, w int) []string {
 	said := []string{
 		fmt.Sprintf("frame %s · view %s", m.frame.said(), m.view.said()),
-		fmt.Sprintf("update %s · of the last %d", m.update.said(), min(m.messages, metered)),
+		fmt.Sprintf("update %s · last %d messages", m.update.said(), min(m.messages, metered)),
 		fmt.Sprintf("%.0f messages/s · %s running · %s", m.rate(), running, how),
 	}
 	for i, l := range said {

@@ -253,7 +253,7 @@ func (p *TablePane) Mark() {
 func (p *TablePane) NextMatch(by int) string {
 	typed := cmp.Or(p.Wanted.Typed, p.searched)
 	if typed == "" {
-		return "no filter; {filter} sets one"
+		return "no filter is set; press {filter} to set one"
 	}
 	f, err := p.Table.ParseFilter(typed)
 	if err != nil {
@@ -402,10 +402,10 @@ func (p *TablePane) Own(w int) []table.Segment {
 	said := []table.Segment{{Rank: 0, Text: CutMiddle(p.Found, w/2)}}
 	if p.Err != nil {
 		said[0].Rank = 2 // the filter's result stays in the title, but the error is more important
-		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: error below"}}, said...)
+		said = append([]table.Segment{{Rank: 0, Text: MarkFail + " filter: see the error below"}}, said...)
 	}
 	if p.partial {
-		sums := table.Segment{Text: "n/m: sums of all rows", Short: "sums: all rows"}
+		sums := table.Segment{Text: "n/m: sums cover all rows", Short: "sums: all rows"}
 		if w < roomyTitle {
 			sums.Rank = 1
 		}

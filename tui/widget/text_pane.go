@@ -127,7 +127,7 @@ func (p *TextPane) Find(s string) {
 func (p *TextPane) Next(by int) string {
 	switch {
 	case p.Sought == "":
-		return "no search text; {find} asks for one"
+		return "no search text; press {find} to enter one"
 	case p.At+by < 0 || p.At+by >= len(p.Found):
 		return "find " + p.Sought + ": no more matches in this direction"
 	}
@@ -152,7 +152,7 @@ func (p *TextPane) FoundText() string {
 	case p.Sought == "":
 		return ""
 	case len(p.Found) == 0:
-		return MarkFail + " find " + p.Sought + ": no line"
+		return MarkFail + " find " + p.Sought + ": not found"
 	}
 	return "find " + p.Sought + ": " + Count(p.At+1) + " of " + Plural(len(p.Found), "line")
 }

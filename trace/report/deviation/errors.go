@@ -16,7 +16,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "gaps", Takes: report.WholeRun,
-		Doc: "numeric error of each dispatch against a float64 reference: on its own inputs, and of the whole run",
+		Doc: "numeric error of each dispatch: against a float64 reference on the same inputs, and against a reference run",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			g, err := Of(ctx, x, o.Selection)
 			if err != nil {
@@ -97,13 +97,13 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 	return []table.Column{
 		{
 			Name: "dispatch", Title: "dispatch", Width: 80, Tree: true,
-			Doc: "dispatch; equal layers share a row, which shows the layer with the largest error",
+			Doc: "dispatch; equal layers share one row, which shows the layer with the largest error",
 			Of:  func(row int) table.Cell { return table.Text(g.labelled(x, &g.Places[row])) },
 		},
 		{
 			Name: "said", Title: "said", Width: 80,
-			Doc: "ok: within the tolerance; diverges: over it; inherits: within it, or its reference is NaN or Inf, " +
-				"with inputs from a dispatch that diverges",
+			Doc: "ok: error within the tolerance; diverges: error over the tolerance; inherits: reads from a dispatch that " +
+				"diverges, but is within its own tolerance or has NaN or Inf as reference",
 			Of: of(func(r *accuracy.Row, _ *accuracy.Comparison) table.Cell {
 				return table.Text(said(r))
 			}),
@@ -119,11 +119,13 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 				return table.Cell{Text: fmt.Sprintf("%.3g", v), Number: v, Has: true}
 			}),
 		},
-		number("max_abs", "max abs", "difference", "largest difference from the reference on its own inputs",
+		number("max_abs", "max abs", "difference", "largest difference from the reference on the same inputs",
 			80, always(func(g *trace.NumericError) trace.Number { return g.MaxAbs })),
-		number("mse", "MSE", "difference", "mean squared difference", 140,
+		number("mse", "MSE", "difference",
+			"mean squared difference from the reference on the same inputs", 140,
 			always(func(g *trace.NumericError) trace.Number { return g.MSE })),
-		number("snr_db", "SNR dB", "dB", "signal-to-noise ratio; ∞ if there is no difference", 80,
+		number("snr_db", "SNR dB", "dB",
+			"signal-to-noise ratio against the reference on the same inputs; ∞ if there is no difference", 80,
 			always(func(g *trace.NumericError) trace.Number { return g.SNRdB })),
 		number("run_max_abs", "run max abs", "difference",
 			"largest difference from the reference run, inherited error included", 80,
@@ -141,7 +143,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 		},
 		{
 			Name: "compared", Title: "compared", Unit: "elements", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of elements compared, and the total if only a sample was compared",
+			Doc: "number of elements that were compared, and of all elements if only a sample was compared",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				c := table.Count(h.Error.Compared)
 				if h.Error.Compared < h.Error.Elements {
@@ -151,7 +153,7 @@ func (g *Errors) columns(x *analyze.Index) []table.Column {
 			}),
 		},
 		{
-			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "largest allowed error of an element, and its derivation",
+			Name: "tolerance", Title: "tolerance", Width: 200, Doc: "largest allowed error of an element, and how it is derived",
 			Of: of(func(_ *accuracy.Row, h *accuracy.Comparison) table.Cell {
 				return table.Text(h.Error.Tolerance)
 			}),
@@ -223,10 +225,11 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 	var lines []table.Line
 	switch h := g.First; {
 	case h == nil && g.NotFinite != nil:
-		lines = append(lines, table.Title(table.Say(0, "%s match their references, some with NaN or Inf",
+		lines = append(lines, table.Title(table.Say(0, "%s match their references, but some contain NaN or Inf",
 			dispatches)))
 	case h == nil:
-		lines = append(lines, table.Title(table.Say(0, "%s, all within their tolerance", dispatches)))
+		lines = append(lines, table.Title(table.Say(0, "%s compared, all within their tolerance",
+			dispatches)))
 	default:
 		over := "" // if the element is not finite, farthest shows it
 		if h.Error.Got.Finite() {
@@ -240,9 +243,9 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 				table.Say(2, "%s", h.Error.Tolerance)))
 	}
 	if h := g.NotFinite; h != nil {
-		from := "its reference on the same inputs is finite there"
+		from := "the reference on the same inputs is finite"
 		if !h.Diverges() {
-			from = "its reference on the same inputs is not finite either: the weights or the inputs are the cause"
+			from = "the reference on the same inputs is not finite either, so the weights or the inputs are the cause"
 		}
 		lines = append(lines, table.Title(
 			table.Say(0, "first NaN or Inf: %s", held(x, h)),
@@ -253,11 +256,12 @@ func (g *Errors) title(x *analyze.Index) []table.Line {
 
 func (g *Errors) notes() (notes []string) {
 	if g.Samples {
-		notes = append(notes, "large operators were sampled, at the same elements in every run")
+		notes = append(notes, "of large operators, only samples were compared: the same elements in "+
+			"every run")
 	}
 	if g.Compared > 0 && !g.Runs {
-		notes = append(notes, "no reference run: it would take too many operations, or only some "+
-			"dispatches were asked for")
+		notes = append(notes, "no comparison with a reference run: it would need too many operations, or only "+
+			"some dispatches were to be verified")
 	}
 	return notes
 }

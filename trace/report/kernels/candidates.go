@@ -14,7 +14,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "candidates", Takes: report.WholeRun,
-		Doc: "highest logits of each step, if recorded, and the token that was chosen",
+		Doc: "highest logits of each step, if they were recorded, and the chosen token",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return candidates(ctx, x, o.Selection)
 		},
@@ -93,7 +93,7 @@ func candidates(ctx context.Context, x *analyze.Index, selection analyze.Selecti
 	}))
 	t.Notes = report.DroppedNotes(x)
 	if len(rows) == 0 {
-		t.Notes = append(t.Notes, "no logits recorded: use gpuscope run --top-logits K")
+		t.Notes = append(t.Notes, "no logits were recorded: record them with gpuscope run --top-logits K")
 	}
 	return t, nil
 }

@@ -14,7 +14,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "kernels", Takes: report.NoSteps,
-		Doc: "every specialised shader: its workgroup, its params, how many dispatch slots may run it",
+		Doc: "every kernel (specialised shader): its workgroup size, its params, and how many dispatches can use it",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return Kernels(x), nil
 		},
@@ -35,13 +35,13 @@ func Kernels(x *analyze.Index) *table.Table {
 		of.Text(80, "kernel", "kernel", "name of the specialised shader", func(k *trace.Kernel) string {
 			return k.Name
 		}),
-		of.Int(80, "slots", "slots", "dispatches", "dispatches that can use it on one of their routes; for an edited kernel, those of the original",
+		of.Int(80, "slots", "slots", "dispatches", "number of dispatches that can use the kernel on one of their routes; for an edited kernel, of the original kernel",
 			func(k *trace.Kernel) int64 { return int64(slots[cmp.Or(k.Of, k.Name)]) }),
 		of.Cell(80, table.Exact, "wg", "wg", "lanes", "workgroup size", func(k *trace.Kernel) table.Cell {
 			lanes := float64(analyze.Product(k.WorkgroupSize))
 			return table.Cell{Text: table.Grid(k.WorkgroupSize), Number: lanes, Has: true}
 		}),
-		of.Words(80, "params", "params", "fields of its params block, in order",
+		of.Words(80, "params", "params", "fields of the kernel's params block, in order",
 			func(k *trace.Kernel) table.Cell {
 				names := make([]string, len(k.Params))
 				for i := range k.Params {
@@ -49,7 +49,7 @@ func Kernels(x *analyze.Index) *table.Table {
 				}
 				return table.Text(strings.Join(names, " "))
 			}),
-		of.Text(140, "constants", "constants", "constants it was specialised with",
+		of.Text(140, "constants", "constants", "constants with which the shader was specialised",
 			func(k *trace.Kernel) string {
 				return k.Constants
 			}),

@@ -13,7 +13,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "trials", Takes: report.NoSteps,
-		Doc: "operators timed in isolation, on each possible route of a length",
+		Doc: "times of operators in isolation, on each route that is possible with a number of tokens",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return TrialTable(x), nil
 		},
@@ -50,17 +50,18 @@ func TrialTable(x *analyze.Index) *table.Table {
 		of.Int(140, "position", "pos", "position", "its position", func(t *trace.Trial) int64 {
 			return int64(t.Position)
 		}),
-		of.Text(80, "route", "route", "route that was forced", func(t *trace.Trial) string {
-			return t.Route
-		}),
-		of.Words(80, "planned", "plan", "plan: the route that the plan chooses for this number of tokens",
+		of.Text(80, "route", "route", "route that was forced for this measurement",
+			func(t *trace.Trial) string {
+				return t.Route
+			}),
+		of.Words(80, "planned", "plan", "plan: the plan chooses this route for this number of tokens",
 			func(t *trace.Trial) table.Cell {
 				if t.Planned {
 					return table.Text("plan")
 				}
 				return table.Cell{}
 			}),
-		of.Cell(80, table.Measured, "us", "µs", "us", "isolated time of its dispatches: median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
+		of.Cell(80, table.Measured, "us", "µs", "us", "isolated time of the operator's dispatches: median of n runs in place", func(t *trace.Trial) table.Cell { return us(t.NS) }),
 		of.Cell(80, table.Measured, "q1_us", "q1", "us", "first quartile", func(t *trace.Trial) table.Cell {
 			return us(t.Q1NS)
 		}),
@@ -70,7 +71,7 @@ func TrialTable(x *analyze.Index) *table.Table {
 		of.Int(80, "n", "n", "runs",
 			"number of runs of each route",
 			func(t *trace.Trial) int64 { return int64(t.N) }),
-		of.Cell(80, table.Measured, "times", "× fastest", "times", "relative to the fastest route at that shape",
+		of.Cell(80, table.Measured, "times", "× fastest", "times", "time relative to the fastest route at the same shape",
 			func(t *trace.Trial) table.Cell {
 				best := fastest[shape{t.Op, t.Tokens, t.Position}]
 				if best <= 0 {

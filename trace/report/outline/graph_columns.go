@@ -84,7 +84,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	}
 	delta := table.Column{
 		Name: "delta_us", Title: "Δµs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "isolated µs minus the baseline's; = same within the noise",
+		Doc: "isolated time minus that of the baseline; = same within the noise",
 		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 			if !n.Delta.Timed {
 				return table.Cell{}
@@ -94,8 +94,8 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	}
 	cost := table.Column{
 		Name: "cost_us", Title: "cost", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-		Doc: "time the untimed step saves when this row is skipped, if measured; = not significant: " +
-			"smaller than its error; ? its error is not known",
+		Doc: "time the untimed step saves when this row is skipped, if measured; = smaller than its error, " +
+			"not significant; ? error not known",
 		Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 			if n.Cost == nil {
 				return table.Cell{}
@@ -123,11 +123,11 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 	return []table.Column{
 		{
 			Name: "op", Title: "operator", Width: 80, Tree: true,
-			Doc: "operator by layer and block; under it, the values it reads and writes",
+			Doc: "operators by layer and block; under each operator, the values that it reads and writes",
 			Of:  at(func(n *graphtree.GraphNode) table.Cell { return report.RowName(n.Label) }),
 		},
 		{
-			Name: "kind", Title: "kind", Width: 80, Doc: "of an operator: its kind; of a value: its role (in, state or out) and type",
+			Name: "kind", Title: "kind", Width: 80, Doc: "kind of an operator; for a value, its role (in, state or out) and type",
 			Of: func(row int) table.Cell {
 				n := &t.Nodes[row]
 				if n.Edge != "" {
@@ -142,7 +142,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			"id",
 			"#",
 			"id",
-			"id of the operator (of a group, the first) or of the value",
+			"id of the operator or value",
 			func(n *graphtree.GraphNode) table.Cell {
 				switch {
 				case n.Edge != "":
@@ -155,7 +155,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		),
 		{
 			Name: "live", Title: "live", Width: 80,
-			Doc: "live shape of its output or of the value; fused away: not computed",
+			Doc: "live shape of the value, or of the operator's outputs; fused away: not computed",
 			Of: func(row int) table.Cell {
 				if n := &t.Nodes[row]; n.Edge != "" {
 					return report.Shapes(report.LiveText(mem, n.Value))
@@ -177,13 +177,13 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		},
 		{
 			Name: "dispatches", Title: "disp", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "that run",
+			Doc: "number of dispatches that run",
 			Of:  weighed(func(n *graphtree.GraphNode) table.Cell { return table.Count(len(n.Dispatches)) }),
 		},
 		{
 			Name: "us", Title: "GPU µs", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "GPU time in a step: sum of its dispatches timed in isolation, or of its blocks at timing level block; for several steps the " +
-				"sum of medians",
+			Doc: "GPU time in a step: sum of the row's dispatches timed in isolation, or of its blocks at timing level " +
+				"block; for several steps, the sum of medians",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if !n.Measured {
 					return table.Missing()
@@ -205,7 +205,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		cost, table.Marks(cost), deltaCost, table.Marks(deltaCost),
 		{
 			Name: "waste", Title: "waste %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of the workgroups that have no work",
+			Doc: "share of the launched workgroups that have no work",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if n.Waste == 0 || n.Groups == 0 {
 					return table.Cell{}
@@ -215,7 +215,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 		},
 		{
 			Name: "gap_db", Title: "SNR dB", Unit: "dB", Is: table.Measured, Right: true, Width: 80,
-			Doc: "signal-to-noise ratio against the reference; the worst in this row",
+			Doc: "signal-to-noise ratio against the float64 reference; the lowest of the row's dispatches",
 			Of: weighed(func(n *graphtree.GraphNode) table.Cell {
 				if !n.HasError {
 					return table.Cell{}
@@ -224,7 +224,7 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			}),
 		},
 		{
-			Name: "parts", Title: "made of", Width: 140, Doc: "operators that were fused into it",
+			Name: "parts", Title: "made of", Width: 140, Doc: "operators that were fused into this operator",
 			Of: single(func(o *trace.Op) string {
 				names := make([]string, len(o.Parts))
 				for i, part := range o.Parts {
@@ -260,16 +260,16 @@ func (t *GraphTable) columns(w *graphtree.Weights) []table.Column {
 			},
 		},
 		{
-			Name: "kernel", Title: "kernel", Width: table.Unseen, Doc: "kernels of its dispatches, for filters",
+			Name: "kernel", Title: "kernel", Width: table.Unseen, Doc: "kernels of the row's dispatches, for filters",
 			Of: ran(func(l *analyze.Launch) string { return l.Plan.Kernel }),
 		},
 		{
 			Name: "reason", Title: "route", Width: table.Unseen,
-			Doc: "routes of its dispatches and why they were chosen, for filters",
+			Doc: "routes of the row's dispatches and why they were chosen, for filters",
 			Of:  ran(func(l *analyze.Launch) string { return report.RouteText(l.Plan) }),
 		},
 		{
-			Name: "name", Title: "name", Width: table.Unseen, Doc: "full names of its dispatches",
+			Name: "name", Title: "name", Width: table.Unseen, Doc: "full names of the row's dispatches",
 			Of: ran((*analyze.Launch).Name),
 		},
 	}

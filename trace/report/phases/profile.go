@@ -17,7 +17,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "profile", Takes: report.WholeRun,
-		Doc: "share of GPU time and cost of each kernel by phase, and tokens per second",
+		Doc: "GPU time, share and cost of each kernel in each phase, and tokens per second",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			p, err := rates.Of(ctx, x, o.Selection)
 			if err != nil {
@@ -53,7 +53,7 @@ func Lines(p *rates.Profile) []string {
 		)
 	}
 	for _, c := range p.Costs {
-		lines = append(lines, fmt.Sprintf("%s: cost of a kernel in s%d, %s", c.Step.Phase, c.Step.Index,
+		lines = append(lines, fmt.Sprintf("%s: cost of each kernel in s%d, %s", c.Step.Phase, c.Step.Index,
 			trace.Rounds(c.Step.Costs)))
 	}
 	if o := p.Trace.Observer; o != nil && p.Index.Observes(o, p.Steps) {
@@ -163,7 +163,7 @@ func Table(p *rates.Profile) *table.Table {
 	columns := []table.Column{
 		{
 			Name: "kernel", Title: "kernel", Width: 80, Tree: true,
-			Doc: "specialised shader, under its phase",
+			Doc: "kernel (specialised shader), under its phase",
 			Of:  at(func(k *profileRow) table.Cell { return table.Text(cmp.Or(k.Kernel, string(k.Phase))) }),
 		},
 		of.Int(80, "count", "count", "dispatches", "dispatches", func(k *profileRow) int64 {
@@ -174,7 +174,7 @@ func Table(p *rates.Profile) *table.Table {
 			"timed",
 			"timed",
 			"dispatches",
-			"dispatches with a GPU time: total µs and mean µs cover only these",
+			"number of timed dispatches; total µs and mean µs cover only these",
 			func(k *profileRow) int64 { return int64(k.Timed) },
 		),
 		of.Cell(
@@ -195,12 +195,13 @@ func Table(p *rates.Profile) *table.Table {
 				}
 				return measured(k, k.MeanNS())
 			}),
-		of.Cell(80, table.Measured, "share", "%", "%", "share of the phase", func(k *profileRow) table.Cell {
-			if k.Share == 0 {
-				return table.Missing()
-			}
-			return table.Number(100*k.Share, 1)
-		}),
+		of.Cell(80, table.Measured, "share", "%", "%", "share of the phase's GPU time",
+			func(k *profileRow) table.Cell {
+				if k.Share == 0 {
+					return table.Missing()
+				}
+				return table.Number(100*k.Share, 1)
+			}),
 	}
 	columns = append(columns, costColumns(p, at)...)
 	t := table.New("profile", columns, table.Tree(rows, func(r *profileRow) tree.Row { return r.Row }))

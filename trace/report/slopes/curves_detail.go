@@ -44,14 +44,15 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 			if r.Dispatches == nil {
 				all = ", " + c.Of
 			} else if len(r.Dispatches) > 1 {
-				all = ", all of them"
+				all = ", all dispatches"
 			}
 			add("measured  %s in s%d%s", QuantityText(curves.Time, p.NS), c.Index.Trace.Steps[p.Step].Index,
 				all)
 		}
 	}
 	if f := r.Fit; f != nil {
-		add("line      %s at 0, %s per 1,000 positions · n %d", QuantityText(curves.Time, f.A), slope(f), f.N)
+		add("line      %s at 0, %s per 1,000 positions · n %d", QuantityText(curves.Time, f.A),
+			slope(f), f.N)
 		if len(f.Out) > 0 {
 			add("          outliers excluded: %s", leftOut(c, r))
 		}
@@ -62,8 +63,8 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 			add("          slope not significant: less than three times its error")
 		}
 		if r.Drift > 0 {
-			add("drift     same plan, so same work, at every position: the GPU clock or the "+
-				"device drifted, by %.0f %% of the slope of the whole step", r.Drift)
+			add("drift     same plan and work at every position, but the time changes: the GPU clock or the "+
+				"device drifted; this is %.0f %% of the slope of the whole step", r.Drift)
 		}
 	}
 	if b := r.Baseline; b != nil && r.Fit != nil {
@@ -71,7 +72,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		if !b.Equal {
 			by += " µs"
 		}
-		add("baseline  %s at %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
+		add("baseline  %s at position %.0f in %s, Δ %s at %.0f", QuantityText(curves.Time, b.NS), b.At,
 			c.Baseline.Selection.Called(), by,
 			r.Fit.Last)
 	}
@@ -81,7 +82,7 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 	trialLines(c, r, add)
 	changes := c.ChangesOf(r)
 	if c.Line != nil && len(changes) == 0 {
-		add("same grid from %d to %d", c.Line.From, c.Line.To)
+		add("The grid is the same from %d to %d.", c.Line.From, c.Line.To)
 	}
 	for i, change := range changes {
 		name := ""
@@ -90,10 +91,10 @@ func Lines(c *curves.Curves, r *curves.CurveRow, at int) []string {
 		}
 		if i == 0 {
 			add("")
-			add("Grid or route changes at")
+			add("Changes of grid or route")
 		}
 		if i == 200 {
-			add("and %d more: trace show --table forecast lists all", len(changes)-i)
+			add("and %d more; gpuscope trace show --table forecast lists all", len(changes)-i)
 			break
 		}
 		mark := " "
@@ -113,15 +114,15 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	if len(r.Dispatches) > 0 {
 		p := curves.PlanOn(c.Line, r.Dispatches[0], at)
 		if p == nil {
-			add("not launched there")
+			add("not launched")
 			return
 		}
-		add("grid      %s each · %s", table.Grid(p.Workgroups), p.Kernel)
+		add("grid      %s each · kernel %s", table.Grid(p.Workgroups), p.Kernel)
 		if p.Route != "" {
 			add("route     %s: %s", p.Route, p.Reason)
 		}
 		if w := analyze.WasteOf(p, nil); w.Groups() > 0 {
-			add("waste     %s of %s workgroups not needed, each", table.Integer(w.Groups()),
+			add("waste     %s of %s workgroups of each dispatch not needed", table.Integer(w.Groups()),
 				table.Integer(w.Launched))
 		}
 		if len(r.Routes) > 1 {
@@ -131,7 +132,7 @@ func exactLines(c *curves.Curves, r *curves.CurveRow, at int, add func(string, .
 	for _, q := range []curves.Quantity{curves.Grid, curves.Bytes, curves.Idle} {
 		if v, ok := c.Exact(r, q, at); ok {
 			add("%-9s %s %s", q, QuantityText(q, v),
-				map[curves.Quantity]string{curves.Grid: "in all", curves.Bytes: "moved, modelled", curves.Idle: "of lanes idle"}[q])
+				map[curves.Quantity]string{curves.Grid: "in total", curves.Bytes: "moved, modelled", curves.Idle: "of lanes idle"}[q])
 		}
 	}
 }
@@ -145,13 +146,13 @@ func cause(c *curves.Curves, at float64) string {
 			}
 		}
 	}
-	return ": no grid changes there"
+	return ": no grid changes at this position"
 }
 
 // trialLines lists the measured times of routes and marks the fastest route.
 func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) {
 	if fastest := r.Fastest(); len(fastest) > 0 {
-		add("fastest   %s, among the lengths timed", routesOver(fastest))
+		add("fastest   %s, at the timed numbers of tokens", routesOver(fastest))
 	}
 	for i := 0; i < len(r.Trials); {
 		from := i
@@ -167,7 +168,7 @@ func trialLines(c *curves.Curves, r *curves.CurveRow, add func(string, ...any)) 
 		}
 		if from == 0 {
 			add("")
-			add("Timed in isolation %d times; ▸ the plan's route", r.Trials[0].N)
+			add("Each route timed in isolation %d times; ▸ marks the plan's route", r.Trials[0].N)
 		}
 		for k := from; k < i; k++ {
 			t, mark := &r.Trials[k], " "

@@ -15,7 +15,7 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "forecast", Takes: report.NoSteps,
-		Doc: "where each dispatch's grid or route changes with position and prompt length, from its plan",
+		Doc: "positions and prompt lengths at which each dispatch's grid or route changes, according to its plan",
 		Of: func(_ context.Context, x *analyze.Index, _ analyze.Options) (*table.Table, error) {
 			return ForecastTable(x), nil
 		},
@@ -56,13 +56,13 @@ func ForecastTable(x *analyze.Index) *table.Table {
 	route := func(p *trace.Plan) table.Cell { return table.Text(cmp.Or(p.Route, p.Kernel)) }
 	t := table.New("forecast", []table.Column{
 		of.Text(80, "along", "along",
-			"axis: position, or tokens of a prompt",
+			"axis of the change: position, or number of tokens of a prompt",
 			func(r *curves.ForecastRow) string {
 				return curves.LineName(r.Line)
 			},
 		),
 		of.Int(80, "dispatch", "#", "dispatch",
-			"first dispatch with this change",
+			"id of the first dispatch with this change",
 			func(r *curves.ForecastRow) int64 {
 				return int64(int(r.First))
 			},
@@ -71,19 +71,19 @@ func ForecastTable(x *analyze.Index) *table.Table {
 			return x.Name(r.First)
 		}),
 		of.Int(80, "alike", "×", "dispatches",
-			"dispatches with this change, in equal layers",
+			"number of dispatches with this change, in equal layers",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Others + 1)
 			},
 		),
 		of.Int(80, "at", "at", "place",
-			"position, or number of tokens, of the change",
+			"position or number of tokens at which the change happens",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Change.At)
 			},
 		),
 		of.Int(80, "until", "until", "place",
-			"last place of a series: the grid changes at every place from `at` to this one",
+			"end of a series: the grid changes at every position or number of tokens from `at` to this one",
 			func(r *curves.ForecastRow) int64 {
 				return int64(r.Change.Until)
 			},

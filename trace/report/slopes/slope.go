@@ -53,7 +53,7 @@ func Table(c *curves.Curves) *table.Table {
 	t.From = c
 	t.Title = []table.Line{table.Title(append(Verdict(c), baseParts(c)...)...)}
 	if c.Line == nil {
-		t.Notes = append(t.Notes, "no forecast in this trace: only what ran is known")
+		t.Notes = append(t.Notes, "no forecast in this trace: only steps that ran are shown")
 	}
 	return t
 }
@@ -107,13 +107,13 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "delta_us", Title: "Δlast", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time at the last position minus the baseline's, which is from its fitted line, or else the median of its steps; " +
-				"= within the noise of both",
+			Doc: "time at the last position minus the time of the baseline (from its fitted line, or else the median of " +
+				"its steps); = difference within the noise of both",
 			Of: at(func(r *curves.CurveRow) table.Cell { return delta(r) }),
 		},
 		table.Column{
 			Name: "slope_us", Title: name + "/1k pos", Unit: "us", Is: table.Measured, Right: true, Width: 80,
-			Doc: "time added to a step by 1,000 more positions; = not significant: less than three times its error",
+			Doc: "time that 1,000 more positions add to a step; = not significant (less than three times its error)",
 			Of: fit(func(f *curves.Fit) table.Cell {
 				cell := slope(f.B)
 				if !f.Significant() {
@@ -129,8 +129,8 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "share", Title: "share %", Unit: "%", Is: table.Measured, Right: true, Width: 80,
-			Doc: "share of the whole step's slope, if that slope is significant; drift: the operator does " +
-				"the same work at every position; ~: estimated from the bytes in the plans, not timed",
+			Doc: "share of the whole step's slope, if the slope is significant; drift: the time changes although the " +
+				"operator does the same work at every position; ~: estimated from the bytes in the plans, not timed",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil || c.Slope() == nil || r.Share == 0 && r.Fit == nil && !r.Modelled {
 					return table.Cell{}
@@ -147,7 +147,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "n", Title: "n", Unit: "steps", Is: table.Exact, Right: true, Width: 140,
-			Doc: "number of steps that the line is fitted to, or of timed steps if they are too few for a line",
+			Doc: "number of steps to which the line is fitted, or number of timed steps if they are too few for a line",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Fit != nil {
 					return table.Count(r.Fit.N)
@@ -159,7 +159,7 @@ func slopeColumns(c *curves.Curves) []table.Column {
 		table.Column{
 			Name: "changes", Title: "grid changes", Unit: "changes", Is: table.Exact, Right: true,
 			Width: 140,
-			Doc:   "number of changes of its grid or route along the positions, from the plan",
+			Doc:   "how often the grid or route changes along the positions, from the plan",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if c.Line == nil || r.Dispatches == nil {
 					return table.Cell{}
@@ -175,7 +175,7 @@ func lengthColumns(c *curves.Curves) []table.Column {
 	return append(nameColumns(c),
 		table.Column{
 			Name: "routes", Title: "route from N tokens on", Width: 80,
-			Doc: "routes or kernels, each with the prompt length from which it is used",
+			Doc: "routes or kernels, each with the smallest prompt length at which it is used",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -185,8 +185,8 @@ func lengthColumns(c *curves.Curves) []table.Column {
 		},
 		table.Column{
 			Name: "fastest", Title: "fastest timed", Width: 110, // the detail shows this too
-			Doc: "fastest route of the operator timed in isolation, and at which lengths; " +
-				"= between routes without a significant difference",
+			Doc: "fastest route of the operator timed in isolation, and at which prompt lengths; " +
+				"= joins routes whose times do not differ significantly",
 			Of: at(func(r *curves.CurveRow) table.Cell { return table.Text(routesOver(r.Fastest())) }),
 		},
 		gridColumn(c),
@@ -202,7 +202,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 		},
 		{
 			Name: "times", Title: "×", Unit: "dispatches", Is: table.Exact, Right: true, Width: 80,
-			Doc: "number of such dispatches, one per layer",
+			Doc: "number of dispatches like this, one per layer",
 			Of: at(func(r *curves.CurveRow) table.Cell {
 				if r.Dispatches == nil {
 					return table.Cell{}
@@ -216,7 +216,7 @@ func nameColumns(c *curves.Curves) []table.Column {
 func gridColumn(c *curves.Curves) table.Column {
 	return table.Column{
 		Name: "grid", Title: "grid", Unit: "workgroups", Is: table.Exact, Right: true, Width: 80,
-		Doc: "grid of one of them, at both ends of the axis; from the plan",
+		Doc: "grid of one dispatch at both ends of the axis, from the plan",
 		Of: table.By(c.Rows)(func(r *curves.CurveRow) table.Cell {
 			if c.Line == nil || r.Dispatches == nil {
 				return table.Cell{}
@@ -250,7 +250,7 @@ func Verdict(c *curves.Curves) []table.Segment {
 	total := &c.Rows[0]
 	f := total.Fit
 	if f == nil {
-		return []table.Segment{table.Say(0, "%s measured: too few for a line",
+		return []table.Segment{table.Say(0, "%s measured: too few to fit a line",
 			table.Plural(len(total.Points), "decode step"))}
 	}
 	says := says(f, c.Drift())
@@ -273,7 +273,7 @@ func Verdict(c *curves.Curves) []table.Segment {
 		})
 	}
 	if c.Cold > 0 {
-		parts = append(parts, table.Say(5, "%d cold excluded", c.Cold))
+		parts = append(parts, table.Say(5, "%d cold steps excluded", c.Cold))
 	}
 	return parts
 }
@@ -304,17 +304,17 @@ func ownerPart(c *curves.Curves) table.Segment {
 	switch {
 	case len(list) > few:
 		return table.Segment{
-			Text:  fmt.Sprintf("no single operator: %d share %.0f %%, with similar slopes", len(list), all),
+			Text:  fmt.Sprintf("%d operators with similar slopes have %.0f %% of the slope", len(list), all),
 			Short: fmt.Sprintf("%d operators %.0f %%", len(list), all),
 		}
 	case list[0].Modelled:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s ~%.0f %% by bytes: not timed in isolation", first, all),
+			Text:  fmt.Sprintf("%s has ~%.0f %%, estimated from bytes: not timed in isolation", first, all),
 			Short: fmt.Sprintf("%s ~%.0f %% by bytes", first, all),
 		}
 	case len(list) > 1:
 		return table.Segment{
-			Text:  fmt.Sprintf("%s have %.0f %% of the slope, similar to each other", first, all),
+			Text:  fmt.Sprintf("%s have similar slopes, %.0f %% of the total", first, all),
 			Short: fmt.Sprintf("%s %.0f %%", first, all),
 		}
 	}
@@ -347,9 +347,9 @@ func restPart(c *curves.Curves) table.Segment {
 			short = append(short, fmt.Sprintf("%.0f %% "+brief, share))
 		}
 	}
-	add(told-owned, "is from others", "others")
+	add(told-owned, "is from other operators", "others")
 	add(drift, "is drift, in operators whose work does not depend on the position", "drift")
-	add(100-told-drift, "is not explained by any operator", "nobody's")
+	add(100-told-drift, "is not explained by any operator", "unexplained")
 	return table.Segment{Text: strings.Join(text, ", "), Short: strings.Join(short, ", ")}
 }
 
@@ -368,7 +368,7 @@ func overRoutes(c *curves.Curves) table.Segment {
 		return table.Segment{}
 	}
 	change := "routes change at " + analyze.SomeOf(places)
-	return table.Segment{Rank: 1, Text: "one line fits, though " + change, Short: change}
+	return table.Segment{Rank: 1, Text: "one line fitted, but " + change, Short: change}
 }
 
 // slope formats the extra time for 1,000 more positions with its error.
@@ -397,7 +397,7 @@ func says(f *curves.Fit, drift float64) string {
 	case f.Significant():
 		return "decode speeds up" + by
 	case f.N < curves.MinSlopePoints:
-		return fmt.Sprintf("%s: too few for a slope", table.Plural(f.N, "step"))
+		return fmt.Sprintf("%s: too few to fit a slope", table.Plural(f.N, "step"))
 	case math.Abs(f.B) > 2*f.SE:
 		return fmt.Sprintf("slope not significant (%.1f σ; 3 needed)", math.Abs(f.B)/f.SE)
 	case (math.Abs(f.B)+3*f.SE)*moved < little:
@@ -414,7 +414,7 @@ func rate(f *curves.Fit) string {
 	}
 	most := places * (math.Abs(f.B) + 3*f.SE)
 	unit, name := slopeUnit(most)
-	return fmt.Sprintf("less than %s %s per 1,000", table.Digits(most/unit), name)
+	return fmt.Sprintf("less than %s %s per 1,000 positions", table.Digits(most/unit), name)
 }
 
 // tiled reports whether a route is a tiled matrix product, whole or split. Such routes are for many rows.
@@ -427,7 +427,7 @@ func tiled(route string) bool {
 func crossover(c *curves.Curves) []table.Segment {
 	if c.Line == nil {
 		return []table.Segment{
-			{Rank: 0, Text: "no forecast: only routes of lengths that ran are known"},
+			{Rank: 0, Text: "no forecast: routes are known only for prompt lengths that ran"},
 		}
 	}
 	least, most := math.MaxInt, 0

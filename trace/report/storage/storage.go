@@ -19,14 +19,14 @@ import (
 func init() {
 	report.Register(report.Table{
 		Name: "memory", Takes: report.OneStep, OfGraph: true,
-		Doc: "device memory by role, and the value that sets the size of each shared slot",
+		Doc: "device memory by role, and for each shared slot the value that sets its size",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Memory(x, o.Selection), ctx.Err()
 		},
 	})
 	report.Register(report.Table{
 		Name: "tenants", Takes: report.OneStep, OfGraph: true,
-		Doc: "which values use each memory slot, and during which dispatches",
+		Doc: "values that use each memory slot, and the dispatches during which they use it",
 		Of: func(ctx context.Context, x *analyze.Index, o analyze.Options) (*table.Table, error) {
 			return Tenants(x, o.Selection), ctx.Err()
 		},
@@ -98,7 +98,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 	made := table.New("memory", []table.Column{
 		{
 			Name: "what", Title: "memory", Width: 80, Tree: true,
-			Doc: "role of values with separate memory; or a slot shared by intermediates and scratch",
+			Doc: "role of values with memory of their own, or a slot shared by intermediates and scratch",
 			Of:  at(func(h *memory.Holding) table.Cell { return table.Text(h.Label) }),
 		},
 		{
@@ -108,7 +108,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "allocated", Title: "allocated", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes at the largest shapes",
+			Doc: "bytes of the memory at the largest shapes",
 			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Allocated) }),
 		},
 		{
@@ -123,7 +123,7 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes that the step's live shapes use",
+			Doc: "bytes that the live shapes of the step use",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if step < 0 {
 					return table.Cell{}
@@ -137,12 +137,12 @@ func Memory(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "forced", Title: "of", Unit: "bytes", Is: table.Exact, Right: true, Width: 140,
-			Doc: "size of that value",
+			Doc: "size of the value that sets the size of the slot",
 			Of:  at(func(h *memory.Holding) table.Cell { return bytes(h.Largest.Bytes) }),
 		},
 		{
 			Name: "when", Title: "in use", Width: 140,
-			Doc: "for a slot: first to last dispatch that uses that value",
+			Doc: "for a slot, the first to the last dispatch that uses the value that sets its size",
 			Of: at(func(h *memory.Holding) table.Cell {
 				if h.Peak == nil || h.Parent < 0 || h.Peak.First < 0 {
 					return table.Cell{}
@@ -208,7 +208,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 		m := x.Trace.Steps[step].Memory
 		if m.AllocatedBytes > 0 {
 			parts = append(parts,
-				table.Say(4, "device %s with params", table.Memory(m.AllocatedBytes)),
+				table.Say(4, "device memory %s, params included", table.Memory(m.AllocatedBytes)),
 				table.Say(3, "live %s", table.Memory(m.LiveBytes)))
 		}
 	}
@@ -229,8 +229,8 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 		}
 	}
 	if at >= 0 && at < len(t.Order) {
-		part := table.Say(2, "slots hold at most %s at once, at d%d %s", table.Memory(most), t.Order[at],
-			x.Name(t.Order[at]))
+		part := table.Say(2, "slots hold at most %s at the same time, at d%d %s", table.Memory(most),
+			t.Order[at], x.Name(t.Order[at]))
 		part.Short = fmt.Sprintf("at most %s at once", table.Memory(most))
 		parts = append(parts, part)
 	}
@@ -240,7 +240,7 @@ func memoryTitle(x *analyze.Index, t *memory.Tenancy, step int, total int64) tab
 // largeSteps says that the trace shows the slots of large steps; a graph may assign different slots in
 // small steps.
 var largeSteps = table.Segment{
-	Rank: 2, Text: "slot assignment of large steps: small steps may differ",
+	Rank: 2, Text: "slot assignment of large steps; small steps may use other slots",
 	Short: "slots of large steps",
 }
 
@@ -288,7 +288,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 	made := table.New("tenants", []table.Column{
 		{
 			Name: "what", Title: "slot and value", Width: 80, Tree: true,
-			Doc: "a slot, and under it the values that use it",
+			Doc: "slot, and under it the values that use the slot",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil {
 					return table.Text(fmt.Sprintf("slot %d: %s, %s", r.slot, table.Memory(r.size),
@@ -329,7 +329,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "fills", Title: "fills %", Unit: "%", Is: table.Exact, Right: true, Width: 80,
-			Doc: "share of the slot that the value needs; 100: the value sets the slot's size",
+			Doc: "share of the slot that the value needs; at 100, the value sets the slot's size",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || r.size == 0 {
 					return table.Cell{}
@@ -339,7 +339,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "live", Title: "live", Unit: "bytes", Is: table.Exact, Right: true, Width: 80,
-			Doc: "bytes that the step's live shape uses; fused away: not computed",
+			Doc: "bytes that the value uses at its live shape; fused away: not computed",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || step < 0 {
 					return table.Cell{}
@@ -356,7 +356,7 @@ func Tenants(x *analyze.Index, selection analyze.Selection) *table.Table {
 		},
 		{
 			Name: "life", Title: "first to last dispatch of the step", Width: 140,
-			Doc: "dispatches during which it uses the slot",
+			Doc: "dispatches during which the value uses the slot",
 			Of: at(func(r *row) table.Cell {
 				if r.tenant == nil || r.tenant.First < 0 {
 					return table.Cell{}
