@@ -90,7 +90,8 @@ func (s *live) repeat(ctx context.Context, t *run.Turn, n int, r *session.Reply)
 			break
 		}
 		if t.Gives && out.Token != t.Token {
-			note = fmt.Sprintf("; gave token %d, the step itself token %d", out.Token, t.Token)
+			note = fmt.Sprintf("; the repeat produced token %d, the original step token %d",
+				out.Token, t.Token)
 		}
 		times, ok := s.runner.Exec.DispatchNS()
 		if !ok {

@@ -303,8 +303,8 @@ func (r *benchRun) ceilings(ctx context.Context) error {
 		return err
 	}
 	if before != nil && d.Ceilings.FlopsPerS > (1+trace.ClockMoved)*before.FlopsPerS {
-		r.log("warn", fmt.Sprintf("the GPU was at %.2f of its clock when its ceilings were measured before the "+
-			"tests; using those measured after the tests", before.FlopsPerS/d.Ceilings.FlopsPerS))
+		r.log("warn", fmt.Sprintf("the GPU clock was at %.2f of its full speed when the ceilings were measured before the "+
+			"tests; using the ceilings measured after the tests", before.FlopsPerS/d.Ceilings.FlopsPerS))
 	}
 	return nil
 }

@@ -57,13 +57,13 @@ var (
 
 var commands = []command{
 	{
-		session.Prompt, "Replace the text by a prompt, or put a turn of the user after it, and take that in, up to the first token that comes out. Pause where a condition is met.",
+		session.Prompt, "Replace the text with a prompt, or append a user message to it, and run the prefill up to the first output token. Pause at a breakpoint.",
 		[]field{text, tokens, asTurn, chunks, count, breaks},
 		(*live).beginPrompt,
 	},
 	{
 		session.Next,
-		"Decode one token, take in the next piece of a prompt that was cancelled, or finish a step that was run up to a dispatch.",
+		"Decode one token, or prefill the next chunk of a cancelled prompt, or finish a step that ran only up to a dispatch.",
 		nil,
 		func(s *live, _ session.Command) (work, error) {
 			if s.upto != nil {
@@ -74,17 +74,17 @@ var commands = []command{
 	},
 	{
 		session.Run,
-		"Decode n tokens; 0: until the end token or the context's end. Pause at a position, and where a condition is met.",
+		"Decode n tokens; 0 means until the end token or until the context is full. Pause at position until or at a breakpoint.",
 		[]field{count, until, breaks},
 		(*live).beginRun,
 	},
 	{
-		session.Plan, "Without a device: plan a step of n tokens at position until, whatever the text was.",
+		session.Plan, "Without a device, plan a step of n tokens at position until. The current text is discarded.",
 		[]field{count, until},
 		(*live).beginPlan,
 	},
 	{
-		session.Previous, "Set the position back by one step.", nil,
+		session.Previous, "Step back: return to the position before the current step.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			if s.text.Last() == nil {
 				return nil, session.Refusef("cannot step back: the text has no steps")
@@ -98,23 +98,23 @@ var commands = []command{
 	},
 	{
 		session.Repeat,
-		"Run a step of the text again n times (0: once) where it was: more samples of its times.",
+		"Repeat a step of the text n times at its own position to get more samples of its times. 0 means once.",
 		[]field{count, ofStep},
 		(*live).beginRepeat,
 	},
 	{
-		session.Upto, "Run the current step again up to dispatch n; next finishes it.",
+		session.Upto, "Run the current step again up to dispatch n. The command next finishes the step.",
 		[]field{count},
 		(*live).beginUpto,
 	},
 	{
 		session.Edit,
-		"Keep the first n tokens of the text, put others after them, and take in what is new.",
+		"Keep the first n tokens of the text, append other tokens, and prefill the new tokens.",
 		[]field{text, tokens, count},
 		(*live).beginEdit,
 	},
 	{
-		session.Chunk, "Prompts to come are read n tokens a step (0: as many as one takes).",
+		session.Chunk, "Prefill later prompts with n tokens per step. 0 means the maximum.",
 		[]field{count},
 		func(s *live, c session.Command) (work, error) {
 			if err := s.m.checkChunk("chunk: "+table.Plural(c.N, "token"), c.N, 0); err != nil {
@@ -125,7 +125,7 @@ var commands = []command{
 		},
 	},
 	{
-		session.Observe, "Run the current step again with timing and without, in turns: what timing costs.",
+		session.Observe, "Measure the overhead of timing by running the current step alternately with and without timing.",
 		nil, func(s *live, _ session.Command) (work, error) {
 			err := s.canRepeat()
 			if err == nil {
@@ -136,22 +136,23 @@ var commands = []command{
 	},
 	{
 		session.Cost,
-		"Run a step of the text whole and with each part left out, n rounds (0: as many as 3 s hold, up to 30).",
+		"Measure what each part of a step costs: alternate runs of the whole step with runs that skip the part, for n rounds. 0 means up to 30 rounds within 3 s.",
 		[]field{count, parts, ofStep},
 		(*live).beginCost,
 	},
 	{
 		session.TimeOp,
-		"Time an operator in isolation at some prompt lengths, on each of its routes, n times (0: 10).",
+		"Time an operator in isolation n times per prompt length and route. 0 means 10 times.",
 		[]field{count, ofOp, sizes},
 		(*live).beginTimeOp,
 	},
 	{
-		session.Ceilings, "Measure what the device can do at best, which dispatches are judged against.", nil,
+		session.Ceilings, "Measure the peak rates of the device. Dispatches are compared with these rates.",
+		nil,
 		func(s *live, _ session.Command) (work, error) { return s.ceilings, s.canMeasure() },
 	},
 	{
-		session.Reset, "Forget the text; the recorded steps stay.", nil,
+		session.Reset, "Clear the text. The recorded steps stay.", nil,
 		func(s *live, _ session.Command) (work, error) {
 			was := s.text.Step()
 			s.text, s.upto = run.Transcript{}, nil
@@ -160,12 +161,12 @@ var commands = []command{
 		},
 	},
 	{
-		session.Timing, "Time the steps to come at a level: " + engine.TimingNames() + ".",
+		session.Timing, "Set the timing level of later steps: " + engine.TimingNames() + ".",
 		[]field{level},
 		(*live).beginTiming,
 	},
 	{
-		session.Tokenize, "Tell the tokens of a text as a prompt would have them; nothing runs.",
+		session.Tokenize, "Return the tokens of a text as a prompt, without running a step.",
 		[]field{text},
 		func(s *live, c session.Command) (work, error) {
 			ids, err := s.m.encode(c, true)
@@ -176,29 +177,29 @@ var commands = []command{
 		},
 	},
 	{
-		session.Look, "Tell the numbers in a value: a page of them, what they come to. The step runs again for it.",
+		session.Look, "Return elements or statistics of a value. The step runs again to compute the value.",
 		[]field{at},
 		(*live).beginLook,
 	},
 	{
 		session.Verify,
-		"Hold a step of the text, or parts of it, to float64 references, which may take n GFLOP each (0: 100).",
+		"Compare a step of the text, or parts of it, with float64 references. Each reference may use up to n GFLOP; 0 means 100.",
 		[]field{count, parts, ofStep},
 		(*live).beginVerify,
 	},
 	{
 		session.Lab,
-		"Compile another text of a kernel, and run both in turns in a step of the text, n rounds (0: as many as 3 s hold, up to 30).",
+		"Compile an edited source of a kernel, and compare it with the original in a step of the text: run both alternately for n rounds. 0 means up to 30 rounds within 3 s.",
 		[]field{count, ofStep, edit},
 		(*live).beginLab,
 	},
 	{
-		session.Kernel, "Steps to come run another text of a kernel; without a text its own.",
+		session.Kernel, "Use an edited source of a kernel in all later steps. Without a source, restore the original.",
 		[]field{edit},
 		(*live).beginKernel,
 	},
 	{
-		session.Resume, "Go on where another engine was that has gone: its steps run again, and nobody records them.",
+		session.Resume, "Restore the state of a crashed engine by running its steps again. The steps are not recorded.",
 		[]field{left},
 		(*live).beginResume,
 	},
@@ -307,9 +308,9 @@ func (s *live) begins(t run.Transcript, kind string) {
 	s.text, s.upto = t, nil
 	kept := ""
 	if t.Kept > 0 {
-		kept = fmt.Sprintf(", the first %d as they are in the cache", t.Kept)
+		kept = fmt.Sprintf(", the first %d are already in the cache", t.Kept)
 	}
-	s.event(s.runner.Rec.Next(), kind, "a text of %d tokens%s", len(t.IDs), kept)
+	s.event(s.runner.Rec.Next(), kind, "the text has %d tokens%s", len(t.IDs), kept)
 }
 
 func (s *live) beginEdit(c session.Command) (work, error) {

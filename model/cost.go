@@ -105,13 +105,13 @@ func (s *live) cost(ctx context.Context, t *run.Turn, c session.Command, r *sess
 	if n := len(told.Costs); n > 0 {
 		stopped := ""
 		if ctx.Err() != nil {
-			stopped = ", then stopped"
+			stopped = "; stopped early"
 		}
 		parts := fmt.Sprintf("%d parts", n)
 		if n == 1 {
 			parts = "1 part"
 		}
-		s.event(t.Index, "cost", "cost of %s measured, in %s%s", parts, trace.Rounds(told.Costs), stopped)
+		s.event(t.Index, "cost", "measured the cost of %s in %s%s", parts, trace.Rounds(told.Costs), stopped)
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func useShaders(r *run.Runner, dir string) (text string, err error) {
 		return "", session.Refusef("--shaders %s: the model has no kernel %s%s", dir, printable.Choice(left),
 			otherHead(left...))
 	}
-	text = fmt.Sprintf("kernels of %s: %s", dir, cmp.Or(strings.Join(taken, ", "), "none yet"))
+	text = fmt.Sprintf("edited kernels from %s: %s", dir, cmp.Or(strings.Join(taken, ", "), "none yet"))
 	if len(left) > 0 {
 		text += "; the model has no " + printable.Choice(left)
 	}
@@ -143,7 +143,7 @@ func otherHead(names ...string) string {
 	if !slices.ContainsFunc(names, finds) {
 		return ""
 	}
-	return "; --top-logits decides which kernels pick the token (0 for graph and run, 5 on the screen)"
+	return "; --top-logits selects the kernels that pick the token (0 for graph and run, 5 on the screen)"
 }
 
 // edited returns the names of the edited kernels in use.
@@ -170,12 +170,12 @@ func (s *live) tellEdited(of string) {
 	at := s.runner.Rec.Next()
 	e := s.runner.Exec.InPlace(of)
 	if e == nil {
-		s.event(at, string(session.Kernel), "%s runs again as the model has it", of)
+		s.event(at, string(session.Kernel), "the original kernel %s is used again", of)
 		return
 	}
 	k := e.Describe(g)
 	s.record(trace.Record{Kernel: &k})
-	s.event(at, string(session.Kernel), "%s runs in place of %s", e.Name(), of)
+	s.event(at, string(session.Kernel), "%s replaces the kernel %s", e.Name(), of)
 }
 
 // beginKernel replaces a kernel with an edited one, or restores the original.
@@ -379,16 +379,16 @@ func (s *live) gapOf(ctx context.Context, t *run.Turn, id trace.DispatchID, outp
 
 // triedText summarizes the result of a lab test in one line.
 func triedText(t *session.Tried) string {
-	parts := []string{fmt.Sprintf("%s tried on dispatch %d", t.Name, *t.Dispatch)}
+	parts := []string{fmt.Sprintf("%s compared on dispatch %d", t.Name, *t.Dispatch)}
 	if a := t.Alone; a != nil {
 		parts = append(parts,
 			fmt.Sprintf("isolated %.1f → %.1f µs (%s)", us(a.Own.NS), us(a.New.NS), gained(a)))
 	}
 	if t.Stray {
-		parts = append(parts, "writes State where the kernel does not")
+		parts = append(parts, "writes State that the original does not write")
 	}
 	if w := t.Whole; w != nil {
-		parts = append(parts, fmt.Sprintf("the step %s with %d of them", gained(w), t.Dispatches))
+		parts = append(parts, fmt.Sprintf("whole step %s (used by %d dispatches)", gained(w), t.Dispatches))
 	}
 	for i := range t.Outputs {
 		w := &t.Outputs[i]

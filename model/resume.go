@@ -144,7 +144,7 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 		end += turn.Tokens
 	}
 	progress := func(done int) {
-		to := session.Progress{Phase: "run the text again", Done: done, Total: end}
+		to := session.Progress{Phase: "restore the text", Done: done, Total: end}
 		s.teller.tell(func() session.Event { return session.Event{Progress: &to} })
 	}
 	at := 0
@@ -178,10 +178,10 @@ func (s *live) resume(ctx context.Context, t run.Transcript, l *session.Left) er
 	}
 	note := ""
 	if others > 0 {
-		note = fmt.Sprintf("; %d of them gave another token than the first time, which was not taken", others)
+		note = fmt.Sprintf("; %d of them produced a different token than before, and the earlier token was kept", others)
 	}
 	s.event(max(s.text.Step(), 0), "engine_restarted",
-		"the engine was started again and stands at position %d; steps of the text that ran again: %d%s",
+		"the engine was restarted and is at position %d; steps of the text that ran again: %d%s",
 		s.text.Position(), len(l.Turns), note)
 	return nil
 }

@@ -372,7 +372,7 @@ func (s *live) observe(ctx context.Context, r *session.Reply) error {
 	var spans, befores []int64
 	begin, progress := time.Now(), s.progress()
 	for n := 0; n < observeRuns && (n == 0 || time.Since(begin) < observeFor); n++ {
-		if err := progress("what timing costs", n, observeRuns); err != nil {
+		if err := progress("measure timing overhead", n, observeRuns); err != nil {
 			return err
 		}
 		for _, level := range []engine.Timing{engine.TimingOff, engine.TimingStep, engine.TimingDispatch} {

@@ -44,7 +44,7 @@ func TestRepeatThatGivesAnotherTokenIsNoted(t *testing.T) {
 	r.do(session.Command{Kind: session.Repeat, N: 1})
 	events := r.mirror.Trace.Events
 	if e := events[len(events)-1]; e.Step != 0 || e.Kind != "repeat" ||
-		e.Text != "repeated once; gave token 122, the step itself token 102" {
+		e.Text != "repeated once; the repeat produced token 122, the original step token 102" {
 		t.Errorf("event %v", e)
 	}
 }

@@ -86,12 +86,12 @@ func (s *live) verify(ctx context.Context, t *run.Turn, only []trace.DispatchID,
 			}
 			v.full = s.reference.x
 		} else {
-			note = fmt.Sprintf("; no reference run: it takes %.0f GFLOP, and %.0f are what it may", all/1e9,
+			note = fmt.Sprintf("; no reference run: it needs %.0f GFLOP, the limit is %.0f", all/1e9,
 				budget/1e9)
 		}
 	}
 	if v.part = min(1, budget/max(v.flops, 1)); v.part < 1 {
-		note += fmt.Sprintf("; samples of %.1f %% of the elements that take most", 100*v.part)
+		note += fmt.Sprintf("; large operators: only %.1f %% of the elements were checked", 100*v.part)
 	}
 	if v.full != nil {
 		s.reference.ids = nil // invalid until the run has completed
@@ -140,7 +140,7 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	if i := slices.IndexFunc(v.gaps, wrong); i >= 0 {
 		g := v.gaps[i]
 		first = &g.Dispatch
-		text = fmt.Sprintf("the first that diverges is dispatch %d (%s): %s",
+		text = fmt.Sprintf("first divergence: dispatch %d (%s): %s",
 			g.Dispatch, s.watch.name(g.Dispatch), g.Gap.Over())
 	}
 	s.record(trace.Record{Event: &trace.Event{

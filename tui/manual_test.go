@@ -22,7 +22,7 @@ var answers = [][]string{
 	{"decode slows down", "attn.sdpa.split 100 %"},
 	{"other routes from 2 tokens on: bicol 1 · steel 2"},
 	{"s23 pos 64: sdpa.split 32 → 64"},
-	{"the first that diverges is dispatch "},
+	{"first divergence: dispatch "},
 	{"wrote "},
 }
 

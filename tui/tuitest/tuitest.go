@@ -472,7 +472,7 @@ func (p *Session) verify(c session.Command) error {
 		}
 		gaps.Gaps = append(gaps.Gaps, trace.DispatchError{Dispatch: id, Gap: g})
 	}
-	text := fmt.Sprintf("the first that diverges is dispatch %d: 3 times its tolerance",
+	text := fmt.Sprintf("first divergence: dispatch %d: 3 times its tolerance",
 		gaps.Gaps[0].Dispatch)
 	p.record(trace.Record{Gaps: &gaps},
 		trace.Record{Event: &trace.Event{Step: s.Index, Kind: string(c.Kind), Text: text}})
