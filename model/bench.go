@@ -232,7 +232,7 @@ func (m *Model) loadFor(tests []bench.Test, progress engine.Progress, log func(s
 		dev.Release()
 	}
 	if errors.Is(err, gpu.ErrOutOfMemory) {
-		err = fmt.Errorf("%w; the model needs %s. A smaller --depth, --context or --max-chunk needs less",
+		err = fmt.Errorf("%w; the model needs %s. Use a smaller --depth, --context or --max-chunk",
 			err, memoryLine(n.Graph))
 	}
 	return r, err

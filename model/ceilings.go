@@ -185,7 +185,7 @@ func (s *live) ceilings(ctx context.Context, _ *session.Reply) error {
 		return err
 	}
 	if speed := s.runner.ProbeClock(); s.runner.Slow {
-		warn(fmt.Errorf("the ceilings were measured at %.2f of the warm clock speed; measure them again",
+		warn(fmt.Errorf("the ceilings were measured at %.2f times the warm clock speed; measure them again",
 			speed))
 	}
 	s.record(trace.Record{Ceilings: found})

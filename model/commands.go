@@ -227,7 +227,8 @@ func commandOf(c session.Command) (*command, error) {
 		for _, row := range commands {
 			names = append(names, string(row.kind))
 		}
-		return nil, session.Refusef("command %.40q: want one of %s", c.Kind, strings.Join(names, ", "))
+		return nil, session.Refusef("unknown command %.40q: want one of %s",
+			c.Kind, strings.Join(names, ", "))
 	}
 	if c.N < 0 {
 		return nil, session.Refusef("%s: the count is %d; it must be 0 or more", c.Kind, c.N)

@@ -33,7 +33,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 			engine.MostCostRounds)
 	}
 	if n := len(c.Parts); n > trace.MaxCosts/2 {
-		return nil, session.Refusef("cost: %d parts requested; the maximum is %d", n,
+		return nil, session.Refusef("cost: %d groups of dispatches requested; the maximum is %d", n,
 			trace.MaxCosts/2)
 	}
 	t, err := s.turnAgain(c.Step)
@@ -43,7 +43,7 @@ func (s *live) beginCost(c session.Command) (work, error) {
 	slots := s.runner.Net.Graph.NumDispatches()
 	for _, p := range c.Parts {
 		if len(p.Dispatches) == 0 {
-			return nil, session.Refusef("cost of %.40q: the part has no dispatches", p.Name)
+			return nil, session.Refusef("cost of %.40q: the group has no dispatches", p.Name)
 		}
 		for _, id := range p.Dispatches {
 			if id < 0 || int(id) >= slots {

@@ -45,7 +45,7 @@ func (s *live) beginLook(c session.Command) (work, error) {
 	v := g.Value(at.Value)
 	switch {
 	case v.SymInt:
-		return nil, session.Refusef("look: %s is an integer on the host; see the step's record", v.Name)
+		return nil, session.Refusef("look: %s is an integer kept on the host, not a tensor; see the step's record", v.Name)
 	case v.Role == graph.Fused:
 		return nil, session.Refusef("look: %s is fused away and never in memory",
 			v.Name)

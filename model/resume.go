@@ -19,7 +19,7 @@ func (s *live) beginResume(c session.Command) (work, error) {
 	l := c.Left
 	switch {
 	case l == nil:
-		return nil, session.Refusef("resume: the field left is missing")
+		return nil, session.Refusef("resume: the field \"left\" is missing")
 	case s.text.Last() != nil || s.runner.Rec.Next() > 0:
 		return nil, session.Refusef("resume: this engine has already run steps")
 	}
@@ -103,7 +103,7 @@ func (m *Model) left(l *session.Left) (run.Transcript, error) {
 				"the prompt has %d tokens, the context %d", turn.Tokens, before, len(t.IDs), m.context)
 		case gives != (turn.Token != nil):
 			return t, session.Refusef(
-				"resume: the step at position %d has a token but must not, or has none but must", before)
+				"resume: the step at position %d has a generated token but cannot generate one, or lacks its token", before)
 		case gives && (*turn.Token < 0 || *turn.Token >= m.config.Vocab):
 			return t, session.Refusef("resume: invalid token id %d; the vocabulary has ids 0 to %d",
 				*turn.Token, m.config.Vocab-1)

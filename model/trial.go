@@ -29,7 +29,7 @@ func (s *live) beginTimeOp(c session.Command) (work, error) {
 	case len(c.Lengths) == 0 || len(c.Lengths) > maxLengths:
 		return nil, session.Refusef("time_op: %d lengths given; give 1 to %d", len(c.Lengths), maxLengths)
 	case c.N > engine.MostTrials:
-		return nil, session.Refusef("time_op: %d times, want at most %d",
+		return nil, session.Refusef("time_op: %d runs of each route requested; the maximum is %d",
 			c.N, engine.MostTrials)
 	}
 	for _, m := range c.Lengths {

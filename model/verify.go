@@ -126,9 +126,9 @@ func (s *live) tellVerified(t *run.Turn, v *verification, asked []trace.Dispatch
 	}
 	switch others := len(slices.DeleteFunc(slices.Clone(asked), held)); {
 	case others == 1:
-		note = "; 1 was not checked" + note
+		note = "; 1 other dispatch was not checked" + note
 	case others > 1:
-		note = fmt.Sprintf("; %d were not checked", others) + note
+		note = fmt.Sprintf("; %d other dispatches were not checked", others) + note
 	}
 	wrong := func(g trace.DispatchError) bool { return !(g.Gap.Share <= 1) }
 	text := fmt.Sprintf("%d dispatches are within their tolerance", len(v.gaps))

@@ -103,10 +103,10 @@ func TestWhatHasNoResultOfItsOwnIsCounted(t *testing.T) {
 		}
 	}
 	last := &tr.Steps[len(tr.Steps)-1]
-	want := fmt.Sprintf("%d dispatches are within their tolerance; %d were not checked",
+	want := fmt.Sprintf("%d dispatches are within their tolerance; %d other dispatches were not checked",
 		len(last.Dispatches)-len(scratch), len(scratch))
 	if len(scratch) < 2 || len(said) != 2 || said[0] != want ||
-		said[1] != "2 dispatches are within their tolerance; 1 was not checked" {
+		said[1] != "2 dispatches are within their tolerance; 1 other dispatch was not checked" {
 		t.Errorf("%q, want %q", said, want)
 	}
 }

@@ -464,7 +464,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	if o.residual != graph.None {
 		also, ok := p.Dims(o.residual), false
 		if sum, ok = sumDims(dims, also); !ok || shape.Last(also) != n {
-			return p.Errorf("x is %v, which does not fit a residual of %v in rows or columns", dims, also)
+			return p.Errorf("x is %v and the residual is %v, but their numbers of rows or columns do not match", dims, also)
 		}
 		residualRows = rowsIn(also)
 	}
@@ -475,7 +475,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	r, able := o.Routes.Preferred(m), o.readable(p, o.Routes.Allowed(m))
 	switch {
 	case able == 0:
-		return p.Errorf("x is %v and its producer defers it, but no kernel supports a deferred x", dims)
+		return p.Errorf("x is %v and its producer leaves its computation to this operator, but no kernel supports that", dims)
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}

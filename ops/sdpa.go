@@ -180,7 +180,7 @@ func (o *sdpa) readDims(c *kind.Call) bool {
 		c.Fail("the caches are %v %s and %v %s, want the same dims and type", cache, half,
 			b.MaxDims(o.vCache), b.DType(o.vCache))
 	case k[3] != o.headDim || cache[3] != o.headDim || cache[2] != o.kvHeads:
-		c.Fail("q is %v, k is %v and the cache is %v, want the same D, and the same heads in k and the cache",
+		c.Fail("q is %v, k is %v and the cache is %v, want the same head dim D in each, and as many heads in k as in the cache",
 			q, k, cache)
 	case o.headDim%4 != 0:
 		c.Fail("head dim is %d, want a multiple of 4", o.headDim)

@@ -191,7 +191,7 @@ func (f *form) alike(t reflect.Type, of *form) {
 			r.at -= n
 			to := from.take(r, 1)
 			if of.take(r, to); r.err == nil && r.at != end {
-				r.fail(fmt.Errorf("%w: %s has %d bytes, the header says %d", errHeader, t, r.at-end+n, n))
+				r.fail(fmt.Errorf("%w: %s has %d bytes, but the header says %d", errHeader, t, r.at-end+n, n))
 			}
 			if r.err != nil {
 				return
@@ -446,7 +446,8 @@ func (f *form) record(of formKey) {
 	f.take = func(r *wireReader, p unsafe.Pointer) {
 		n := r.uvarint()
 		if n > uint64(len(fields)) {
-			r.fail(fmt.Errorf("%d encoded fields for %s, which has only %d", n, of.Type, len(fields)))
+			r.fail(fmt.Errorf("%d fields are encoded for %s, but it has only %d fields",
+				n, of.Type, len(fields)))
 			return
 		}
 		for _, x := range fields[:n] {

@@ -45,11 +45,11 @@ func (t *Tried) Wrong() string {
 	}
 	switch {
 	case t.Stray:
-		return "it writes State outputs that the kernel does not write"
+		return "it writes State outputs that the original kernel does not write"
 	case t.Gap != nil && !(t.Gap.Share <= 1):
 		return "its error exceeds the tolerance: " + t.Gap.Over()
 	case unwritten > 0:
-		return fmt.Sprintf("it does not write %d elements that the kernel writes", unwritten)
+		return fmt.Sprintf("it does not write %d elements that the original kernel writes", unwritten)
 	}
 	return ""
 }

@@ -100,7 +100,7 @@ func (s *source) Read(p []byte) (int, error) {
 			s.err = fmt.Errorf("the trace exceeds the limit of %s of JSON: %s",
 				mib(jsonRate*s.memory()), s.remedy())
 		case s.space+s.idle > s.bounds.idle+idleRate*s.text:
-			s.err = fmt.Errorf("too much white space and unknown records: %s, other data: %s",
+			s.err = fmt.Errorf("white space and unknown records take %s, too much for the %s of other data",
 				mib(s.space+s.idle), mib(s.text))
 		}
 		if n > 0 {

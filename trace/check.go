@@ -275,7 +275,8 @@ func (c *checker) graph() {
 		c.place(int(d.ID), i, "graph.dispatches")
 		c.id(int(d.Op), len(g.Ops), "graph.dispatches[%d].op", i)
 		if n := len(d.Bound); n > 0 && n != len(d.Kernels) {
-			c.refuse(fmt.Sprintf("%d lists of values for %d kernels", n, len(d.Kernels)),
+			c.refuse(fmt.Sprintf("%d lists of values for %d kernels; want one list per kernel",
+				n, len(d.Kernels)),
 				"graph.dispatches[%d].bound", i)
 		}
 		for _, list := range d.Bound {

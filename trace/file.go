@@ -51,7 +51,7 @@ type place struct {
 var ErrFolder = errors.New("is a folder: give the name of a file in it")
 
 // ErrNoReader is the error for a named pipe that no process reads.
-var ErrNoReader = errors.New("nothing reads this pipe: start its reader first")
+var ErrNoReader = errors.New("no process reads this pipe: start its reader first")
 
 // placeOf returns the destination for a path, or an error if no trace can be written there. A pipe's name
 // needs no format suffix; a trace is written to a pipe as lines.

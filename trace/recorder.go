@@ -125,7 +125,7 @@ func (r *Recorder) addStep(s Step) error {
 	})
 	if missing != nil {
 		return fmt.Errorf("record step %d: plan %d is unknown. It was not recorded, or not used in the last "+
-			"%d steps)", s.Index, *missing, PlanMemory)
+			"%d steps", s.Index, *missing, PlanMemory)
 	}
 	if moved {
 		s = s.renumber(func(id PlanID) PlanID { return places[id] })

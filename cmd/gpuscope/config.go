@@ -136,7 +136,7 @@ func (c *config) readKeys(v any) error {
 		keys, ok := words(list[name])
 		switch {
 		case !ok:
-			return usagef("%s: keys of %q: want a key, or a list of them", c.at("keys", name), name)
+			return usagef("%s: keys of %q: want a key or a list of keys", c.at("keys", name), name)
 		case !slices.Contains(tui.ActionNames(), name):
 			c.warnings = append(c.warnings, fmt.Sprintf("%s: unknown action %q%s", c.at("keys", name),
 				printable.Short(name, 40), suggest(name, tui.ActionNames(), "")))

@@ -79,7 +79,7 @@ func TestSettingsThatAreWrongAreSaidWithTheirLine(t *testing.T) {
 		"keys = 3":                            `config.toml: keys: want a table`,
 		"[keys]\nwhy = \"q\"":                 `config.toml:2: keys of "why": "q" is also the key of "quit"`,
 		"why = 1\n[keys]\n\n\"why\" = \"ww\"": `config.toml:4: keys of "why": "ww" is not a key`,
-		"[keys]\nquit = [\"x\", 3]":           `config.toml:2: keys of "quit": want a key, or a list of them`,
+		"[keys]\nquit = [\"x\", 3]":           `config.toml:2: keys of "quit": want a key or a list of keys`,
 	} {
 		_, _, _, err := settled(t, file)
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), want) {

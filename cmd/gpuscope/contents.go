@@ -62,7 +62,7 @@ type tensorEntry struct {
 // if known.
 func (p *program) printContents(o *modelOptions, format *choice, cannot error) error {
 	if format.value == "dot" {
-		return usagef("--metadata cannot be drawn: want --format text or json")
+		return usagef("--metadata cannot be combined with --format dot: use text or json")
 	}
 	c, err := p.contents(o, cannot)
 	if err != nil {

@@ -75,7 +75,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 					return err
 				case len(paths) > 0 && (*pass != "" || *passes || *at != "" || *kernel != ""):
 					return usagef("%s is an ExecuTorch program, which cannot be planned yet: --passes, --pass, --at and "+
-						"--kernel need another model", paths[0])
+						"--kernel need a .gguf file or a Hugging Face folder", paths[0])
 				case len(paths) > 0:
 					return p.printPrograms(ctx, paths, *dataFiles, format.value)
 				case len(*dataFiles) > 0:
@@ -87,7 +87,7 @@ of Vulkan delegates. Weights are looked up in the .ptd files given with --data, 
 				text := *pass != "" || *passes
 				switch {
 				case *inside && text, *pass != "" && *passes, *at != "" && (*inside || text):
-					return usagef("--metadata, --passes, --pass and --at exclude each other: give one")
+					return usagef("--metadata, --passes, --pass and --at cannot be combined: give only one of them")
 				case *kernel != "" && (text || *inside || *at != "" || format.value != format.words[0]):
 					return usagef("--kernel prints only the kernel: remove --metadata, --passes, --pass and --at")
 				case format.value == "dot" && text, format.value == "json" && *pass != "":
@@ -139,7 +139,8 @@ func (g *plannedGraph) printKernel(out io.Writer, name string) error {
 		}
 		names = append(names, k.Name)
 	}
-	return usagef("--kernel %q: the graph has %s", printable.Short(name, 80), printable.Choice(names))
+	return usagef("--kernel %q: the graph has no such kernel; want %s",
+		printable.Short(name, 80), printable.Choice(names))
 }
 
 // plannedGraph is the graph of a model that was planned but not run.

@@ -17,7 +17,7 @@ func (p *program) printAt(ctx context.Context, o *modelOptions, at string, forma
 		return usagef("--at %q: want M,POS, such as 1,638: number of tokens and position", at)
 	}
 	if format.value == "dot" {
-		return usagef("--at with --format dot: want text or json")
+		return usagef("--at cannot be combined with --format dot: use text or json")
 	}
 	limits, _, err := p.limits(o)
 	if err != nil {

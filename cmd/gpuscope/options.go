@@ -277,9 +277,9 @@ func findModel(operands []string) (string, error) {
 		return "", usagef("%q is a command and not a file; write it before the flags", path)
 	}
 	if slices.Contains(subcommands("trace"), path) {
-		return "", usagef("no command and no file %q; did you mean trace %[1]s?", path)
+		return "", usagef("%q is neither a command nor a file; did you mean trace %[1]s?", path)
 	}
-	return "", usagef("no command and no file %q%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
+	return "", usagef("%q is neither a command nor a file%s", path, cmp.Or(elsewhere[path], suggest(path, names, "")))
 }
 
 // elsewhere names the feature that replaces a command which users may expect.

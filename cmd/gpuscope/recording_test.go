@@ -208,7 +208,7 @@ func TestPipeDoesNotHoldARun(t *testing.T) {
 	}
 	cmd := headless(t, "play", "run", "--trace", path)
 	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitFailed ||
-		!strings.Contains(string(out), "nothing reads this pipe") {
+		!strings.Contains(string(out), "no process reads this pipe") {
 		t.Errorf("exit %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 	reader, err := os.OpenFile(path, os.O_RDWR, 0)

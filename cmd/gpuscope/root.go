@@ -56,7 +56,7 @@ file. docs/reference/keys.md has an example.`,
 				}
 				recorded := trace.IsTrace(path)
 				if prompted && recorded {
-					return usagef("-p and the trace %s: give one of them", path)
+					return usagef("-p and the trace %s cannot be combined: give only one of them", path)
 				}
 				if r.model.device == trace.NoDevice && !prompted {
 					r.screen.Prompt = "" // a plan does not depend on the default prompt

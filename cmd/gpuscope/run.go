@@ -91,10 +91,10 @@ byte that is not UTF-8.`,
 				r.byText = !flags.Changed("ids")
 				r.profiling.asked = flags.Changed("profile") || flags.Changed("cost")
 				if flags.Changed("prompt") && flags.Changed("ids") {
-					return usagef("-p and --ids: give one of them")
+					return usagef("-p and --ids cannot be combined: give only one of them")
 				}
 				if r.model.chat && (!flags.Changed("prompt") || r.prompt == "") {
-					return usagef("--chat: give your turn with -p TEXT")
+					return usagef("--chat needs a message: give it with -p TEXT")
 				}
 				if flags.Changed("trace") && r.tracePath == "" {
 					return usagef(`--trace "": want the name of a file`)

@@ -49,7 +49,7 @@ raw byte. Empty lines are an error.`,
 					return err
 				}
 				if flags.Changed("format") && (t.jsonl || t.decode) {
-					return usagef("--format: only for the table of ids; --jsonl prints JSON, and --decode text")
+					return usagef("--format applies only to the table of token ids: --jsonl always prints JSON, and --decode always prints text")
 				}
 				t.format, t.given = format.value, flags.Changed("prompt")
 				return t.run(ctx, operands)
@@ -92,7 +92,7 @@ func (t *tokenize) run(ctx context.Context, operands []string) error {
 		return err
 	}
 	if len(data) > maxTokenized {
-		return fmt.Errorf("the text has more than %d MB: split it", maxTokenized>>20)
+		return fmt.Errorf("the text is larger than %d MB: split it", maxTokenized>>20)
 	}
 	if !t.decode {
 		ids, err := t.encode(string(data))
@@ -164,7 +164,7 @@ func readLine(in *bufio.Reader) (line []byte, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		if len(line)+len(part) > maxTokenized {
-			return nil, fmt.Errorf("the line is longer than %d MB", maxTokenized>>20)
+			return nil, fmt.Errorf("the line is larger than %d MB", maxTokenized>>20)
 		}
 		line = append(line, part...)
 		if err != bufio.ErrBufferFull {

@@ -25,7 +25,7 @@ func traceCommand() *command {
 				if len(operands) == 0 {
 					return usagef("trace: want a command: %s", printable.Choice(subcommands("trace")))
 				}
-				return usagef("no command trace %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
+				return usagef("unknown command trace %q: want %s%s", operands[0], printable.Choice(subcommands("trace")),
 					elsewhere[operands[0]])
 			}
 		},

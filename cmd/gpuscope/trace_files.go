@@ -40,7 +40,7 @@ invalid trace and for a file that is not a trace.`,
 // readTrace reads the trace file that is the first operand.
 func readTrace(operands []string) (*trace.Trace, error) {
 	if len(operands) == 0 || operands[0] == "" {
-		return nil, usagef("want a trace file")
+		return nil, usagef("no trace file was given")
 	}
 	return trace.ReadFile(operands[0])
 }

@@ -51,7 +51,7 @@ numbers, and when they mislead.`,
 			v.model = declareModelFlags(flags, "off", "step", "block", "dispatch")
 			return func(ctx context.Context, operands []string) error {
 				if flags.Changed("prompt") && flags.Changed("ids") {
-					return usagef("-p and --ids: give one of them")
+					return usagef("-p and --ids cannot be combined: give only one of them")
 				}
 				if flags.Changed("trace") && v.tracePath == "" {
 					return usagef(`--trace "": want the name of a file`)

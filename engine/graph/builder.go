@@ -444,7 +444,8 @@ func invocations(k *Kernel) int64 {
 func (b *Builder) planCorners(o *Op) error {
 	corners := o.impl.Corners(&Ranges{b})
 	if len(corners) == 0 {
-		return fmt.Errorf("%s (%s): the operator has no corners", o.Name, o.Spec.Kind)
+		return fmt.Errorf("%s (%s): the operator lists no corners (extreme shapes) to plan",
+			o.Name, o.Spec.Kind)
 	}
 	p := Planner{limits: &b.limits, values: b.values, env: b.env}
 	largest := [2]int64{-1}
@@ -481,7 +482,8 @@ func (b *Builder) planCorners(o *Op) error {
 			if val.MaxDims == nil && val.Role == Scratch {
 				val.minDims, val.MaxDims = []int{0}, []int{0} // no corner uses the scratch tensor
 			} else if val.MaxDims == nil {
-				return fmt.Errorf("%s (%s): no corner sets the dims of %s", o.Name, o.Spec.Kind, val.Name)
+				return fmt.Errorf("%s (%s): the plan of no corner (extreme shape) sets the dims of %s",
+					o.Name, o.Spec.Kind, val.Name)
 			} else if err := checkDims(val.minDims, val.MaxDims); err != nil {
 				return fmt.Errorf("%s (%s): over all corners: %s: %w", o.Name, o.Spec.Kind, val.Name, err)
 			}

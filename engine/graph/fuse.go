@@ -374,7 +374,7 @@ func (b *Builder) replace(rule *Fusion, m *Match) (bool, error) {
 		Spec: impl.Spec(), impl: impl,
 	}
 	if n := len(m.gives); len(o.Spec.Outputs) < n || !slices.Equal(o.Spec.Outputs[:n], m.gives) {
-		return false, fmt.Errorf("%s does not have the outputs of %s", o.Name, last.Name)
+		return false, fmt.Errorf("%s must have the same outputs as %s", o.Name, last.Name)
 	}
 	var targets []string
 	for _, id := range m.ids {

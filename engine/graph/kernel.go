@@ -38,7 +38,7 @@ func (s Storage) Takes(t DType) bool {
 // bound returns an error if the bindings in u do not match the bindings that the kernel declares.
 func (u *Use) bound() error {
 	if len(u.Bind) != len(u.Kernel.Storage) {
-		return fmt.Errorf("%d values are bound to kernel %s, which has %d storage bindings", len(u.Bind),
+		return fmt.Errorf("%d values are bound to kernel %s, but it has %d storage bindings", len(u.Bind),
 			u.Kernel.Name, len(u.Kernel.Storage))
 	}
 	for i, s := range u.Kernel.Storage {

@@ -199,7 +199,7 @@ func (p *Planner) Aliased() bool { return p.aliased }
 func (p *Planner) SetDims(v ValueID, dims ...int) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("plan sets the dims of value %d, which is not an output of the operator", v)
+		p.Errorf("plan sets the dims of value %d, but the operator does not output it", v)
 		return
 	}
 	out := &p.plan.outs[k]
@@ -226,7 +226,7 @@ func (p *Planner) Deferred(v ValueID) bool {
 func (p *Planner) SetInt(v ValueID, n int64) {
 	k := p.output(v)
 	if k < 0 {
-		p.Errorf("plan sets SymInt %d, which is not an output of the operator", v)
+		p.Errorf("plan sets SymInt %d, but the operator does not output it", v)
 		return
 	}
 	p.plan.outs[k].int, p.plan.outs[k].set = n, true
@@ -347,11 +347,11 @@ func (p *Planner) complete() error {
 		for _, bind := range use.Bind {
 			if k := p.output(bind.Value); k >= 0 {
 				if p.plan.outs[k].deferred {
-					return fmt.Errorf("kernel %s binds %s, but the same plan defers this output",
+					return fmt.Errorf("kernel %s binds %s, but the same plan defers the computation of this output",
 						use.Kernel.Name, p.name(bind.Value))
 				}
 			} else if p.env.deferred[bind.Value] && !p.materialized(bind.Value) {
-				return fmt.Errorf("kernel %s reads %s, but the producer of this tensor defers it at this shape",
+				return fmt.Errorf("kernel %s reads %s, but at this shape the producer of this tensor does not compute it (it is deferred)",
 					use.Kernel.Name,
 					p.name(bind.Value))
 			}
@@ -359,7 +359,7 @@ func (p *Planner) complete() error {
 	}
 	for _, v := range p.op.Spec.Materializes {
 		if p.env.deferred[v] && !p.writes(v) {
-			return fmt.Errorf("the plan does not materialize %s, but the producer defers it at this shape",
+			return fmt.Errorf("at this shape the producer of %s does not compute it (it is deferred), but this plan does not materialize it",
 				p.name(v))
 		}
 	}
@@ -424,7 +424,7 @@ func (p *Planner) declared(v ValueID) bool {
 	if slices.Contains(s.Inputs, v) || slices.Contains(s.State, v) {
 		return true
 	}
-	p.Errorf("plan reads value %d, which is not an argument of the operator", v)
+	p.Errorf("plan reads value %d, but it is not an argument of the operator", v)
 	return false
 }
 

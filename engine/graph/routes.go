@@ -81,7 +81,7 @@ func (b *Builder) unasked() error {
 		}
 		there, names := "kinds with routes:", b.routedKinds()
 		if kind, _, one := strings.Cut(target, "@"); one && slices.Contains(names, kind) {
-			there, names = "of this kind:", b.placesOf(kind)
+			there, names = "operators of this kind:", b.placesOf(kind)
 		}
 		return fmt.Errorf("%w %s=%s: the graph has no such operator; %s %s", ErrRoute, target, want, there,
 			cmp.Or(strings.Join(names, ", "), "none"))

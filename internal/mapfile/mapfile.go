@@ -130,7 +130,7 @@ func (f *File) Bytes(at int64, n int) ([]byte, error) {
 		return f.data[at:end:end], nil
 	}
 	if err := hasRoom(2 * n); err != nil { // packing weights needs a copy
-		return nil, fmt.Errorf("no memory for %d bytes of a file that cannot be mapped: %w", n, err)
+		return nil, fmt.Errorf("cannot allocate %d bytes for a file that cannot be memory-mapped: %w", n, err)
 	}
 	return f.read(at, n)
 }

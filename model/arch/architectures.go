@@ -197,6 +197,6 @@ func architectureOf(file, name string, in func(*Architecture) *Spelling) (*Archi
 		}
 		known = append(known, called...)
 	}
-	return nil, nil, fmt.Errorf("%s: not supported yet: architecture %s; this version runs %s", file,
+	return nil, nil, fmt.Errorf("%s: not supported yet: architecture %s; this version supports %s", file,
 		printable.Short(name, 80), strings.Join(known, ", "))
 }

@@ -60,11 +60,12 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 		return c, r.err
 	}
 	if c.Heads%c.KVHeads != 0 {
-		r.errorf(key.Heads, "%d query heads is not a multiple of %d key and value heads", c.Heads, c.KVHeads)
+		r.errorf(key.Heads, "the number of query heads, %d, is not a multiple of the number of key and value heads, %d", c.Heads, c.KVHeads)
 	}
 	if c.HeadDim = r.intOr(key.headDim, 0, 1, MaxDim); c.HeadDim == 0 {
 		if c.Dim%c.Heads != 0 {
-			r.errorf(key.Heads, "%d heads do not divide the embedding size of %d", c.Heads, c.Dim)
+			r.errorf(key.Heads, "the number of heads, %d, does not divide the embedding size, %d",
+				c.Heads, c.Dim)
 		}
 		c.HeadDim = max(c.Dim/c.Heads, 1)
 	}
@@ -77,9 +78,9 @@ func readConfig(r *configReader, arch *Architecture) (Config, error) {
 	c.Rope = key.rotation(r, c.HeadDim)
 	switch turned := c.Rope.turned(c.HeadDim); {
 	case turned%2 != 0:
-		r.errorf(key.turned, "%d rotated dims is not an even number", turned)
+		r.errorf(key.turned, "RoPE would rotate %d dims, but their number must be even", turned)
 	case turned != c.HeadDim && !form.pairs.part:
-		r.errorf(key.turned, "not supported yet: a rotation of a part of the head (%d, want %d)", turned,
+		r.errorf(key.turned, "not supported yet: RoPE on only %d of the %d dims of each head", turned,
 			c.HeadDim)
 	}
 	if key.localBase != "" {
@@ -123,7 +124,7 @@ func (r *configReader) windows() []int {
 			continue
 		}
 		if list[i] = window; window == 0 && key.kinds != "" {
-			r.errorf(key.window, "no window is stated or used, but layer %d has sliding-window attention", i)
+			r.errorf(key.window, "the window size is missing or unused, but layer %d has sliding-window attention", i)
 		}
 	}
 	return list
@@ -160,7 +161,8 @@ func (r *configReader) kinds() []bool {
 		case "sliding_attention":
 			windowed[i] = true
 		default:
-			r.errorf(key.kinds, "not supported yet: layer %d has %s", i, printable.Short(kind, 80))
+			r.errorf(key.kinds, "not supported yet: layer %d has attention of type %s",
+				i, printable.Short(kind, 80))
 		}
 	}
 	return windowed

@@ -150,7 +150,7 @@ func hfRotation(r *configReader, headDim int) Rotation {
 	rot := hfRotationAt(r, said[0], ropeBase, headDim)
 	for _, at := range said[1:] {
 		if !reflect.DeepEqual(rot, hfRotationAt(r, at, ropeBase, headDim)) {
-			r.errorf(at, "the rotation differs from that of %s. Remove one of the two", said[0])
+			r.errorf(at, "these RoPE settings differ from those in %s. Remove one of the two", said[0])
 		}
 	}
 	return rot
@@ -173,13 +173,13 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 	rot := Rotation{Base: r.float(baseKey, 1, 1e12), Scale: 1}
 	partKey := r.form.Keys.turned
 	if partKey == "" {
-		r.hold(only{path + hfPart, 1.0, "a rotation of a part of the head"})
+		r.hold(only{path + hfPart, 1.0, "RoPE on only a part of each head"})
 	} else if r.has(path + hfPart) {
 		partKey = path + hfPart
 	}
 	part := r.floatOr(partKey, 1, 0, 1)
 	if rot.Dims = int(part * float64(headDim)); rot.Dims < 2 {
-		r.errorf(hfPart, "%g is too small: it rotates no pair of a head of %d dims", part, headDim)
+		r.errorf(hfPart, "%g is too small: RoPE would rotate no pair of the %d dims of a head", part, headDim)
 		rot.Dims = 2
 	}
 	kind := r.stringOr(path+"rope_type", r.stringOr(path+"type", "")) // type is the older key
@@ -205,7 +205,7 @@ func hfRotationAt(r *configReader, at, baseKey string, headDim int) Rotation {
 		s.apply(r, path, rot.Dims, &rot)
 		return rot
 	}
-	r.errorf(path+"rope_type", "not supported yet: RoPE scaling %s; this version runs %s",
+	r.errorf(path+"rope_type", "not supported yet: RoPE scaling %s; this version supports %s",
 		printable.Short(kind, 80), printable.Choice(known))
 	return rot
 }

@@ -69,7 +69,7 @@ func (w *Weights) notYet(t *Tensor) {
 	if len(also) > 0 {
 		has = fmt.Sprintf(" (the file also has %s)", strings.Join(also, ", "))
 	}
-	w.b.Errorf("%s: not supported yet: tensor %s is %s%s; this version runs matrices of %s, and vectors of F32, F16, BF16",
+	w.b.Errorf("%s: not supported yet: tensor %s is %s%s; this version supports matrices of %s, and vectors of F32, F16, BF16",
 		w.file.Name(), t.Name, t.Type, has, strings.Join(runs, ", "))
 }
 

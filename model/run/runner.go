@@ -82,7 +82,7 @@ func (r *Runner) Blame(ctx context.Context) string {
 	case err != nil:
 		return fmt.Sprintf(" (its origin is unknown: %v)", err)
 	case !found:
-		return " (run again, the step has no NaN or Inf: the device does not compute the same result twice)"
+		return " (when run again, the step has no NaN or Inf: the device does not compute the same result twice)"
 	}
 	g := r.Net.Graph.Describe()
 	return fmt.Sprintf("; the first in the step is %v, element %d of %s, which dispatch %d (%s) wrote",

@@ -391,7 +391,7 @@ func pickSlice(o *GatherOp, dims []int, ends [2]int) (picked, error) {
 		end += start
 		if start < 0 || end <= start || end > dim {
 			return picked{}, fmt.Errorf(
-				"slice %d:%d of dim %d of %v is empty or out of range, want at least one of %d rows",
+				"slice %d:%d of dim %d of %v is empty or out of range, want one or more of the %d rows",
 				start, end, o.Axis, dims, dim)
 		}
 	}

@@ -34,7 +34,8 @@ func addView(c *kind.Call) []graph.ValueID {
 	for k, d := range dims {
 		switch {
 		case d == Rest && o.rest >= 0:
-			return c.Fail("view has two dims of -1, %d and %d: at most one can be inferred", o.rest, k)
+			return c.Fail("dims %d and %d of the view are both -1, but at most one dim can be inferred",
+				o.rest, k)
 		case d == Rest:
 			o.rest = k
 		case !d.IsSym && d.Fixed < 1:
@@ -93,7 +94,8 @@ func (o *ViewOp) Plan(p *graph.Planner) error {
 		others *= dims[o.rest]
 	}
 	if others != n {
-		return p.Errorf("view of %d elements, dims %v: the new dims hold %d elements", n, p.Dims(o.X), others)
+		return p.Errorf("x has %d elements (dims %v), but the dims of the view hold %d elements",
+			n, p.Dims(o.X), others)
 	}
 	give := p.SetDims
 	if p.Deferred(o.X) {

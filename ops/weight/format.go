@@ -150,7 +150,7 @@ func (m Matrix) Part(first, n int) Matrix {
 	part.Name, part.Rows = fmt.Sprintf("%s.rows%d", m.Name, first), n
 	part.Data = func() ([][]byte, error) { return m.rows(first, n) }
 	if first < 0 || n < 1 || first+n > m.Rows || m.Dense != nil {
-		part.Err = fmt.Errorf("%s: cannot take rows %d to %d of %d x %d weights", m.Name, first, first+n-1,
+		part.Err = fmt.Errorf("%s: cannot take rows %d to %d of a %d x %d matrix", m.Name, first, first+n-1,
 			m.Rows, m.Cols)
 	}
 	return part
@@ -236,7 +236,7 @@ func (m *Matrix) rows(first, n int) ([][]byte, error) {
 		return nil, err
 	}
 	if len(pieces) != len(m.Format.Pieces) {
-		return nil, fmt.Errorf("%s: got %d byte arrays, its format needs %d", m.Name, len(pieces),
+		return nil, fmt.Errorf("%s: got %d byte arrays, but its format needs %d", m.Name, len(pieces),
 			len(m.Format.Pieces))
 	}
 	list := make([][]byte, len(pieces))

@@ -66,13 +66,13 @@ func (c *Config) ask(side *[]int, id *int, what string, names []string) {
 	if *id == None {
 		for _, name := range names {
 			if *id = slices.Index(c.Tokens, name); *id != None {
-				c.warnf("%s requires a token that is not named; using %s", what, name)
+				c.warnf("%s requires a token, but the file does not name it; using %s", what, name)
 				break
 			}
 		}
 	}
 	if *id == None {
-		c.warnf("%s requires a token that is not named; prompts are encoded without it", what)
+		c.warnf("%s requires a token, but the file does not name it; prompts are encoded without it", what)
 		return
 	}
 	*side = []int{*id}

@@ -49,7 +49,8 @@ func checkCounts(data []byte) error {
 	}
 	for c, most := range maxCounts {
 		if most > 0 && counts[c] > most {
-			return fmt.Errorf("not a tokenizer.json: the file has %d of %q; the maximum is %d", counts[c],
+			return fmt.Errorf("not a tokenizer.json: the file contains %d characters %q; the maximum is %d",
+				counts[c],
 				string(byte(c)), most)
 		}
 	}

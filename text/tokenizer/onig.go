@@ -149,7 +149,7 @@ func (p *onigPattern) sequence(o options) fragment {
 			word = nil
 		}
 		if other, found := foldsTogether(word); found {
-			p.fail(from, fmt.Sprintf("not supported yet: if case is ignored, this completes another spelling of %s", other))
+			p.fail(from, fmt.Sprintf("not supported yet: with case ignored, this text is another spelling of %s", other))
 		}
 		if last {
 			break

@@ -133,7 +133,7 @@ func (m *spModel) config(name string) (Config, error) {
 		return Config{}, fmt.Errorf("the normalizer %q of the SentencePiece model is not supported yet (identity is): %w",
 			printable.Short(m.rules, 40), ErrUnsupported)
 	case m.suffix || !m.escape:
-		return Config{}, fmt.Errorf("a SentencePiece model with spaces after words, or not written as %s, is not supported yet: %w",
+		return Config{}, fmt.Errorf("a SentencePiece model that puts spaces after words, or does not write them as %s, is not supported yet: %w",
 			spaceSign, ErrUnsupported)
 	}
 	c := Config{

@@ -141,7 +141,7 @@ func (t *Table) Selection(x *analyze.Index, word string) (analyze.Selection, err
 	s, err := x.ParseSelection(word)
 	if _, one := s.One(); err == nil && t.Takes == OneStep && !one {
 		return analyze.Selection{}, selectionError(
-			"table %s shows one step; %s are %s: name one, such as s%d",
+			"table %s shows one step, but %s selects %s. Name one step, such as s%d",
 			t.Name,
 			s.Name,
 			StepCount(s),

@@ -14,7 +14,7 @@ import (
 func EditOfFile(path string) (*session.KernelEdit, error) {
 	kernel, is := strings.CutSuffix(filepath.Base(path), session.KernelSuffix)
 	if !is {
-		return nil, errors.New("source missing: give a file NAME" + session.KernelSuffix + ", where NAME is the kernel")
+		return nil, errors.New("source missing: give a file NAME" + session.KernelSuffix + ", where NAME is the name of the kernel")
 	}
 	text, err := session.ReadKernelText(path)
 	return &session.KernelEdit{Kernel: kernel, Text: text}, err

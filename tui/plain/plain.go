@@ -157,7 +157,7 @@ func (p *front) run(ctx context.Context, s session.Session, in io.Reader) error 
 			word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch row := commandOf(word); {
 			case row == nil && word != "":
-				p.fail(fmt.Errorf("unknown command %q; %s lists them", printable.Short(word, 40),
+				p.fail(fmt.Errorf("unknown command %q; %s lists the commands", printable.Short(word, 40),
 					helpWord))
 			case row == nil:
 			case p.recorded && !row.Plain.Recorded:

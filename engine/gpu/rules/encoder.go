@@ -24,7 +24,7 @@ type Encoder struct {
 }
 
 // errState reports that an encoder method was called in the wrong order.
-var errState = errors.New("not recording: call Begin first, and nothing after Submit, Finish or Discard")
+var errState = errors.New("the encoder is not recording: call Begin first, and make no calls after Submit, Finish or Discard")
 
 // Begin starts a recording.
 func (e *Encoder) Begin(d *Device, label string) error {
@@ -67,7 +67,7 @@ func (e *Encoder) between(what string) error {
 	case e.dev.gone != nil:
 		return e.dev.gone
 	case e.inPass:
-		return e.Fail(fmt.Errorf("%s is not allowed inside a pass, and pass %s is open", what, e.pass))
+		return e.Fail(fmt.Errorf("%s is not allowed inside a pass, but pass %s is open", what, e.pass))
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (e *Encoder) Resolve(t *Timestamps, n int) error {
 		return err
 	}
 	if n < 1 || n > len(t.written) {
-		return e.Fail(t.wrong("cannot resolve %d slots", n))
+		return e.Fail(t.wrong("cannot resolve %d slots: the number is out of range", n))
 	}
 	for i, serial := range t.written[:n] {
 		if serial == 0 || serial != e.serial && e.dev.waiting(serial) {

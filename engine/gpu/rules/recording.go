@@ -54,7 +54,7 @@ func (r *Recording) Serial() uint64 { return r.serial }
 func (r *Recording) Ended() bool { return r.state == ended }
 
 // errRecording reports that a method of a recording was called in the wrong order.
-var errRecording = errors.New("call Submit once and then Wait once, and neither after Discard")
+var errRecording = errors.New("wrong order of calls: call Submit once and then Wait once, and neither of them after Discard")
 
 // Ready returns an error if the recording cannot be submitted. Ready also returns an error if a readback of
 // the recording has been released, because the copied data could not be read.

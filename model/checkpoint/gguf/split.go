@@ -105,7 +105,7 @@ func openPart(path string, i int, s *split) (*File, error) {
 	}
 	is, err := part.split()
 	if want := (split{i, s.count, s.tensors}); err == nil && is != want {
-		err = part.errorf("part %d of %d of a model with %d tensors; expected part %d of %d of a model with %d tensors: the file belongs to another model",
+		err = part.errorf("this is part %d of %d of a model with %d tensors, but part %d of %d of a model with %d tensors is needed: the file belongs to another model",
 			is.no+1, is.count, is.tensors, i+1, s.count, s.tensors)
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *File) take(others []*File, s *split) error {
 		f.tensors = append(f.tensors, part.tensors...)
 	}
 	if s.tensors >= 0 && len(f.tensors) != s.tensors {
-		return f.errorf("the %d parts have %d tensors, but %s is %d: a part is damaged. Download the parts again", s.count,
+		return f.errorf("the %d parts have %d tensors in total, but the metadata key %s is %d: a part is damaged. Download the parts again", s.count,
 			len(f.tensors), splitTensors, s.tensors)
 	}
 	return nil

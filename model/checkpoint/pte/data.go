@@ -144,7 +144,8 @@ func programLayout(d Data) (layout, error) {
 	}
 	length := binary.LittleEndian.Uint32(head[headerLength:])
 	if length < headerBytes-headerID {
-		return layout{}, headerError(table, "length", nil, "%d bytes; the minimum is %d", length,
+		return layout{}, headerError(table, "length", nil, "the length is %d bytes; the minimum is %d",
+			length,
 			headerBytes-headerID)
 	}
 	size := binary.LittleEndian.Uint64(head[headerSize:])
@@ -164,7 +165,7 @@ func programLayout(d Data) (layout, error) {
 		return l, headerError(table, "segments", nil, "%v", err)
 	}
 	if base < size {
-		return l, headerError(table, "segments", nil, "they start at byte %d, inside the program of %d bytes",
+		return l, headerError(table, "segments", nil, "the segments start at byte %d, inside the program of %d bytes",
 			base, size)
 	}
 	return l, nil
@@ -190,7 +191,8 @@ func dataLayout(d Data) (layout, error) {
 			head[headerID:headerLength], dataHeaderID)
 	}
 	if length := binary.LittleEndian.Uint32(head[headerLength:]); length < dataHeaderEnd-headerID {
-		return layout{}, headerError(table, "length", nil, "%d bytes; the minimum is %d", length,
+		return layout{}, headerError(table, "length", nil, "the length is %d bytes; the minimum is %d",
+			length,
 			dataHeaderEnd-headerID)
 	}
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }

@@ -280,7 +280,7 @@ func (r *reader) delegate(t *flat.Table) *Delegate {
 		d.Inline, from, what = true, r.inlineDelegates, "inline delegates"
 	case 1:
 	default:
-		ref.Failf(referenceLocation, "%d; it must be 0 (inline) or 1 (segment)", location)
+		ref.Failf(referenceLocation, "the value is %d; it must be 0 (inline) or 1 (segment)", location)
 	}
 	if i := index(ref, referenceIndex, len(from), what); !ref.Failed() {
 		d.Data = from[i]
@@ -434,10 +434,10 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	}
 	v.DimOrder = dimOrder(t, tensorDimOrder, len(v.Sizes))
 	if v.Offset < 0 {
-		t.Failf(tensorOffset, "%d is negative", v.Offset)
+		t.Failf(tensorOffset, "the offset %d is negative", v.Offset)
 	}
 	if v.Dynamism < Static || v.Dynamism > Unbounded {
-		t.Failf(tensorDynamism, "%d; it must be 0 to %d", v.Dynamism, Unbounded)
+		t.Failf(tensorDynamism, "the value is %d; it must be 0 to %d", v.Dynamism, Unbounded)
 	}
 	n, ok := v.Type.Bytes(v.Sizes)
 	if !ok {
@@ -450,7 +450,7 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	external := flat.Number[int8](extra, extraLocation, 0)
 	buffer := flat.Number[uint32](t, tensorBuffer, 0)
 	if external != 0 && external != 1 {
-		extra.Failf(extraLocation, "%d; it must be 0 (segment) or 1 (external)", external)
+		extra.Failf(extraLocation, "the value is %d; it must be 0 (segment) or 1 (external)", external)
 	}
 
 	allocation := t.Table(tensorAllocation, allocationKind)
@@ -465,7 +465,7 @@ func (r *reader) tensor(t *flat.Table, arenas int) *Tensor {
 	case t.Failed():
 	case external == 1:
 		if v.Memory = External; v.Name == "" {
-			extra.Failf(extraName, "missing, although the tensor is in a data file")
+			extra.Failf(extraName, "the name is missing, although the tensor is in a data file")
 		}
 	case buffer == 0:
 	case allocation != nil:
@@ -511,7 +511,8 @@ func (r *reader) testValue(t *flat.Table) any {
 			testData)}
 		tensor.DimOrder = dimOrder(v, testDimOrder, len(tensor.Sizes))
 		if n, ok := tensor.Type.Bytes(tensor.Sizes); !ok || n != tensor.Data.Size() {
-			v.Failf(testData, "%d bytes, but a tensor of %v %v has %d", tensor.Data.Size(), tensor.Sizes,
+			v.Failf(testData, "the data has %d bytes, but a tensor of %v %v needs %d",
+				tensor.Data.Size(), tensor.Sizes,
 				tensor.Type, n)
 		}
 		return tensor

@@ -105,7 +105,7 @@ func (p *Info) head(b *bytes.Buffer) {
 		}
 	}
 	if n := len(missing); n > 0 {
-		fmt.Fprintf(b, "missing: %s in no data file, the first is %s: give the .ptd files with --data\n",
+		fmt.Fprintf(b, "missing: no data file contains %s, of which the first is %s. Give the .ptd files with --data\n",
 			table.Plural(n, "constant"), name(slices.Min(slices.Collect(maps.Keys(missing)))))
 	}
 }

@@ -101,6 +101,7 @@ func (g *Graph) Split(args []int) (inputs, outputs []int, err error) {
 	if n := len(g.Inputs); len(args) == n+len(g.Outputs) {
 		return args[:n], args[n:], nil
 	}
-	return nil, nil, fmt.Errorf("a delegate call has %d arguments; its graph has %d inputs and %d outputs",
+	return nil, nil, fmt.Errorf(
+		"a delegate call has %d arguments, but its graph has %d inputs and %d outputs",
 		len(args), len(g.Inputs), len(g.Outputs))
 }

@@ -363,7 +363,7 @@ func (r *reader) constant(t *flat.Table) Constant {
 		return c
 	}
 	if c.Key == "" {
-		t.Failf(bytesKey, "missing, although the constant has no offset")
+		t.Failf(bytesKey, "the key is missing, although the constant has no offset")
 	}
 	if t.Failed() || r.err != nil {
 		return c
@@ -466,7 +466,7 @@ func (r *reader) tensor(t *flat.Table) *Tensor {
 	case !ok:
 		t.Failf(tensorDims, "a tensor of %v %v is larger than memory can be", v.Dims, v.Type)
 	case v.Object < -1:
-		t.Failf(tensorObject, "%d; the minimum is -1", v.Object)
+		t.Failf(tensorObject, "the object id is %d; the minimum is -1", v.Object)
 	case v.Constant < -1 || v.Constant >= len(r.g.Constants):
 		t.Failf(tensorConstant, "index %d is out of range: there are %d constants", v.Constant,
 			len(r.g.Constants))

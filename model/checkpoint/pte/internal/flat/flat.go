@@ -352,7 +352,7 @@ func (t *Table) Text(slot int) string {
 	}
 	text := string(t.b.data[at : at+n])
 	if strings.ToValidUTF8(text, "") != text {
-		t.Failf(slot, "%q is not UTF-8", printable.Short(text, 40))
+		t.Failf(slot, "the text %q is not valid UTF-8", printable.Short(text, 40))
 		return ""
 	}
 	return text
@@ -414,7 +414,7 @@ func (t *Table) Union(slot int, kinds ...*Kind) (number int, value *Table) {
 	}
 	value = t.Table(slot+1, kinds[number-1])
 	if value == nil {
-		t.Failf(slot+1, "type %d without a value", number)
+		t.Failf(slot+1, "the value of type %d is missing", number)
 		return 0, nil
 	}
 	return number, value
