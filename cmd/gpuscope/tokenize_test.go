@@ -99,7 +99,7 @@ func TestTokenizeReadsItsInputByTheLine(t *testing.T) {
 		"plain ids":     {"0 65,66\n", []string{"--decode"}, 0, "<|endoftext|>ab\n", ""},
 		"without names": {"0 65", []string{"--decode", "--special=false"}, 0, "a\n", ""},
 		"words as ids":  {"65 b", []string{"--decode"}, 2, "", `--decode: "b"`},
-		"no vocabulary": {"", []string{"testdata/graph.txt"}, 1, "", "begins like no vocabulary"},
+		"no vocabulary": {"", []string{"testdata/graph.txt"}, 1, "", "not a vocabulary"},
 		"no such file":  {"", []string{"testdata/none.json"}, 1, "", "testdata/none.json: no such file"},
 	} {
 		status, stdout, stderr := tokenized(t, c.stdin, c.args...)
