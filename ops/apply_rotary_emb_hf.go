@@ -97,8 +97,8 @@ func (o *rotaryHF) check(p *graph.Planner) error {
 		t := p.Dims(table)
 		fits := len(t) == 2 && t[1] == turned && start >= 0 && start+positions <= t[0]
 		if !fits || turned > d || turned%2 != 0 {
-			return p.Errorf("cos or sin has dims %v, want %d columns in both (an even number, at most %d) and "+
-				"rows for positions %d to %d", t, min(turned, d), d, start, start+positions-1)
+			return p.Errorf("cos or sin has dims %v; both need the same even number of columns, at most %d, and "+
+				"rows for positions %d to %d", t, d, start, start+positions-1)
 		}
 	}
 	return nil

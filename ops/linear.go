@@ -475,7 +475,7 @@ func (o *linear) Plan(p *graph.Planner) error {
 	r, able := o.Routes.Preferred(m), o.readable(p, o.Routes.Allowed(m))
 	switch {
 	case able == 0:
-		return p.Errorf("x is %v and its producer leaves its computation to this operator, but no kernel supports that", dims)
+		return p.Errorf("no allowed kernel can read x (dims %v, deferred: %t)", dims, p.Deferred(o.x))
 	case able>>r&1 == 0:
 		r = bits.TrailingZeros64(able)
 	}

@@ -76,7 +76,7 @@ func (o *overlays) turnOver(by int) {
 		to, why = o.over.Earlier, o.over.First
 	}
 	if to == nil {
-		o.say(cmp.Or(why, "earlier and later changes exist only for the explanation of a grid"))
+		o.say(cmp.Or(why, "only the explanation of a grid has earlier and later changes"))
 		return
 	}
 	o.look(*to)

@@ -59,7 +59,7 @@ func TestGraphAtWhatNoStepCanBeIsWrongUse(t *testing.T) {
 	for args, want := range map[string]string{
 		"--at 7": "want M,POS", "--at 0,3": "want 1 to", "--at 1,9999": "for a context of",
 		"--at 1,64": "position 64 with 1 token: want at most 63, for a context of 64",
-		"--at 1,-1": "want 0 or more", "--at 1,2 --format dot": "want text or json",
+		"--at 1,-1": "want 0 or more", "--at 1,2 --format dot": "--format dot",
 	} {
 		var stdout, stderr bytes.Buffer
 		status := testProgram(&stdout, &stderr).main(t.Context(),

@@ -44,8 +44,8 @@ const (
 
 func declareProfiling(flags *pflag.FlagSet) *profiling {
 	o := &profiling{}
-	o.kind = choiceFlag(flags, "profile", "after the run, measure costs, isolated times (alone) or both "+
-		"of the last step and the prompt, for at most 3 s: `KIND`",
+	o.kind = choiceFlag(flags, "profile", "after the run, measure the last step and the prompt for at most 3 s: "+
+		"costs, isolated times (alone) or both: `KIND`",
 		"both", "cost", "alone", "off")
 	flags.StringArrayVar(&o.together, "cost", nil,
 		"measure first, in at least five rounds, the cost of the rows `NAME,..` together; "+

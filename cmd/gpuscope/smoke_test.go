@@ -308,7 +308,7 @@ func TestAKernelIsEditedAndTriedOnThisDevice(t *testing.T) {
 	x.press("faster\n")
 	x.expect("elements are equal to")
 	x.press("U")
-	x.expect("runs from the next step on")
+	x.expect("is used from the next step on")
 	x.press("q")
 	x.leaves(exitDone)
 }

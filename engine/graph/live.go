@@ -474,8 +474,8 @@ func (l *Live) Launch(id trace.DispatchID) (*Launch, *Kernel) {
 	return &p.Launches[d.Slot], l.G.Ops[d.Op].Use(d.Slot, p.Route).Kernel
 }
 
-// LiveBytes returns the number of bytes of the allocated memory that the plans in force use, without
-// params. For each buffer it counts the size of the largest live value in the buffer.
+// LiveBytes returns how many bytes of the allocated memory the plans in force use. Params are not counted.
+// For each buffer it counts the size of the largest live value in the buffer.
 func (l *Live) LiveBytes() int64 {
 	clear(l.needs)
 	l.eachLive(func(v ValueID, bytes int64) {

@@ -435,8 +435,8 @@ func (s supers) Array(rows, cols int) Array {
 	})
 }
 
-// read returns the super-block scale of a weight. The parameter which is 0 for the factor of the integer
-// scales, and 1 for the factor of the integer zero points.
+// read returns the super-block scale of a weight: the factor of the integer scales for which = 0, the factor
+// of the integer zero points for which = 1.
 func (s supers) read(data []byte, row, col, cols, which int) float64 {
 	n := len(s.at)
 	return float64(half(data[2*fourthOf(row, col/256*n+which, cols/256*n):]))

@@ -46,9 +46,9 @@ func (x *Index) Untimed(step int) Untimed {
 	return x.UntimedAgain(s)
 }
 
-// UntimedAgain returns the times of the untimed repeats of a step. The repeats were run by the observer or
-// while costs were measured. The two measurements are never combined, because the GPU time of one is not
-// part of the wall time of the other.
+// UntimedAgain returns the durations of the repeats of a step that ran without timing every dispatch. The
+// observer ran them, or they ran while costs were measured. The two measurements are never combined,
+// because the GPU time of one is not part of the wall time of the other.
 func (x *Index) UntimedAgain(s *trace.Step) Untimed {
 	var u Untimed
 	if o := x.Trace.Observer; o != nil && o.Step != nil && *o.Step == s.Index {

@@ -71,7 +71,7 @@ func headline(w *why.Why) string {
 	case g.From == nil:
 		return fmt.Sprintf("grid %s, launched since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	case g.From.Workgroups == g.To.Workgroups:
-		return fmt.Sprintf("grid %s, on another route since %s", table.Grid(w.Plan.Workgroups), at(g.Step))
+		return fmt.Sprintf("grid %s, route changed at %s", table.Grid(w.Plan.Workgroups), at(g.Step))
 	}
 	return fmt.Sprintf("grid %s → %s at %s", table.Grid(g.From.Workgroups), table.Grid(g.To.Workgroups),
 		at(g.Step))

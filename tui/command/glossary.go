@@ -21,7 +21,7 @@ var Signs = [][2]string{
 	{"(2.4×)", "the timed step takes 2.4 times as long as the untimed step"},
 	{"drift", "time that changes with the position although the plan stays the same: the clock or the device got slower or faster"},
 	{"≈floor", "the dispatch takes about as long as an empty timed pass"},
-	{"Δ 48→96 r p", "changed since the baseline: grid (from → to), route (r), only params (p)"},
+	{"Δ 48→96 r p", "changed since the baseline: the grid (from → to), the route (r), or nothing but params (p)"},
 	{"Δ + - %", "compared with the baseline: added (+), removed (-), change of time (%)"},
 	{"n", "number of samples in a median; {repeat} adds samples"},
 	{"clk", "GPU clock: speed of a fixed kernel, relative to its warm speed when the model was loaded"},

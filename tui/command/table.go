@@ -290,7 +290,7 @@ func Default(views ...Row) []Row {
 			In:  []Place{InViews}, Of: Explained, Needs: []Needs{View}, Hint: 5,
 			Plain: Line{
 				Word: "w", Takes: "NAME",
-				Doc:      "explain the grid of a dispatch, or list the operators that a value can re-plan",
+				Doc:      "explain the grid of a dispatch, or list the operators that a change of a value can re-plan",
 				Recorded: true,
 			},
 		},

@@ -151,8 +151,8 @@ type View interface {
 	Stop() bool
 	// Launch returns the dispatch under the cursor, or nil if there is none.
 	Launch() *analyze.Launch
-	// Look returns the state, besides the rows, that undo saves. It must be comparable. Restore sets this
-	// state.
+	// Look returns the state that undo saves in addition to the state of the rows. It must be comparable.
+	// Restore sets this state.
 	Look() any
 	Restore(look any)
 	// Scrolls returns how many lines one turn of the wheel moves.

@@ -282,7 +282,8 @@ func (p *StepPage) tracksIn(t *widget.Theme, f *StepFacts, w int, figures bool) 
 // stripColumns returns the width of the strip on a page of w cells, in columns.
 func stripColumns(w int) int { return max(1, w-widget.Axis-2) }
 
-// StepAt returns the step whose column of the strip is at cell x of a page of w cells.
+// StepAt returns the first step in the column of the strip at cell x. w is the width of the page in cells. ok
+// is false if no step is drawn there.
 func (p *StepPage) StepAt(x, w int) (step int, ok bool) {
 	f := p.Task.Value
 	if f == nil || x < widget.Axis+1 {
