@@ -81,7 +81,7 @@ type PassReport struct {
 	Name string        `json:"name"`
 	Doc  string        `json:"doc"`
 	Took time.Duration `json:"ns"`
-	// Counts has the counts of the graph that the pass changed.
+	// Counts holds only the counts that the pass changed.
 	Counts []PassCount `json:"changed,omitempty"`
 	Notes  []string    `json:"notes,omitempty"`
 	// Before and After are listings of the graph. They are nil unless DumpPass selected this pass.

@@ -133,8 +133,8 @@ var ggufKeys = keys{
 	inert: ggufInert, elsewhere: &ggufElsewhere,
 }
 
-// ggufOnly lists keys that llama.cpp reads for every architecture and of which the builder supports one
-// value.
+// ggufOnly lists the keys that llama.cpp reads for every architecture and for which the builder supports
+// only one value.
 var ggufOnly = []only{
 	{"expert_count", 0, "a mixture of experts"},
 	{"attention.causal", true, "attention to later tokens"},

@@ -9,7 +9,8 @@ import (
 )
 
 // Untimed holds the times of a step that ran with at most two timestamps around it. Timing every dispatch
-// makes a step about three times as long, so only untimed runs show the real speed of a step and its bound.
+// makes a step about three times as long, so only untimed runs show how fast a step really is, and whether
+// the CPU or the GPU limits it.
 type Untimed struct {
 	Wall   trace.Time // whole step, until its token is known
 	Before trace.Time // from the begin of the step to the first tick of the GPU

@@ -205,9 +205,9 @@ const Roomy = 200
 
 // spare reports whether to hide a column on a screen without room for all columns. The hidden columns
 // repeat what the detail shows. Without costs, spare hides the sum of isolated times. With costs, it hides
-// the number of steps, because costs tell more. In a run with static grids, the table shows the waste,
-// which covers all dispatches of a row. In such a run, spare hides the time of a single dispatch and keeps
-// the sum.
+// the number of steps, because costs tell more. In a run with static grids, it hides the time of a single
+// dispatch and keeps the sum of isolated times, because the waste in the table covers all dispatches of a row
+// too.
 func (p *DispatchPage) spare(name string, screen int) bool {
 	t := p.Table()
 	if t == nil || screen >= Roomy {

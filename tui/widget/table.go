@@ -182,7 +182,7 @@ func (p *TablePane) find() int {
 	return -1
 }
 
-// Choose requests a listing with another choice.
+// Choose requests that the rows be listed again, with the selection, order and filter of c.
 func (p *TablePane) Choose(c Choice) {
 	p.Wanted = c
 	p.WantedOf++

@@ -381,7 +381,7 @@ func slope(f *curves.Fit) string {
 const little = 0.02
 
 // says describes the trend of decode times in words. The argument drift is the percentage of the slope that
-// is drift. If drift is the larger part, the slope is not attributed to the position.
+// is drift. If drift is more than half of the slope, the text names drift instead of the position.
 func says(f *curves.Fit, drift float64) string {
 	moved := (f.Last - f.First) / max(1, math.Abs(f.At(f.First)))
 	by := " with position"
