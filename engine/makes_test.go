@@ -85,12 +85,12 @@ func TestWhatOneOperatorLeavesAndAnotherMakesIsThereForAllBehind(t *testing.T) {
 
 func TestWhatIsLeftIsMadeBeforeItIsRead(t *testing.T) {
 	for want, build := range map[string]func(b *graph.Builder, x, left graph.ValueID) graph.ValueID{
-		"made materialize left": func(b *graph.Builder, x,
+		"made left": func(b *graph.Builder, x,
 			left graph.ValueID,
 		) graph.ValueID {
 			return graphtest.AddOp(b, "sum", left, graphtest.MaterializeOp(b, "made", x, left, true))
 		},
-		"reads (reads) [x[1 16]] materialize left": func(
+		"reads (reads) [x[1 16]] left": func(
 			b *graph.Builder, x, left graph.ValueID,
 		) graph.ValueID {
 			out := b.Tensor("reads", graph.U32)

@@ -178,7 +178,7 @@ func TestByteThatThePublishedVocabularyLacks(t *testing.T) {
 	smol := open(t, "smollm2-135m-instruct-q4_1.gguf")
 	_, err := smol.Encode("end of\x04", tokenizer.Options{})
 	if err == nil ||
-		!strings.Contains(err.Error(), "byte 6 of the text is 0x04, and the vocabulary has no token for it") {
+		!strings.Contains(err.Error(), "byte 6 of the text is 0x04") {
 		t.Errorf("got %v", err)
 	}
 }
