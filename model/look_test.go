@@ -224,7 +224,7 @@ func TestALookSaysWhatItCannotShow(t *testing.T) {
 	try("a negative count", &session.LookAt{Value: r.value("embed"), Count: -1})
 	try("too many elements", &session.LookAt{Value: 0, Count: session.MostNumbers + 1})
 	try("too many rows", &session.LookAt{Value: 0, Count: 128, Rows: 129, Stride: 1})
-	try("a step that was taken back", &session.LookAt{Value: r.value("embed"), Step: &one})
+	try("a step that was undone", &session.LookAt{Value: r.value("embed"), Step: &one})
 	try("a dispatch that did not run", &session.LookAt{Value: r.value("embed"), After: &late})
 	fault := errors.New("injected")
 	r.dev.FailNth(fake.CopyOut, 1, fault)

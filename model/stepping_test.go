@@ -261,9 +261,9 @@ func TestAnOlderStepIsRepeatedInItsPlace(t *testing.T) {
 	four := 4
 	err := r.try(context.Background(), session.Command{Kind: session.Repeat, Step: &four})
 	if !errors.Is(err, session.ErrUsage) {
-		t.Errorf("a step that was taken back: %v", err)
+		t.Errorf("a step that was undone: %v", err)
 	}
-	golden.Error("a step that was taken back", err)
+	golden.Error("a step that was undone", err)
 	r.do(session.Command{Kind: session.Run, N: 2})
 	r.wantStand(`step 6, position 10, "ghijk"`)
 }

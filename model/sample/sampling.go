@@ -29,7 +29,7 @@ type Sampling struct {
 	// RepeatLastN is the number of latest tokens of the text, including the prompt, that the penalty
 	// applies to; -1 for all.
 	RepeatLastN int
-	// Seed and the position alone determine the random number. A step that is taken back and run again
+	// Seed and the position alone determine the random number. A step that is undone and run again
 	// therefore draws the same token.
 	Seed uint32
 }

@@ -13,7 +13,7 @@ import (
 	"gpuscope/internal/wordingtest"
 )
 
-// file is a file with a header and bytes behind it.
+// file is a file with a header and bytes after the last tensor it.
 func file(header, data string) []byte {
 	out := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(out, header...), data...)
@@ -96,7 +96,7 @@ func TestDamageIsOneError(t *testing.T) {
 		"a gap": {
 			file(`{`+one+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[6,10]}}`, "0123456789"),
 		},
-		"bytes behind": {file(`{`+one+`}`, "01234")},
+		"bytes after the last tensor": {file(`{`+one+`}`, "01234")},
 		"metadata without end": {
 			file(`{"__metadata__":{"a":"`+strings.Repeat("x", maxMetadata)+`"}}`, ""),
 		},
